@@ -1,0 +1,9863 @@
+// codeexec.hpp - run commands for an AI agent, from one C++17 header.         v0.1.0   MIT licence
+//
+// DO THIS
+//   in exactly one .cpp file                    in every other file
+//     #define CODEEXEC_IMPLEMENTATION             #include "codeexec.hpp"
+//     #include "codeexec.hpp"
+//   Build with any C++17 compiler on Linux (macOS and BSD: the portable parts), and -pthread.
+//   Nothing else is needed. CMake users link codeexec::impl and never write the macro.
+//
+// A WHOLE PROGRAM                                                            (examples/hello.cpp)
+//
+//   #define CODEEXEC_IMPLEMENTATION
+//   #include "codeexec.hpp"
+//
+//   #include <cstdio>
+//
+//   int main() {
+//     auto here = codeexec::LocalExecutor::create({});
+//     if (!here) return std::fprintf(stderr, "%s\n", here.error().message.c_str()), 2;
+//
+//     codeexec::Result r = here->run("echo hello; echo oops >&2; exit 3");
+//     std::printf("%s\n%s%s", r.summary().c_str(), r.out.c_str(), r.err.c_str());
+//   }
+//
+//   examples/in_process.cpp   embedding: run, stream, cancel, inspect
+//   examples/mcp_server.cpp   the MCP server; codeexec::server_main() is all of it
+//   examples/custom_tool.cpp  an MCP server with a tool of your own
+//
+// WHAT YOU CAN RELY ON
+//   It comes back. A run ends by its timeout plus kill_grace plus 3 seconds, whatever the command
+//   does: ignores SIGTERM, stops itself, daemonises, leaves somebody on the pipe, writes for ever.
+//   Nothing survives that should not. After a timeout, a cancel or the end of a run, its process
+//   group is dead, and so is every process that can still be found by descent or by the pipes it
+//   holds. (Not found: a process that left its session, lost its parent and closed its output.)
+//   Memory is bounded. Of each stream max_output bytes are kept, its head and its tail, cut between
+//   characters, with exact counts; on request the whole goes to a file.
+//   Everything is told. A Result says how the run ended, what was cut and what was refused by which
+//   rule. Partial output is kept. Nothing is called a success that was not seen to succeed.
+//   One gate. run(), start() and every tool pass the same policy, path check, limits and audit.
+//   It fails closed. A bad pattern, unknown key or missing path is an error when you create the
+//   executor, never a rule that silently does not apply.
+//   Linear time in the size of the input, for patterns, JSON and buffers.
+//
+// WHAT IT IS NOT
+//   Not a sandbox yet: a command that is allowed runs with the rights of your process. The policy
+//   is a guard against mistakes; it judges text, and text can be disguised. Not for Windows.
+//
+// ERRORS
+//   What a command can cause is data in its Result. What the caller, the operator or the system got
+//   wrong is an Expected<T> that holds an Error: code, errno and a message that says what, where
+//   and which option to turn. A bug in the calling program aborts with a message. Nothing throws
+//   but std::bad_alloc; all of it works the same under -fno-exceptions -fno-rtti.
+//
+// THREADS AND YOUR PROCESS
+//   Different objects: any threads. One object: const members from any thread, the others from one
+//   at a time; a comment says where it is otherwise.
+//   The library installs no signal handler, leaves SIGCHLD, SIGPIPE and your signal masks as they
+//   are, and never calls waitpid(-1), chdir, umask, setenv or setlocale. Every descriptor it opens
+//   is close-on-exec and above 2. It prints nothing. Your big process is never copied by a fork.
+//   It needs no SIGCHLD: a status is right even when you ignore that signal or reap everybody's
+//   children (there, Linux 6.15 is needed; before it, the outcome is `unknown`, never a success).
+//   run() uses the calling thread only. start() uses one thread for all started commands, which
+//   ends with the last handle. mcp::Server::serve() ends its threads before it returns.
+//   server_main() is the exception: it is a program's main() and owns its signals.
+//
+// UNITS
+//   Time is std::chrono; sizes are bytes; offsets count bytes from 0. Text is UTF-8; bytes of
+//   programs that are not become U+FFFD and are counted.
+//
+// SECTIONS (search for ">>name": the table, its declarations, its definitions)
+//   >>base         needs: -             errors, results, callbacks, descriptors, UTF-8
+//   >>json         needs: base          value, strict parser, writer
+//   >>regex        needs: base          patterns in linear time
+//   >>policy       needs: base regex    allow and block lists, sanitizer rules; starts nothing
+//   >>paths        needs: base          allowed roots, safe opening of directories
+//   >>environment  needs: base paths    variables, venv, prefix of a command; starts nothing
+//   >>process      needs: base          spawn, capture, wait, kill the tree
+//   >>executor     needs: base json regex policy paths environment process    the one gate
+//   >>mcp          needs: base json     a Model Context Protocol server for any tools
+//   >>tools        needs: base json policy paths environment process executor mcp    the server
+//   Each line of code stands in the section whose job it is, and a section uses only what it
+//   needs. Both halves list the same sections in the same order; tests/hygiene checks all of this.
+//
+// WHEN IT DOES NOT LINK
+//   undefined reference to `codeexec::v0_1::...'    no file defines CODEEXEC_IMPLEMENTATION: one
+//                                                   must, before it includes this header.
+//   multiple definition of `codeexec::v0_1::...'    two files define it: only one may.
+//   undefined reference to `codeexec::v0_2::...'    your files include different versions.
+//
+// VENDORING TWICE
+//   A library that carries its own copy renames it, in all of its files:
+//     #define codeexec acme_codeexec
+//     #include "codeexec.hpp"
+//
+// STABLE ARE the names and fields in the declarations, the option names, the JSON keys. While the
+// version begins with 0, a new minor version may change them; the inline namespace then changes
+// too, so that mixed versions do not link. No macro changes a declaration, a type or a default.
+//
+// CHANGING THIS FILE  It is edited by hand, from the ground up. `sh tests/run.sh` tells the rest.
+// The licence is at the end.
+#ifndef CODEEXEC_HPP
+#define CODEEXEC_HPP
+
+#define CODEEXEC_VERSION_MAJOR 0
+#define CODEEXEC_VERSION_MINOR 1
+#define CODEEXEC_VERSION_PATCH 0
+// Comparable in #if: major * 10000 + minor * 100 + patch.
+#define CODEEXEC_VERSION 100
+#define CODEEXEC_VERSION_STRING "0.1.0"
+
+#if __cplusplus < 201703L
+#error "codeexec.hpp needs C++17: compile with -std=c++17 or newer"
+#endif
+
+#include <chrono>            // milliseconds
+#include <cstddef>           // size_t
+#include <cstdint>           // int64_t
+#include <initializer_list>  // Json::array, Json::object
+#include <memory>            // shared_ptr, unique_ptr
+#include <optional>          // optional
+#include <string>            // string
+#include <string_view>       // string_view
+#include <type_traits>       // decay_t
+#include <utility>           // move, exchange, pair
+#include <vector>            // vector
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// =================================================================================================
+// >>base (declarations)                                                                  needs: -
+// Errors, optional results, callbacks, descriptors, cancellation, UTF-8.       [tests/base.cpp]
+// =================================================================================================
+
+// What kind of thing went wrong; the message says the rest. `name()` gives the enumerator's name.
+enum class ErrorCode {
+  invalid_argument,   // an option or argument has a value it cannot have
+  not_found,          // a path, program, name or handle that does not exist
+  permission_denied,  // the system, a root or a policy does not allow it
+  parse,              // malformed JSON, pattern or script; `offset` says where
+  limit,              // a stated bound was reached
+  unsupported,        // this system or build cannot do it
+  io,                 // any other failed system call; `system_error` is its errno
+};
+const char* name(ErrorCode code) noexcept;
+
+// What the caller, the operator or the system got wrong. The message is one line for a person: what
+// happened, where, and which option to turn.
+struct Error {
+  ErrorCode code = ErrorCode::io;
+  int system_error = 0;    // errno, or 0
+  std::size_t offset = 0;  // of a parse error: bytes from the start of the input
+  std::string message = {};
+};
+
+namespace detail {
+// Ends the program with the error's message: a failed Expected was used as if it held a value.
+[[noreturn]] void used_without_value(const Error& error);
+}  // namespace detail
+
+// Either a T or the Error that explains why there is none. Test it before use: reading the value of
+// a failed one is a bug in the calling program and aborts with the error's message.
+template <class T>
+class [[nodiscard]] Expected {
+ public:
+  Expected(T value) : value_(std::move(value)) {}
+  Expected(Error error) : error_(std::move(error)) {}
+
+  bool has_value() const noexcept { return value_.has_value(); }
+  explicit operator bool() const noexcept { return has_value(); }
+
+  T& operator*() & { return checked(); }
+  const T& operator*() const& { return const_cast<Expected*>(this)->checked(); }
+  T&& operator*() && { return std::move(checked()); }
+  T* operator->() { return &checked(); }
+  const T* operator->() const { return &const_cast<Expected*>(this)->checked(); }
+
+  // The error of a failed one; a default Error otherwise.
+  const Error& error() const noexcept { return error_; }
+
+ private:
+  T& checked() {
+    if (!value_.has_value()) detail::used_without_value(error_);
+    return *value_;
+  }
+  std::optional<T> value_ = {};
+  Error error_ = {};
+};
+
+// Success, or the Error that explains the failure.
+template <>
+class [[nodiscard]] Expected<void> {
+ public:
+  Expected() = default;
+  Expected(Error error) : failed_(true), error_(std::move(error)) {}
+  bool has_value() const noexcept { return !failed_; }
+  explicit operator bool() const noexcept { return !failed_; }
+  const Error& error() const noexcept { return error_; }
+
+ private:
+  bool failed_ = false;
+  Error error_ = {};
+};
+
+template <class Signature>
+class FunctionRef;
+
+// A borrowed callable, for callbacks that are used only until the call that takes them returns.
+template <class R, class... Args>
+class FunctionRef<R(Args...)> {
+ public:
+  template <class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, FunctionRef>>>
+  FunctionRef(F&& callable) noexcept
+      : object_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
+        call_([](void* object, Args... args) -> R {
+          return static_cast<R>(
+              (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<Args>(args)...));
+        }) {}
+  R operator()(Args... args) const { return call_(object_, std::forward<Args>(args)...); }
+
+ private:
+  void* object_;
+  R (*call_)(void*, Args...);
+};
+
+template <class Signature>
+class Function;
+
+// A kept callable; copies share it. It stands in for std::function, whose header alone costs every
+// including file more than this whole one. Calling an empty one does nothing and returns R().
+template <class R, class... Args>
+class Function<R(Args...)> {
+ public:
+  Function() = default;
+  Function(std::nullptr_t) {}
+  template <class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, Function>>>
+  Function(F callable)
+      : object_(std::make_shared<F>(std::move(callable))),
+        call_([](void* object, Args... args) -> R {
+          return static_cast<R>((*static_cast<F*>(object))(std::forward<Args>(args)...));
+        }) {}
+  explicit operator bool() const noexcept { return call_ != nullptr; }
+  R operator()(Args... args) const {
+    if (!call_) return R();
+    return call_(object_.get(), std::forward<Args>(args)...);
+  }
+
+ private:
+  std::shared_ptr<void> object_ = {};
+  R (*call_)(void*, Args...) = nullptr;
+};
+
+// Owns one file descriptor and closes it. Not thread-safe.
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) noexcept : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
+    reset(std::exchange(other.fd_, -1));
+    return *this;
+  }
+  ~UniqueFd() { reset(); }
+  int get() const noexcept { return fd_; }
+  explicit operator bool() const noexcept { return fd_ >= 0; }
+  int release() noexcept { return std::exchange(fd_, -1); }
+  void reset(int fd = -1) noexcept;
+
+ private:
+  int fd_ = -1;
+};
+
+// Asks running work to stop. Copies share one state. All members are safe from any thread.
+class CancelToken {
+ public:
+  CancelToken();
+  // Once cancelled, always cancelled; later calls do nothing.
+  void cancel() const;
+  bool cancelled() const noexcept;
+  // A descriptor that becomes readable when the token is cancelled, for poll(). Made on first use
+  // and owned by the token; -1 when the system has none left (then only cancelled() tells).
+  int descriptor() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// A duration that never ends, where a limit may be switched off.
+inline constexpr std::chrono::milliseconds no_limit = std::chrono::milliseconds::max();
+
+// True when the bytes are well-formed UTF-8 (Unicode 15, table 3-7: no overlong forms, no
+// surrogates, nothing above U+10FFFF).
+bool is_utf8(std::string_view bytes) noexcept;
+
+// Offset of the first byte that is not part of well-formed UTF-8, or npos.
+std::size_t find_invalid_utf8(std::string_view bytes) noexcept;
+
+// The bytes as well-formed UTF-8: every maximal invalid subpart becomes one U+FFFD (the WHATWG
+// decoder's rule). `invalid_bytes`, when given, grows by the number of bytes replaced.
+std::string to_utf8(std::string_view bytes, std::uint64_t* invalid_bytes = nullptr);
+
+// The longest prefix of at most `size` bytes that does not cut a UTF-8 sequence in two.
+std::string_view utf8_prefix(std::string_view text, std::size_t size) noexcept;
+
+// The longest suffix of at most `size` bytes that does not cut a UTF-8 sequence in two.
+std::string_view utf8_suffix(std::string_view text, std::size_t size) noexcept;
+
+// Base64 with padding (RFC 4648, section 4).
+std::string to_base64(std::string_view bytes);
+
+// =================================================================================================
+// >>json (declarations)                                                              needs: base
+// A JSON value, a strict RFC 8259 parser and a writer.                          [tests/json.cpp]
+// =================================================================================================
+
+struct JsonLimits {
+  std::size_t max_depth = 256;       // arrays and objects inside one another; deeper is an error
+  bool accept_invalid_utf8 = false;  // true: bad bytes in strings are read as U+FFFD, no error
+};
+
+// A JSON value. A copy is deep. Depth costs heap, never stack: a tree of any depth can be copied,
+// compared, written and destroyed. Const members are safe from any thread, the others from one.
+class Json {
+ public:
+  // `integer` is every number whose exact value is an integer within int64, however it was spelled:
+  // 1, 1.0 and 1e0. `number` is every other one.
+  enum class Kind { null, boolean, integer, number, string, array, object };
+  struct Member;
+  using Array = std::vector<Json>;
+  using Object = std::vector<Member>;
+
+  Json() noexcept : boolean_(false) {}  // null
+  Json(std::nullptr_t) noexcept : Json() {}
+  // Only bool itself, so that a pointer is an error of the compiler and not `true`.
+  template <class Bool, class = std::enable_if_t<std::is_same_v<Bool, bool>>>
+  Json(Bool value) noexcept : boolean_(value), kind_(Kind::boolean) {}
+  Json(int value) noexcept : Json(static_cast<long long>(value)) {}
+  Json(long value) noexcept : Json(static_cast<long long>(value)) {}
+  Json(long long value) noexcept;
+  Json(unsigned value) noexcept : Json(static_cast<long long>(value)) {}
+  Json(unsigned long value) noexcept : Json(static_cast<unsigned long long>(value)) {}
+  Json(unsigned long long value) noexcept;  // above int64 a `number`, still written exactly
+  // NaN and the infinities become null: JSON has neither. 7.0 becomes the integer 7.
+  Json(double value) noexcept;
+  Json(const char* text);
+  Json(std::string_view text);
+  Json(std::string text) noexcept;
+  Json(Array items);
+  Json(Object members);  // of members with the same name the last one wins, as in parse()
+
+  static Json array(std::initializer_list<Json> items = {});
+  static Json object();
+  static Json object(std::initializer_list<Member> members);
+
+  Json(const Json& other);
+  Json(Json&& other) noexcept;  // leaves null behind
+  Json& operator=(const Json& other);
+  Json& operator=(Json&& other) noexcept;
+  ~Json();
+
+  Kind kind() const noexcept { return kind_; }
+  bool is_null() const noexcept { return kind_ == Kind::null; }
+  bool is_bool() const noexcept { return kind_ == Kind::boolean; }
+  bool is_integer() const noexcept { return kind_ == Kind::integer; }
+  bool is_number() const noexcept { return kind_ == Kind::number || is_integer(); }
+  bool is_string() const noexcept { return kind_ == Kind::string; }
+  bool is_array() const noexcept { return kind_ == Kind::array; }
+  bool is_object() const noexcept { return kind_ == Kind::object; }
+
+  // Reads of one kind give the fallback, or something empty, for every other kind.
+  bool as_bool(bool fallback = false) const noexcept;
+  std::int64_t as_integer(std::int64_t fallback = 0) const noexcept;
+  double as_number(double fallback = 0) const noexcept;  // of an integer the nearest double
+  const std::string& as_string() const noexcept;         // UTF-8; may hold NUL
+  const Array& items() const noexcept;
+  const Object& members() const noexcept;
+  std::size_t size() const noexcept;  // of items or members
+
+  // A member of an object, or null when there is none; names are case-sensitive. Linear.
+  const Json* find(std::string_view name) const noexcept;
+  // The same, and an item of an array; a null value when there is none.
+  const Json& operator[](std::string_view name) const noexcept;
+  const Json& operator[](std::size_t index) const noexcept;
+
+  // Replaces the member's value in its place, or adds it as the last; whatever was no object
+  // becomes one. Linear, for it looks for the name. Returns *this.
+  Json& set(std::string name, Json value);
+  // Adds an item; whatever was no array becomes one. Returns *this.
+  Json& push_back(Json value);
+
+  // True when parse() met a \uD800 to \uDFFF escape without its partner in this string, or in any
+  // string or name inside this container, even one that a later equal name or set() replaced. Such
+  // an escape is read as U+FFFD, for UTF-8 cannot hold it: the string is not what the sender meant.
+  // Constant time.
+  bool has_lone_surrogate() const noexcept { return lone_surrogate_; }
+
+  // Reads one JSON text (RFC 8259, UTF-8) with nothing around it but white space; a byte order mark
+  // is an error, to be removed by the caller. Linear time. Members keep their order; of a name that
+  // occurs again the last value wins, in the place of the first. An integer within int64 is exact;
+  // any other number is the nearest double, and one that no double can hold (1e400) an error.
+  // Errors: parse, limit (max_depth); `offset` and message tell the byte.
+  static Expected<Json> parse(std::string_view text, const JsonLimits& limits = {});
+
+  // The value as one line of compact JSON, always valid UTF-8. A number that was parsed is written
+  // as it was spelled, an integer in full, any other as JavaScript does (ECMA-262: the shortest
+  // form that reads back as the same double); -0 is kept. Besides what RFC 8259 demands, U+007F,
+  // U+0085, U+2028 and U+2029 are escaped, since some readers break lines there. Bytes of a string
+  // that are not UTF-8 are written as U+FFFD.
+  std::string dump() const;
+  void dump_to(std::string& out) const;  // appends
+
+  // Equal values: 1 equals 1.0, the order of an object's members does not count.
+  friend bool operator==(const Json& a, const Json& b) { return a.equals(b); }
+  friend bool operator!=(const Json& a, const Json& b) { return !a.equals(b); }
+
+ private:
+  class Parser;
+  class Writer;
+  // A number, and its spelling where that cannot be made from the value: text_size_ bytes of
+  // `text`, or `long_text` when they are more than fit.
+  struct Number {
+    union {
+      std::int64_t integer;
+      double real;
+    };
+    union {
+      char text[24];
+      std::string* long_text;
+    };
+  };
+  // `link` is for the walks of the parser and the destructor, which so need no memory. No member
+  // has an initializer: it would need Member, which is not complete yet.
+  struct ArrayNode {
+    Array items;
+    Json* link;
+  };
+  struct ObjectNode {
+    Object members;
+    Json* link;
+  };
+
+  void make_boolean(bool value) noexcept;
+  void make_integer(std::int64_t value) noexcept;
+  void make_real(double value) noexcept;
+  void spell(std::string_view text);
+  std::string_view spelling() const noexcept;
+  void make_string() noexcept;
+  void make_array() noexcept;
+  void make_object() noexcept;
+  bool is_container() const noexcept { return is_array() || is_object(); }
+  Json*& link() noexcept;
+  void take(Json& other) noexcept;
+  void clear() noexcept;
+  void clear_tree() noexcept;
+  void copy_flat(const Json& other);
+  bool equals(const Json& other) const;
+  bool equals_flat(const Json& other) const noexcept;
+
+  static constexpr unsigned char is_long = 255;  // a text_size_
+
+  union {
+    bool boolean_;
+    Number number_;
+    std::string string_;
+    ArrayNode array_;
+    ObjectNode object_;
+  };
+  Kind kind_ = Kind::null;
+  unsigned char text_size_ = 0;
+  bool lone_surrogate_ = false;
+};
+
+struct Json::Member {
+  std::string name = {};
+  Json value = {};
+};
+
+// =================================================================================================
+// >>regex (declarations)                                                             needs: base
+// Patterns in Python's syntax, matched in linear time.                         [tests/regex.cpp]
+// =================================================================================================
+
+// A compiled pattern. Immutable: copies share it, and any number of threads may match with one.
+//
+// The syntax and its meaning are those of Python's `re` for str patterns, as far as a finite
+// automaton can have them, leftmost-first priorities included:
+//   .  [a-z]  [^\w.]  \d \D \w \W \s \S  \b \B \A \Z ^ $  |  ( )  (?: )  (?P<name> )  (?#comment)
+//   * + ? {m} {m,} {m,n} {,n}, lazy with a ? behind; a brace that is no quantifier is itself
+//   \n \t \r \f \v \a \\ \0 \012 \xHH \uHHHH \UHHHHHHHH, and any other escaped non-letter
+//   (?aimsux) at the start of the pattern, and (?ims-x: ) for a part of it
+// Text and pattern are UTF-8. `.` and sets match whole code points; a byte that is not part of
+// well-formed UTF-8 counts as one character of its own (as Python's surrogateescape has it), which
+// only `.`, a negated set, \D \S \W or the same byte in the pattern matches. Nothing ends at a NUL.
+//
+// It differs from Python in these points:
+// - \d is 0-9, and case is ignored for ASCII letters only.
+// - \w and \b take characters above U+007F by block: those of scripts are letters, Unicode's
+//   punctuation, symbols and emoji are not. (?a) makes them, and \s, ASCII.
+// - \B matches an empty text, as in Python from 3.14 on.
+// - Where what is repeated can match nothing, as in (?:a??)*, find() may end elsewhere.
+// - Refused, because no automaton can have them in linear time: back-references, look-ahead and
+//   look-behind, conditionals, atomic groups, possessive quantifiers; also \N{...}.
+//
+// A match takes time proportional to text x compiled pattern at worst, and memory proportional to
+// the compiled pattern alone, whatever the two contain. Bounds on a pattern: 64 KiB, groups nested
+// 200 deep, repeat counts up to 10,000, and 100,000 steps when compiled (1.2 MB).
+class Regex {
+ public:
+  struct Options {
+    bool ignore_case = false;          // as (?i)
+    bool dot_matches_newline = false;  // as (?s)
+    bool multi_line = false;           // as (?m)
+  };
+
+  // Where a match begins, and where it ends: bytes from the start of the text.
+  struct Span {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  };
+
+  // Fails with `parse` (not a pattern), `unsupported` (Python has it, an automaton cannot) or
+  // `limit` (a bound above); `offset` is the byte in the pattern, and the message names it as well.
+  static Expected<Regex> compile(std::string_view pattern);
+  static Expected<Regex> compile(std::string_view pattern, const Options& options);
+
+  bool match(std::string_view text) const;       // at the start of the text, as re.match
+  bool full_match(std::string_view text) const;  // the whole text, as re.fullmatch
+  bool search(std::string_view text) const;      // anywhere in the text, as re.search
+
+  // The span that Python's pattern.search(text, from) has; nothing when there is no match. What
+  // stands before `from` still counts for ^ and \b.
+  std::optional<Span> find(std::string_view text, std::size_t from = 0) const;
+
+  // The text this was compiled from.
+  const std::string& pattern() const noexcept;
+
+ private:
+  struct Program;
+  class Parser;
+  class Matcher;
+  explicit Regex(std::shared_ptr<const Program> program) : program_(std::move(program)) {}
+  std::shared_ptr<const Program> program_;
+};
+
+// =================================================================================================
+// >>policy (declarations)                                                      needs: base regex
+// Judges commands by their text; starts nothing.                              [tests/policy.cpp]
+// =================================================================================================
+
+// A guard against mistakes and cheap attacks, not a boundary: a program that is allowed can still
+// do what it likes. What must not happen is for the sandbox or a container to prevent.
+struct PolicyOptions {
+  // compat: what is judged is the text of the whole command, as MassGen's command line server does:
+  // the sanitizer's patterns may match anywhere in it, `allowed` and `blocked` only at its start
+  // (and need not reach its end, as with Python's re.match).
+  enum class Mode { compat };
+  Mode mode = Mode::compat;
+
+  std::vector<std::string> allowed = {};         // patterns (see Regex); none: all may run
+  std::vector<std::string> blocked = {};         // patterns; they win over `allowed`
+  std::vector<std::string> disabled_rules = {};  // names of Policy::rules() to switch off
+  bool enable_sudo = false;  // switches sudo, su, chown and chmod off; only for containers
+  std::size_t max_command_bytes = std::size_t{16} << 20;  // longer commands are refused
+};
+
+// What a policy says to one command.
+struct Verdict {
+  bool allowed = true;
+  // Of a refusal: the name of a rule of Policy::rules(), or "allowed-commands",
+  // "blocked-commands", "nul-byte" or "command-too-long".
+  std::string rule = {};
+  std::string message = {};  // of a refusal: complete, for the model to read
+  // Of a refusal: the bytes of the command that caused it; all of it when no allowed pattern
+  // matches.
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  explicit operator bool() const noexcept { return allowed; }
+};
+
+// A rule that is there without being configured.
+struct RuleInfo {
+  const char* name = "";     // stable, for PolicyOptions::disabled_rules and Verdict::rule
+  const char* message = "";  // the reason in the refusal
+};
+
+// Compiled options. Immutable: copies share it, and any thread may use it without a lock.
+class Policy {
+ public:
+  // Fails when a pattern of `allowed` or `blocked` is none, or a disabled rule is unknown. The
+  // message names the configuration key (allowed_commands, blocked_commands, disabled_rules), the
+  // value and the place in it.
+  static Expected<Policy> create(const PolicyOptions& options);
+
+  // Judges a script for the shell. In this order, and the first refusal stands: length, NUL bytes,
+  // the sanitizer's rules, allowed patterns, blocked patterns. Linear in the size of the script.
+  Verdict check(std::string_view script) const;
+
+  // Judges a program that is started without a shell, by the script that would start the same: its
+  // words quoted for a POSIX shell where they must be, one space between them. The verdict's range
+  // refers to that text.
+  Verdict check(const std::vector<std::string>& argv) const;
+
+  // The sanitizer's rules in the order of judgement.
+  static std::vector<RuleInfo> rules();
+
+ private:
+  struct Compiled;
+  explicit Policy(std::shared_ptr<const Compiled> compiled) : compiled_(std::move(compiled)) {}
+  std::shared_ptr<const Compiled> compiled_;
+};
+
+// =================================================================================================
+// >>paths (declarations)                                                              needs: base
+// Which directories commands may work in.                                    [tests/paths.cpp]
+// =================================================================================================
+
+// What a root allows below it; each step includes the ones before.
+enum class Permission {
+  none,   // nothing: cuts a subtree out of a root that lies above it
+  read,   // commands may work there, and the sandbox lets them read
+  write,  // and change
+};
+const char* name(Permission permission) noexcept;
+
+// A directory and what is allowed in it and below.
+struct Root {
+  std::string path = {};
+  Permission permission = Permission::write;
+};
+
+struct PathOptions {
+  // The directories commands may work in. Empty: every directory of the system, writable. A path
+  // that is not absolute is looked up from the caller's current directory; `~` is not special.
+  std::vector<Root> roots = {};
+};
+
+// A directory that was checked and opened. The descriptor is the directory itself, so nothing that
+// happens to its name afterwards matters: enter it with fchdir(). It can do no more than that where
+// the system has such descriptors (O_PATH on Linux).
+struct OpenDirectory {
+  std::string path = {};  // canonical: absolute, no symbolic link, no `.` or `..`, no final slash
+  UniqueFd fd = {};
+};
+
+// The path with symbolic links followed and `.` and `..` taken out, starting from `base` when it is
+// relative (empty: the caller's current directory). Like Python's Path.resolve(): what does not
+// exist, or may not be looked at, is kept as it is written, so that a path can be judged before it
+// exists. Fails for an empty path, a NUL byte, more than 40 symbolic links, or more than 4095 bytes
+// of path and links together.
+Expected<std::string> canonical_path(std::string_view path, std::string_view base = {});
+
+// Whether `path` is `root` or lies below it, by whole names: /ws2 is not within /ws. Compares text
+// alone, so both must be canonical.
+bool is_within(std::string_view path, std::string_view root) noexcept;
+
+// The allowed roots. Does not change after create(); any thread may use it.
+//
+// Names are compared byte by byte. Where the file system ignores case, another spelling of a root is
+// outside of it; so a root that forbids a subtree of another should not be relied on there.
+//
+// It guards the directory in which a command starts and tells the sandbox what to grant. It does
+// not hold a running command back: `cd /` is the sandbox's affair.
+class PathRules {
+ public:
+  // Makes every root canonical now, so that a link planted later cannot move it. A root that is
+  // missing, not a directory or not readable, or that is listed twice with different permissions,
+  // is an error that names `allowed_paths`.
+  static Expected<PathRules> create(const PathOptions& options);
+
+  // Whether there are roots. Without, everything is allowed.
+  bool restricted() const noexcept { return !roots_.empty(); }
+  // Canonical, in the order given.
+  const std::vector<Root>& roots() const noexcept { return roots_; }
+
+  // What the deepest root around a canonical path allows; none outside of all roots, and none for
+  // a path that is not canonical in form. Looks at the text only, not at the disk.
+  Permission permission(std::string_view canonical_path) const noexcept;
+
+  // The directory a command starts in: `work_dir`, looked up from `base` when it is relative, or
+  // `base` itself when it is empty (an empty base is the caller's current directory). It must be
+  // readable by the rules at least. The check and the opening cannot be driven apart: what is
+  // opened has the path that was checked, or the call fails. The reference's texts, in its order:
+  //   Path validation error: Path not in allowed directories: PATH
+  //   Working directory does not exist: PATH
+  //   Working directory is not a directory: PATH
+  Expected<OpenDirectory> open_work_dir(std::string_view work_dir, std::string_view base) const;
+
+ private:
+  std::vector<Root> roots_ = {};
+};
+
+// =================================================================================================
+// >>environment (declarations)                                                   needs: base paths
+// The variables, the venv and the prefix of a command.                 [tests/environment.cpp]
+// =================================================================================================
+
+struct EnvironmentOptions {
+  // Variables of the host that commands see; a `*` at the end stands for any rest of the name.
+  // Everything else stays with the host: tokens and keys live in variables nobody thinks of.
+  std::vector<std::string> keep = {"PATH", "HOME",      "USER",     "LOGNAME",    "SHELL",
+                                   "LANG", "LC_*",      "LANGUAGE", "TZ",         "TMPDIR",
+                                   "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR"};
+  // Commands see every variable of the host, its secrets, too.
+  bool keep_all = false;
+  // Added, and stronger than what is kept; of two with one name the later counts.
+  std::vector<std::pair<std::string, std::string>> set = {};
+  // A Python virtual environment for every command. Its `bin` must exist.
+  std::string venv_path = {};
+  // Without prefix and venv_path: use the `.venv` of the command's work_dir, else the one of the
+  // workspace. Its `bin` comes first in PATH, so what an agent puts there is what `ls` means from
+  // then on: wanted for an agent's own project, to be switched off for one that is not trusted.
+  bool auto_venv = true;
+  // Where the second `.venv` is looked for. Empty: nowhere.
+  std::string workspace = {};
+  // Shell words that go before the whole command line, like "uv run". No newline.
+  std::string command_prefix = {};
+};
+
+// What one command gets.
+struct CommandEnvironment {
+  std::vector<std::string> variables = {};  // NAME=value, each name once, in order of the names
+  std::string prefix = {};                  // the command_prefix, or empty
+  std::string venv = {};                    // the venv in use, or empty
+};
+
+// Computes what commands see. Does not change after create(); any thread may use it. Changes
+// nothing in the host.
+class Environment {
+ public:
+  // Copies the host's variables, so that a later setenv() of the host cannot race with a command;
+  // like getenv(), it must not run while another thread changes them. Fails, and names the option,
+  // for names that are empty or have a `=` or NUL in them, values with a NUL, a venv_path without
+  // a `bin` directory or with a `:` (which PATH cannot hold), a prefix that is blank or has a
+  // newline or NUL.
+  static Expected<Environment> create(const EnvironmentOptions& options);
+
+  // The environment of a command in `work_dir`, which must be absolute (or empty: no PWD, no
+  // `.venv` of its own). Looks at the disk each time, so a venv made later is found. Each of these
+  // steps is stronger than the ones before:
+  //   1. what is kept of the host, then `set`
+  //   2. PATH (sbin and bin of /usr/local, /usr and /) and LANG=C.UTF-8 (without LC_ALL), when
+  //      they are missing or empty
+  //   3. PWD is the work_dir
+  //   4. with a venv: VIRTUAL_ENV, its `bin` in front of the PATH so far, no PYTHONHOME
+  //   5. `extra`, of the command itself
+  // The venv is the first that applies: none with a command_prefix, which finds its own; the
+  // venv_path (an error when it has gone); with auto_venv the `.venv` of the work_dir, then of the
+  // workspace, each when it has a `bin` directory. Bad names in `extra` are errors. There is no
+  // limit on the size; the kernel's (E2BIG) is told when the command fails to start.
+  Expected<CommandEnvironment> resolve(
+      std::string_view work_dir,
+      const std::vector<std::pair<std::string, std::string>>& extra = {}) const;
+
+ private:
+  Expected<std::string> find_venv(std::string_view work_dir) const;
+
+  std::vector<std::pair<std::string, std::string>> variables_ = {};  // after steps 1 and 2
+  std::string venv_path_ = {};
+  std::string workspace_ = {};
+  std::string prefix_ = {};
+  bool auto_venv_ = true;
+};
+
+// =================================================================================================
+// >>process (declarations)                                                            needs: base
+// Start a program, feed and capture it, wait for it, kill its tree.          [tests/process.cpp]
+// =================================================================================================
+
+// How a run ended.
+enum class Outcome {
+  exited,       // by itself; exit_code holds its status
+  signaled,     // killed by a signal that was not sent for a timeout or a cancel; see `signal`
+  timed_out,    // stopped at its deadline
+  cancelled,    // stopped because somebody asked
+  refused,      // never started: a policy or a path rule said no (set by executors only)
+  not_started,  // never started: see system_error and step
+  unknown,      // it ended, but how could not be learned: the host reaped it, on Linux before 6.15
+};
+const char* name(Outcome outcome) noexcept;
+
+// The two output streams of a program.
+enum class Stream { out, err };
+
+// Bytes of one stream.
+struct OutputCounts {
+  std::uint64_t total_bytes = 0;    // the program wrote, as far as it was read
+  std::uint64_t dropped_bytes = 0;  // of them not in the text
+  std::uint64_t invalid_bytes = 0;  // of the kept ones: not UTF-8, replaced by U+FFFD
+  std::uint64_t file_bytes = 0;     // in the spill file; less than total_bytes: it was cut
+};
+
+// Keeps the beginning and the end of a stream of any length in at most `max_bytes` of memory (in
+// blocks of 16 KiB, allocated as data arrives). Not thread-safe.
+class Capture {
+ public:
+  struct Chunk {
+    std::string text = {};     // well-formed UTF-8
+    std::uint64_t next = 0;    // the cursor for the next call
+    std::uint64_t missed = 0;  // bytes after the cursor that are no longer kept
+  };
+
+  // Half of max_bytes (rounded down) is kept from the start, the rest from the end.
+  explicit Capture(std::size_t max_bytes);
+  void add(std::string_view bytes);
+  std::uint64_t total_bytes() const noexcept { return total_; }
+
+  // What is kept, as well-formed UTF-8: each maximal invalid subpart is one U+FFFD, no character is
+  // cut in two. When bytes were dropped, this line stands in their place:
+  //   "\n... (truncated, exceeded <max_bytes> bytes: <n> bytes omitted) ...\n"
+  // Sets the first three of `counts`, when given.
+  std::string text(OutputCounts* counts = nullptr) const;
+
+  // What came after the first `cursor` bytes, with the line "\n... (<n> bytes omitted) ...\n" where
+  // some are missing. A character that has not arrived whole waits for the next call, unless the
+  // stream has `ended`. Start with cursor 0, then pass Chunk::next.
+  Chunk read(std::uint64_t cursor, bool ended) const;
+
+  // Calls `use` with the kept bytes from offset `begin` to `end` of the stream, piece by piece.
+  void visit(std::uint64_t begin, std::uint64_t end, FunctionRef<void(std::string_view)> use) const;
+
+ private:
+  static constexpr std::size_t block_size = 16384;
+  std::size_t position(std::uint64_t offset) const noexcept;
+  std::size_t contiguous(std::size_t position) const noexcept;
+  std::uint64_t tail_begin() const noexcept;
+  std::string bytes(std::uint64_t begin, std::uint64_t end) const;
+
+  std::size_t max_bytes_ = 0;
+  std::size_t head_size_ = 0;
+  std::uint64_t total_ = 0;
+  std::vector<std::unique_ptr<char[]>> blocks_ = {};
+};
+
+struct ProcessOptions {
+  // Program and arguments. A program without a slash is searched in the PATH of `environment`
+  // (without one: /bin:/usr/bin), as execvp(3) does, scripts without a #! line included.
+  std::vector<std::string> argv = {};
+  // NAME=value; exactly this, nothing is inherited.
+  std::vector<std::string> environment = {};
+  std::string work_dir = {};  // empty: the caller's
+  int work_dir_fd = -1;       // an open directory, borrowed during the start; wins over work_dir
+  int pass_fd = -1;           // borrowed during the start; the program gets it as descriptor 3
+  // Fed to standard input, which is then closed. Empty: standard input is /dev/null.
+  std::string input = {};
+  bool keep_input_open = false;  // for Process::write(), until Process::close_input()
+  bool merge_streams = false;    // one pipe for both streams: true order, all of it in `out`
+
+  std::size_t max_output = 1 << 20;  // bytes kept per stream, see Capture
+  // When not empty: a stream that outgrows max_output goes whole into a new file in this directory
+  // (mode 0600, name codeexec-<random>.out or .err), which is the caller's to delete.
+  std::string spill_dir = {};
+  std::uint64_t max_spill = 1 << 30;  // bytes per file; what exceeds it is counted, not written
+
+  // Zero or less: stopped at once. Counted from the start of the program.
+  std::chrono::milliseconds timeout = no_limit;
+  std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
+  // Once the program has ended, its pipes are read until they are closed everywhere, or `drain`
+  // passes without data, or `max_drain` passes in all.
+  std::chrono::milliseconds drain = std::chrono::milliseconds(100);
+  std::chrono::milliseconds max_drain = std::chrono::milliseconds(1500);
+  // Leave the processes that the program started in the background alive when it ends by itself,
+  // and do not wait for their output. Otherwise they are killed.
+  bool keep_background = false;
+
+  std::optional<CancelToken> cancel = {};  // stops the run like a timeout
+  // These are called in the thread that waits: the caller's in run_process(), this library's in
+  // Process. They must return soon, and must not wait for or destroy their own Process.
+  Function<void(Stream, std::string_view)> on_output = {};  // raw bytes, as they arrive
+  std::chrono::milliseconds heartbeat = no_limit;
+  Function<void()> on_heartbeat = {};  // every `heartbeat` while it runs
+};
+
+// What became of a program.
+struct ProcessResult {
+  Outcome outcome = Outcome::not_started;
+  // 0 to 255 when the program left by itself (after a SIGTERM of ours, too), else -1.
+  int exit_code = -1;
+  int signal = 0;  // that ended it, or 0
+  std::string out = {};
+  std::string err = {};
+  OutputCounts out_counts = {};
+  OutputCounts err_counts = {};
+  std::string out_file = {};  // the spill file, when one was made
+  std::string err_file = {};
+  bool pipe_held = false;  // reading stopped although somebody still held a pipe open
+  std::chrono::microseconds wall_time{0};
+  std::chrono::microseconds cpu_time{0};  // user and system, of the program and what it waited for
+  std::uint64_t peak_memory = 0;          // bytes: resident set of the largest process
+  int pid = -1;
+  int system_error = 0;      // of a failed start: errno
+  std::string step = {};     // of a failed start: setup, start, stdio, work_dir, pass_fd or exec
+  std::string message = {};  // one line for a person when something did not go as asked
+  bool succeeded() const noexcept { return outcome == Outcome::exited && exit_code == 0; }
+};
+
+// Runs one program to its end. Blocks the calling thread only, and needs no other thread. Safe from
+// any thread; a pthread_cancel() is acted upon after the run. The caller's signal handlers, masks,
+// SIGCHLD disposition and other children are neither used nor changed.
+//
+// The program runs in a session of its own (no terminal), with an empty signal mask, all signals at
+// their defaults, no core dumps (RLIMIT_CORE 0) and no descriptors but 0, 1, 2 and pass_fd's 3.
+// A timeout or cancel sends SIGTERM and SIGCONT to its process group and to those of its
+// descendants that left the group, then SIGKILL after kill_grace; a process that does not die of
+// that within two seconds is given up and told in `message`.
+ProcessResult run_process(const ProcessOptions& options);
+
+// A running program. All started ones share one thread of this library, which begins with the first
+// Process and has ended when the last one's destructor returns. Members are safe from any thread
+// (except moving and destroying); a copy made by fork(2) of the host does nothing.
+class Process {
+ public:
+  // `on_end`, when given, is called once in this library's thread with the final result, before
+  // done() is true and wait() returns. When the start failed it is not called; `failure`, when
+  // given, then holds all that is known, and the error the same errno and message.
+  static Expected<Process> start(ProcessOptions options,
+                                 Function<void(const ProcessResult&)> on_end = {},
+                                 ProcessResult* failure = nullptr);
+
+  Process(Process&& other) noexcept;
+  Process& operator=(Process&& other) noexcept;
+  // Kills the process group at once, with SIGKILL, and waits for the end.
+  ~Process();
+
+  int pid() const noexcept;
+  bool done() const;
+  // True when it has ended within that time.
+  bool wait_for(std::chrono::milliseconds time) const;
+  // The reference is valid as long as this object.
+  const ProcessResult& wait() const;
+  // Asks it to stop, as a timeout does, and returns at once.
+  void cancel() const;
+  // Sends a signal to the process group. False when it has ended.
+  bool signal(int number) const;
+
+  // Queues bytes for standard input (keep_input_open) and returns at once. ErrorCode::limit when
+  // more than 1 MiB would wait to be read; ErrorCode::io and EPIPE when the program or
+  // close_input() has closed it.
+  Expected<void> write(std::string_view bytes) const;
+  // End of input, after everything that was queued.
+  void close_input() const;
+
+  using Chunk = Capture::Chunk;
+  // What the stream brought since `cursor`, as far as it is still kept; see Capture::read().
+  Chunk read(Stream stream, std::uint64_t cursor) const;
+
+ private:
+  struct State;    // one child: a state machine without a thread
+  struct Reactor;  // the thread that drives all states of start()
+  friend ProcessResult run_process(const ProcessOptions& options);
+  Process(std::shared_ptr<State> state, std::shared_ptr<Reactor> reactor) noexcept;
+  void end() noexcept;
+
+  std::shared_ptr<State> state_ = {};
+  std::shared_ptr<Reactor> reactor_ = {};  // the last handle's end is the thread's end
+};
+
+// =================================================================================================
+// >>executor (declarations)       needs: base json regex policy paths environment process
+// The one gate that every command passes, and running on this host.        [tests/executor.cpp]
+// =================================================================================================
+
+// One command: a script for the shell, or a program with arguments that no shell ever sees.
+struct Command {
+  std::string script = {};             // for the executor's shell; any length
+  std::vector<std::string> argv = {};  // when not empty: started directly; `script` must be empty
+  std::string work_dir = {};           // relative to the workspace; empty: the workspace
+  std::optional<std::chrono::milliseconds> timeout = {};  // empty: the executor's; capped by it
+  std::vector<std::pair<std::string, std::string>> environment = {};  // wins over everything else
+  std::string input = {};         // for standard input; empty: /dev/null
+  bool keep_input_open = false;   // start() only: Execution::write() may follow
+  bool merge_streams = false;     // both streams in `out`, in their true order
+  std::optional<CancelToken> cancel = {};  // ends the command when cancelled, from any thread
+
+  // Live output as raw bytes, and a sign of life every `heartbeat`. Called by the thread that
+  // drives the command: the caller of run(), or the library's event thread after start(). They
+  // must not throw, block for long or use the same Execution.
+  Function<void(Stream, std::string_view)> on_output = {};
+  std::chrono::milliseconds heartbeat = no_limit;
+  Function<void()> on_heartbeat = {};
+
+  std::string tool = "run";  // who asks, for the audit record
+
+  static Command shell(std::string script);
+  static Command program(std::vector<std::string> argv);
+};
+
+// What happened to a command: what its process did, and what the gate decided.
+struct Result : ProcessResult {
+  std::string command = {};   // as it was given; an argv is shown quoted for the shell
+  std::string work_dir = {};  // canonical; as given when the command was refused before
+  std::string rule = {};      // of a refusal: a policy rule, "work_dir", "timeout" or "command"
+  std::size_t rule_begin = 0;  // the offending bytes of the command, where the rule knows them
+  std::size_t rule_end = 0;
+  std::chrono::milliseconds timeout = no_limit;  // the deadline that was in force
+  std::string venv = {};                         // the virtual environment in use, or empty
+  std::vector<std::string> notes = {};  // what else the caller should know, a sentence each
+
+  // One line: how it ended, how long it took, how much it wrote.
+  std::string summary() const;
+};
+
+// One line of the audit log: what was asked, what was decided, how it ended.
+struct AuditRecord {
+  std::string time = {};  // when it was asked: UTC, RFC 3339 with milliseconds
+  std::string agent_id = {};
+  std::string tool = {};
+  const Result* result = nullptr;  // valid during the callback
+
+  // {"time","agent_id"?,"tool","command","command_bytes"?,"work_dir","allowed","rule"?,"message"?,
+  //  "outcome","exit_code","signal"?,"duration_ms","cpu_ms","stdout_bytes","stderr_bytes"}.
+  // A command longer than 16 KiB is cut, and its whole length told in command_bytes.
+  Json to_json() const;
+};
+
+// A handle on a started command. Copies share it. All members are safe from any thread. When the
+// last copy goes away the command is killed.
+class Execution {
+ public:
+  bool done() const;
+  bool wait_for(std::chrono::milliseconds time) const;  // true when it is done
+  Result wait() const;                                  // blocks until it is done
+  void cancel() const;                                  // outcome becomes Outcome::cancelled
+  int pid() const;                                      // -1 when it never started
+
+  // Standard input, for commands with keep_input_open. Bytes are queued, at most 1 MiB of them.
+  Expected<void> write(std::string_view bytes) const;
+  void close_input() const;
+
+  // What a stream printed since `cursor` (0 at first), as far as it is still kept; see
+  // Capture::read().
+  Capture::Chunk read(Stream stream, std::uint64_t cursor) const;
+
+ private:
+  friend class Executor;
+  struct State;
+  std::shared_ptr<State> state_ = {};
+};
+
+// What every executor needs to know. All of it is checked by create(), which names what is wrong.
+struct ExecutorOptions {
+  std::string workspace = {};  // where commands start; empty: the directory of the caller, now
+  std::vector<Root> roots = {};  // where a work_dir may lie; empty: anywhere
+  PolicyOptions policy = {};
+  std::chrono::milliseconds timeout = std::chrono::seconds(60);
+  std::chrono::milliseconds max_timeout = std::chrono::hours(1);
+  std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
+  std::size_t max_output = std::size_t{1} << 20;  // bytes kept per stream: its head and its tail
+  std::string spill_dir = {};  // when set: a stream that outgrows max_output goes to a file here
+  std::string agent_id = {};   // for the audit log
+  std::string audit_file = {};  // one line of JSON per command, appended; made with mode 0600
+  Function<void(const AuditRecord&)> on_audit = {};  // called in the thread that ends the command
+};
+
+// Runs commands: judges each by policy and path rules, starts it, bounds it and records it. This is
+// the seam between what is asked and where it happens. Safe from any thread.
+class Executor {
+ public:
+  virtual ~Executor();
+
+  // Runs to the end and blocks the calling thread only, at most for the timeout and
+  // kill_grace + 3 s. What the command did, and a refusal, are in the Result.
+  Result run(const Command& command) const;
+  Result run(std::string_view script) const;
+
+  // Starts and returns at once; when it was refused or could not start, the handle is done already.
+  Execution start(const Command& command) const;
+
+  // Judges without running: the Result of a refusal, or outcome not_started and an empty rule.
+  Result check(const Command& command) const;
+
+  const std::string& workspace() const noexcept;
+  std::chrono::milliseconds timeout() const noexcept;
+  std::chrono::milliseconds max_timeout() const noexcept;
+
+ protected:
+  struct Gate;
+  struct Admission;  // a command that passed the gate, with all that must live until its start
+  Executor() = default;
+  Executor(const Executor&) = default;
+  Executor& operator=(const Executor&) = default;
+  Expected<void> set_up(const ExecutorOptions& options);
+
+ private:
+  // Turns an admitted command into the process that carries it out.
+  virtual Expected<void> place(const Command& command, Admission& admission) const = 0;
+  Admission judge(const Command& command) const;
+  Admission admit(const Command& command) const;
+  std::shared_ptr<const Gate> gate_ = {};
+};
+
+struct LocalOptions : ExecutorOptions {
+  EnvironmentOptions environment = {};  // its `workspace` is taken from the executor's
+  std::string shell = "/bin/sh";        // any shell that knows -c
+  // Linked as .agent/skills in the workspace before the first command, unless something of that
+  // name is there already. Empty: no link.
+  std::string skills_dir = {};
+};
+
+// Runs commands on this host, with the rights of this process.
+class LocalExecutor : public Executor {
+ public:
+  static Expected<LocalExecutor> create(const LocalOptions& options);
+
+ private:
+  struct Place;
+  LocalExecutor() = default;
+  Expected<void> place(const Command& command, Admission& admission) const override;
+  std::shared_ptr<const Place> place_ = {};
+};
+
+// =================================================================================================
+// >>mcp (declarations)                                                          needs: base json
+// A Model Context Protocol server over stdio, for any tools.                     [tests/mcp.cpp]
+// =================================================================================================
+
+// The protocol revisions 2024-11-05, 2025-03-26, 2025-06-18 and 2025-11-25 (opened by `initialize`)
+// and 2026-07-28 (stateless) are spoken from one process, decided for each message by itself.
+namespace mcp {
+
+// One block of a tool's answer. `block` is the protocol's ContentBlock object; text in it that is
+// not UTF-8 is repaired with U+FFFD when it is sent.
+struct Content {
+  Json block = {};
+
+  static Content text(std::string text);
+  static Content image(std::string_view bytes, std::string mime_type);
+  static Content audio(std::string_view bytes, std::string mime_type);
+  // An embedded resource: its text, or its bytes (sent as base64).
+  static Content resource_text(std::string uri, std::string mime_type, std::string text);
+  static Content resource_blob(std::string uri, std::string mime_type, std::string_view bytes);
+  // A reference the client may fetch by itself. Empty strings are left out.
+  static Content resource_link(std::string uri, std::string name, std::string mime_type = {},
+                               std::string description = {});
+  // Any other block, as it is.
+  static Content raw(Json block);
+};
+
+// What a tool has to say. `is_error` tells the model that the tool failed; the content says why.
+struct ToolResult {
+  std::vector<Content> content = {};
+  std::optional<Json> structured = {};  // structuredContent; required of tools with output_schema
+  bool is_error = false;
+  Json meta = {};  // `_meta`: an object, or null for none. Prefix own keys with your domain.
+
+  static ToolResult text(std::string text);
+  static ToolResult error(std::string message);
+  // The value, and the same value as a text block for clients that show only text.
+  static ToolResult with_structured(Json value);
+};
+
+// A JSON-RPC error in place of a result. The model does not see it; the client's program does.
+struct RpcError {
+  int code = -32603;
+  std::string message = {};
+  std::optional<Json> data = {};
+};
+
+// What a handler returns: a ToolResult or an RpcError.
+class ToolReply {
+ public:
+  ToolReply(ToolResult result) : result_(std::move(result)) {}
+  ToolReply(RpcError error) : error_(std::move(error)) {}
+  // What an empty handler gives: an empty result.
+  ToolReply() = default;
+  const ToolResult& result() const noexcept { return result_; }
+  // Null when this is a result.
+  const RpcError* rpc_error() const noexcept { return error_ ? &*error_ : nullptr; }
+
+ private:
+  ToolResult result_ = {};
+  std::optional<RpcError> error_ = {};
+};
+
+enum class ParameterType { string, integer, number, boolean, array, object };
+
+// One argument of a tool. The tool's input schema and the check of every call are both made from
+// it, so that they cannot disagree.
+struct Parameter {
+  std::string name = {};
+  ParameterType type = ParameterType::string;
+  std::string description = {};
+  bool required = false;
+  bool nullable = false;                    // null is accepted, and means: left out
+  Json default_value = {};                  // in the schema, and from Call::argument()
+  std::optional<double> minimum = {};       // of integers and numbers: inclusive
+  std::optional<double> greater_than = {};  // of integers and numbers: exclusive lower bound
+  std::optional<double> maximum = {};       // of integers and numbers: inclusive
+  std::vector<std::string> choices = {};    // of strings: the only values allowed, unless empty
+  std::optional<ParameterType> items = {};  // of arrays: the type of every item
+};
+
+// Hints for the client's user interface; what is not set is left out. The protocol's defaults are:
+// not read-only, destructive, not idempotent, open world.
+struct Annotations {
+  std::optional<bool> read_only = {};
+  std::optional<bool> destructive = {};
+  std::optional<bool> idempotent = {};
+  std::optional<bool> open_world = {};
+};
+
+// What a handler sees of one tools/call. Copies refer to the same call and may outlive the handler.
+// Thread: any.
+class Call {
+ public:
+  const std::string& tool() const noexcept;
+  // As they were sent: an object.
+  const Json& arguments() const noexcept;
+  // The argument as it was sent, or the parameter's default when it was left out or is null.
+  const Json& argument(std::string_view name) const noexcept;
+  // The request's `_meta`: an object, or null.
+  const Json& meta() const noexcept;
+  // Cancelled when the client cancels the call or the server ends. A handler should then return
+  // soon: what it returns to a client that cancelled is dropped.
+  const CancelToken& cancel_token() const noexcept;
+  bool wants_progress() const noexcept;
+  // Tells the client how far the call is. Ignored when the client did not ask, when `progress` is
+  // not finite or not greater than before, and once the call is answered or cancelled. More than
+  // 20 in a second (after the first 32) are dropped, and so is what a client is too slow to read.
+  void progress(double progress, std::optional<double> total = {},
+                std::string_view message = {}) const;
+  // Bytes of JSON the result may have. A longer one is replaced by an error that says so, so a
+  // handler with much to tell shortens it by itself.
+  std::size_t max_result_bytes() const noexcept;
+
+  // Made by the server.
+  struct State;
+  explicit Call(std::shared_ptr<State> state) noexcept;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+struct Tool {
+  std::string name = {};  // 1 to 64 of A-Z a-z 0-9 _ - .
+  std::string title = {};
+  std::string description = {};
+  // Checked before the handler is called; a call that breaks them is answered with the reason.
+  std::vector<Parameter> parameters = {};
+  // Instead of `parameters`: a JSON Schema of type object. The handler then checks by itself.
+  Json input_schema = {};
+  // A JSON Schema of type object for ToolResult::structured, or null for none.
+  Json output_schema = {};
+  Annotations annotations = {};
+  // Runs on one of the server's threads, several calls at a time. An exception becomes an error
+  // result with its text.
+  Function<ToolReply(const Call&)> handler = {};
+};
+
+struct ServerOptions {
+  std::string name = "codeexec";
+  std::string title = {};
+  std::string version = "0.1.0";
+  std::string website = {};
+  std::string instructions = {};  // told to the model at the start
+  // Where messages come from and go to. 0 and 1 are moved away while serving: 0 then is /dev/null
+  // and 1 is a copy of 2, so that neither a library nor a child can touch the protocol's stream.
+  int in_fd = 0;
+  int out_fd = 1;
+  std::size_t max_line = std::size_t(16) << 20;    // bytes of one incoming message
+  std::size_t max_reply = std::size_t(8) << 20;    // bytes of one outgoing message; at least 4096
+  std::size_t max_queued = std::size_t(16) << 20;  // bytes waiting for a client that does not read
+  std::size_t max_concurrent = 16;                 // handlers running at a time
+  std::size_t max_waiting = 256;                   // calls waiting for one; more are refused
+  // One line about something odd, without newline. Called from the server's threads, one at a time.
+  // Empty: a line on descriptor 2, dropped when it cannot be written at once.
+  Function<void(std::string_view)> log = {};
+};
+
+class Server {
+ public:
+  explicit Server(ServerOptions options = {});
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Makes a tool known; tools are listed in this order. Not while serving.
+  //   Errors: invalid_argument (message names the tool and the field).
+  Expected<void> add(Tool tool);
+
+  // Answers messages until the input ends, `stop` is cancelled or nobody reads the output any more;
+  // all three are success. At the end of input running calls get 300 ms to finish, then all calls
+  // are cancelled and get 600 ms, then what is queued is written: it returns within 1.5 s.
+  // Changes no signal disposition; a broken pipe raises no SIGPIPE.
+  //   Blocks:  the calling thread; handlers run on threads that end before it returns.
+  //   Errors:  invalid_argument (message names the option), io; limit when a handler did not return
+  //            in time: its thread goes on, and what the handler refers to must stay alive.
+  Expected<void> serve(const CancelToken& stop = {});
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace mcp
+
+// =================================================================================================
+// >>tools (declarations)  needs: base json policy paths environment process executor mcp
+// Binds an executor to MCP tools; the server program's whole main().          [tests/tools.cpp]
+// =================================================================================================
+
+// The answer of the tool `execute_command` as an object: success, exit_code, stdout, stderr,
+// execution_time (seconds), command and work_dir, in this order, then
+//   outcome (name of an Outcome), timed_out, stdout_bytes, stderr_bytes, stdout_truncated,
+//   stderr_truncated, and where they apply: signal, rule, stdout_invalid_bytes,
+//   stderr_invalid_bytes, stdout_file, stderr_file, output_held_open, notes.
+// exit_code is the status of a program that left by itself, minus the signal of one that was
+// killed, and -1 otherwise; success is true for exactly the exit code 0 of a program that left by
+// itself and in time. stderr ends with the message of a timeout, refusal or failed start.
+Json to_json(const Result& result);
+
+// Adds the tool `execute_command` (arguments: command, timeout in seconds, work_dir). The executor
+// is borrowed: it must outlive the server's serve().
+//   Errors: invalid_argument when the server has a tool of that name.
+Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor);
+
+// What a model should know about the place where its commands run, for ServerOptions::instructions.
+std::string describe(const Executor& executor);
+
+// The server program: reads the command line (`--help` tells all of it) and the configuration file,
+// then serves MCP on descriptors 0 and 1 until the input ends or SIGTERM, SIGINT or SIGHUP comes.
+// With --run it runs one command, prints its result as one line of JSON and returns. It owns the
+// process while it runs: it takes those three signals, ignores SIGPIPE and, on Linux, keeps other
+// processes of the user from looking into this one (PR_SET_DUMPABLE).
+// Returns the exit status: 0; 2 when an option, key or value is wrong, after one line on stderr that
+// says which; 1 for other failures; with --run 0 when the command succeeded, 1 when it ran and
+// failed, 125 when it was refused or could not start.
+int server_main(int argc, char** argv);
+
+}  // namespace v0_1
+}  // namespace codeexec
+#endif  // CODEEXEC_HPP
+
+// Editors that cannot know about the macro should still colour the code below.
+#if defined(__INTELLISENSE__) || defined(__JETBRAINS_IDE__) || defined(Q_CREATOR_RUN) || \
+    defined(__CDT_PARSER__)
+#define CODEEXEC_IMPLEMENTATION
+#endif
+
+#if defined(CODEEXEC_IMPLEMENTATION) && !defined(CODEEXEC_IMPLEMENTED)
+#define CODEEXEC_IMPLEMENTED
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <climits>
+#include <cmath>
+#include <condition_variable>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <deque>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <variant>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#if defined(__APPLE__)
+#include <sys/random.h>
+#include <xlocale.h>
+#endif
+#if defined(__linux__)
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#endif
+
+extern "C" char** environ;
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// =================================================================================================
+// >>base (definitions)
+// =================================================================================================
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// One allocation for any number of pieces.
+std::string concat(std::initializer_list<std::string_view> pieces) {
+  std::size_t size = 0;
+  for (std::string_view piece : pieces) size += piece.size();
+  std::string text;
+  text.reserve(size);
+  for (std::string_view piece : pieces) text.append(piece);
+  return text;
+}
+
+// strerror() without its shared buffer. GNU and POSIX disagree about the result of strerror_r, so
+// an overload takes whichever it is.
+[[maybe_unused]] const char* strerror_text(int, const char* buffer) { return buffer; }
+[[maybe_unused]] const char* strerror_text(const char* text, const char*) { return text; }
+
+std::string errno_text(int error) {
+  char buffer[256] = "";
+  return strerror_text(strerror_r(error, buffer, sizeof buffer), buffer);
+}
+
+// The Error of a failed system call: "<what>: No such file or directory".
+Error system_error(int error, std::string_view what) {
+  Error result;
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      result.code = ErrorCode::not_found;
+      break;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      result.code = ErrorCode::permission_denied;
+      break;
+    case ENOSYS:
+    case EOPNOTSUPP:
+      result.code = ErrorCode::unsupported;
+      break;
+    case EINVAL:
+    case ELOOP:
+      result.code = ErrorCode::invalid_argument;
+      break;
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case EAGAIN:
+    case E2BIG:
+    case ENOSPC:
+    case EDQUOT:
+    case ENAMETOOLONG:
+      result.code = ErrorCode::limit;
+      break;
+    default:
+      result.code = ErrorCode::io;
+  }
+  result.system_error = error;
+  result.message = concat({what, ": ", errno_text(error)});
+  return result;
+}
+
+Error make_error(ErrorCode code, std::string message, std::size_t offset = 0) {
+  Error result;
+  result.code = code;
+  result.offset = offset;
+  result.message = std::move(message);
+  return result;
+}
+
+// Hostile text for a one-line message: well-formed UTF-8, control bytes escaped.
+std::string printable(std::string_view text) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string result;
+  for (const char c : to_utf8(text)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f) {
+      result += c;
+      continue;
+    }
+    result += "\\x";
+    result += digits[byte >> 4];
+    result += digits[byte & 15];
+  }
+  return result;
+}
+
+// The same in quotes, and at most 200 bytes of the text.
+std::string quoted(std::string_view text) {
+  constexpr std::size_t longest = 200;
+  return concat({"'", printable(utf8_prefix(text, longest)), text.size() > longest ? "...'" : "'"});
+}
+
+bool starts_with(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
+bool ends_with(std::string_view text, std::string_view suffix) {
+  return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
+}
+
+// Moves a descriptor to 3 or above: one of 0, 1 and 2 turns up when the host has closed them, and
+// would be overwritten while a child's standard streams are put in place. -1 and errno on failure.
+int above_standard_streams(int fd) {
+  if (fd < 0 || fd > 2) return fd;
+  const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, 3);
+  const int saved = errno;
+  ::close(fd);
+  errno = saved;
+  return moved;
+}
+
+// The whole of a file of at most `limit` bytes. `what` names it in errors ("config file").
+Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
+                                      std::string_view what) {
+  UniqueFd fd(above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)));
+  const std::string subject = concat({what, " ", quoted(path)});
+  if (!fd) return system_error(errno, subject);
+  std::string content;
+  char buffer[16384];
+  for (;;) {
+    const ssize_t size = ::read(fd.get(), buffer, sizeof buffer);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return system_error(errno, subject);
+    if (size == 0) return content;
+    if (content.size() + static_cast<std::size_t>(size) > limit)
+      return make_error(ErrorCode::limit,
+                        concat({subject, ": longer than ", std::to_string(limit), " bytes"}));
+    content.append(buffer, static_cast<std::size_t>(size));
+  }
+}
+
+// Length of the well-formed UTF-8 sequence at `s`, or 0. When 0, `bad` is the length of the maximal
+// invalid subpart (at least 1), and `cut` tells that the text merely ends inside a sequence.
+struct Utf8Step {
+  std::size_t good = 0;
+  std::size_t bad = 1;
+  bool cut = false;
+};
+
+Utf8Step utf8_step(const unsigned char* s, std::size_t left) {
+  const unsigned char lead = s[0];
+  if (lead < 0x80) return {1, 0, false};
+  std::size_t length = 0;
+  unsigned char low = 0x80;
+  unsigned char high = 0xbf;
+  if (lead >= 0xc2 && lead <= 0xdf) {
+    length = 2;
+  } else if (lead >= 0xe0 && lead <= 0xef) {
+    length = 3;
+    if (lead == 0xe0) low = 0xa0;   // shorter forms exist below
+    if (lead == 0xed) high = 0x9f;  // surrogates above
+  } else if (lead >= 0xf0 && lead <= 0xf4) {
+    length = 4;
+    if (lead == 0xf0) low = 0x90;
+    if (lead == 0xf4) high = 0x8f;  // above U+10FFFF
+  } else {
+    return {};
+  }
+  for (std::size_t i = 1; i < length; ++i) {
+    if (i == left) return {0, i, true};
+    if (s[i] < low || s[i] > high) return {0, i, false};
+    low = 0x80;
+    high = 0xbf;
+  }
+  return {length, 0, false};
+}
+
+// Number of leading ASCII bytes, eight at a time.
+std::size_t ascii_run(const char* s, std::size_t size) {
+  std::size_t i = 0;
+  for (; i + 8 <= size; i += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, s + i, 8);
+    if (word & 0x8080808080808080u) break;
+  }
+  while (i < size && static_cast<unsigned char>(s[i]) < 0x80) ++i;
+  return i;
+}
+
+}  // namespace
+
+const char* name(ErrorCode code) noexcept {
+  switch (code) {
+    case ErrorCode::invalid_argument:
+      return "invalid_argument";
+    case ErrorCode::not_found:
+      return "not_found";
+    case ErrorCode::permission_denied:
+      return "permission_denied";
+    case ErrorCode::parse:
+      return "parse";
+    case ErrorCode::limit:
+      return "limit";
+    case ErrorCode::unsupported:
+      return "unsupported";
+    case ErrorCode::io:
+      break;
+  }
+  return "io";
+}
+
+void detail::used_without_value(const Error& error) {
+  std::fprintf(stderr, "codeexec: the value of a failed Expected was used; its error is: %s\n",
+               error.message.c_str());
+  std::abort();
+}
+
+void UniqueFd::reset(int fd) noexcept {
+  // close() is never repeated after EINTR: on Linux the descriptor is already gone.
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = fd;
+}
+
+struct CancelToken::State {
+  std::atomic<bool> cancelled{false};
+  std::mutex mutex;
+  UniqueFd readable;
+#if !defined(__linux__)
+  UniqueFd writable;
+#endif
+  // Needs the mutex.
+  void signal() {
+    const std::uint64_t one = 1;
+#if defined(__linux__)
+    const int target = readable.get();
+#else
+    const int target = writable.get();
+#endif
+    // A full pipe or counter is readable already, which is all that is wanted.
+    if (target >= 0) (void)!::write(target, &one, sizeof one);
+  }
+};
+
+CancelToken::CancelToken() : state_(std::make_shared<State>()) {}
+
+void CancelToken::cancel() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  if (!state_->cancelled.exchange(true)) state_->signal();
+}
+
+bool CancelToken::cancelled() const noexcept { return state_->cancelled.load(); }
+
+int CancelToken::descriptor() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  if (state_->readable) return state_->readable.get();
+#if defined(__linux__)
+  state_->readable.reset(above_standard_streams(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
+#else
+  int ends[2];
+  if (::pipe(ends) != 0) return -1;
+  for (int& end : ends) {
+    end = above_standard_streams(end);
+    if (end < 0) continue;
+    ::fcntl(end, F_SETFD, FD_CLOEXEC);
+    ::fcntl(end, F_SETFL, O_NONBLOCK);
+  }
+  state_->readable.reset(ends[0]);
+  state_->writable.reset(ends[1]);
+#endif
+  if (state_->cancelled.load()) state_->signal();
+  return state_->readable.get();
+}
+
+std::size_t find_invalid_utf8(std::string_view bytes) noexcept {
+  const auto* s = reinterpret_cast<const unsigned char*>(bytes.data());
+  std::size_t i = 0;
+  while (i < bytes.size()) {
+    i += ascii_run(bytes.data() + i, bytes.size() - i);
+    if (i == bytes.size()) break;
+    const Utf8Step step = utf8_step(s + i, bytes.size() - i);
+    if (step.good == 0) return i;
+    i += step.good;
+  }
+  return std::string_view::npos;
+}
+
+bool is_utf8(std::string_view bytes) noexcept {
+  return find_invalid_utf8(bytes) == std::string_view::npos;
+}
+
+std::string to_utf8(std::string_view bytes, std::uint64_t* invalid_bytes) {
+  std::size_t bad = find_invalid_utf8(bytes);
+  std::string text;
+  while (bad != std::string_view::npos) {
+    text.append(bytes.substr(0, bad));
+    text += "\xef\xbf\xbd";
+    const auto* s = reinterpret_cast<const unsigned char*>(bytes.data()) + bad;
+    const std::size_t length = utf8_step(s, bytes.size() - bad).bad;
+    if (invalid_bytes) *invalid_bytes += length;
+    bytes.remove_prefix(bad + length);
+    bad = find_invalid_utf8(bytes);
+  }
+  text.append(bytes);
+  return text;
+}
+
+std::string_view utf8_prefix(std::string_view text, std::size_t size) noexcept {
+  if (size >= text.size()) return text;
+  // Only a sequence that starts in the last three bytes can reach over the cut.
+  for (std::size_t back = 1; back <= 3 && back <= size; ++back) {
+    const std::size_t start = size - back;
+    const auto* s = reinterpret_cast<const unsigned char*>(text.data()) + start;
+    if ((*s & 0xc0) == 0x80) continue;
+    if (utf8_step(s, text.size() - start).good > back) size = start;
+    break;
+  }
+  return text.substr(0, size);
+}
+
+std::string_view utf8_suffix(std::string_view text, std::size_t size) noexcept {
+  if (size >= text.size()) return text;
+  const std::size_t cut = text.size() - size;
+  for (std::size_t back = 1; back <= 3 && back <= cut; ++back) {
+    const std::size_t start = cut - back;
+    const auto* s = reinterpret_cast<const unsigned char*>(text.data()) + start;
+    if ((*s & 0xc0) == 0x80) continue;
+    const std::size_t good = utf8_step(s, text.size() - start).good;
+    if (good > back) return text.substr(start + good);
+    break;
+  }
+  return text.substr(cut);
+}
+
+std::string to_base64(std::string_view bytes) {
+  constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    const std::size_t left = bytes.size() - i;
+    const auto byte = [&](std::size_t k) {
+      return k < left ? static_cast<unsigned>(static_cast<unsigned char>(bytes[i + k])) : 0u;
+    };
+    const unsigned group = byte(0) << 16 | byte(1) << 8 | byte(2);
+    text += digits[group >> 18];
+    text += digits[group >> 12 & 63];
+    text += left > 1 ? digits[group >> 6 & 63] : '=';
+    text += left > 2 ? digits[group & 63] : '=';
+  }
+  return text;
+}
+
+// =================================================================================================
+// >>json (definitions)
+// =================================================================================================
+//
+// Nothing here recurses on its input. The parser keeps a chain of the open containers, the
+// destructor a chain of those still to be emptied; both run through the `link` that every container
+// has room for, so that neither needs memory of its own. Copy, comparison and writer keep a stack.
+//
+// Strings are read and written as runs: eight bytes at a time until one needs a look, then one
+// append. UTF-8 is checked in the same pass. A run ends at a quote, an escape, or a bad byte.
+//
+// A number whose spelling cannot be made again from its value carries it (24 bytes in place, enough
+// for the shortest form of any double; longer ones on the heap). So 1.0, -0, 1E5 and
+// 12345678901234567890 go out as they came in, which an id in a protocol must.
+//
+// Members with equal names are found when an object closes: by comparing all with all when they are
+// few, else through a table keyed with SipHash under a random key, so that nobody can choose names
+// that fall together.
+
+// std::from_chars and std::to_chars for double: libstdc++ 11, libc++ 20. Without them strtod and
+// snprintf are used, under the C locale of the calling thread.
+#if !defined(CODEEXEC_HAS_FLOAT_CHARS)
+#if defined(__cpp_lib_to_chars)
+#define CODEEXEC_HAS_FLOAT_CHARS 1
+#else
+#define CODEEXEC_HAS_FLOAT_CHARS 0
+#endif
+#endif
+
+namespace {
+
+// numbers -----------------------------------------------------------------------------------------
+
+// The C locale, for this thread and as long as the object lives: others may have set one in which
+// a decimal point is a comma.
+class JsonCLocale {
+ public:
+  JsonCLocale() noexcept {
+    static const locale_t plain = ::newlocale(LC_ALL_MASK, "C", locale_t());
+    if (plain != locale_t()) previous_ = ::uselocale(plain);
+  }
+  ~JsonCLocale() {
+    if (previous_ != locale_t()) ::uselocale(previous_);
+  }
+  JsonCLocale(const JsonCLocale&) = delete;
+  JsonCLocale& operator=(const JsonCLocale&) = delete;
+
+ private:
+  locale_t previous_ = locale_t();
+};
+
+// The double nearest to a number that follows JSON's grammar; infinite when none is near.
+double json_read_double(std::string_view text) {
+#if CODEEXEC_HAS_FLOAT_CHARS
+  double value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  // It reports both too small and too large as out of range; strtod tells them apart.
+  if (result.ec == std::errc()) return value;
+#endif
+  const JsonCLocale plain;
+  return std::strtod(std::string(text).c_str(), nullptr);
+}
+
+constexpr std::size_t json_double_size = 40;
+
+// The fewest digits that read back as the value, as "d.ddde+dd". Returns the length.
+std::size_t json_shortest_digits(double value, char* out) {
+#if CODEEXEC_HAS_FLOAT_CHARS
+  const auto end =
+      std::to_chars(out, out + json_double_size, value, std::chars_format::scientific).ptr;
+  return static_cast<std::size_t>(end - out);
+#else
+  const JsonCLocale plain;
+  int length = 0;
+  for (int precision = 0; precision <= 16; ++precision) {
+    length = std::snprintf(out, json_double_size, "%.*e", precision, value);
+    const double back = std::strtod(out, nullptr);
+    if (!(back < value) && !(back > value)) break;
+  }
+  return static_cast<std::size_t>(length);
+#endif
+}
+
+// A finite double as JavaScript's Number::toString lays it out (ECMA-262, 6.1.6.1.20), with -0.
+void json_append_double(double value, std::string& out) {
+  char form[json_double_size];
+  const std::string_view text(form, json_shortest_digits(std::fabs(value), form));
+  const std::size_t e = text.find('e');
+  std::string digits(text.substr(0, 1));
+  if (e > 2) digits.append(text.substr(2, e - 2));
+  int exponent = 0;
+  for (const char c : text.substr(e + 2)) exponent = exponent * 10 + (c - '0');
+  if (text[e + 1] == '-') exponent = -exponent;
+
+  const int count = static_cast<int>(digits.size());
+  const int point = exponent + 1;  // where the decimal point stands, counted in digits
+  const auto zeros = [](int n) { return std::string(static_cast<std::size_t>(n), '0'); };
+  if (std::signbit(value)) out += '-';
+  if (count <= point && point <= 21) {
+    out.append(digits).append(zeros(point - count));
+  } else if (0 < point && point <= 21) {
+    out.append(digits.insert(static_cast<std::size_t>(point), 1, '.'));
+  } else if (-6 < point && point <= 0) {
+    out.append("0.").append(zeros(-point)).append(digits);
+  } else {
+    if (count > 1) digits.insert(1, 1, '.');
+    out.append(digits).append(exponent < 0 ? "e-" : "e+");
+    out.append(std::to_string(std::abs(exponent)));
+  }
+}
+
+bool json_same(double a, double b) { return !(a < b) && !(a > b); }
+
+bool json_is_int64(double value) {
+  // Both bounds are powers of two, hence exact.
+  return value >= -9223372036854775808.0 && value < 9223372036854775808.0 &&
+         json_same(std::trunc(value), value);
+}
+
+// The exponent of a number, cut to what is far beyond any text's length.
+long long json_exponent(std::string_view text) {
+  constexpr long long bound = 1000000000000000;
+  if (starts_with(text, "+")) text.remove_prefix(1);
+  long long value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (result.ec != std::errc()) value = starts_with(text, "-") ? -bound : bound;
+  return std::clamp(value, -bound, bound);
+}
+
+// The exact value of a number that follows JSON's grammar, if it is an integer within int64.
+std::optional<std::int64_t> json_read_integer(std::string_view text) {
+  const bool negative = starts_with(text, "-");
+  if (negative) text.remove_prefix(1);
+  const std::size_t e = text.find_first_of("eE");
+  const std::string_view digits = text.substr(0, e);
+  const std::size_t point = std::min(digits.find('.'), digits.size());
+  long long places = static_cast<long long>(point);  // digits before the point, once it is moved
+  if (e != std::string_view::npos) places += json_exponent(text.substr(e + 1));
+
+  std::uint64_t value = 0;
+  const std::uint64_t largest = static_cast<std::uint64_t>(INT64_MAX) + (negative ? 1 : 0);
+  const auto append = [&](unsigned digit) {
+    if (value > (largest - digit) / 10) return false;
+    value = value * 10 + digit;
+    return true;
+  };
+  long long read = 0;
+  for (const char c : digits) {
+    if (c == '.') continue;
+    const auto digit = static_cast<unsigned>(c - '0');
+    if (read++ < places ? !append(digit) : digit != 0) return std::nullopt;
+  }
+  for (; read < places && value != 0; ++read)
+    if (!append(0)) return std::nullopt;
+  return static_cast<std::int64_t>(negative ? 0 - value : value);
+}
+
+// strings -----------------------------------------------------------------------------------------
+
+// Which bytes end a run. `ends_in`: when a string is read, `ends_out`: when it is written.
+struct JsonBytes {
+  bool ends_in[256] = {};
+  bool ends_out[256] = {};
+  constexpr JsonBytes() {
+    for (int c = 0; c < 256; ++c) {
+      ends_in[c] = c < 0x20 || c == '"' || c == '\\' || c >= 0x80;
+      ends_out[c] = ends_in[c] || c == 0x7f;
+    }
+  }
+};
+constexpr JsonBytes json_bytes;
+
+// True when a byte of the word is a quote, a backslash, a control below 0x20 or not ASCII. (The
+// usual tricks: x - 1 borrows into the high bit of a zero byte only when ~x has that bit.)
+bool json_word_ends_run(std::uint64_t word) {
+  constexpr std::uint64_t ones = 0x0101010101010101u;
+  constexpr std::uint64_t highs = 0x8080808080808080u;
+  const std::uint64_t quote = word ^ (ones * '"');
+  const std::uint64_t slash = word ^ (ones * '\\');
+  const std::uint64_t found =
+      ((quote - ones) & ~quote) | ((slash - ones) & ~slash) | ((word - ones * 0x20) & ~word) | word;
+  return (found & highs) != 0;
+}
+
+// The first byte in [at, end) that ends a run when reading, or end.
+const char* json_run_in(const char* at, const char* end) {
+  for (; end - at >= 8; at += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, at, 8);
+    if (json_word_ends_run(word)) break;
+  }
+  while (at != end && !json_bytes.ends_in[static_cast<unsigned char>(*at)]) ++at;
+  return at;
+}
+
+// The same when writing, where U+007F counts too.
+const char* json_run_out(const char* at, const char* end) {
+  constexpr std::uint64_t ones = 0x0101010101010101u;
+  constexpr std::uint64_t highs = 0x8080808080808080u;
+  for (; end - at >= 8; at += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, at, 8);
+    if (json_word_ends_run(word) || ((word + ones) & highs) != 0) break;
+  }
+  while (at != end && !json_bytes.ends_out[static_cast<unsigned char>(*at)]) ++at;
+  return at;
+}
+
+constexpr std::string_view json_replacement = "\xef\xbf\xbd";  // U+FFFD
+
+void json_append_code_point(unsigned code, std::string& out) {
+  const auto byte = [&](unsigned value) { out += static_cast<char>(value); };
+  if (code < 0x80) {
+    byte(code);
+  } else if (code < 0x800) {
+    byte(0xc0 | code >> 6);
+    byte(0x80 | (code & 63));
+  } else if (code < 0x10000) {
+    byte(0xe0 | code >> 12);
+    byte(0x80 | (code >> 6 & 63));
+    byte(0x80 | (code & 63));
+  } else {
+    byte(0xf0 | code >> 18);
+    byte(0x80 | (code >> 12 & 63));
+    byte(0x80 | (code >> 6 & 63));
+    byte(0x80 | (code & 63));
+  }
+}
+
+Utf8Step json_utf8_step(const char* at, const char* end) {
+  return utf8_step(reinterpret_cast<const unsigned char*>(at), static_cast<std::size_t>(end - at));
+}
+
+// equal names -------------------------------------------------------------------------------------
+
+// SipHash-1-3 (Aumasson and Bernstein, 2012) under a key that is drawn once per process.
+class JsonNameHash {
+ public:
+  std::uint64_t operator()(std::string_view text) const noexcept {
+    static const Key key = draw_key();
+    State v = {key.k0 ^ 0x736f6d6570736575u, key.k1 ^ 0x646f72616e646f6du,
+               key.k0 ^ 0x6c7967656e657261u, key.k1 ^ 0x7465646279746573u};
+    const std::uint64_t length = static_cast<std::uint64_t>(text.size()) << 56;
+    for (; text.size() >= 8; text.remove_prefix(8)) compress(v, word(text.substr(0, 8)));
+    compress(v, length | word(text));
+    v.c ^= 0xff;
+    round(v);
+    round(v);
+    round(v);
+    return v.a ^ v.b ^ v.c ^ v.d;
+  }
+
+ private:
+  struct Key {
+    std::uint64_t k0, k1;
+  };
+  struct State {
+    std::uint64_t a, b, c, d;
+  };
+
+  static Key draw_key() noexcept {
+    Key key = {};
+    if (::getentropy(&key, sizeof key) == 0) return key;
+    // No random source: the clock and the place of the stack are better than nothing.
+    key.k0 = static_cast<std::uint64_t>(Clock::now().time_since_epoch().count());
+    key.k1 = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&key));
+    return key;
+  }
+  static std::uint64_t word(std::string_view bytes) noexcept {
+    std::uint64_t value = 0;
+    std::memcpy(&value, bytes.data(), bytes.size());
+    return value;
+  }
+  static std::uint64_t turn(std::uint64_t x, int bits) noexcept {
+    return x << bits | x >> (64 - bits);
+  }
+  static void round(State& v) noexcept {
+    v.a += v.b;
+    v.b = turn(v.b, 13) ^ v.a;
+    v.a = turn(v.a, 32);
+    v.c += v.d;
+    v.d = turn(v.d, 16) ^ v.c;
+    v.a += v.d;
+    v.d = turn(v.d, 21) ^ v.a;
+    v.c += v.b;
+    v.b = turn(v.b, 17) ^ v.c;
+    v.c = turn(v.c, 32);
+  }
+  static void compress(State& v, std::uint64_t m) noexcept {
+    v.d ^= m;
+    round(v);
+    v.a ^= m;
+  }
+};
+
+// Finds names among the first members of an object, which are added one after the other.
+class JsonNameTable {
+ public:
+  explicit JsonNameTable(const Json::Object& members) : members_(members) {
+    if (members.size() <= few) return;
+    std::size_t size = 4 * few;
+    while (size < 2 * members.size()) size *= 2;
+    slots_.resize(size);
+  }
+
+  // The index of the member that has this name, or `count` after adding it under that index.
+  std::size_t find_or_add(const std::string& name, std::size_t count) {
+    if (slots_.empty()) {
+      std::size_t i = 0;
+      while (i < count && members_[i].name != name) ++i;
+      return i;
+    }
+    std::size_t slot = static_cast<std::size_t>(hash_(name));
+    for (;; ++slot) {
+      std::size_t& entry = slots_[slot & (slots_.size() - 1)];
+      if (entry == 0) {
+        entry = count + 1;
+        return count;
+      }
+      if (members_[entry - 1].name == name) return entry - 1;
+    }
+  }
+
+ private:
+  static constexpr std::size_t few = 16;
+  const Json::Object& members_;
+  std::vector<std::size_t> slots_;  // index + 1, or 0; a power of two, at most half full
+  JsonNameHash hash_;
+};
+
+// Of members with one name the last value stays, in the place of the first.
+void json_keep_last(Json::Object& members) {
+  if (members.size() < 2) return;
+  JsonNameTable names(members);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const std::size_t place = names.find_or_add(members[i].name, kept);
+    if (place < kept) {
+      members[place].value = std::move(members[i].value);
+      continue;
+    }
+    if (kept != i) members[kept] = std::move(members[i]);
+    ++kept;
+  }
+  members.resize(kept);
+}
+
+}  // namespace
+
+// the value ---------------------------------------------------------------------------------------
+
+void Json::make_boolean(bool value) noexcept {
+  boolean_ = value;
+  kind_ = Kind::boolean;
+}
+
+void Json::make_integer(std::int64_t value) noexcept {
+  new (&number_) Number;
+  number_.integer = value;
+  text_size_ = 0;
+  kind_ = Kind::integer;
+}
+
+void Json::make_real(double value) noexcept {
+  new (&number_) Number;
+  number_.real = value;
+  text_size_ = 0;
+  kind_ = Kind::number;
+}
+
+// Gives a number the spelling in which it is written.
+void Json::spell(std::string_view text) {
+  if (text.size() > sizeof number_.text) {
+    number_.long_text = new std::string(text);
+    text_size_ = is_long;
+    return;
+  }
+  std::memcpy(number_.text, text.data(), text.size());
+  text_size_ = static_cast<unsigned char>(text.size());
+}
+
+std::string_view Json::spelling() const noexcept {
+  if (text_size_ == is_long) return *number_.long_text;
+  return {number_.text, text_size_};
+}
+
+void Json::make_string() noexcept {
+  new (&string_) std::string();
+  kind_ = Kind::string;
+}
+
+void Json::make_array() noexcept {
+  new (&array_) ArrayNode{};
+  kind_ = Kind::array;
+}
+
+void Json::make_object() noexcept {
+  new (&object_) ObjectNode{};
+  kind_ = Kind::object;
+}
+
+Json::Json(long long value) noexcept : Json() { make_integer(value); }
+
+Json::Json(unsigned long long value) noexcept : Json() {
+  if (value <= static_cast<unsigned long long>(INT64_MAX)) {
+    make_integer(static_cast<std::int64_t>(value));
+    return;
+  }
+  char text[24];
+  const auto end = std::to_chars(text, text + sizeof text, value).ptr;
+  make_real(static_cast<double>(value));
+  spell({text, static_cast<std::size_t>(end - text)});
+}
+
+Json::Json(double value) noexcept : Json() {
+  if (!std::isfinite(value)) return;
+  if (!json_is_int64(value)) {
+    make_real(value);
+    return;
+  }
+  make_integer(static_cast<std::int64_t>(value));
+  if (json_same(value, 0) && std::signbit(value)) spell("-0");
+}
+
+Json::Json(const char* text) : Json(std::string(text)) {}
+Json::Json(std::string_view text) : Json(std::string(text)) {}
+Json::Json(std::string text) noexcept : string_(std::move(text)), kind_(Kind::string) {}
+
+Json::Json(Array items) : Json() {
+  make_array();
+  array_.items = std::move(items);
+  for (const Json& item : array_.items) lone_surrogate_ |= item.lone_surrogate_;
+}
+
+Json::Json(Object members) : Json() {
+  make_object();
+  object_.members = std::move(members);
+  json_keep_last(object_.members);
+  for (const Member& member : object_.members) lone_surrogate_ |= member.value.lone_surrogate_;
+}
+
+Json Json::array(std::initializer_list<Json> items) { return Json(Array(items)); }
+Json Json::object() { return Json(Object()); }
+Json Json::object(std::initializer_list<Member> members) { return Json(Object(members)); }
+
+Json::Json(Json&& other) noexcept : Json() { take(other); }
+
+Json& Json::operator=(Json&& other) noexcept {
+  Json taken(std::move(other));  // first, for `other` may be inside this one
+  clear();
+  take(taken);
+  return *this;
+}
+
+Json& Json::operator=(const Json& other) { return *this = Json(other); }
+
+Json::~Json() { clear(); }
+
+Json*& Json::link() noexcept { return is_array() ? array_.link : object_.link; }
+
+// Moves the other's content into this one, which must be null.
+void Json::take(Json& other) noexcept {
+  switch (other.kind_) {
+    case Kind::null:
+      return;
+    case Kind::boolean:
+      boolean_ = other.boolean_;
+      break;
+    case Kind::integer:
+    case Kind::number:
+      new (&number_) Number(other.number_);
+      break;
+    case Kind::string:
+      new (&string_) std::string(std::move(other.string_));
+      other.string_.~basic_string();
+      break;
+    case Kind::array:
+      new (&array_) ArrayNode(std::move(other.array_));
+      other.array_.~ArrayNode();
+      break;
+    case Kind::object:
+      new (&object_) ObjectNode(std::move(other.object_));
+      other.object_.~ObjectNode();
+      break;
+  }
+  kind_ = std::exchange(other.kind_, Kind::null);
+  text_size_ = std::exchange(other.text_size_, static_cast<unsigned char>(0));
+  lone_surrogate_ = std::exchange(other.lone_surrogate_, false);
+}
+
+// Makes this one null.
+void Json::clear() noexcept {
+  if (is_string()) string_.~basic_string();
+  if (text_size_ == is_long) delete number_.long_text;
+  if (is_container()) clear_tree();
+  kind_ = Kind::null;
+  text_size_ = 0;
+  lone_surrogate_ = false;
+}
+
+// Lists all containers so that the inner ones come before the outer, then frees one after the
+// other: what a vector still holds by then has nothing inside.
+void Json::clear_tree() noexcept {
+  Json* found = this;
+  Json* listed = nullptr;
+  link() = nullptr;
+  const auto add = [&found](Json& value) {
+    if (!value.is_container()) return;
+    value.link() = found;
+    found = &value;
+  };
+  while (found) {
+    Json* const outer = found;
+    found = std::exchange(outer->link(), listed);
+    listed = outer;
+    if (outer->is_array()) {
+      for (Json& item : outer->array_.items) add(item);
+    } else {
+      for (Member& member : outer->object_.members) add(member.value);
+    }
+  }
+  while (listed) {
+    Json* const inner = listed;
+    listed = inner->link();
+    if (inner->is_array()) {
+      inner->array_.~ArrayNode();
+    } else {
+      inner->object_.~ObjectNode();
+    }
+    inner->kind_ = Kind::null;
+  }
+}
+
+// Copies all but the values inside a container, which become null, into this one, which is null.
+void Json::copy_flat(const Json& other) {
+  switch (other.kind_) {
+    case Kind::null:
+      break;
+    case Kind::boolean:
+      boolean_ = other.boolean_;
+      break;
+    case Kind::integer:
+    case Kind::number:
+      new (&number_) Number(other.number_);
+      if (other.text_size_ == is_long) spell(other.spelling());
+      break;
+    case Kind::string:
+      new (&string_) std::string(other.string_);
+      break;
+    case Kind::array:
+      make_array();
+      array_.items.resize(other.array_.items.size());
+      break;
+    case Kind::object:
+      make_object();
+      object_.members.resize(other.object_.members.size());
+      for (std::size_t i = 0; i < object_.members.size(); ++i)
+        object_.members[i].name = other.object_.members[i].name;
+      break;
+  }
+  kind_ = other.kind_;
+  text_size_ = other.text_size_;
+  lone_surrogate_ = other.lone_surrogate_;
+}
+
+Json::Json(const Json& other) : Json() {
+  struct Pair {
+    const Json* from;
+    Json* to;
+  };
+  std::vector<Pair> containers;
+  const auto copy = [&containers](const Json& from, Json& to) {
+    to.copy_flat(from);
+    if (from.is_container()) containers.push_back({&from, &to});
+  };
+  copy(other, *this);
+  while (!containers.empty()) {
+    const Pair pair = containers.back();
+    containers.pop_back();
+    for (std::size_t i = 0; i < pair.from->items().size(); ++i)
+      copy(pair.from->array_.items[i], pair.to->array_.items[i]);
+    for (std::size_t i = 0; i < pair.from->members().size(); ++i)
+      copy(pair.from->object_.members[i].value, pair.to->object_.members[i].value);
+  }
+}
+
+// Equality of all but the values inside a container.
+bool Json::equals_flat(const Json& other) const noexcept {
+  if (kind_ != other.kind_) return false;
+  if (is_bool()) return boolean_ == other.boolean_;
+  if (is_integer()) return number_.integer == other.number_.integer;
+  if (is_number()) return json_same(number_.real, other.number_.real);
+  if (is_string()) return string_ == other.string_;
+  return size() == other.size();
+}
+
+bool Json::equals(const Json& other) const {
+  struct Pair {
+    const Json* a;
+    const Json* b;
+  };
+  std::vector<Pair> containers;
+  const auto same = [&containers](const Json& a, const Json& b) {
+    if (!a.equals_flat(b)) return false;
+    if (a.is_container()) containers.push_back({&a, &b});
+    return true;
+  };
+  const auto sorted = [](const Object& members) {
+    std::vector<const Member*> result;
+    for (const Member& member : members) result.push_back(&member);
+    std::sort(result.begin(), result.end(),
+              [](const Member* a, const Member* b) { return a->name < b->name; });
+    return result;
+  };
+  const auto same_members = [&](const Object& a, const Object& b) {
+    const auto left = sorted(a);
+    const auto right = sorted(b);
+    for (std::size_t i = 0; i < left.size(); ++i)
+      if (left[i]->name != right[i]->name || !same(left[i]->value, right[i]->value)) return false;
+    return true;
+  };
+  if (!same(*this, other)) return false;
+  while (!containers.empty()) {
+    const Pair pair = containers.back();
+    containers.pop_back();
+    for (std::size_t i = 0; i < pair.a->items().size(); ++i)
+      if (!same(pair.a->items()[i], pair.b->items()[i])) return false;
+    if (!same_members(pair.a->members(), pair.b->members())) return false;
+  }
+  return true;
+}
+
+bool Json::as_bool(bool fallback) const noexcept { return is_bool() ? boolean_ : fallback; }
+
+std::int64_t Json::as_integer(std::int64_t fallback) const noexcept {
+  return is_integer() ? number_.integer : fallback;
+}
+
+double Json::as_number(double fallback) const noexcept {
+  if (kind_ == Kind::number) return number_.real;
+  if (!is_integer()) return fallback;
+  if (number_.integer == 0 && starts_with(spelling(), "-")) return -0.0;
+  return static_cast<double>(number_.integer);
+}
+
+const std::string& Json::as_string() const noexcept {
+  static const std::string empty;
+  return is_string() ? string_ : empty;
+}
+
+const Json::Array& Json::items() const noexcept {
+  static const Array empty;
+  return is_array() ? array_.items : empty;
+}
+
+const Json::Object& Json::members() const noexcept {
+  static const Object empty;
+  return is_object() ? object_.members : empty;
+}
+
+std::size_t Json::size() const noexcept {
+  return is_array() ? array_.items.size() : members().size();
+}
+
+const Json* Json::find(std::string_view name) const noexcept {
+  for (const Member& member : members())
+    if (member.name == name) return &member.value;
+  return nullptr;
+}
+
+const Json& Json::operator[](std::string_view name) const noexcept {
+  static const Json null;
+  const Json* const value = find(name);
+  return value ? *value : null;
+}
+
+const Json& Json::operator[](std::size_t index) const noexcept {
+  static const Json null;
+  return index < items().size() ? items()[index] : null;
+}
+
+Json& Json::set(std::string name, Json value) {
+  if (!is_object()) {
+    clear();
+    make_object();
+  }
+  lone_surrogate_ |= value.lone_surrogate_;
+  for (Member& member : object_.members) {
+    if (member.name != name) continue;
+    member.value = std::move(value);
+    return *this;
+  }
+  object_.members.push_back(Member{std::move(name), std::move(value)});
+  return *this;
+}
+
+Json& Json::push_back(Json value) {
+  if (!is_array()) {
+    clear();
+    make_array();
+  }
+  lone_surrogate_ |= value.lone_surrogate_;
+  array_.items.push_back(std::move(value));
+  return *this;
+}
+
+// parsing -----------------------------------------------------------------------------------------
+
+class Json::Parser {
+ public:
+  Parser(std::string_view text, const JsonLimits& limits)
+      : begin_(text.data()), at_(begin_), end_(begin_ + text.size()), limits_(limits) {}
+
+  Expected<Json> run() {
+    Json root;
+    for (Json* place = &root; place;) {
+      if (!read_value(*place)) return std::move(error_);
+      if (!next_place(place)) return std::move(error_);
+    }
+    skip_space();
+    if (at_ == end_) return root;
+    fail("unexpected text after the value");
+    return std::move(error_);
+  }
+
+ private:
+  bool fail(std::string_view what, ErrorCode code = ErrorCode::parse) {
+    const auto offset = static_cast<std::size_t>(at_ - begin_);
+    const std::string_view end = at_ == end_ ? ", but the text ends" : "";
+    error_ = make_error(code, concat({what, end, " at byte ", std::to_string(offset)}), offset);
+    return false;
+  }
+
+  void skip_space() {
+    while (at_ != end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) ++at_;
+  }
+
+  bool next_is(char c) const { return at_ != end_ && *at_ == c; }
+  bool next_is_digit() const { return at_ != end_ && *at_ >= '0' && *at_ <= '9'; }
+
+  // Reads a value that holds no other, or opens a container.
+  bool read_value(Json& place) {
+    skip_space();
+    if (at_ == end_) return fail("expected a value");
+    switch (*at_) {
+      case '"':
+        place.make_string();
+        if (!read_string(place.string_)) return false;
+        place.lone_surrogate_ = std::exchange(lone_surrogate_, false);
+        if (place.lone_surrogate_ && open_) open_->lone_surrogate_ = true;
+        return true;
+      case '{':
+        place.make_object();
+        return open(place);
+      case '[':
+        place.make_array();
+        return open(place);
+      case 't':
+        place.make_boolean(true);
+        return read_word("true");
+      case 'f':
+        place.make_boolean(false);
+        return read_word("false");
+      case 'n':
+        return read_word("null");
+      default:
+        return read_number(place);
+    }
+  }
+
+  bool open(Json& place) {
+    if (depth_ == limits_.max_depth)
+      return fail(concat({"nested deeper than ", std::to_string(limits_.max_depth), " levels"}),
+                  ErrorCode::limit);
+    ++depth_;
+    ++at_;
+    place.link() = open_;
+    open_ = &place;
+    return true;
+  }
+
+  void close() {
+    ++at_;
+    --depth_;
+    if (open_->is_object()) json_keep_last(open_->object_.members);
+    Json* const outer = open_->link();
+    if (outer) outer->lone_surrogate_ |= open_->lone_surrogate_;
+    open_ = outer;
+  }
+
+  // Goes on behind a value or an opening bracket, to the place of the next value; that is null when
+  // the outermost value is complete.
+  bool next_place(Json*& place) {
+    while (open_) {
+      skip_space();
+      if (next_is(open_->is_array() ? ']' : '}')) {
+        close();
+        continue;
+      }
+      return open_->is_array() ? next_item(place) : next_member(place);
+    }
+    place = nullptr;
+    return true;
+  }
+
+  bool next_item(Json*& place) {
+    Array& items = open_->array_.items;
+    if (!items.empty()) {
+      if (!next_is(',')) return fail("expected ',' or ']'");
+      ++at_;
+    }
+    place = &items.emplace_back();
+    return true;
+  }
+
+  bool next_member(Json*& place) {
+    Object& members = open_->object_.members;
+    if (!members.empty()) {
+      if (!next_is(',')) return fail("expected ',' or '}'");
+      ++at_;
+      skip_space();
+    }
+    if (!next_is('"')) return fail(members.empty() ? "expected a name or '}'" : "expected a name");
+    Member& member = members.emplace_back();
+    if (!read_string(member.name)) return false;
+    open_->lone_surrogate_ |= std::exchange(lone_surrogate_, false);
+    skip_space();
+    if (!next_is(':')) return fail("expected ':'");
+    ++at_;
+    place = &member.value;
+    return true;
+  }
+
+  bool read_word(std::string_view word) {
+    for (const char c : word) {
+      if (!next_is(c)) return fail(concat({"expected '", word, "'"}));
+      ++at_;
+    }
+    return true;
+  }
+
+  // Digits, at least one. Their value, modulo 2^64, goes to `value`.
+  bool read_digits(std::uint64_t& value) {
+    if (!next_is_digit()) return fail("expected a digit");
+    for (; next_is_digit(); ++at_) value = value * 10 + static_cast<std::uint64_t>(*at_ - '0');
+    return true;
+  }
+
+  bool read_number(Json& place) {
+    const char* const start = at_;
+    const bool negative = next_is('-');
+    if (negative) ++at_;
+    if (!next_is_digit()) return fail(negative ? "expected a digit" : "expected a value");
+    std::uint64_t value = 0;
+    const char* const digits = at_;
+    if (next_is('0')) {
+      ++at_;
+    } else if (!read_digits(value)) {
+      return false;
+    }
+    const auto count = at_ - digits;
+    std::uint64_t ignored = 0;
+    bool whole = true;
+    if (next_is('.')) {
+      whole = false;
+      ++at_;
+      if (!read_digits(ignored)) return false;
+    }
+    if (next_is('e') || next_is('E')) {
+      whole = false;
+      ++at_;
+      if (next_is('+') || next_is('-')) ++at_;
+      if (!read_digits(ignored)) return false;
+    }
+    if (whole && count <= 18 && (value != 0 || !negative)) {
+      const auto number = static_cast<std::int64_t>(value);
+      place.make_integer(negative ? -number : number);
+      return true;
+    }
+    return make_number(place, start, whole && value != 0);
+  }
+
+  // Of a number that was read; `plain` when it is spelled as it would be if it is an integer.
+  bool make_number(Json& place, const char* start, bool plain) {
+    const std::string_view text(start, static_cast<std::size_t>(at_ - start));
+    if (const auto integer = json_read_integer(text)) {
+      place.make_integer(*integer);
+      if (!plain) place.spell(text);
+      return true;
+    }
+    const double number = json_read_double(text);
+    if (!std::isfinite(number)) {
+      at_ = start;
+      return fail("a number too large for a double");
+    }
+    place.make_real(number);
+    place.spell(text);
+    return true;
+  }
+
+  // From the opening quote to behind the closing one, into an empty string.
+  bool read_string(std::string& out) {
+    const char* run = ++at_;
+    for (;;) {
+      at_ = json_run_in(at_, end_);
+      if (at_ == end_) return fail("expected '\"'");
+      const auto c = static_cast<unsigned char>(*at_);
+      if (c >= 0x80) {
+        const Utf8Step step = json_utf8_step(at_, end_);
+        at_ += step.good;
+        if (step.good != 0) continue;
+        if (!limits_.accept_invalid_utf8) return fail("invalid UTF-8");
+        out.append(run, at_).append(json_replacement);
+        run = at_ += step.bad;
+        continue;
+      }
+      if (c < 0x20) return fail("control character in a string");
+      out.append(run, at_);
+      ++at_;
+      if (c == '"') return true;
+      if (!read_escape(out)) return false;
+      run = at_;
+    }
+  }
+
+  // Behind the backslash.
+  bool read_escape(std::string& out) {
+    if (at_ == end_) return fail("expected an escape");
+    char c = *at_;
+    switch (c) {
+      case '"':
+      case '\\':
+      case '/':
+        break;
+      case 'n':
+        c = '\n';
+        break;
+      case 't':
+        c = '\t';
+        break;
+      case 'r':
+        c = '\r';
+        break;
+      case 'b':
+        c = '\b';
+        break;
+      case 'f':
+        c = '\f';
+        break;
+      case 'u':
+        ++at_;
+        return read_unicode_escape(out);
+      default:
+        return fail("expected one of \"\\/bfnrtu after a backslash");
+    }
+    ++at_;
+    out += c;
+    return true;
+  }
+
+  bool read_hex(unsigned& code) {
+    code = 0;
+    for (int i = 0; i < 4; ++i, ++at_) {
+      const char c = at_ == end_ ? '\0' : *at_;
+      unsigned digit = 0;
+      if (c >= '0' && c <= '9') {
+        digit = static_cast<unsigned>(c - '0');
+      } else if (c >= 'a' && c <= 'f') {
+        digit = static_cast<unsigned>(c - 'a') + 10;
+      } else if (c >= 'A' && c <= 'F') {
+        digit = static_cast<unsigned>(c - 'A') + 10;
+      } else {
+        return fail("expected four hexadecimal digits");
+      }
+      code = code * 16 + digit;
+    }
+    return true;
+  }
+
+  bool read_unicode_escape(std::string& out) {
+    unsigned code = 0;
+    if (!read_hex(code)) return false;
+    const bool first_half = code >= 0xd800 && code < 0xdc00;
+    if (first_half && end_ - at_ >= 2 && at_[0] == '\\' && at_[1] == 'u') {
+      const char* const behind_first = at_;
+      unsigned low = 0;
+      at_ += 2;
+      if (!read_hex(low)) return false;
+      if (low >= 0xdc00 && low < 0xe000) {
+        json_append_code_point(0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00), out);
+        return true;
+      }
+      at_ = behind_first;
+    }
+    if (code >= 0xd800 && code < 0xe000) {
+      lone_surrogate_ = true;
+      code = 0xfffd;
+    }
+    json_append_code_point(code, out);
+    return true;
+  }
+
+  const char* const begin_;
+  const char* at_;
+  const char* const end_;
+  const JsonLimits limits_;
+  Json* open_ = nullptr;  // the innermost open container; its link is the next outer one
+  std::size_t depth_ = 0;
+  bool lone_surrogate_ = false;  // in the string that was just read
+  Error error_ = {};
+};
+
+Expected<Json> Json::parse(std::string_view text, const JsonLimits& limits) {
+  return Parser(text, limits).run();
+}
+
+// writing -----------------------------------------------------------------------------------------
+
+class Json::Writer {
+ public:
+  explicit Writer(std::string& out) : out_(out) {}
+
+  void write(const Json& root) {
+    write_flat(root);
+    while (!open_.empty()) {
+      Open& open = open_.back();
+      const bool array = open.container->is_array();
+      const std::size_t index = open.next++;
+      if (index == open.container->size()) {
+        out_ += array ? ']' : '}';
+        open_.pop_back();
+        continue;
+      }
+      if (index != 0) out_ += ',';
+      if (array) {
+        write_flat(open.container->array_.items[index]);
+      } else {
+        const Member& member = open.container->object_.members[index];
+        write_string(member.name);
+        out_ += ':';
+        write_flat(member.value);
+      }
+    }
+  }
+
+ private:
+  struct Open {
+    const Json* container;
+    std::size_t next;
+  };
+
+  void write_flat(const Json& value) {
+    switch (value.kind_) {
+      case Kind::null:
+        out_.append("null");
+        break;
+      case Kind::boolean:
+        out_.append(value.boolean_ ? "true" : "false");
+        break;
+      case Kind::integer:
+      case Kind::number:
+        write_number(value);
+        break;
+      case Kind::string:
+        write_string(value.string_);
+        break;
+      case Kind::array:
+        out_ += '[';
+        open_.push_back({&value, 0});
+        break;
+      case Kind::object:
+        out_ += '{';
+        open_.push_back({&value, 0});
+        break;
+    }
+  }
+
+  void write_number(const Json& value) {
+    if (value.text_size_ != 0) {
+      out_.append(value.spelling());
+    } else if (value.kind_ == Kind::number) {
+      json_append_double(value.number_.real, out_);
+    } else {
+      char text[24];
+      const auto end = std::to_chars(text, text + sizeof text, value.number_.integer).ptr;
+      out_.append(text, end);
+    }
+  }
+
+  void write_string(const std::string& text) {
+    const char* at = text.data();
+    const char* const end = at + text.size();
+    const char* run = at;
+    out_ += '"';
+    for (;;) {
+      at = json_run_out(at, end);
+      if (at == end) break;
+      if (static_cast<unsigned char>(*at) < 0x80) {
+        out_.append(run, at);
+        write_escaped(*at);
+        run = ++at;
+        continue;
+      }
+      const Utf8Step step = json_utf8_step(at, end);
+      const std::size_t length = step.good + step.bad;
+      const std::string_view instead =
+          step.good == 0 ? json_replacement : escape_of(std::string_view(at, length));
+      if (!instead.empty()) {
+        out_.append(run, at).append(instead);
+        run = at + length;
+      }
+      at += length;
+    }
+    out_.append(run, end).append(1, '"');
+  }
+
+  void write_escaped(char c) {
+    constexpr char digits[] = "0123456789abcdef";
+    switch (c) {
+      case '"':
+      case '\\':
+        out_ += '\\';
+        out_ += c;
+        break;
+      case '\n':
+        out_.append("\\n");
+        break;
+      case '\t':
+        out_.append("\\t");
+        break;
+      case '\r':
+        out_.append("\\r");
+        break;
+      case '\b':
+        out_.append("\\b");
+        break;
+      case '\f':
+        out_.append("\\f");
+        break;
+      default:
+        out_.append("\\u00");
+        out_ += digits[static_cast<unsigned char>(c) >> 4];
+        out_ += digits[static_cast<unsigned char>(c) & 15];
+    }
+  }
+
+  // The escape of one code point above ASCII, or nothing.
+  static std::string_view escape_of(std::string_view code_point) {
+    if (code_point == "\xc2\x85") return "\\u0085";
+    if (code_point == "\xe2\x80\xa8") return "\\u2028";
+    if (code_point == "\xe2\x80\xa9") return "\\u2029";
+    return {};
+  }
+
+  std::string& out_;
+  std::vector<Open> open_;
+};
+
+std::string Json::dump() const {
+  std::string out;
+  dump_to(out);
+  return out;
+}
+
+void Json::dump_to(std::string& out) const { Writer(out).write(*this); }
+
+// =================================================================================================
+// >>regex (definitions)
+// =================================================================================================
+//
+// The parser writes the program of a Pike machine directly, without a tree: jumps are relative, so
+// that the code of an atom can be moved and copied when a quantifier behind it asks for it. The
+// parser recurses once per open group and stops at a depth of 200.
+//
+// The matcher walks the text once, one character at a time, and keeps the set of places in the
+// program that are still possible, the preferred ones first: never more than there are steps in the
+// program. That order is what makes the result the one a backtracking matcher finds first. A
+// repeated atom x* is written as (?:x+)?: a first round that matched nothing then leaves the loop,
+// as it does in a backtracking matcher. (Later rounds would need the loop's history in its state;
+// that is not worth what it costs, since only the end of a span depends on it.)
+//
+// Where nothing is under way, the text is skipped up to the next byte that can begin a match; most
+// commands are never looked at any closer by most patterns.
+
+namespace {
+
+// One character of a text: a code point, or one byte of malformed UTF-8, which gets the lone
+// surrogate that Python's surrogateescape gives it. No well-formed text contains one.
+struct RegexChar {
+  std::uint32_t code = 0;
+  std::size_t size = 1;
+};
+
+RegexChar regex_char_at(std::string_view text, std::size_t at) {
+  const auto* s = reinterpret_cast<const unsigned char*>(text.data()) + at;
+  if (s[0] < 0x80) return {s[0], 1};
+  switch (utf8_step(s, text.size() - at).good) {
+    case 2:
+      return {(s[0] & 0x1fu) << 6 | (s[1] & 0x3fu), 2};
+    case 3:
+      return {(s[0] & 0x0fu) << 12 | (s[1] & 0x3fu) << 6 | (s[2] & 0x3fu), 3};
+    case 4:
+      return {(s[0] & 0x07u) << 18 | (s[1] & 0x3fu) << 12 | (s[2] & 0x3fu) << 6 | (s[3] & 0x3fu),
+              4};
+    default:
+      return {0xdc00u + s[0], 1};
+  }
+}
+
+// The character that ends at `end`, which is not 0.
+RegexChar regex_char_before(std::string_view text, std::size_t end) {
+  for (std::size_t size = 1; size <= 4 && size <= end; ++size) {
+    const RegexChar c = regex_char_at(text.substr(0, end), end - size);
+    if (c.size == size && (size > 1 || c.code < 0x80)) return c;
+  }
+  return regex_char_at(text.substr(0, end), end - 1);
+}
+
+// The first and the last character of a range.
+using RegexRange = std::pair<std::uint32_t, std::uint32_t>;
+
+constexpr std::uint32_t regex_last_code = 0x10ffff;
+
+// White space above ASCII: exactly the characters of Python's str.isspace().
+constexpr RegexRange regex_spaces[] = {
+    {0x85, 0x85},     {0xa0, 0xa0},     {0x1680, 0x1680}, {0x2000, 0x200a},
+    {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000},
+};
+
+// What is not a word character above ASCII, by block; lone surrogates stand for malformed bytes.
+constexpr RegexRange regex_non_words[] = {
+    {0x80, 0xa9},        {0xab, 0xb1},       {0xb4, 0xb4},       {0xb6, 0xb8},
+    {0xbb, 0xbb},        {0xbf, 0xbf},       {0xd7, 0xd7},       {0xf7, 0xf7},
+    {0x2c2, 0x2c5},      {0x2d2, 0x2df},     {0x300, 0x36f},     {0x1680, 0x1680},
+    {0x2000, 0x206f},    {0x207a, 0x207e},   {0x208a, 0x208f},   {0x20a0, 0x2101},
+    {0x2190, 0x245f},    {0x249c, 0x24e9},   {0x2500, 0x2775},   {0x2794, 0x2bff},
+    {0x2e00, 0x2e2e},    {0x2e30, 0x3004},   {0x3008, 0x3020},   {0x302a, 0x3030},
+    {0xd800, 0xf8ff},    {0xfd3e, 0xfd4f},   {0xfe00, 0xfe6f},   {0xfeff, 0xff0f},
+    {0xff1a, 0xff20},    {0xff3b, 0xff40},   {0xff5b, 0xff65},   {0xffe0, 0xffff},
+    {0x1d000, 0x1d2df},  {0x1d300, 0x1d35f}, {0x1f000, 0x1f0ff}, {0x1f10d, 0x1fbef},
+    {0xe0000, 0x10ffff},
+};
+
+// Sorts the ranges and joins those that touch.
+void normalize_ranges(std::vector<RegexRange>& ranges) {
+  std::sort(ranges.begin(), ranges.end(),
+            [](const RegexRange& a, const RegexRange& b) { return a.first < b.first; });
+  std::size_t size = 0;
+  for (const RegexRange& range : ranges) {
+    if (size > 0 && range.first <= ranges[size - 1].second + 1)
+      ranges[size - 1].second = std::max(ranges[size - 1].second, range.second);
+    else
+      ranges[size++] = range;
+  }
+  ranges.resize(size);
+}
+
+// The ranges that are left; takes and gives normalized ones.
+std::vector<RegexRange> complement(const std::vector<RegexRange>& ranges) {
+  std::vector<RegexRange> rest;
+  std::uint32_t next = 0;
+  for (const RegexRange& range : ranges) {
+    if (range.first > next) rest.push_back({next, range.first - 1});
+    next = range.second + 1;
+  }
+  if (next <= regex_last_code) rest.push_back({next, regex_last_code});
+  return rest;
+}
+
+// The ranges of \d, \s or \w, or of the capital's complement.
+std::vector<RegexRange> shorthand_ranges(char letter, bool ascii) {
+  std::vector<RegexRange> ranges;
+  switch (letter) {
+    case 'd':
+    case 'D':
+      ranges = {{'0', '9'}};
+      break;
+    case 's':
+    case 'S':
+      ranges = {{'\t', '\r'}, {' ', ' '}};
+      if (ascii) break;
+      ranges.push_back({0x1c, 0x1f});
+      ranges.insert(ranges.end(), std::begin(regex_spaces), std::end(regex_spaces));
+      break;
+    default:
+      if (!ascii) {
+        ranges.push_back({0, 0x7f});
+        ranges.insert(ranges.end(), std::begin(regex_non_words), std::end(regex_non_words));
+        normalize_ranges(ranges);
+        ranges = complement(ranges);
+      }
+      for (const RegexRange& range :
+           {RegexRange{'0', '9'}, RegexRange{'A', 'Z'}, RegexRange{'_', '_'}, RegexRange{'a', 'z'}})
+        ranges.push_back(range);
+  }
+  normalize_ranges(ranges);
+  return letter < 'a' ? complement(ranges) : ranges;
+}
+
+bool is_ascii_word(std::uint32_t code) {
+  return (code >= '0' && code <= '9') || (code >= 'A' && code <= 'Z') || code == '_' ||
+         (code >= 'a' && code <= 'z');
+}
+
+bool is_regex_word(std::uint32_t code) {
+  if (code < 0x80) return is_ascii_word(code);
+  return std::none_of(
+      std::begin(regex_non_words), std::end(regex_non_words),
+      [code](const RegexRange& range) { return code >= range.first && code <= range.second; });
+}
+
+bool is_ascii_letter(std::uint32_t code) {
+  return (code >= 'A' && code <= 'Z') || (code >= 'a' && code <= 'z');
+}
+
+bool is_ascii_digit(std::uint32_t code) { return code >= '0' && code <= '9'; }
+
+// What can hold between two characters: a bit each, so that a position is judged once for all.
+enum RegexAssertion : std::uint32_t {
+  at_text_start = 1,
+  at_line_start = 2,
+  at_text_end = 4,
+  at_last_line_end = 8,  // at the end, or before the newline that ends the text
+  at_line_end = 16,
+  at_word_edge = 32,
+  at_no_word_edge = 64,
+  at_ascii_word_edge = 128,
+  at_no_ascii_word_edge = 256,
+};
+
+}  // namespace
+
+struct Regex::Program {
+  // A set of characters: a bit for each ASCII one, sorted ranges for the rest.
+  class Set {
+   public:
+    // Takes normalized ranges.
+    explicit Set(const std::vector<RegexRange>& ranges) {
+      for (const RegexRange& range : ranges) {
+        for (std::uint32_t code = range.first; code <= range.second && code < 0x80; ++code)
+          ascii_[code >> 6] |= std::uint64_t{1} << (code & 63);
+        if (range.second >= 0x80) ranges_.push_back({std::max(range.first, 0x80u), range.second});
+      }
+    }
+    bool contains(std::uint32_t code) const {
+      if (code < 0x80) return (ascii_[code >> 6] >> (code & 63) & 1) != 0;
+      const auto behind = std::upper_bound(
+          ranges_.begin(), ranges_.end(), code,
+          [](std::uint32_t c, const RegexRange& range) { return c < range.first; });
+      return behind != ranges_.begin() && code <= std::prev(behind)->second;
+    }
+    bool has_non_ascii() const { return !ranges_.empty(); }
+
+   private:
+    std::uint64_t ascii_[2] = {0, 0};
+    std::vector<RegexRange> ranges_ = {};
+  };
+
+  // One step of a program. Offsets are relative to the step itself.
+  struct Step {
+    enum class Kind : std::uint8_t {
+      one,     // consumes the character `value`
+      folded,  // consumes an ASCII letter whose lower case is `value`
+      set,     // consumes a character of set `value`
+      split,   // goes on at `value`, or else at `other`
+      jump,    // goes on at `value`
+      check,   // goes on where the RegexAssertion `value` holds
+      match,   // is done
+    };
+    Kind kind = Kind::match;
+    std::int32_t value = 0;
+    std::int32_t other = 0;
+  };
+
+  std::string pattern = {};
+  std::vector<Step> steps = {};
+  std::vector<Set> sets = {};
+  bool has_assertions = false;
+  // Whether each match begins with one of the bytes in `first_byte`: false when one may be empty.
+  bool can_skip = false;
+  std::array<bool, 256> first_byte = {};
+
+  static std::size_t target(std::size_t from, std::int32_t offset) {
+    return static_cast<std::size_t>(static_cast<std::ptrdiff_t>(from) + offset);
+  }
+  bool consumes(const Step& step, std::uint32_t code) const {
+    switch (step.kind) {
+      case Step::Kind::one:
+        return code == static_cast<std::uint32_t>(step.value);
+      case Step::Kind::folded:
+        return (code | 0x20) == static_cast<std::uint32_t>(step.value);
+      default:
+        return sets[static_cast<std::size_t>(step.value)].contains(code);
+    }
+  }
+};
+
+// Reads a pattern and writes its program. Used once.
+class Regex::Parser {
+ public:
+  Parser(std::string_view pattern, const Options& options) : pattern_(pattern) {
+    flags_.ignore_case = options.ignore_case;
+    flags_.dot_matches_newline = options.dot_matches_newline;
+    flags_.multi_line = options.multi_line;
+    common_sets_.fill(-1);
+  }
+
+  Expected<std::shared_ptr<const Program>> parse() {
+    constexpr std::size_t longest_pattern = 65536;
+    if (pattern_.size() > longest_pattern)
+      fail(longest_pattern, "the pattern is longer than 65536 bytes", ErrorCode::limit);
+    else if (alternatives() && at_ < pattern_.size())
+      fail(at_, "unbalanced parenthesis");
+    append(Kind::match, 0);
+    if (error_) return *error_;
+    program_->pattern = std::string(pattern_);
+    find_first_bytes();
+    return std::shared_ptr<const Program>(std::move(program_));
+  }
+
+ private:
+  using Step = Program::Step;
+  using Kind = Step::Kind;
+
+  struct Flags {
+    bool ignore_case = false;
+    bool dot_matches_newline = false;
+    bool multi_line = false;
+    bool verbose = false;
+    bool ascii = false;
+  };
+
+  // What stands before a quantifier.
+  enum class Item { nothing, assertion, atom, repeated };
+
+  struct Quantifier {
+    std::size_t least = 0;
+    std::size_t most = 0;  // `unbounded` for no bound
+    bool lazy = false;
+  };
+
+  static constexpr std::string_view shorthands = "dDsSwW";
+  static constexpr std::size_t deepest_nesting = 200;
+  static constexpr std::size_t longest_program = 100000;
+  static constexpr std::size_t largest_count = 10000;
+  static constexpr std::size_t unbounded = static_cast<std::size_t>(-1);
+
+  std::string_view pattern_;
+  std::size_t at_ = 0;
+  Flags flags_ = {};
+  std::size_t depth_ = 0;
+  bool at_start_ = true;  // nothing but flags and comments so far
+  std::vector<std::string_view> names_ = {};
+  std::array<std::int32_t, 14> common_sets_ = {};  // -1 where it is not made yet
+  std::shared_ptr<Program> program_ = std::make_shared<Program>();
+  std::optional<Error> error_ = {};
+
+  // errors and input ------------------------------------------------------------------------------
+
+  bool fail(std::size_t offset, std::string_view what, ErrorCode code = ErrorCode::parse) {
+    if (!error_)
+      error_ = make_error(code, concat({what, " at byte ", std::to_string(offset)}), offset);
+    return false;
+  }
+  bool unsupported(std::size_t offset, std::string_view what) {
+    return fail(offset, concat({what, " cannot be matched in linear time"}),
+                ErrorCode::unsupported);
+  }
+  bool at_end() const { return at_ == pattern_.size(); }
+  char peek() const { return at_end() ? '\0' : pattern_[at_]; }
+  bool next_is(char c) const { return !at_end() && pattern_[at_] == c; }
+  bool take(char c) {
+    if (!next_is(c)) return false;
+    ++at_;
+    return true;
+  }
+  std::uint32_t take_char() {
+    const RegexChar c = regex_char_at(pattern_, at_);
+    at_ += c.size;
+    return c.code;
+  }
+
+  // the program -----------------------------------------------------------------------------------
+
+  std::vector<Step>& steps() { return program_->steps; }
+
+  bool has_room(std::size_t more, std::size_t offset) {
+    if (steps().size() + more <= longest_program) return true;
+    return fail(offset, "the compiled pattern is too large", ErrorCode::limit);
+  }
+  bool append(Kind kind, std::int32_t value) {
+    if (!has_room(1, at_)) return false;
+    steps().push_back({kind, value, 0});
+    return true;
+  }
+  static Step split(std::size_t into, std::size_t past, bool lazy) {
+    const auto a = static_cast<std::int32_t>(into);
+    const auto b = static_cast<std::int32_t>(past);
+    return lazy ? Step{Kind::split, b, a} : Step{Kind::split, a, b};
+  }
+  bool append_char(std::uint32_t code) {
+    const bool folded = flags_.ignore_case && is_ascii_letter(code);
+    return append(folded ? Kind::folded : Kind::one,
+                  static_cast<std::int32_t>(folded ? code | 0x20 : code));
+  }
+  std::int32_t add_set(const std::vector<RegexRange>& ranges) {
+    program_->sets.emplace_back(ranges);
+    return static_cast<std::int32_t>(program_->sets.size() - 1);
+  }
+  // The dot, \d and their like appear often: each of them has one set per program.
+  bool append_common(std::size_t index, const std::vector<RegexRange>& ranges) {
+    std::int32_t& common = common_sets_[index];
+    if (common < 0) common = add_set(ranges);
+    return append(Kind::set, common);
+  }
+  bool append_shorthand(char letter) {
+    const std::size_t index = shorthands.find(letter) + (flags_.ascii ? shorthands.size() : 0);
+    return append_common(index, shorthand_ranges(letter, flags_.ascii));
+  }
+  bool append_dot() {
+    constexpr std::size_t index = 2 * shorthands.size();
+    if (flags_.dot_matches_newline) return append_common(index, {{0, regex_last_code}});
+    return append_common(index + 1, {{0, '\n' - 1}, {'\n' + 1, regex_last_code}});
+  }
+  bool append_assertion(RegexAssertion assertion) {
+    program_->has_assertions = true;
+    return append(Kind::check, static_cast<std::int32_t>(assertion));
+  }
+
+  // The bytes that can begin a match: what the first consuming steps take, whatever the position.
+  void find_first_bytes() {
+    std::vector<std::size_t> todo = {0};
+    std::vector<bool> seen(steps().size());
+    program_->can_skip = true;
+    while (!todo.empty()) {
+      const std::size_t at = todo.back();
+      todo.pop_back();
+      if (seen[at]) continue;
+      seen[at] = true;
+      const Step step = steps()[at];
+      switch (step.kind) {
+        case Kind::split:
+          todo.push_back(Program::target(at, step.other));
+          todo.push_back(Program::target(at, step.value));
+          break;
+        case Kind::jump:
+          todo.push_back(Program::target(at, step.value));
+          break;
+        case Kind::check:
+          todo.push_back(at + 1);
+          break;
+        case Kind::match:
+          program_->can_skip = false;
+          return;
+        default:
+          add_first_bytes(step);
+      }
+    }
+  }
+  void add_first_bytes(const Step& step) {
+    auto& first = program_->first_byte;
+    for (std::uint32_t code = 0; code < 0x80; ++code)
+      if (program_->consumes(step, code)) first[code] = true;
+    const bool high = step.kind == Kind::set
+                          ? program_->sets[static_cast<std::size_t>(step.value)].has_non_ascii()
+                          : step.value >= 0x80;
+    if (high) std::fill(first.begin() + 0x80, first.end(), true);
+  }
+
+  // alternatives, sequences, quantifiers ----------------------------------------------------------
+
+  bool alternatives() {
+    std::vector<std::size_t> exits;
+    std::size_t branch = steps().size();
+    for (;;) {
+      if (!sequence()) return false;
+      if (!take('|')) break;
+      at_start_ = false;
+      // In front of the branch: try it, or else go on behind its jump to the end.
+      if (!has_room(2, at_)) return false;
+      steps().insert(steps().begin() + static_cast<std::ptrdiff_t>(branch),
+                     split(1, steps().size() + 2 - branch, false));
+      exits.push_back(steps().size());
+      append(Kind::jump, 0);
+      branch = steps().size();
+    }
+    for (const std::size_t exit : exits)
+      steps()[exit].value = static_cast<std::int32_t>(steps().size() - exit);
+    return true;
+  }
+
+  bool sequence() {
+    Item item = Item::nothing;
+    std::size_t item_start = steps().size();
+    for (;;) {
+      if (flags_.verbose) skip_verbose();
+      if (error_) return false;
+      if (at_end() || next_is('|') || next_is(')')) return true;
+      const std::size_t offset = at_;
+      Quantifier quantifier;
+      if (take_quantifier(quantifier)) {
+        if (item == Item::nothing || item == Item::assertion)
+          return fail(offset, "nothing to repeat");
+        if (item == Item::repeated) return fail(offset, "multiple repeat");
+        if (error_ || !repeat(item_start, quantifier, offset)) return false;
+        item = Item::repeated;
+        continue;
+      }
+      const std::size_t start = steps().size();
+      const Item next = take_item();
+      if (error_) return false;
+      if (next == Item::nothing) continue;  // a comment or flags: what stands before stays
+      at_start_ = false;
+      item = next;
+      item_start = start;
+    }
+  }
+
+  void skip_verbose() {
+    while (!at_end()) {
+      const char c = peek();
+      if (c == ' ' || (c >= '\t' && c <= '\r'))
+        ++at_;
+      else if (c == '#')
+        while (!at_end() && !take('\n')) skip_comment_char();
+      else
+        return;
+    }
+  }
+
+  // False where no quantifier stands; true with an error_ when one does that cannot be.
+  bool take_quantifier(Quantifier& quantifier) {
+    const std::size_t offset = at_;
+    if (take('*'))
+      quantifier = {0, unbounded, false};
+    else if (take('+'))
+      quantifier = {1, unbounded, false};
+    else if (take('?'))
+      quantifier = {0, 1, false};
+    else if (!take_counts(quantifier))
+      return false;
+    if (next_is('+'))
+      unsupported(at_, "a possessive quantifier");
+    else
+      quantifier.lazy = take('?');
+    if (quantifier.most != unbounded && quantifier.least > quantifier.most)
+      fail(offset, "min repeat greater than max repeat");
+    return true;
+  }
+
+  // {m} {m,} {,n} {m,n}. A brace of any other shape is a character like others.
+  bool take_counts(Quantifier& quantifier) {
+    const std::size_t offset = at_;
+    if (!take('{')) return false;
+    const auto number = [this](std::size_t absent) {
+      if (!is_ascii_digit(static_cast<unsigned char>(peek()))) return absent;
+      std::size_t value = 0;
+      for (; is_ascii_digit(static_cast<unsigned char>(peek())); ++at_)
+        value = std::min(value * 10 + static_cast<std::size_t>(peek() - '0'), largest_count + 1);
+      return value;
+    };
+    const bool empty = next_is('}');
+    quantifier.least = number(0);
+    quantifier.most = take(',') ? number(unbounded) : quantifier.least;
+    if (empty || !take('}')) {
+      at_ = offset;
+      return false;
+    }
+    if (quantifier.least > largest_count ||
+        (quantifier.most > largest_count && quantifier.most != unbounded))
+      fail(offset, "a repeat count is above 10000", ErrorCode::limit);
+    return true;
+  }
+
+  // Makes the code from `start` to the end repeat. Counts are written out: x{2,4} as xx(x(x)?)?.
+  bool repeat(std::size_t start, const Quantifier& quantifier, std::size_t offset) {
+    const std::vector<Step> body(steps().begin() + static_cast<std::ptrdiff_t>(start),
+                                 steps().end());
+    const std::size_t size = body.size();
+    if (size == 0) return true;
+    const bool endless = quantifier.most == unbounded;
+    const std::size_t copies =
+        endless ? std::max<std::size_t>(quantifier.least, 1) : quantifier.most;
+    const std::size_t optional = copies - std::min(copies, quantifier.least);
+
+    std::vector<Step>& code = steps();
+    code.resize(start);
+    if (!has_room(copies * size + optional + (endless ? 1 : 0), offset)) return false;
+    for (std::size_t copy = 0; copy < copies; ++copy) {
+      // An optional copy is left to the end of the last one.
+      if (copy >= quantifier.least) {
+        const std::size_t left = copies - copy;
+        code.push_back(split(1, left * (size + 1) + (endless ? 1 : 0), quantifier.lazy));
+      }
+      code.insert(code.end(), body.begin(), body.end());
+    }
+    if (!endless) return true;
+    const auto back = -static_cast<std::int32_t>(size);
+    code.push_back(quantifier.lazy ? Step{Kind::split, 1, back} : Step{Kind::split, back, 1});
+    return true;
+  }
+
+  // items -----------------------------------------------------------------------------------------
+
+  Item take_item() {
+    const std::size_t offset = at_;
+    const std::uint32_t c = take_char();
+    switch (c) {
+      case '\\':
+        return escape(offset);
+      case '[':
+        set(offset);
+        return Item::atom;
+      case '(':
+        return group(offset);
+      case '.':
+        append_dot();
+        return Item::atom;
+      case '^':
+        append_assertion(flags_.multi_line ? at_line_start : at_text_start);
+        return Item::assertion;
+      case '$':
+        append_assertion(flags_.multi_line ? at_line_end : at_last_line_end);
+        return Item::assertion;
+      default:
+        append_char(c);
+        return Item::atom;
+    }
+  }
+
+  Item escape(std::size_t offset) {
+    switch (peek()) {
+      case 'A':
+        ++at_;
+        append_assertion(at_text_start);
+        return Item::assertion;
+      case 'Z':
+        ++at_;
+        append_assertion(at_text_end);
+        return Item::assertion;
+      case 'b':
+        ++at_;
+        append_assertion(flags_.ascii ? at_ascii_word_edge : at_word_edge);
+        return Item::assertion;
+      case 'B':
+        ++at_;
+        append_assertion(flags_.ascii ? at_no_ascii_word_edge : at_no_word_edge);
+        return Item::assertion;
+      default:
+        break;
+    }
+    if (const char letter = take_shorthand()) {
+      append_shorthand(letter);
+      return Item::atom;
+    }
+    std::uint32_t code = 0;
+    if (escaped_char(offset, false, code)) append_char(code);
+    return Item::atom;
+  }
+
+  // The letter of \d, \D and so on, or 0.
+  char take_shorthand() {
+    if (at_end() || shorthands.find(peek()) == std::string_view::npos) return 0;
+    return pattern_[at_++];
+  }
+
+  // An escape that stands for one character; `at_` is behind the backslash.
+  bool escaped_char(std::size_t offset, bool in_set, std::uint32_t& code) {
+    if (at_end()) return fail(offset, "bad escape (end of pattern)");
+    const std::size_t first = at_;
+    code = take_char();
+    switch (code) {
+      case 'a':
+        code = '\a';
+        return true;
+      case 'f':
+        code = '\f';
+        return true;
+      case 'n':
+        code = '\n';
+        return true;
+      case 'r':
+        code = '\r';
+        return true;
+      case 't':
+        code = '\t';
+        return true;
+      case 'v':
+        code = '\v';
+        return true;
+      case 'x':
+        return hex(offset, 2, code);
+      case 'u':
+        return hex(offset, 4, code);
+      case 'U':
+        return hex(offset, 8, code);
+      case 'N':
+        return fail(offset, "named characters (\\N) are not known", ErrorCode::unsupported);
+      default:
+        break;
+    }
+    if (in_set && code == 'b') {
+      code = '\b';
+      return true;
+    }
+    if (is_ascii_digit(code)) {
+      at_ = first;
+      return octal(offset, in_set, code);
+    }
+    if (is_ascii_letter(code)) return fail(offset, "bad escape");
+    return true;
+  }
+
+  bool hex(std::size_t offset, int digits, std::uint32_t& code) {
+    code = 0;
+    for (int i = 0; i < digits; ++i) {
+      const auto c = static_cast<unsigned char>(peek());
+      const auto lower = static_cast<unsigned char>(c | 0x20);
+      if (is_ascii_digit(c))
+        code = code << 4 | (c - '0' + 0u);
+      else if (lower >= 'a' && lower <= 'f')
+        code = code << 4 | (lower - 'a' + 10u);
+      else
+        return fail(offset, "incomplete escape");
+      ++at_;
+    }
+    return code <= regex_last_code || fail(offset, "bad escape");
+  }
+
+  // \0, \01 and \012 are characters anywhere; another digit is one only where three octal digits
+  // stand, or in a set. Everything else refers back to a group.
+  bool octal(std::size_t offset, bool in_set, std::uint32_t& code) {
+    const auto is_octal = [this](std::size_t at) {
+      return at < pattern_.size() && pattern_[at] >= '0' && pattern_[at] <= '7';
+    };
+    const bool three = is_octal(at_) && is_octal(at_ + 1) && is_octal(at_ + 2);
+    if (in_set ? !is_octal(at_) : peek() != '0' && !three)
+      return in_set ? fail(offset, "bad escape") : unsupported(offset, "a back-reference");
+    code = 0;
+    for (int i = 0; i < 3 && is_octal(at_); ++i)
+      code = code << 3 | static_cast<std::uint32_t>(pattern_[at_++] - '0');
+    return code <= 0377 || fail(offset, "octal escape value outside of range 0-0o377");
+  }
+
+  // sets ------------------------------------------------------------------------------------------
+
+  bool set(std::size_t offset) {
+    std::vector<RegexRange> ranges;
+    const bool negated = take('^');
+    for (bool first = true; first || !take(']'); first = false) {
+      if (!set_item(offset, ranges)) return false;
+    }
+    if (flags_.ignore_case) add_other_case(ranges);
+    normalize_ranges(ranges);
+    return append(Kind::set, add_set(negated ? complement(ranges) : ranges));
+  }
+
+  // One character, range or shorthand of the set that began at `set_offset`.
+  bool set_item(std::size_t set_offset, std::vector<RegexRange>& ranges) {
+    const std::size_t offset = at_;
+    RegexRange range;
+    char shorthand = 0;
+    if (!set_bound(set_offset, range.first, shorthand)) return false;
+    range.second = range.first;
+    const bool is_range = next_is('-') && at_ + 1 < pattern_.size() && pattern_[at_ + 1] != ']';
+    if (is_range) {
+      ++at_;
+      char other_shorthand = 0;
+      if (!set_bound(set_offset, range.second, other_shorthand)) return false;
+      if (shorthand || other_shorthand || range.second < range.first)
+        return fail(offset, "bad character range");
+    }
+    if (!shorthand) {
+      ranges.push_back(range);
+      return true;
+    }
+    const std::vector<RegexRange> more = shorthand_ranges(shorthand, flags_.ascii);
+    ranges.insert(ranges.end(), more.begin(), more.end());
+    return true;
+  }
+
+  bool set_bound(std::size_t set_offset, std::uint32_t& code, char& shorthand) {
+    if (at_end()) return fail(set_offset, "unterminated character set");
+    const std::size_t offset = at_;
+    code = take_char();
+    if (code != '\\') return true;
+    shorthand = take_shorthand();
+    return shorthand || escaped_char(offset, true, code);
+  }
+
+  static void add_other_case(std::vector<RegexRange>& ranges) {
+    const std::size_t size = ranges.size();
+    for (std::size_t i = 0; i < size; ++i) {
+      const RegexRange range = ranges[i];
+      for (std::uint32_t code = std::max<std::uint32_t>(range.first, 'A');
+           code <= std::min<std::uint32_t>(range.second, 'z'); ++code)
+        if (is_ascii_letter(code)) ranges.push_back({code ^ 0x20, code ^ 0x20});
+    }
+  }
+
+  // groups ----------------------------------------------------------------------------------------
+
+  // Behind an opening parenthesis.
+  Item group(std::size_t offset) {
+    const Flags outer = flags_;
+    if (take('?')) {
+      if (take('#')) return comment(offset);
+      bool ends = false;
+      if (!group_head(offset, ends)) return Item::nothing;
+      if (ends) return Item::nothing;
+    }
+    at_start_ = false;
+    if (++depth_ > deepest_nesting) {
+      fail(offset, "groups are nested more than 200 deep", ErrorCode::limit);
+      return Item::nothing;
+    }
+    if (alternatives() && !take(')')) fail(offset, "missing ), unterminated subpattern");
+    --depth_;
+    flags_ = outer;
+    return Item::atom;
+  }
+
+  Item comment(std::size_t offset) {
+    while (!at_end()) {
+      if (take(')')) return Item::nothing;
+      skip_comment_char();
+    }
+    fail(offset, "missing ), unterminated comment");
+    return Item::nothing;
+  }
+
+  // An escaped character does not end a comment.
+  void skip_comment_char() {
+    if (take('\\') && at_end()) fail(at_ - 1, "bad escape (end of pattern)");
+    if (!at_end()) ++at_;
+  }
+
+  // What stands between (? and the content of a group. `ends` tells that there is no content: flags
+  // for the rest of the pattern.
+  bool group_head(std::size_t offset, bool& ends) {
+    if (at_end()) return fail(offset, "unexpected end of pattern");
+    switch (peek()) {
+      case ':':
+        ++at_;
+        return true;
+      case 'P':
+        ++at_;
+        return named_group(offset);
+      case '=':
+      case '!':
+        return unsupported(offset, "look-ahead");
+      case '<':
+        if (starts_with(pattern_.substr(at_), "<=") || starts_with(pattern_.substr(at_), "<!"))
+          return unsupported(offset, "look-behind");
+        return fail(offset, "unknown extension ?<");
+      case '(':
+        return unsupported(offset, "a conditional group");
+      case '>':
+        return unsupported(offset, "an atomic group");
+      default:
+        return flag_group(offset, ends);
+    }
+  }
+
+  bool named_group(std::size_t offset) {
+    if (next_is('=')) return unsupported(offset, "a back-reference");
+    if (!take('<')) return fail(offset, "unknown extension ?P");
+    const std::size_t end = pattern_.find('>', at_);
+    if (end == std::string_view::npos) return fail(at_, "missing >, unterminated name");
+    const std::string_view group_name = pattern_.substr(at_, end - at_);
+    if (group_name.empty()) return fail(at_, "missing group name");
+    for (std::size_t i = 0; i < group_name.size();) {
+      const RegexChar c = regex_char_at(group_name, i);
+      if (!is_regex_word(c.code) || (i == 0 && is_ascii_digit(c.code)))
+        return fail(at_, "bad character in group name");
+      i += c.size;
+    }
+    if (std::find(names_.begin(), names_.end(), group_name) != names_.end())
+      return fail(at_, "redefinition of group name");
+    names_.push_back(group_name);
+    at_ = end + 1;
+    return true;
+  }
+
+  // (?flags) (?flags: (?flags-flags: (?-flags:
+  bool flag_group(std::size_t offset, bool& ends) {
+    Flags flags = flags_;
+    std::string on;
+    std::string off;
+    if (!take_flags(offset, "aimsux", on)) return false;
+    if (take('-')) {
+      if (!take_flags(offset, "imsx", off)) return false;
+      if (off.empty()) return fail(at_, "missing flag");
+      if (off.find_first_of(on) != std::string::npos)
+        return fail(at_, "bad inline flags: flag turned on and off");
+    }
+    if (on.find('a') != std::string::npos && on.find('u') != std::string::npos)
+      return fail(at_, "bad inline flags: flags 'a' and 'u' are incompatible");
+    if (on.empty() && off.empty()) return fail(offset, "unknown extension");
+    for (const char flag : on) set_flag(flags, flag, true);
+    for (const char flag : off) set_flag(flags, flag, false);
+    if (off.empty() && take(')')) {
+      if (!at_start_) return fail(offset, "global flags not at the start of the expression");
+      ends = true;
+    } else if (!take(':')) {
+      return fail(at_, off.empty() ? "missing -, : or )" : "missing :");
+    }
+    flags_ = flags;
+    return true;
+  }
+
+  bool take_flags(std::size_t offset, std::string_view known, std::string& flags) {
+    for (; is_ascii_letter(static_cast<unsigned char>(peek())); ++at_) {
+      const char flag = peek();
+      if (known.find(flag) == std::string_view::npos) return fail(offset, "unknown flag");
+      if (flags.find(flag) == std::string::npos) flags += flag;
+    }
+    return true;
+  }
+
+  static void set_flag(Flags& flags, char flag, bool value) {
+    switch (flag) {
+      case 'a':
+        flags.ascii = true;
+        break;
+      case 'i':
+        flags.ignore_case = value;
+        break;
+      case 'm':
+        flags.multi_line = value;
+        break;
+      case 's':
+        flags.dot_matches_newline = value;
+        break;
+      case 'u':
+        flags.ascii = false;
+        break;
+      default:
+        flags.verbose = value;
+    }
+  }
+};
+
+// Runs a program over one text. Used once.
+class Regex::Matcher {
+ public:
+  Matcher(const Program& program, std::string_view text) : program_(program), text_(text) {}
+
+  // Any match that begins at 0; one that is the whole text if `whole`.
+  bool matches_start(bool whole) {
+    anchored_ = true;
+    whole_ = whole;
+    any_will_do_ = true;
+    return run(0);
+  }
+  bool matches_anywhere() {
+    any_will_do_ = true;
+    return run(0);
+  }
+  std::optional<Span> first_match(std::size_t from) {
+    if (from > text_.size() || !run(from)) return std::nullopt;
+    return best_;
+  }
+
+ private:
+  using Kind = Program::Step::Kind;
+
+  // A place in the program that was reached, and where in the text its match began.
+  struct Thread {
+    std::size_t step = 0;
+    std::size_t begin = 0;
+  };
+
+  const Program& program_;
+  std::string_view text_;
+  bool anchored_ = false;
+  bool whole_ = false;
+  bool any_will_do_ = false;
+  bool matched_ = false;
+  Span best_ = {};
+  std::vector<Thread> arrived_ = {};    // after the last character, the preferred first
+  std::vector<Thread> ready_ = {};      // at steps that consume a character
+  std::vector<std::size_t> seen_ = {};  // by step: the position + 1 at which it was reached
+  std::vector<std::size_t> todo_ = {};  // of follow()
+
+  bool run(std::size_t from) {
+    for (std::size_t at = from;;) {
+      if (arrived_.empty()) {
+        if (matched_ || (anchored_ && at > from) || !skip(at)) return matched_;
+        if (seen_.empty()) seen_.resize(program_.steps.size());
+      }
+      const bool at_end = at == text_.size();
+      const RegexChar next = at_end ? RegexChar{} : regex_char_at(text_, at);
+      const std::uint32_t holds = program_.has_assertions ? assertions(at, next) : 0;
+      ready_.clear();
+      bool go_on = true;
+      for (std::size_t i = 0; go_on && i < arrived_.size(); ++i)
+        go_on = follow(arrived_[i], at, holds);
+      if (go_on && !matched_ && (!anchored_ || at == from)) follow({0, at}, at, holds);
+      if (at_end || (matched_ && any_will_do_)) return matched_;
+      arrived_.clear();
+      for (const Thread& thread : ready_)
+        if (program_.consumes(program_.steps[thread.step], next.code))
+          arrived_.push_back({thread.step + 1, thread.begin});
+      at += next.size;
+    }
+  }
+
+  // Moves to the next byte that can begin a match; false when there is none.
+  bool skip(std::size_t& at) const {
+    if (!program_.can_skip) return true;
+    const auto begins = [this](std::size_t i) {
+      return program_.first_byte[static_cast<unsigned char>(text_[i])];
+    };
+    if (anchored_) return at < text_.size() && begins(at);
+    while (at < text_.size() && !begins(at)) ++at;
+    return at < text_.size();
+  }
+
+  // Goes from a thread's place to all that can be reached without a character. False when this was
+  // the match: what is less preferred counts no more.
+  bool follow(Thread thread, std::size_t at, std::uint32_t holds) {
+    todo_.assign(1, thread.step);
+    while (!todo_.empty()) {
+      const std::size_t place = todo_.back();
+      todo_.pop_back();
+      if (seen_[place] == at + 1) continue;
+      seen_[place] = at + 1;
+      const Program::Step& step = program_.steps[place];
+      switch (step.kind) {
+        case Kind::split:
+          todo_.push_back(Program::target(place, step.other));
+          todo_.push_back(Program::target(place, step.value));
+          break;
+        case Kind::jump:
+          todo_.push_back(Program::target(place, step.value));
+          break;
+        case Kind::check:
+          if (holds & static_cast<std::uint32_t>(step.value)) todo_.push_back(place + 1);
+          break;
+        case Kind::match:
+          if (whole_ && at != text_.size()) break;
+          matched_ = true;
+          best_ = {thread.begin, at};
+          return false;
+        default:
+          ready_.push_back({place, thread.begin});
+      }
+    }
+    return true;
+  }
+
+  // The RegexAssertions that hold at `at`, before the character `next`.
+  std::uint32_t assertions(std::size_t at, RegexChar next) const {
+    const bool start = at == 0;
+    const bool end = at == text_.size();
+    const RegexChar before = start ? RegexChar{} : regex_char_before(text_, at);
+    const bool newline = !end && next.code == '\n';
+    const bool edge = (!start && is_regex_word(before.code)) != (!end && is_regex_word(next.code));
+    const bool ascii_edge =
+        (!start && is_ascii_word(before.code)) != (!end && is_ascii_word(next.code));
+    std::uint32_t holds = edge ? at_word_edge : at_no_word_edge;
+    holds |= ascii_edge ? at_ascii_word_edge : at_no_ascii_word_edge;
+    if (start) holds |= at_text_start;
+    if (start || before.code == '\n') holds |= at_line_start;
+    if (end) holds |= at_text_end;
+    if (end || (newline && at + 1 == text_.size())) holds |= at_last_line_end;
+    if (end || newline) holds |= at_line_end;
+    return holds;
+  }
+};
+
+Expected<Regex> Regex::compile(std::string_view pattern) { return compile(pattern, Options()); }
+
+Expected<Regex> Regex::compile(std::string_view pattern, const Options& options) {
+  auto program = Parser(pattern, options).parse();
+  if (!program) return program.error();
+  return Regex(std::move(*program));
+}
+
+bool Regex::match(std::string_view text) const {
+  return Matcher(*program_, text).matches_start(false);
+}
+
+bool Regex::full_match(std::string_view text) const {
+  return Matcher(*program_, text).matches_start(true);
+}
+
+bool Regex::search(std::string_view text) const {
+  return Matcher(*program_, text).matches_anywhere();
+}
+
+std::optional<Regex::Span> Regex::find(std::string_view text, std::size_t from) const {
+  return Matcher(*program_, text).first_match(from);
+}
+
+const std::string& Regex::pattern() const noexcept { return program_->pattern; }
+
+// =================================================================================================
+// >>policy (definitions)
+// =================================================================================================
+//
+// Everything is compiled when the policy is created, so that a bad pattern is found at start-up and
+// not by the first command. Judging then is a walk over the rules in a fixed order; the first that
+// objects is the verdict.
+//
+// The compat rules are the patterns of MassGen's command line server, kept to the letter, false
+// alarms ("grep sudo README.md") and gaps ("rm -fr /") included: whoever asks for them depends on
+// exactly these verdicts.
+
+namespace {
+
+struct SanitizerRule {
+  RuleInfo info = {};
+  const char* pattern = "";
+  bool lifted_by_sudo = false;  // does not apply where PolicyOptions::enable_sudo is set
+};
+
+constexpr SanitizerRule sanitizer_rules[] = {
+    {{"rm-protected", "Use of 'rm -rf /' is not allowed"}, R"(\brm\s+-rf\s+/)", false},
+    {{"mv-dev-null", "Moving files to /dev/null is not allowed"},
+     R"(\bmv\b.*?\s+/dev/null)",
+     false},
+    {{"dd", "Use of 'dd' command is not allowed"}, R"(\bdd\b)", false},
+    {{"device-write", "Overwriting disk blocks directly is not allowed"},
+     R"(>\s*/dev/sd[a-z][1-9]?)",
+     false},
+    {{"fork-bomb", "Fork bombs are not allowed"}, R"(:\(\)\{\s*:\|\:&\s*\};:)", false},
+    {{"sudo", "Use of 'sudo' is not allowed"}, R"(\bsudo\b)", true},
+    {{"su", "Use of 'su' is not allowed"}, R"(\bsu\b)", true},
+    {{"chown", "Use of 'chown' is not allowed"}, R"(\bchown\b)", true},
+    {{"chmod", "Use of 'chmod' is not allowed"}, R"(\bchmod\b)", true},
+};
+
+Verdict refusal(std::string_view rule, std::string message, std::size_t begin, std::size_t end) {
+  Verdict verdict;
+  verdict.allowed = false;
+  verdict.rule = std::string(rule);
+  verdict.message = std::move(message);
+  verdict.begin = begin;
+  verdict.end = end;
+  return verdict;
+}
+
+// The patterns of one option. `key` is what the operator calls it.
+Expected<std::vector<Regex>> compile_patterns(std::string_view key,
+                                              const std::vector<std::string>& patterns) {
+  std::vector<Regex> compiled;
+  for (const std::string& pattern : patterns) {
+    Expected<Regex> regex = Regex::compile(pattern);
+    if (!regex) {
+      Error error = regex.error();
+      error.message = concat({key, ": invalid pattern ", quoted(pattern), ": ", error.message});
+      return error;
+    }
+    compiled.push_back(*std::move(regex));
+  }
+  return compiled;
+}
+
+Expected<void> check_rule_names(const std::vector<std::string>& names) {
+  std::string known;
+  for (const SanitizerRule& rule : sanitizer_rules)
+    known += concat({known.empty() ? "" : ", ", rule.info.name});
+  for (const std::string& wanted : names) {
+    const auto has_name = [&wanted](const SanitizerRule& rule) { return wanted == rule.info.name; };
+    if (std::none_of(std::begin(sanitizer_rules), std::end(sanitizer_rules), has_name))
+      return make_error(
+          ErrorCode::invalid_argument,
+          concat({"disabled_rules: no rule is called ", quoted(wanted), "; there are ", known}));
+  }
+  return {};
+}
+
+// The script that starts a program with these words: bare where they are plain, else quoted for a
+// POSIX shell.
+std::string script_of_argv(const std::vector<std::string>& argv) {
+  constexpr std::string_view plain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@%+=:,./_-";
+  std::string script;
+  for (const std::string& word : argv) {
+    if (!script.empty()) script += ' ';
+    if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) {
+      script += word;
+      continue;
+    }
+    script += '\'';
+    for (const char c : word) {
+      if (c == '\'')
+        script += "'\\''";
+      else
+        script += c;
+    }
+    script += '\'';
+  }
+  return script;
+}
+
+}  // namespace
+
+struct Policy::Compiled {
+  struct Rule {
+    RuleInfo info;
+    Regex regex;
+  };
+  std::vector<Rule> sanitizer = {};
+  std::vector<Regex> allowed = {};
+  std::vector<Regex> blocked = {};
+  std::string allowed_message = {};
+  std::size_t max_command_bytes = 0;
+
+  // Each of these gives a refusal, or an allowing verdict when it has no objection.
+  Verdict check_form(std::string_view script) const {
+    if (script.size() > max_command_bytes)
+      return refusal("command-too-long",
+                     concat({"Command is longer than ", std::to_string(max_command_bytes),
+                             " bytes (max_command_bytes)"}),
+                     max_command_bytes, script.size());
+    const std::size_t nul = script.find('\0');
+    if (nul != std::string_view::npos)
+      return refusal("nul-byte",
+                     concat({"Command contains a NUL byte (at byte ", std::to_string(nul),
+                             "), which no command can contain"}),
+                     nul, nul + 1);
+    return {};
+  }
+  Verdict check_sanitizer(std::string_view script) const {
+    for (const Rule& rule : sanitizer) {
+      if (const auto span = rule.regex.find(script))
+        return refusal(rule.info.name,
+                       concat({"Potentially dangerous command detected: ", rule.info.message}),
+                       span->begin, span->end);
+    }
+    return {};
+  }
+  Verdict check_allowed(std::string_view script) const {
+    if (allowed.empty()) return {};
+    for (const Regex& regex : allowed)
+      if (regex.match(script)) return {};
+    return refusal("allowed-commands", allowed_message, 0, script.size());
+  }
+  Verdict check_blocked(std::string_view script) const {
+    for (const Regex& regex : blocked) {
+      if (!regex.match(script)) continue;
+      // A match at the start is the leftmost one.
+      const auto span = regex.find(script);
+      return refusal("blocked-commands",
+                     concat({"Command matches blocked pattern: '", regex.pattern(), "'"}), 0,
+                     span ? span->end : script.size());
+    }
+    return {};
+  }
+};
+
+Expected<Policy> Policy::create(const PolicyOptions& options) {
+  if (const auto names = check_rule_names(options.disabled_rules); !names) return names.error();
+  auto compiled = std::make_shared<Compiled>();
+  for (const SanitizerRule& rule : sanitizer_rules) {
+    if (rule.lifted_by_sudo && options.enable_sudo) continue;
+    const auto& disabled = options.disabled_rules;
+    if (std::find(disabled.begin(), disabled.end(), rule.info.name) != disabled.end()) continue;
+    Expected<Regex> regex = Regex::compile(rule.pattern);
+    if (!regex) return regex.error();
+    compiled->sanitizer.push_back({rule.info, *std::move(regex)});
+  }
+
+  auto allowed = compile_patterns("allowed_commands", options.allowed);
+  if (!allowed) return allowed.error();
+  compiled->allowed = *std::move(allowed);
+  auto blocked = compile_patterns("blocked_commands", options.blocked);
+  if (!blocked) return blocked.error();
+  compiled->blocked = *std::move(blocked);
+
+  std::string& message = compiled->allowed_message;
+  message = "Command not in allowed list. Allowed patterns: ";
+  for (std::size_t i = 0; i < options.allowed.size(); ++i)
+    message += concat({i ? ", " : "", options.allowed[i]});
+  compiled->max_command_bytes = options.max_command_bytes;
+  return Policy(std::move(compiled));
+}
+
+Verdict Policy::check(std::string_view script) const {
+  const Compiled& rules = *compiled_;
+  if (Verdict verdict = rules.check_form(script); !verdict) return verdict;
+  if (Verdict verdict = rules.check_sanitizer(script); !verdict) return verdict;
+  if (Verdict verdict = rules.check_allowed(script); !verdict) return verdict;
+  return rules.check_blocked(script);
+}
+
+Verdict Policy::check(const std::vector<std::string>& argv) const {
+  return check(script_of_argv(argv));
+}
+
+std::vector<RuleInfo> Policy::rules() {
+  std::vector<RuleInfo> infos;
+  for (const SanitizerRule& rule : sanitizer_rules) infos.push_back(rule.info);
+  return infos;
+}
+
+// =================================================================================================
+// >>paths (definitions)
+// =================================================================================================
+//
+// A work_dir is judged in two steps. First its path is made canonical, as text: symbolic links are
+// followed by reading them, and the result is compared with the roots. Then that text is opened
+// one name at a time, never through a link. Between the two steps anybody may swap a directory for
+// a link; the second step then meets the link and fails, so a directory that was opened is always
+// one whose path was judged. The child enters the descriptor, not the path.
+//
+// Linux does the second step in one call, openat2(RESOLVE_NO_SYMLINKS), a sixth of the time. The
+// walk does the same on every system, where a seccomp filter forbids that call, and whenever it
+// fails: the walk knows which name was at fault.
+
+#if !defined(CODEEXEC_HAVE_OPENAT2)
+#if defined(__linux__) && defined(SYS_openat2)  // Linux 5.6
+#define CODEEXEC_HAVE_OPENAT2 1
+#else
+#define CODEEXEC_HAVE_OPENAT2 0
+#endif
+#endif
+
+namespace {
+
+constexpr std::size_t longest_path = 4095;  // PATH_MAX of Linux, which counts the NUL
+constexpr int most_links = 40;              // MAXSYMLINKS of Linux
+
+// A descriptor that is good for entering and for opening what lies below. Where the system can, it
+// needs search permission only, as `cd` does.
+#if defined(O_PATH)
+constexpr int open_directory_flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+#elif defined(O_SEARCH)
+constexpr int open_directory_flags = O_SEARCH | O_DIRECTORY | O_CLOEXEC;
+#else
+constexpr int open_directory_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+#endif
+
+// One system call for the whole walk below. -1 whenever it did not succeed, for any reason.
+#if CODEEXEC_HAVE_OPENAT2
+int open_without_links(const std::string& path) {
+  struct {
+    std::uint64_t flags;
+    std::uint64_t mode;
+    std::uint64_t resolve;
+  } how = {static_cast<std::uint64_t>(open_directory_flags), 0, 0x04};  // RESOLVE_NO_SYMLINKS
+  // The dot asks for search permission: without, the child could not enter.
+  const std::string itself = path + "/.";
+  return static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, itself.c_str(), &how, sizeof how));
+}
+#else
+int open_without_links(const std::string&) { return -1; }
+#endif
+
+// Opens the directory that has exactly this canonical path. The errno in the error is ENOTDIR when
+// the last name is something else, a link included, and ENOENT when there is no such name.
+Expected<UniqueFd> open_canonical_directory(const std::string& path) {
+  UniqueFd at_once(above_standard_streams(open_without_links(path)));
+  if (at_once) return at_once;
+  UniqueFd here(::open("/", open_directory_flags));
+  if (!here) return system_error(errno, quoted(path));
+  std::size_t at = 1;
+  while (at < path.size()) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const std::string part = path.substr(at, end - at);
+    UniqueFd next(::openat(here.get(), part.c_str(), open_directory_flags | O_NOFOLLOW));
+    if (!next) {
+      int error = errno;
+      const bool is_something_else = error == ENOTDIR || error == ELOOP || error == EMLINK;
+      if (is_something_else) error = end == path.size() ? ENOTDIR : ENOENT;
+      return system_error(error, quoted(path));
+    }
+    here = std::move(next);
+    at = end + 1;
+  }
+  UniqueFd result(above_standard_streams(::openat(here.get(), ".", open_directory_flags)));
+  if (!result) return system_error(errno, quoted(path));
+  return result;
+}
+
+// The path, absolute but otherwise as written. `base` as in canonical_path().
+Expected<std::string> absolute_path(std::string_view path, std::string_view base) {
+  std::string result(path);
+  if (!starts_with(result, "/") && !base.empty()) result = concat({base, "/", path});
+  if (starts_with(result, "/")) return result;
+  char current[longest_path + 1];
+  if (!::getcwd(current, sizeof current)) return system_error(errno, "current directory");
+  return concat({current, "/", result});
+}
+
+// Absolute, with no empty name, `.`, `..` or NUL in it.
+bool is_canonical_form(std::string_view path) {
+  if (path == "/") return true;
+  if (!starts_with(path, "/") || path.find('\0') != std::string_view::npos) return false;
+  std::size_t at = 1;
+  while (at <= path.size()) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const std::string_view part = path.substr(at, end - at);
+    if (part.empty() || part == "." || part == "..") return false;
+    at = end + 1;
+  }
+  return true;
+}
+
+// The error with a text of ours in front of its own, or instead of it.
+Error with_prefix(std::string_view prefix, Error error) {
+  error.message.insert(0, prefix);
+  return error;
+}
+
+Error with_message(Error error, std::string message) {
+  error.message = std::move(message);
+  return error;
+}
+
+Expected<Root> open_root(const Root& root) {
+  constexpr std::string_view option = "allowed_paths: ";
+  auto path = canonical_path(root.path);
+  if (!path) return with_prefix(option, path.error());
+  auto directory = open_canonical_directory(*path);
+  if (!directory) return with_prefix(option, directory.error());
+  const UniqueFd listed(::openat(directory->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!listed) return with_prefix(option, system_error(errno, quoted(*path)));
+  return Root{std::move(*path), root.permission};
+}
+
+}  // namespace
+
+const char* name(Permission permission) noexcept {
+  switch (permission) {
+    case Permission::none:
+      return "none";
+    case Permission::read:
+      return "read";
+    case Permission::write:
+      break;
+  }
+  return "write";
+}
+
+Expected<std::string> canonical_path(std::string_view path, std::string_view base) {
+  if (path.empty()) return make_error(ErrorCode::invalid_argument, "the path is empty");
+  for (const std::string_view text : {path, base}) {
+    if (text.find('\0') != std::string_view::npos)
+      return make_error(ErrorCode::invalid_argument, concat({quoted(text), ": has a NUL byte"}));
+  }
+  auto absolute = absolute_path(path, base);
+  if (!absolute) return absolute.error();
+  if (absolute->size() > longest_path) return system_error(ENAMETOOLONG, quoted(path));
+
+  std::string todo = std::move(*absolute);
+  std::string done;  // canonical so far; empty is the root directory
+  std::size_t at = 0;
+  int links = 0;
+  // Each readlink() walks all of `done` again, so the text of links must be bounded, not only their
+  // number: 40 links of 4 KB each, laid out by somebody patient, took 4.6 seconds.
+  std::size_t walked = todo.size();
+  while (at < todo.size()) {
+    const std::size_t end = std::min(todo.find('/', at), todo.size());
+    const std::string part = todo.substr(at, end - at);
+    at = end + 1;
+    if (part.empty() || part == ".") continue;
+    if (part == "..") {
+      if (!done.empty()) done.resize(done.rfind('/'));
+      continue;
+    }
+    const std::size_t parent_size = done.size();
+    done += '/';
+    done += part;
+    char target[longest_path + 1];
+    const ssize_t size = ::readlink(done.c_str(), target, sizeof target);
+    if (size <= 0) continue;  // not a link, or missing, or out of sight
+    walked += static_cast<std::size_t>(size);
+    if (++links > most_links) return system_error(ELOOP, quoted(path));
+    if (walked > longest_path) return system_error(ENAMETOOLONG, quoted(path));
+    if (at < todo.size())
+      todo = concat({{target, static_cast<std::size_t>(size)}, "/", todo.substr(at)});
+    else
+      todo.assign(target, static_cast<std::size_t>(size));
+    at = 0;
+    done.resize(target[0] == '/' ? 0 : parent_size);
+  }
+  return done.empty() ? std::string("/") : done;
+}
+
+bool is_within(std::string_view path, std::string_view root) noexcept {
+  if (root == "/") return starts_with(path, "/");
+  return !root.empty() && starts_with(path, root) &&
+         (path.size() == root.size() || path[root.size()] == '/');
+}
+
+Expected<PathRules> PathRules::create(const PathOptions& options) {
+  PathRules rules;
+  for (const Root& given : options.roots) {
+    auto root = open_root(given);
+    if (!root) return root.error();
+    const auto same = std::find_if(rules.roots_.begin(), rules.roots_.end(),
+                                   [&](const Root& known) { return known.path == root->path; });
+    if (same == rules.roots_.end())
+      rules.roots_.push_back(std::move(*root));
+    else if (same->permission != root->permission)
+      return make_error(
+          ErrorCode::invalid_argument,
+          concat({"allowed_paths: ", quoted(root->path), ": listed with different permissions"}));
+  }
+  return rules;
+}
+
+Permission PathRules::permission(std::string_view canonical_path) const noexcept {
+  if (!restricted()) return Permission::write;
+  if (!is_canonical_form(canonical_path)) return Permission::none;
+  const Root* deepest = nullptr;
+  for (const Root& root : roots_) {
+    if (!is_within(canonical_path, root.path)) continue;
+    if (!deepest || root.path.size() > deepest->path.size()) deepest = &root;
+  }
+  return deepest ? deepest->permission : Permission::none;
+}
+
+Expected<OpenDirectory> PathRules::open_work_dir(std::string_view work_dir,
+                                                 std::string_view base) const {
+  constexpr std::string_view invalid = "Path validation error: ";
+  if (work_dir.empty()) work_dir = ".";
+  auto path = canonical_path(work_dir, base);
+  if (!path) return with_prefix(invalid, path.error());
+  const std::string shown = printable(*path);
+  if (permission(*path) == Permission::none)
+    return make_error(ErrorCode::permission_denied,
+                      concat({invalid, "Path not in allowed directories: ", shown}));
+  auto directory = open_canonical_directory(*path);
+  if (directory) return OpenDirectory{std::move(*path), std::move(*directory)};
+  const Error& error = directory.error();
+  if (error.system_error == ENOENT)
+    return with_message(error, concat({"Working directory does not exist: ", shown}));
+  if (error.system_error == ENOTDIR)
+    return with_message(error, concat({"Working directory is not a directory: ", shown}));
+  return with_prefix("Working directory cannot be entered: ", error);
+}
+
+// =================================================================================================
+// >>environment (definitions)
+// =================================================================================================
+//
+// create() does once what does not depend on the command: it filters the host's variables, checks
+// the operator's and fills in PATH and LANG. resolve() copies that and looks for the venv. Nothing
+// is cached between commands, because creating a venv is itself a command.
+//
+// MCP clients start a server with six variables and no locale, and Python, git and others then
+// fall back to ASCII: hence LANG. A missing PATH is not passed on, because each program has its own
+// idea of what that means, and "<venv>/bin:" with nothing behind it would mean the work_dir.
+
+namespace {
+
+using VariableMap = std::map<std::string, std::string>;
+
+constexpr std::string_view default_path =
+    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+bool has_nul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
+
+bool is_variable_name(std::string_view text) {
+  return !text.empty() && text.find('=') == std::string_view::npos && !has_nul(text);
+}
+
+bool is_directory(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+// Python's venv module refuses the colon, too: PATH has no way to quote it.
+bool is_venv(const std::string& path) {
+  return path.find(':') == std::string::npos && is_directory(path + "/bin");
+}
+
+Error environment_error(std::string_view option, std::string_view subject, std::string_view what) {
+  return make_error(ErrorCode::invalid_argument,
+                    concat({option, ": ", quoted(subject), " ", what}));
+}
+
+// Puts checked variables into the map, later ones over earlier ones. `option` names their origin.
+Expected<void> assign_variables(VariableMap& map, std::string_view option,
+                                const std::vector<std::pair<std::string, std::string>>& variables) {
+  for (const auto& [variable, value] : variables) {
+    if (!is_variable_name(variable))
+      return environment_error(option, variable, "is no variable name: empty, or has '=' or NUL");
+    if (has_nul(value))
+      return environment_error(option, variable, "has a value with a NUL byte in it");
+    map[variable] = value;
+  }
+  return {};
+}
+
+Expected<void> check_keep(const std::vector<std::string>& keep) {
+  for (const std::string& pattern : keep) {
+    if (!is_variable_name(pattern))
+      return environment_error("keep", pattern, "is no variable name: empty, or has '=' or NUL");
+    const std::size_t star = pattern.find('*');
+    if (star != std::string::npos && star + 1 != pattern.size())
+      return environment_error("keep", pattern, "has a '*' that is not its last character");
+  }
+  return {};
+}
+
+bool is_kept(std::string_view variable, const EnvironmentOptions& options) {
+  if (options.keep_all) return true;
+  for (const std::string& pattern : options.keep) {
+    if (variable == pattern) return true;
+    if (ends_with(pattern, "*") &&
+        starts_with(variable, std::string_view(pattern).substr(0, pattern.size() - 1)))
+      return true;
+  }
+  return false;
+}
+
+// The host's variables that commands may see. Of two with one name the first counts, as for
+// getenv().
+VariableMap kept_variables(const EnvironmentOptions& options) {
+  VariableMap map;
+  for (char** entry = ::environ; entry && *entry; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string_view::npos) continue;
+    const std::string_view variable = text.substr(0, equals);
+    if (is_kept(variable, options)) map.emplace(variable, text.substr(equals + 1));
+  }
+  return map;
+}
+
+bool is_missing(const VariableMap& map, const char* variable) {
+  const auto found = map.find(variable);
+  return found == map.end() || found->second.empty();
+}
+
+Expected<void> check_prefix(const std::string& prefix) {
+  if (prefix.empty()) return {};
+  if (prefix.find_first_of(std::string_view("\0\n", 2)) != std::string::npos)
+    return environment_error("command_prefix", prefix, "has a newline or a NUL byte");
+  if (prefix.find_first_not_of(" \t") == std::string::npos)
+    return environment_error("command_prefix", prefix, "is blank");
+  return {};
+}
+
+// The canonical path of the operator's venv.
+Expected<std::string> check_venv_path(const std::string& given) {
+  auto path = canonical_path(given);
+  if (!path) return with_prefix("venv_path: ", path.error());
+  if (path->find(':') != std::string::npos)
+    return environment_error("venv_path", *path, "has a ':', which PATH cannot hold");
+  if (!is_venv(*path))
+    return make_error(ErrorCode::not_found,
+                      concat({"venv_path: ", quoted(*path), " has no 'bin' directory"}));
+  return path;
+}
+
+}  // namespace
+
+Expected<Environment> Environment::create(const EnvironmentOptions& options) {
+  Environment result;
+  if (auto checked = check_keep(options.keep); !checked) return checked.error();
+  if (auto checked = check_prefix(options.command_prefix); !checked) return checked.error();
+  result.prefix_ = options.command_prefix;
+  result.auto_venv_ = options.auto_venv;
+  if (!options.venv_path.empty()) {
+    auto path = check_venv_path(options.venv_path);
+    if (!path) return path.error();
+    result.venv_path_ = std::move(*path);
+  }
+  if (!options.workspace.empty()) {
+    auto path = canonical_path(options.workspace);
+    if (!path) return with_prefix("workspace: ", path.error());
+    result.workspace_ = std::move(*path);
+  }
+
+  VariableMap map = kept_variables(options);
+  if (auto assigned = assign_variables(map, "set", options.set); !assigned) return assigned.error();
+  if (is_missing(map, "PATH")) map["PATH"] = default_path;
+  if (is_missing(map, "LANG") && is_missing(map, "LC_ALL")) map["LANG"] = "C.UTF-8";
+  result.variables_.assign(map.begin(), map.end());
+  return result;
+}
+
+Expected<std::string> Environment::find_venv(std::string_view work_dir) const {
+  if (!prefix_.empty()) return std::string();
+  if (!venv_path_.empty()) {
+    if (is_venv(venv_path_)) return venv_path_;
+    return make_error(ErrorCode::not_found,
+                      concat({"venv_path: ", quoted(venv_path_), " is gone since the start"}));
+  }
+  if (!auto_venv_) return std::string();
+  for (const std::string_view place : {work_dir, std::string_view(workspace_)}) {
+    if (place.empty()) continue;
+    std::string venv = concat({place, "/.venv"});
+    if (is_venv(venv)) return venv;
+  }
+  return std::string();
+}
+
+Expected<CommandEnvironment> Environment::resolve(
+    std::string_view work_dir,
+    const std::vector<std::pair<std::string, std::string>>& extra) const {
+  if (!work_dir.empty() && (work_dir[0] != '/' || has_nul(work_dir)))
+    return environment_error("work_dir", work_dir, "is not an absolute path");
+  auto venv = find_venv(work_dir);
+  if (!venv) return venv.error();
+
+  VariableMap map(variables_.begin(), variables_.end());
+  if (!work_dir.empty()) map["PWD"] = work_dir;
+  if (!venv->empty()) {
+    map["VIRTUAL_ENV"] = *venv;
+    std::string& path = map["PATH"];
+    path = concat({*venv, "/bin:", path});
+    map.erase("PYTHONHOME");
+  }
+  if (auto assigned = assign_variables(map, "environment", extra); !assigned)
+    return assigned.error();
+
+  CommandEnvironment result;
+  result.variables.reserve(map.size());
+  for (const auto& [variable, value] : map)
+    result.variables.push_back(concat({variable, "=", value}));
+  result.prefix = prefix_;
+  result.venv = std::move(*venv);
+  return result;
+}
+
+// =================================================================================================
+// >>process (definitions)
+//
+// Starting. On Linux a child is made by clone3 with CLONE_VM | CLONE_VFORK: it borrows this
+// process's memory until it has executed the program, so that a start costs the same from a host
+// of 3 MB and of 80 GB, where fork copies page tables (21 ms per GiB). Therefore the child may use
+// prepared data and raw system calls only, runs on a stack of its own, and all signals are blocked
+// so that no handler of the host runs in it. A failure comes back through that same memory, as an
+// errno and the step that failed. The caller waits in clone meanwhile, so that a work_dir or
+// program on a dead network file system blocks it beyond any timeout.
+//
+// Running. Process::State is one child as a state machine without a thread: it names descriptors
+// and a deadline to wait for, and takes a step when one of them is due. run_process() drives it in
+// the calling thread; Process::Reactor drives any number of them in one.
+//
+// Ending. The end of the program, not the end of its output, ends a run: a grandchild may hold the
+// pipe for ever. The leader stays a zombie until the very last step, which keeps its process group
+// number from being used again while the group is being killed.
+//
+// What cannot be reached from here: a process that left the group, whose parents are dead, and
+// that has closed our pipes. Only a PID namespace, a cgroup or a system call filter can hold that.
+// =================================================================================================
+
+// 1: children are made by clone with shared memory and watched through a pidfd. 0: by fork, watched
+// by a thread each; for systems without clone, and to test that path on Linux.
+#ifndef CODEEXEC_HAS_CLONE
+#if defined(__linux__)
+#define CODEEXEC_HAS_CLONE 1
+#else
+#define CODEEXEC_HAS_CLONE 0
+#endif
+#endif
+
+// For code that runs in a child on borrowed memory: instrumentation would write to the shadow state
+// of the thread that waits in the parent.
+#if defined(__clang__) || defined(__GNUC__)
+#define CODEEXEC_IN_CHILD __attribute__((noinline, no_sanitize("address", "thread", "undefined")))
+#else
+#define CODEEXEC_IN_CHILD
+#endif
+
+namespace {
+
+// The parts of a start that can fail; step_name() is what ProcessResult::step says.
+enum class SpawnStep : int { setup, start, stdio, work_dir, pass_fd, exec };
+
+const char* step_name(SpawnStep step) {
+  switch (step) {
+    case SpawnStep::setup:
+      return "setup";
+    case SpawnStep::start:
+      return "start";
+    case SpawnStep::stdio:
+      return "stdio";
+    case SpawnStep::work_dir:
+      return "work_dir";
+    case SpawnStep::pass_fd:
+      return "pass_fd";
+    case SpawnStep::exec:
+      break;
+  }
+  return "exec";
+}
+
+// What a child needs, as plain pointers into the parent's memory, and what it tells.
+struct ChildPlan {
+  const char* const* paths = nullptr;  // to try in this order; ends with a null pointer
+  char* const* argv = nullptr;
+  char** shell_argv = nullptr;  // sh, (path), arguments: for a script without a #! line
+  char* const* environment = nullptr;
+  const char* work_dir = nullptr;
+  int work_dir_fd = -1;
+  int input = -1;
+  int output = -1;
+  int error_output = -1;
+  int pass_fd = -1;
+  int report = -1;  // also told the failure, where memory might not be shared
+  bool handlers_cleared = false;
+  bool ask_all_signals = true;
+  std::uint64_t ignored_signals = 0;  // known before; the child adds
+  volatile int ran = 0;
+  volatile int failed_step = 0;
+  volatile int failed_error = 0;  // 0: the program runs
+};
+
+// A child that runs, or why there is none.
+struct Spawned {
+  pid_t pid = -1;
+  UniqueFd exit_event = UniqueFd();  // becomes readable when the whole process has ended
+  bool is_pidfd = false;
+  pthread_t waiter = {};  // unless is_pidfd: the thread that makes exit_event readable
+  SpawnStep step = SpawnStep::setup;
+  int error = 0;
+};
+
+// Lets nothing that a pump does be cut short by pthread_cancel(): the call is acted upon after.
+class CancellationPause {
+ public:
+  CancellationPause() { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  CancellationPause(const CancellationPause&) = delete;
+  CancellationPause& operator=(const CancellationPause&) = delete;
+  ~CancellationPause() { ::pthread_setcancelstate(before_, nullptr); }
+
+ private:
+  int before_ = 0;
+};
+
+Clock::time_point later(Clock::time_point from, std::chrono::milliseconds time) {
+  // A hundred years are for ever, and far from overflow.
+  constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 36500);
+  if (time >= longest) return Clock::time_point::max();
+  return from + std::max(time, std::chrono::milliseconds(0));
+}
+
+// Waits until a descriptor is ready or the deadline has passed. Interruptions count as events.
+void wait_for_events(std::vector<pollfd>& set, Clock::time_point deadline) {
+  using std::chrono::nanoseconds;
+  nanoseconds left = nanoseconds::max();
+  if (deadline != Clock::time_point::max())
+    left = std::max(nanoseconds(0), nanoseconds(deadline - Clock::now()));
+  const auto size = static_cast<nfds_t>(set.size());
+#if defined(__linux__)
+  timespec time{};
+  time.tv_sec = static_cast<time_t>(left.count() / 1000000000);
+  time.tv_nsec = static_cast<long>(left.count() % 1000000000);
+  const bool for_ever = left == nanoseconds::max();
+  const int ready = ::ppoll(set.data(), size, for_ever ? nullptr : &time, nullptr);
+#else
+  const auto rounded = left.count() / 1000000 + 1;
+  const int time = left == nanoseconds::max()
+                       ? -1
+                       : static_cast<int>(std::min<decltype(rounded)>(rounded, INT_MAX));
+  const int ready = ::poll(set.data(), size, left.count() == 0 ? 0 : time);
+#endif
+  // After an interruption the answers are undefined: nothing is ready.
+  if (ready < 0)
+    for (pollfd& entry : set) entry.revents = 0;
+}
+
+// A pipe whose ends are not inherited and not one of 0, 1 and 2. False and errno on failure.
+bool make_pipe(UniqueFd& read_end, UniqueFd& write_end) {
+  int ends[2] = {-1, -1};
+#if defined(__linux__)
+  if (::pipe2(ends, O_CLOEXEC) != 0) return false;
+#else
+  if (::pipe(ends) != 0) return false;
+  for (const int end : ends) ::fcntl(end, F_SETFD, FD_CLOEXEC);
+#endif
+  read_end.reset(above_standard_streams(ends[0]));
+  const int error = errno;
+  write_end.reset(above_standard_streams(ends[1]));
+  if (read_end && write_end) return true;
+  if (!read_end) errno = error;
+  return false;
+}
+
+void set_nonblocking(const UniqueFd& fd) {
+  if (fd) ::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
+}
+
+// Starting ----------------------------------------------------------------------------------------
+
+// Everything a child needs that takes memory, made before it exists.
+class Launch {
+ public:
+  explicit Launch(const ProcessOptions& options) {
+    const std::string& program = options.argv[0];
+    if (program.find('/') != std::string::npos) {
+      candidates_.push_back(program);
+    } else {
+      search(options.environment, program);
+    }
+    for (const std::string& path : candidates_) paths_.push_back(path.c_str());
+    paths_.push_back(nullptr);
+    argv_.reserve(options.argv.size() + 1);
+    shell_argv_.reserve(options.argv.size() + 2);
+    environment_.reserve(options.environment.size() + 1);
+    static char shell_name[] = "sh";
+    shell_argv_ = {shell_name, nullptr};
+    for (std::size_t i = 0; i < options.argv.size(); ++i) {
+      // execve() takes char*, but promises in its rationale not to write.
+      argv_.push_back(const_cast<char*>(options.argv[i].c_str()));
+      if (i > 0) shell_argv_.push_back(argv_.back());
+    }
+    argv_.push_back(nullptr);
+    shell_argv_.push_back(nullptr);
+    for (const std::string& variable : options.environment)
+      environment_.push_back(const_cast<char*>(variable.c_str()));
+    environment_.push_back(nullptr);
+    plan.paths = paths_.data();
+    plan.argv = argv_.data();
+    plan.shell_argv = shell_argv_.data();
+    plan.environment = environment_.data();
+    plan.work_dir = options.work_dir.empty() ? nullptr : options.work_dir.c_str();
+    plan.work_dir_fd = options.work_dir_fd;
+    plan.pass_fd = options.pass_fd;
+  }
+
+  const std::vector<std::string>& candidates() const { return candidates_; }
+  const std::string& search_path() const { return search_path_; }
+
+  ChildPlan plan = {};
+
+ private:
+  // An empty element of PATH is the working directory (POSIX, 8.3).
+  void search(const std::vector<std::string>& environment, const std::string& program) {
+    search_path_ = "/bin:/usr/bin";
+    for (const std::string& variable : environment)
+      if (starts_with(variable, "PATH=")) {
+        search_path_ = variable.substr(5);
+        break;
+      }
+    if (program.empty()) return;
+    std::string_view rest = search_path_;
+    for (;;) {
+      const std::size_t colon = rest.find(':');
+      const std::string_view directory = rest.substr(0, colon);
+      candidates_.push_back(concat({directory.empty() ? "." : directory, "/", program}));
+      if (colon == std::string_view::npos) return;
+      rest.remove_prefix(colon + 1);
+    }
+  }
+
+  std::string search_path_ = {};
+  std::vector<std::string> candidates_ = {};
+  std::vector<const char*> paths_ = {};
+  std::vector<char*> argv_ = {};
+  std::vector<char*> shell_argv_ = {};
+  std::vector<char*> environment_ = {};
+};
+
+// Executes the first path that is a program, as execvp(3) does; returns the errno of its failure.
+template <class Execute>
+CODEEXEC_IN_CHILD int execute_first(ChildPlan& plan, Execute execute) {
+  int failure = ENOENT;
+  for (const char* const* path = plan.paths; *path; ++path) {
+    int error = execute(*path, plan.argv, plan.environment);
+    if (error == ENOEXEC) {
+      plan.shell_argv[1] = const_cast<char*>(*path);
+      const int shell_error = execute("/bin/sh", plan.shell_argv, plan.environment);
+      if (shell_error != ENOENT) error = shell_error;
+    }
+    if (error == EACCES) failure = EACCES;
+    if (error != EACCES && error != ENOENT && error != ENOTDIR) return error;
+  }
+  return failure;
+}
+
+// A thread that waits for the end of a child, without reaping it, and then closes a pipe. For
+// systems without pidfd.
+struct ExitWaiter {
+  pid_t pid = -1;
+  UniqueFd end = UniqueFd();
+};
+
+void* wait_for_exit(void* argument) {
+  const std::unique_ptr<ExitWaiter> waiter(static_cast<ExitWaiter*>(argument));
+  siginfo_t info{};
+  while (::waitid(P_PID, static_cast<id_t>(waiter->pid), &info, WEXITED | WNOWAIT) != 0 &&
+         errno == EINTR) {
+  }
+  return nullptr;
+}
+
+// Starts a thread on which no signal of the host is handled. An errno, or 0.
+int start_thread(pthread_t* thread, void* (*function)(void*), void* argument) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const int error = ::pthread_create(thread, nullptr, function, argument);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return error;
+}
+
+int watch_by_thread(Spawned& child) {
+  auto waiter = std::make_unique<ExitWaiter>();
+  waiter->pid = child.pid;
+  if (!make_pipe(child.exit_event, waiter->end)) return errno;
+  const int error = start_thread(&child.waiter, wait_for_exit, waiter.get());
+  if (error == 0) (void)waiter.release();
+  return error;
+}
+
+// Reaps a child that never became a program, or is not wanted.
+void reap_failed(pid_t pid) {
+  siginfo_t info{};
+  while (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED) != 0 && errno == EINTR) {
+  }
+}
+
+#if CODEEXEC_HAS_CLONE
+
+// clone -------------------------------------------------------------------------------------------
+
+CODEEXEC_IN_CHILD long as_word(int value) { return value; }
+CODEEXEC_IN_CHILD long as_word(long value) { return value; }
+CODEEXEC_IN_CHILD long as_word(const volatile void* value) { return reinterpret_cast<long>(value); }
+
+// A system call without libc's bookkeeping around it (cancellation, locks, hidden signals).
+template <class... Words>
+CODEEXEC_IN_CHILD long raw(long number, Words... words) {
+  return ::syscall(number, as_word(words)...);
+}
+
+constexpr long kernel_signals = _NSIG - 1;
+constexpr long kernel_sigset_size = kernel_signals / 8;
+
+// libc's own functions leave out the two signals it uses itself (32 and 33).
+struct KernelSigset {
+  unsigned char bits[kernel_sigset_size];
+};
+
+CODEEXEC_IN_CHILD void set_signal_mask(const KernelSigset* mask, KernelSigset* before) {
+  raw(SYS_rt_sigprocmask, SIG_SETMASK, mask, before, kernel_sigset_size);
+}
+
+constexpr std::uint64_t signal_bit(int number) { return std::uint64_t{1} << (number - 1); }
+
+// The signals that programs really ignore, and whose defaults others count on.
+constexpr std::uint64_t often_ignored = signal_bit(SIGHUP) | signal_bit(SIGINT) |
+                                        signal_bit(SIGQUIT) | signal_bit(SIGPIPE) |
+                                        signal_bit(SIGTERM) | signal_bit(SIGCHLD);
+
+// Ignored signals would stay ignored in the program, and with SIGPIPE ignored `yes | head` never
+// ends. There is no way to ask for all of them at once, and 62 questions take 10 us of the 450 that
+// /bin/true takes. So all are asked once in a second; in between, those that were ignored then are
+// reset, and those that matter are asked.
+CODEEXEC_IN_CHILD void reset_signals(ChildPlan& plan) {
+  // The kernel's sigaction is the handler, the flags, perhaps a restorer, and the mask.
+  unsigned long current[8] = {};
+  const unsigned long by_default[8] = {};
+  const bool ask_all = plan.ask_all_signals || !plan.handlers_cleared;
+  for (int number = 1; number <= kernel_signals; ++number) {
+    const std::uint64_t bit = std::uint64_t{1} << ((number - 1) & 63);
+    if (number == SIGKILL || number == SIGSTOP) continue;
+    if (!ask_all && ((often_ignored | plan.ignored_signals) & bit) == 0) continue;
+    const long failed =
+        raw(SYS_rt_sigaction, number, as_word(nullptr), &current[0], kernel_sigset_size);
+    if (failed != 0 || (current[0] == 0 && current[1] == 0)) continue;
+    plan.ignored_signals |= bit;
+    raw(SYS_rt_sigaction, number, &by_default[0], as_word(nullptr), kernel_sigset_size);
+  }
+}
+
+#ifndef SYS_close_range
+#define CODEEXEC_CLOSE_RANGE_NUMBER 436  // the same on every architecture
+#else
+#define CODEEXEC_CLOSE_RANGE_NUMBER SYS_close_range
+#endif
+
+// Marks all descriptors from `first` on so that the program does not get them; Linux before 5.9.
+CODEEXEC_IN_CHILD void mark_descriptors(int first) {
+  const long directory = raw(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
+  if (directory < 0) {
+    for (int fd = first; fd < 65536; ++fd) raw(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
+    return;
+  }
+  alignas(8) char entries[2048];
+  long size = 0;
+  while ((size = raw(SYS_getdents64, directory, &entries[0], as_word(2048))) > 0) {
+    long at = 0;
+    while (at < size) {
+      // inode and offset (8 bytes each), the record's length (2), a type (1), the name
+      const auto* record = reinterpret_cast<const unsigned char*>(entries + at);
+      const int length = record[16] | record[17] << 8;
+      int fd = 0;
+      const unsigned char* digit = record + 19;
+      while (*digit >= '0' && *digit <= '9') fd = fd * 10 + (*digit++ - '0');
+      if (digit != record + 19 && fd >= first) raw(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
+      at += length;
+    }
+  }
+  raw(SYS_close, directory);
+}
+
+// The table of descriptors is a copy: closing touches nothing of the parent's.
+CODEEXEC_IN_CHILD void close_from(int first, int keep) {
+  constexpr int last = INT_MAX;
+  long failed = 0;
+  if (keep < first) {
+    failed = raw(CODEEXEC_CLOSE_RANGE_NUMBER, first, last, 0);
+  } else {
+    if (keep > first) failed = raw(CODEEXEC_CLOSE_RANGE_NUMBER, first, keep - 1, 0);
+    if (failed == 0) failed = raw(CODEEXEC_CLOSE_RANGE_NUMBER, keep + 1, last, 0);
+  }
+  if (failed != 0) mark_descriptors(first);
+}
+
+// The step that failed, with its errno set; or does not return.
+CODEEXEC_IN_CHILD SpawnStep become_program(ChildPlan& plan) {
+  reset_signals(plan);
+  // No terminal: a prompt for a password fails at once instead of waiting for ever.
+  raw(SYS_setsid);
+  // All sources are above 2, so that none is overwritten before its turn.
+  if (raw(SYS_dup3, plan.input, 0, 0) < 0 || raw(SYS_dup3, plan.output, 1, 0) < 0 ||
+      raw(SYS_dup3, plan.error_output, 2, 0) < 0)
+    return SpawnStep::stdio;
+  if (plan.work_dir_fd >= 0) {
+    if (raw(SYS_fchdir, plan.work_dir_fd) < 0) return SpawnStep::work_dir;
+  } else if (plan.work_dir) {
+    if (raw(SYS_chdir, plan.work_dir) < 0) return SpawnStep::work_dir;
+  }
+  if (plan.pass_fd == 3) {
+    if (raw(SYS_fcntl, 3, F_SETFD, 0) < 0) return SpawnStep::pass_fd;
+  } else if (plan.pass_fd >= 0) {
+    if (raw(SYS_dup3, plan.pass_fd, 3, 0) < 0) return SpawnStep::pass_fd;
+  }
+  const std::uint64_t no_core[2] = {0, 0};
+  raw(SYS_prlimit64, 0, RLIMIT_CORE, &no_core[0], as_word(nullptr));
+  close_from(plan.pass_fd >= 0 ? 4 : 3, plan.report);
+  const KernelSigset none = {};
+  set_signal_mask(&none, nullptr);
+  struct Execute {
+    CODEEXEC_IN_CHILD int operator()(const char* path, char* const* argv, char* const* variables) {
+      raw(SYS_execve, path, argv, variables);
+      return errno;
+    }
+  };
+  errno = execute_first(plan, Execute());
+  return SpawnStep::exec;
+}
+
+CODEEXEC_IN_CHILD int child_main(void* argument) {
+  ChildPlan& plan = *static_cast<ChildPlan*>(argument);
+  plan.ran = 1;
+  const SpawnStep step = become_program(plan);
+  const int failure[2] = {errno, static_cast<int>(step)};
+  plan.failed_step = failure[1];
+  plan.failed_error = failure[0];
+  if (plan.report >= 0) raw(SYS_write, plan.report, &failure[0], as_word(int{sizeof failure}));
+  for (;;) raw(SYS_exit_group, 127);
+}
+
+// The kernel's struct clone_args, first version.
+struct CloneArguments {
+  std::uint64_t flags = 0;
+  std::uint64_t pidfd = 0;
+  std::uint64_t child_tid = 0;
+  std::uint64_t parent_tid = 0;
+  std::uint64_t exit_signal = 0;
+  std::uint64_t stack = 0;
+  std::uint64_t stack_size = 0;
+  std::uint64_t tls = 0;
+};
+
+// clone3 with a function for the child, which libc does not offer: the child returns from the
+// system call on an empty stack. A pid or a negative errno; -ENOSYS for other processors.
+CODEEXEC_IN_CHILD long clone3_call(CloneArguments* arguments, int (*function)(void*),
+                                   void* argument) {
+#if defined(__x86_64__) && !defined(__ILP32__)
+  long result = 435;
+  register int (*child_function)(void*) asm("r8") = function;
+  register void* child_argument asm("r9") = argument;
+  asm volatile(
+      "syscall\n\t"
+      "testq %%rax, %%rax\n\t"
+      "jnz 1f\n\t"
+      "xorl %%ebp, %%ebp\n\t"
+      "movq %%r9, %%rdi\n\t"
+      "call *%%r8\n\t"
+      "hlt\n"
+      "1:"
+      : "+a"(result)
+      : "D"(arguments), "S"(sizeof *arguments), "r"(child_function), "r"(child_argument)
+      : "rcx", "r11", "memory", "cc");
+  return result;
+#elif defined(__aarch64__)
+  register long result asm("x0") = reinterpret_cast<long>(arguments);
+  register long size asm("x1") = sizeof *arguments;
+  register int (*child_function)(void*) asm("x2") = function;
+  register void* child_argument asm("x3") = argument;
+  register long number asm("x8") = 435;
+  asm volatile(
+      "svc #0\n\t"
+      "cbnz x0, 1f\n\t"
+      "mov x29, #0\n\t"
+      "mov x30, #0\n\t"
+      "mov x0, x3\n\t"
+      "blr x2\n\t"
+      "brk #0\n"
+      "1:"
+      : "+r"(result)
+      : "r"(size), "r"(child_function), "r"(child_argument), "r"(number)
+      : "memory", "cc");
+  return result;
+#else
+  (void)arguments;
+  (void)function;
+  (void)argument;
+  return -ENOSYS;
+#endif
+}
+
+// A pid or a negative errno. Returns when the child has executed its program or has ended.
+CODEEXEC_IN_CHILD long clone_child(ChildPlan& plan, int* pidfd) {
+  constexpr std::uint64_t clear_sighand = 0x100000000u;  // Linux 5.5
+  constexpr int flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD;
+  alignas(16) char stack[16384];
+  KernelSigset all;
+  KernelSigset before;
+  std::memset(&all, 0xff, sizeof all);
+  set_signal_mask(&all, &before);
+  CloneArguments arguments;
+  arguments.flags = static_cast<unsigned>(flags) | clear_sighand;
+  arguments.pidfd = reinterpret_cast<std::uintptr_t>(pidfd);
+  arguments.exit_signal = SIGCHLD;
+  arguments.stack = reinterpret_cast<std::uintptr_t>(&stack[0]);
+  arguments.stack_size = sizeof stack;
+  plan.handlers_cleared = true;
+  long pid = clone3_call(&arguments, child_main, &plan);
+  // An old kernel, or a container's filter, which cannot look into clone3's arguments.
+  if (pid == -ENOSYS || pid == -EPERM || pid == -EINVAL) {
+    plan.handlers_cleared = false;
+    pid = ::clone(child_main, stack + sizeof stack, flags | SIGCHLD, &plan, pidfd);
+    if (pid < 0) pid = -errno;
+  }
+  set_signal_mask(&before, nullptr);
+  return pid;
+}
+
+// Whether clone really shares memory. Emulators (qemu-user, Valgrind) turn it into a fork, and then
+// a failure must travel through a pipe. Learned from the first start, which has a pipe in any case.
+enum class SharedMemory : int { unknown, yes, no };
+std::atomic<SharedMemory> shared_memory{SharedMemory::unknown};
+
+// What the last child that asked for all signals found, and when. See reset_signals().
+std::atomic<std::uint64_t> last_ignored{0};
+std::atomic<std::int64_t> last_asked{0};  // seconds of the steady clock; 0: never
+
+void recall_ignored_signals(ChildPlan& plan, std::int64_t second) {
+  plan.ask_all_signals = last_asked.load() != second;
+  plan.ignored_signals = plan.ask_all_signals ? 0 : last_ignored.load();
+}
+
+void remember_ignored_signals(const ChildPlan& plan, std::int64_t second) {
+  if (!plan.ran || !plan.ask_all_signals) return;
+  last_ignored.store(plan.ignored_signals);
+  last_asked.store(second);
+}
+
+void read_report(const UniqueFd& report, ChildPlan& plan) {
+  int failure[2] = {0, 0};
+  ssize_t size = 0;
+  do size = ::read(report.get(), failure, sizeof failure);
+  while (size < 0 && errno == EINTR);
+  if (size != static_cast<ssize_t>(sizeof failure)) return;
+  plan.failed_error = failure[0];
+  plan.failed_step = failure[1];
+}
+
+Spawned spawn_once(ChildPlan& plan) {
+  Spawned child;
+  child.step = SpawnStep::setup;
+  UniqueFd report;
+  UniqueFd report_end;
+  if (shared_memory.load() != SharedMemory::yes) {
+    if (!make_pipe(report, report_end)) {
+      child.error = errno;
+      return child;
+    }
+    // Descriptor 3 may be needed for pass_fd.
+    const int high = ::fcntl(report_end.get(), F_DUPFD_CLOEXEC, 4);
+    if (high < 0) {
+      child.error = errno;
+      return child;
+    }
+    report_end.reset(high);
+  }
+  plan.report = report_end.get();
+  plan.ran = 0;
+  plan.failed_error = 0;
+  const std::int64_t second =
+      std::chrono::duration_cast<std::chrono::seconds>(Clock::now().time_since_epoch()).count();
+  recall_ignored_signals(plan, second);
+  int pidfd = -1;
+  const long pid = clone_child(plan, &pidfd);
+  remember_ignored_signals(plan, second);
+  child.exit_event.reset(above_standard_streams(pidfd));
+  if (pid < 0) {
+    child.step = SpawnStep::start;
+    child.error = static_cast<int>(-pid);
+    return child;
+  }
+  child.pid = static_cast<pid_t>(pid);
+  report_end.reset();
+  if (plan.report >= 0) shared_memory.store(plan.ran ? SharedMemory::yes : SharedMemory::no);
+  if (!plan.ran) read_report(report, plan);
+  if (plan.failed_error == 0) {
+    if (!child.exit_event)
+      child.exit_event.reset(above_standard_streams(
+          static_cast<int>(::syscall(SYS_pidfd_open, static_cast<long>(pid), 0L))));
+    child.is_pidfd = static_cast<bool>(child.exit_event);
+    if (child.is_pidfd) return child;
+    plan.failed_error = watch_by_thread(child);
+    plan.failed_step = static_cast<int>(SpawnStep::start);
+    if (plan.failed_error == 0) return child;
+    ::kill(-child.pid, SIGKILL);
+  }
+  child.error = plan.failed_error;
+  child.step = static_cast<SpawnStep>(int{plan.failed_step});
+  reap_failed(child.pid);
+  child.exit_event.reset();
+  return child;
+}
+
+#else
+
+// other posix -------------------------------------------------------------------------------------
+
+// Only functions that POSIX allows between fork and exec in a process with threads.
+SpawnStep become_program(ChildPlan& plan) {
+  struct sigaction by_default {};
+  by_default.sa_handler = SIG_DFL;
+  for (int number = 1; number < NSIG; ++number) ::sigaction(number, &by_default, nullptr);
+  ::setsid();
+  if (::dup2(plan.input, 0) < 0 || ::dup2(plan.output, 1) < 0 || ::dup2(plan.error_output, 2) < 0)
+    return SpawnStep::stdio;
+  if (plan.work_dir_fd >= 0) {
+    if (::fchdir(plan.work_dir_fd) != 0) return SpawnStep::work_dir;
+  } else if (plan.work_dir) {
+    if (::chdir(plan.work_dir) != 0) return SpawnStep::work_dir;
+  }
+  if (plan.pass_fd == 3) {
+    if (::fcntl(3, F_SETFD, 0) < 0) return SpawnStep::pass_fd;
+  } else if (plan.pass_fd >= 0) {
+    if (::dup2(plan.pass_fd, 3) < 0) return SpawnStep::pass_fd;
+  }
+  const rlimit no_core = {0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  // Above 65536 descriptors a loop would take seconds; what a host opens there must be CLOEXEC.
+  rlimit descriptors = {65536, 65536};
+  ::getrlimit(RLIMIT_NOFILE, &descriptors);
+  const int limit = static_cast<int>(std::min<rlim_t>(descriptors.rlim_cur, 65536));
+  for (int fd = plan.pass_fd >= 0 ? 4 : 3; fd < limit; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  sigset_t none;
+  sigemptyset(&none);
+  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
+  errno = execute_first(plan, [](const char* path, char* const* argv, char* const* variables) {
+    ::execve(path, argv, variables);
+    return errno;
+  });
+  return SpawnStep::exec;
+}
+
+Spawned spawn_once(ChildPlan& plan) {
+  Spawned child;
+  child.step = SpawnStep::setup;
+  UniqueFd report;
+  UniqueFd report_end;
+  if (!make_pipe(report, report_end)) {
+    child.error = errno;
+    return child;
+  }
+  // Descriptor 3 may be needed for pass_fd.
+  plan.report = ::fcntl(report_end.get(), F_DUPFD_CLOEXEC, 4);
+  if (plan.report < 0) {
+    child.error = errno;
+    return child;
+  }
+  report_end.reset(plan.report);
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  child.pid = ::fork();
+  if (child.pid == 0) {
+    const SpawnStep step = become_program(plan);
+    const int failure[2] = {errno, static_cast<int>(step)};
+    (void)!::write(plan.report, failure, sizeof failure);
+    ::_exit(127);
+  }
+  child.error = child.pid < 0 ? errno : 0;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  child.step = SpawnStep::start;
+  if (child.pid < 0) return child;
+  report_end.reset();
+  int failure[2] = {0, 0};
+  ssize_t size = 0;
+  do size = ::read(report.get(), failure, sizeof failure);
+  while (size < 0 && errno == EINTR);
+  if (size == static_cast<ssize_t>(sizeof failure)) {
+    child.error = failure[0];
+    child.step = static_cast<SpawnStep>(failure[1]);
+  } else {
+    child.error = watch_by_thread(child);
+    if (child.error == 0) return child;
+    ::kill(-child.pid, SIGKILL);
+  }
+  reap_failed(child.pid);
+  return child;
+}
+
+#endif
+
+// Both failures pass by themselves: a system that is out of processes for a moment, and a program
+// that another thread's fork still holds open for writing.
+Spawned spawn(ChildPlan& plan) {
+  Spawned child = spawn_once(plan);
+  for (const int milliseconds : {1, 5, 20}) {
+    if (child.error != EAGAIN && child.error != ETXTBSY) break;
+    ::poll(nullptr, 0, milliseconds);
+    child = spawn_once(plan);
+  }
+  return child;
+}
+
+// A program that is there, but whose #! interpreter or dynamic loader is not, fails like a missing
+// one. "; its interpreter '/x' is missing" for such a file, else an empty text.
+std::string missing_interpreter(const Launch& launch) {
+  const ChildPlan& plan = launch.plan;
+  UniqueFd directory;
+  int base = plan.work_dir_fd >= 0 ? plan.work_dir_fd : AT_FDCWD;
+  if (plan.work_dir_fd < 0 && plan.work_dir) {
+    directory.reset(::open(plan.work_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    base = directory.get();
+  }
+  for (const std::string& path : launch.candidates()) {
+    struct stat status {};
+    if (::fstatat(base, path.c_str(), &status, 0) != 0 || !S_ISREG(status.st_mode)) continue;
+    const UniqueFd file(::openat(base, path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    char line[256];
+    const ssize_t size = file ? ::read(file.get(), line, sizeof line) : -1;
+    const std::string_view start(line, size > 0 ? static_cast<std::size_t>(size) : 0);
+    if (!starts_with(start, "#!")) return "; the program is there, but its loader is missing";
+    const std::size_t begin = std::min(start.find_first_not_of(" \t", 2), start.size());
+    const std::size_t end = start.find_first_of(" \t\r\n", begin);
+    return concat({"; its interpreter ", quoted(start.substr(begin, end - begin)), " is missing"});
+  }
+  return {};
+}
+
+// As quoted(), without the quotes.
+std::string unquoted(std::string_view text) {
+  const std::string safe = quoted(text);
+  return safe.substr(1, safe.size() - 2);
+}
+
+std::string describe_failure(const ProcessOptions& options, const Launch& launch, SpawnStep step,
+                             int error) {
+  const std::string reason = errno_text(error);
+  if (step == SpawnStep::work_dir) {
+    const std::string place = options.work_dir_fd >= 0
+                                  ? concat({"descriptor ", std::to_string(options.work_dir_fd)})
+                                  : quoted(options.work_dir);
+    return concat({"cannot enter work_dir ", place, ": ", reason});
+  }
+  std::string detail = step_name(step);
+  if (step == SpawnStep::exec) {
+    if (options.argv[0].find('/') == std::string::npos)
+      detail += concat({"; looked in PATH=", unquoted(launch.search_path())});
+    if (error == ENOENT) detail += missing_interpreter(launch);
+  }
+  return concat({"cannot start ", quoted(options.argv[0]), ": ", reason, " (", detail, ")"});
+}
+
+// Killing -----------------------------------------------------------------------------------------
+
+#if defined(__linux__)
+
+// What /proc/<pid>/stat says about a process.
+struct ProcessStat {
+  pid_t parent = -1;
+  pid_t group = -1;
+  std::uint64_t start = 0;  // clock ticks since the system's start
+};
+
+bool read_stat(pid_t pid, ProcessStat& stat) {
+  const UniqueFd file(
+      ::open(concat({"/proc/", std::to_string(pid), "/stat"}).c_str(), O_RDONLY | O_CLOEXEC));
+  char text[1024];
+  const ssize_t size = file ? ::read(file.get(), text, sizeof text - 1) : -1;
+  if (size <= 0) return false;
+  text[size] = '\0';
+  // The name in parentheses may hold anything, more parentheses, too.
+  const char* rest = std::strrchr(text, ')');
+  if (!rest) return false;
+  unsigned long long start = 0;
+  const int fields = std::sscanf(
+      rest + 1, " %*c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+      &stat.parent, &stat.group, &start);
+  stat.start = start;
+  return fields == 3;
+}
+
+// The numbers among the names in a directory of /proc.
+std::vector<int> numbers_in(const std::string& path) {
+  std::vector<int> numbers;
+  DIR* directory = ::opendir(path.c_str());
+  if (!directory) return numbers;
+  while (const dirent* entry = ::readdir(directory)) {
+    const std::string_view text = entry->d_name;
+    int number = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size())
+      numbers.push_back(number);
+  }
+  ::closedir(directory);
+  return numbers;
+}
+
+// Needs CONFIG_PROC_CHILDREN, which distributions have; without it none are found.
+std::vector<pid_t> children_of(pid_t pid) {
+  std::vector<pid_t> children;
+  const std::string tasks = concat({"/proc/", std::to_string(pid), "/task"});
+  for (const int task : numbers_in(tasks)) {
+    auto content = read_whole_file(concat({tasks, "/", std::to_string(task), "/children"}),
+                                   std::size_t{1} << 24, "children");
+    if (!content) continue;
+    const char* at = content->data();
+    const char* const end = at + content->size();
+    while (at < end) {
+      int child = 0;
+      const auto parsed = std::from_chars(at, end, child);
+      if (parsed.ec != std::errc()) break;
+      children.push_back(child);
+      at = parsed.ptr + 1;
+    }
+  }
+  return children;
+}
+
+// A process, and not another that gets its number later; -1 before Linux 5.3.
+int open_pidfd(pid_t pid) {
+  return above_standard_streams(
+      static_cast<int>(::syscall(SYS_pidfd_open, static_cast<long>(pid), 0L)));
+}
+
+bool signal_pidfd(int pidfd, int number, unsigned flags = 0) {
+  return ::syscall(SYS_pidfd_send_signal, static_cast<long>(pidfd), static_cast<long>(number), 0L,
+                   static_cast<long>(flags)) == 0;
+}
+
+std::string link_target(const std::string& path) {
+  char text[512];
+  const ssize_t size = ::readlink(path.c_str(), text, sizeof text);
+  return size > 0 ? std::string(text, static_cast<std::size_t>(size)) : std::string();
+}
+
+// Clock ticks since the system's start, as /proc/<pid>/stat counts them.
+std::uint64_t ticks_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  return static_cast<std::uint64_t>(now.tv_sec) * per_second +
+         static_cast<std::uint64_t>(now.tv_nsec) * per_second / 1000000000u;
+}
+
+// True when the process has an end for writing of one of the pipes, named as /proc names them.
+bool writes_to(pid_t pid, const std::vector<std::string>& pipes) {
+  const std::string directory = concat({"/proc/", std::to_string(pid), "/fd"});
+  for (const int fd : numbers_in(directory)) {
+    const std::string path = concat({directory, "/", std::to_string(fd)});
+    const std::string target = link_target(path);
+    if (std::find(pipes.begin(), pipes.end(), target) == pipes.end()) continue;
+    // The link's permissions are the descriptor's.
+    struct stat status {};
+    if (::lstat(path.c_str(), &status) == 0 && (status.st_mode & S_IWUSR) != 0) return true;
+  }
+  return false;
+}
+
+// Kills the processes that hold one of our pipes open for writing, wherever they went: the daemons
+// that left group and session and whose parents are dead. Those that were there before the run
+// (`since`, in ticks) got the pipe from somebody and are not ours to kill; nor is a fork of the
+// host that merely caught it.
+void kill_pipe_holders(const std::vector<std::string>& pipes, std::uint64_t since) {
+  const pid_t self = ::getpid();
+  const std::string own_program = link_target("/proc/self/exe");
+  for (const pid_t pid : numbers_in("/proc")) {
+    if (pid == self || pid == 1) continue;
+    ProcessStat stat;
+    if (!read_stat(pid, stat) || stat.start < since) continue;
+    if (stat.parent == self &&
+        link_target(concat({"/proc/", std::to_string(pid), "/exe"})) == own_program)
+      continue;
+    const UniqueFd handle(open_pidfd(pid));
+    // Looked at after the handle was opened: it is the handle's process that holds the pipe.
+    if (!handle || !writes_to(pid, pipes)) continue;
+    signal_pidfd(handle.get(), SIGKILL);
+  }
+}
+
+#endif
+
+// write() to a pipe that may have no reader left, without the SIGPIPE that would end the host.
+ssize_t write_quietly(int fd, const char* data, std::size_t size) {
+  sigset_t pending;
+  sigset_t pipe_signal;
+  sigset_t before;
+  sigemptyset(&pipe_signal);
+  sigaddset(&pipe_signal, SIGPIPE);
+  sigpending(&pending);
+  ::pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+  const ssize_t written = ::write(fd, data, size);
+  const int error = errno;
+  // One that was pending before is the host's.
+  if (written < 0 && error == EPIPE && sigismember(&pending, SIGPIPE) == 0) {
+#if defined(__linux__)
+    const timespec now{};
+    while (::sigtimedwait(&pipe_signal, nullptr, &now) < 0 && errno == EINTR) {
+    }
+#else
+    int number = 0;
+    sigpending(&pending);
+    if (sigismember(&pending, SIGPIPE) == 1) ::sigwait(&pipe_signal, &number);
+#endif
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return written;
+}
+
+// Reaping -----------------------------------------------------------------------------------------
+
+// How a child ended, as waitid() tells it.
+struct ExitStatus {
+  bool known = false;
+  bool exited = false;
+  int value = 0;  // exit status or signal
+  rusage usage = {};
+};
+
+void decode_wait_status(int status, ExitStatus& result) {
+  result.known = true;
+  result.exited = WIFEXITED(status);
+  result.value = result.exited ? WEXITSTATUS(status) : WTERMSIG(status);
+}
+
+#if defined(__linux__)
+
+// Linux 6.15 keeps the status for the holders of a pidfd when the host has reaped the child, or had
+// it reaped by ignoring SIGCHLD.
+void ask_pidfd(int pidfd, ExitStatus& result) {
+  struct PidfdInfo {  // first version of the kernel's struct pidfd_info
+    std::uint64_t mask;
+    std::uint64_t cgroup;
+    std::uint32_t ids[11];
+    std::int32_t exit_code;
+  };
+  constexpr std::uint64_t wants_exit = 8;
+  constexpr unsigned long request = _IOWR(0xFF, 11, PidfdInfo);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    PidfdInfo info{};
+    info.mask = wants_exit;
+    if (::ioctl(pidfd, request, &info) != 0) return;
+    if (info.mask & wants_exit) return decode_wait_status(info.exit_code, result);
+    // Dead, but not yet gone: the hang-up comes when the kernel has let go of it.
+    pollfd gone = {pidfd, 0, 0};
+    ::poll(&gone, 1, 200);
+  }
+}
+
+#endif
+
+// Takes the zombie away. Never claims success for a status that is lost.
+ExitStatus reap(const UniqueFd& exit_event, bool is_pidfd, pid_t pid) {
+  ExitStatus result;
+#if defined(__linux__)
+  // The kernel's waitid, unlike libc's, gives the resources used as well.
+  siginfo_t info{};
+  const long type = is_pidfd ? 3 /* P_PIDFD */ : P_PID;
+  const long id = is_pidfd ? exit_event.get() : pid;
+  long failed = 0;
+  do failed = ::syscall(SYS_waitid, type, id, &info, long{WEXITED}, &result.usage);
+  while (failed != 0 && errno == EINTR);
+  if (failed == 0) {
+    result.known = true;
+    result.exited = info.si_code == CLD_EXITED;
+    result.value = info.si_status;
+  } else if (is_pidfd) {
+    ask_pidfd(exit_event.get(), result);
+  }
+#else
+  (void)exit_event;
+  (void)is_pidfd;
+  int status = 0;
+  pid_t reaped = 0;
+  do reaped = ::wait4(pid, &status, 0, &result.usage);
+  while (reaped < 0 && errno == EINTR);
+  if (reaped == pid) decode_wait_status(status, result);
+#endif
+  return result;
+}
+
+// Children that did not die of SIGKILL (they wait in the kernel for a device or a network file
+// system). They are reaped when they have ended, at some later start.
+struct Abandoned {
+  std::mutex mutex = {};
+  std::vector<pid_t> pids = {};
+  std::atomic<bool> any{false};
+};
+
+// Never destroyed: handles in static objects may end after it would.
+Abandoned& abandoned() {
+  static Abandoned& list = *new Abandoned;
+  return list;
+}
+
+void reap_abandoned() {
+  Abandoned& list = abandoned();
+  if (!list.any.load()) return;
+  const std::lock_guard<std::mutex> lock(list.mutex);
+  const auto gone = [](pid_t pid) {
+    siginfo_t info{};
+    const int failed = ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG);
+    return failed != 0 || info.si_pid == pid;
+  };
+  list.pids.erase(std::remove_if(list.pids.begin(), list.pids.end(), gone), list.pids.end());
+  list.any.store(!list.pids.empty());
+}
+
+// Capturing ---------------------------------------------------------------------------------------
+
+// Bytes at the end of a text that begin a UTF-8 sequence which goes on after it.
+std::size_t cut_at_end(std::string_view text) {
+  const std::size_t most = std::min<std::size_t>(3, text.size());
+  for (std::size_t back = 1; back <= most; ++back) {
+    const std::size_t start = text.size() - back;
+    const auto* s = reinterpret_cast<const unsigned char*>(text.data()) + start;
+    if ((*s & 0xc0) == 0x80) continue;
+    return utf8_step(s, back).cut ? back : 0;
+  }
+  return 0;
+}
+
+// Bytes at the start of a text that can only end a UTF-8 sequence which began before it.
+std::size_t cut_at_start(std::string_view text) {
+  std::size_t size = 0;
+  while (size < 3 && size < text.size() && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80)
+    ++size;
+  return size;
+}
+
+// A new file for the whole of a stream. -1 and errno on failure.
+int open_spill_file(const std::string& directory, std::string_view suffix, std::string& path) {
+  unsigned char bytes[12];
+  if (::getentropy(bytes, sizeof bytes) != 0) return -1;
+  std::string random;
+  constexpr char digits[] = "0123456789abcdef";
+  for (const unsigned char byte : bytes) {
+    random += digits[byte >> 4];
+    random += digits[byte & 15];
+  }
+  path = concat({directory, "/codeexec-", random, suffix});
+  return above_standard_streams(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+}
+
+}  // namespace
+
+const char* name(Outcome outcome) noexcept {
+  switch (outcome) {
+    case Outcome::exited:
+      return "exited";
+    case Outcome::signaled:
+      return "signaled";
+    case Outcome::timed_out:
+      return "timed_out";
+    case Outcome::cancelled:
+      return "cancelled";
+    case Outcome::refused:
+      return "refused";
+    case Outcome::not_started:
+      return "not_started";
+    case Outcome::unknown:
+      break;
+  }
+  return "unknown";
+}
+
+// The kept bytes lie in one row of blocks: first the head, then the tail as a ring. As long as
+// nothing was dropped the position is the offset.
+Capture::Capture(std::size_t max_bytes) : max_bytes_(max_bytes), head_size_(max_bytes / 2) {}
+
+std::size_t Capture::position(std::uint64_t offset) const noexcept {
+  if (offset < head_size_) return static_cast<std::size_t>(offset);
+  return head_size_ + static_cast<std::size_t>((offset - head_size_) % (max_bytes_ - head_size_));
+}
+
+// Bytes from a position to the end of its block, of the head or of the ring.
+std::size_t Capture::contiguous(std::size_t position) const noexcept {
+  const std::size_t block_end = (position / block_size + 1) * block_size;
+  const std::size_t part_end = position < head_size_ ? head_size_ : max_bytes_;
+  return std::min(block_end, part_end) - position;
+}
+
+std::uint64_t Capture::tail_begin() const noexcept {
+  if (total_ <= max_bytes_) return std::min<std::uint64_t>(total_, head_size_);
+  return total_ - (max_bytes_ - head_size_);
+}
+
+void Capture::add(std::string_view bytes) {
+  const std::size_t tail_size = max_bytes_ - head_size_;
+  while (!bytes.empty()) {
+    // What the same call would overwrite again is not copied.
+    if (total_ >= head_size_ && bytes.size() > tail_size) {
+      total_ += bytes.size() - tail_size;
+      bytes.remove_prefix(bytes.size() - tail_size);
+      if (bytes.empty()) return;
+    }
+    const std::size_t at = position(total_);
+    const std::size_t size = std::min(bytes.size(), contiguous(at));
+    const std::size_t block = at / block_size;
+    while (blocks_.size() <= block) {
+      const std::size_t begin = blocks_.size() * block_size;
+      blocks_.emplace_back(new char[std::min(block_size, max_bytes_ - begin)]);
+    }
+    std::memcpy(blocks_[block].get() + at % block_size, bytes.data(), size);
+    total_ += size;
+    bytes.remove_prefix(size);
+  }
+}
+
+void Capture::visit(std::uint64_t begin, std::uint64_t end,
+                    FunctionRef<void(std::string_view)> use) const {
+  while (begin < end) {
+    const std::size_t at = position(begin);
+    const auto size =
+        static_cast<std::size_t>(std::min<std::uint64_t>(contiguous(at), end - begin));
+    use(std::string_view(blocks_[at / block_size].get() + at % block_size, size));
+    begin += size;
+  }
+}
+
+std::string Capture::bytes(std::uint64_t begin, std::uint64_t end) const {
+  std::string result;
+  result.reserve(static_cast<std::size_t>(end - begin));
+  visit(begin, end, [&](std::string_view piece) { result.append(piece); });
+  return result;
+}
+
+std::string Capture::text(OutputCounts* counts) const {
+  std::uint64_t invalid = 0;
+  std::uint64_t dropped = 0;
+  std::string result;
+  if (total_ <= max_bytes_) {
+    std::string all = bytes(0, total_);
+    result = is_utf8(all) ? std::move(all) : to_utf8(all, &invalid);
+  } else {
+    const std::string head = bytes(0, head_size_);
+    const std::string tail = bytes(tail_begin(), total_);
+    const std::size_t head_cut = cut_at_end(head);
+    const std::size_t tail_cut = cut_at_start(tail);
+    dropped = total_ - max_bytes_ + head_cut + tail_cut;
+    const std::string_view head_kept = std::string_view(head).substr(0, head.size() - head_cut);
+    const std::string_view tail_kept = std::string_view(tail).substr(tail_cut);
+    result = concat({to_utf8(head_kept, &invalid), "\n... (truncated, exceeded ",
+                     std::to_string(max_bytes_), " bytes: ", std::to_string(dropped),
+                     " bytes omitted) ...\n", to_utf8(tail_kept, &invalid)});
+  }
+  if (counts) {
+    counts->total_bytes = total_;
+    counts->dropped_bytes = dropped;
+    counts->invalid_bytes = invalid;
+  }
+  return result;
+}
+
+Capture::Chunk Capture::read(std::uint64_t cursor, bool ended) const {
+  Chunk chunk;
+  cursor = std::min(cursor, total_);
+  const std::uint64_t head_end = std::min<std::uint64_t>(total_, head_size_);
+  const std::uint64_t resume = std::max(cursor, tail_begin());
+  const std::uint64_t gap_begin = std::max(cursor, head_end);
+  std::string before = cursor < head_end ? bytes(cursor, head_end) : std::string();
+  std::string after = bytes(resume, total_);
+  if (resume > gap_begin) {
+    const std::size_t head_cut = cut_at_end(before);
+    const std::size_t tail_cut = cut_at_start(after);
+    before.resize(before.size() - head_cut);
+    after.erase(0, tail_cut);
+    chunk.missed = resume - gap_begin + head_cut + tail_cut;
+  }
+  const std::size_t waiting = ended ? 0 : cut_at_end(after.empty() ? before : after);
+  (after.empty() ? before : after).resize((after.empty() ? before : after).size() - waiting);
+  chunk.next = total_ - waiting;
+  if (chunk.missed > 0)
+    before = concat({to_utf8(before), "\n... (", std::to_string(chunk.missed),
+                     " bytes omitted) ...\n", to_utf8(after)});
+  else
+    before = to_utf8(concat({before, after}));
+  chunk.text = std::move(before);
+  return chunk;
+}
+
+// One child ---------------------------------------------------------------------------------------
+
+// Fields above the mutex belong to the thread that pumps; those below are shared with the handles.
+struct Process::State {
+  enum class Phase { running, asked_to_end, killed, draining, over };
+
+  // The whole of a stream, in a file.
+  struct Spill {
+    UniqueFd file = UniqueFd();
+    std::string path = {};
+    std::uint64_t written = 0;
+    bool tried = false;
+    std::string problem = {};
+  };
+
+  struct Output {
+    Stream stream;
+    UniqueFd pipe = UniqueFd();
+    bool open = false;  // not yet seen at its end
+    Spill spill = {};
+    Capture capture;
+    Output(Stream which, std::size_t max_bytes) : stream(which), capture(max_bytes) {}
+  };
+
+  // A descendant outside the process group.
+  struct Escaped {
+    pid_t pid = -1;
+    UniqueFd handle = UniqueFd();
+  };
+
+  // The descriptors that are waited for, in this order.
+  enum Slot { slot_out, slot_err, slot_input, slot_exit, slot_cancel, slot_count };
+
+  explicit State(const ProcessOptions& borrowed)
+      : options(borrowed),
+        out(Stream::out, borrowed.max_output),
+        err(Stream::err, borrowed.merge_streams ? 0 : borrowed.max_output) {}
+  explicit State(std::unique_ptr<ProcessOptions> given) : State(*given) {
+    owned_options = std::move(given);
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() = default;
+
+  bool start();
+  void add_descriptors(std::vector<pollfd>& set);
+  Clock::time_point deadline() const;
+  void step(const std::vector<pollfd>& set, char* buffer);
+  bool over() const { return phase == Phase::over; }
+  static constexpr std::size_t buffer_size = 65536;
+
+  // For the handles.
+  bool signal_group(int number);
+
+  std::unique_ptr<ProcessOptions> owned_options = {};
+  const ProcessOptions& options;
+  Function<void(const ProcessResult&)> on_end = {};
+  Phase phase = Phase::running;
+  Outcome stopped_as = Outcome::exited;  // timed_out or cancelled once it was asked to end
+  pid_t pid = -1;
+  UniqueFd exit_event = UniqueFd();
+  bool is_pidfd = false;
+  pthread_t waiter = {};
+  Output out;
+  Output err;
+  UniqueFd input = UniqueFd();
+  std::string_view unwritten = {};  // of options.input, then of `current_input`
+  std::string current_input = {};
+  std::vector<Escaped> escaped = {};
+  bool holders_killed = false;
+  std::uint64_t start_ticks = 0;
+  std::size_t slots[slot_count] = {};
+  Clock::time_point started = {};
+  Clock::time_point ended = {};
+  Clock::time_point timeout_at = Clock::time_point::max();
+  Clock::time_point heartbeat_at = Clock::time_point::max();
+  Clock::time_point phase_until = {};  // of asked_to_end and killed
+  Clock::time_point drain_until = {};
+  Clock::time_point drain_end = {};
+
+  std::atomic<bool> cancel_asked{false};
+  std::atomic<bool> kill_asked{false};
+  std::mutex mutex = {};
+  std::condition_variable ended_event = {};
+  std::string queued_input = {};
+  bool input_open = false;
+  bool input_ends = true;  // when everything queued is written
+  bool reaped = false;
+  bool done = false;
+  ProcessResult result = {};
+
+ private:
+  static constexpr std::size_t no_slot = std::size_t(-1);
+
+  bool refuse_options();
+  bool fail(SpawnStep step, int error, std::string message);
+  void add_slot(std::vector<pollfd>& set, Slot slot, int fd, short events);
+  short events_of(const std::vector<pollfd>& set, Slot slot) const;
+  void output_event(Output& output, short events, char* buffer, Clock::time_point now);
+  void read_output(Output& output, char* buffer, Clock::time_point now);
+  void take_output(Output& output, std::string_view bytes);
+  void spill(Output& output, std::string_view bytes);
+  void write_spill(Output& output, std::string_view bytes);
+  bool more_input();
+  void feed_input();
+  void close_input();
+  void check_time(Clock::time_point now);
+  void ask_to_end(Outcome why, Clock::time_point now);
+  void kill_all();
+  void kill_background();
+  void leader_ended(char* buffer, Clock::time_point now);
+  void drain_further(Clock::time_point now);
+  void finish(bool abandon);
+  void fill_status();
+  void fill_output(Output& output, std::string& text, OutputCounts& counts, std::string& file);
+  bool find_escaped();
+  void signal_escaped(int number);
+};
+
+// Fails the start for a mistake of the caller's, before anything is made.
+bool Process::State::refuse_options() {
+  const auto has_nul = [](const std::string& text) { return text.find('\0') != text.npos; };
+  const auto any_nul = [&](const std::vector<std::string>& texts) {
+    return std::any_of(texts.begin(), texts.end(), has_nul);
+  };
+  if (options.argv.empty()) return !fail(SpawnStep::setup, EINVAL, "argv is empty: no program");
+  const char* where = nullptr;
+  if (any_nul(options.argv)) where = "argv";
+  if (any_nul(options.environment)) where = "environment";
+  if (has_nul(options.work_dir)) where = "work_dir";
+  if (has_nul(options.spill_dir)) where = "spill_dir";
+  if (!where) return false;
+  return !fail(SpawnStep::setup, EINVAL,
+               concat({"cannot start ", quoted(options.argv[0]), ": ", where,
+                       " has a NUL byte in it, which no program can be given"}));
+}
+
+// Always false, so that a failing step can return it.
+bool Process::State::fail(SpawnStep step, int error, std::string message) {
+  phase = Phase::over;
+  result.outcome = Outcome::not_started;
+  result.system_error = error;
+  result.step = step_name(step);
+  result.message = std::move(message);
+  done = true;
+  return false;
+}
+
+bool Process::State::start() {
+  reap_abandoned();
+  if (refuse_options()) return false;
+  if (options.cancel && options.cancel->cancelled()) {
+    fail(SpawnStep::setup, ECANCELED, "cancelled before it was started");
+    result.outcome = Outcome::cancelled;
+    return false;
+  }
+  Launch launch(options);
+  const auto fail_at = [&](SpawnStep step, int error) {
+    return fail(step, error, describe_failure(options, launch, step, error));
+  };
+  UniqueFd child_out;
+  UniqueFd child_err;
+  UniqueFd child_in;
+  if (!make_pipe(out.pipe, child_out)) return fail_at(SpawnStep::setup, errno);
+  if (!options.merge_streams && !make_pipe(err.pipe, child_err))
+    return fail_at(SpawnStep::setup, errno);
+  if (options.input.empty() && !options.keep_input_open) {
+    child_in.reset(above_standard_streams(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
+    if (!child_in) return fail_at(SpawnStep::setup, errno);
+  } else if (!make_pipe(child_in, input)) {
+    return fail_at(SpawnStep::setup, errno);
+  }
+  launch.plan.input = child_in.get();
+  launch.plan.output = child_out.get();
+  launch.plan.error_output = options.merge_streams ? child_out.get() : child_err.get();
+#if defined(__linux__)
+  start_ticks = ticks_now();
+#endif
+  started = Clock::now();
+  Spawned child = spawn(launch.plan);
+  if (child.error != 0) return fail_at(child.step, child.error);
+  pid = child.pid;
+  exit_event = std::move(child.exit_event);
+  is_pidfd = child.is_pidfd;
+  waiter = child.waiter;
+  result.pid = pid;
+  out.open = true;
+  err.open = !options.merge_streams;
+  set_nonblocking(out.pipe);
+  set_nonblocking(err.pipe);
+  set_nonblocking(input);
+  unwritten = options.input;
+  input_open = static_cast<bool>(input);
+  input_ends = !options.keep_input_open;
+  timeout_at = later(started, options.timeout);
+  if (options.heartbeat.count() > 0 && options.on_heartbeat)
+    heartbeat_at = later(started, options.heartbeat);
+  return true;
+}
+
+void Process::State::add_slot(std::vector<pollfd>& set, Slot slot, int fd, short events) {
+  slots[slot] = no_slot;
+  if (fd < 0) return;
+  slots[slot] = set.size();
+  set.push_back({fd, events, 0});
+}
+
+short Process::State::events_of(const std::vector<pollfd>& set, Slot slot) const {
+  return slots[slot] == no_slot ? short{0} : set[slots[slot]].revents;
+}
+
+void Process::State::add_descriptors(std::vector<pollfd>& set) {
+  add_slot(set, slot_out, out.open ? out.pipe.get() : -1, POLLIN);
+  add_slot(set, slot_err, err.open ? err.pipe.get() : -1, POLLIN);
+  // Without anything to write, only the reader's end of it is of interest.
+  add_slot(set, slot_input, input.get(), input && more_input() ? POLLOUT : short{0});
+  add_slot(set, slot_exit, phase == Phase::draining ? -1 : exit_event.get(), POLLIN);
+  const bool may_cancel = options.cancel && phase == Phase::running;
+  add_slot(set, slot_cancel, may_cancel ? options.cancel->descriptor() : -1, POLLIN);
+}
+
+Clock::time_point Process::State::deadline() const {
+  switch (phase) {
+    case Phase::running:
+      return std::min(timeout_at, heartbeat_at);
+    case Phase::asked_to_end:
+    case Phase::killed:
+      return std::min(phase_until, heartbeat_at);
+    case Phase::draining:
+      return drain_until;
+    case Phase::over:
+      break;
+  }
+  return Clock::time_point::max();
+}
+
+void Process::State::step(const std::vector<pollfd>& set, char* buffer) {
+  const Clock::time_point now = Clock::now();
+  output_event(out, events_of(set, slot_out), buffer, now);
+  output_event(err, events_of(set, slot_err), buffer, now);
+  const short input_events = events_of(set, slot_input);
+  if (input_events & POLLOUT)
+    feed_input();
+  else if (input_events)
+    close_input();
+  if (events_of(set, slot_exit)) leader_ended(buffer, now);
+  check_time(now);
+}
+
+void Process::State::check_time(Clock::time_point now) {
+  const bool cancelled = cancel_asked.load() || (options.cancel && options.cancel->cancelled());
+  if (phase == Phase::running || phase == Phase::asked_to_end) {
+    if (now >= heartbeat_at) {
+      options.on_heartbeat();
+      heartbeat_at = later(now, options.heartbeat);
+    }
+  }
+  switch (phase) {
+    case Phase::running:
+      if (kill_asked.load() || cancelled)
+        ask_to_end(Outcome::cancelled, now);
+      else if (now >= timeout_at)
+        ask_to_end(Outcome::timed_out, now);
+      break;
+    case Phase::asked_to_end:
+      if (kill_asked.load() || now >= phase_until) {
+        kill_all();
+        phase = Phase::killed;
+        phase_until = now + std::chrono::seconds(2);
+      }
+      break;
+    case Phase::killed:
+      if (now >= phase_until) finish(true);
+      break;
+    case Phase::draining:
+      if (!out.open && !err.open)
+        finish(false);
+      else if (now >= drain_until)
+        drain_further(now);
+      break;
+    case Phase::over:
+      break;
+  }
+}
+
+// All writers gone and nothing to read needs no call: the end of the streams comes just before the
+// end of the program, when every call here slows the child's exit on a shared core.
+void Process::State::output_event(Output& output, short events, char* buffer,
+                                  Clock::time_point now) {
+  if (events == POLLHUP)
+    output.open = false;
+  else if (events)
+    read_output(output, buffer, now);
+}
+
+void Process::State::read_output(Output& output, char* buffer, Clock::time_point now) {
+  // So many and no more: `yes` must not keep a deadline from being seen.
+  constexpr int most_reads = 16;
+  for (int count = 0; count < most_reads; ++count) {
+    const ssize_t size = ::read(output.pipe.get(), buffer, buffer_size);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno == EAGAIN) return;
+    if (size <= 0) {
+      output.open = false;
+      return;
+    }
+    take_output(output, std::string_view(buffer, static_cast<std::size_t>(size)));
+    if (phase == Phase::draining) drain_until = std::min(later(now, options.drain), drain_end);
+    // The pipe is probably empty now; poll knows better than another read.
+    else if (static_cast<std::size_t>(size) < buffer_size)
+      return;
+  }
+}
+
+void Process::State::take_output(Output& output, std::string_view bytes) {
+  if (!options.spill_dir.empty()) spill(output, bytes);
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    output.capture.add(bytes);
+  }
+  options.on_output(output.stream, bytes);
+}
+
+void Process::State::spill(Output& output, std::string_view bytes) {
+  Spill& file = output.spill;
+  if (!file.tried) {
+    if (output.capture.total_bytes() + bytes.size() <= options.max_output) return;
+    file.tried = true;
+    const bool is_out = output.stream == Stream::out;
+    file.file.reset(open_spill_file(options.spill_dir, is_out ? ".out" : ".err", file.path));
+    if (!file.file) {
+      file.problem = concat({"cannot make ", quoted(file.path), ": ", errno_text(errno)});
+      file.path.clear();
+    }
+    // Nothing was dropped so far: what is kept is the stream.
+    output.capture.visit(0, output.capture.total_bytes(),
+                         [&](std::string_view piece) { write_spill(output, piece); });
+  }
+  write_spill(output, bytes);
+}
+
+void Process::State::write_spill(Output& output, std::string_view bytes) {
+  Spill& file = output.spill;
+  if (!file.file) return;
+  const std::uint64_t room = options.max_spill - std::min(options.max_spill, file.written);
+  const bool fits = bytes.size() <= room;
+  if (!fits) bytes = bytes.substr(0, static_cast<std::size_t>(room));
+  while (!bytes.empty()) {
+    const ssize_t size = ::write(file.file.get(), bytes.data(), bytes.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) {
+      file.problem =
+          concat({"output file ", quoted(file.path), " is not complete: ", errno_text(errno)});
+      return file.file.reset();
+    }
+    file.written += static_cast<std::uint64_t>(size);
+    bytes.remove_prefix(static_cast<std::size_t>(size));
+  }
+  if (fits) return;
+  file.problem = concat({"output file ", quoted(file.path), " is not complete: max_spill is ",
+                         std::to_string(options.max_spill), " bytes"});
+  file.file.reset();
+}
+
+// Makes the next bytes for standard input available. False: there are none now.
+bool Process::State::more_input() {
+  if (!unwritten.empty()) return true;
+  bool ends = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    current_input.clear();
+    current_input.swap(queued_input);
+    ends = input_ends;
+  }
+  unwritten = current_input;
+  if (unwritten.empty() && ends) close_input();
+  return !unwritten.empty();
+}
+
+void Process::State::feed_input() {
+  constexpr std::size_t most = 65536;
+  if (!more_input()) return;
+  const ssize_t size =
+      write_quietly(input.get(), unwritten.data(), std::min(unwritten.size(), most));
+  if (size >= 0) {
+    unwritten.remove_prefix(static_cast<std::size_t>(size));
+    more_input();
+  } else if (errno != EAGAIN && errno != EINTR) {
+    // EPIPE: a program may stop reading when it knows enough.
+    close_input();
+  }
+}
+
+void Process::State::close_input() {
+  input.reset();
+  unwritten = {};
+  const std::lock_guard<std::mutex> lock(mutex);
+  input_open = false;
+  current_input.clear();
+  queued_input.clear();
+}
+
+void Process::State::ask_to_end(Outcome why, Clock::time_point now) {
+  stopped_as = why;
+  phase = Phase::asked_to_end;
+  phase_until = kill_asked.load() ? now : later(now, options.kill_grace);
+  if (now >= phase_until) return check_time(now);
+  find_escaped();
+  signal_group(SIGTERM);
+  signal_group(SIGCONT);
+  signal_escaped(SIGTERM);
+  signal_escaped(SIGCONT);
+}
+
+// Stops first, so that nobody forks away from under the search, then kills.
+void Process::State::kill_all() {
+  signal_group(SIGSTOP);
+  for (int round = 0; round < 16 && find_escaped(); ++round) signal_escaped(SIGSTOP);
+  signal_group(SIGKILL);
+  signal_escaped(SIGKILL);
+}
+
+// The leader has ended: what it leaves is killed while its zombie keeps the group's number ours.
+void Process::State::kill_background() {
+  signal_group(SIGKILL);
+  if (stopped_as == Outcome::exited) return;
+  for (int round = 0; round < 16 && find_escaped(); ++round) signal_escaped(SIGSTOP);
+  signal_escaped(SIGKILL);
+}
+
+void Process::State::leader_ended(char* buffer, Clock::time_point now) {
+  phase = Phase::draining;
+  ended = now;
+  close_input();
+  const bool keep = options.keep_background && stopped_as == Outcome::exited;
+  if (!keep) kill_background();
+  drain_end = later(now, options.max_drain);
+  drain_until = std::min(later(now, options.drain), drain_end);
+  if (out.open) read_output(out, buffer, now);
+  if (err.open) read_output(err, buffer, now);
+  if (keep) finish(false);
+}
+
+// Nothing came for a while: those who still hold the pipes are not in the group.
+void Process::State::drain_further([[maybe_unused]] Clock::time_point now) {
+#if defined(__linux__)
+  if (!holders_killed) {
+    holders_killed = true;
+    std::vector<std::string> pipes;
+    for (const Output* output : {&out, &err})
+      if (output->open)
+        pipes.push_back(
+            link_target(concat({"/proc/self/fd/", std::to_string(output->pipe.get())})));
+    kill_pipe_holders(pipes, start_ticks);
+    drain_end = now + std::chrono::milliseconds(100);
+    drain_until = drain_end;
+    return;
+  }
+#endif
+  finish(false);
+}
+
+// Finds descendants outside the process group and opens a handle on each. True: found new ones.
+bool Process::State::find_escaped() {
+  bool found = false;
+#if defined(__linux__)
+  std::map<pid_t, std::uint64_t> seen;  // with the time of its start
+  std::vector<pid_t> parents;
+  const auto visit = [&](pid_t process) {
+    ProcessStat stat;
+    if (read_stat(process, stat) && seen.emplace(process, stat.start).second)
+      parents.push_back(process);
+  };
+  visit(pid);
+  for (const Escaped& process : escaped)
+    if (signal_pidfd(process.handle.get(), 0)) visit(process.pid);
+  while (!parents.empty()) {
+    const pid_t parent = parents.back();
+    parents.pop_back();
+    for (const pid_t child : children_of(parent)) {
+      if (seen.count(child)) continue;
+      // The handle first, then the proof that it is the right one: numbers are used again.
+      UniqueFd handle(open_pidfd(child));
+      ProcessStat stat;
+      ProcessStat parent_stat;
+      if (!handle || !read_stat(child, stat) || stat.parent != parent) continue;
+      if (!read_stat(parent, parent_stat) || parent_stat.start != seen[parent]) continue;
+      seen.emplace(child, stat.start);
+      parents.push_back(child);
+      if (stat.group == pid) continue;
+      escaped.push_back({child, std::move(handle)});
+      found = true;
+    }
+  }
+#endif
+  return found;
+}
+
+void Process::State::signal_escaped(int number) {
+#if defined(__linux__)
+  for (const Escaped& process : escaped) signal_pidfd(process.handle.get(), number);
+#else
+  (void)number;
+#endif
+}
+
+bool Process::State::signal_group(int number) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (reaped || pid <= 0) return false;
+#if CODEEXEC_HAS_CLONE
+  // Linux 6.9: cannot hit another group, even if the host has reaped the leader.
+  constexpr unsigned to_group = 4;
+  if (is_pidfd) {
+    if (signal_pidfd(exit_event.get(), number, to_group)) return true;
+    if (errno != EINVAL) return false;
+  }
+#endif
+  return ::kill(-pid, number) == 0;
+}
+
+void Process::State::fill_output(Output& output, std::string& text, OutputCounts& counts,
+                                 std::string& file) {
+  output.pipe.reset();
+  output.spill.file.reset();
+  text = output.capture.text(&counts);
+  counts.file_bytes = output.spill.written;
+  file = output.spill.path;
+  if (output.spill.problem.empty()) return;
+  if (!result.message.empty()) result.message += "; ";
+  result.message += output.spill.problem;
+}
+
+void Process::State::fill_status() {
+  if (!is_pidfd) ::pthread_join(waiter, nullptr);
+  const ExitStatus status = reap(exit_event, is_pidfd, pid);
+  result.outcome = status.exited ? Outcome::exited : Outcome::signaled;
+  if (status.known && status.exited) result.exit_code = status.value;
+  if (status.known && !status.exited) result.signal = status.value;
+  if (!status.known) {
+    result.outcome = Outcome::unknown;
+    result.message =
+        "its exit status was lost: this program ignores SIGCHLD or waits for any child";
+  }
+  const auto micros = [](const timeval& time) {
+    return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+  };
+  result.cpu_time = micros(status.usage.ru_utime) + micros(status.usage.ru_stime);
+#if defined(__APPLE__)
+  constexpr std::uint64_t unit = 1;
+#else
+  constexpr std::uint64_t unit = 1024;
+#endif
+  result.peak_memory = static_cast<std::uint64_t>(status.usage.ru_maxrss) * unit;
+}
+
+void Process::State::finish(bool abandon) {
+  phase = Phase::over;
+  result.pipe_held = out.open || err.open;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    reaped = true;
+    if (!abandon) fill_status();
+  }
+  if (abandon) {
+    ended = Clock::now();
+    close_input();
+    result.message = "it did not die within 2 s of SIGKILL and was given up";
+    if (!is_pidfd) ::pthread_detach(waiter);
+    Abandoned& list = abandoned();
+    const std::lock_guard<std::mutex> lock(list.mutex);
+    list.pids.push_back(pid);
+    list.any.store(true);
+  }
+  if (stopped_as != Outcome::exited) result.outcome = stopped_as;
+  result.wall_time = std::chrono::duration_cast<std::chrono::microseconds>(ended - started);
+  exit_event.reset();
+  escaped.clear();
+  fill_output(out, result.out, result.out_counts, result.out_file);
+  fill_output(err, result.err, result.err_counts, result.err_file);
+  on_end(result);
+  const std::lock_guard<std::mutex> lock(mutex);
+  done = true;
+  ended_event.notify_all();
+}
+
+ProcessResult run_process(const ProcessOptions& options) {
+  const CancellationPause pause;
+  Process::State state(options);
+  if (!state.start()) return std::move(state.result);
+  // Not zeroed, and not on the stack: threads may have little.
+  const std::unique_ptr<char[]> buffer(new char[Process::State::buffer_size]);
+  std::vector<pollfd> set;
+  set.reserve(Process::State::slot_count);
+  while (!state.over()) {
+    set.clear();
+    state.add_descriptors(set);
+    wait_for_events(set, state.deadline());
+    state.step(set, buffer.get());
+  }
+  return std::move(state.result);
+}
+
+// Many children -----------------------------------------------------------------------------------
+
+// The thread owns `running`; handles hand over through `incoming` and wake it by the pipe.
+struct Process::Reactor {
+  static std::shared_ptr<Reactor> shared(int& error);
+  Reactor() = default;
+  Reactor(const Reactor&) = delete;
+  Reactor& operator=(const Reactor&) = delete;
+  ~Reactor();
+
+  void add(std::shared_ptr<State> state);
+  void wake();
+  // False in a fork of the process that made it, which has no such thread.
+  bool is_ours() const { return owner == ::getpid(); }
+
+ private:
+  int begin();
+  static void* thread_main(void* self);
+  void loop();
+
+  pid_t owner = -1;
+  pthread_t thread = {};
+  bool has_thread = false;
+  UniqueFd wake_in = UniqueFd();
+  UniqueFd wake_out = UniqueFd();
+  std::vector<std::shared_ptr<State>> running = {};
+  std::mutex mutex = {};
+  std::vector<std::shared_ptr<State>> incoming = {};
+  bool ending = false;
+};
+
+std::shared_ptr<Process::Reactor> Process::Reactor::shared(int& error) {
+  struct Shared {
+    std::mutex mutex = {};
+    std::weak_ptr<Reactor> reactor = {};
+  };
+  // Never destroyed: handles in static objects may end after it would.
+  static Shared& current = *new Shared;
+  const std::lock_guard<std::mutex> lock(current.mutex);
+  std::shared_ptr<Reactor> reactor = current.reactor.lock();
+  if (reactor && reactor->is_ours()) return reactor;
+  reactor = std::make_shared<Reactor>();
+  error = reactor->begin();
+  if (error != 0) return nullptr;
+  current.reactor = reactor;
+  return reactor;
+}
+
+int Process::Reactor::begin() {
+  owner = ::getpid();
+  if (!make_pipe(wake_out, wake_in)) return errno;
+  set_nonblocking(wake_out);
+  set_nonblocking(wake_in);
+  const int error = start_thread(&thread, thread_main, this);
+  has_thread = error == 0;
+  return error;
+}
+
+Process::Reactor::~Reactor() {
+  if (!has_thread) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    ending = true;
+  }
+  wake();
+  ::pthread_join(thread, nullptr);
+}
+
+void Process::Reactor::add(std::shared_ptr<State> state) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    incoming.push_back(std::move(state));
+  }
+  wake();
+}
+
+void Process::Reactor::wake() {
+  // A full pipe wakes it just as well.
+  (void)!::write(wake_in.get(), "", 1);
+}
+
+void* Process::Reactor::thread_main(void* self) {
+  static_cast<Reactor*>(self)->loop();
+  return nullptr;
+}
+
+void Process::Reactor::loop() {
+  const std::unique_ptr<char[]> buffer(new char[State::buffer_size]);
+  std::vector<pollfd> set;
+  for (;;) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (ending) return;
+      for (std::shared_ptr<State>& state : incoming) running.push_back(std::move(state));
+      incoming.clear();
+    }
+    set.assign(1, {wake_out.get(), POLLIN, 0});
+    Clock::time_point deadline = Clock::time_point::max();
+    for (const std::shared_ptr<State>& state : running) {
+      state->add_descriptors(set);
+      deadline = std::min(deadline, state->deadline());
+    }
+    wait_for_events(set, deadline);
+    if (set[0].revents) (void)!::read(wake_out.get(), buffer.get(), State::buffer_size);
+    for (const std::shared_ptr<State>& state : running) state->step(set, buffer.get());
+    running.erase(std::remove_if(running.begin(), running.end(),
+                                 [](const auto& state) { return state->over(); }),
+                  running.end());
+  }
+}
+
+Expected<Process> Process::start(ProcessOptions options,
+                                 Function<void(const ProcessResult&)> on_end,
+                                 ProcessResult* failure) {
+  const CancellationPause pause;
+  const auto state = std::make_shared<State>(std::make_unique<ProcessOptions>(std::move(options)));
+  state->on_end = std::move(on_end);
+  int error = 0;
+  std::shared_ptr<Reactor> reactor = Reactor::shared(error);
+  if (!reactor) {
+    state->result.system_error = error;
+    state->result.step = step_name(SpawnStep::setup);
+    state->result.message = concat({"cannot start the thread for processes: ", errno_text(error)});
+  }
+  if (!reactor || !state->start()) {
+    if (failure) *failure = state->result;
+    Error result = system_error(state->result.system_error, "");
+    result.message = state->result.message;
+    return result;
+  }
+  reactor->add(state);
+  return Process(state, std::move(reactor));
+}
+
+Process::Process(std::shared_ptr<State> state, std::shared_ptr<Reactor> reactor) noexcept
+    : state_(std::move(state)), reactor_(std::move(reactor)) {}
+
+Process::Process(Process&& other) noexcept = default;
+
+Process& Process::operator=(Process&& other) noexcept {
+  if (this == &other) return *this;
+  end();
+  state_ = std::move(other.state_);
+  reactor_ = std::move(other.reactor_);
+  return *this;
+}
+
+Process::~Process() { end(); }
+
+void Process::end() noexcept {
+  if (!state_) return;
+  if (!reactor_->is_ours()) {
+    // Neither process nor thread belong to this fork of the host; both objects stay behind.
+    (void)new std::shared_ptr<State>(std::move(state_));
+    (void)new std::shared_ptr<Reactor>(std::move(reactor_));
+    return;
+  }
+  const CancellationPause pause;
+  state_->kill_asked.store(true);
+  reactor_->wake();
+  (void)wait();
+  state_.reset();
+  reactor_.reset();
+}
+
+int Process::pid() const noexcept { return state_->pid; }
+
+bool Process::done() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  return state_->done;
+}
+
+bool Process::wait_for(std::chrono::milliseconds time) const {
+  std::unique_lock<std::mutex> lock(state_->mutex);
+  const Clock::time_point until = later(Clock::now(), time);
+  if (until == Clock::time_point::max()) {
+    state_->ended_event.wait(lock, [&] { return state_->done; });
+    return true;
+  }
+  return state_->ended_event.wait_until(lock, until, [&] { return state_->done; });
+}
+
+const ProcessResult& Process::wait() const {
+  (void)wait_for(no_limit);
+  return state_->result;
+}
+
+void Process::cancel() const {
+  state_->cancel_asked.store(true);
+  reactor_->wake();
+}
+
+bool Process::signal(int number) const { return state_->signal_group(number); }
+
+Expected<void> Process::write(std::string_view bytes) const {
+  constexpr std::size_t most = std::size_t{1} << 20;
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    if (!state_->input_open || state_->input_ends)
+      return system_error(EPIPE, "cannot write to standard input: it is closed");
+    if (state_->queued_input.size() + bytes.size() > most)
+      return make_error(ErrorCode::limit,
+                        "cannot write to standard input: 1 MiB waits to be read already");
+    state_->queued_input.append(bytes);
+  }
+  reactor_->wake();
+  return {};
+}
+
+void Process::close_input() const {
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    state_->input_ends = true;
+  }
+  reactor_->wake();
+}
+
+Process::Chunk Process::read(Stream stream, std::uint64_t cursor) const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  const State::Output& output = stream == Stream::out ? state_->out : state_->err;
+  return output.capture.read(cursor, state_->done);
+}
+
+// =================================================================================================
+// >>executor (definitions)
+//
+// judge() and admit() are the gate: policy, deadline, work_dir, then the place where it runs, in this
+// order, so that the message a caller gets is the same as in the systems this library replaces.
+// run() and start() both go through it and through Gate::record(); neither has a way around.
+// =================================================================================================
+
+namespace {
+
+// A single argument or variable may have 128 KiB on Linux (MAX_ARG_STRLEN), its NUL included.
+// Scripts that do not fit are handed to the shell as a file.
+constexpr std::size_t longest_inline_script = (std::size_t{128} << 10) - 1;
+
+// Audit records hold at most this much of a command.
+constexpr std::size_t longest_audited_command = std::size_t{16} << 10;
+
+// 60 s as "60", 1500 ms as "1.5".
+std::string seconds_text(std::chrono::milliseconds time) {
+  const auto count = time.count();
+  std::string text = std::to_string(count / 1000);
+  if (count % 1000 == 0) return text;
+  std::string fraction = std::to_string(1000 + count % 1000).substr(1);
+  while (fraction.back() == '0') fraction.pop_back();
+  return concat({text, ".", fraction});
+}
+
+// The present as RFC 3339 in UTC with milliseconds: 2026-01-31T12:00:00.250Z.
+std::string utc_timestamp() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  tm fields{};
+  ::gmtime_r(&now.tv_sec, &fields);
+  char text[64];
+  const std::size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &fields);
+  std::snprintf(text + size, sizeof text - size, ".%03dZ", static_cast<int>(now.tv_nsec / 1000000));
+  return text;
+}
+
+// A file that only its descriptor knows, with `content` in it and read from the start.
+Expected<UniqueFd> anonymous_file(std::string_view content) {
+#if defined(__linux__)
+  UniqueFd fd(above_standard_streams(::memfd_create("script", MFD_CLOEXEC | MFD_ALLOW_SEALING)));
+#else
+  char path[] = "/tmp/codeexec-XXXXXX";
+  UniqueFd fd(above_standard_streams(::mkostemp(path, O_CLOEXEC)));
+  if (fd) ::unlink(path);
+#endif
+  if (!fd) return system_error(errno, "cannot make a file for the script");
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd.get(), content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return system_error(errno, "cannot write the script");
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+#if defined(__linux__)
+  // The running script cannot rewrite itself.
+  ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+#endif
+  if (::lseek(fd.get(), 0, SEEK_SET) != 0) return system_error(errno, "cannot rewind the script");
+  return fd;
+}
+
+// Never replaces what is there: it may be the user's own.
+Expected<void> link_skills(const std::string& workspace, const std::string& skills_dir) {
+  const std::string folder = workspace + "/.agent";
+  const std::string link = folder + "/skills";
+  auto target = canonical_path(skills_dir);
+  if (!target) return target.error();
+  if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
+    return system_error(errno, concat({"cannot make ", quoted(folder), " for the skills"}));
+  if (::symlink(target->c_str(), link.c_str()) == 0) return {};
+  const int error = errno;
+  const auto present = canonical_path(link);
+  if (error == EEXIST && present && *present == *target) return {};
+  return system_error(error, concat({"cannot link the skills as ", quoted(link)}));
+}
+
+}  // namespace
+
+Command Command::shell(std::string script) {
+  Command command;
+  command.script = std::move(script);
+  return command;
+}
+
+Command Command::program(std::vector<std::string> argv) {
+  Command command;
+  command.argv = std::move(argv);
+  return command;
+}
+
+std::string Result::summary() const {
+  std::string text;
+  switch (outcome) {
+    case Outcome::exited:
+      text = concat({"exited with status ", std::to_string(exit_code)});
+      break;
+    case Outcome::signaled:
+      text = concat({"killed by signal ", std::to_string(signal)});
+      break;
+    case Outcome::timed_out:
+      text = concat({"timed out after ", seconds_text(timeout), " s"});
+      break;
+    case Outcome::cancelled:
+      text = "cancelled";
+      break;
+    case Outcome::refused:
+      return concat({"refused (", rule, "): ", message});
+    case Outcome::not_started:
+      return concat({"not started: ", message});
+    case Outcome::unknown:
+      text = "ended, but its status could not be learned";
+      break;
+  }
+  const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(wall_time);
+  text += concat({" in ", seconds_text(wall), " s; ", std::to_string(out_counts.total_bytes),
+                  " bytes on stdout, ", std::to_string(err_counts.total_bytes), " on stderr"});
+  if (out_counts.dropped_bytes + err_counts.dropped_bytes > 0) text += " (shortened)";
+  return text;
+}
+
+Json AuditRecord::to_json() const {
+  const Result& r = *result;
+  const auto milliseconds = [](std::chrono::microseconds span) {
+    return static_cast<double>(span.count()) / 1000.0;
+  };
+  Json record = Json::object();
+  record.set("time", time);
+  if (!agent_id.empty()) record.set("agent_id", agent_id);
+  record.set("tool", tool);
+  record.set("command", std::string(utf8_prefix(r.command, longest_audited_command)));
+  if (r.command.size() > longest_audited_command)
+    record.set("command_bytes", static_cast<std::int64_t>(r.command.size()));
+  record.set("work_dir", r.work_dir);
+  record.set("allowed", r.outcome != Outcome::refused);
+  if (!r.rule.empty()) record.set("rule", r.rule);
+  if (!r.message.empty()) record.set("message", r.message);
+  record.set("outcome", name(r.outcome));
+  record.set("exit_code", r.exit_code);
+  if (r.signal != 0) record.set("signal", r.signal);
+  record.set("duration_ms", milliseconds(r.wall_time));
+  record.set("cpu_ms", milliseconds(r.cpu_time));
+  record.set("stdout_bytes", static_cast<std::int64_t>(r.out_counts.total_bytes));
+  record.set("stderr_bytes", static_cast<std::int64_t>(r.err_counts.total_bytes));
+  return record;
+}
+
+// What all copies of an executor share. Immutable after set_up(), but for the kernel's own state of
+// the audit file, to which every record is one write() of O_APPEND.
+struct Executor::Gate {
+  ExecutorOptions options = {};
+  Policy policy;
+  PathRules paths;
+  UniqueFd audit = {};
+
+  Gate(Policy judged_by, PathRules confined_by)
+      : policy(std::move(judged_by)), paths(std::move(confined_by)) {}
+  bool recording() const { return audit || options.on_audit; }
+  // Tells the audit log; a failure to do so goes into the notes of the result.
+  void record(Result& result, const std::string& tool, const std::string& time) const;
+};
+
+struct Executor::Admission {
+  Result result = {};            // of a refusal, or what is known before the start
+  ProcessOptions process = {};   // filled by place()
+  OpenDirectory directory = {};  // pins the work_dir until the child is in it
+  UniqueFd script = {};  // a script too long for an argument
+  std::string time = {};
+
+  bool admitted() const { return result.rule.empty() && result.message.empty(); }
+  void refuse(std::string rule, std::string message) {
+    result.outcome = Outcome::refused;
+    result.rule = std::move(rule);
+    result.message = std::move(message);
+  }
+};
+
+Executor::~Executor() = default;
+
+Expected<void> Executor::set_up(const ExecutorOptions& options) {
+  const auto positive = [](std::chrono::milliseconds time, const char* field) -> Expected<void> {
+    if (time.count() > 0) return {};
+    return make_error(ErrorCode::invalid_argument,
+                      concat({field, " must be greater than 0, and not ", seconds_text(time)}));
+  };
+  if (auto ok = positive(options.timeout, "timeout"); !ok) return ok.error();
+  if (auto ok = positive(options.max_timeout, "max_timeout"); !ok) return ok.error();
+  if (auto ok = positive(options.kill_grace, "kill_grace"); !ok) return ok.error();
+  if (options.timeout > options.max_timeout)
+    return make_error(ErrorCode::invalid_argument,
+                      concat({"timeout (", seconds_text(options.timeout),
+                              " s) is longer than max_timeout (",
+                              seconds_text(options.max_timeout), " s)"}));
+  if (options.max_output < 1024)
+    return make_error(ErrorCode::invalid_argument,
+                      concat({"max_output must be at least 1024 bytes, and not ",
+                              std::to_string(options.max_output)}));
+
+  auto policy = Policy::create(options.policy);
+  if (!policy) return policy.error();
+  PathOptions path_options;
+  path_options.roots = options.roots;
+  auto paths = PathRules::create(path_options);
+  if (!paths) return paths.error();
+
+  auto gate = std::make_shared<Gate>(std::move(*policy), std::move(*paths));
+  gate->options = options;
+  auto unrestricted = PathRules::create({});
+  if (!unrestricted) return unrestricted.error();
+  auto workspace = unrestricted->open_work_dir(options.workspace.empty() ? "." : options.workspace,
+                                               ".");
+  if (!workspace) {
+    Error error = workspace.error();
+    error.message = concat({"workspace: ", error.message});
+    return error;
+  }
+  gate->options.workspace = workspace->path;
+  if (!options.spill_dir.empty() && ::access(options.spill_dir.c_str(), W_OK | X_OK) != 0)
+    return system_error(errno, concat({"spill_dir ", quoted(options.spill_dir)}));
+  if (!options.audit_file.empty()) {
+    gate->audit.reset(above_standard_streams(
+        ::open(options.audit_file.c_str(),
+               O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW, 0600)));
+    if (!gate->audit)
+      return system_error(errno, concat({"audit_file ", quoted(options.audit_file)}));
+  }
+  gate_ = std::move(gate);
+  return {};
+}
+
+const std::string& Executor::workspace() const noexcept { return gate_->options.workspace; }
+std::chrono::milliseconds Executor::timeout() const noexcept { return gate_->options.timeout; }
+std::chrono::milliseconds Executor::max_timeout() const noexcept {
+  return gate_->options.max_timeout;
+}
+
+// Everything that may refuse a command; nothing is changed by it.
+Executor::Admission Executor::judge(const Command& command) const {
+  const ExecutorOptions& options = gate_->options;
+  Admission admission;
+  Result& result = admission.result;
+  admission.time = utc_timestamp();
+  result.command = command.argv.empty() ? command.script : script_of_argv(command.argv);
+  result.work_dir = command.work_dir.empty() ? options.workspace : command.work_dir;
+
+  if (!command.argv.empty() && !command.script.empty()) {
+    admission.refuse("command", "a command has either a script or an argv, not both");
+    return admission;
+  }
+  const Verdict verdict = command.argv.empty() ? gate_->policy.check(command.script)
+                                               : gate_->policy.check(command.argv);
+  if (!verdict) {
+    admission.refuse(verdict.rule, verdict.message);
+    result.rule_begin = verdict.begin;
+    result.rule_end = verdict.end;
+    return admission;
+  }
+
+  result.timeout = command.timeout.value_or(options.timeout);
+  if (result.timeout.count() <= 0) {
+    admission.refuse("timeout", concat({"timeout must be greater than 0 seconds, and not ",
+                                        seconds_text(result.timeout)}));
+    return admission;
+  }
+  if (result.timeout > options.max_timeout) {
+    result.notes.push_back(concat({"timeout reduced from ", seconds_text(result.timeout), " to ",
+                                   seconds_text(options.max_timeout),
+                                   " seconds, the longest that is allowed here"}));
+    result.timeout = options.max_timeout;
+  }
+
+  auto directory = gate_->paths.open_work_dir(command.work_dir, options.workspace);
+  if (!directory) {
+    admission.refuse("work_dir", directory.error().message);
+    return admission;
+  }
+  admission.directory = std::move(*directory);
+  result.work_dir = admission.directory.path;
+  return admission;
+}
+
+Executor::Admission Executor::admit(const Command& command) const {
+  const ExecutorOptions& options = gate_->options;
+  Admission admission = judge(command);
+  if (!admission.admitted()) return admission;
+  Result& result = admission.result;
+  ProcessOptions& process = admission.process;
+  process.work_dir = admission.directory.path;
+  process.work_dir_fd = admission.directory.fd.get();
+  process.input = command.input;
+  process.keep_input_open = command.keep_input_open;
+  process.merge_streams = command.merge_streams;
+  process.max_output = options.max_output;
+  process.spill_dir = options.spill_dir;
+  process.timeout = result.timeout;
+  process.kill_grace = options.kill_grace;
+  process.cancel = command.cancel;
+  process.on_output = command.on_output;
+  process.heartbeat = command.heartbeat;
+  process.on_heartbeat = command.on_heartbeat;
+  if (auto placed = place(command, admission); !placed) {
+    result.outcome = Outcome::not_started;
+    result.system_error = placed.error().system_error;
+    result.step = "setup";
+    result.message = placed.error().message;
+  }
+  return admission;
+}
+
+void Executor::Gate::record(Result& result, const std::string& tool,
+                            const std::string& time) const {
+  if (!recording()) return;
+  AuditRecord record;
+  record.time = time;
+  record.agent_id = options.agent_id;
+  record.tool = tool;
+  record.result = &result;
+  if (options.on_audit) options.on_audit(record);
+  if (!audit) return;
+  const std::string line = record.to_json().dump() + "\n";
+  ssize_t written = -1;
+  do written = ::write(audit.get(), line.data(), line.size());
+  while (written < 0 && errno == EINTR);
+  if (written == static_cast<ssize_t>(line.size())) return;
+  const std::string reason = written < 0 ? errno_text(errno) : "it was written only in part";
+  result.notes.push_back(concat({"the audit record could not be written to ",
+                                 quoted(options.audit_file), ": ", reason}));
+}
+
+Result Executor::run(const Command& command) const {
+  Admission admission = admit(command);
+  Result& result = admission.result;
+  if (admission.admitted())
+    static_cast<ProcessResult&>(result) = run_process(admission.process);
+  gate_->record(result, command.tool, admission.time);
+  return std::move(result);
+}
+
+Result Executor::run(std::string_view script) const {
+  return run(Command::shell(std::string(script)));
+}
+
+Result Executor::check(const Command& command) const { return judge(command).result; }
+
+// `known` is shared with the callback that records the end. That callback lives in the process, so
+// it must not own the process, or neither would ever go away. It writes `known` before the process
+// is done(), and everybody else reads it after.
+struct Execution::State {
+  std::shared_ptr<Result> known = std::make_shared<Result>();
+  std::optional<Process> process = {};
+};
+
+Execution Executor::start(const Command& command) const {
+  Admission admission = admit(command);
+  Execution execution;
+  execution.state_ = std::make_shared<Execution::State>();
+  Execution::State& state = *execution.state_;
+  *state.known = std::move(admission.result);
+  if (state.known->rule.empty() && state.known->message.empty()) {
+    auto on_end = [gate = gate_, known = state.known, tool = command.tool,
+                   time = admission.time](const ProcessResult& ended) {
+      if (!gate->recording()) return;
+      Result result = *known;
+      static_cast<ProcessResult&>(result) = ended;
+      gate->record(result, tool, time);
+      known->notes = std::move(result.notes);
+    };
+    ProcessResult failure;
+    auto process = Process::start(std::move(admission.process), std::move(on_end), &failure);
+    if (process) {
+      state.process.emplace(std::move(*process));
+      return execution;
+    }
+    static_cast<ProcessResult&>(*state.known) = std::move(failure);
+  }
+  gate_->record(*state.known, command.tool, admission.time);
+  return execution;
+}
+
+bool Execution::done() const { return !state_->process || state_->process->done(); }
+
+bool Execution::wait_for(std::chrono::milliseconds time) const {
+  return !state_->process || state_->process->wait_for(time);
+}
+
+Result Execution::wait() const {
+  if (!state_->process) return *state_->known;
+  const ProcessResult& ended = state_->process->wait();
+  Result result = *state_->known;
+  static_cast<ProcessResult&>(result) = ended;
+  return result;
+}
+
+void Execution::cancel() const {
+  if (state_->process) state_->process->cancel();
+}
+
+int Execution::pid() const { return state_->process ? state_->process->pid() : -1; }
+
+Expected<void> Execution::write(std::string_view bytes) const {
+  if (state_->process) return state_->process->write(bytes);
+  return make_error(ErrorCode::io, "the command is not running, so it reads no input");
+}
+
+void Execution::close_input() const {
+  if (state_->process) state_->process->close_input();
+}
+
+Capture::Chunk Execution::read(Stream stream, std::uint64_t cursor) const {
+  if (state_->process) return state_->process->read(stream, cursor);
+  Capture::Chunk nothing;
+  nothing.next = cursor;
+  return nothing;
+}
+
+// on this host ------------------------------------------------------------------------------------
+
+struct LocalExecutor::Place {
+  Environment environment;
+  std::string shell;
+  std::string skills_dir;
+  mutable std::once_flag skills_linked = {};
+
+  Place(Environment variables, const LocalOptions& options)
+      : environment(std::move(variables)), shell(options.shell), skills_dir(options.skills_dir) {}
+};
+
+Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
+  LocalExecutor executor;
+  if (auto ok = executor.set_up(options); !ok) return ok.error();
+  if (options.shell.find('/') == std::string::npos || ::access(options.shell.c_str(), X_OK) != 0)
+    return make_error(ErrorCode::invalid_argument,
+                      concat({"shell must be the path of a program, and ", quoted(options.shell),
+                              " is not"}));
+  EnvironmentOptions variables = options.environment;
+  variables.workspace = executor.workspace();
+  auto environment = Environment::create(variables);
+  if (!environment) return environment.error();
+  if (!options.skills_dir.empty() && ::access(options.skills_dir.c_str(), R_OK | X_OK) != 0)
+    return system_error(errno, concat({"skills_dir ", quoted(options.skills_dir)}));
+  executor.place_ = std::make_shared<const Place>(std::move(*environment), options);
+  return executor;
+}
+
+// A prefix goes before the command line as a whole, never before its first simple command only: the
+// shell that reads the prefix gets the rest as arguments.
+Expected<void> LocalExecutor::place(const Command& command, Admission& admission) const {
+  auto environment =
+      place_->environment.resolve(admission.directory.path, command.environment);
+  if (!environment) return environment.error();
+  if (!place_->skills_dir.empty()) {
+    std::call_once(place_->skills_linked, [&] {
+      if (auto ok = link_skills(workspace(), place_->skills_dir); !ok)
+        admission.result.notes.push_back(ok.error().message);
+    });
+  }
+  ProcessOptions& process = admission.process;
+  process.environment = std::move(environment->variables);
+  admission.result.venv = environment->venv;
+
+  std::vector<std::string> words = command.argv;
+  if (words.empty()) {
+    words.push_back(place_->shell);
+    if (command.script.size() < longest_inline_script) {
+      words.insert(words.end(), {"-c", command.script});
+    } else {
+      auto script = anonymous_file(command.script);
+      if (!script) return script.error();
+      admission.script = std::move(*script);
+      process.pass_fd = admission.script.get();
+      words.push_back("/dev/fd/3");
+    }
+  }
+  if (environment->prefix.empty()) {
+    process.argv = std::move(words);
+    return {};
+  }
+  process.argv = {place_->shell, "-c", concat({environment->prefix, " \"$@\""}), "sh"};
+  process.argv.insert(process.argv.end(), words.begin(), words.end());
+  return {};
+}
+
+// =================================================================================================
+// >>mcp (definitions)
+// =================================================================================================
+//
+// Threads take turns (leader and followers). One of them, the leader, reads. It answers by itself
+// what takes no time; when it has read a tools/call it wakes a follower to go on reading and runs
+// the handler itself. Waking costs more than a short call (17 us instead of 7 for a round trip), so
+// nobody is woken for a tool whose last call took microseconds: the leader reads on afterwards.
+// Against the call that takes longer this time, one idle thread keeps watch for as long as such
+// calls come in, and takes over the reading from one that has not ended within a millisecond or
+// two. When nothing comes in no thread wakes up.
+//
+// Replies are whole lines. Who has one writes it, as long as the client takes it at once; while
+// somebody is writing, others only add to the queue. What the client does not take at once goes to
+// the writer thread, the only one that ever waits for the client. A queue that is full holds up the
+// handlers and then the leader, hence the client: memory stays bounded.
+//
+// Nothing is sent for a call once it is `done`, which is set, under the call's mutex, when its
+// answer is taken for sending or when the client cancels it. A call leaves the table of open
+// requests before its answer is sent, because the client may use the id again at once.
+//
+// serve() itself only waits: for the end of input, `stop`, or a reader who went away. It can thus
+// return in time even if a handler does not.
+
+namespace mcp {
+namespace {
+
+constexpr std::string_view modern_version = "2026-07-28";
+constexpr std::string_view newest_legacy_version = "2025-11-25";
+constexpr std::string_view batching_version = "2025-03-26";
+constexpr std::string_view version_key = "io.modelcontextprotocol/protocolVersion";
+constexpr std::string_view capabilities_key = "io.modelcontextprotocol/clientCapabilities";
+constexpr std::string_view log_level_key = "io.modelcontextprotocol/logLevel";
+constexpr std::string_view server_info_key = "io.modelcontextprotocol/serverInfo";
+constexpr std::string_view subscription_key = "io.modelcontextprotocol/subscriptionId";
+
+constexpr int parse_error = -32700;
+constexpr int invalid_request = -32600;
+constexpr int method_not_found = -32601;
+constexpr int invalid_params = -32602;
+constexpr int internal_error = -32603;
+constexpr int unsupported_version = -32022;
+
+constexpr const char* server_ends = "The server is ending; the tool was not called.";
+constexpr std::size_t longest_id = 1024;        // bytes as JSON; it is echoed in every answer
+constexpr std::size_t longest_batch = 100;      // messages; each needs a share of max_reply
+constexpr std::size_t most_subscriptions = 64;  // open ones
+constexpr std::size_t longest_notice = 4096;    // bytes of a progress message
+constexpr std::size_t deepest_output = 60;      // clients give up at 64 levels and more
+constexpr std::size_t longest_envelope = 160;   // bytes around id, result and serverInfo
+constexpr std::size_t smallest_reply = 4096;    // lower bound of ServerOptions::max_reply
+constexpr unsigned answered_bad_lines = 8;      // in a row; later ones could be an echo of ours
+constexpr std::chrono::microseconds quick_time{30};  // less than it takes to wake a thread up
+constexpr std::chrono::milliseconds watch_time{1};
+constexpr std::chrono::milliseconds finish_time{300};
+constexpr std::chrono::milliseconds cancel_time{600};
+constexpr std::chrono::milliseconds flush_time{250};
+
+bool served_legacy_version(std::string_view version) {
+  return version == "2025-11-25" || version == "2025-06-18" || version == "2025-03-26" ||
+         version == "2024-11-05";
+}
+
+// The writer of Json repairs what is not UTF-8.
+void append_string(std::string& out, std::string_view text) { Json(text).dump_to(out); }
+
+void append_member(std::string& out, std::string_view name, std::string_view text) {
+  append_string(out, name);
+  out += ':';
+  append_string(out, text);
+}
+
+bool is_blank(std::string_view line) {
+  return line.find_first_not_of(" \t\r") == std::string_view::npos;
+}
+
+// Deepest nesting of arrays and objects, counted no further than one above `limit`.
+std::size_t depth_of(const Json& value, std::size_t limit) {
+  std::vector<std::pair<const Json*, std::size_t>> open;
+  std::size_t deepest = 0;
+  const auto visit = [&](const Json& child, std::size_t depth) {
+    if (!child.is_array() && !child.is_object()) return;
+    deepest = std::max(deepest, depth);
+    open.emplace_back(&child, depth);
+  };
+  visit(value, 1);
+  while (!open.empty() && deepest <= limit) {
+    const auto [container, depth] = open.back();
+    open.pop_back();
+    for (const Json& item : container->items()) visit(item, depth + 1);
+    for (const Json::Member& member : container->members()) visit(member.value, depth + 1);
+  }
+  return deepest;
+}
+
+// ids ---------------------------------------------------------------------------------------------
+
+// A request's id as it is echoed, and as it is looked up: 1 and "1" differ, 1 and 1.0 do not.
+struct Id {
+  std::string spelling = {};  // JSON; empty: not a valid id
+  std::string key = {};
+};
+
+bool is_whole(const Json& value) {
+  if (value.is_integer()) return true;
+  if (!value.is_number()) return false;
+  const double number = value.as_number();
+  return std::floor(number) == number;
+}
+
+Id id_of(const Json& value) {
+  Id id;
+  const bool text = value.is_string() && !value.has_lone_surrogate();
+  if (!text && !is_whole(value)) return id;
+  id.spelling = value.dump();
+  if (id.spelling.size() > longest_id) return Id();
+  if (text) {
+    id.key = concat({"s", value.as_string()});
+  } else {
+    id.key = concat({"n", value.is_integer() ? std::to_string(value.as_integer()) : id.spelling});
+  }
+  return id;
+}
+
+// Finds the top-level "id" in a message that cannot be parsed or kept, in pieces of any size. It
+// looks only as far as the message still has the shape of an object.
+class IdScanner {
+ public:
+  void feed(std::string_view bytes) {
+    for (const char c : bytes) step(c);
+  }
+
+  // The id, or an empty one.
+  Id id() const {
+    if (found_.empty()) return Id();
+    const Expected<Json> value = Json::parse(found_);
+    return value ? id_of(*value) : Id();
+  }
+
+ private:
+  enum class Expect { object, name, colon, value, nothing };
+
+  static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
+  void step(char c) {
+    if (broken_) return;
+    if (in_string_) return step_in_string(c);
+    if (in_number_) {
+      if (!is_space(c) && c != ',' && c != '}') return keep(c);
+      in_number_ = false;
+      found_ = token_;
+    }
+    if (is_space(c)) return;
+    if (expect_ == Expect::object) return begin(c);
+    if (c == '"') return begin_string();
+    step_structure(c);
+  }
+
+  // A byte order mark may precede the object.
+  void begin(char c) {
+    if (c == '\xef' || c == '\xbb' || c == '\xbf') return;
+    broken_ = c != '{';
+    depth_ = 1;
+    expect_ = Expect::name;
+  }
+
+  void begin_string() {
+    in_string_ = true;
+    token_ = "\"";
+    // Only what is compared or returned is kept.
+    keeping_ = depth_ == 1 && (expect_ == Expect::name || (expect_ == Expect::value && is_id_));
+  }
+
+  void step_in_string(char c) {
+    if (keeping_) keep(c);
+    if (escaped_) {
+      escaped_ = false;
+    } else if (c == '\\') {
+      escaped_ = true;
+    } else if (c == '"') {
+      in_string_ = false;
+      end_string();
+    }
+  }
+
+  void end_string() {
+    if (depth_ != 1) return;
+    if (expect_ == Expect::name) {
+      is_id_ = token_ == "\"id\"";
+      expect_ = Expect::colon;
+    } else if (expect_ == Expect::value) {
+      if (is_id_) found_ = token_;
+      expect_ = Expect::nothing;
+    }
+  }
+
+  void step_structure(char c) {
+    if (c == '{' || c == '[') {
+      ++depth_;
+    } else if (c == '}' || c == ']') {
+      broken_ = --depth_ == 0;
+    } else if (depth_ != 1) {
+      return;
+    } else if (c == ',') {
+      expect_ = Expect::name;
+    } else if (c == ':') {
+      expect_ = Expect::value;
+    } else if (expect_ == Expect::value && is_id_) {
+      expect_ = Expect::nothing;
+      in_number_ = true;
+      token_.clear();
+      keep(c);
+    }
+  }
+
+  void keep(char c) {
+    if (token_.size() <= longest_id) token_ += c;
+  }
+
+  Expect expect_ = Expect::object;
+  std::size_t depth_ = 0;
+  bool broken_ = false;
+  bool in_string_ = false;
+  bool escaped_ = false;
+  bool in_number_ = false;
+  bool keeping_ = false;
+  bool is_id_ = false;
+  std::string token_ = {};
+  std::string found_ = {};
+};
+
+// input -------------------------------------------------------------------------------------------
+
+// Splits a descriptor's bytes into lines. The buffer grows to hold the longest line and shrinks
+// afterwards; every byte is looked at once. One thread at a time.
+class LineReader {
+ public:
+  enum class Event { line, too_long, end, interrupted, failed };
+
+  // Reading stops when `wake` becomes readable.
+  LineReader(int fd, int wake, std::size_t longest) : fd_(fd), wake_(wake), longest_(longest) {}
+
+  // The next line, without its newline, is valid until the next call.
+  Event next(std::string_view& line) {
+    for (;;) {
+      if (find_newline(line)) {
+        if (!skipping_ && line.size() <= longest_) return Event::line;
+        skip(line);
+        skipping_ = false;
+        return Event::too_long;
+      }
+      if (skipping_ || end_ - begin_ > longest_) {
+        skip(std::string_view(buffer_.get() + begin_, end_ - begin_));
+        begin_ = scanned_ = end_;
+      }
+      if (ended_) return last_line(line);
+      const Event event = fill();
+      if (event == Event::end) {
+        ended_ = true;
+      } else if (event != Event::line) {
+        return event;
+      }
+    }
+  }
+
+  // After too_long: the id of the line that was skipped.
+  Id skipped_id() const { return scanner_.id(); }
+  int error() const { return error_; }
+
+ private:
+  static constexpr std::size_t small_buffer = 65536;
+  static constexpr std::size_t big_buffer = 4 * small_buffer;
+
+  bool find_newline(std::string_view& line) {
+    if (scanned_ == end_) return false;
+    const char* from = buffer_.get() + scanned_;
+    const void* newline = std::memchr(from, '\n', end_ - scanned_);
+    if (!newline) {
+      scanned_ = end_;
+      return false;
+    }
+    const auto stop = static_cast<std::size_t>(static_cast<const char*>(newline) - buffer_.get());
+    line = std::string_view(buffer_.get() + begin_, stop - begin_);
+    begin_ = scanned_ = stop + 1;
+    strip_byte_order_mark(line);
+    return true;
+  }
+
+  // A last line without newline counts.
+  Event last_line(std::string_view& line) {
+    if (skipping_) {
+      skipping_ = false;
+      return Event::too_long;
+    }
+    if (begin_ == end_) return Event::end;
+    line = std::string_view(buffer_.get() + begin_, end_ - begin_);
+    begin_ = scanned_ = end_;
+    strip_byte_order_mark(line);
+    return Event::line;
+  }
+
+  void strip_byte_order_mark(std::string_view& line) {
+    if (first_ && starts_with(line, "\xef\xbb\xbf")) line.remove_prefix(3);
+    first_ = false;
+  }
+
+  void skip(std::string_view bytes) {
+    if (!skipping_) scanner_ = IdScanner();
+    skipping_ = true;
+    scanner_.feed(bytes);
+  }
+
+  Event fill() {
+    make_room();
+    for (;;) {
+      pollfd fds[2] = {{fd_, POLLIN, 0}, {wake_, POLLIN, 0}};
+      if (::poll(fds, 2, -1) < 0 && errno != EINTR) return fail();
+      if (fds[1].revents != 0) return Event::interrupted;
+      if (fds[0].revents == 0) continue;
+      const ssize_t size = ::read(fd_, buffer_.get() + end_, capacity_ - end_);
+      if (size > 0) {
+        end_ += static_cast<std::size_t>(size);
+        return Event::line;
+      }
+      // A terminal or a connection that went away is the end of input as well.
+      if (size == 0 || errno == EIO || errno == ECONNRESET) return Event::end;
+      if (errno != EINTR && errno != EAGAIN) return fail();
+    }
+  }
+
+  Event fail() {
+    error_ = errno;
+    return Event::failed;
+  }
+
+  // Moves or copies the rest only after at least as much was consumed or read: linear in all.
+  void make_room() {
+    const std::size_t rest = end_ - begin_;
+    if (rest == 0) begin_ = scanned_ = end_ = 0;
+    if (rest == 0 && capacity_ > big_buffer) capacity_ = 0;
+    if (end_ < capacity_) return;
+    if (rest <= capacity_ / 2 && capacity_ > 0) {
+      std::memmove(buffer_.get(), buffer_.get() + begin_, rest);
+    } else {
+      capacity_ = std::max(small_buffer, 2 * capacity_);
+      std::unique_ptr<char[]> bigger(new char[capacity_]);
+      if (rest > 0) std::memcpy(bigger.get(), buffer_.get() + begin_, rest);
+      buffer_ = std::move(bigger);
+    }
+    scanned_ -= begin_;
+    begin_ = 0;
+    end_ = rest;
+  }
+
+  int fd_;
+  int wake_;
+  std::size_t longest_;
+  std::unique_ptr<char[]> buffer_ = {};
+  std::size_t capacity_ = 0;
+  std::size_t begin_ = 0;    // of the line being collected
+  std::size_t scanned_ = 0;  // no newline before this
+  std::size_t end_ = 0;
+  bool first_ = true;
+  bool ended_ = false;
+  bool skipping_ = false;
+  IdScanner scanner_ = {};
+  int error_ = 0;
+};
+
+// output ------------------------------------------------------------------------------------------
+
+// Keeps a broken pipe from raising SIGPIPE in this thread, without touching its disposition: the
+// signal is blocked during the write and, when the write raised it, taken back.
+class NoSigpipe {
+ public:
+  NoSigpipe() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &set, &before_);
+    // Only a signal that was blocked already can have been pending already.
+    was_pending_ = sigismember(&before_, SIGPIPE) == 1 && pending();
+  }
+  ~NoSigpipe() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  NoSigpipe(const NoSigpipe&) = delete;
+  NoSigpipe& operator=(const NoSigpipe&) = delete;
+
+  // To be called after EPIPE.
+  void take_back() {
+    if (was_pending_ || !pending()) return;
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGPIPE);
+    int signal = 0;
+    sigwait(&set, &signal);
+  }
+
+ private:
+  static bool pending() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigpending(&set);
+    return sigismember(&set, SIGPIPE) == 1;
+  }
+  sigset_t before_;
+  bool was_pending_ = false;
+};
+
+// A thread that can be made without exceptions. `run` must not throw.
+template <class F>
+int start_thread(pthread_t& thread, F run) {
+  auto boxed = std::make_unique<F>(std::move(run));
+  const auto body = [](void* argument) -> void* {
+    const std::unique_ptr<F> mine(static_cast<F*>(argument));
+    (*mine)();
+    return nullptr;
+  };
+  const int error = pthread_create(&thread, nullptr, body, boxed.get());
+  if (error == 0) boxed.release();
+  return error;
+}
+
+// Whole lines to one descriptor from many threads; see the head of this section.
+class Outbox {
+ public:
+  // `broken` is cancelled when nobody reads any more.
+  Outbox(int fd, std::size_t limit, CancelToken broken)
+      : fd_(fd), limit_(limit), broken_(std::move(broken)) {}
+
+  // Starts the writer thread; 0 or an errno.
+  int start() {
+    if (quit_.descriptor() < 0) return EMFILE;
+    // The host's signal handlers are not to run here.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int error = start_thread(writer_, [this] { write_what_is_left(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    started_ = error == 0;
+    return error;
+  }
+
+  // Queues a line and writes what can be written at once. Waits while the queue is full.
+  void send(std::string line) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    room_.wait(lock, [&] { return closed_ || !patient_ || fits(line.size(), limit_); });
+    if (closed_ || !fits(line.size(), limit_)) return;
+    add(std::move(line));
+    drain(lock);
+  }
+
+  // Never waits: drops the line instead when the client is behind.
+  void offer(std::string line) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (closed_ || !fits(line.size(), limit_ / 2)) return;
+    add(std::move(line));
+    drain(lock);
+  }
+
+  // From now on a full queue drops instead of waiting.
+  void stop_waiting() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    patient_ = false;
+    room_.notify_all();
+  }
+
+  // Waits until everything is written or the time is over.
+  void flush(std::chrono::milliseconds time) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    room_.wait_for(lock, time, [&] { return closed_ || held_ == 0; });
+  }
+
+  // Drops what is left. Afterwards the descriptor is not touched any more.
+  void close() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      discard();
+    }
+    quit_.cancel();
+    if (started_) pthread_join(writer_, nullptr);
+    started_ = false;
+    std::unique_lock<std::mutex> lock(mutex_);
+    room_.wait(lock, [&] { return !writing_; });
+  }
+
+ private:
+  // After poll() says so, a pipe or socket takes this much without blocking.
+  static constexpr std::size_t step = 4096;
+
+  bool fits(std::size_t size, std::size_t limit) const {
+    return held_ == 0 || held_ + size <= limit;
+  }
+
+  void add(std::string line) {
+    held_ += line.size();
+    if (queue_.empty()) {
+      queue_ = std::move(line);
+    } else {
+      queue_ += line;
+    }
+  }
+
+  void discard() {
+    closed_ = true;
+    held_ = 0;
+    queue_ = std::string();
+    room_.notify_all();
+    handed_over_.notify_all();
+  }
+
+  // Writes the queue unless somebody does already, who then takes the new line along.
+  void drain(std::unique_lock<std::mutex>& lock) {
+    if (writing_) return;
+    writing_ = true;
+    while (!queue_.empty()) {
+      if (write_part(lock, false)) continue;
+      if (closed_) break;
+      handed_ = true;
+      handed_over_.notify_one();
+      return;
+    }
+    writing_ = false;
+    if (closed_) room_.notify_all();
+  }
+
+  // Writes what is queued; false when the client does not take it all at once, or is gone.
+  bool write_part(std::unique_lock<std::mutex>& lock, bool wait) {
+    std::string part = std::exchange(queue_, std::string());
+    lock.unlock();
+    std::size_t done = 0;
+    const int error = write_bytes(part, done, wait);
+    lock.lock();
+    if (closed_) return false;
+    held_ -= done;
+    if (error != 0) {
+      discard();
+      broken_.cancel();
+      return false;
+    }
+    room_.notify_all();
+    if (done == part.size()) return true;
+    part.erase(0, done);
+    part += queue_;
+    queue_ = std::move(part);
+    return false;
+  }
+
+  // 0, or the errno that ends it all. `done` tells how far it came.
+  int write_bytes(std::string_view bytes, std::size_t& done, bool wait) {
+    NoSigpipe guard;
+    while (done < bytes.size() && !quit_.cancelled()) {
+      pollfd fds[2] = {{fd_, POLLOUT, 0}, {wait ? quit_.descriptor() : -1, POLLIN, 0}};
+      const int ready = ::poll(fds, 2, wait ? -1 : 0);
+      if (ready == 0) return 0;
+      if (ready < 0 || fds[0].revents == 0) continue;
+      const ssize_t size = ::write(fd_, bytes.data() + done, std::min(step, bytes.size() - done));
+      if (size >= 0) {
+        done += static_cast<std::size_t>(size);
+      } else if (errno != EINTR && errno != EAGAIN) {
+        const int error = errno;
+        if (error == EPIPE) guard.take_back();
+        return error;
+      }
+    }
+    return 0;
+  }
+
+  // The writer thread.
+  void write_what_is_left() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (;;) {
+      handed_over_.wait(lock, [&] { return handed_ || closed_; });
+      if (handed_) {
+        while (!queue_.empty() && !closed_) write_part(lock, true);
+        handed_ = false;
+        writing_ = false;
+        room_.notify_all();
+      }
+      if (closed_) return;
+    }
+  }
+
+  const int fd_;
+  const std::size_t limit_;
+  const CancelToken broken_;
+  const CancelToken quit_ = {};
+  pthread_t writer_ = {};
+  bool started_ = false;
+  std::mutex mutex_;
+  std::condition_variable room_;         // something was written, or the end has come
+  std::condition_variable handed_over_;  // the writer thread has to go on
+  std::string queue_ = {};
+  std::size_t held_ = 0;  // bytes queued or being written
+  bool writing_ = false;  // somebody takes what is queued
+  bool handed_ = false;   // and that is the writer thread
+  bool patient_ = true;
+  bool closed_ = false;
+};
+
+// The replies to one batch, sent together when the last is there.
+struct Batch {
+  std::mutex mutex = {};
+  std::size_t open = 1;   // requests not answered yet, and one for the reading of the batch itself
+  std::size_t share = 0;  // bytes of each reply
+  std::string replies = {};
+};
+
+// parameters --------------------------------------------------------------------------------------
+
+const char* type_name(ParameterType type) {
+  switch (type) {
+    case ParameterType::string:
+      return "string";
+    case ParameterType::integer:
+      return "integer";
+    case ParameterType::number:
+      return "number";
+    case ParameterType::boolean:
+      return "boolean";
+    case ParameterType::array:
+      return "array";
+    case ParameterType::object:
+      break;
+  }
+  return "object";
+}
+
+const char* kind_name(const Json& value) {
+  switch (value.kind()) {
+    case Json::Kind::null:
+      return "null";
+    case Json::Kind::boolean:
+      return "a boolean";
+    case Json::Kind::integer:
+    case Json::Kind::number:
+      return "a number";
+    case Json::Kind::string:
+      return "a string";
+    case Json::Kind::array:
+      return "an array";
+    case Json::Kind::object:
+      break;
+  }
+  return "an object";
+}
+
+bool is_of(const Json& value, ParameterType type) {
+  switch (type) {
+    case ParameterType::string:
+      return value.is_string();
+    case ParameterType::integer:
+      return value.is_integer();
+    case ParameterType::number:
+      return value.is_number();
+    case ParameterType::boolean:
+      return value.is_bool();
+    case ParameterType::array:
+      return value.is_array();
+    case ParameterType::object:
+      break;
+  }
+  return value.is_object();
+}
+
+bool is_numeric(ParameterType type) {
+  return type == ParameterType::integer || type == ParameterType::number;
+}
+
+std::string with_article(const char* noun) {
+  const bool vowel = noun[0] == 'a' || noun[0] == 'i' || noun[0] == 'o';
+  return concat({vowel ? "an " : "a ", noun});
+}
+
+// A bound as a person writes it: 3600, not 3600.0.
+std::string number_text(double number) {
+  if (std::floor(number) == number && std::fabs(number) < 1e15)
+    return std::to_string(static_cast<long long>(number));
+  return Json(number).dump();
+}
+
+Json number_value(double number) {
+  if (std::floor(number) == number && std::fabs(number) < 1e15)
+    return Json(static_cast<long long>(number));
+  return Json(number);
+}
+
+Json schema_of(const Parameter& parameter) {
+  Json schema = Json::object();
+  if (parameter.nullable) {
+    schema.set("type", Json::array({type_name(parameter.type), "null"}));
+  } else {
+    schema.set("type", type_name(parameter.type));
+  }
+  if (!parameter.description.empty()) schema.set("description", parameter.description);
+  if (parameter.items) schema.set("items", Json::object({{"type", type_name(*parameter.items)}}));
+  if (!parameter.choices.empty()) {
+    Json choices = Json::array();
+    for (const std::string& choice : parameter.choices) choices.push_back(choice);
+    if (parameter.nullable) choices.push_back(nullptr);
+    schema.set("enum", std::move(choices));
+  }
+  if (parameter.minimum) schema.set("minimum", number_value(*parameter.minimum));
+  if (parameter.greater_than) schema.set("exclusiveMinimum", number_value(*parameter.greater_than));
+  if (parameter.maximum) schema.set("maximum", number_value(*parameter.maximum));
+  if (!parameter.default_value.is_null()) schema.set("default", parameter.default_value);
+  return schema;
+}
+
+Json schema_of(const std::vector<Parameter>& parameters) {
+  Json schema = Json::object({{"type", "object"}});
+  Json properties = Json::object();
+  Json required = Json::array();
+  for (const Parameter& parameter : parameters) {
+    properties.set(parameter.name, schema_of(parameter));
+    if (parameter.required) required.push_back(parameter.name);
+  }
+  if (!parameters.empty()) schema.set("properties", std::move(properties));
+  if (required.size() > 0) schema.set("required", std::move(required));
+  schema.set("additionalProperties", false);
+  return schema;
+}
+
+// "command (string, required), timeout (number)"
+std::string signature_of(const std::vector<Parameter>& parameters) {
+  std::string text;
+  for (const Parameter& parameter : parameters) {
+    if (!text.empty()) text += ", ";
+    text += concat({parameter.name, " (", type_name(parameter.type),
+                    parameter.required ? ", required)" : ")"});
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::string list_of_choices(const std::vector<std::string>& choices) {
+  std::string text;
+  for (const std::string& choice : choices) {
+    if (!text.empty()) text += ", ";
+    text += quoted(choice);
+  }
+  return text;
+}
+
+// What is wrong with a number's size, or an empty text.
+std::string range_problem(const Parameter& parameter, double number) {
+  if (parameter.minimum && number < *parameter.minimum)
+    return concat({"must be at least ", number_text(*parameter.minimum)});
+  if (parameter.greater_than && number <= *parameter.greater_than)
+    return concat({"must be greater than ", number_text(*parameter.greater_than)});
+  if (parameter.maximum && number > *parameter.maximum)
+    return concat({"must be at most ", number_text(*parameter.maximum)});
+  return {};
+}
+
+// What is wrong with an argument, or an empty text.
+std::string problem_of(const Parameter& parameter, const Json& value) {
+  if (value.is_null() && parameter.nullable) return {};
+  if (!is_of(value, parameter.type)) {
+    const bool fraction = parameter.type == ParameterType::integer && value.is_number();
+    return concat({"must be ", with_article(type_name(parameter.type)), ", not ",
+                   fraction ? "a fraction" : kind_name(value)});
+  }
+  if (value.has_lone_surrogate())
+    return "holds an unpaired surrogate, which cannot be encoded as UTF-8";
+  if (is_numeric(parameter.type)) return range_problem(parameter, value.as_number());
+  if (!parameter.choices.empty()) {
+    const auto& choices = parameter.choices;
+    if (std::find(choices.begin(), choices.end(), value.as_string()) == choices.end())
+      return concat({"must be one of ", list_of_choices(choices)});
+  }
+  if (parameter.items) {
+    for (const Json& item : value.items())
+      if (!is_of(item, *parameter.items))
+        return concat({"must hold only items of type ", type_name(*parameter.items), ", not ",
+                       kind_name(item)});
+  }
+  return {};
+}
+
+const Parameter* find_parameter(const std::vector<Parameter>& parameters, std::string_view name) {
+  for (const Parameter& parameter : parameters)
+    if (parameter.name == name) return &parameter;
+  return nullptr;
+}
+
+// The first few problems are enough to mend a call; hostile input could have a million.
+class Problems {
+ public:
+  void add(std::string_view name, std::string_view problem) {
+    if (++count_ > 8) return;
+    if (!text_.empty()) text_ += "; ";
+    text_ += concat({"argument ", quoted(name), " ", problem});
+  }
+  std::size_t count() const { return count_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::size_t count_ = 0;
+  std::string text_ = {};
+};
+
+// The reason why a call cannot be made with these arguments, or an empty text.
+std::string check_arguments(const Tool& tool, const Json& arguments) {
+  Problems problems;
+  const bool raw_schema = !tool.input_schema.is_null();
+  for (const Json::Member& member : arguments.members()) {
+    const Parameter* parameter = find_parameter(tool.parameters, member.name);
+    if (parameter) {
+      const std::string problem = problem_of(*parameter, member.value);
+      if (!problem.empty()) problems.add(member.name, problem);
+    } else if (!raw_schema) {
+      problems.add(member.name, "is unknown");
+    } else if (member.value.has_lone_surrogate()) {
+      problems.add(member.name, "holds an unpaired surrogate, which cannot be encoded as UTF-8");
+    }
+  }
+  for (const Parameter& parameter : tool.parameters)
+    if (parameter.required && !arguments.find(parameter.name))
+      problems.add(parameter.name, "is missing");
+  if (problems.count() == 0) return {};
+  std::string text = concat({"Invalid arguments for ", tool.name, ": ", problems.text(), "."});
+  if (!raw_schema) text += concat({" Arguments: ", signature_of(tool.parameters), "."});
+  return text;
+}
+
+// tools -------------------------------------------------------------------------------------------
+
+bool is_tool_name(std::string_view name) {
+  if (name.empty() || name.size() > 64) return false;
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  });
+}
+
+// What is wrong with a schema, or an empty text.
+std::string schema_problem(const Json& schema) {
+  if (schema.is_null()) return {};
+  if (schema["type"].as_string() != "object") return "must have \"type\":\"object\"";
+  if (depth_of(schema, deepest_output - 8) > deepest_output - 8) return "is nested too deeply";
+  return {};
+}
+
+std::string parameter_problem(const Parameter& parameter) {
+  if (parameter.name.empty() || !is_utf8(parameter.name)) return "must have a name in UTF-8";
+  if (!is_numeric(parameter.type) &&
+      (parameter.minimum || parameter.greater_than || parameter.maximum))
+    return "has bounds but is not a number";
+  if (parameter.type != ParameterType::string && !parameter.choices.empty())
+    return "has choices but is not a string";
+  if (parameter.type != ParameterType::array && parameter.items)
+    return "has an item type but is not an array";
+  if (parameter.default_value.is_null()) return {};
+  if (parameter.required) return "is required and has a default";
+  const std::string problem = problem_of(parameter, parameter.default_value);
+  return problem.empty() ? problem : concat({"has a default that ", problem});
+}
+
+// What is wrong with a tool, or an empty text.
+std::string tool_problem(const Tool& tool) {
+  if (!is_tool_name(tool.name)) return "name must be 1 to 64 of A-Z a-z 0-9 _ - .";
+  if (!tool.handler) return "handler is empty";
+  if (!tool.parameters.empty() && !tool.input_schema.is_null())
+    return "parameters and input_schema exclude each other";
+  std::string problem = schema_problem(tool.input_schema);
+  if (!problem.empty()) return concat({"input_schema ", problem});
+  problem = schema_problem(tool.output_schema);
+  if (!problem.empty()) return concat({"output_schema ", problem});
+  for (const Parameter& parameter : tool.parameters) {
+    problem = parameter_problem(parameter);
+    if (problem.empty() && find_parameter(tool.parameters, parameter.name) != &parameter)
+      problem = "is there twice";
+    if (!problem.empty()) return concat({"parameter ", quoted(parameter.name), " ", problem});
+  }
+  return {};
+}
+
+Json annotations_of(const Tool& tool) {
+  Json annotations = Json::object();
+  if (!tool.title.empty()) annotations.set("title", tool.title);
+  const auto add = [&](const char* name, const std::optional<bool>& hint) {
+    if (hint) annotations.set(name, *hint);
+  };
+  add("readOnlyHint", tool.annotations.read_only);
+  add("destructiveHint", tool.annotations.destructive);
+  add("idempotentHint", tool.annotations.idempotent);
+  add("openWorldHint", tool.annotations.open_world);
+  return annotations;
+}
+
+// The tool as tools/list shows it.
+std::string listing_of(const Tool& tool) {
+  Json listing = Json::object({{"name", tool.name}});
+  if (!tool.title.empty()) listing.set("title", tool.title);
+  if (!tool.description.empty()) listing.set("description", tool.description);
+  listing.set("inputSchema",
+              tool.input_schema.is_null() ? schema_of(tool.parameters) : tool.input_schema);
+  if (!tool.output_schema.is_null()) listing.set("outputSchema", tool.output_schema);
+  Json annotations = annotations_of(tool);
+  if (annotations.size() > 0) listing.set("annotations", std::move(annotations));
+  return listing.dump();
+}
+
+using Tools = std::vector<std::shared_ptr<const Tool>>;
+
+// messages ----------------------------------------------------------------------------------------
+
+std::string reply_text(std::string_view id, std::string_view result) {
+  return concat({"{\"jsonrpc\":\"2.0\",\"id\":", id, ",\"result\":", result, "}"});
+}
+
+// An empty id is left out: JSON-RPC's null does not fit the protocol's schema.
+std::string error_text(std::string_view id, const RpcError& error) {
+  std::string text = "{\"jsonrpc\":\"2.0\",";
+  if (!id.empty()) text += concat({"\"id\":", id, ","});
+  text += concat({"\"error\":{\"code\":", std::to_string(error.code), ","});
+  append_member(text, "message", error.message);
+  if (error.data) {
+    text += ",\"data\":";
+    error.data->dump_to(text);
+  }
+  text += "}}";
+  return text;
+}
+
+RpcError rpc_error(int code, std::string message) {
+  RpcError error;
+  error.code = code;
+  error.message = std::move(message);
+  return error;
+}
+
+// {"name":...,"version":...}
+std::string server_info_of(const ServerOptions& options) {
+  std::string text = "{";
+  append_member(text, "name", options.name);
+  text += ',';
+  append_member(text, "version", options.version);
+  if (!options.title.empty()) {
+    text += ',';
+    append_member(text, "title", options.title);
+  }
+  if (!options.website.empty()) {
+    text += ',';
+    append_member(text, "websiteUrl", options.website);
+  }
+  text += '}';
+  return text;
+}
+
+// What of a result cannot be sent, or an empty text.
+std::string result_problem(const ToolResult& result) {
+  constexpr std::size_t limit = deepest_output - 4;
+  bool deep = result.structured && depth_of(*result.structured, limit) > limit;
+  deep = deep || depth_of(result.meta, limit) > limit;
+  for (const Content& content : result.content) {
+    if (!content.block.is_object()) return "held a content block that is not an object";
+    deep = deep || depth_of(content.block, limit) > limit;
+  }
+  return deep ? "was nested too deeply to be sent" : "";
+}
+
+ToolResult failure_of(std::string_view tool, std::string_view what) {
+  return ToolResult::error(concat({"The result of ", tool, " ", what, "."}));
+}
+
+void append_content(std::string& out, const ToolResult& result) {
+  out += "\"content\":[";
+  bool first = true;
+  for (const Content& content : result.content) {
+    if (!std::exchange(first, false)) out += ',';
+    content.block.dump_to(out);
+  }
+  if (result.content.empty()) {
+    out += "{\"type\":\"text\",";
+    append_member(out, "text", result.structured ? result.structured->dump() : std::string());
+    out += '}';
+  }
+  out += ']';
+}
+
+// `server_info` is empty in the legacy era, whose results carry neither it nor a resultType.
+std::string result_text(const ToolResult& result, std::string_view server_info) {
+  std::string text = "{";
+  if (!server_info.empty()) text += "\"resultType\":\"complete\",";
+  append_content(text, result);
+  // Legacy clients know objects only; others read the text.
+  if (result.structured && (!server_info.empty() || result.structured->is_object())) {
+    text += ",\"structuredContent\":";
+    result.structured->dump_to(text);
+  }
+  if (result.is_error) text += ",\"isError\":true";
+  std::string meta;
+  if (!server_info.empty()) meta = concat({"\"", server_info_key, "\":", server_info});
+  for (const Json::Member& member : result.meta.members()) {
+    if (!server_info.empty() && member.name == server_info_key) continue;
+    if (!meta.empty()) meta += ',';
+    append_string(meta, member.name);
+    meta += ':';
+    member.value.dump_to(meta);
+  }
+  if (!meta.empty()) text += concat({",\"_meta\":{", meta, "}"});
+  text += '}';
+  return text;
+}
+
+bool is_log_level(const Json& value) {
+  constexpr std::string_view levels[] = {"debug", "info",     "notice", "warning",
+                                         "error", "critical", "alert",  "emergency"};
+  return std::find(std::begin(levels), std::end(levels), value.as_string()) != std::end(levels);
+}
+
+// What is wrong with the envelope of a request in the modern era.
+std::optional<RpcError> envelope_error(const Json& meta) {
+  const Json& version = meta[version_key];
+  if (!version.is_string())
+    return rpc_error(invalid_params, concat({"params._meta needs ", version_key, ", a string"}));
+  if (version.as_string() != modern_version) {
+    RpcError error = rpc_error(unsupported_version, "Unsupported protocol version");
+    error.data = Json::object({{"supported", Json::array({std::string(modern_version)})},
+                               {"requested", std::string(utf8_prefix(version.as_string(), 64))}});
+    return error;
+  }
+  if (!meta[capabilities_key].is_object())
+    return rpc_error(invalid_params,
+                     concat({"params._meta needs ", capabilities_key, ", an object"}));
+  const Json* level = meta.find(log_level_key);
+  if (level && !is_log_level(*level))
+    return rpc_error(invalid_params, concat({"Unknown ", log_level_key}));
+  return std::nullopt;
+}
+
+// A line on descriptor 2, unless that would block.
+void log_to_standard_error(std::string_view text) {
+  pollfd fd = {2, POLLOUT, 0};
+  if (::poll(&fd, 1, 0) != 1) return;
+  const std::string line = concat({"mcp: ", text.substr(0, 1000), "\n"});
+  NoSigpipe guard;
+  if (::write(2, line.data(), line.size()) < 0 && errno == EPIPE) guard.take_back();
+}
+
+// Moves descriptors 0 and 1 away while the server speaks through them, and back again.
+class MovedStreams {
+ public:
+  MovedStreams() = default;
+  MovedStreams(const MovedStreams&) = delete;
+  MovedStreams& operator=(const MovedStreams&) = delete;
+  ~MovedStreams() {
+    for (int fd = 0; fd < 2; ++fd)
+      if (moved_[fd]) ::dup2(moved_[fd].get(), fd);
+  }
+
+  // The descriptor to use instead of `fd`, or -1 and errno.
+  int take(int fd) {
+    if (fd != 0 && fd != 1) return ::fcntl(fd, F_GETFD) < 0 ? -1 : fd;
+    if (moved_[fd]) return moved_[fd].get();
+    UniqueFd away(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+    if (!away) return -1;
+    UniqueFd null(above_standard_streams(::open("/dev/null", O_RDWR | O_CLOEXEC)));
+    if (!null) return -1;
+    if ((fd == 0 || ::dup2(2, 1) < 0) && ::dup2(null.get(), fd) < 0) return -1;
+    moved_[fd] = std::move(away);
+    return moved_[fd].get();
+  }
+
+ private:
+  UniqueFd moved_[2] = {};
+};
+
+}  // namespace
+
+// calls -------------------------------------------------------------------------------------------
+
+// What a handler may know of its call.
+struct Call::State {
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  virtual ~State() = default;
+  virtual void notify(double progress, std::optional<double> total, std::string_view text) = 0;
+
+  std::shared_ptr<const Tool> tool = {};
+  Json message = {};  // owns what the next two point to
+  const Json* arguments = nullptr;
+  const Json* meta = nullptr;
+  std::size_t max_result = 0;
+  std::string progress_token = {};  // JSON; empty: no progress wanted
+  CancelToken cancel = {};
+};
+
+namespace {
+
+class Session;
+
+// A tool as a session knows it.
+struct ToolEntry {
+  std::shared_ptr<const Tool> tool = {};
+  bool quick = false;  // its last call was; needs the session's mutex
+};
+
+// A call of a session.
+struct OpenCall : Call::State {
+  void notify(double progress, std::optional<double> total, std::string_view text) override;
+
+  std::shared_ptr<Session> session = {};
+  std::shared_ptr<Batch> batch = {};  // null: answered by a line of its own
+  ToolEntry* entry = nullptr;
+  Id id = {};
+  bool modern = false;
+  std::size_t max_reply = 0;
+
+  std::mutex mutex = {};
+  bool done = false;  // answered, or cancelled by the client: nothing more may be sent
+  std::optional<double> last_progress = {};
+  double notices_left = 32;
+  Clock::time_point notices_counted = {};
+
+  // True for the one who may end this call.
+  bool finish() {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return !std::exchange(done, true);
+  }
+
+  // A bucket of 32 notices that fills with 20 in a second. Needs the mutex.
+  bool may_notify() {
+    const Clock::time_point now = Clock::now();
+    if (last_progress) {
+      const std::chrono::duration<double> passed = now - notices_counted;
+      notices_left = std::min(32.0, notices_left + 20 * passed.count());
+    }
+    notices_counted = now;
+    if (notices_left < 1) return false;
+    notices_left -= 1;
+    return true;
+  }
+};
+
+std::string progress_text(std::string_view token, double progress, std::optional<double> total,
+                          std::string_view message) {
+  std::string text =
+      concat({"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\","
+              "\"params\":{\"progressToken\":",
+              token, ",\"progress\":", number_value(progress).dump()});
+  if (total && std::isfinite(*total)) text += concat({",\"total\":", number_value(*total).dump()});
+  if (!message.empty()) {
+    text += ',';
+    append_member(text, "message", utf8_prefix(message, longest_notice));
+  }
+  text += "}}\n";
+  return text;
+}
+
+// session -----------------------------------------------------------------------------------------
+
+using CallPtr = std::shared_ptr<OpenCall>;
+
+// One serve(): the protocol's state, the threads and the descriptors.
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(const ServerOptions& options, const Tools& tools, int in_fd, int out_fd)
+      : options_(options),
+        server_info_(server_info_of(options)),
+        reader_(in_fd, wake_.descriptor(), options.max_line),
+        out_fd_(out_fd),
+        outbox_(out_fd, options.max_queued, ended_) {
+    for (const auto& tool : tools) tools_.push_back({tool});
+  }
+
+  Expected<void> run(const CancelToken& stop);
+
+  void send_progress(OpenCall& call, double progress, std::optional<double> total,
+                     std::string_view message);
+
+ private:
+  // One of the threads that take turns.
+  struct Worker {
+    pthread_t thread = {};
+    bool ended = false;
+  };
+
+  // threads
+  int add_worker();
+  void work(Worker& self);
+  void rest(std::unique_lock<std::mutex>& lock);
+  void run_call(std::unique_lock<std::mutex>& lock, const CallPtr& call);
+  bool call_a_thread();
+  CallPtr lead();
+  CallPtr take_waiting();
+  void wait_for_the_end(const CancelToken& stop);
+  void wait_until_quiet(std::chrono::milliseconds time);
+  void cancel_everything();
+  bool join_workers();
+
+  // messages; only the leader comes here
+  CallPtr on_line(std::string_view line);
+  void on_unreadable(std::string_view line, const Error& error);
+  void on_too_long(const Id& id);
+  void on_batch(Json messages);
+  CallPtr on_message(Json message, const std::shared_ptr<Batch>& batch);
+  void on_notification(const Json& message);
+  CallPtr on_request(Json message, Id id, const std::shared_ptr<Batch>& batch);
+  CallPtr on_modern_request(Json message, Id id, const std::shared_ptr<Batch>& batch);
+  CallPtr on_legacy_request(Json message, Id id, const std::shared_ptr<Batch>& batch);
+  void on_initialize(const Json& params, const Id& id, const std::shared_ptr<Batch>& batch);
+  void on_list(const Json& params, const Id& id, bool modern, const std::shared_ptr<Batch>& batch);
+  void on_listen(const Json& params, const Id& id, const std::shared_ptr<Batch>& batch);
+  CallPtr on_call(Json message, Id id, bool modern, const std::shared_ptr<Batch>& batch);
+  CallPtr dispatch(CallPtr call);
+  void cancel(const std::string& key);
+  void refuse_line(const Id& id, int code, std::string message);
+
+  // replies
+  std::string discover_result() const;
+  std::string list_result(bool modern) const;
+  void reply(const std::shared_ptr<Batch>& batch, std::string_view id, std::string_view result);
+  void fail(const std::shared_ptr<Batch>& batch, std::string_view id, const RpcError& error);
+  void deliver(const std::shared_ptr<Batch>& batch, std::string text);
+  static void count_up(const std::shared_ptr<Batch>& batch);
+  void count_down(Batch& batch);
+  void answer(const CallPtr& call, const ToolReply& reply);
+  std::string answer_text(const OpenCall& call, const ToolReply& reply) const;
+  ToolReply invoke(const CallPtr& call);
+  void forget(const CallPtr& call);
+  void log(std::string_view text);
+
+  const ServerOptions options_;
+  std::vector<ToolEntry> tools_ = {};
+  const std::string server_info_;
+  const CancelToken wake_ = {};   // ends the reading
+  const CancelToken ended_ = {};  // the input has ended or the output is broken
+  LineReader reader_;
+  const int out_fd_;
+  Outbox outbox_;
+  std::mutex log_mutex_;
+
+  // Of the leader alone.
+  std::string negotiated_ = {};  // by initialize; empty: not seen yet
+  unsigned bad_lines_ = 0;       // in a row
+
+  std::mutex mutex_;
+  std::condition_variable work_;   // a thread is called
+  std::condition_variable quiet_;  // a thread has ended, or no handler is running any more
+  std::deque<Worker> workers_ = {};
+  std::size_t idle_ = 0;
+  std::size_t called_ = 0;  // idle ones that have been called and are not here yet
+  std::size_t running_ = 0;
+  bool leading_ = false;
+  bool watched_ = false;           // an idle thread keeps watch
+  std::uint64_t quick_calls_ = 0;  // run in the hope that they are short
+  std::uint64_t calls_seen_ = 0;   // of them, by the watch
+  bool input_ended_ = false;
+  bool closing_ = false;
+  int read_error_ = 0;
+  std::deque<CallPtr> waiting_ = {};
+  std::map<std::string, CallPtr> open_ = {};               // calls by id
+  std::map<std::string, std::string> subscriptions_ = {};  // spellings by id
+};
+
+// threads ----
+
+// Needs the mutex. 0 or an errno.
+int Session::add_worker() {
+  workers_.emplace_back();
+  Worker& self = workers_.back();
+  const int error =
+      start_thread(self.thread, [session = shared_from_this(), &self] { session->work(self); });
+  if (error != 0) workers_.pop_back();
+  return error;
+}
+
+void Session::work(Worker& self) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    if (CallPtr call = take_waiting()) {
+      run_call(lock, call);
+    } else if (closing_) {
+      break;
+    } else if (!leading_ && !input_ended_) {
+      leading_ = true;
+      lock.unlock();
+      call = lead();
+      lock.lock();
+      leading_ = false;
+      if (call) run_call(lock, call);
+    } else {
+      ++idle_;
+      rest(lock);
+      --idle_;
+      if (called_ > 0) --called_;
+    }
+  }
+  self.ended = true;
+  quiet_.notify_all();
+}
+
+// Waits to be called, or as the one on watch until a short call turns out to be a long one.
+void Session::rest(std::unique_lock<std::mutex>& lock) {
+  if (watched_ || quick_calls_ == calls_seen_) return work_.wait(lock);
+  watched_ = true;
+  bool called = false;
+  while (!called && quick_calls_ != calls_seen_) {
+    calls_seen_ = quick_calls_;
+    called = work_.wait_for(lock, watch_time) == std::cv_status::no_timeout;
+  }
+  watched_ = false;
+}
+
+// Needs the mutex. The next waiting call, with a place to run.
+CallPtr Session::take_waiting() {
+  if (waiting_.empty() || running_ == options_.max_concurrent) return nullptr;
+  CallPtr call = std::move(waiting_.front());
+  waiting_.pop_front();
+  ++running_;
+  return call;
+}
+
+// Needs the mutex. Sees to it that one more thread comes. Without one the present threads do what
+// is to be done, later.
+bool Session::call_a_thread() {
+  if (idle_ > called_) {
+    ++called_;
+    work_.notify_one();
+    return true;
+  }
+  return workers_.size() <= options_.max_concurrent && add_worker() == 0;
+}
+
+// Runs a call that has its place in running_, while somebody else reads.
+void Session::run_call(std::unique_lock<std::mutex>& lock, const CallPtr& call) {
+  if (call->entry->quick && watched_) {
+    ++quick_calls_;
+  } else if (!leading_ && !input_ended_ && !closing_ && called_ == 0) {
+    if (call->entry->quick) ++quick_calls_;
+    call_a_thread();
+  }
+  lock.unlock();
+  const Clock::time_point start = Clock::now();
+  ToolReply reply = invoke(call);
+  const bool quick = Clock::now() - start < quick_time;
+  answer(call, reply);
+  lock.lock();
+  call->entry->quick = quick;
+  --running_;
+  if (running_ == 0 && (input_ended_ || closing_)) quiet_.notify_all();
+}
+
+// Reads and answers messages until there is a call to run here, or none will come.
+CallPtr Session::lead() {
+  std::string_view line;
+  for (;;) {
+    const LineReader::Event event = reader_.next(line);
+    if (event == LineReader::Event::line) {
+      if (CallPtr call = on_line(line)) return call;
+    } else if (event == LineReader::Event::too_long) {
+      on_too_long(reader_.skipped_id());
+    } else {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      input_ended_ = true;
+      if (event == LineReader::Event::failed) read_error_ = reader_.error();
+      ended_.cancel();
+      return nullptr;
+    }
+  }
+}
+
+void Session::wait_for_the_end(const CancelToken& stop) {
+  // A pipe that nobody reads reports an error without being asked.
+  pollfd fds[3] = {
+      {stop.descriptor(), POLLIN, 0}, {ended_.descriptor(), POLLIN, 0}, {out_fd_, 0, 0}};
+  while (fds[0].revents == 0 && fds[1].revents == 0 && fds[2].revents == 0)
+    if (::poll(fds, 3, -1) < 0 && errno != EINTR) return;
+}
+
+void Session::wait_until_quiet(std::chrono::milliseconds time) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  quiet_.wait_for(lock, time, [&] { return running_ == 0 && waiting_.empty(); });
+}
+
+// Calls that are cancelled because the server ends are still answered, with what they have.
+void Session::cancel_everything() {
+  std::deque<CallPtr> waiting;
+  std::map<std::string, CallPtr> running;
+  std::map<std::string, std::string> subscriptions;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    closing_ = true;
+    waiting.swap(waiting_);
+    running = open_;
+    subscriptions.swap(subscriptions_);
+    work_.notify_all();
+  }
+  wake_.cancel();
+  outbox_.stop_waiting();
+  for (const auto& [key, call] : running) call->cancel.cancel();
+  for (const CallPtr& call : waiting) answer(call, ToolResult::error(server_ends));
+  for (const auto& [key, id] : subscriptions)
+    reply(nullptr, id,
+          concat({"{\"resultType\":\"complete\",\"_meta\":{\"", subscription_key, "\":", id, ",\"",
+                  server_info_key, "\":", server_info_, "}}"}));
+}
+
+// False when a thread is still in a handler; it is left to itself.
+bool Session::join_workers() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto ended = [&] {
+    return std::all_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.ended; });
+  };
+  const bool all = quiet_.wait_for(lock, std::chrono::milliseconds(100), ended);
+  for (const Worker& worker : workers_) {
+    if (worker.ended) {
+      pthread_join(worker.thread, nullptr);
+    } else {
+      pthread_detach(worker.thread);
+    }
+  }
+  open_.clear();
+  return all;
+}
+
+Expected<void> Session::run(const CancelToken& stop) {
+  if (stop.descriptor() < 0 || ended_.descriptor() < 0 || wake_.descriptor() < 0)
+    return system_error(EMFILE, "serve: descriptors");
+  int error = outbox_.start();
+  // Two from the start: there must always be one to read while the other works.
+  for (int i = 0; i < 2 && error == 0; ++i) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    error = add_worker();
+  }
+  if (error == 0) wait_for_the_end(stop);
+  bool input_ended = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    input_ended = input_ended_;
+  }
+  if (input_ended && !stop.cancelled()) wait_until_quiet(finish_time);
+  cancel_everything();
+  wait_until_quiet(cancel_time);
+  outbox_.flush(flush_time);
+  outbox_.close();
+  const bool all = join_workers();
+  if (error != 0) return system_error(error, "serve: thread");
+  if (read_error_ != 0) return system_error(read_error_, "serve: reading in_fd");
+  if (!all) return make_error(ErrorCode::limit, "serve: a tool's handler did not return");
+  return {};
+}
+
+// messages ----
+
+CallPtr Session::on_line(std::string_view line) {
+  if (is_blank(line)) return nullptr;
+  Expected<Json> message = Json::parse(line);
+  if (!message) {
+    on_unreadable(line, message.error());
+    return nullptr;
+  }
+  if (!message->is_array()) return on_message(std::move(*message), nullptr);
+  if (negotiated_ == batching_version && message->size() > 0) {
+    on_batch(std::move(*message));
+  } else {
+    refuse_line(Id(), invalid_request,
+                "Invalid request: an array of messages is served only in protocol version "
+                "2025-03-26, and never an empty one");
+  }
+  return nullptr;
+}
+
+void Session::on_unreadable(std::string_view line, const Error& error) {
+  const std::size_t bad = find_invalid_utf8(line);
+  if (bad == std::string_view::npos) {
+    IdScanner scanner;
+    scanner.feed(line);
+    return refuse_line(scanner.id(), parse_error, concat({"Parse error: ", error.message}));
+  }
+  JsonLimits lenient;
+  lenient.accept_invalid_utf8 = true;
+  const Expected<Json> readable = Json::parse(line, lenient);
+  Id id;
+  if (readable && readable->is_object()) {
+    const Json* id_value = readable->find("id");
+    const bool request = (*readable)["method"].is_string();
+    const bool response = !request && (readable->find("result") || readable->find("error"));
+    if (response || (request && !id_value)) {
+      ++bad_lines_;
+      return log("ignored a message that is not UTF-8");
+    }
+    if (id_value) id = id_of(*id_value);
+  } else if (!readable) {
+    IdScanner scanner;
+    scanner.feed(line);
+    id = scanner.id();
+  }
+  refuse_line(id, parse_error,
+              concat({"Parse error: invalid UTF-8 at byte ", std::to_string(bad)}));
+}
+
+void Session::on_too_long(const Id& id) {
+  refuse_line(id, parse_error,
+              concat({"Parse error: the message is longer than ", std::to_string(options_.max_line),
+                      " bytes"}));
+}
+
+// Answers a line that is no message. After a few in a row that is only logged: what comes in could
+// be the echo of our own answers.
+void Session::refuse_line(const Id& id, int code, std::string message) {
+  if (bad_lines_ < answered_bad_lines) {
+    ++bad_lines_;
+    log(message);
+    fail(nullptr, id.spelling, rpc_error(code, std::move(message)));
+  } else {
+    log(concat({"not answered: ", message}));
+  }
+}
+
+void Session::on_batch(Json messages) {
+  const std::size_t most = std::min(longest_batch, options_.max_reply / smallest_reply);
+  if (messages.size() > most)
+    return refuse_line(
+        Id(), invalid_request,
+        concat({"Invalid request: more than ", std::to_string(most), " messages in a batch"}));
+  const auto batch = std::make_shared<Batch>();
+  batch->share = options_.max_reply / messages.size() - 2;
+  for (const Json& message : messages.items()) {
+    CallPtr call = on_message(message, batch);
+    if (!call) continue;
+    // Only one call can run here, and more messages are to come: others take them.
+    const std::lock_guard<std::mutex> lock(mutex_);
+    --running_;
+    waiting_.push_back(std::move(call));
+    call_a_thread();
+  }
+  count_down(*batch);
+}
+
+CallPtr Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
+  const auto refuse = [&](const Id& id, std::string text) -> CallPtr {
+    text.insert(0, "Invalid request: ");
+    if (batch || !id.spelling.empty()) {
+      count_up(batch);
+      fail(batch, id.spelling, rpc_error(invalid_request, std::move(text)));
+    } else {
+      refuse_line(id, invalid_request, std::move(text));
+    }
+    return nullptr;
+  };
+  if (!message.is_object()) return refuse(Id(), "not an object");
+  const Json* method = message.find("method");
+  const Json* id_value = message.find("id");
+  if (!method && (message.find("result") || message.find("error"))) {
+    bad_lines_ = 0;
+    return nullptr;  // we ask for nothing, so it answers nothing
+  }
+  Id id;
+  if (id_value) {
+    id = id_of(*id_value);
+    if (id.spelling.empty())
+      return refuse(Id(), "id must be a string or an integer, of at most 1024 bytes");
+  }
+  if (!method || !method->is_string()) return refuse(id, "method must be a string");
+  const bool version_two = message["jsonrpc"].as_string() == "2.0";
+  if (!version_two && id_value) return refuse(id, "jsonrpc must be \"2.0\"");
+  bad_lines_ = 0;
+  if (!id_value) {
+    if (version_two) on_notification(message);
+    return nullptr;
+  }
+  count_up(batch);
+  return on_request(std::move(message), std::move(id), batch);
+}
+
+void Session::on_notification(const Json& message) {
+  if (message["method"].as_string() != "notifications/cancelled") return;
+  const Id id = id_of(message["params"]["requestId"]);
+  if (!id.spelling.empty()) cancel(id.key);
+}
+
+void Session::cancel(const std::string& key) {
+  CallPtr call;
+  bool was_waiting = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    subscriptions_.erase(key);
+    const auto found = open_.find(key);
+    if (found == open_.end()) return;
+    call = found->second;
+    open_.erase(found);
+    const auto place = std::find(waiting_.begin(), waiting_.end(), call);
+    was_waiting = place != waiting_.end();
+    if (was_waiting) waiting_.erase(place);
+  }
+  if (!call->finish()) return;
+  call->cancel.cancel();
+  if (was_waiting && call->batch) count_down(*call->batch);
+}
+
+CallPtr Session::on_request(Json message, Id id, const std::shared_ptr<Batch>& batch) {
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (open_.count(id.key) > 0 || subscriptions_.count(id.key) > 0) {
+      lock.unlock();
+      fail(batch, id.spelling,
+           rpc_error(invalid_request, "Invalid request: the id is that of a running request"));
+      return nullptr;
+    }
+  }
+  const Json* params = message.find("params");
+  if (params && !params->is_object()) {
+    fail(batch, id.spelling, rpc_error(invalid_params, "Invalid params: must be an object"));
+    return nullptr;
+  }
+  const std::string& method = message["method"].as_string();
+  if (message["params"]["_meta"].find(version_key) || method == "server/discover" ||
+      method == "subscriptions/listen")
+    return on_modern_request(std::move(message), std::move(id), batch);
+  return on_legacy_request(std::move(message), std::move(id), batch);
+}
+
+CallPtr Session::on_modern_request(Json message, Id id, const std::shared_ptr<Batch>& batch) {
+  const Json& params = message["params"];
+  const std::string& method = message["method"].as_string();
+  if (const std::optional<RpcError> error = envelope_error(params["_meta"])) {
+    fail(batch, id.spelling, *error);
+  } else if (method == "tools/call") {
+    return on_call(std::move(message), std::move(id), true, batch);
+  } else if (method == "tools/list") {
+    on_list(params, id, true, batch);
+  } else if (method == "server/discover") {
+    reply(batch, id.spelling, discover_result());
+  } else if (method == "subscriptions/listen") {
+    on_listen(params, id, batch);
+  } else {
+    fail(batch, id.spelling,
+         rpc_error(method_not_found, concat({"Method not found: ", quoted(method)})));
+  }
+  return nullptr;
+}
+
+CallPtr Session::on_legacy_request(Json message, Id id, const std::shared_ptr<Batch>& batch) {
+  const Json& params = message["params"];
+  const std::string& method = message["method"].as_string();
+  if (method == "ping") {
+    reply(batch, id.spelling, "{}");
+  } else if (method == "initialize") {
+    on_initialize(params, id, batch);
+  } else if (method != "tools/call" && method != "tools/list") {
+    fail(batch, id.spelling,
+         rpc_error(method_not_found, concat({"Method not found: ", quoted(method)})));
+  } else if (negotiated_.empty()) {
+    fail(batch, id.spelling,
+         rpc_error(invalid_params,
+                   "Not initialized: send initialize first, or per-request _meta (2026-07-28)"));
+  } else if (method == "tools/call") {
+    return on_call(std::move(message), std::move(id), false, batch);
+  } else {
+    on_list(params, id, false, batch);
+  }
+  return nullptr;
+}
+
+void Session::on_initialize(const Json& params, const Id& id, const std::shared_ptr<Batch>& batch) {
+  if (batch)
+    return fail(batch, id.spelling,
+                rpc_error(invalid_request, "Invalid request: initialize in a batch"));
+  const Json& wanted = params["protocolVersion"];
+  if (!wanted.is_string())
+    return fail(batch, id.spelling,
+                rpc_error(invalid_params, "Invalid params: protocolVersion must be a string"));
+  const std::string& version = wanted.as_string();
+  negotiated_ = served_legacy_version(version) ? version : std::string(newest_legacy_version);
+  std::string result = "{";
+  append_member(result, "protocolVersion", negotiated_);
+  result += concat({",\"capabilities\":{\"tools\":{}},\"serverInfo\":", server_info_});
+  if (!options_.instructions.empty()) {
+    result += ',';
+    append_member(result, "instructions", options_.instructions);
+  }
+  result += '}';
+  reply(batch, id.spelling, result);
+}
+
+std::string Session::discover_result() const {
+  std::string result = concat({"{\"resultType\":\"complete\",\"supportedVersions\":[\"",
+                               modern_version, "\"],\"capabilities\":{\"tools\":{}},"});
+  if (!options_.instructions.empty()) {
+    append_member(result, "instructions", options_.instructions);
+    result += ',';
+  }
+  result += concat({"\"ttlMs\":3600000,\"cacheScope\":\"public\",\"_meta\":{\"", server_info_key,
+                    "\":", server_info_, "}}"});
+  return result;
+}
+
+std::string Session::list_result(bool modern) const {
+  std::string result = "{\"tools\":[";
+  bool first = true;
+  for (const ToolEntry& entry : tools_) {
+    if (!std::exchange(first, false)) result += ',';
+    result += listing_of(*entry.tool);
+  }
+  result += ']';
+  if (modern)
+    result +=
+        concat({",\"resultType\":\"complete\",\"ttlMs\":3600000,\"cacheScope\":\"public\","
+                "\"_meta\":{\"",
+                server_info_key, "\":", server_info_, "}"});
+  result += '}';
+  return result;
+}
+
+void Session::on_list(const Json& params, const Id& id, bool modern,
+                      const std::shared_ptr<Batch>& batch) {
+  // There is one page only, so no cursor can be ours.
+  if (params.find("cursor"))
+    return fail(batch, id.spelling, rpc_error(invalid_params, "Invalid cursor"));
+  reply(batch, id.spelling, list_result(modern));
+}
+
+// No notification that could be subscribed to exists here, so the honoured subset is empty.
+void Session::on_listen(const Json& params, const Id& id, const std::shared_ptr<Batch>& batch) {
+  if (!params["notifications"].is_object())
+    return fail(batch, id.spelling,
+                rpc_error(invalid_params, "Invalid params: notifications must be an object"));
+  if (batch)
+    return fail(batch, id.spelling,
+                rpc_error(invalid_request, "Invalid request: subscriptions/listen in a batch"));
+  bool full = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    full = subscriptions_.size() >= most_subscriptions;
+    if (!full) subscriptions_.emplace(id.key, id.spelling);
+  }
+  if (full)
+    return fail(batch, id.spelling,
+                rpc_error(internal_error, concat({"Too many subscriptions: at most ",
+                                                  std::to_string(most_subscriptions)})));
+  outbox_.send(
+      concat({"{\"jsonrpc\":\"2.0\","
+              "\"method\":\"notifications/subscriptions/acknowledged\","
+              "\"params\":{\"_meta\":{\"",
+              subscription_key, "\":", id.spelling, "},\"notifications\":{}}}\n"}));
+}
+
+CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr<Batch>& batch) {
+  const auto call = std::make_shared<OpenCall>();
+  call->message = std::move(message);
+  const Json& params = call->message["params"];
+  const Json& name = params["name"];
+  const auto refuse = [&](std::string text) -> CallPtr {
+    fail(batch, id.spelling, rpc_error(invalid_params, std::move(text)));
+    return nullptr;
+  };
+  if (!name.is_string()) return refuse("Invalid params: name must be a string");
+  for (ToolEntry& entry : tools_)
+    if (entry.tool->name == name.as_string()) call->entry = &entry;
+  if (!call->entry) return refuse(concat({"Unknown tool: ", quoted(name.as_string())}));
+  static const Json none = Json::object();
+  const Json* arguments = params.find("arguments");
+  if (arguments && !arguments->is_object())
+    return refuse("Invalid params: arguments must be an object");
+  call->tool = call->entry->tool;
+  call->arguments = arguments ? arguments : &none;
+  call->meta = &params["_meta"];
+  const Id token = id_of((*call->meta)["progressToken"]);
+  call->progress_token = token.spelling;
+  call->session = shared_from_this();
+  call->batch = batch;
+  call->id = std::move(id);
+  call->modern = modern;
+  call->max_reply = batch ? std::min(batch->share, options_.max_reply) : options_.max_reply;
+  const std::size_t around = longest_envelope + call->id.spelling.size() + server_info_.size();
+  call->max_result = call->max_reply - std::min(call->max_reply, around);
+  const std::string problem = check_arguments(*call->tool, *call->arguments);
+  if (problem.empty()) return dispatch(call);
+  answer(call, ToolResult::error(problem));
+  return nullptr;
+}
+
+// The call, when it can run at once; otherwise it waits, or is refused.
+CallPtr Session::dispatch(CallPtr call) {
+  bool ending = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ending = closing_;
+    if (!ending && running_ < options_.max_concurrent) {
+      ++running_;
+      open_.emplace(call->id.key, call);
+      return call;
+    }
+    if (!ending && waiting_.size() < options_.max_waiting) {
+      open_.emplace(call->id.key, call);
+      waiting_.push_back(std::move(call));
+      return nullptr;
+    }
+  }
+  answer(call, ToolResult::error(
+                   ending ? server_ends
+                          : concat({"The server is busy: ", std::to_string(options_.max_concurrent),
+                                    " calls are running and ", std::to_string(options_.max_waiting),
+                                    " are waiting. Try again when some have ended."})));
+  return nullptr;
+}
+
+// replies ----
+
+void Session::reply(const std::shared_ptr<Batch>& batch, std::string_view id,
+                    std::string_view result) {
+  const std::size_t limit = batch ? batch->share : options_.max_reply;
+  std::string text = reply_text(id, result);
+  if (text.size() >= limit)
+    text = error_text(id, rpc_error(internal_error, "The result is too long to be sent"));
+  deliver(batch, std::move(text));
+}
+
+void Session::fail(const std::shared_ptr<Batch>& batch, std::string_view id,
+                   const RpcError& error) {
+  deliver(batch, error_text(id, error));
+}
+
+void Session::deliver(const std::shared_ptr<Batch>& batch, std::string text) {
+  if (!batch) {
+    text += '\n';
+    return outbox_.send(std::move(text));
+  }
+  {
+    const std::lock_guard<std::mutex> lock(batch->mutex);
+    batch->replies += batch->replies.empty() ? '[' : ',';
+    batch->replies += text;
+  }
+  count_down(*batch);
+}
+
+// One more reply is to come, if it is for a batch at all.
+void Session::count_up(const std::shared_ptr<Batch>& batch) {
+  if (!batch) return;
+  const std::lock_guard<std::mutex> lock(batch->mutex);
+  ++batch->open;
+}
+
+// Sends a batch's replies when there are no more to come; a batch of notifications has none.
+void Session::count_down(Batch& batch) {
+  std::string replies;
+  {
+    const std::lock_guard<std::mutex> lock(batch.mutex);
+    if (--batch.open > 0 || batch.replies.empty()) return;
+    replies.swap(batch.replies);
+  }
+  replies += "]\n";
+  outbox_.send(std::move(replies));
+}
+
+ToolReply Session::invoke(const CallPtr& call) {
+#if defined(__cpp_exceptions)
+  try {
+    return call->tool->handler(Call(call));
+  } catch (const std::exception& error) {
+    const std::string_view what = std::string_view(error.what()).substr(0, 500);
+    return ToolResult::error(concat({"The tool ", call->tool->name, " failed: ", what}));
+  } catch (...) {
+    return ToolResult::error(concat({"The tool ", call->tool->name, " failed."}));
+  }
+#else
+  return call->tool->handler(Call(call));
+#endif
+}
+
+void Session::answer(const CallPtr& call, const ToolReply& reply) {
+  const bool cancelled = [&] {
+    const std::lock_guard<std::mutex> lock(call->mutex);
+    return call->done;
+  }();
+  // Only a saving: finish() decides.
+  std::string text = cancelled ? std::string() : answer_text(*call, reply);
+  if (call->finish()) {
+    forget(call);
+    deliver(call->batch, std::move(text));
+  } else if (call->batch) {
+    count_down(*call->batch);
+  }
+}
+
+// Takes the call out of the open ones, unless the id has been taken by another since.
+void Session::forget(const CallPtr& call) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = open_.find(call->id.key);
+  if (found != open_.end() && found->second == call) open_.erase(found);
+}
+
+std::string Session::answer_text(const OpenCall& call, const ToolReply& reply) const {
+  const std::string& tool = call.tool->name;
+  const std::string_view info = call.modern ? std::string_view(server_info_) : std::string_view();
+  const auto of_result = [&](const ToolResult& result) {
+    return reply_text(call.id.spelling, result_text(result, info));
+  };
+  if (const RpcError* error = reply.rpc_error()) {
+    std::string text = error_text(call.id.spelling, *error);
+    if (text.size() < call.max_reply) return text;
+    return error_text(call.id.spelling,
+                      rpc_error(error->code, concat({"The error of ", tool, " was too long"})));
+  }
+  const ToolResult& result = reply.result();
+  if (!call.tool->output_schema.is_null() && !result.is_error && !result.structured)
+    return error_text(call.id.spelling,
+                      rpc_error(internal_error,
+                                concat({"Internal error: ", tool, " gave no structured content"})));
+  const std::string problem = result_problem(result);
+  if (!problem.empty()) return of_result(failure_of(tool, problem));
+  std::string text = of_result(result);
+  if (text.size() < call.max_reply) return text;
+  return of_result(
+      failure_of(tool, concat({"was dropped, because it is ", std::to_string(text.size()),
+                               " bytes long as JSON and at most ", std::to_string(call.max_reply),
+                               " can be sent; ask for less"})));
+}
+
+void Session::send_progress(OpenCall& call, double progress, std::optional<double> total,
+                            std::string_view message) {
+  if (call.progress_token.empty() || !std::isfinite(progress)) return;
+  const std::lock_guard<std::mutex> lock(call.mutex);
+  if (call.done || (call.last_progress && progress <= *call.last_progress)) return;
+  if (!call.may_notify()) return;
+  call.last_progress = progress;
+  // Under the call's mutex, so that it cannot be overtaken by the answer; it never waits.
+  outbox_.offer(progress_text(call.progress_token, progress, total, message));
+}
+
+void OpenCall::notify(double progress, std::optional<double> total, std::string_view text) {
+  session->send_progress(*this, progress, total, text);
+}
+
+void Session::log(std::string_view text) {
+  const std::lock_guard<std::mutex> lock(log_mutex_);
+  if (options_.log) {
+    options_.log(text);
+  } else {
+    log_to_standard_error(text);
+  }
+}
+
+}  // namespace
+
+// public ------------------------------------------------------------------------------------------
+
+Content Content::raw(Json block) {
+  Content content;
+  content.block = std::move(block);
+  return content;
+}
+
+Content Content::text(std::string text) {
+  return raw(Json::object({{"type", "text"}, {"text", std::move(text)}}));
+}
+
+Content Content::image(std::string_view bytes, std::string mime_type) {
+  return raw(Json::object(
+      {{"type", "image"}, {"data", to_base64(bytes)}, {"mimeType", std::move(mime_type)}}));
+}
+
+Content Content::audio(std::string_view bytes, std::string mime_type) {
+  return raw(Json::object(
+      {{"type", "audio"}, {"data", to_base64(bytes)}, {"mimeType", std::move(mime_type)}}));
+}
+
+Content Content::resource_text(std::string uri, std::string mime_type, std::string text) {
+  return raw(Json::object({{"type", "resource"},
+                           {"resource", Json::object({{"uri", std::move(uri)},
+                                                      {"mimeType", std::move(mime_type)},
+                                                      {"text", std::move(text)}})}}));
+}
+
+Content Content::resource_blob(std::string uri, std::string mime_type, std::string_view bytes) {
+  return raw(Json::object({{"type", "resource"},
+                           {"resource", Json::object({{"uri", std::move(uri)},
+                                                      {"mimeType", std::move(mime_type)},
+                                                      {"blob", to_base64(bytes)}})}}));
+}
+
+Content Content::resource_link(std::string uri, std::string name, std::string mime_type,
+                               std::string description) {
+  Json block =
+      Json::object({{"type", "resource_link"}, {"uri", std::move(uri)}, {"name", std::move(name)}});
+  if (!mime_type.empty()) block.set("mimeType", std::move(mime_type));
+  if (!description.empty()) block.set("description", std::move(description));
+  return raw(std::move(block));
+}
+
+ToolResult ToolResult::text(std::string text) {
+  ToolResult result;
+  result.content.push_back(Content::text(std::move(text)));
+  return result;
+}
+
+ToolResult ToolResult::error(std::string message) {
+  ToolResult result = text(std::move(message));
+  result.is_error = true;
+  return result;
+}
+
+ToolResult ToolResult::with_structured(Json value) {
+  ToolResult result = text(value.dump());
+  result.structured = std::move(value);
+  return result;
+}
+
+Call::Call(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
+
+const std::string& Call::tool() const noexcept { return state_->tool->name; }
+
+const Json& Call::arguments() const noexcept { return *state_->arguments; }
+
+const Json& Call::argument(std::string_view name) const noexcept {
+  const Json& sent = arguments()[name];
+  if (!sent.is_null()) return sent;
+  const Parameter* parameter = find_parameter(state_->tool->parameters, name);
+  return parameter ? parameter->default_value : sent;
+}
+
+const Json& Call::meta() const noexcept { return *state_->meta; }
+
+const CancelToken& Call::cancel_token() const noexcept { return state_->cancel; }
+
+bool Call::wants_progress() const noexcept { return !state_->progress_token.empty(); }
+
+void Call::progress(double progress, std::optional<double> total, std::string_view message) const {
+  state_->notify(progress, total, message);
+}
+
+std::size_t Call::max_result_bytes() const noexcept { return state_->max_result; }
+
+struct Server::State {
+  ServerOptions options = {};
+  Tools tools = {};
+  std::atomic<bool> serving{false};
+};
+
+Server::Server(ServerOptions options) : state_(std::make_unique<State>()) {
+  state_->options = std::move(options);
+}
+
+Server::~Server() = default;
+
+Expected<void> Server::add(Tool tool) {
+  const auto refuse = [&](std::string_view problem) {
+    return make_error(ErrorCode::invalid_argument,
+                      concat({"tool ", quoted(tool.name), ": ", problem}));
+  };
+  if (state_->serving.load()) return refuse("cannot be added while serving");
+  const std::string problem = tool_problem(tool);
+  if (!problem.empty()) return refuse(problem);
+  for (const auto& other : state_->tools)
+    if (other->name == tool.name) return refuse("is there already");
+  state_->tools.push_back(std::make_shared<const Tool>(std::move(tool)));
+  return {};
+}
+
+Expected<void> Server::serve(const CancelToken& stop) {
+  const ServerOptions& options = state_->options;
+  const auto refuse = [](const char* what) {
+    return make_error(ErrorCode::invalid_argument, concat({"ServerOptions::", what}));
+  };
+  if (options.name.empty()) return refuse("name must not be empty");
+  if (options.max_line == 0) return refuse("max_line must be greater than 0");
+  if (options.max_reply < smallest_reply) return refuse("max_reply must be at least 4096");
+  if (options.max_concurrent == 0) return refuse("max_concurrent must be greater than 0");
+  if (state_->serving.exchange(true))
+    return make_error(ErrorCode::invalid_argument, "serve: the server is serving already");
+  const Expected<void> result = [&]() -> Expected<void> {
+    MovedStreams streams;
+    const int in_fd = streams.take(options.in_fd);
+    if (in_fd < 0) return system_error(errno, "ServerOptions::in_fd");
+    const int out_fd = streams.take(options.out_fd);
+    if (out_fd < 0) return system_error(errno, "ServerOptions::out_fd");
+    return std::make_shared<Session>(options, state_->tools, in_fd, out_fd)->run(stop);
+  }();
+  state_->serving.store(false);
+  return result;
+}
+
+}  // namespace mcp
+
+// =================================================================================================
+// >>tools (definitions)
+//
+// One table lists every option: its name, its kind, its help and where its value goes. The command
+// line, the configuration file and --help are all read off that table.
+// =================================================================================================
+
+namespace {
+
+// A sign of life for a client that asked for progress; the official TypeScript client gives up
+// after 60 s without one.
+constexpr std::chrono::milliseconds heartbeat_interval = std::chrono::seconds(2);
+
+// A configuration file is read whole; nobody needs a longer one.
+constexpr std::size_t longest_config = std::size_t{1} << 20;
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view blanks = " \t\r\n";
+  const std::size_t begin = text.find_first_not_of(blanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
+}
+
+// execute_command ---------------------------------------------------------------------------------
+
+int json_exit_code(const Result& result) {
+  if (result.outcome == Outcome::exited) return result.exit_code;
+  if (result.outcome == Outcome::signaled) return -result.signal;
+  return -1;
+}
+
+// What the caller must read besides the program's own words, or nothing.
+std::string closing_message(const Result& result) {
+  switch (result.outcome) {
+    case Outcome::timed_out:
+      return concat({"Command timed out after ", seconds_text(result.timeout), " seconds"});
+    case Outcome::cancelled:
+      return "Command was cancelled";
+    case Outcome::refused:
+      return result.message;
+    case Outcome::not_started:
+      return concat({"Execution error: ", result.message});
+    case Outcome::unknown:
+      return "Execution error: the command ended, but its exit status could not be learned";
+    case Outcome::exited:
+    case Outcome::signaled:
+      break;
+  }
+  return {};
+}
+
+Json execution_schema() {
+  const auto type = [](const char* type_name, const char* description) {
+    return Json::object({{"type", type_name}, {"description", description}});
+  };
+  Json properties = Json::object();
+  properties.set("success", type("boolean", "The command left with exit code 0, in time."));
+  properties.set("exit_code",
+                 type("integer",
+                      "Exit code; minus the signal's number when a signal killed it; -1 when it "
+                      "timed out, was refused or did not start."));
+  properties.set("stdout", type("string", "What it printed; the middle is left out when too long."));
+  properties.set("stderr", type("string", "The same for standard error, and why it did not run."));
+  properties.set("execution_time", type("number", "Seconds."));
+  properties.set("command", type("string", "The command as it was given."));
+  properties.set("work_dir", type("string", "The directory it ran in."));
+  properties.set("outcome", type("string", "How it ended."));
+  properties.set("timed_out", type("boolean", "It was stopped at its deadline."));
+  properties.set("stdout_bytes", type("integer", "Bytes it wrote in all."));
+  properties.set("stderr_bytes", type("integer", "Bytes it wrote in all."));
+  properties.set("stdout_truncated", type("boolean", "stdout leaves something out."));
+  properties.set("stderr_truncated", type("boolean", "stderr leaves something out."));
+  Json required = Json::array();
+  for (const Json::Member& member : properties.members()) required.push_back(member.name);
+  Json schema = Json::object();
+  schema.set("type", "object");
+  schema.set("properties", std::move(properties));
+  schema.set("required", std::move(required));
+  return schema;
+}
+
+// Shortens the longest text until the reply fits. The reply holds the result twice, as an object and
+// as text, and escapes can grow both; so it is measured, not guessed. Each step halves the text it
+// shortens, hence all of them together cost no more than a few times the first.
+mcp::ToolResult fitting_reply(Result result, std::size_t max_bytes) {
+  // A NUL byte is six bytes of JSON in the object and seven in the text.
+  constexpr std::size_t most_per_byte = 13;
+  constexpr std::size_t shortest = 1024;
+  for (;;) {
+    Json object = to_json(result);
+    const std::size_t texts = result.out.size() + result.err.size() + result.command.size();
+    if (texts + shortest < max_bytes / most_per_byte)
+      return mcp::ToolResult::with_structured(std::move(object));
+    const std::string text = object.dump();
+    std::string* longest = &result.command;
+    std::uint64_t* dropped = nullptr;
+    if (result.out.size() >= longest->size()) {
+      longest = &result.out;
+      dropped = &result.out_counts.dropped_bytes;
+    }
+    if (result.err.size() >= longest->size()) {
+      longest = &result.err;
+      dropped = &result.err_counts.dropped_bytes;
+    }
+    if (text.size() + Json(text).dump().size() + shortest <= max_bytes ||
+        longest->size() <= shortest)
+      return mcp::ToolResult::with_structured(std::move(object));
+    const std::string_view head = utf8_prefix(*longest, longest->size() / 4);
+    const std::string_view tail = utf8_suffix(*longest, longest->size() / 4);
+    const std::size_t omitted = longest->size() - head.size() - tail.size();
+    if (dropped) *dropped += omitted;
+    *longest = concat({head, "\n... (truncated to fit one reply: ", std::to_string(omitted),
+                       " bytes omitted) ...\n", tail});
+  }
+}
+
+// The end of what a command printed, for progress messages.
+class LastLine {
+ public:
+  void add(std::string_view bytes) {
+    if (bytes.size() > longest) bytes.remove_prefix(bytes.size() - longest);
+    text_.append(bytes);
+    if (text_.size() > longest) text_.erase(0, text_.size() - longest);
+  }
+  std::string text() const {
+    const std::string_view all = trimmed(text_);
+    return to_utf8(all.substr(all.find_last_of("\r\n") + 1));
+  }
+
+ private:
+  static constexpr std::size_t longest = 200;
+  std::string text_ = {};
+};
+
+// Progress counts the seconds since the start; the message is the last line that was printed.
+void report_progress(Command& command, const mcp::Call& call) {
+  const auto begin = Clock::now();
+  auto last_line = std::make_shared<LastLine>();
+  const auto report = [call, begin, last_line] {
+    const auto elapsed =
+        std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
+    const std::string line = last_line->text();
+    call.progress(static_cast<double>(elapsed.count()) / 1000.0, {},
+                  line.empty() ? "running" : line);
+  };
+  report();
+  command.on_output = [last_line](Stream, std::string_view bytes) { last_line->add(bytes); };
+  command.heartbeat = heartbeat_interval;
+  command.on_heartbeat = report;
+}
+
+mcp::ToolReply execute_command(const Executor& executor, const mcp::Call& call) {
+  Command command = Command::shell(call.argument("command").as_string());
+  command.tool = call.tool();
+  command.work_dir = call.argument("work_dir").as_string();
+  command.cancel = call.cancel_token();
+  if (const Json& seconds = call.argument("timeout"); seconds.is_number()) {
+    // Anything above a thousand years is as good as that, and still fits the clock.
+    const double bounded = std::min(seconds.as_number(), 3.2e10);
+    const double milliseconds = std::ceil(bounded * 1000.0);
+    command.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(milliseconds));
+  }
+  if (call.wants_progress()) report_progress(command, call);
+  return fitting_reply(executor.run(command), call.max_result_bytes());
+}
+
+// options -----------------------------------------------------------------------------------------
+
+struct ServerConfig {
+  LocalOptions local = {};
+  std::size_t max_concurrent = mcp::ServerOptions{}.max_concurrent;
+  std::string execution_mode = "local";
+  bool enable_sudo = false;
+  bool no_auto_venv = false;
+};
+
+// Where the value of an option goes decides its kind.
+struct Option {
+  using Target = std::variant<std::string*, std::vector<std::string>*, std::chrono::milliseconds*,
+                              std::size_t*, bool*, std::vector<Root>*,
+                              std::vector<std::pair<std::string, std::string>>*>;
+  const char* name;  // of the command line; the configuration's key has `_` for `-`
+  const char* value;  // what --help calls it
+  const char* help;
+  Target target;
+  const char* other_key = "";  // another key that means the same
+};
+
+std::vector<Option> option_table(ServerConfig& config) {
+  LocalOptions& local = config.local;
+  return {
+      {"allowed-paths", "DIR...", "where commands may work; none: anywhere", &local.roots},
+      {"workspace", "DIR", "where commands start (default: the current directory)",
+       &local.workspace},
+      {"timeout", "SECONDS", "for commands that give none (default: 60)", &local.timeout},
+      {"max-timeout", "SECONDS", "the most a command may ask for (default: 3600)",
+       &local.max_timeout},
+      {"max-output-size", "BYTES", "kept per stream: its head and its tail (default: 1048576)",
+       &local.max_output},
+      {"allowed-commands", "PATTERN...", "commands must match one of these", &local.policy.allowed,
+       "whitelist_patterns"},
+      {"blocked-commands", "PATTERN...", "commands must match none of these",
+       &local.policy.blocked, "blacklist_patterns"},
+      {"disable-rule", "NAME...", "switch sanitizer rules off", &local.policy.disabled_rules},
+      {"execution-mode", "MODE", "local: on this host (the only mode of this version)",
+       &config.execution_mode},
+      {"agent-id", "ID", "for the audit log", &local.agent_id},
+      {"enable-sudo", nullptr, "counts in containers only; has no effect in local mode",
+       &config.enable_sudo},
+      {"local-skills-directory", "DIR", "linked as .agent/skills in the workspace, if not there",
+       &local.skills_dir},
+      {"command-prefix", "WORDS", "put before every command line, for instance \"uv run\"",
+       &local.environment.command_prefix, "command_execution_prefix"},
+      {"venv-path", "DIR", "Python virtual environment for every command",
+       &local.environment.venv_path, "command_execution_venv_path"},
+      {"no-auto-venv", nullptr, "do not use the .venv of the work_dir or workspace",
+       &config.no_auto_venv},
+      {"keep-env", "NAME...", "variables of the server that commands see, too",
+       &local.environment.keep},
+      {"set-env", "NAME=VALUE...", "variables for all commands", &local.environment.set},
+      {"shell", "PATH", "runs the commands (default: /bin/sh)", &local.shell},
+      {"audit-file", "FILE", "append a line of JSON for every command", &local.audit_file},
+      {"spill-dir", "DIR", "outputs over the limit go whole to files here", &local.spill_dir},
+      {"max-concurrent", "N", "commands at a time; others wait (default: 16)",
+       &config.max_concurrent},
+  };
+}
+
+std::string key_of(const Option& option) {
+  std::string key = option.name;
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
+
+Error bad_value(std::string_view option, std::string_view value, std::string_view expected) {
+  return make_error(ErrorCode::invalid_argument,
+                    concat({option, ": ", quoted(value), " is not ", expected}));
+}
+
+// A plain decimal number such as 60, 0.5 or 1e3; independent of the locale.
+std::optional<double> parse_number(std::string_view text) {
+  const auto value = Json::parse(text);
+  if (!value || !value->is_number()) return {};
+  return value->as_number();
+}
+
+// Puts the words that follow an option on the command line, or stand in the configuration, where
+// they belong. `label` is how the user wrote the option.
+class OptionSetter {
+ public:
+  OptionSetter(std::string label, const std::vector<std::string>& words)
+      : label_(std::move(label)), words_(words) {}
+
+  Expected<void> operator()(std::string* target) const {
+    if (auto ok = single(); !ok) return ok;
+    *target = words_[0];
+    return {};
+  }
+  Expected<void> operator()(std::vector<std::string>* target) const {
+    if (auto ok = some(); !ok) return ok;
+    target->insert(target->end(), words_.begin(), words_.end());
+    return {};
+  }
+  Expected<void> operator()(std::vector<Root>* target) const {
+    if (auto ok = some(); !ok) return ok;
+    for (const std::string& path : words_) target->push_back({path, Permission::write});
+    return {};
+  }
+  Expected<void> operator()(std::vector<std::pair<std::string, std::string>>* target) const {
+    if (auto ok = some(); !ok) return ok;
+    for (const std::string& word : words_) {
+      const std::size_t equals = word.find('=');
+      if (equals == std::string::npos || equals == 0)
+        return bad_value(label_, word, "of the form NAME=VALUE");
+      target->emplace_back(word.substr(0, equals), word.substr(equals + 1));
+    }
+    return {};
+  }
+  Expected<void> operator()(std::chrono::milliseconds* target) const {
+    if (auto ok = single(); !ok) return ok;
+    constexpr const char* expected = "a number of seconds greater than 0 and at most 31536000";
+    const std::optional<double> seconds = parse_number(words_[0]);
+    if (!seconds || !(*seconds > 0) || *seconds > 31536000.0)
+      return bad_value(label_, words_[0], expected);
+    *target = std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(*seconds * 1000.0)));
+    return {};
+  }
+  Expected<void> operator()(std::size_t* target) const {
+    if (auto ok = single(); !ok) return ok;
+    const std::optional<double> number = parse_number(words_[0]);
+    if (!number || *number < 1 || *number > 1e15 || *number != std::floor(*number))
+      return bad_value(label_, words_[0], "a whole number greater than 0");
+    *target = static_cast<std::size_t>(*number);
+    return {};
+  }
+  Expected<void> operator()(bool* target) const {
+    if (!words_.empty() && words_[0] != "true" && words_[0] != "false")
+      return bad_value(label_, words_[0], "true or false");
+    if (words_.size() > 1) return bad_value(label_, words_[1], "wanted: it takes no value");
+    *target = words_.empty() || words_[0] == "true";
+    return {};
+  }
+
+ private:
+  Expected<void> single() const {
+    if (words_.size() == 1) return {};
+    return make_error(ErrorCode::invalid_argument,
+                      concat({label_, " needs exactly one value, and not ",
+                              std::to_string(words_.size())}));
+  }
+  // An empty list must not quietly mean "no restriction".
+  Expected<void> some() const {
+    if (!words_.empty()) return {};
+    return make_error(ErrorCode::invalid_argument,
+                      concat({label_, " needs at least one value; leave it out for no limit"}));
+  }
+  std::string label_;
+  const std::vector<std::string>& words_;
+};
+
+// A value of the configuration file as the words that the command line would have.
+Expected<std::vector<std::string>> config_words(const std::string& label, const Json& value) {
+  const auto word = [](const Json& item) {
+    return item.is_string() ? item.as_string() : item.dump();
+  };
+  const auto is_scalar = [](const Json& item) {
+    return !item.is_null() && !item.is_array() && !item.is_object() && !item.has_lone_surrogate();
+  };
+  std::vector<std::string> words;
+  if (value.is_array()) {
+    for (const Json& item : value.items()) {
+      if (!item.is_string() || item.has_lone_surrogate())
+        return make_error(ErrorCode::invalid_argument,
+                          concat({label, ": every item must be a string, and ",
+                                  quoted(item.dump()), " is not"}));
+      words.push_back(item.as_string());
+    }
+    return words;
+  }
+  if (value.is_object()) {  // {"set_env": {"NAME": "value"}}
+    for (const Json::Member& member : value.members()) {
+      if (!is_scalar(member.value))
+        return bad_value(label, member.value.dump(), "a string, number or boolean");
+      words.push_back(concat({member.name, "=", word(member.value)}));
+    }
+    return words;
+  }
+  if (!is_scalar(value)) return bad_value(label, value.dump(), "a value this key can have");
+  words.push_back(word(value));
+  return words;
+}
+
+// Lists must be written as lists and single values as single values, so that a typing error is not
+// taken for something else.
+Expected<void> check_shape(const std::string& label, const Option& option, const Json& value) {
+  const auto fail = [&](const char* expected) -> Expected<void> {
+    return bad_value(label, value.dump(), expected);
+  };
+  if (std::holds_alternative<std::string*>(option.target))
+    return value.is_string() ? Expected<void>() : fail("a string");
+  if (std::holds_alternative<bool*>(option.target))
+    return value.is_bool() ? Expected<void>() : fail("true or false");
+  if (std::holds_alternative<std::size_t*>(option.target) ||
+      std::holds_alternative<std::chrono::milliseconds*>(option.target))
+    return value.is_number() ? Expected<void>() : fail("a number");
+  if (option.target.index() == 6)
+    return value.is_object() || value.is_array() ? Expected<void>() : fail("an object");
+  return value.is_array() ? Expected<void>() : fail("a list of strings");
+}
+
+// Options named in `skipped` are set already.
+Expected<void> read_config(const std::string& path, const std::vector<Option>& table,
+                           const std::vector<const char*>& skipped) {
+  auto text = read_whole_file(path, longest_config, "--config:");
+  if (!text) return text.error();
+  auto config = Json::parse(*text);
+  if (!config) return with_prefix(concat({"--config: ", quoted(path), ": "}), config.error());
+  if (!config->is_object())
+    return make_error(ErrorCode::parse, concat({"--config: ", quoted(path), ": not an object"}));
+  for (const Json::Member& member : config->members()) {
+    std::string_view key = member.name;
+    constexpr std::string_view reference_prefix = "command_line_";
+    if (starts_with(key, reference_prefix)) key.remove_prefix(reference_prefix.size());
+    const auto option = std::find_if(table.begin(), table.end(), [&](const Option& candidate) {
+      return key == key_of(candidate) || (*candidate.other_key && key == candidate.other_key);
+    });
+    const std::string label = concat({quoted(path), ": ", printable(member.name)});
+    if (option == table.end())
+      return make_error(ErrorCode::invalid_argument, concat({label, ": unknown key"}));
+    if (std::find(skipped.begin(), skipped.end(), option->name) != skipped.end()) continue;
+    if (auto ok = check_shape(label, *option, member.value); !ok) return ok;
+    auto words = config_words(label, member.value);
+    if (!words) return words.error();
+    if (auto ok = std::visit(OptionSetter(label, *words), option->target); !ok) return ok;
+  }
+  return {};
+}
+
+// The words of the command line that are not options of the table.
+struct Invocation {
+  bool help = false;
+  bool version = false;
+  std::optional<std::string> config = {};
+  std::optional<std::string> run = {};
+};
+
+// One option of the command line and the words that follow it, up to the next option.
+struct Argument {
+  std::string name;  // with its dashes
+  std::vector<std::string> words;
+};
+
+// Every option takes the words up to the next option; --run takes the next word whatever it is.
+Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
+  std::vector<Argument> arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "-h") {
+      arguments.push_back({"--help", {}});
+      continue;
+    }
+    if (!starts_with(word, "--")) {
+      if (arguments.empty())
+        return make_error(ErrorCode::invalid_argument,
+                          concat({"unexpected argument ", quoted(word), "; see --help"}));
+      arguments.back().words.emplace_back(word);
+      continue;
+    }
+    const std::size_t equals = word.find('=');
+    arguments.push_back({std::string(word.substr(0, equals)), {}});
+    if (equals != std::string_view::npos)
+      arguments.back().words.emplace_back(word.substr(equals + 1));
+    else if (word == "--run" && i + 1 < argc)
+      arguments.back().words.emplace_back(argv[++i]);
+  }
+  return arguments;
+}
+
+// Takes the options that are not settings of the server; true when `argument` was one.
+Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
+  const OptionSetter set(argument.name, argument.words);
+  const auto set_text = [&](std::optional<std::string>& target) {
+    return set(&target.emplace());
+  };
+  Expected<void> ok;
+  if (argument.name == "--help")
+    ok = set(&invocation.help);
+  else if (argument.name == "--version")
+    ok = set(&invocation.version);
+  else if (argument.name == "--config")
+    ok = set_text(invocation.config);
+  else if (argument.name == "--run")
+    ok = set_text(invocation.run);
+  else
+    return false;
+  if (!ok) return ok.error();
+  return true;
+}
+
+// The command line wins: what it sets, the configuration file does not.
+Expected<Invocation> read_arguments(int argc, char** argv, ServerConfig& config) {
+  auto arguments = split_arguments(argc, argv);
+  if (!arguments) return arguments.error();
+  Invocation invocation;
+  const std::vector<Option> table = option_table(config);
+  std::vector<const char*> set_here;
+  for (const Argument& argument : *arguments) {
+    const auto special = take_special(argument, invocation);
+    if (!special) return special.error();
+    if (*special) continue;
+    const auto option = std::find_if(table.begin(), table.end(), [&](const Option& candidate) {
+      return argument.name == concat({"--", candidate.name});
+    });
+    if (option == table.end())
+      return make_error(ErrorCode::invalid_argument,
+                        concat({"unknown option ", quoted(argument.name), "; see --help"}));
+    if (auto ok = std::visit(OptionSetter(argument.name, argument.words), option->target); !ok)
+      return ok.error();
+    set_here.push_back(option->name);
+  }
+  if (invocation.config) {
+    if (auto ok = read_config(*invocation.config, table, set_here); !ok) return ok.error();
+  }
+  return invocation;
+}
+
+std::string help_text() {
+  std::string text =
+      "codeexec-mcp " CODEEXEC_VERSION_STRING
+      " - runs commands for an AI agent, as an MCP server on stdin and stdout\n\n"
+      "usage: codeexec-mcp [options]                 serve until the input ends\n"
+      "       codeexec-mcp [options] --run COMMAND   run one command, print its result as JSON\n"
+      "                                              (exit status 0: succeeded, 1: failed,\n"
+      "                                              125: refused or not started)\n\n"
+      "options; each but the last four is also a key of the configuration file, with _ for -:\n";
+  const auto line = [&](const std::string& name, const char* value, const char* help) {
+    std::string left = concat({"  --", name, value ? " " : "", value ? value : ""});
+    left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
+    text += concat({left, help, "\n"});
+  };
+  ServerConfig config;
+  for (const Option& option : option_table(config)) line(option.name, option.value, option.help);
+  line("config", "FILE", "read options from a JSON object; the command line wins");
+  line("run", "COMMAND", "run one command instead of serving");
+  line("help", nullptr, "print this and exit");
+  line("version", nullptr, "print the version and exit");
+  text += "\nsanitizer rules, for --disable-rule:\n ";
+  for (const RuleInfo& rule : Policy::rules()) text += concat({" ", rule.name});
+  text += "\n";
+  return text;
+}
+
+// Options that hang together, and the modes that this version has.
+Expected<LocalExecutor> create_executor(const ServerConfig& config) {
+  if (config.execution_mode != "local")
+    return bad_value("execution_mode", config.execution_mode,
+                     "a mode of this version, which has local only");
+  LocalOptions options = config.local;
+  options.environment.auto_venv = !config.no_auto_venv;
+  // A default longer than the most that is allowed would refuse every command.
+  if (options.timeout > options.max_timeout)
+    return make_error(ErrorCode::invalid_argument,
+                      concat({"timeout: ", seconds_text(options.timeout),
+                              " seconds is more than max_timeout, ",
+                              seconds_text(options.max_timeout)}));
+  return LocalExecutor::create(options);
+}
+
+// the server program ------------------------------------------------------------------------------
+
+// Turns SIGTERM, SIGINT and SIGHUP into a cancelled token. The signals are blocked in this thread,
+// hence in all that it starts later, and taken by one thread of its own; so nothing happens inside
+// a signal handler.
+class TerminationSignals {
+ public:
+  TerminationSignals() {
+    sigemptyset(&signals_);
+    for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals_, number);
+    pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+    thread_ = std::thread([this] {
+      int number = 0;
+      sigwait(&signals_, &number);
+      token_.cancel();
+    });
+  }
+  ~TerminationSignals() {
+    if (!token_.cancelled()) pthread_kill(thread_.native_handle(), SIGTERM);
+    thread_.join();
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  TerminationSignals(const TerminationSignals&) = delete;
+  TerminationSignals& operator=(const TerminationSignals&) = delete;
+  const CancelToken& token() const { return token_; }
+
+ private:
+  sigset_t signals_ = {};
+  sigset_t before_ = {};
+  CancelToken token_ = {};
+  std::thread thread_ = {};
+};
+
+bool print(const std::string& text) {
+  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
+         std::fflush(stdout) == 0;
+}
+
+int fail(int status, const std::string& message) {
+  std::fprintf(stderr, "codeexec-mcp: %s\n", message.c_str());
+  return status;
+}
+
+int run_once(const Executor& executor, const std::string& script, const CancelToken& stop) {
+  Command command = Command::shell(script);
+  command.cancel = stop;
+  const Result result = executor.run(command);
+  if (!print(to_json(result).dump() + "\n")) return fail(1, "cannot write to standard output");
+  if (result.outcome == Outcome::refused || result.outcome == Outcome::not_started) return 125;
+  return result.succeeded() ? 0 : 1;
+}
+
+int serve(const Executor& executor, const ServerConfig& config, const CancelToken& stop) {
+  mcp::ServerOptions options;
+  options.name = "codeexec";
+  options.title = "Command Execution";
+  options.version = CODEEXEC_VERSION_STRING;
+  options.instructions = describe(executor);
+  options.max_concurrent = config.max_concurrent;
+  mcp::Server server(options);
+  if (auto ok = add_execution_tools(server, executor); !ok) return fail(2, ok.error().message);
+  if (auto ok = server.serve(stop); !ok) return fail(1, ok.error().message);
+  return 0;
+}
+
+}  // namespace
+
+Json to_json(const Result& result) {
+  std::string err = result.err;
+  const std::string closing = closing_message(result);
+  if (!closing.empty() && !err.empty() && err.back() != '\n') err += '\n';
+  err += closing;
+
+  const auto seconds = static_cast<double>(result.wall_time.count()) / 1e6;
+  Json object = Json::object();
+  object.set("success", result.succeeded());
+  object.set("exit_code", json_exit_code(result));
+  object.set("stdout", result.out);
+  object.set("stderr", std::move(err));
+  object.set("execution_time", seconds);
+  object.set("command", result.command);
+  object.set("work_dir", result.work_dir);
+  object.set("outcome", name(result.outcome));
+  object.set("timed_out", result.outcome == Outcome::timed_out);
+  object.set("stdout_bytes", result.out_counts.total_bytes);
+  object.set("stderr_bytes", result.err_counts.total_bytes);
+  object.set("stdout_truncated", result.out_counts.dropped_bytes > 0);
+  object.set("stderr_truncated", result.err_counts.dropped_bytes > 0);
+  if (result.signal != 0) object.set("signal", result.signal);
+  if (!result.rule.empty()) object.set("rule", result.rule);
+  if (result.out_counts.invalid_bytes > 0)
+    object.set("stdout_invalid_bytes", result.out_counts.invalid_bytes);
+  if (result.err_counts.invalid_bytes > 0)
+    object.set("stderr_invalid_bytes", result.err_counts.invalid_bytes);
+  if (!result.out_file.empty()) object.set("stdout_file", result.out_file);
+  if (!result.err_file.empty()) object.set("stderr_file", result.err_file);
+  if (result.pipe_held) object.set("output_held_open", true);
+  Json notes = Json::array();
+  for (const std::string& note : result.notes) notes.push_back(note);
+  const bool told_elsewhere = !closing.empty() && closing.find(result.message) != std::string::npos;
+  if (!result.message.empty() && !told_elsewhere) notes.push_back(result.message);
+  if (notes.size() > 0) object.set("notes", std::move(notes));
+  return object;
+}
+
+Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor) {
+  mcp::Tool tool;
+  tool.name = "execute_command";
+  tool.title = "Run a command";
+  tool.description =
+      concat({"Runs a shell command and returns its exit code, stdout and stderr. Blocks until the "
+              "command ends or its timeout passes (default ",
+              seconds_text(executor.timeout()),
+              " seconds); then it is killed together with everything it started. Standard input is "
+              "empty. Commands do not share a shell: the working directory and variables of one "
+              "are gone in the next."});
+  mcp::Parameter command;
+  command.name = "command";
+  command.description = "The command line, for the shell.";
+  command.required = true;
+  mcp::Parameter timeout;
+  timeout.name = "timeout";
+  timeout.type = mcp::ParameterType::number;
+  timeout.nullable = true;
+  timeout.greater_than = 0;
+  timeout.description =
+      concat({"Seconds, fractions allowed, at most ", seconds_text(executor.max_timeout()),
+              ". Not milliseconds."});
+  mcp::Parameter work_dir;
+  work_dir.name = "work_dir";
+  work_dir.nullable = true;
+  work_dir.description =
+      concat({"Where to run it: absolute, or relative to ", to_utf8(executor.workspace()),
+              ", which is the default."});
+  tool.parameters = {command, timeout, work_dir};
+  tool.output_schema = execution_schema();
+  tool.annotations.read_only = false;
+  tool.annotations.destructive = true;
+  tool.annotations.idempotent = false;
+  tool.annotations.open_world = true;
+  tool.handler = [&executor](const mcp::Call& call) { return execute_command(executor, call); };
+  return server.add(std::move(tool));
+}
+
+std::string describe(const Executor& executor) {
+  return concat({"execute_command runs shell commands on this machine, by default in ",
+                 to_utf8(executor.workspace()), ". A command may take ",
+                 seconds_text(executor.timeout()), " seconds unless it asks for more (at most ",
+                 seconds_text(executor.max_timeout()),
+                 "). It gets no standard input and no terminal. Long output is shortened in the "
+                 "middle. Some commands are refused; the answer then says by which rule."});
+}
+
+int server_main(int argc, char** argv) {
+  ServerConfig config;
+  const auto invocation = read_arguments(argc, argv, config);
+  if (!invocation) return fail(2, invocation.error().message);
+  if (invocation->help) return print(help_text()) ? 0 : 1;
+  if (invocation->version) return print("codeexec-mcp " CODEEXEC_VERSION_STRING "\n") ? 0 : 1;
+
+  // A client that goes away must not kill the server before it has ended what it runs.
+  ::signal(SIGPIPE, SIG_IGN);
+#if defined(__linux__)
+  // Commands run as the same user. They must not read this program's memory and variables, nor
+  // write to its descriptors, through /proc.
+  ::prctl(PR_SET_DUMPABLE, 0);
+#endif
+  const auto executor = create_executor(config);
+  if (!executor) return fail(2, executor.error().message);
+  if (config.enable_sudo)
+    std::fprintf(stderr, "codeexec-mcp: enable_sudo has no effect in local mode\n");
+  const TerminationSignals signals;
+  if (invocation->run) return run_once(*executor, *invocation->run, signals.token());
+  return serve(*executor, config, signals.token());
+}
+
+}  // namespace v0_1
+}  // namespace codeexec
+#endif  // CODEEXEC_IMPLEMENTATION
+
+// MIT License
+//
+// Copyright (c) 2026 codeexec.hpp contributors
+//
+// Permission is hereby granted, free of charge, to any person obtaining a copy
+// of this software and associated documentation files (the "Software"), to deal
+// in the Software without restriction, including without limitation the rights
+// to use, copy, modify, merge, publish, distribute, sublicense, and/or sell
+// copies of the Software, and to permit persons to whom the Software is
+// furnished to do so, subject to the following conditions:
+//
+// The above copyright notice and this permission notice shall be included in all
+// copies or substantial portions of the Software.
+//
+// THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
+// IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
+// FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
+// AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
+// LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+// OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
+// SOFTWARE.

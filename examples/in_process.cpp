@@ -1,0 +1,54 @@
+// Embedding the library: run a command under limits and a policy, watch another one live, cancel it
+// from elsewhere, and look at what happened.
+//
+//   c++ -std=c++17 -I. examples/in_process.cpp -o in_process -pthread
+//
+// Prints what was run and refused, the ticks as they come, and that the ticker was cancelled.
+#define CODEEXEC_IMPLEMENTATION
+#include "codeexec.hpp"
+
+#include <cstdio>
+
+int main() {
+  // Every option has a safe default; create() checks them all and names the one that is wrong.
+  codeexec::LocalOptions options;
+  options.workspace = "/tmp";
+  options.roots = {{"/tmp"}};
+  options.timeout = std::chrono::seconds(10);
+  options.policy.blocked = {"git push.*"};
+  options.on_audit = [](const codeexec::AuditRecord& record) {
+    std::printf("audit: %s\n", record.to_json().dump().c_str());
+  };
+  auto here = codeexec::LocalExecutor::create(options);
+  if (!here) {
+    std::fprintf(stderr, "%s\n", here.error().message.c_str());
+    return 2;
+  }
+
+  // Run to the end. What a command can cause is data, not an error.
+  for (const char* script : {"pwd; echo oops >&2; exit 3", "git push --force", "cd / && kill $$"}) {
+    const codeexec::Result result = here->run(script);
+    std::printf("$ %s\n%s\n%s%s", script, result.summary().c_str(), result.out.c_str(),
+                result.err.c_str());
+  }
+
+  // No shell: the arguments arrive as they are. Input, time limit and variables are its own.
+  codeexec::Command sort = codeexec::Command::program({"sort", "-r"});
+  sort.input = "apple\nbanana\n";
+  sort.timeout = std::chrono::seconds(2);
+  std::printf("%s", here->run(sort).out.c_str());
+
+  // Start, stream, cancel. The output arrives on the library's thread as it is printed.
+  codeexec::CancelToken enough;
+  codeexec::Command ticker = codeexec::Command::shell("while :; do echo tick; sleep 0.1; done");
+  ticker.cancel = enough;
+  ticker.on_output = [enough, ticks = 0](codeexec::Stream, std::string_view bytes) mutable {
+    std::printf("live: %.*s", static_cast<int>(bytes.size()), bytes.data());
+    if (++ticks == 3) enough.cancel();
+  };
+  const codeexec::Execution running = here->start(ticker);
+  std::printf("started process %d\n", running.pid());
+  const codeexec::Result result = running.wait();
+  std::printf("%s\n", result.summary().c_str());
+  return result.outcome == codeexec::Outcome::cancelled ? 0 : 1;
+}

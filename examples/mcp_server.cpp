@@ -1,0 +1,9 @@
+// The whole MCP server: `codeexec-mcp --help` tells its options.
+//
+//   c++ -std=c++17 -O2 -I. examples/mcp_server.cpp -o codeexec-mcp -pthread
+//
+// Run it from an MCP client, or by hand: codeexec-mcp --run 'echo hello'
+#define CODEEXEC_IMPLEMENTATION
+#include "codeexec.hpp"
+
+int main(int argc, char** argv) { return codeexec::server_main(argc, argv); }

@@ -1,0 +1,739 @@
+// Tests of the base section: results, callbacks, descriptors, cancellation, UTF-8, base64.
+#include "codeexec.hpp"
+
+#include <doctest/doctest.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bitset>
+#include <csignal>
+#include <memory>
+#include <set>
+#include <thread>
+
+#include "support.hpp"
+
+namespace {
+
+using codeexec::CancelToken;
+using codeexec::Error;
+using codeexec::ErrorCode;
+using codeexec::Expected;
+using codeexec::Function;
+using codeexec::FunctionRef;
+using codeexec::UniqueFd;
+
+Error some_error(std::string message) {
+  Error error;
+  error.code = ErrorCode::limit;
+  error.message = std::move(message);
+  return error;
+}
+
+struct ChildEnd {
+  int status = 0;
+  std::string err = {};
+};
+
+// Runs the function in a child process; what it wrote to standard error, and how it ended.
+template <class F>
+ChildEnd in_child(F function) {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  std::fflush(stdout);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    // The test runner's handlers and core files have no business here.
+    std::signal(SIGABRT, SIG_DFL);
+    const rlimit no_core = {0, 0};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    ::dup2(ends[1], 2);
+    ::close(ends[0]);
+    ::close(ends[1]);
+    ::_exit(function() ? 0 : 1);
+  }
+  ::close(ends[1]);
+  ChildEnd end;
+  char buffer[1024];
+  for (;;) {
+    const ssize_t size = ::read(ends[0], buffer, sizeof buffer);
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) break;
+    end.err.append(buffer, static_cast<std::size_t>(size));
+  }
+  ::close(ends[0]);
+  while (::waitpid(pid, &end.status, 0) < 0 && errno == EINTR) {
+  }
+  return end;
+}
+
+template <class F>
+bool aborts_saying(F function, const std::string& text) {
+  const ChildEnd end = in_child([&] {
+    function();
+    return true;
+  });
+  return WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGABRT &&
+         end.err.find(text) != std::string::npos;
+}
+
+bool is_readable(int fd, int timeout_ms = 0) {
+  pollfd entry = {fd, POLLIN, 0};
+  int count = 0;
+  do {
+    count = ::poll(&entry, 1, timeout_ms);
+  } while (count < 0 && errno == EINTR);
+  return count == 1 && (entry.revents & POLLIN) != 0;
+}
+
+constexpr int hang_guard_ms = 20000;
+
+}  // namespace
+
+// Error, Expected ---------------------------------------------------------------------------------
+
+TEST_CASE("every error code has a name of its own") {
+  const std::vector<std::pair<ErrorCode, std::string>> names = {
+      {ErrorCode::invalid_argument, "invalid_argument"},
+      {ErrorCode::not_found, "not_found"},
+      {ErrorCode::permission_denied, "permission_denied"},
+      {ErrorCode::parse, "parse"},
+      {ErrorCode::limit, "limit"},
+      {ErrorCode::unsupported, "unsupported"},
+      {ErrorCode::io, "io"},
+  };
+  for (const auto& [code, expected] : names) CHECK(std::string(name(code)) == expected);
+}
+
+TEST_CASE("an Expected holds a value or an error") {
+  const Expected<int> good = 5;
+  CHECK(good);
+  CHECK(good.has_value());
+  CHECK(*good == 5);
+  CHECK(good.error().message.empty());
+
+  const Expected<int> bad = some_error("no");
+  CHECK_FALSE(bad);
+  CHECK_FALSE(bad.has_value());
+  CHECK(bad.error().message == "no");
+  CHECK(bad.error().code == ErrorCode::limit);
+}
+
+TEST_CASE("the value of an Expected can be changed, moved out, and reached through") {
+  Expected<std::string> text = std::string("abc");
+  *text += "d";
+  CHECK(text->size() == 4);
+  const Expected<std::string>& constant = text;
+  CHECK(constant->size() == 4);
+  CHECK(*constant == "abcd");
+  const std::string taken = *std::move(text);
+  CHECK(taken == "abcd");
+
+  Expected<std::unique_ptr<int>> moveable = std::make_unique<int>(7);
+  const std::unique_ptr<int> pointer = *std::move(moveable);
+  CHECK(*pointer == 7);
+}
+
+TEST_CASE("an Expected of nothing is success or an error") {
+  const Expected<void> good;
+  CHECK(good);
+  CHECK(good.has_value());
+  const Expected<void> bad = some_error("no");
+  CHECK_FALSE(bad);
+  CHECK_FALSE(bad.has_value());
+  CHECK(bad.error().message == "no");
+}
+
+TEST_CASE("using the value of a failed Expected ends the program with its message") {
+  const std::string text = "codeexec: the value of a failed Expected was used; its error is: why";
+  CHECK(aborts_saying(
+      [] {
+        Expected<std::string> e = some_error("why");
+        (void)*e;
+      },
+      text));
+  CHECK(aborts_saying(
+      [] {
+        Expected<std::string> e = some_error("why");
+        (void)e->size();
+      },
+      text));
+  CHECK(aborts_saying(
+      [] {
+        const Expected<std::string> e = some_error("why");
+        (void)*e;
+      },
+      text));
+  CHECK(aborts_saying(
+      [] {
+        const Expected<std::string> e = some_error("why");
+        (void)e->size();
+      },
+      text));
+  CHECK(aborts_saying([] { (void)*Expected<std::string>(some_error("why")); }, text));
+  CHECK_FALSE(aborts_saying(
+      [] {
+        Expected<std::string> e = std::string();
+        (void)*e;
+      },
+      text));
+}
+
+// FunctionRef, Function ---------------------------------------------------------------------------
+
+namespace {
+
+int twice(int x) { return 2 * x; }
+
+}  // namespace
+
+TEST_CASE("a FunctionRef calls what it refers to") {
+  int calls = 0;
+  auto count = [&](int by) { return calls += by; };
+  const FunctionRef<int(int)> ref = count;
+  CHECK(ref(2) == 2);
+  CHECK(ref(3) == 5);
+  CHECK(calls == 5);
+
+  const auto constant = [](const std::string& text) { return text.size(); };
+  CHECK(FunctionRef<std::size_t(const std::string&)>(constant)("abc") == 3);
+
+  int (*pointer)(int) = twice;
+  CHECK(FunctionRef<int(int)>(pointer)(4) == 8);
+
+  // State is that of the referred object, through copies, too.
+  struct Counter {
+    int n = 0;
+    int operator()() { return ++n; }
+  } counter;
+  FunctionRef<int()> first = counter;
+  FunctionRef<int()> second = first;
+  first();
+  CHECK(second() == 2);
+  CHECK(counter.n == 2);
+}
+
+TEST_CASE("a FunctionRef passes references and moves") {
+  auto append = [](std::string& text, std::unique_ptr<int> by) { text += std::to_string(*by); };
+  const FunctionRef<void(std::string&, std::unique_ptr<int>)> ref = append;
+  std::string text = "n";
+  ref(text, std::make_unique<int>(7));
+  CHECK(text == "n7");
+}
+
+TEST_CASE("an empty Function does nothing") {
+  const Function<int(int)> empty;
+  CHECK_FALSE(empty);
+  CHECK(empty(5) == 0);
+  const Function<void()> null = nullptr;
+  CHECK_FALSE(null);
+  null();
+  const Function<std::string()> text;
+  CHECK(text() == "");
+}
+
+TEST_CASE("a Function keeps its callable, and copies share it") {
+  auto alive = std::make_shared<int>(0);
+  const std::weak_ptr<int> watch = alive;
+  {
+    Function<int(int)> first = [kept = std::move(alive)](int by) { return *kept += by; };
+    CHECK(first);
+    Function<int(int)> second = first;
+    CHECK(first(2) == 2);
+    CHECK(second(3) == 5);
+    first = nullptr;
+    CHECK_FALSE(first);
+    CHECK(second(1) == 6);
+    Function<int(int)> third = std::move(second);
+    CHECK(third(1) == 7);
+    CHECK_FALSE(watch.expired());
+  }
+  CHECK(watch.expired());
+  CHECK(Function<int(int)>(twice)(4) == 8);
+}
+
+TEST_CASE("a Function holds callables that only move") {
+  auto number = std::make_unique<int>(3);
+  const Function<int()> function = [number = std::move(number)] { return *number; };
+  CHECK(function() == 3);
+}
+
+// UniqueFd ----------------------------------------------------------------------------------------
+
+TEST_CASE("a UniqueFd closes its descriptor exactly once") {
+  const auto open_one = [] { return ::open("/dev/null", O_RDONLY | O_CLOEXEC); };
+  const int fd = open_one();
+  {
+    UniqueFd owner(fd);
+    CHECK(owner);
+    CHECK(owner.get() == fd);
+    UniqueFd next = std::move(owner);
+    CHECK_FALSE(owner);
+    CHECK(owner.get() == -1);
+    CHECK(next.get() == fd);
+    CHECK(support::descriptor_is_open(fd));
+  }
+  CHECK_FALSE(support::descriptor_is_open(fd));
+
+  UniqueFd empty;
+  CHECK_FALSE(empty);
+  CHECK(empty.get() == -1);
+
+  const int first = open_one();
+  const int second = open_one();
+  UniqueFd a(first);
+  UniqueFd b(second);
+  a = std::move(b);
+  CHECK_FALSE(support::descriptor_is_open(first));
+  CHECK(a.get() == second);
+  CHECK(b.get() == -1);
+  UniqueFd& itself = a;
+  a = std::move(itself);
+  CHECK(a.get() == second);
+  CHECK(support::descriptor_is_open(second));
+  const int third = open_one();
+  a.reset(third);
+  CHECK_FALSE(support::descriptor_is_open(second));
+  CHECK(a.release() == third);
+  CHECK_FALSE(a);
+  CHECK(support::descriptor_is_open(third));
+  a.reset(third);
+  a.reset();
+  CHECK_FALSE(support::descriptor_is_open(third));
+}
+
+TEST_CASE("descriptor 0 is a descriptor") {
+  UniqueFd zero(0);
+  CHECK(zero);
+  CHECK(zero.release() == 0);
+}
+
+// CancelToken -------------------------------------------------------------------------------------
+
+TEST_CASE("a token is cancelled once and for all, for all its copies") {
+  const CancelToken token;
+  const CancelToken copy = token;
+  const CancelToken other;
+  CHECK_FALSE(token.cancelled());
+  CHECK_FALSE(copy.cancelled());
+  copy.cancel();
+  CHECK(token.cancelled());
+  CHECK(copy.cancelled());
+  token.cancel();
+  CHECK(token.cancelled());
+  CHECK_FALSE(other.cancelled());
+}
+
+TEST_CASE("a token's descriptor becomes readable, whether asked for before or after") {
+  const CancelToken before;
+  const int fd = before.descriptor();
+  REQUIRE(fd >= 0);
+  CHECK(before.descriptor() == fd);
+  CHECK_FALSE(is_readable(fd));
+  before.cancel();
+  CHECK(is_readable(fd));
+  before.cancel();
+  CHECK(is_readable(fd));
+
+  const CancelToken after;
+  after.cancel();
+  CHECK(is_readable(after.descriptor()));
+}
+
+TEST_CASE(
+    "a token's descriptor is shared, not inherited, does not block, and ends with the token") {
+  int fd = -1;
+  {
+    const CancelToken token;
+    fd = token.descriptor();
+    REQUIRE(fd > 2);
+    const CancelToken copy = token;
+    CHECK(copy.descriptor() == fd);
+    CHECK((::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
+    CHECK((::fcntl(fd, F_GETFL) & O_NONBLOCK) != 0);
+    CHECK(support::descriptor_is_open(fd));
+  }
+  CHECK_FALSE(support::descriptor_is_open(fd));
+}
+
+TEST_CASE("a token without a descriptor costs none, and keeps working when none is left") {
+  const int before = support::count_descriptors();
+  const std::vector<CancelToken> tokens(100);
+  CHECK(support::count_descriptors() == before);
+
+  const ChildEnd end = in_child([] {
+    const rlimit none = {0, 0};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+    const CancelToken token;
+    if (token.descriptor() != -1 || token.cancelled()) return false;
+    token.cancel();
+    return token.cancelled() && token.descriptor() == -1;
+  });
+  CHECK(WIFEXITED(end.status));
+  CHECK(WEXITSTATUS(end.status) == 0);
+}
+
+TEST_CASE("a token's descriptor stays off the standard streams when those are closed") {
+  const ChildEnd end = in_child([] {
+    for (int fd = 0; fd <= 2; ++fd) ::close(fd);
+    const CancelToken token;
+    return token.descriptor() > 2 && !support::descriptor_is_open(0) &&
+           !support::descriptor_is_open(1) && !support::descriptor_is_open(2);
+  });
+  CHECK(end.status == 0);
+}
+
+TEST_CASE("cancelling wakes a thread that waits on the descriptor") {
+  const CancelToken token;
+  std::atomic<bool> waiting{false};
+  bool woken = false;
+  std::thread waiter([&] {
+    const int fd = token.descriptor();
+    waiting.store(true);
+    woken = is_readable(fd, hang_guard_ms);
+  });
+  while (!waiting.load()) std::this_thread::yield();
+  token.cancel();
+  waiter.join();
+  CHECK(woken);
+}
+
+TEST_CASE("cancel and descriptor race from many threads without losing the signal") {
+  for (int round = 0; round < 200; ++round) {
+    const CancelToken token;
+    std::atomic<int> unready{0};
+    std::atomic<int> missed{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 6; ++t)
+      threads.emplace_back([&, t, mine = token] {
+        ++unready;
+        while (unready.load() < 6) std::this_thread::yield();
+        if (t % 2 == 0) {
+          mine.cancel();
+          if (!mine.cancelled()) ++missed;
+        } else if (!is_readable(mine.descriptor(), hang_guard_ms)) {
+          ++missed;
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+    REQUIRE(missed.load() == 0);
+    REQUIRE(is_readable(token.descriptor()));
+  }
+}
+
+// UTF-8 -------------------------------------------------------------------------------------------
+
+namespace {
+
+// UTF-8 of a code point by arithmetic, without regard to what is well-formed.
+std::string encode(unsigned long point) {
+  const auto byte = [](unsigned long value) { return static_cast<char>(value); };
+  if (point < 0x80) return {byte(point)};
+  if (point < 0x800) return {byte(0xc0 | point >> 6), byte(0x80 | (point & 63))};
+  if (point < 0x10000)
+    return {byte(0xe0 | point >> 12), byte(0x80 | (point >> 6 & 63)), byte(0x80 | (point & 63))};
+  return {byte(0xf0 | point >> 18), byte(0x80 | (point >> 12 & 63)), byte(0x80 | (point >> 6 & 63)),
+          byte(0x80 | (point & 63))};
+}
+
+// The oracle for well-formedness: the set of the encodings of all Unicode scalar values.
+class Encodings {
+ public:
+  Encodings() : three_(new std::bitset<1u << 24>), four_() {
+    for (unsigned long point = 0; point <= 0x10ffff; ++point) {
+      if (point >= 0xd800 && point <= 0xdfff) continue;
+      const std::string bytes = encode(point);
+      if (bytes.size() == 2) two_.set(index(bytes, 0, 2));
+      if (bytes.size() == 3) three_->set(index(bytes, 0, 3));
+      if (bytes.size() == 4) four_.insert(bytes);
+    }
+  }
+
+  // Length of the encoding that begins at the offset, or 0. No encoding begins another one.
+  std::size_t length_at(std::string_view text, std::size_t at) const {
+    const std::size_t left = text.size() - at;
+    if (static_cast<unsigned char>(text[at]) < 0x80) return 1;
+    if (left >= 2 && two_[index(text, at, 2)]) return 2;
+    if (left >= 3 && (*three_)[index(text, at, 3)]) return 3;
+    if (left >= 4 && four_.count(std::string(text.substr(at, 4))) != 0) return 4;
+    return 0;
+  }
+
+  std::size_t first_invalid(std::string_view text) const {
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t length = length_at(text, at);
+      if (length == 0) return at;
+      at += length;
+    }
+    return std::string_view::npos;
+  }
+
+ private:
+  static std::size_t index(std::string_view text, std::size_t at, std::size_t size) {
+    std::size_t value = 0;
+    for (std::size_t i = 0; i < size; ++i)
+      value = value << 8 | static_cast<unsigned char>(text[at + i]);
+    return value;
+  }
+  std::bitset<1u << 16> two_ = {};
+  std::unique_ptr<std::bitset<1u << 24>> three_;
+  std::set<std::string> four_;
+};
+
+const Encodings& encodings() {
+  static const Encodings all;
+  return all;
+}
+
+// The decoder of the WHATWG Encoding Standard, section 8.1.1, step by step.
+std::string decoded(std::string_view bytes, std::uint64_t* invalid) {
+  std::string text;
+  std::string pending;
+  unsigned needed = 0;
+  unsigned lower = 0x80;
+  unsigned upper = 0xbf;
+  const auto reject = [&](std::size_t size) {
+    text += "\xef\xbf\xbd";
+    *invalid += size;
+    pending.clear();
+    needed = 0;
+    lower = 0x80;
+    upper = 0xbf;
+  };
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const unsigned byte = static_cast<unsigned char>(bytes[i]);
+    if (needed == 0) {
+      if (byte <= 0x7f) {
+        text += bytes[i];
+        continue;
+      }
+      if (byte >= 0xc2 && byte <= 0xdf) {
+        needed = 1;
+      } else if (byte >= 0xe0 && byte <= 0xef) {
+        if (byte == 0xe0) lower = 0xa0;
+        if (byte == 0xed) upper = 0x9f;
+        needed = 2;
+      } else if (byte >= 0xf0 && byte <= 0xf4) {
+        if (byte == 0xf0) lower = 0x90;
+        if (byte == 0xf4) upper = 0x8f;
+        needed = 3;
+      } else {
+        reject(1);
+        continue;
+      }
+      pending += bytes[i];
+      continue;
+    }
+    if (byte < lower || byte > upper) {
+      reject(pending.size());
+      --i;
+      continue;
+    }
+    lower = 0x80;
+    upper = 0xbf;
+    pending += bytes[i];
+    if (--needed == 0) {
+      text += pending;
+      pending.clear();
+    }
+  }
+  if (needed != 0) reject(pending.size());
+  return text;
+}
+
+const std::array<unsigned char, 26> telling_bytes = {
+    0x00, 0x41, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc1, 0xc2, 0xdf,
+    0xe0, 0xe1, 0xec, 0xed, 0xee, 0xef, 0xf0, 0xf1, 0xf3, 0xf4, 0xf5, 0xfe, 0xff};
+
+std::string random_bytes(support::Random& random, std::size_t longest) {
+  std::string text;
+  for (std::size_t left = random.below(longest + 1); left > 0; --left) {
+    switch (random.below(4)) {
+      case 0:
+        text += static_cast<char>(telling_bytes[random.below(telling_bytes.size())]);
+        break;
+      case 1:
+        text += static_cast<char>(random.below(128));
+        break;
+      default:
+        text += encode(random.below(0x110000));
+    }
+  }
+  return text;
+}
+
+void check_decoding(const std::string& bytes) {
+  std::uint64_t expected_count = 0;
+  std::uint64_t count = 0;
+  const std::string expected = decoded(bytes, &expected_count);
+  const std::string text = codeexec::to_utf8(bytes, &count);
+  if (text == expected && count == expected_count) return;
+  CAPTURE(bytes);
+  CHECK(text == expected);
+  CHECK(count == expected_count);
+}
+
+}  // namespace
+
+TEST_CASE("UTF-8: every sequence of one to three bytes is judged as the set of encodings says") {
+  const Encodings& oracle = encodings();
+  long wrong = 0;
+  std::string text;
+  const auto check = [&] {
+    const std::size_t expected = oracle.first_invalid(text);
+    if (codeexec::find_invalid_utf8(text) != expected) ++wrong;
+    if (codeexec::is_utf8(text) != (expected == std::string_view::npos)) ++wrong;
+  };
+  for (unsigned size = 1; size <= 3; ++size) {
+    text.assign(size, '\0');
+    for (unsigned long value = 0; value < 1ul << (8 * size); ++value) {
+      for (unsigned i = 0; i < size; ++i) text[i] = static_cast<char>(value >> (8 * i) & 255);
+      check();
+    }
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("UTF-8: every code point of four bytes, and its neighbours, are judged right") {
+  const Encodings& oracle = encodings();
+  long wrong = 0;
+  for (unsigned long point = 0x10000; point <= 0x13ffff; ++point) {
+    const std::string bytes = encode(point);
+    if (codeexec::is_utf8(bytes) != (point <= 0x10ffff)) ++wrong;
+  }
+  for (const unsigned char a : telling_bytes)
+    for (const unsigned char b : telling_bytes)
+      for (const unsigned char c : telling_bytes)
+        for (const unsigned char d : telling_bytes) {
+          const std::string bytes = {static_cast<char>(a), static_cast<char>(b),
+                                     static_cast<char>(c), static_cast<char>(d)};
+          if (codeexec::find_invalid_utf8(bytes) != oracle.first_invalid(bytes)) ++wrong;
+        }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("UTF-8: what is wrong is found at any distance") {
+  for (std::size_t before = 0; before < 40; ++before)
+    for (std::size_t after = 0; after < 20; ++after) {
+      const std::string left(before, 'a');
+      const std::string right(after, 'b');
+      REQUIRE(codeexec::find_invalid_utf8(left + "\x80" + right) == before);
+      REQUIRE(codeexec::find_invalid_utf8(left + "\xe2\x82" + right) == before);
+      REQUIRE(codeexec::find_invalid_utf8(left + "\xc3\xa9" + right + "\xff") ==
+              before + 2 + after);
+      REQUIRE(codeexec::is_utf8(left + "\xf0\x9f\x98\x80" + right));
+    }
+  CHECK(codeexec::is_utf8(""));
+  CHECK(codeexec::is_utf8(std::string_view("a\0b", 3)));
+}
+
+TEST_CASE("UTF-8: replacement follows the WHATWG decoder") {
+  CHECK(codeexec::to_utf8("a\xff"
+                          "b") ==
+        "a\xef\xbf\xbd"
+        "b");
+  CHECK(codeexec::to_utf8("\xf0\x9f\x98") == "\xef\xbf\xbd");
+  CHECK(codeexec::to_utf8("\xed\xa0\x80") == "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+  CHECK(codeexec::to_utf8("\xc0\xaf") == "\xef\xbf\xbd\xef\xbf\xbd");
+  CHECK(codeexec::to_utf8("\xe2\x82\xac") == "\xe2\x82\xac");
+
+  for (unsigned value = 0; value < 65536; ++value)
+    check_decoding({static_cast<char>(value >> 8), static_cast<char>(value & 255)});
+  for (const unsigned char a : telling_bytes)
+    for (const unsigned char b : telling_bytes)
+      for (const unsigned char c : telling_bytes)
+        for (const unsigned char d : telling_bytes)
+          check_decoding({static_cast<char>(a), static_cast<char>(b), static_cast<char>(c),
+                          static_cast<char>(d)});
+  support::Random random;
+  for (int i = 0; i < 50000; ++i) check_decoding(random_bytes(random, 24));
+}
+
+TEST_CASE("UTF-8: the count of replaced bytes is added to what was there") {
+  std::uint64_t invalid = 100;
+  (void)codeexec::to_utf8("\xf0\x9f\x98 \xff ok", &invalid);
+  CHECK(invalid == 104);
+  (void)codeexec::to_utf8("fine", &invalid);
+  CHECK(invalid == 104);
+}
+
+TEST_CASE("UTF-8: megabytes of garbage take linear time") {
+  const std::string garbage(4 << 20, '\xf0');
+  CHECK(codeexec::to_utf8(garbage).size() == garbage.size() * 3);
+}
+
+TEST_CASE("UTF-8: prefixes and suffixes are as long as can be without cutting a sequence") {
+  const Encodings& oracle = encodings();
+  support::Random random;
+  long wrong = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const std::string text = random_bytes(random, 12);
+    // Where the text may be cut: not inside a well-formed sequence.
+    std::vector<bool> boundary(text.size() + 1, true);
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t length = oracle.length_at(text, at);
+      for (std::size_t k = 1; k < length; ++k) boundary[at + k] = false;
+      at += length ? length : 1;
+    }
+    for (std::size_t size = 0; size <= text.size() + 2; ++size) {
+      std::size_t expected = std::min(size, text.size());
+      while (!boundary[expected]) --expected;
+      const std::string_view prefix = codeexec::utf8_prefix(text, size);
+      if (prefix.data() != text.data() || prefix.size() != expected) ++wrong;
+
+      expected = text.size() - std::min(size, text.size());
+      while (!boundary[expected]) ++expected;
+      const std::string_view suffix = codeexec::utf8_suffix(text, size);
+      if (suffix.data() + suffix.size() != text.data() + text.size()) ++wrong;
+      if (suffix.size() != text.size() - expected) ++wrong;
+    }
+  }
+  CHECK(wrong == 0);
+  CHECK(codeexec::utf8_prefix("", 5).empty());
+  CHECK(codeexec::utf8_suffix("", 5).empty());
+  CHECK(codeexec::utf8_prefix("abc", static_cast<std::size_t>(-1)) == "abc");
+  CHECK(codeexec::utf8_suffix("abc", static_cast<std::size_t>(-1)) == "abc");
+}
+
+// Base64 ------------------------------------------------------------------------------------------
+
+TEST_CASE("base64: the vectors of RFC 4648, section 10") {
+  CHECK(codeexec::to_base64("") == "");
+  CHECK(codeexec::to_base64("f") == "Zg==");
+  CHECK(codeexec::to_base64("fo") == "Zm8=");
+  CHECK(codeexec::to_base64("foo") == "Zm9v");
+  CHECK(codeexec::to_base64("foob") == "Zm9vYg==");
+  CHECK(codeexec::to_base64("fooba") == "Zm9vYmE=");
+  CHECK(codeexec::to_base64("foobar") == "Zm9vYmFy");
+  CHECK(codeexec::to_base64(std::string_view("\0\xff\xfb\xef\xbe", 5)) == "AP/7774=");
+}
+
+TEST_CASE("base64: random bytes come back through a decoder") {
+  const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  support::Random random;
+  for (std::size_t size = 0; size < 200; ++size) {
+    std::string bytes;
+    while (bytes.size() < size) bytes += static_cast<char>(random.below(256));
+    const std::string text = codeexec::to_base64(bytes);
+    REQUIRE(text.size() == (size + 2) / 3 * 4);
+    std::string back;
+    unsigned long bits = 0;
+    int count = 0;
+    for (const char c : text) {
+      if (c == '=') break;
+      const std::size_t digit = digits.find(c);
+      REQUIRE(digit != std::string::npos);
+      bits = (bits << 6 | digit) & 0xffffff;
+      count += 6;
+      if (count >= 8) {
+        count -= 8;
+        back += static_cast<char>(bits >> count & 255);
+      }
+    }
+    REQUIRE(back == bytes);
+  }
+}

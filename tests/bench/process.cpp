@@ -1,0 +1,348 @@
+// What running a program costs, beside the least it can cost and beside what others pay.
+//
+//   c++ -std=c++17 -O2 -I. tests/bench/process.cpp -o bench-process -pthread && ./bench-process
+//
+// --quick: fewer runs, 1 GiB instead of 4 GiB of touched memory, 256 MiB instead of 1 GiB of
+// output. Rivals take turns, so that a busy machine hurts all of them. Medians are printed, and the
+// tenth percentile: what the work costs when nobody else had the processor. The gates use the lower
+// of both ratios. Ends with status 1 and a line "GATE FAILED: ..." when a promise is not kept.
+#define CODEEXEC_IMPLEMENTATION
+#include "codeexec.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+using Time = std::chrono::steady_clock;
+using Argv = std::vector<const char*>;  // ends with a null pointer
+
+[[noreturn]] void fail(const char* what) {
+  std::perror(what);
+  std::exit(2);
+}
+
+char** writable(const Argv& argv) { return const_cast<char**>(argv.data()); }
+
+void make_pipe(int (&ends)[2]) {
+  if (::pipe2(ends, O_CLOEXEC) != 0) fail("pipe2");
+}
+
+void read_to_end(int fd) {
+  static char buffer[65536];
+  while (::read(fd, buffer, sizeof buffer) > 0) {
+  }
+}
+
+// The floor: borrowed memory, two pipes, read to the end, wait. No timeout, no limits, no checks.
+struct FloorChild {
+  const Argv* argv;
+  int out;
+  int err;
+};
+
+int floor_child(void* argument) {
+  const auto* child = static_cast<const FloorChild*>(argument);
+  ::dup2(child->out, 1);
+  ::dup2(child->err, 2);
+  ::execve((*child->argv)[0], writable(*child->argv), environ);
+  ::_exit(127);
+}
+
+void run_floor(const Argv& argv) {
+  int out[2];
+  int err[2];
+  make_pipe(out);
+  make_pipe(err);
+  FloorChild child = {&argv, out[1], err[1]};
+  alignas(16) char stack[16384];
+  const pid_t pid =
+      ::clone(floor_child, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &child);
+  if (pid < 0) fail("clone");
+  ::close(out[1]);
+  ::close(err[1]);
+  read_to_end(out[0]);
+  read_to_end(err[0]);
+  ::close(out[0]);
+  ::close(err[0]);
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+}
+
+// The way of subprocess.h: posix_spawn with three pipes, which the caller gets as FILEs.
+void run_posix_spawn(const Argv& argv) {
+  int in[2];
+  int out[2];
+  int err[2];
+  make_pipe(in);
+  make_pipe(out);
+  make_pipe(err);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addclose(&actions, in[1]);
+  ::posix_spawn_file_actions_adddup2(&actions, in[0], 0);
+  ::posix_spawn_file_actions_addclose(&actions, out[0]);
+  ::posix_spawn_file_actions_adddup2(&actions, out[1], 1);
+  ::posix_spawn_file_actions_addclose(&actions, err[0]);
+  ::posix_spawn_file_actions_adddup2(&actions, err[1], 2);
+  pid_t pid = -1;
+  if (::posix_spawn(&pid, argv[0], &actions, nullptr, writable(argv), environ) != 0)
+    fail("posix_spawn");
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::close(in[0]);
+  ::close(out[1]);
+  ::close(err[1]);
+  std::FILE* const input = ::fdopen(in[1], "wb");
+  std::FILE* const output = ::fdopen(out[0], "rb");
+  std::FILE* const error_output = ::fdopen(err[0], "rb");
+  static char buffer[65536];
+  while (std::fread(buffer, 1, sizeof buffer, output) > 0) {
+  }
+  while (std::fread(buffer, 1, sizeof buffer, error_output) > 0) {
+  }
+  std::fclose(input);
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  std::fclose(output);
+  std::fclose(error_output);
+}
+
+void run_fork(const Argv& argv) {
+  int out[2];
+  int err[2];
+  make_pipe(out);
+  make_pipe(err);
+  const pid_t pid = ::fork();
+  if (pid < 0) fail("fork");
+  if (pid == 0) {
+    FloorChild child = {&argv, out[1], err[1]};
+    floor_child(&child);
+  }
+  ::close(out[1]);
+  ::close(err[1]);
+  read_to_end(out[0]);
+  read_to_end(err[0]);
+  ::close(out[0]);
+  ::close(err[0]);
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+}
+
+void run_codeexec(const codeexec::ProcessOptions& options) {
+  const codeexec::ProcessResult result = codeexec::run_process(options);
+  if (!result.succeeded()) {
+    std::fprintf(stderr, "run_process: %s\n", result.message.c_str());
+    std::exit(2);
+  }
+}
+
+codeexec::ProcessOptions options_for(const Argv& argv) {
+  codeexec::ProcessOptions options;
+  for (const char* word : argv)
+    if (word) options.argv.push_back(word);
+  for (char** variable = environ; *variable; ++variable) options.environment.push_back(*variable);
+  options.timeout = std::chrono::seconds(60);
+  return options;
+}
+
+template <class Work>
+double microseconds(Work&& work) {
+  const auto begin = Time::now();
+  work();
+  return std::chrono::duration<double, std::micro>(Time::now() - begin).count();
+}
+
+struct Samples {
+  std::vector<double> values = {};
+  double at(double share) {
+    std::sort(values.begin(), values.end());
+    return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
+  }
+  double median() { return at(0.5); }
+};
+
+bool gates_hold = true;
+
+void gate(const char* what, double value, const char* relation, double limit) {
+  const bool at_most = std::strcmp(relation, "<=") == 0;
+  const bool holds = at_most ? value <= limit : value >= limit;
+  std::printf("%s: %s = %.3f, must be %s %.2f\n", holds ? "gate" : "GATE FAILED", what, value,
+              relation, limit);
+  if (!holds) gates_hold = false;
+}
+
+double ratio(Samples& work, Samples& base) {
+  return std::min(work.median() / base.median(), work.at(0.1) / base.at(0.1));
+}
+
+void print_row(const char* what, Samples& samples, Samples& base) {
+  std::printf("  %-28s p10 %8.1f us  %6.3f x   median %8.1f us  %6.3f x\n", what, samples.at(0.1),
+              samples.at(0.1) / base.at(0.1), samples.median(), samples.median() / base.median());
+}
+
+// Python's own measurement of subprocess.run, in a process of its own. 0 when there is no python3.
+double python_median(const char* command) {
+  const std::string script = std::string(
+                                 "import subprocess,time\nt=[]\nfor i in range(200):\n"
+                                 " a=time.perf_counter()\n subprocess.run(") +
+                             command +
+                             ",capture_output=True)\n t.append(time.perf_counter()-a)\n"
+                             "t.sort()\nprint(t[100]*1e6)\n";
+  codeexec::ProcessOptions options = options_for({"python3", "-c", script.c_str()});
+  const codeexec::ProcessResult result = codeexec::run_process(options);
+  return result.succeeded() ? std::strtod(result.out.c_str(), nullptr) : 0;
+}
+
+void compare_runs(const char* title, const Argv& argv, const char* python, int runs, double limit) {
+  const codeexec::ProcessOptions options = options_for(argv);
+  Samples floor;
+  Samples ours;
+  Samples spawned;
+  for (int i = 0; i < runs; ++i) {
+    floor.values.push_back(microseconds([&] { run_floor(argv); }));
+    ours.values.push_back(microseconds([&] { run_codeexec(options); }));
+    spawned.values.push_back(microseconds([&] { run_posix_spawn(argv); }));
+  }
+  std::printf("%s, both streams captured, %d runs each\n", title, runs);
+  print_row("floor (clone, read, wait)", floor, floor);
+  print_row("codeexec run_process", ours, floor);
+  print_row("posix_spawn (subprocess.h)", spawned, floor);
+  const std::string name = std::string(title) + ": codeexec / ";
+  gate((name + "floor").c_str(), ratio(ours, floor), "<=", limit);
+  gate((name + "posix_spawn").c_str(), ratio(ours, spawned), "<=", 1.0);
+  const double python_time = python_median(python);
+  if (python_time > 0) {
+    std::printf("  %-28s                              median %8.1f us  %6.3f x\n",
+                "Python subprocess.run", python_time, python_time / floor.median());
+    gate((name + "Python").c_str(), ours.median() / python_time, "<=", 1.0);
+  } else {
+    std::printf("  SKIPPED: no python3 to compare with\n");
+  }
+}
+
+// The same host, small and with touched memory, in turns: the memory is given and taken away.
+void compare_big_host(std::size_t gibibytes, int rounds) {
+  const Argv argv = {"/bin/true", nullptr};
+  const codeexec::ProcessOptions options = options_for(argv);
+  const std::size_t size = gibibytes << 30;
+  Samples small;
+  Samples big;
+  Samples forked;
+  for (int round = 0; round < rounds; ++round) {
+    for (int i = 0; i < 200; ++i)
+      small.values.push_back(microseconds([&] { run_codeexec(options); }));
+    void* memory =
+        ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) fail("mmap");
+    ::madvise(memory, size, MADV_NOHUGEPAGE);
+    for (std::size_t at = 0; at < size; at += 4096) static_cast<char*>(memory)[at] = 1;
+    for (int i = 0; i < 200; ++i)
+      big.values.push_back(microseconds([&] { run_codeexec(options); }));
+    for (int i = 0; i < 3; ++i) forked.values.push_back(microseconds([&] { run_fork(argv); }));
+    ::munmap(memory, size);
+  }
+  std::printf("/bin/true from a host with %zu GiB of touched memory\n", gibibytes);
+  print_row("codeexec, small host", small, small);
+  print_row("codeexec, big host", big, small);
+  print_row("fork, big host", forked, small);
+  gate("big host / small host", ratio(big, small), "<=", 1.15);
+}
+
+// Writes that many bytes to standard output, 64 KiB at a time; what this program does when it is
+// started as its own child.
+int write_output(std::uint64_t left) {
+  static char block[65536];
+  std::memset(block, 'x', sizeof block);
+  while (left > 0) {
+    const ssize_t size = ::write(1, block, std::min<std::uint64_t>(left, sizeof block));
+    if (size <= 0) return 1;
+    left -= static_cast<std::uint64_t>(size);
+  }
+  return 0;
+}
+
+// A bare loop of poll and read, which keeps nothing.
+std::uint64_t read_bare(const Argv& argv) {
+  int out[2];
+  make_pipe(out);
+  FloorChild child = {&argv, out[1], 2};
+  alignas(16) char stack[16384];
+  const pid_t pid =
+      ::clone(floor_child, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &child);
+  if (pid < 0) fail("clone");
+  ::close(out[1]);
+  static char buffer[65536];
+  std::uint64_t total = 0;
+  for (;;) {
+    pollfd wait = {out[0], POLLIN, 0};
+    ::poll(&wait, 1, -1);
+    const ssize_t size = ::read(out[0], buffer, sizeof buffer);
+    if (size <= 0) break;
+    total += static_cast<std::uint64_t>(size);
+  }
+  ::close(out[0]);
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  return total;
+}
+
+std::uint64_t peak_memory() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+void compare_capture(const char* self, std::uint64_t bytes, int runs) {
+  const std::string size = std::to_string(bytes);
+  const Argv argv = {self, "--write", size.c_str(), nullptr};
+  const codeexec::ProcessOptions options = options_for(argv);
+  Samples bare;
+  Samples ours;
+  const std::uint64_t before = peak_memory();
+  for (int i = 0; i < runs; ++i) {
+    bare.values.push_back(microseconds([&] {
+      if (read_bare(argv) != bytes) fail("bare loop");
+    }));
+    ours.values.push_back(microseconds([&] {
+      if (codeexec::run_process(options).out_counts.total_bytes != bytes) fail("run_process");
+    }));
+  }
+  const double growth = static_cast<double>(peak_memory() - before) / (1 << 20);
+  const double rate = static_cast<double>(bytes) / (1 << 30) * 1e6;
+  std::printf("capture of %.2f GiB, %d runs each\n", static_cast<double>(bytes) / (1 << 30), runs);
+  std::printf("  bare poll and read   %6.2f GiB/s\n  codeexec             %6.2f GiB/s\n",
+              rate / bare.median(), rate / ours.median());
+  gate("capture rate / bare loop", 1 / ratio(ours, bare), ">=", 0.9);
+  gate("growth of peak memory, MiB", growth, "<=", 8);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 3 && std::strcmp(argv[1], "--write") == 0)
+    return write_output(std::strtoull(argv[2], nullptr, 10));
+  const bool quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
+  // First, so that no other measurement has raised the peak before.
+  compare_capture("/proc/self/exe", std::uint64_t{1} << (quick ? 28 : 30), quick ? 5 : 9);
+  const int runs = quick ? 500 : 2000;
+  compare_runs("/bin/true", {"/bin/true", nullptr}, "['/bin/true']", runs, 1.10);
+  compare_runs("sh -c true", {"/bin/sh", "-c", "true", nullptr}, "'true',shell=True", runs, 1.08);
+  compare_big_host(quick ? 1 : 4, quick ? 2 : 3);
+  std::printf(gates_hold ? "all gates hold\n" : "a gate failed\n");
+  return gates_hold ? 0 : 1;
+}

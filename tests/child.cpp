@@ -1,0 +1,254 @@
+// A program for the tests of processes: each verb is one kind of bad (or merely unusual) behaviour.
+// Usage: codeexec-test-child VERB [ARGUMENT...]
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace {
+
+void say(const std::string& text, int fd = 1) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const ssize_t size = ::write(fd, text.data() + at, text.size() - at);
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) std::_Exit(99);
+    at += static_cast<std::size_t>(size);
+  }
+}
+
+[[noreturn]] void sleep_for_ever() {
+  for (;;) ::pause();
+}
+
+void sleep_milliseconds(int time) { ::usleep(static_cast<useconds_t>(time) * 1000); }
+
+int term_status = 0;
+
+void on_term(int) {
+  say("bye\n");
+  std::_Exit(term_status);
+}
+
+// SIGTERM is ignored: only SIGKILL helps.
+int ignore_term() {
+  ::signal(SIGTERM, SIG_IGN);
+  say("ready\n");
+  sleep_for_ever();
+}
+
+// Says goodbye on SIGTERM and ends with the given status.
+int handle_term(int status) {
+  term_status = status;
+  ::signal(SIGTERM, on_term);
+  say("ready\n");
+  sleep_for_ever();
+}
+
+// Writes that many bytes, 'x', to a descriptor; for ever when it is 0.
+int flood(int fd, unsigned long long bytes) {
+  const std::string block(65536, 'x');
+  if (bytes == 0)
+    for (;;) say(block, fd);
+  for (unsigned long long left = bytes; left > 0;) {
+    const std::size_t size = left < block.size() ? static_cast<std::size_t>(left) : block.size();
+    say(block.substr(0, size), fd);
+    left -= size;
+  }
+  return 0;
+}
+
+// One byte per write.
+int dribble(int count) {
+  for (int i = 0; i < count; ++i) say(std::string(1, static_cast<char>('a' + i % 26)));
+  return 0;
+}
+
+// Starts a process in a session of its own that keeps the pipes open, prints its number and ends.
+int leave_session() {
+  int ends[2];
+  if (::pipe(ends) != 0) return 1;
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::setsid();
+    ::close(ends[0]);
+    ::close(ends[1]);
+    sleep_for_ever();
+  }
+  ::close(ends[1]);
+  char none = 0;
+  (void)!::read(ends[0], &none, 1);  // its end: the other has left
+  say(std::to_string(pid) + "\n");
+  return 0;
+}
+
+// Like a daemon: forks twice, so that its parent is dead; keeps the pipes, prints its number. With
+// `writes`, it writes to standard output again and again.
+int daemonize(bool writes) {
+  const pid_t first = ::fork();
+  if (first == 0) {
+    ::setsid();
+    const pid_t second = ::fork();
+    if (second != 0) {
+      say(std::to_string(second) + "\n");
+      std::_Exit(0);
+    }
+    ::signal(SIGPIPE, SIG_IGN);
+    while (writes) {
+      if (::write(1, ".", 1) < 0) std::_Exit(0);
+      sleep_milliseconds(5);
+    }
+    sleep_for_ever();
+  }
+  int status = 0;
+  ::waitpid(first, &status, 0);
+  return 0;
+}
+
+// Has a descendant in another session that holds no pipe, and lives on with it.
+int hide_descendant() {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::signal(SIGTERM, SIG_IGN);
+    ::setsid();
+    const int null = ::open("/dev/null", O_RDWR);
+    ::dup2(null, 0);
+    ::dup2(null, 1);
+    ::dup2(null, 2);
+    sleep_for_ever();
+  }
+  say(std::to_string(pid) + "\n");
+  sleep_for_ever();
+}
+
+void* speak_late(void*) {
+  sleep_milliseconds(300);
+  say("late\n");
+  std::_Exit(5);
+}
+
+// The first thread ends, the process does not.
+int leader_exits() {
+  pthread_t thread;
+  ::pthread_create(&thread, nullptr, speak_late, nullptr);
+  ::pthread_detach(thread);
+  say("early\n");
+  ::pthread_exit(nullptr);
+}
+
+// End of output is not the end.
+int close_early() {
+  say("before\n");
+  ::close(1);
+  ::close(2);
+  sleep_milliseconds(300);
+  return 4;
+}
+
+// Lines of /proc/self/status about signals.
+int show_signals() {
+  std::FILE* file = std::fopen("/proc/self/status", "r");
+  char line[256];
+  while (file && std::fgets(line, sizeof line, file))
+    if (std::strncmp(line, "SigBlk", 6) == 0 || std::strncmp(line, "SigIgn", 6) == 0) say(line);
+  if (file) std::fclose(file);
+  return 0;
+}
+
+int show_descriptors() {
+  std::string list;
+  for (int fd = 0; fd < 4096; ++fd)
+    if (::fcntl(fd, F_GETFD) != -1) list += std::to_string(fd) + " ";
+  say(list + "\n");
+  return 0;
+}
+
+int copy(int from) {
+  char buffer[65536];
+  for (;;) {
+    const ssize_t size = ::read(from, buffer, sizeof buffer);
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return size == 0 ? 0 : 1;
+    say(std::string(buffer, static_cast<std::size_t>(size)));
+  }
+}
+
+int show_session() {
+  const int terminal = ::open("/dev/tty", O_RDWR);
+  rlimit core{};
+  ::getrlimit(RLIMIT_CORE, &core);
+  say(::getsid(0) == ::getpid() ? "session leader\n" : "in a session\n");
+  say(::getpgrp() == ::getpid() ? "group leader\n" : "in a group\n");
+  say(terminal < 0 ? "no terminal\n" : "terminal\n");
+  say(core.rlim_cur == 0 ? "no core\n" : "core\n");
+  return 0;
+}
+
+// A child for every signal of the group: each of them is told.
+int fork_storm(int count) {
+  for (int i = 0; i < count; ++i) {
+    const pid_t pid = ::fork();
+    if (pid == 0) sleep_for_ever();
+    if (pid > 0) say(std::to_string(pid) + "\n");
+  }
+  sleep_for_ever();
+}
+
+int reopen_stdout() {
+  const int fd = ::open("/dev/stdout", O_WRONLY);
+  if (fd < 0) return 1;
+  say("reopened\n", fd);
+  return 0;
+}
+
+int number(char** argv, int index) { return argv[index] ? std::atoi(argv[index]) : 0; }
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string verb = argc > 1 ? argv[1] : "";
+  if (verb == "ignore-term") return ignore_term();
+  if (verb == "handle-term") return handle_term(number(argv, 2));
+  if (verb == "flood") return flood(number(argv, 2), std::strtoull(argv[3], nullptr, 10));
+  if (verb == "dribble") return dribble(number(argv, 2));
+  if (verb == "leave-session") return leave_session();
+  if (verb == "daemon") return daemonize(false);
+  if (verb == "daemon-writer") return daemonize(true);
+  if (verb == "hide-descendant") return hide_descendant();
+  if (verb == "leader-exits") return leader_exits();
+  if (verb == "close-early") return close_early();
+  if (verb == "signals") return show_signals();
+  if (verb == "descriptors") return show_descriptors();
+  if (verb == "copy") return copy(number(argv, 2));
+  if (verb == "session") return show_session();
+  if (verb == "fork-storm") return fork_storm(number(argv, 2));
+  if (verb == "reopen-stdout") return reopen_stdout();
+  if (verb == "exit") return number(argv, 2);
+  if (verb == "raise") {
+    ::raise(number(argv, 2));
+    say("survived\n");
+    return 0;
+  }
+  if (verb == "no-input") {
+    ::close(0);
+    sleep_milliseconds(200);
+    return 0;
+  }
+  if (verb == "sleep") {
+    say("ready\n");
+    sleep_for_ever();
+  }
+  std::fprintf(stderr, "codeexec-test-child: unknown verb '%s'\n", verb.c_str());
+  return 98;
+}

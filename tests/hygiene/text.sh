@@ -1,0 +1,101 @@
+# The header, and the rest of the sources, as text.
+. "$(dirname "$0")/lib.sh"
+
+# every source file -------------------------------------------------------------------------------
+
+cd "$ROOT"
+find . \( -name .git -o -name build -o -name 'build-*' -o -name node_modules -o -name .venv \
+  -o -name corpus -o -name __pycache__ \) -prune -o -type f \( -name '*.hpp' -o -name '*.cpp' \
+  -o -name '*.sh' -o -name '*.awk' -o -name '*.py' -o -name '*.mjs' -o -name CMakeLists.txt \
+  -o -path './.ci/run' \) -print | sort > "$OUT/sources"
+[ "$HEADER" = "$ROOT/codeexec.hpp" ] || echo "$HEADER" >> "$OUT/sources"
+[ "$(wc -l < "$OUT/sources")" -gt 10 ] || fail "the sources were not found below $ROOT"
+
+# everywhere WHAT PATTERN: no line of a source file matches.
+everywhere() {
+  xargs grep -nE "$2" < "$OUT/sources" > "$OUT/found" || true
+  expect_empty "$1" "$OUT/found"
+}
+everywhere "no line is longer than 100 columns" '^.{101,}'
+everywhere "no tabs" "$(printf '\t')"
+everywhere "no blanks at the end of a line" '[[:blank:]]$'
+everywhere "no carriage returns" "$(printf '\r')"
+# The brackets keep this line from finding itself.
+later='(TO[D]O|FIX[M]E|XX[X]|HAC[K])([^A-Za-z_]|$)'
+everywhere "nothing is left for later" "(//|#)(.*[^A-Za-z_])?$later"
+xargs grep -n "[^ -~$(printf '\t')]" < "$OUT/sources" > "$OUT/found" || true
+expect_empty "only ASCII" "$OUT/found"
+
+# the header --------------------------------------------------------------------------------------
+
+grep -nE "(^|[^A-Za-z_])$later" "$HEADER" > "$OUT/found" || true
+expect_empty "nothing is left for later in the header, in code either" "$OUT/found"
+
+lines=$(manual | wc -l)
+if [ "$lines" -le 150 ]; then
+  ok "the manual has $lines lines (limit 150)"
+else
+  fail "the manual has $lines lines (limit 150)"
+fi
+
+declaration_half > "$OUT/declarations"
+definition_half > "$OUT/definitions"
+[ -s "$OUT/declarations" ] && [ -s "$OUT/definitions" ] ||
+  fail "the halves are not divided by a line '#endif  // CODEEXEC_HPP'"
+
+heavy='regex|iostream|istream|ostream|sstream|fstream|filesystem|random|future|locale'
+grep -nE "^ *# *include *<($heavy)>" "$HEADER" > "$OUT/found" || true
+expect_empty "neither half includes <regex>, streams, <filesystem>, <random>, <future>, <locale>" \
+  "$OUT/found"
+grep -nE '^ *# *include' "$OUT/declarations" | grep -vE '<[a-z_]+>' > "$OUT/found" || true
+expect_empty "the declaration half includes only standard C++ headers" "$OUT/found"
+grep -nE '^ *# *include *<(functional|thread|mutex|condition_variable|map|unordered_map|set)>' \
+  "$OUT/declarations" > "$OUT/found" || true
+expect_empty "the declaration half includes no heavy standard header" "$OUT/found"
+grep -n '__has_include' "$OUT/declarations" > "$OUT/found" || true
+expect_empty "the declaration half does not look for headers" "$OUT/found"
+grep -nE '^ *# *define' "$HEADER" | grep -vE '# *define +CODEEXEC_' > "$OUT/found" || true
+expect_empty "every macro is named CODEEXEC_*" "$OUT/found"
+grep -nE '^ *namespace *\{' "$OUT/declarations" > "$OUT/found" || true
+expect_empty "no anonymous namespace in the declaration half" "$OUT/found"
+
+# versions ----------------------------------------------------------------------------------------
+
+major=$(version_of MAJOR)
+minor=$(version_of MINOR)
+patch=$(version_of PATCH)
+expect "the first line says v$major.$minor.$patch" \
+  sh -c "head -n 1 '$HEADER' | grep -qE '[^0-9.]v$major\\.$minor\\.$patch([^0-9.]|\$)'"
+expect "CODEEXEC_VERSION follows from its parts" \
+  grep -qx "#define CODEEXEC_VERSION $((major * 10000 + minor * 100 + patch))" "$HEADER"
+expect "the inline namespace is v${major}_$minor, in both halves" \
+  sh -c "[ \$(grep -c '^inline namespace v${major}_$minor {\$' '$HEADER') = 2 ]"
+
+# the example -------------------------------------------------------------------------------------
+
+# The manual shows a whole program under a heading that names its file, "(examples/NAME.cpp...":
+# it is that file without the comment at its top.
+manual | awk '
+  /examples\/[a-z_]+\.cpp/ && !file {
+    match($0, /examples\/[a-z_]+\.cpp/)
+    file = substr($0, RSTART, RLENGTH)
+    print file
+    next
+  }
+  file && /^\/\/ [^ ]/ { exit }
+  file { print }' > "$OUT/shown"
+example=$(head -n 1 "$OUT/shown")
+if [ -n "$example" ] && [ -f "$ROOT/$example" ]; then
+  trim() { sed 's/^ *$//' "$1" | awk 'NF { started = 1 } started { text = text $0 "\n" }
+    NF { keep = text } END { printf "%s", keep }'; }
+  sed '1d; s|^// \{0,3\}||' "$OUT/shown" > "$OUT/shown_code"
+  awk '!body && /^\/\// { next } { body = 1; print }' "$ROOT/$example" > "$OUT/example_code"
+  trim "$OUT/shown_code" > "$OUT/shown_trimmed"
+  trim "$OUT/example_code" > "$OUT/example_trimmed"
+  expect "the program in the manual is $example" diff "$OUT/shown_trimmed" "$OUT/example_trimmed"
+else
+  fail "the manual does not name the file of its program, (examples/NAME.cpp)"
+fi
+
+expect "the licence is MIT" grep -q '^MIT License$' "$ROOT/LICENSE"
+finish

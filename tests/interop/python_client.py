@@ -1,0 +1,279 @@
+"""The official Python SDK, version 1 or 2 (whichever is installed); the same steps as scenario.mjs.
+
+Version 2 connects in each of its ways: asking first, pinned to the modern revision, and with the
+old handshake.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from datetime import timedelta
+from importlib import metadata
+
+import anyio
+import mcp
+from mcp.client.stdio import stdio_client
+
+SERVER = os.environ["CODEEXEC_MCP"]
+KEYS = ["success", "exit_code", "stdout", "stderr", "execution_time", "command", "work_dir"]
+MAJOR = int(metadata.version("mcp").split(".")[0])
+failures = 0
+
+# processes ----------------------------------------------------------------------------------------
+
+
+def processes():
+    """Yields (parent, words of the command line) of every process that is not a zombie."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="latin1") as file:
+                state, parent = file.read().rpartition(")")[2].split()[:2]
+            with open(f"/proc/{pid}/cmdline", encoding="latin1") as file:
+                words = file.read().split("\0")
+        except OSError:
+            continue  # it ended while we looked
+        if state != "Z":
+            yield int(parent), words
+
+
+def alive(word):
+    return any(word in words for _, words in processes())
+
+
+def servers():
+    return sum(parent == os.getpid() and SERVER in words for parent, words in processes())
+
+
+durations = 0
+
+
+def unique():
+    """A time to sleep that no other process on this machine uses, to be found again by."""
+    global durations
+    durations += 1
+    return f"{400 + durations}.{os.getpid():07}"
+
+
+async def until(what, condition, seconds=10):
+    """Waits for something that must happen soon; the limit is only against hanging."""
+    with anyio.move_on_after(seconds):
+        while not condition():
+            await anyio.sleep(0.02)
+        return
+    raise AssertionError(f"waited {seconds} s in vain: {what}")
+
+
+# clients ------------------------------------------------------------------------------------------
+
+
+class ClientV1:
+    """The session of version 1, with what it lacks: it sends nothing when a call is cancelled."""
+
+    def __init__(self, session, initialized):
+        self.session = session
+        self.version = initialized.protocolVersion
+        self.info = initialized.serverInfo
+
+    async def tools(self):
+        return {tool.name: tool.inputSchema for tool in (await self.session.list_tools()).tools}
+
+    async def call(self, arguments, progress=None):
+        request_id = self.session._request_id  # the one that the next request gets
+        try:
+            return await self.session.call_tool(
+                "execute_command",
+                arguments,
+                read_timeout_seconds=timedelta(seconds=120),
+                progress_callback=progress,
+            )
+        except anyio.get_cancelled_exc_class():
+            params = mcp.types.CancelledNotificationParams(requestId=request_id)
+            notification = mcp.types.CancelledNotification(
+                method="notifications/cancelled", params=params
+            )
+            with anyio.CancelScope(shield=True):
+                await self.session.send_notification(mcp.types.ClientNotification(notification))
+            raise
+
+
+class ClientV2:
+    def __init__(self, client):
+        self.client = client
+        self.version = client.protocol_version
+        self.info = client.server_info
+
+    async def tools(self):
+        return {tool.name: tool.input_schema for tool in (await self.client.list_tools()).tools}
+
+    async def call(self, arguments, progress=None):
+        return await self.client.call_tool(
+            "execute_command", arguments, read_timeout_seconds=120, progress_callback=progress
+        )
+
+
+@contextlib.asynccontextmanager
+async def connect(parameters, mode):
+    if MAJOR == 1:
+        async with stdio_client(parameters) as streams, mcp.ClientSession(*streams) as session:
+            initialized = await session.initialize()
+            await session.send_ping()
+            yield ClientV1(session, initialized)
+    else:
+        async with mcp.Client(parameters, mode=mode) as client:
+            yield ClientV2(client)
+
+
+# the scenario -------------------------------------------------------------------------------------
+
+
+def check(good, what, value=None):
+    if not good:
+        raise AssertionError(f"{what}: {value!r}")
+
+
+def dictionary(result):
+    """The result of a call, which must say the same in both of its forms."""
+    structured = result.structuredContent if MAJOR == 1 else result.structured_content
+    check(structured is not None, "structured content", result)
+    check(list(structured)[:7] == KEYS, "keys", structured)
+    check(json.loads(result.content[0].text) == structured, "text equals structure", result)
+    return structured
+
+
+async def scenario(name, mode, version):
+    workspace = os.path.realpath(tempfile.mkdtemp(prefix="codeexec-interop-"))
+    project = os.path.join(workspace, "project")
+    parameters = mcp.StdioServerParameters(
+        command=SERVER, args=["--allowed-paths", workspace, "--timeout", "60"], cwd=workspace
+    )
+
+    async def step(what, action):
+        global failures
+        try:
+            await action()
+            print(f"ok: {name}: {what}", flush=True)
+        except Exception as error:
+            failures += 1
+            print(f"FAILED: {name}: {what}: {type(error).__name__}: {error}", flush=True)
+
+    async def run(command, progress=None, **more):
+        arguments = {"command": command, "work_dir": project, **more}
+        return dictionary(await client.call(arguments, progress))
+
+    async def connects():
+        check(client.version == version, "version", client.version)
+        if mode in ("auto", "legacy"):  # a pinned client asks for nothing
+            check(client.info.name and client.info.version, "server info", client.info)
+        check(servers() == 1, "one server process", servers())
+
+    async def lists_the_tools():
+        schema = (await client.tools())["execute_command"]
+        check(schema["type"] == "object" and schema["required"] == ["command"], "schema", schema)
+        for argument in ("command", "timeout", "work_dir"):
+            check(argument in schema["properties"], argument, schema)
+
+    async def makes_a_project():
+        os.mkdir(project)
+        venv = await run("python3 -m venv --without-pip .venv")
+        check(venv["success"], "venv", venv)
+        python = os.path.join(project, ".venv/bin/python")
+        requirements = os.environ["INTEROP_PROJECT_REQUIREMENTS"]
+        pip = [*os.environ["INTEROP_PIP"].split(), "--python", python]
+        subprocess.run([*pip, "install", "--quiet", "-r", requirements], check=True)
+        files = await run(
+            "printf 'def add(a, b):\\n    return a - b  # wrong\\n' > adder.py\n"
+            "printf 'from adder import add\\n\\n\\ndef test_add():\\n    assert add(2, 3) == 5\\n'"
+            " > test_adder.py"
+        )
+        check(files["success"], "files", files)
+
+    async def one_fails():
+        result = await run("pytest -q")
+        check(not result["success"] and result["exit_code"] == 1, "exit code", result)
+        check("1 failed" in result["stdout"], "report", result)
+        python = await run("python -c 'import sys; print(sys.prefix)'")
+        check(python["stdout"] == f"{project}/.venv\n", "the venv of the project", python)
+        check(result["command"] == "pytest -q" and result["work_dir"] == project, "echo", result)
+
+    async def all_pass():
+        check((await run("sed -i 's/a - b.*/a + b/' adder.py"))["success"], "sed")
+        result = await run("pytest -q")
+        check(result["success"] and result["exit_code"] == 0, "exit code", result)
+        check("1 passed" in result["stdout"], "report", result)
+
+    async def refusal():
+        result = await run("sudo true")
+        check(not result["success"] and result["exit_code"] == -1, "exit code", result)
+        check("Use of 'sudo' is not allowed" in result["stderr"], "message", result)
+
+    async def progress():
+        seen, duration = [], unique()
+        with anyio.CancelScope() as scope:
+
+            async def on_progress(value, total, message):
+                seen.append(value)
+                if len(seen) == 2:
+                    scope.cancel()
+
+            await run(f"sleep {duration}", progress=on_progress)
+        check(scope.cancelled_caught, "the call was going on")
+        check(len(seen) >= 2 and seen[1] > seen[0], "progress grows", seen)
+        await until("the command is gone", lambda: not alive(duration))
+
+    async def cancels():
+        duration, escaped = unique(), unique()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run, f"setsid sleep {escaped} & sleep {duration}; true")
+            await until("the command runs", lambda: alive(duration) and alive(escaped))
+            check((await run("echo meanwhile"))["stdout"] == "meanwhile\n", "a call beside it")
+            tasks.cancel_scope.cancel()
+        await until("the command is gone", lambda: not alive(duration) and not alive(escaped))
+        check((await run("echo still here"))["stdout"] == "still here\n", "a call afterwards")
+
+    async def times_out():
+        first, second, third = unique(), unique(), unique()
+        result = await run(
+            f"echo begun; sleep {first} & setsid sleep {second} & "
+            f"(trap '' TERM; sleep {third}) & wait",
+            timeout=1,
+        )
+        check(not result["success"] and result["exit_code"] == -1, "exit code", result)
+        check("Command timed out after 1 seconds" in result["stderr"], "message", result)
+        check("begun" in result["stdout"], "what it had printed", result)
+        for duration in (first, second, third):
+            await until(f"sleep {duration} is gone", lambda: not alive(duration), 3)
+
+    async with connect(parameters, mode) as client:
+        await step(f"connects with protocol {version}", connects)
+        await step("lists the tools", lists_the_tools)
+        await step("makes a Python project with a .venv and pytest", makes_a_project)
+        await step("runs its tests: one fails", one_fails)
+        await step("repairs it and runs its tests: all pass", all_pass)
+        await step("gets a refusal as a result", refusal)
+        await step("sees progress while a command runs", progress)
+        await step("cancels a long call: its processes are gone, the server answers", cancels)
+        await step("times out a call that leaves grandchildren: none is alive", times_out)
+
+    async def closed():
+        await until("the server is gone", lambda: servers() == 0)
+
+    await step("closes: the server is gone", closed)
+    shutil.rmtree(workspace)
+
+
+async def main():
+    modern, legacy = "2026-07-28", "2025-11-25"
+    if MAJOR == 1:
+        await scenario("Python SDK 1", "legacy", legacy)
+    else:
+        await scenario("Python SDK 2, auto", "auto", modern)
+        await scenario("Python SDK 2, pinned", modern, modern)
+        await scenario("Python SDK 2, legacy", "legacy", legacy)
+
+
+anyio.run(main)
+sys.exit(failures != 0)

@@ -1,0 +1,116 @@
+#!/bin/sh
+# The official MCP clients against the built server, with a real Python project:
+#   [CODEEXEC_MCP=build/codeexec-mcp] [OUT=build/interop] sh tests/interop/run.sh [client...]
+# Clients: ts_v1 ts_v2 python_v1 python_v2 (all of them when none is named). Their packages come
+# from npm and PyPI in the versions written here, and go into OUT. Each step prints "ok: ...",
+# "FAILED: ..." or, when a client cannot run on this machine, "SKIPPED: ...".
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+ROOT=$(cd "$here/../.." && pwd)
+OUT=${OUT:-${CODEEXEC_BUILD_DIR:-$ROOT/build}/interop}
+CODEEXEC_MCP=${CODEEXEC_MCP:-${CODEEXEC_BUILD_DIR:-$ROOT/build}/codeexec-mcp}
+export CODEEXEC_MCP
+mkdir -p "$OUT"
+OUT=$(cd "$OUT" && pwd)
+clients=${*:-ts_v1 ts_v2 python_v1 python_v2}
+status=0
+
+skip() { echo "SKIPPED: interop $1: $2"; }
+[ -x "$CODEEXEC_MCP" ] || { echo "FAILED: there is no server at $CODEEXEC_MCP" && exit 1; }
+[ -d /proc/self ] || { skip all "there is no /proc to see processes in" && exit 0; }
+
+# in_time COMMAND...: a client that hangs is a failure, not a stuck machine.
+in_time() {
+  if command -v timeout > "$OUT/probe.log"; then timeout -k 10 300 "$@"; else "$@"; fi
+}
+finished() {
+  [ "$2" -eq 0 ] || status=1
+  [ "$2" -le 1 ] || echo "FAILED: $1 ended with status $2"
+}
+
+# An environment per SDK, made anew when its requirements change.
+python_environment() { # NAME REQUIREMENTS
+  stamp=$OUT/$1/requirements.txt
+  cmp -s "$2" "$stamp" && return 0
+  rm -rf "${OUT:?}/$1"
+  python3 -m venv "$OUT/$1" > "$OUT/$1.log" 2>&1 || return 1
+  "$OUT/$1/bin/python" -m pip install --quiet --disable-pip-version-check -r "$2" \
+    >> "$OUT/$1.log" 2>&1 || return 1
+  cp "$2" "$stamp"
+}
+node_packages() {
+  cmp -s "$here/package.json" "$OUT/node/installed.json" || {
+    rm -rf "$OUT/node"
+    mkdir -p "$OUT/node"
+    cp "$here/package.json" "$OUT/node/"
+    (cd "$OUT/node" && npm install --no-package-lock --ignore-scripts --no-audit --no-fund) \
+      > "$OUT/node.log" 2>&1 || return 1
+    cp "$here/package.json" "$OUT/node/installed.json"
+  }
+  # Beside node_modules, where Node looks from.
+  cp "$here"/*.mjs "$OUT/node/"
+}
+
+# What is missing for the project that every client makes, or for one kind of clients.
+project_lacks=
+command -v python3 > "$OUT/probe.log" || project_lacks="python3 is not installed"
+# A pip that can install into another environment (--python) came with pip 22.3.
+echo 'pip>=22.3' > "$OUT/pip.txt"
+[ -n "$project_lacks" ] || python_environment pip "$OUT/pip.txt" ||
+  project_lacks="no pip from python3 -m venv and PyPI: $OUT/pip.log"
+INTEROP_PIP="$OUT/pip/bin/python -m pip --disable-pip-version-check"
+INTEROP_PROJECT_REQUIREMENTS=$here/requirements-project.txt
+export INTEROP_PIP INTEROP_PROJECT_REQUIREMENTS
+
+# Node.js as the system has it, or a newer one from npm beside it: the SDK's version 2 needs 20.
+node_major() { node -p 'process.versions.node.split(".")[0]' 2> "$OUT/probe.log" || echo 0; }
+newer_node() {
+  newer=$OUT/newer-node/node_modules/.bin
+  [ -x "$newer/node" ] ||
+    npm install --prefix "$OUT/newer-node" --no-package-lock --no-audit --no-fund node@22.23.3 \
+      > "$OUT/newer-node.log" 2>&1 || return 1
+  PATH=$newer:$PATH
+  [ "$(node_major)" -ge 20 ]
+}
+
+node_lacks=$project_lacks
+case $clients in
+  *ts_*)
+    if [ -n "$node_lacks" ]; then
+      :
+    elif ! command -v npm > "$OUT/probe.log"; then
+      node_lacks="npm is not installed"
+    elif [ "$(node_major)" -lt 20 ] && ! newer_node; then
+      node_lacks="Node.js is older than 20, and npm could not get a newer one: $OUT/newer-node.log"
+    elif ! node_packages; then
+      node_lacks="npm could not install the clients: $OUT/node.log"
+    fi
+    ;;
+esac
+
+for client in $clients; do
+  case $client in
+    ts_*)
+      if [ -n "$node_lacks" ]; then
+        skip "$client" "$node_lacks"
+        continue
+      fi
+      code=0
+      in_time node "$OUT/node/$client.mjs" || code=$?
+      finished "$client" "$code"
+      ;;
+    python_*)
+      if [ -n "$project_lacks" ]; then
+        skip "$client" "$project_lacks"
+      elif python_environment "$client" "$here/requirements-${client#python_}.txt"; then
+        code=0
+        in_time "$OUT/$client/bin/python" "$here/python_client.py" || code=$?
+        finished "$client" "$code"
+      else
+        skip "$client" "pip could not install the client: $OUT/$client.log"
+      fi
+      ;;
+    *) echo "FAILED: there is no client $client" && status=1 ;;
+  esac
+done
+exit $status

@@ -1,0 +1,216 @@
+// What every TypeScript client does with the server; the same steps as in python_client.py. A
+// client is an object with version, info, tools(), call(arguments, options) and close().
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+
+export const server = process.env.CODEEXEC_MCP;
+const keys = ['success', 'exit_code', 'stdout', 'stderr', 'execution_time', 'command', 'work_dir'];
+
+// processes ---------------------------------------------------------------------------------------
+
+function commandLines() {
+  const found = new Map();
+  for (const pid of fs.readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
+    try {
+      const status = fs.readFileSync(`/proc/${pid}/stat`, 'latin1');
+      if (/\) Z /.test(status)) continue;
+      found.set(Number(pid), {
+        parent: Number(status.slice(status.lastIndexOf(')') + 4).split(' ')[0]),
+        words: fs.readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0'),
+      });
+    } catch {
+      // It ended while we looked.
+    }
+  }
+  return found;
+}
+const alive = (word) => [...commandLines().values()].some((p) => p.words.includes(word));
+const servers = () =>
+  [...commandLines()].filter(([, p]) => p.parent === process.pid && p.words.includes(server));
+
+let durations = 0;
+// A time to sleep that no other process on this machine uses, to be found again by.
+const unique = () => `${300 + durations++}.${String(process.pid).padStart(7, '0')}`;
+
+// Waits for something that must happen soon; the limit is only against hanging.
+async function until(what, condition, seconds = 10) {
+  for (const end = Date.now() + seconds * 1000; Date.now() < end; ) {
+    if (condition()) return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  throw new Error(`waited ${seconds} s in vain: ${what}`);
+}
+
+// checks ------------------------------------------------------------------------------------------
+
+let failures = 0;
+
+function check(good, what, value) {
+  if (!good) throw new Error(`${what}: ${JSON.stringify(value)}`);
+}
+
+// The result of a call as both of its forms must give it: the known keys first, in their order.
+function dictionary(result) {
+  const structured = result.structuredContent;
+  check(structured !== undefined, 'structured content', result);
+  check(Object.keys(structured).slice(0, 7).join() === keys.join(), 'keys', structured);
+  const text = JSON.parse(result.content[0].text);
+  check(JSON.stringify(text) === JSON.stringify(structured), 'text equals structure', result);
+  return structured;
+}
+
+export function finish() {
+  process.exitCode = failures === 0 ? 0 : 1;
+}
+
+// the scenario ------------------------------------------------------------------------------------
+
+export async function scenario(name, expectedVersion, connect) {
+  const workspace = fs.realpathSync(
+    fs.mkdtempSync(path.join(os.tmpdir(), 'codeexec-interop-')),
+  );
+  const project = path.join(workspace, 'project');
+  const parameters = {
+    command: server,
+    args: ['--allowed-paths', workspace, '--timeout', '60'],
+    cwd: workspace,
+    stderr: 'inherit',
+  };
+  let client;
+
+  const step = async (what, action) => {
+    try {
+      await action();
+      console.log(`ok: ${name}: ${what}`);
+    } catch (error) {
+      failures += 1;
+      console.log(`FAILED: ${name}: ${what}: ${error.message}`);
+    }
+  };
+  const run = async (command, more = {}, options = {}) =>
+    dictionary(await client.call({ command, work_dir: project, ...more }, options));
+
+  await step(`connects with protocol ${expectedVersion}`, async () => {
+    client = await connect(parameters);
+    check(client.version === expectedVersion, 'version', client.version);
+    check(client.info?.name && client.info?.version, 'server info', client.info);
+    check(servers().length === 1, 'one server process', servers().length);
+  });
+  if (!client) return;
+
+  await step('lists the tools', async () => {
+    const tool = (await client.tools()).find((each) => each.name === 'execute_command');
+    check(tool, 'execute_command is there', tool);
+    const { type, properties, required } = tool.inputSchema;
+    check(type === 'object' && required?.join() === 'command', 'schema', tool.inputSchema);
+    for (const argument of ['command', 'timeout', 'work_dir']) {
+      check(properties[argument], argument, properties);
+    }
+  });
+
+  await step('makes a Python project with a .venv and pytest', async () => {
+    fs.mkdirSync(project);
+    const venv = await run('python3 -m venv --without-pip .venv');
+    check(venv.success, 'venv', venv);
+    const [pip, ...pipArguments] = process.env.INTEROP_PIP.split(' ');
+    const python = path.join(project, '.venv/bin/python');
+    const installed = spawnSync(pip, [...pipArguments, '--python', python, 'install', '--quiet',
+      '-r', process.env.INTEROP_PROJECT_REQUIREMENTS], { encoding: 'utf8' });
+    check(installed.status === 0, 'pip', installed.stderr);
+    const files = await run(`cat > adder.py <<'END'
+def add(a, b):
+    return a - b  # wrong
+END
+cat > test_adder.py <<'END'
+import sys
+
+from adder import add
+
+
+def test_add():
+    assert add(2, 3) == 5
+
+
+def test_runs_in_the_venv_of_the_project():
+    assert sys.prefix.endswith("/project/.venv")
+END`);
+    check(files.success && files.exit_code === 0, 'files', files);
+  });
+
+  await step('runs its tests: one fails', async () => {
+    const result = await run('pytest -q');
+    check(!result.success && result.exit_code === 1, 'exit code', result);
+    check(result.stdout.includes('1 failed, 1 passed'), 'report', result);
+    check(result.command === 'pytest -q' && result.work_dir === project, 'echo', result);
+  });
+
+  await step('repairs it and runs its tests: all pass', async () => {
+    check((await run("sed -i 's/a - b.*/a + b/' adder.py")).success, 'sed');
+    const result = await run('pytest -q');
+    check(result.success && result.exit_code === 0, 'exit code', result);
+    check(result.stdout.includes('2 passed'), 'report', result);
+  });
+
+  await step('gets a refusal as a result', async () => {
+    const result = await run('sudo true');
+    check(!result.success && result.exit_code === -1, 'exit code', result);
+    check(result.stderr.includes("Use of 'sudo' is not allowed"), 'message', result);
+  });
+
+  await step('sees progress while a command runs', async () => {
+    const seen = [];
+    const duration = unique();
+    const abort = new AbortController();
+    const call = run(`sleep ${duration}`, {}, {
+      onprogress: ({ progress }) => {
+        seen.push(progress);
+        if (seen.length === 2) abort.abort();
+      },
+      signal: abort.signal,
+    });
+    await call.then(() => check(false, 'the call ended by itself'), () => undefined);
+    check(seen.length >= 2 && seen[1] > seen[0], 'progress grows', seen);
+    await until('the command is gone', () => !alive(duration));
+  });
+
+  await step('cancels a long call: its processes are gone, the server answers', async () => {
+    const [duration, escaped] = [unique(), unique()];
+    const abort = new AbortController();
+    const call = run(`setsid sleep ${escaped} & sleep ${duration}; true`, {}, {
+      signal: abort.signal,
+    });
+    const ended = call.then(() => 'answered', () => 'cancelled');
+    await until('the command runs', () => alive(duration) && alive(escaped));
+    check((await run('echo meanwhile')).stdout === 'meanwhile\n', 'a call beside it');
+    abort.abort();
+    check((await ended) === 'cancelled', 'the call is cancelled');
+    await until('the command is gone', () => !alive(duration) && !alive(escaped));
+    check((await run('echo still here')).stdout === 'still here\n', 'a call afterwards');
+  });
+
+  await step('times out a call that leaves grandchildren: none is alive', async () => {
+    const [first, second, third] = [unique(), unique(), unique()];
+    const result = await run(
+      `echo begun; sleep ${first} & setsid sleep ${second} & (trap '' TERM; sleep ${third}) & wait`,
+      { timeout: 1 },
+    );
+    check(!result.success && result.exit_code === -1, 'exit code', result);
+    check(result.stderr.includes('Command timed out after 1 seconds'), 'message', result);
+    check(result.stdout.includes('begun'), 'what it had printed', result);
+    for (const duration of [first, second, third]) {
+      await until(`sleep ${duration} is gone`, () => !alive(duration), 3);
+    }
+  });
+
+  await step('closes: the server and what it ran are gone', async () => {
+    const [duration, escaped] = [unique(), unique()];
+    run(`setsid sleep ${escaped} & sleep ${duration}`).catch(() => undefined);
+    await until('the command runs', () => alive(duration) && alive(escaped));
+    await client.close();
+    await until('the server is gone', () => servers().length === 0);
+    await until('the command is gone', () => !alive(duration) && !alive(escaped));
+  });
+  fs.rmSync(workspace, { recursive: true, force: true });
+}

@@ -1,0 +1,24 @@
+// The official TypeScript SDK, version 1: protocol revisions up to 2025-11-25.
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { finish, scenario } from './scenario.mjs';
+
+await scenario('TypeScript SDK 1', '2025-11-25', async (parameters) => {
+  const client = new Client({ name: 'interop', version: '1' });
+  const transport = new StdioClientTransport(parameters);
+  let version;
+  transport.setProtocolVersion = (negotiated) => {
+    version = negotiated;
+  };
+  await client.connect(transport);
+  await client.ping();
+  return {
+    version,
+    info: client.getServerVersion(),
+    tools: async () => (await client.listTools()).tools,
+    call: (args, options) =>
+      client.callTool({ name: 'execute_command', arguments: args }, undefined, options),
+    close: () => client.close(),
+  };
+});
+finish();

@@ -1,0 +1,27 @@
+// The official TypeScript SDK, version 2, in each way it can connect: pinned to the modern
+// revision, asking first (on a second, short-lived server process), and with the old handshake.
+import { Client } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { finish, scenario } from './scenario.mjs';
+
+const connect = (mode, era) => async (parameters) => {
+  const client = new Client(
+    { name: 'interop', version: '1' },
+    { versionNegotiation: { mode, probe: { timeoutMs: 10_000 } } },
+  );
+  await client.connect(new StdioClientTransport(parameters));
+  if (client.getProtocolEra() !== era) throw new Error(`era ${client.getProtocolEra()}`);
+  return {
+    version: client.getNegotiatedProtocolVersion(),
+    info: client.getServerVersion(),
+    tools: async () => (await client.listTools()).tools,
+    call: (args, options) => client.callTool({ name: 'execute_command', arguments: args }, options),
+    close: () => client.close(),
+  };
+};
+
+const modern = '2026-07-28';
+await scenario('TypeScript SDK 2, pinned', modern, connect({ pin: modern }, 'modern'));
+await scenario('TypeScript SDK 2, auto', modern, connect('auto', 'modern'));
+await scenario('TypeScript SDK 2, legacy', '2025-11-25', connect('legacy', 'legacy'));
+finish();

@@ -1,0 +1,230 @@
+#!/bin/sh
+# Builds and runs the tests, and installs what they need first:   sh tests/run.sh [option...]
+#
+#   (no option)    everything that this machine can: the tests of the sections, the hygiene tests of
+#                  the header, and the official MCP clients when Node.js and Python are here
+#   --quick        without the MCP clients
+#   --interop      the MCP clients for sure: installs Node.js when it is missing
+#   --sanitizers   once more under AddressSanitizer + UBSan, and under ThreadSanitizer
+#   --compilers    once more with clang++, without exceptions and type information, and without the
+#                  capabilities of newer systems, as on an older or other one
+#   --all          all of these; what CI runs, and what CI=true in the environment means
+#   --no-install   installs no packages of the system
+#
+# It installs Debian packages when there is apt-get and the right to use it, and otherwise says what
+# is missing. Everything else stays in ./build ($CODEEXEC_BUILD_DIR), npm and PyPI packages
+# included. Compilers: $CXX, otherwise c++. The last line is "tests: N passed, N failed, N skipped",
+# after the reason of every skipped one; the exit status is 0 when none failed, 2 when they could
+# not be run.
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=${CODEEXEC_BUILD_DIR:-$root/build}
+CXX=${CXX:-c++}
+export CXX
+jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
+interop=maybe sanitizers=no compilers=no install=yes
+
+usage() { sed -n '2,/^set -eu/{ /^set -eu/!s/^# \{0,1\}//p; }' "$0"; }
+everything() { interop=yes sanitizers=yes compilers=yes; }
+if [ "${CI:-}" = true ]; then everything; fi
+for option; do
+  case $option in
+    --quick) interop=no ;;
+    --interop) interop=yes ;;
+    --sanitizers) sanitizers=yes ;;
+    --compilers) compilers=yes ;;
+    --all) everything ;;
+    --no-install) install=no ;;
+    -h | --help) usage && exit 0 ;;
+    *) echo "tests/run.sh: unknown option $option (try --help)" >&2 && exit 2 ;;
+  esac
+done
+mkdir -p "$build"
+build=$(cd "$build" && pwd)
+
+# what the tests need -----------------------------------------------------------------------------
+
+has() { command -v "$1" > "$build/probe.log" 2>&1; }
+has_header() { echo "#include <$1>" | "$CXX" -x c++ -E - > "$build/probe.log" 2>&1; }
+has_python_venv() { python3 -c 'import ensurepip, venv' > "$build/probe.log" 2>&1; }
+has_libcxx() {
+  echo '#include <string>' | clang++ -stdlib=libc++ -x c++ -E - > "$build/probe.log" 2>&1
+}
+
+# want PACKAGE PROBE...: one line per need, with the Debian package that brings it.
+want() {
+  package=$1
+  shift
+  "$@" || missing="$missing $package"
+}
+find_missing() {
+  missing=
+  want g++ has "$CXX"
+  want cmake has cmake
+  want make has make
+  want binutils has nm
+  want doctest-dev has_header doctest/doctest.h
+  want libre2-dev has_header re2/re2.h
+  want pkg-config has pkg-config
+  want python3 has python3
+  want python3-venv has_python_venv
+  if [ $compilers = yes ]; then
+    want clang has clang++
+    want libc++-dev has_libcxx
+    want libc++abi-dev has_libcxx
+  fi
+  if [ $interop = yes ]; then
+    want nodejs has node
+    want npm has npm
+  fi
+}
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  else
+    sudo -n "$@"
+  fi
+}
+may_install() { [ $install = yes ] && has apt-get && as_root true > "$build/probe.log" 2>&1; }
+
+find_missing
+if [ -n "$missing" ] && may_install; then
+  echo "== installing Debian packages:$missing"
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q > "$build/apt.log" 2>&1 || true
+  # Each on its own: one that this release does not have must not keep out the others.
+  for package in $missing; do
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
+      "$package" >> "$build/apt.log" 2>&1 || echo "   could not install $package: $build/apt.log"
+  done
+  find_missing
+fi
+if [ -n "$missing" ]; then
+  echo "== missing:$missing"
+  echo "   Debian, Ubuntu:  sudo apt-get install$missing"
+  echo "   elsewhere:       what your system calls these (doctest, re2, clang, nodejs ...)"
+  case " $missing " in
+    *" g++ "* | *" cmake "* | *" make "* | *" doctest-dev "*)
+      echo "tests: not run: they need a C++17 compiler, cmake, make and doctest"
+      exit 2
+      ;;
+  esac
+fi
+
+# running and counting ----------------------------------------------------------------------------
+
+passed=0 failed=0 skipped=0
+: > "$build/failures.txt"
+: > "$build/skipped.txt"
+
+# add LEG PASSED FAILED: to the totals; what was skipped stands in $build/leg-skipped.txt.
+add() {
+  leg_skipped=$(wc -l < "$build/leg-skipped.txt")
+  sed "s/^SKIPPED: */SKIPPED: [$1] /" "$build/leg-skipped.txt" >> "$build/skipped.txt"
+  passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + leg_skipped))
+  echo "== $1: $2 passed, $3 failed, $((leg_skipped)) skipped"
+}
+not_built() {
+  echo "== $1: does not $2; the end of $3:"
+  tail -n 60 "$3"
+  echo "$1: does not $2" >> "$build/failures.txt"
+  failed=$((failed + 1))
+}
+
+# Counts from the log of ctest. An entry unit.* is a program of doctest cases that says at its end
+# how many there were; every other entry counts as one, unless all that it did was to skip.
+cat > "$build/count.awk" << 'AWK'
+/^[0-9]+\/[0-9]+ Testing: / { name = $3; good = told = bad = skips = oks = 0; entry = 1 }
+/^codeexec-tests: [0-9]+ passed, / { told = 1; passed += $2; failed += $4; bad = $4 }
+/^SKIPPED:/ { print > skipped_file; ++skips }
+/^FAILED:/ { print name ": " $0 > failures_file }
+/^ok:/ { ++oks }
+/^Test Passed\.$/ { good = 1 }
+/^".*" end time: / && entry {
+  if (name ~ /^unit\./ && !told) good = 0
+  if (!good && !bad) ++failed
+  if (!good) print name > failures_file
+  if (good && !told && (oks || !skips)) ++passed
+  entry = 0
+}
+END { print passed + 0, failed + 0 }
+AWK
+
+# leg NAME DIRECTORY LABELS CMAKE_ARGUMENT...
+leg() {
+  leg_name=$1
+  directory=$2
+  labels=$3
+  shift 3
+  echo "== $leg_name: building in $directory"
+  mkdir -p "$directory"
+  cmake -S "$root" -B "$directory" -DCMAKE_CXX_COMPILER="$CXX" -DCODEEXEC_BUILD_TESTS=ON \
+    -DCODEEXEC_WERROR=ON "$@" > "$directory/configure.log" 2>&1 || {
+    not_built "$leg_name" configure "$directory/configure.log"
+    return
+  }
+  cmake --build "$directory" -j "$jobs" > "$directory/build.log" 2>&1 || {
+    not_built "$leg_name" build "$directory/build.log"
+    return
+  }
+  echo "== $leg_name: running"
+  rm -f "$directory/Testing/Temporary/LastTest.log"
+  status=0
+  (cd "$directory" && ctest -L "$labels" -j "$jobs" --output-on-failure) || status=$?
+  : > "$build/leg-skipped.txt"
+  : > "$build/leg-failures.txt"
+  counts=$(awk -v skipped_file="$build/leg-skipped.txt" -v failures_file="$build/leg-failures.txt" \
+    -f "$build/count.awk" "$directory/Testing/Temporary/LastTest.log")
+  sed "s/^/$leg_name: /" "$build/leg-failures.txt" >> "$build/failures.txt"
+  add "$leg_name" $counts
+  case "$status:$counts" in
+    *:"0 0" | [1-9]*:*" 0") not_built "$leg_name" "run its tests" "$directory/build.log" ;;
+  esac
+}
+
+run_interop() {
+  echo "== interop: official MCP clients against $build/codeexec-mcp"
+  CODEEXEC_MCP=$build/codeexec-mcp OUT=$build/interop sh "$root/tests/interop/run.sh" \
+    > "$build/interop.log" 2>&1 || echo "FAILED: interop/run.sh ended with status $?" \
+    >> "$build/interop.log"
+  cat "$build/interop.log"
+  grep '^SKIPPED:' "$build/interop.log" > "$build/leg-skipped.txt" || true
+  sed -n 's/^FAILED:/interop:/p' "$build/interop.log" >> "$build/failures.txt"
+  add interop "$(grep -c '^ok:' "$build/interop.log")" "$(grep -c '^FAILED:' "$build/interop.log")"
+}
+
+leg tests "$build" 'unit|hygiene' -DCODEEXEC_BUILD_EXAMPLES=ON
+[ $interop = no ] || run_interop
+if [ $sanitizers = yes ]; then
+  # Options rather than defaults: a report must end the program, or nobody sees it.
+  ASAN_OPTIONS=halt_on_error=1:detect_stack_use_after_return=1
+  UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+  TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+  export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
+  leg asan+ubsan "$build/asan" unit -DCODEEXEC_BUILD_EXAMPLES=OFF -DCMAKE_BUILD_TYPE=None \
+    -DCMAKE_CXX_FLAGS="-O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all"
+  leg tsan "$build/tsan" unit -DCODEEXEC_BUILD_EXAMPLES=OFF -DCMAKE_BUILD_TYPE=None \
+    -DCMAKE_CXX_FLAGS="-O1 -g1 -fsanitize=thread"
+fi
+if [ $compilers = yes ]; then
+  if has clang++; then
+    leg clang++ "$build/clang" unit -DCMAKE_CXX_COMPILER=clang++
+  else
+    echo "SKIPPED: clang++ is not installed" > "$build/leg-skipped.txt"
+    add clang++ 0 0
+  fi
+  leg no-exceptions "$build/no-exceptions" unit -DCODEEXEC_BUILD_EXAMPLES=OFF \
+    -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -fno-exceptions -fno-rtti \
+-DDOCTEST_CONFIG_NO_EXCEPTIONS_BUT_WITH_ALL_ASSERTS"
+  # Every capability macro of the header set to 0.
+  capabilities=$(grep -oE 'CODEEXEC_HAS_[A-Z_]+' "$root/codeexec.hpp" | sort -u | sed 's/.*/-D&=0/')
+  leg no-capabilities "$build/no-capabilities" unit -DCODEEXEC_BUILD_EXAMPLES=OFF \
+    -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="$(echo -O1 $capabilities)"
+fi
+
+echo
+cat "$build/skipped.txt"
+[ ! -s "$build/failures.txt" ] || sed 's/^/FAILED: /' "$build/failures.txt"
+echo "tests: $passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ ! -s "$build/failures.txt" ]

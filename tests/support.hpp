@@ -1,0 +1,241 @@
+// Helpers for the tests: a temporary directory, files, the process environment. Needs no codeexec.
+// Everything here ends the test program when the system refuses: a test on a broken floor proves
+// nothing.
+#ifndef CODEEXEC_TESTS_SUPPORT_HPP
+#define CODEEXEC_TESTS_SUPPORT_HPP
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace support {
+
+// Ends the program: the test's own set-up failed.
+[[noreturn]] inline void fail(std::string_view what, std::string_view subject) {
+  const int error = errno;
+  std::fprintf(stderr, "test set-up: %.*s %.*s: %s\n", static_cast<int>(what.size()), what.data(),
+               static_cast<int>(subject.size()), subject.data(), std::strerror(error));
+  std::abort();
+}
+
+// Removes a file, a symbolic link or a whole directory tree. Missing is fine.
+inline void remove_all(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return;
+  if (!S_ISDIR(status.st_mode)) {
+    ::unlink(path.c_str());
+    return;
+  }
+  ::chmod(path.c_str(), 0700);
+  std::vector<std::string> children;
+  if (DIR* directory = ::opendir(path.c_str())) {
+    while (const dirent* entry = ::readdir(directory)) {
+      const std::string child = entry->d_name;
+      if (child != "." && child != "..") children.push_back(child);
+    }
+    ::closedir(directory);
+  }
+  for (const std::string& child : children) remove_all(path + "/" + child);
+  ::rmdir(path.c_str());
+}
+
+inline bool exists(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0;
+}
+
+// Like `mkdir -p`.
+inline void make_directories(const std::string& path) {
+  for (std::size_t i = 1; i <= path.size(); ++i) {
+    if (i != path.size() && path[i] != '/') continue;
+    const std::string part = path.substr(0, i);
+    if (::mkdir(part.c_str(), 0755) != 0 && errno != EEXIST) fail("mkdir", part);
+  }
+}
+
+// Creates or replaces a file; its directory must exist.
+inline void write_file(const std::string& path, std::string_view content, mode_t mode = 0644) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+  if (fd < 0) fail("open", path);
+  while (!content.empty()) {
+    const ssize_t size = ::write(fd, content.data(), content.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) fail("write", path);
+    content.remove_prefix(static_cast<std::size_t>(size));
+  }
+  if (::fchmod(fd, mode) != 0) fail("fchmod", path);
+  ::close(fd);
+}
+
+// A whole file; works for /proc, too.
+inline std::string read_file(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) fail("open", path);
+  std::string content;
+  char buffer[65536];
+  for (;;) {
+    const ssize_t size = ::read(fd, buffer, sizeof buffer);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) fail("read", path);
+    if (size == 0) break;
+    content.append(buffer, static_cast<std::size_t>(size));
+  }
+  ::close(fd);
+  return content;
+}
+
+inline void make_symlink(const std::string& target, const std::string& path) {
+  if (::symlink(target.c_str(), path.c_str()) != 0) fail("symlink", path);
+}
+
+inline std::string real_path(const std::string& path) {
+  char buffer[PATH_MAX];
+  if (!::realpath(path.c_str(), buffer)) fail("realpath", path);
+  return buffer;
+}
+
+// The name of what a descriptor refers to, as the kernel sees it now (Linux).
+inline std::string path_of_descriptor(int fd) {
+  char buffer[PATH_MAX];
+  const ssize_t size =
+      ::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), buffer, sizeof buffer);
+  return size < 0 ? std::string() : std::string(buffer, static_cast<std::size_t>(size));
+}
+
+inline bool descriptor_is_open(int fd) { return ::fcntl(fd, F_GETFD) != -1; }
+
+// Descriptors this process has open now (Linux: /proc; elsewhere a scan), for leak checks.
+inline int count_descriptors() {
+  int count = 0;
+  const long limit = ::sysconf(_SC_OPEN_MAX);
+  for (int fd = 0; fd < (limit > 0 && limit < 4096 ? static_cast<int>(limit) : 4096); ++fd)
+    if (descriptor_is_open(fd)) ++count;
+  return count;
+}
+
+// A fresh directory under $TMPDIR or /tmp, removed with everything in it at the end. Its path is
+// canonical and has no slash at the end.
+class TempDir {
+ public:
+  TempDir() {
+    const char* base = std::getenv("TMPDIR");
+    std::string pattern = std::string(base && *base ? base : "/tmp") + "/codeexec-test-XXXXXX";
+    if (!::mkdtemp(&pattern[0])) fail("mkdtemp", pattern);
+    path_ = real_path(pattern);
+  }
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  ~TempDir() { remove_all(path_); }
+
+  const std::string& path() const { return path_; }
+  // The path of something inside.
+  std::string operator/(std::string_view name) const { return path_ + "/" + std::string(name); }
+
+  // Makes a directory inside, with its parents, and gives its path.
+  std::string directory(std::string_view name) const {
+    const std::string result = *this / name;
+    make_directories(result);
+    return result;
+  }
+  // Makes a file inside, with its parent directories, and gives its path.
+  std::string file(std::string_view name, std::string_view content = {}, mode_t mode = 0644) const {
+    const std::string result = *this / name;
+    make_directories(result.substr(0, result.rfind('/')));
+    write_file(result, content, mode);
+    return result;
+  }
+
+ private:
+  std::string path_;
+};
+
+// Changes variables of this process and puts the old values back at the end.
+class EnvironmentGuard {
+ public:
+  EnvironmentGuard() = default;
+  EnvironmentGuard(const char* variable, const char* value) { set(variable, value); }
+  EnvironmentGuard(const EnvironmentGuard&) = delete;
+  EnvironmentGuard& operator=(const EnvironmentGuard&) = delete;
+  ~EnvironmentGuard() {
+    while (!saved_.empty()) {
+      const Saved& last = saved_.back();
+      if (last.present)
+        ::setenv(last.variable.c_str(), last.value.c_str(), 1);
+      else
+        ::unsetenv(last.variable.c_str());
+      saved_.pop_back();
+    }
+  }
+  void set(const char* variable, const char* value) {
+    save(variable);
+    if (::setenv(variable, value, 1) != 0) fail("setenv", variable);
+  }
+  void unset(const char* variable) {
+    save(variable);
+    ::unsetenv(variable);
+  }
+
+ private:
+  struct Saved {
+    std::string variable = {};
+    bool present = false;
+    std::string value = {};
+  };
+  void save(const char* variable) {
+    const char* value = std::getenv(variable);
+    saved_.push_back({variable, value != nullptr, value ? value : ""});
+  }
+  std::vector<Saved> saved_ = {};
+};
+
+// Enters a directory and comes back at the end.
+class DirectoryGuard {
+ public:
+  explicit DirectoryGuard(const std::string& path)
+      : old_(::open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (old_ < 0 || ::chdir(path.c_str()) != 0) fail("chdir", path);
+  }
+  DirectoryGuard(const DirectoryGuard&) = delete;
+  DirectoryGuard& operator=(const DirectoryGuard&) = delete;
+  ~DirectoryGuard() {
+    if (::fchdir(old_) != 0) fail("fchdir", "back");
+    ::close(old_);
+  }
+
+ private:
+  int old_;
+};
+
+// A small deterministic generator (xorshift64*), so that a failing case can be repeated.
+class Random {
+ public:
+  explicit Random(unsigned long long seed = 0x9e3779b97f4a7c15ull) : state_(seed ? seed : 1) {}
+  unsigned long long next() {
+    state_ ^= state_ >> 12;
+    state_ ^= state_ << 25;
+    state_ ^= state_ >> 27;
+    return state_ * 0x2545f4914f6cdd1dull;
+  }
+  // 0 <= result < bound
+  std::size_t below(std::size_t bound) {
+    return static_cast<std::size_t>((next() >> 11) % static_cast<unsigned long long>(bound));
+  }
+
+ private:
+  unsigned long long state_;
+};
+
+}  // namespace support
+
+#endif
