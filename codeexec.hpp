@@ -6588,12 +6588,13 @@ constexpr std::size_t longest_inline_script = (std::size_t{128} << 10) - 1;
 // Audit records hold at most this much of a command.
 constexpr std::size_t longest_audited_command = std::size_t{16} << 10;
 
-// 60 s as "60", 1500 ms as "1.5".
+// 60 s as "60", 1500 ms as "1.5", -250 ms as "-0.25".
 std::string seconds_text(std::chrono::milliseconds time) {
-  const auto count = time.count();
-  std::string text = std::to_string(count / 1000);
-  if (count % 1000 == 0) return text;
-  std::string fraction = std::to_string(1000 + count % 1000).substr(1);
+  const auto seconds = time.count() / 1000;
+  const auto rest = std::abs(time.count() % 1000);
+  std::string text = concat({time.count() < 0 && seconds == 0 ? "-" : "", std::to_string(seconds)});
+  if (rest == 0) return text;
+  std::string fraction = std::to_string(1000 + rest).substr(1);
   while (fraction.back() == '0') fraction.pop_back();
   return concat({text, ".", fraction});
 }
@@ -6634,18 +6635,56 @@ Expected<UniqueFd> anonymous_file(std::string_view content) {
   return fd;
 }
 
+bool is_program(const std::string& path) {
+  struct stat status {};
+  return path.find('/') != std::string::npos && ::stat(path.c_str(), &status) == 0 &&
+         S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
+}
+
+// The canonical path of a directory that an option names, with the rights `mode` of access(2) to it.
+// An empty option stays empty.
+Expected<std::string> usable_directory(const char* option, const std::string& given, int mode) {
+  if (given.empty()) return std::string();
+  auto path = canonical_path(given);
+  if (!path) return with_prefix(concat({option, ": "}), path.error());
+  struct stat status {};
+  int error = 0;
+  if (::stat(path->c_str(), &status) != 0 || ::access(path->c_str(), mode) != 0)
+    error = errno;
+  else if (!S_ISDIR(status.st_mode))
+    error = ENOTDIR;
+  if (error != 0) return system_error(error, concat({option, ": ", quoted(*path)}));
+  return path;
+}
+
+// The audit log, to be appended to. Only what takes every write at once is good enough: a pipe would
+// block the commands, or end the host with SIGPIPE.
+Expected<UniqueFd> open_audit_file(const std::string& path) {
+  const std::string subject = concat({"audit_file: ", quoted(path)});
+  if (path.find('\0') != std::string::npos)
+    return make_error(ErrorCode::invalid_argument, concat({subject, " has a NUL byte"}));
+  UniqueFd fd(above_standard_streams(
+      ::open(path.c_str(),
+             O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK,
+             0600)));
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0) return system_error(errno, subject);
+  if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode))
+    return make_error(ErrorCode::invalid_argument,
+                      concat({subject, " is neither a file nor a device"}));
+  return fd;
+}
+
 // Never replaces what is there: it may be the user's own.
 Expected<void> link_skills(const std::string& workspace, const std::string& skills_dir) {
   const std::string folder = workspace + "/.agent";
   const std::string link = folder + "/skills";
-  auto target = canonical_path(skills_dir);
-  if (!target) return target.error();
   if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
     return system_error(errno, concat({"cannot make ", quoted(folder), " for the skills"}));
-  if (::symlink(target->c_str(), link.c_str()) == 0) return {};
+  if (::symlink(skills_dir.c_str(), link.c_str()) == 0) return {};
   const int error = errno;
   const auto present = canonical_path(link);
-  if (error == EEXIST && present && *present == *target) return {};
+  if (error == EEXIST && present && *present == skills_dir) return {};
   return system_error(error, concat({"cannot link the skills as ", quoted(link)}));
 }
 
@@ -6789,14 +6828,13 @@ Expected<void> Executor::set_up(const ExecutorOptions& options) {
     return error;
   }
   gate->options.workspace = workspace->path;
-  if (!options.spill_dir.empty() && ::access(options.spill_dir.c_str(), W_OK | X_OK) != 0)
-    return system_error(errno, concat({"spill_dir ", quoted(options.spill_dir)}));
+  auto spill_dir = usable_directory("spill_dir", options.spill_dir, W_OK | X_OK);
+  if (!spill_dir) return spill_dir.error();
+  gate->options.spill_dir = std::move(*spill_dir);
   if (!options.audit_file.empty()) {
-    gate->audit.reset(above_standard_streams(
-        ::open(options.audit_file.c_str(),
-               O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW, 0600)));
-    if (!gate->audit)
-      return system_error(errno, concat({"audit_file ", quoted(options.audit_file)}));
+    auto audit = open_audit_file(options.audit_file);
+    if (!audit) return audit.error();
+    gate->audit = std::move(*audit);
   }
   gate_ = std::move(gate);
   return {};
@@ -6846,6 +6884,9 @@ Executor::Admission Executor::judge(const Command& command) const {
   auto directory = gate_->paths.open_work_dir(command.work_dir, options.workspace);
   if (!directory) {
     admission.refuse("work_dir", directory.error().message);
+    // What lies within the roots may be shown as it was understood; it helps against typing errors.
+    const auto path = canonical_path(result.work_dir, options.workspace);
+    if (path && gate_->paths.permission(*path) != Permission::none) result.work_dir = *path;
     return admission;
   }
   admission.directory = std::move(*directory);
@@ -6995,14 +7036,16 @@ struct LocalExecutor::Place {
   std::string skills_dir;
   mutable std::once_flag skills_linked = {};
 
-  Place(Environment variables, const LocalOptions& options)
-      : environment(std::move(variables)), shell(options.shell), skills_dir(options.skills_dir) {}
+  Place(Environment variables, std::string shell_path, std::string skills)
+      : environment(std::move(variables)),
+        shell(std::move(shell_path)),
+        skills_dir(std::move(skills)) {}
 };
 
 Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   LocalExecutor executor;
   if (auto ok = executor.set_up(options); !ok) return ok.error();
-  if (options.shell.find('/') == std::string::npos || ::access(options.shell.c_str(), X_OK) != 0)
+  if (options.shell.find('\0') != std::string::npos || !is_program(options.shell))
     return make_error(ErrorCode::invalid_argument,
                       concat({"shell must be the path of a program, and ", quoted(options.shell),
                               " is not"}));
@@ -7010,9 +7053,10 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   variables.workspace = executor.workspace();
   auto environment = Environment::create(variables);
   if (!environment) return environment.error();
-  if (!options.skills_dir.empty() && ::access(options.skills_dir.c_str(), R_OK | X_OK) != 0)
-    return system_error(errno, concat({"skills_dir ", quoted(options.skills_dir)}));
-  executor.place_ = std::make_shared<const Place>(std::move(*environment), options);
+  auto skills_dir = usable_directory("skills_dir", options.skills_dir, R_OK | X_OK);
+  if (!skills_dir) return skills_dir.error();
+  executor.place_ =
+      std::make_shared<const Place>(std::move(*environment), options.shell, std::move(*skills_dir));
   return executor;
 }
 
@@ -7036,7 +7080,9 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
   if (words.empty()) {
     words.push_back(place_->shell);
     if (command.script.size() < longest_inline_script) {
-      words.insert(words.end(), {"-c", command.script});
+      // The blank keeps a script like "-x" from being read as an option of the shell.
+      const bool like_option = starts_with(command.script, "-") || starts_with(command.script, "+");
+      words.insert(words.end(), {"-c", concat({like_option ? " " : "", command.script})});
     } else {
       auto script = anonymous_file(command.script);
       if (!script) return script.error();
@@ -9301,6 +9347,9 @@ mcp::ToolReply execute_command(const Executor& executor, const mcp::Call& call) 
 // options -----------------------------------------------------------------------------------------
 
 struct ServerConfig {
+  ServerConfig() { local.kill_grace = std::chrono::milliseconds(300); }
+
+  // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
   LocalOptions local = {};
   std::size_t max_concurrent = mcp::ServerOptions{}.max_concurrent;
   std::string execution_mode = "local";
@@ -9680,6 +9729,7 @@ class TerminationSignals {
   ~TerminationSignals() {
     if (!token_.cancelled()) pthread_kill(thread_.native_handle(), SIGTERM);
     thread_.join();
+    forget_pending();
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
   TerminationSignals(const TerminationSignals&) = delete;
@@ -9687,6 +9737,20 @@ class TerminationSignals {
   const CancelToken& token() const { return token_; }
 
  private:
+  // A second SIGTERM of an impatient client must not end the process once they are unblocked.
+  void forget_pending() const {
+    sigset_t pending = {};
+    sigpending(&pending);
+    for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+      if (sigismember(&pending, number) != 1) continue;
+      sigset_t one = {};
+      sigemptyset(&one);
+      sigaddset(&one, number);
+      int taken = 0;
+      sigwait(&one, &taken);
+    }
+  }
+
   sigset_t signals_ = {};
   sigset_t before_ = {};
   CancelToken token_ = {};
@@ -9721,8 +9785,12 @@ int serve(const Executor& executor, const ServerConfig& config, const CancelToke
   options.max_concurrent = config.max_concurrent;
   mcp::Server server(options);
   if (auto ok = add_execution_tools(server, executor); !ok) return fail(2, ok.error().message);
-  if (auto ok = server.serve(stop); !ok) return fail(1, ok.error().message);
-  return 0;
+  const auto served = server.serve(stop);
+  if (served) return 0;
+  const int status = fail(1, served.error().message);
+  // A handler that did not return still uses what this function's callers would destroy.
+  if (served.error().code == ErrorCode::limit) ::_exit(status);
+  return status;
 }
 
 }  // namespace

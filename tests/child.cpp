@@ -241,8 +241,12 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (verb == "no-input") {
+    // With an argument it empties the pipe first, so that there is room for a write that nobody
+    // will read.
+    static char buffer[65536];
+    if (argc > 2) (void)!::read(0, buffer, sizeof buffer);
     ::close(0);
-    sleep_milliseconds(200);
+    sleep_milliseconds(20);
     return 0;
   }
   if (verb == "sleep") {

@@ -317,6 +317,12 @@ class Talk {
     pollfd fd = {to_.write_end, POLLOUT, 0};
     return ::poll(&fd, 1, milliseconds) == 1;
   }
+  // The smallest pipe the system has; elsewhere than on Linux this does nothing.
+  void limit_pipe() {
+#if defined(F_SETPIPE_SZ)
+    ::fcntl(from_.write_end, F_SETPIPE_SZ, 4096);
+#endif
+  }
   void wait_readable() {
     pollfd fd = {from_.read_end, POLLIN, 0};
     REQUIRE(::poll(&fd, 1, patience_ms) == 1);
@@ -1677,6 +1683,7 @@ TEST_CASE("ids that differ in type are cancelled apart, 1 and 1.0 are the same")
   talk.send(Talk::call_line("\"1\"", "hold"));
   talk.send(Talk::call_line("2", "hold"));
   REQUIRE(talk.gate.wait_for_arrivals(3));
+  talk.send(R"({"jsonrpc":"1.0","method":"notifications/cancelled","params":{"requestId":1}})");
   talk.cancel("\"1\"");
   talk.cancel("2.0");
   REQUIRE(talk.gate.wait_for_cancelled(2));
@@ -1860,6 +1867,27 @@ TEST_CASE("replies to a client that does not read are bounded, and stop still en
   talk.stop.cancel();
   CHECK(talk.wait());
   CHECK(seconds_since(start) < 1.5);
+}
+
+TEST_CASE("progress that the client is too slow for is dropped, and holds up no handler") {
+  ServerOptions options;
+  options.max_queued = 20000;
+  Gate gate;
+  Tool chatty = tool("chatty", [&gate](const Call& call) {
+    for (int i = 0; i < 32; ++i) call.progress(i, {}, std::string(4000, 'm'));
+    gate.wait(call);
+    return ToolReply(ToolResult::text("done"));
+  });
+  Talk talk({chatty}, options);
+  talk.initialize();
+  talk.limit_pipe();
+  talk.send(Talk::call_line("1", "chatty", "{}", R"({"progressToken":1})"));
+  REQUIRE(gate.wait_for_arrivals(1));  // though nothing has been read
+  gate.open();
+  int notices = 0;
+  while (talk.receive().find("method")) ++notices;
+  CHECK(notices > 0);
+  CHECK(notices < 16);
 }
 
 TEST_CASE("handlers with large results wait for the client, and no byte is lost") {

@@ -185,9 +185,12 @@ leg() {
 
 run_interop() {
   echo "== interop: official MCP clients against $build/codeexec-mcp"
-  CODEEXEC_MCP=$build/codeexec-mcp OUT=$build/interop sh "$root/tests/interop/run.sh" \
-    > "$build/interop.log" 2>&1 || echo "FAILED: interop/run.sh ended with status $?" \
-    >> "$build/interop.log"
+  status=0
+  CODEEXEC_MCP=$build/codeexec-mcp CODEEXEC_MCP_FIXTURE=$build/tests/codeexec-mcp-fixture \
+    OUT=$build/interop sh "$root/tests/interop/run.sh" > "$build/interop.log" 2>&1 || status=$?
+  if [ $status -ne 0 ] && ! grep -q '^FAILED:' "$build/interop.log"; then
+    echo "FAILED: interop/run.sh ended with status $status" >> "$build/interop.log"
+  fi
   cat "$build/interop.log"
   grep '^SKIPPED:' "$build/interop.log" > "$build/leg-skipped.txt" || true
   sed -n 's/^FAILED:/interop:/p' "$build/interop.log" >> "$build/failures.txt"

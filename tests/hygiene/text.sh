@@ -73,26 +73,22 @@ expect "the inline namespace is v${major}_$minor, in both halves" \
 
 # the example -------------------------------------------------------------------------------------
 
-# The manual shows a whole program under a heading that names its file, "(examples/NAME.cpp...":
-# it is that file without the comment at its top.
-manual | awk '
-  /examples\/[a-z_]+\.cpp/ && !file {
-    match($0, /examples\/[a-z_]+\.cpp/)
-    file = substr($0, RSTART, RLENGTH)
-    print file
-    next
-  }
-  file && /^\/\/ [^ ]/ { exit }
-  file { print }' > "$OUT/shown"
-example=$(head -n 1 "$OUT/shown")
+# The manual shows a whole program under a heading that names its file, "(examples/NAME.cpp)": it is
+# that file without the comment at its top. A blank line and other text may follow it.
+without_blanks_around() {
+  awk 'NF { started = 1 } started { text = text $0 "\n" } NF { kept = text }
+    END { printf "%s", kept }' "$1"
+}
+example=$(manual | grep -oE '\(examples/[a-z_]+\.cpp\)$' | head -n 1 | tr -d '()')
 if [ -n "$example" ] && [ -f "$ROOT/$example" ]; then
-  trim() { sed 's/^ *$//' "$1" | awk 'NF { started = 1 } started { text = text $0 "\n" }
-    NF { keep = text } END { printf "%s", keep }'; }
-  sed '1d; s|^// \{0,3\}||' "$OUT/shown" > "$OUT/shown_code"
   awk '!body && /^\/\// { next } { body = 1; print }' "$ROOT/$example" > "$OUT/example_code"
-  trim "$OUT/shown_code" > "$OUT/shown_trimmed"
-  trim "$OUT/example_code" > "$OUT/example_trimmed"
-  expect "the program in the manual is $example" diff "$OUT/shown_trimmed" "$OUT/example_trimmed"
+  without_blanks_around "$OUT/example_code" > "$OUT/example"
+  manual | sed "1,/($(echo "$example" | tr / .))\$/d; s|^// \{0,3\}||" > "$OUT/shown_code"
+  without_blanks_around "$OUT/shown_code" > "$OUT/shown_and_more"
+  lines=$(wc -l < "$OUT/example")
+  head -n $((lines + 1)) "$OUT/shown_and_more" > "$OUT/shown"
+  echo >> "$OUT/example"
+  expect "the program in the manual is $example" diff "$OUT/shown" "$OUT/example"
 else
   fail "the manual does not name the file of its program, (examples/NAME.cpp)"
 fi

@@ -1,9 +1,10 @@
 #!/bin/sh
-# The official MCP clients against the built server, with a real Python project:
+# The official MCP clients against the built server, with a real Python project, and the official
+# conformance suite against the fixture server:
 #   [CODEEXEC_MCP=build/codeexec-mcp] [OUT=build/interop] sh tests/interop/run.sh [client...]
-# Clients: ts_v1 ts_v2 python_v1 python_v2 (all of them when none is named). Their packages come
-# from npm and PyPI in the versions written here, and go into OUT. Each step prints "ok: ...",
-# "FAILED: ..." or, when a client cannot run on this machine, "SKIPPED: ...".
+# Clients: ts_v1 ts_v2 python_v1 python_v2 conformance (all of them when none is named). Their
+# packages come from npm and PyPI in the versions written here, and go into OUT. Each step prints
+# "ok: ...", "FAILED: ..." or, when a client cannot run on this machine, "SKIPPED: ...".
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 ROOT=$(cd "$here/../.." && pwd)
@@ -12,7 +13,7 @@ CODEEXEC_MCP=${CODEEXEC_MCP:-${CODEEXEC_BUILD_DIR:-$ROOT/build}/codeexec-mcp}
 export CODEEXEC_MCP
 mkdir -p "$OUT"
 OUT=$(cd "$OUT" && pwd)
-clients=${*:-ts_v1 ts_v2 python_v1 python_v2}
+clients=${*:-ts_v1 ts_v2 python_v1 python_v2 conformance}
 status=0
 
 skip() { echo "SKIPPED: interop $1: $2"; }
@@ -109,6 +110,17 @@ for client in $clients; do
       else
         skip "$client" "pip could not install the client: $OUT/$client.log"
       fi
+      ;;
+    conformance)
+      code=0
+      # The fixture of the build, or one that the script builds.
+      CONFORMANCE_DIR=$OUT/conformance in_time sh "$here/conformance/run.sh" \
+        ${CODEEXEC_MCP_FIXTURE:+"$CODEEXEC_MCP_FIXTURE"} || code=$?
+      case $code in
+        0) echo "ok: conformance suite" ;;
+        77) ;;
+        *) echo "FAILED: conformance suite: status $code" && status=1 ;;
+      esac
       ;;
     *) echo "FAILED: there is no client $client" && status=1 ;;
   esac
