@@ -316,6 +316,9 @@ std::string to_base64(std::string_view bytes);
 
 struct JsonLimits {
   std::size_t max_depth = 256;       // arrays and objects inside one another; deeper is an error
+  // Values of any kind in all; more are an error. A value takes at most 100 bytes while it is read,
+  // besides the bytes of its text, so this bounds the memory that a short text can cost.
+  std::size_t max_values = static_cast<std::size_t>(-1);
   bool accept_invalid_utf8 = false;  // true: bad bytes in strings are read as U+FFFD, no error
 };
 
@@ -399,7 +402,7 @@ class Json {
   // is an error, to be removed by the caller. Linear time. Members keep their order; of a name that
   // occurs again the last value wins, in the place of the first. An integer within int64 is exact;
   // any other number is the nearest double, and one that no double can hold (1e400) an error.
-  // Errors: parse, limit (max_depth); `offset` and message tell the byte.
+  // Errors: parse, limit (max_depth, max_values); `offset` and message tell the byte.
   static Expected<Json> parse(std::string_view text, const JsonLimits& limits = {});
 
   // The value as one line of compact JSON, always valid UTF-8. A number that was parsed is written
@@ -656,8 +659,8 @@ bool is_within(std::string_view path, std::string_view root) noexcept;
 
 // The allowed roots. Does not change after create(); any thread may use it.
 //
-// Names are compared byte by byte. Where the file system ignores case, another spelling of a root is
-// outside of it; so a root that forbids a subtree of another should not be relied on there.
+// Names are compared byte by byte. Where the file system ignores case, another spelling of a root
+// is outside of it; so a root that forbids a subtree of another should not be relied on there.
 //
 // It guards the directory in which a command starts and tells the sandbox what to grant. It does
 // not hold a running command back: `cd /` is the sandbox's affair.
@@ -820,7 +823,10 @@ class Capture {
   void visit(std::uint64_t begin, std::uint64_t end, FunctionRef<void(std::string_view)> use) const;
 
  private:
+  friend class Process;
   static constexpr std::size_t block_size = 16384;
+  bool keeps_only_end(std::size_t size) const noexcept;
+  char* room(std::uint64_t offset, std::size_t& size);
   std::size_t position(std::uint64_t offset) const noexcept;
   std::size_t contiguous(std::size_t position) const noexcept;
   std::uint64_t tail_begin() const noexcept;
@@ -1322,8 +1328,8 @@ std::string describe(const Executor& executor);
 // With --run it runs one command, prints its result as one line of JSON and returns. It owns the
 // process while it runs: it takes those three signals, ignores SIGPIPE and, on Linux, keeps other
 // processes of the user from looking into this one (PR_SET_DUMPABLE).
-// Returns the exit status: 0; 2 when an option, key or value is wrong, after one line on stderr that
-// says which; 1 for other failures; with --run 0 when the command succeeded, 1 when it ran and
+// Returns the exit status: 0; 2 when an option, key or value is wrong, after one line on stderr
+// that says which; 1 for other failures; with --run 0 when the command succeeded, 1 when it ran and
 // failed, 125 when it was refused or could not start.
 int server_main(int argc, char** argv);
 
@@ -1369,6 +1375,7 @@ int server_main(int argc, char** argv);
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #if defined(__APPLE__)
@@ -1506,6 +1513,49 @@ int above_standard_streams(int fd) {
   errno = saved;
   return moved;
 }
+
+// Keeps a broken pipe from raising SIGPIPE in this thread, without touching its disposition: the
+// signal is blocked during the write and, when the write raised it, taken back.
+class NoSigpipe {
+ public:
+  NoSigpipe() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &set, &before_);
+    // Only a signal that was blocked already can have been pending already.
+    was_pending_ = sigismember(&before_, SIGPIPE) == 1 && pending();
+  }
+  ~NoSigpipe() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  NoSigpipe(const NoSigpipe&) = delete;
+  NoSigpipe& operator=(const NoSigpipe&) = delete;
+
+  // To be called after EPIPE.
+  void take_back() {
+    if (was_pending_ || !pending()) return;
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGPIPE);
+#if defined(__linux__)
+    const timespec now{};
+    while (::sigtimedwait(&set, nullptr, &now) < 0 && errno == EINTR) {
+    }
+#else
+    int number = 0;
+    ::sigwait(&set, &number);
+#endif
+  }
+
+ private:
+  static bool pending() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigpending(&set);
+    return sigismember(&set, SIGPIPE) == 1;
+  }
+  sigset_t before_;
+  bool was_pending_ = false;
+};
 
 // The whole of a file of at most `limit` bytes. `what` names it in errors ("config file").
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
@@ -2453,6 +2503,11 @@ class Json::Parser {
   Expected<Json> run() {
     Json root;
     for (Json* place = &root; place;) {
+      if (++values_ > limits_.max_values) {
+        fail(concat({"more than ", std::to_string(limits_.max_values), " values"}),
+             ErrorCode::limit);
+        return std::move(error_);
+      }
       if (!read_value(*place)) return std::move(error_);
       if (!next_place(place)) return std::move(error_);
     }
@@ -2744,6 +2799,7 @@ class Json::Parser {
   const char* const end_;
   const JsonLimits limits_;
   Json* open_ = nullptr;  // the innermost open container; its link is the next outer one
+  std::size_t values_ = 0;
   std::size_t depth_ = 0;
   bool lone_surrogate_ = false;  // in the string that was just read
   Error error_ = {};
@@ -4638,8 +4694,6 @@ struct ChildPlan {
   int pass_fd = -1;
   int report = -1;  // also told the failure, where memory might not be shared
   bool handlers_cleared = false;
-  bool ask_all_signals = true;
-  std::uint64_t ignored_signals = 0;  // known before; the child adds
   volatile int ran = 0;
   volatile int failed_step = 0;
   volatile int failed_error = 0;  // 0: the program runs
@@ -4877,30 +4931,20 @@ CODEEXEC_IN_CHILD void set_signal_mask(const KernelSigset* mask, KernelSigset* b
   raw(SYS_rt_sigprocmask, SIG_SETMASK, mask, before, kernel_sigset_size);
 }
 
-constexpr std::uint64_t signal_bit(int number) { return std::uint64_t{1} << (number - 1); }
-
-// The signals that programs really ignore, and whose defaults others count on.
-constexpr std::uint64_t often_ignored = signal_bit(SIGHUP) | signal_bit(SIGINT) |
-                                        signal_bit(SIGQUIT) | signal_bit(SIGPIPE) |
-                                        signal_bit(SIGTERM) | signal_bit(SIGCHLD);
-
 // Ignored signals would stay ignored in the program, and with SIGPIPE ignored `yes | head` never
-// ends. There is no way to ask for all of them at once, and 62 questions take 10 us of the 450 that
-// /bin/true takes. So all are asked once in a second; in between, those that were ignored then are
-// reset, and those that matter are asked.
-CODEEXEC_IN_CHILD void reset_signals(ChildPlan& plan) {
+// ends. The kernel cannot be asked for all of them at once; the 62 questions take 5 to 10 us.
+CODEEXEC_IN_CHILD void reset_signals(const ChildPlan& plan) {
   // The kernel's sigaction is the handler, the flags, perhaps a restorer, and the mask.
   unsigned long current[8] = {};
   const unsigned long by_default[8] = {};
-  const bool ask_all = plan.ask_all_signals || !plan.handlers_cleared;
   for (int number = 1; number <= kernel_signals; ++number) {
-    const std::uint64_t bit = std::uint64_t{1} << ((number - 1) & 63);
     if (number == SIGKILL || number == SIGSTOP) continue;
-    if (!ask_all && ((often_ignored | plan.ignored_signals) & bit) == 0) continue;
-    const long failed =
-        raw(SYS_rt_sigaction, number, as_word(nullptr), &current[0], kernel_sigset_size);
-    if (failed != 0 || (current[0] == 0 && current[1] == 0)) continue;
-    plan.ignored_signals |= bit;
+    // Where handlers are cleared already, most signals need no second call.
+    const long unknown =
+        plan.handlers_cleared
+            ? raw(SYS_rt_sigaction, number, as_word(nullptr), &current[0], kernel_sigset_size)
+            : 1;
+    if (unknown == 0 && current[0] == 0 && current[1] == 0) continue;
     raw(SYS_rt_sigaction, number, &by_default[0], as_word(nullptr), kernel_sigset_size);
   }
 }
@@ -5086,21 +5130,6 @@ CODEEXEC_IN_CHILD long clone_child(ChildPlan& plan, int* pidfd) {
 enum class SharedMemory : int { unknown, yes, no };
 std::atomic<SharedMemory> shared_memory{SharedMemory::unknown};
 
-// What the last child that asked for all signals found, and when. See reset_signals().
-std::atomic<std::uint64_t> last_ignored{0};
-std::atomic<std::int64_t> last_asked{0};  // seconds of the steady clock; 0: never
-
-void recall_ignored_signals(ChildPlan& plan, std::int64_t second) {
-  plan.ask_all_signals = last_asked.load() != second;
-  plan.ignored_signals = plan.ask_all_signals ? 0 : last_ignored.load();
-}
-
-void remember_ignored_signals(const ChildPlan& plan, std::int64_t second) {
-  if (!plan.ran || !plan.ask_all_signals) return;
-  last_ignored.store(plan.ignored_signals);
-  last_asked.store(second);
-}
-
 void read_report(const UniqueFd& report, ChildPlan& plan) {
   int failure[2] = {0, 0};
   ssize_t size = 0;
@@ -5132,12 +5161,8 @@ Spawned spawn_once(ChildPlan& plan) {
   plan.report = report_end.get();
   plan.ran = 0;
   plan.failed_error = 0;
-  const std::int64_t second =
-      std::chrono::duration_cast<std::chrono::seconds>(Clock::now().time_since_epoch()).count();
-  recall_ignored_signals(plan, second);
   int pidfd = -1;
   const long pid = clone_child(plan, &pidfd);
-  remember_ignored_signals(plan, second);
   child.exit_event.reset(above_standard_streams(pidfd));
   if (pid < 0) {
     child.step = SpawnStep::start;
@@ -5445,34 +5470,6 @@ void kill_pipe_holders(const std::vector<std::string>& pipes, std::uint64_t sinc
 
 #endif
 
-// write() to a pipe that may have no reader left, without the SIGPIPE that would end the host.
-ssize_t write_quietly(int fd, const char* data, std::size_t size) {
-  sigset_t pending;
-  sigset_t pipe_signal;
-  sigset_t before;
-  sigemptyset(&pipe_signal);
-  sigaddset(&pipe_signal, SIGPIPE);
-  sigpending(&pending);
-  ::pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-  const ssize_t written = ::write(fd, data, size);
-  const int error = errno;
-  // One that was pending before is the host's.
-  if (written < 0 && error == EPIPE && sigismember(&pending, SIGPIPE) == 0) {
-#if defined(__linux__)
-    const timespec now{};
-    while (::sigtimedwait(&pipe_signal, nullptr, &now) < 0 && errno == EINTR) {
-    }
-#else
-    int number = 0;
-    sigpending(&pending);
-    if (sigismember(&pending, SIGPIPE) == 1) ::sigwait(&pipe_signal, &number);
-#endif
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  errno = error;
-  return written;
-}
-
 // Reaping -----------------------------------------------------------------------------------------
 
 // How a child ended, as waitid() tells it.
@@ -5661,17 +5658,28 @@ void Capture::add(std::string_view bytes) {
       bytes.remove_prefix(bytes.size() - tail_size);
       if (bytes.empty()) return;
     }
-    const std::size_t at = position(total_);
-    const std::size_t size = std::min(bytes.size(), contiguous(at));
-    const std::size_t block = at / block_size;
-    while (blocks_.size() <= block) {
-      const std::size_t begin = blocks_.size() * block_size;
-      blocks_.emplace_back(new char[std::min(block_size, max_bytes_ - begin)]);
-    }
-    std::memcpy(blocks_[block].get() + at % block_size, bytes.data(), size);
+    std::size_t size = bytes.size();
+    char* const place = room(total_, size);
+    std::memcpy(place, bytes.data(), size);
     total_ += size;
     bytes.remove_prefix(size);
   }
+}
+
+// True when so many bytes more can be put where they belong without overwriting each other.
+bool Capture::keeps_only_end(std::size_t size) const noexcept {
+  return total_ >= head_size_ && max_bytes_ - head_size_ >= size;
+}
+
+// Where the byte at an offset goes; `size` is cut down to what is in one piece from there.
+char* Capture::room(std::uint64_t offset, std::size_t& size) {
+  const std::size_t at = position(offset);
+  size = std::min(size, contiguous(at));
+  while (blocks_.size() <= at / block_size) {
+    const std::size_t begin = blocks_.size() * block_size;
+    blocks_.emplace_back(new char[std::min(block_size, max_bytes_ - begin)]);
+  }
+  return blocks_[at / block_size].get() + at % block_size;
 }
 
 void Capture::visit(std::uint64_t begin, std::uint64_t end,
@@ -5764,7 +5772,8 @@ struct Process::State {
   struct Output {
     Stream stream;
     UniqueFd pipe = UniqueFd();
-    bool open = false;  // not yet seen at its end
+    UniqueFd writer = UniqueFd();  // our own copy of the program's end, see start()
+    bool open = false;             // not yet seen at its end
     Spill spill = {};
     Capture capture;
     Output(Stream which, std::size_t max_bytes) : stream(which), capture(max_bytes) {}
@@ -5774,6 +5783,21 @@ struct Process::State {
   struct Escaped {
     pid_t pid = -1;
     UniqueFd handle = UniqueFd();
+  };
+
+  static constexpr std::size_t buffer_size = 65536;
+
+  // Where output is read to on its way; one serves all states of a thread. Not on the stack, of
+  // which threads may have little, not zeroed, and only made for a program that prints something.
+  class ReadBuffer {
+   public:
+    char* data() {
+      if (!bytes_) bytes_.reset(new char[buffer_size]);
+      return bytes_.get();
+    }
+
+   private:
+    std::unique_ptr<char[]> bytes_ = {};
   };
 
   // The descriptors that are waited for, in this order.
@@ -5790,12 +5814,13 @@ struct Process::State {
   State& operator=(const State&) = delete;
   ~State() = default;
 
-  bool start();
+  // With `hold_writers` the program's ends of the pipes stay open here until it has ended, so that
+  // its exit wakes this thread once and not three times. That costs two descriptors for each.
+  bool start(bool hold_writers);
   void add_descriptors(std::vector<pollfd>& set);
   Clock::time_point deadline() const;
-  void step(const std::vector<pollfd>& set, char* buffer);
+  void step(const std::vector<pollfd>& set, ReadBuffer& buffer);
   bool over() const { return phase == Phase::over; }
-  static constexpr std::size_t buffer_size = 65536;
 
   // For the handles.
   bool signal_group(int number);
@@ -5844,8 +5869,9 @@ struct Process::State {
   bool fail(SpawnStep step, int error, std::string message);
   void add_slot(std::vector<pollfd>& set, Slot slot, int fd, short events);
   short events_of(const std::vector<pollfd>& set, Slot slot) const;
-  void output_event(Output& output, short events, char* buffer, Clock::time_point now);
-  void read_output(Output& output, char* buffer, Clock::time_point now);
+  void output_event(Output& output, short events, ReadBuffer& buffer, Clock::time_point now);
+  void read_output(Output& output, ReadBuffer& buffer, Clock::time_point now);
+  ssize_t read_in_place(Output& output);
   void take_output(Output& output, std::string_view bytes);
   void spill(Output& output, std::string_view bytes);
   void write_spill(Output& output, std::string_view bytes);
@@ -5856,7 +5882,7 @@ struct Process::State {
   void ask_to_end(Outcome why, Clock::time_point now);
   void kill_all();
   void kill_background();
-  void leader_ended(char* buffer, Clock::time_point now);
+  void leader_ended(ReadBuffer& buffer, Clock::time_point now);
   void drain_further(Clock::time_point now);
   void finish(bool abandon);
   void fill_status();
@@ -5894,7 +5920,7 @@ bool Process::State::fail(SpawnStep step, int error, std::string message) {
   return false;
 }
 
-bool Process::State::start() {
+bool Process::State::start(bool hold_writers) {
   reap_abandoned();
   if (refuse_options()) return false;
   if (options.cancel && options.cancel->cancelled()) {
@@ -5934,6 +5960,10 @@ bool Process::State::start() {
   result.pid = pid;
   out.open = true;
   err.open = !options.merge_streams;
+  if (hold_writers) {
+    out.writer = std::move(child_out);
+    err.writer = std::move(child_err);
+  }
   set_nonblocking(out.pipe);
   set_nonblocking(err.pipe);
   set_nonblocking(input);
@@ -5982,7 +6012,7 @@ Clock::time_point Process::State::deadline() const {
   return Clock::time_point::max();
 }
 
-void Process::State::step(const std::vector<pollfd>& set, char* buffer) {
+void Process::State::step(const std::vector<pollfd>& set, ReadBuffer& buffer) {
   const Clock::time_point now = Clock::now();
   output_event(out, events_of(set, slot_out), buffer, now);
   output_event(err, events_of(set, slot_err), buffer, now);
@@ -6033,7 +6063,7 @@ void Process::State::check_time(Clock::time_point now) {
 
 // All writers gone and nothing to read needs no call: the end of the streams comes just before the
 // end of the program, when every call here slows the child's exit on a shared core.
-void Process::State::output_event(Output& output, short events, char* buffer,
+void Process::State::output_event(Output& output, short events, ReadBuffer& buffer,
                                   Clock::time_point now) {
   if (events == POLLHUP)
     output.open = false;
@@ -6041,23 +6071,50 @@ void Process::State::output_event(Output& output, short events, char* buffer,
     read_output(output, buffer, now);
 }
 
-void Process::State::read_output(Output& output, char* buffer, Clock::time_point now) {
+void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time_point now) {
   // So many and no more: `yes` must not keep a deadline from being seen.
   constexpr int most_reads = 16;
   for (int count = 0; count < most_reads; ++count) {
-    const ssize_t size = ::read(output.pipe.get(), buffer, buffer_size);
+    const bool direct = options.spill_dir.empty() && output.capture.keeps_only_end(buffer_size);
+    const ssize_t size =
+        direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), buffer_size);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;
     if (size <= 0) {
       output.open = false;
       return;
     }
-    take_output(output, std::string_view(buffer, static_cast<std::size_t>(size)));
+    if (!direct) take_output(output, {buffer.data(), static_cast<std::size_t>(size)});
     if (phase == Phase::draining) drain_until = std::min(later(now, options.drain), drain_end);
     // The pipe is probably empty now; poll knows better than another read.
     else if (static_cast<std::size_t>(size) < buffer_size)
       return;
   }
+}
+
+// Reads at most buffer_size bytes to where they are kept: without a copy between, a flood is read
+// as fast as if it were thrown away.
+ssize_t Process::State::read_in_place(Output& output) {
+  // 64 KiB lie in five blocks at most, and in two parts when the ring begins again.
+  constexpr int most_pieces = 7;
+  Capture& capture = output.capture;
+  iovec pieces[most_pieces];
+  int count = 0;
+  std::unique_lock<std::mutex> lock(mutex);
+  for (std::size_t planned = 0; planned < buffer_size && count < most_pieces; ++count) {
+    std::size_t size = buffer_size - planned;
+    pieces[count].iov_base = capture.room(capture.total_ + planned, size);
+    pieces[count].iov_len = size;
+    planned += size;
+  }
+  const ssize_t size = ::readv(output.pipe.get(), pieces, count);
+  if (size <= 0) return size;
+  capture.total_ += static_cast<std::uint64_t>(size);
+  lock.unlock();
+  if (options.on_output)
+    capture.visit(capture.total_ - static_cast<std::uint64_t>(size), capture.total_,
+                  [&](std::string_view piece) { options.on_output(output.stream, piece); });
+  return size;
 }
 
 void Process::State::take_output(Output& output, std::string_view bytes) {
@@ -6128,13 +6185,16 @@ bool Process::State::more_input() {
 void Process::State::feed_input() {
   constexpr std::size_t most = 65536;
   if (!more_input()) return;
-  const ssize_t size =
-      write_quietly(input.get(), unwritten.data(), std::min(unwritten.size(), most));
-  if (size >= 0) {
+  NoSigpipe guard;
+  const ssize_t size = ::write(input.get(), unwritten.data(), std::min(unwritten.size(), most));
+  if (size < 0 && errno == EPIPE) {
+    // A program may stop reading when it knows enough.
+    guard.take_back();
+    close_input();
+  } else if (size >= 0) {
     unwritten.remove_prefix(static_cast<std::size_t>(size));
     more_input();
   } else if (errno != EAGAIN && errno != EINTR) {
-    // EPIPE: a program may stop reading when it knows enough.
     close_input();
   }
 }
@@ -6176,9 +6236,11 @@ void Process::State::kill_background() {
   signal_escaped(SIGKILL);
 }
 
-void Process::State::leader_ended(char* buffer, Clock::time_point now) {
+void Process::State::leader_ended(ReadBuffer& buffer, Clock::time_point now) {
   phase = Phase::draining;
   ended = now;
+  out.writer.reset();
+  err.writer.reset();
   close_input();
   const bool keep = options.keep_background && stopped_as == Outcome::exited;
   if (!keep) kill_background();
@@ -6334,16 +6396,15 @@ void Process::State::finish(bool abandon) {
 ProcessResult run_process(const ProcessOptions& options) {
   const CancellationPause pause;
   Process::State state(options);
-  if (!state.start()) return std::move(state.result);
-  // Not zeroed, and not on the stack: threads may have little.
-  const std::unique_ptr<char[]> buffer(new char[Process::State::buffer_size]);
+  if (!state.start(true)) return std::move(state.result);
+  Process::State::ReadBuffer buffer;
   std::vector<pollfd> set;
   set.reserve(Process::State::slot_count);
   while (!state.over()) {
     set.clear();
     state.add_descriptors(set);
     wait_for_events(set, state.deadline());
-    state.step(set, buffer.get());
+    state.step(set, buffer);
   }
   return std::move(state.result);
 }
@@ -6435,7 +6496,7 @@ void* Process::Reactor::thread_main(void* self) {
 }
 
 void Process::Reactor::loop() {
-  const std::unique_ptr<char[]> buffer(new char[State::buffer_size]);
+  State::ReadBuffer buffer;
   std::vector<pollfd> set;
   for (;;) {
     {
@@ -6451,8 +6512,8 @@ void Process::Reactor::loop() {
       deadline = std::min(deadline, state->deadline());
     }
     wait_for_events(set, deadline);
-    if (set[0].revents) (void)!::read(wake_out.get(), buffer.get(), State::buffer_size);
-    for (const std::shared_ptr<State>& state : running) state->step(set, buffer.get());
+    if (set[0].revents) (void)!::read(wake_out.get(), buffer.data(), State::buffer_size);
+    for (const std::shared_ptr<State>& state : running) state->step(set, buffer);
     running.erase(std::remove_if(running.begin(), running.end(),
                                  [](const auto& state) { return state->over(); }),
                   running.end());
@@ -6472,7 +6533,7 @@ Expected<Process> Process::start(ProcessOptions options,
     state->result.step = step_name(SpawnStep::setup);
     state->result.message = concat({"cannot start the thread for processes: ", errno_text(error)});
   }
-  if (!reactor || !state->start()) {
+  if (!reactor || !state->start(false)) {
     if (failure) *failure = state->result;
     Error result = system_error(state->result.system_error, "");
     result.message = state->result.message;
@@ -6500,9 +6561,13 @@ Process::~Process() { end(); }
 void Process::end() noexcept {
   if (!state_) return;
   if (!reactor_->is_ours()) {
-    // Neither process nor thread belong to this fork of the host; both objects stay behind.
-    (void)new std::shared_ptr<State>(std::move(state_));
-    (void)new std::shared_ptr<Reactor>(std::move(reactor_));
+    // Neither process nor thread belong to this fork of the host. Both objects stay behind: they
+    // are moved to where nobody destroys them, without memory from a heap that the fork may have
+    // left locked.
+    alignas(std::shared_ptr<State>) unsigned char state[sizeof state_];
+    alignas(std::shared_ptr<Reactor>) unsigned char reactor[sizeof reactor_];
+    ::new (static_cast<void*>(state)) std::shared_ptr<State>(std::move(state_));
+    ::new (static_cast<void*>(reactor)) std::shared_ptr<Reactor>(std::move(reactor_));
     return;
   }
   const CancellationPause pause;
@@ -6574,9 +6639,10 @@ Process::Chunk Process::read(Stream stream, std::uint64_t cursor) const {
 // =================================================================================================
 // >>executor (definitions)
 //
-// judge() and admit() are the gate: policy, deadline, work_dir, then the place where it runs, in this
-// order, so that the message a caller gets is the same as in the systems this library replaces.
-// run() and start() both go through it and through Gate::record(); neither has a way around.
+// judge() and admit() are the gate: policy, deadline, work_dir, then the place where it runs, in
+// this order, so that the message a caller gets is the same as in the systems this library
+// replaces. run() and start() both go through it and through Gate::record(); neither has a way
+// around.
 // =================================================================================================
 
 namespace {
@@ -6641,8 +6707,8 @@ bool is_program(const std::string& path) {
          S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
 }
 
-// The canonical path of a directory that an option names, with the rights `mode` of access(2) to it.
-// An empty option stays empty.
+// The canonical path of a directory that an option names, with the rights `mode` of access(2) to
+// it. An empty option stays empty.
 Expected<std::string> usable_directory(const char* option, const std::string& given, int mode) {
   if (given.empty()) return std::string();
   auto path = canonical_path(given);
@@ -6657,16 +6723,15 @@ Expected<std::string> usable_directory(const char* option, const std::string& gi
   return path;
 }
 
-// The audit log, to be appended to. Only what takes every write at once is good enough: a pipe would
-// block the commands, or end the host with SIGPIPE.
+// The audit log, to be appended to. Only what takes every write at once is good enough: a pipe
+// would block the commands, or end the host with SIGPIPE.
 Expected<UniqueFd> open_audit_file(const std::string& path) {
   const std::string subject = concat({"audit_file: ", quoted(path)});
   if (path.find('\0') != std::string::npos)
     return make_error(ErrorCode::invalid_argument, concat({subject, " has a NUL byte"}));
-  UniqueFd fd(above_standard_streams(
-      ::open(path.c_str(),
-             O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK,
-             0600)));
+  UniqueFd fd(above_standard_streams(::open(
+      path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK,
+      0600)));
   struct stat status {};
   if (!fd || ::fstat(fd.get(), &status) != 0) return system_error(errno, subject);
   if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode))
@@ -6777,7 +6842,7 @@ struct Executor::Admission {
   Result result = {};            // of a refusal, or what is known before the start
   ProcessOptions process = {};   // filled by place()
   OpenDirectory directory = {};  // pins the work_dir until the child is in it
-  UniqueFd script = {};  // a script too long for an argument
+  UniqueFd script = {};          // a script too long for an argument
   std::string time = {};
 
   bool admitted() const { return result.rule.empty() && result.message.empty(); }
@@ -6800,10 +6865,10 @@ Expected<void> Executor::set_up(const ExecutorOptions& options) {
   if (auto ok = positive(options.max_timeout, "max_timeout"); !ok) return ok.error();
   if (auto ok = positive(options.kill_grace, "kill_grace"); !ok) return ok.error();
   if (options.timeout > options.max_timeout)
-    return make_error(ErrorCode::invalid_argument,
-                      concat({"timeout (", seconds_text(options.timeout),
-                              " s) is longer than max_timeout (",
-                              seconds_text(options.max_timeout), " s)"}));
+    return make_error(
+        ErrorCode::invalid_argument,
+        concat({"timeout (", seconds_text(options.timeout), " s) is longer than max_timeout (",
+                seconds_text(options.max_timeout), " s)"}));
   if (options.max_output < 1024)
     return make_error(ErrorCode::invalid_argument,
                       concat({"max_output must be at least 1024 bytes, and not ",
@@ -6820,8 +6885,8 @@ Expected<void> Executor::set_up(const ExecutorOptions& options) {
   gate->options = options;
   auto unrestricted = PathRules::create({});
   if (!unrestricted) return unrestricted.error();
-  auto workspace = unrestricted->open_work_dir(options.workspace.empty() ? "." : options.workspace,
-                                               ".");
+  auto workspace =
+      unrestricted->open_work_dir(options.workspace.empty() ? "." : options.workspace, ".");
   if (!workspace) {
     Error error = workspace.error();
     error.message = concat({"workspace: ", error.message});
@@ -6875,9 +6940,9 @@ Executor::Admission Executor::judge(const Command& command) const {
     return admission;
   }
   if (result.timeout > options.max_timeout) {
-    result.notes.push_back(concat({"timeout reduced from ", seconds_text(result.timeout), " to ",
-                                   seconds_text(options.max_timeout),
-                                   " seconds, the longest that is allowed here"}));
+    result.notes.push_back(
+        concat({"timeout reduced from ", seconds_text(result.timeout), " to ",
+                seconds_text(options.max_timeout), " seconds, the longest that is allowed here"}));
     result.timeout = options.max_timeout;
   }
 
@@ -6938,15 +7003,15 @@ void Executor::Gate::record(Result& result, const std::string& tool,
   while (written < 0 && errno == EINTR);
   if (written == static_cast<ssize_t>(line.size())) return;
   const std::string reason = written < 0 ? errno_text(errno) : "it was written only in part";
-  result.notes.push_back(concat({"the audit record could not be written to ",
-                                 quoted(options.audit_file), ": ", reason}));
+  result.notes.push_back(concat(
+      {"the audit record could not be written to ", quoted(options.audit_file), ": ", reason}));
 }
 
 Result Executor::run(const Command& command) const {
   Admission admission = admit(command);
   Result& result = admission.result;
-  if (admission.admitted())
-    static_cast<ProcessResult&>(result) = run_process(admission.process);
+  admission.process.keep_input_open = false;  // nobody could write to it
+  if (admission.admitted()) static_cast<ProcessResult&>(result) = run_process(admission.process);
   gate_->record(result, command.tool, admission.time);
   return std::move(result);
 }
@@ -7046,9 +7111,9 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   LocalExecutor executor;
   if (auto ok = executor.set_up(options); !ok) return ok.error();
   if (options.shell.find('\0') != std::string::npos || !is_program(options.shell))
-    return make_error(ErrorCode::invalid_argument,
-                      concat({"shell must be the path of a program, and ", quoted(options.shell),
-                              " is not"}));
+    return make_error(
+        ErrorCode::invalid_argument,
+        concat({"shell must be the path of a program, and ", quoted(options.shell), " is not"}));
   EnvironmentOptions variables = options.environment;
   variables.workspace = executor.workspace();
   auto environment = Environment::create(variables);
@@ -7063,8 +7128,7 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
 // A prefix goes before the command line as a whole, never before its first simple command only: the
 // shell that reads the prefix gets the rest as arguments.
 Expected<void> LocalExecutor::place(const Command& command, Admission& admission) const {
-  auto environment =
-      place_->environment.resolve(admission.directory.path, command.environment);
+  auto environment = place_->environment.resolve(admission.directory.path, command.environment);
   if (!environment) return environment.error();
   if (!place_->skills_dir.empty()) {
     std::call_once(place_->skills_linked, [&] {
@@ -7147,6 +7211,7 @@ constexpr const char* server_ends = "The server is ending; the tool was not call
 constexpr std::size_t longest_id = 1024;        // bytes as JSON; it is echoed in every answer
 constexpr std::size_t longest_batch = 100;      // messages; each needs a share of max_reply
 constexpr std::size_t most_subscriptions = 64;  // open ones
+constexpr std::size_t most_values = 1000000;    // in one message: some 100 MB at the worst
 constexpr std::size_t longest_notice = 4096;    // bytes of a progress message
 constexpr std::size_t deepest_output = 60;      // clients give up at 64 levels and more
 constexpr std::size_t longest_envelope = 160;   // bytes around id, result and serverInfo
@@ -7470,43 +7535,6 @@ class LineReader {
 };
 
 // output ------------------------------------------------------------------------------------------
-
-// Keeps a broken pipe from raising SIGPIPE in this thread, without touching its disposition: the
-// signal is blocked during the write and, when the write raised it, taken back.
-class NoSigpipe {
- public:
-  NoSigpipe() {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &set, &before_);
-    // Only a signal that was blocked already can have been pending already.
-    was_pending_ = sigismember(&before_, SIGPIPE) == 1 && pending();
-  }
-  ~NoSigpipe() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  NoSigpipe(const NoSigpipe&) = delete;
-  NoSigpipe& operator=(const NoSigpipe&) = delete;
-
-  // To be called after EPIPE.
-  void take_back() {
-    if (was_pending_ || !pending()) return;
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGPIPE);
-    int signal = 0;
-    sigwait(&set, &signal);
-  }
-
- private:
-  static bool pending() {
-    sigset_t set;
-    sigemptyset(&set);
-    sigpending(&set);
-    return sigismember(&set, SIGPIPE) == 1;
-  }
-  sigset_t before_;
-  bool was_pending_ = false;
-};
 
 // A thread that can be made without exceptions. `run` must not throw.
 template <class F>
@@ -8550,7 +8578,9 @@ Expected<void> Session::run(const CancelToken& stop) {
 
 CallPtr Session::on_line(std::string_view line) {
   if (is_blank(line)) return nullptr;
-  Expected<Json> message = Json::parse(line);
+  JsonLimits limits;
+  limits.max_values = most_values;
+  Expected<Json> message = Json::parse(line, limits);
   if (!message) {
     on_unreadable(line, message.error());
     return nullptr;
@@ -8574,6 +8604,7 @@ void Session::on_unreadable(std::string_view line, const Error& error) {
     return refuse_line(scanner.id(), parse_error, concat({"Parse error: ", error.message}));
   }
   JsonLimits lenient;
+  lenient.max_values = most_values;
   lenient.accept_invalid_utf8 = true;
   const Expected<Json> readable = Json::parse(line, lenient);
   Id id;
@@ -9239,7 +9270,8 @@ Json execution_schema() {
                  type("integer",
                       "Exit code; minus the signal's number when a signal killed it; -1 when it "
                       "timed out, was refused or did not start."));
-  properties.set("stdout", type("string", "What it printed; the middle is left out when too long."));
+  properties.set("stdout",
+                 type("string", "What it printed; the middle is left out when too long."));
   properties.set("stderr", type("string", "The same for standard error, and why it did not run."));
   properties.set("execution_time", type("number", "Seconds."));
   properties.set("command", type("string", "The command as it was given."));
@@ -9259,9 +9291,9 @@ Json execution_schema() {
   return schema;
 }
 
-// Shortens the longest text until the reply fits. The reply holds the result twice, as an object and
-// as text, and escapes can grow both; so it is measured, not guessed. Each step halves the text it
-// shortens, hence all of them together cost no more than a few times the first.
+// Shortens the longest text until the reply fits. The reply holds the result twice, as an object
+// and as text, and escapes can grow both; so it is measured, not guessed. Each step halves the text
+// it shortens, hence all of them together cost no more than a few times the first.
 mcp::ToolResult fitting_reply(Result result, std::size_t max_bytes) {
   // A NUL byte is six bytes of JSON in the object and seven in the text.
   constexpr std::size_t most_per_byte = 13;
@@ -9359,10 +9391,10 @@ struct ServerConfig {
 
 // Where the value of an option goes decides its kind.
 struct Option {
+  using Variables = std::vector<std::pair<std::string, std::string>>;
   using Target = std::variant<std::string*, std::vector<std::string>*, std::chrono::milliseconds*,
-                              std::size_t*, bool*, std::vector<Root>*,
-                              std::vector<std::pair<std::string, std::string>>*>;
-  const char* name;  // of the command line; the configuration's key has `_` for `-`
+                              std::size_t*, bool*, std::vector<Root>*, Variables*>;
+  const char* name;   // of the command line; the configuration's key has `_` for `-`
   const char* value;  // what --help calls it
   const char* help;
   Target target;
@@ -9382,8 +9414,8 @@ std::vector<Option> option_table(ServerConfig& config) {
        &local.max_output},
       {"allowed-commands", "PATTERN...", "commands must match one of these", &local.policy.allowed,
        "whitelist_patterns"},
-      {"blocked-commands", "PATTERN...", "commands must match none of these",
-       &local.policy.blocked, "blacklist_patterns"},
+      {"blocked-commands", "PATTERN...", "commands must match none of these", &local.policy.blocked,
+       "blacklist_patterns"},
       {"disable-rule", "NAME...", "switch sanitizer rules off", &local.policy.disabled_rules},
       {"execution-mode", "MODE", "local: on this host (the only mode of this version)",
        &config.execution_mode},
@@ -9487,9 +9519,9 @@ class OptionSetter {
  private:
   Expected<void> single() const {
     if (words_.size() == 1) return {};
-    return make_error(ErrorCode::invalid_argument,
-                      concat({label_, " needs exactly one value, and not ",
-                              std::to_string(words_.size())}));
+    return make_error(
+        ErrorCode::invalid_argument,
+        concat({label_, " needs exactly one value, and not ", std::to_string(words_.size())}));
   }
   // An empty list must not quietly mean "no restriction".
   Expected<void> some() const {
@@ -9513,9 +9545,9 @@ Expected<std::vector<std::string>> config_words(const std::string& label, const 
   if (value.is_array()) {
     for (const Json& item : value.items()) {
       if (!item.is_string() || item.has_lone_surrogate())
-        return make_error(ErrorCode::invalid_argument,
-                          concat({label, ": every item must be a string, and ",
-                                  quoted(item.dump()), " is not"}));
+        return make_error(
+            ErrorCode::invalid_argument,
+            concat({label, ": every item must be a string, and ", quoted(item.dump()), " is not"}));
       words.push_back(item.as_string());
     }
     return words;
@@ -9546,7 +9578,7 @@ Expected<void> check_shape(const std::string& label, const Option& option, const
   if (std::holds_alternative<std::size_t*>(option.target) ||
       std::holds_alternative<std::chrono::milliseconds*>(option.target))
     return value.is_number() ? Expected<void>() : fail("a number");
-  if (option.target.index() == 6)
+  if (std::holds_alternative<Option::Variables*>(option.target))
     return value.is_object() || value.is_array() ? Expected<void>() : fail("an object");
   return value.is_array() ? Expected<void>() : fail("a list of strings");
 }
@@ -9622,9 +9654,7 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
 // Takes the options that are not settings of the server; true when `argument` was one.
 Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
   const OptionSetter set(argument.name, argument.words);
-  const auto set_text = [&](std::optional<std::string>& target) {
-    return set(&target.emplace());
-  };
+  const auto set_text = [&](std::optional<std::string>& target) { return set(&target.emplace()); };
   Expected<void> ok;
   if (argument.name == "--help")
     ok = set(&invocation.help);
@@ -9693,6 +9723,24 @@ std::string help_text() {
   return text;
 }
 
+// The program's name of an option where the library has another one.
+Error in_our_words(Error error) {
+  constexpr std::pair<std::string_view, std::string_view> names[] = {
+      {"disabled_rules", "disable_rule"},
+      {"keep", "keep_env"},
+      {"max_output", "max_output_size"},
+      {"set", "set_env"},
+      {"skills_dir", "local_skills_directory"}};
+  const std::string_view first =
+      std::string_view(error.message).substr(0, error.message.find_first_of(": "));
+  for (const auto& [theirs, ours] : names) {
+    if (first != theirs) continue;
+    error.message.replace(0, theirs.size(), ours);
+    break;
+  }
+  return error;
+}
+
 // Options that hang together, and the modes that this version has.
 Expected<LocalExecutor> create_executor(const ServerConfig& config) {
   if (config.execution_mode != "local")
@@ -9702,11 +9750,13 @@ Expected<LocalExecutor> create_executor(const ServerConfig& config) {
   options.environment.auto_venv = !config.no_auto_venv;
   // A default longer than the most that is allowed would refuse every command.
   if (options.timeout > options.max_timeout)
-    return make_error(ErrorCode::invalid_argument,
-                      concat({"timeout: ", seconds_text(options.timeout),
-                              " seconds is more than max_timeout, ",
-                              seconds_text(options.max_timeout)}));
-  return LocalExecutor::create(options);
+    return make_error(
+        ErrorCode::invalid_argument,
+        concat({"timeout: ", seconds_text(options.timeout), " seconds is more than max_timeout, ",
+                seconds_text(options.max_timeout)}));
+  auto executor = LocalExecutor::create(options);
+  if (!executor) return in_our_words(executor.error());
+  return executor;
 }
 
 // the server program ------------------------------------------------------------------------------
@@ -9853,15 +9903,13 @@ Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor
   timeout.type = mcp::ParameterType::number;
   timeout.nullable = true;
   timeout.greater_than = 0;
-  timeout.description =
-      concat({"Seconds, fractions allowed, at most ", seconds_text(executor.max_timeout()),
-              ". Not milliseconds."});
+  timeout.description = concat({"Seconds, fractions allowed, at most ",
+                                seconds_text(executor.max_timeout()), ". Not milliseconds."});
   mcp::Parameter work_dir;
   work_dir.name = "work_dir";
   work_dir.nullable = true;
-  work_dir.description =
-      concat({"Where to run it: absolute, or relative to ", to_utf8(executor.workspace()),
-              ", which is the default."});
+  work_dir.description = concat({"Where to run it: absolute, or relative to ",
+                                 to_utf8(executor.workspace()), ", which is the default."});
   tool.parameters = {command, timeout, work_dir};
   tool.output_schema = execution_schema();
   tool.annotations.read_only = false;

@@ -1412,3 +1412,14 @@ TEST_CASE("json: a long text with escapes, lines and UTF-8 comes back byte by by
   CHECK(dump.find("\xe2\x80\xa8") == dump.npos);
   CHECK(parsed(dump)["text"].as_string() == text);
 }
+
+TEST_CASE("json: the number of values in a text can be bounded") {
+  codeexec::JsonLimits limits;
+  limits.max_values = 4;
+  CHECK(Json::parse("[1,{\"a\":2}]", limits).has_value());
+  const auto more = Json::parse("[1,{\"a\":2},3]", limits);
+  REQUIRE(!more);
+  CHECK(more.error().code == codeexec::ErrorCode::limit);
+  CHECK(more.error().message == "more than 4 values at byte 11");
+  CHECK(more.error().offset == 11);
+}

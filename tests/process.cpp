@@ -1377,6 +1377,8 @@ TEST_CASE("one thread serves all started processes and ends with the last handle
 TEST_CASE("a handle that a fork of the host inherited does nothing there") {
   auto process = Process::start(child({"sleep"}));
   REQUIRE(process);
+  // From here on the thread only waits: a fork must not copy an allocator that it has locked.
+  while (process->read(Stream::out, 0).text.empty()) std::this_thread::yield();
   const std::string problem = in_other_host([&]() -> std::string {
     { Process inherited = std::move(*process); }
     if (thread_sanitizer) return "";

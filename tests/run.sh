@@ -51,6 +51,9 @@ has_python_venv() { python3 -c 'import ensurepip, venv' > "$build/probe.log" 2>&
 has_libcxx() {
   echo '#include <string>' | clang++ -stdlib=libc++ -x c++ -E - > "$build/probe.log" 2>&1
 }
+# A locale with a decimal comma, or what one can be made from.
+has_german() { locale -a 2> "$build/probe.log" | grep -qiE '^de_DE\.utf-?8$'; }
+can_have_german() { has_german || [ -f /usr/share/i18n/locales/de_DE ]; }
 
 # want PACKAGE PROBE...: one line per need, with the Debian package that brings it.
 want() {
@@ -67,12 +70,14 @@ find_missing() {
   want doctest-dev has_header doctest/doctest.h
   want libre2-dev has_header re2/re2.h
   want pkg-config has pkg-config
+  want locales can_have_german
   want python3 has python3
   want python3-venv has_python_venv
   if [ $compilers = yes ]; then
     want clang has clang++
     want libc++-dev has_libcxx
     want libc++abi-dev has_libcxx
+    want nlohmann-json3-dev has_header nlohmann/json.hpp  # a rival of the benchmarks
   fi
   if [ $interop = yes ]; then
     want nodejs has node
@@ -110,6 +115,13 @@ if [ -n "$missing" ]; then
       exit 2
       ;;
   esac
+fi
+
+if ! has_german && can_have_german && has localedef; then
+  mkdir -p "$build/locale"
+  localedef -i de_DE -f UTF-8 "$build/locale/de_DE.UTF-8" > "$build/probe.log" 2>&1 || true
+  LOCPATH=$build/locale
+  export LOCPATH
 fi
 
 # running and counting ----------------------------------------------------------------------------

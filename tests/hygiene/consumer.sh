@@ -26,7 +26,8 @@ build fetch_content with_macro
 # Installed to one place and moved to another: nothing may remember where it was made.
 expect "package: configures" "$CMAKE" -S "$ROOT" -B "$OUT/package" -DCODEEXEC_BUILD_TESTS=OFF \
   -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER="$CXX" -DCMAKE_INSTALL_PREFIX="$OUT/stage"
-expect "package: installs" "$CMAKE" --build "$OUT/package" --target install
+expect "package: builds" "$CMAKE" --build "$OUT/package" --target codeexec-mcp
+expect "package: installs" "$CMAKE" -P "$OUT/package/cmake_install.cmake"
 mv "$OUT/stage" "$OUT/moved"
 for file in include/codeexec.hpp share/licenses/codeexec/LICENSE; do
   expect "package: installs $file" test -f "$OUT/moved/$file"

@@ -45,7 +45,8 @@ class Server {
       return;
     }
     if (message.method === undefined) {
-      const key = message.id === undefined ? [...this.waiting.keys()][0] : JSON.stringify(message.id);
+      const first = [...this.waiting.keys()][0];
+      const key = message.id === undefined ? first : JSON.stringify(message.id);
       const request = this.waiting.get(key);
       if (!request) return console.error(`bridge: nobody waits for: ${line}`);
       this.waiting.delete(key);
@@ -90,7 +91,8 @@ function forward(server, body, message, response, headers) {
   const deliver = (line, last, reply) => {
     if (line === null) return response.writableEnded || response.writeHead(502).end();
     if (last && !streaming) {
-      response.writeHead(statusOf(reply, modern), { 'Content-Type': 'application/json', ...headers });
+      const type = { 'Content-Type': 'application/json' };
+      response.writeHead(statusOf(reply, modern), { ...type, ...headers });
       return response.end(line);
     }
     if (!streaming) response.writeHead(200, { 'Content-Type': 'text/event-stream', ...headers });
@@ -130,7 +132,8 @@ function post(request, response, body) {
     headers['Mcp-Session-Id'] = randomUUID();
     sessions.set(headers['Mcp-Session-Id'], server);
   }
-  const isRequest = message?.method !== undefined && message.id !== undefined && message.id !== null;
+  const hasId = message?.id !== undefined && message.id !== null;
+  const isRequest = message?.method !== undefined && hasId;
   const isNotification = message && !Array.isArray(message) && message.id === undefined;
   if (isRequest) {
     const key = JSON.stringify(message.id);

@@ -37,7 +37,8 @@ fi
 suite=$DIR/node_modules/@modelcontextprotocol/conformance/dist/index.js
 if [ ! -f "$suite" ]; then
   # shellcheck disable=SC2086
-  npm install --prefix "$DIR" --no-audit --no-fund --loglevel=error $packages > "$DIR/npm.log" 2>&1 ||
+  npm install --prefix "$DIR" --no-audit --no-fund --loglevel=error $packages \
+    > "$DIR/npm.log" 2>&1 ||
     skip "npm install failed ($(tail -n 1 "$DIR/npm.log"))"
 fi
 
@@ -57,7 +58,7 @@ for revision in 2025-11-25 2026-07-28; do
     status=1
   # What passed, and what should have.
   sed -e 's/\x1b\[[0-9;]*m//g' "$DIR/$revision.log" |
-    sed -n -e '/^=== SUMMARY/,/^Expected failures/{/passed, 0 failed$/p;/^Total/p}' -e '/^Unexpected/,$p' \
-      -e '/^Stale/,$p' -e '/^Baseline check/p'
+    sed -n -e '/^=== SUMMARY/,/^Expected failures/{/passed, 0 failed$/p;/^Total/p}' \
+      -e '/^Unexpected/,$p' -e '/^Stale/,$p' -e '/^Baseline check/p'
 done
 exit $status

@@ -1,0 +1,1577 @@
+// The one gate and running on this host: what is refused and how that is told, what a command gets,
+// what is recorded, and that run() and start() do not differ in any of it.
+#include "codeexec.hpp"
+
+#include <doctest/doctest.h>
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "support.hpp"
+
+using codeexec::AuditRecord;
+using codeexec::CancelToken;
+using codeexec::Capture;
+using codeexec::Command;
+using codeexec::ErrorCode;
+using codeexec::Execution;
+using codeexec::Expected;
+using codeexec::Json;
+using codeexec::LocalExecutor;
+using codeexec::LocalOptions;
+using codeexec::Outcome;
+using codeexec::Permission;
+using codeexec::Result;
+using codeexec::Stream;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+// Nothing here takes as long; it only keeps a failing test from hanging.
+constexpr seconds safety(60);
+
+using Strings = std::vector<std::string>;
+
+// Tells an end that came of itself from one that a limit of `safety` had to bring about.
+class Stopwatch {
+ public:
+  bool soon() const { return std::chrono::steady_clock::now() - begin_ < safety / 2; }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+// Something that happens once, in any thread.
+class Event {
+ public:
+  void set() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    happened_ = true;
+    changed_.notify_all();
+  }
+  bool wait() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    return changed_.wait_for(lock, safety, [this] { return happened_; });
+  }
+
+ private:
+  std::mutex mutex_ = {};
+  std::condition_variable changed_ = {};
+  bool happened_ = false;
+};
+
+// True when the process has ended, or ends soon. One that should not have lived is killed.
+bool dies(pid_t pid) {
+  if (pid <= 0) return false;
+#if defined(SYS_pidfd_open)
+  const int fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  if (fd < 0) return errno == ESRCH;
+  pollfd wanted = {fd, POLLIN, 0};
+  const bool ended = ::poll(&wanted, 1, 10000) == 1;
+  ::close(fd);
+#else
+  bool ended = false;
+  for (int i = 0; i < 1000 && !(ended = ::kill(pid, 0) != 0); ++i) ::poll(nullptr, 0, 10);
+#endif
+  if (!ended) ::kill(pid, SIGKILL);
+  return ended;
+}
+
+bool is_running(pid_t pid) { return ::kill(pid, 0) == 0; }
+
+bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+bool begins(std::string_view text, std::string_view part) {
+  return text.substr(0, part.size()) == part;
+}
+
+bool ends(std::string_view text, std::string_view part) {
+  return text.size() >= part.size() && text.substr(text.size() - part.size()) == part;
+}
+
+Strings lines_of(const std::string& text) {
+  Strings lines;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+Json parsed(const std::string& text) {
+  const Expected<Json> value = Json::parse(text);
+  REQUIRE_MESSAGE(value, text);
+  return *value;
+}
+
+std::vector<std::string> names_of(const Json& object) {
+  Strings names;
+  for (const Json::Member& member : object.members()) names.push_back(member.name);
+  return names;
+}
+
+LocalExecutor make(const LocalOptions& options) {
+  Expected<LocalExecutor> made = LocalExecutor::create(options);
+  REQUIRE_MESSAGE(made, made.error().message);
+  return *std::move(made);
+}
+
+LocalOptions in(const support::TempDir& directory) {
+  LocalOptions options;
+  options.workspace = directory.path();
+  return options;
+}
+
+std::string describe(const Result& r) {
+  std::string text =
+      r.summary() + " out '" + r.out + "' err '" + r.err + "' message '" + r.message + "'";
+  for (const std::string& note : r.notes) text += " note '" + note + "'";
+  return text;
+}
+
+// A command that must succeed; its standard output.
+std::string output_of(const LocalExecutor& executor, const Command& command) {
+  const Result r = executor.run(command);
+  CHECK_MESSAGE(r.succeeded(), describe(r));
+  return r.out;
+}
+
+std::string output_of(const LocalExecutor& executor, const std::string& script) {
+  return output_of(executor, Command::shell(script));
+}
+
+// Collects audit records as their JSON; may be called from any thread.
+class AuditLog {
+ public:
+  codeexec::Function<void(const AuditRecord&)> callback() {
+    return [shared = shared_](const AuditRecord& record) {
+      const std::lock_guard<std::mutex> lock(shared->mutex);
+      shared->records.push_back(record.to_json());
+    };
+  }
+  std::vector<Json> take() {
+    const std::lock_guard<std::mutex> lock(shared_->mutex);
+    return std::exchange(shared_->records, {});
+  }
+
+ private:
+  struct Shared {
+    std::mutex mutex = {};
+    std::vector<Json> records = {};
+  };
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+};
+
+// Whether descriptors are left over since it was made.
+class LeakCheck {
+ public:
+  bool clean() const { return support::count_descriptors() == before_; }
+
+ private:
+  int before_ = support::count_descriptors();
+};
+
+// A script of at least `size` bytes that prints "end".
+std::string long_script(std::size_t size) {
+  const std::string line = ": 0123456789012345678901234567890123456789012345678901234567890\n";
+  std::string script;
+  while (script.size() < size) script += line;
+  return script + "echo end\n";
+}
+
+const char* const child = CODEEXEC_TEST_CHILD;
+
+}  // namespace
+
+// the gate ----------------------------------------------------------------------------------------
+
+TEST_CASE("run() gives output, status and where it ran") {
+  const support::TempDir place;
+  const LocalExecutor here = make(in(place));
+  const LeakCheck leaks;
+  const Result r = here.run("echo out; echo err >&2; pwd; exit 3");
+  CHECK(r.outcome == Outcome::exited);
+  CHECK(r.exit_code == 3);
+  CHECK(!r.succeeded());
+  CHECK(r.out == "out\n" + place.path() + "\n");
+  CHECK(r.err == "err\n");
+  CHECK(r.command == "echo out; echo err >&2; pwd; exit 3");
+  CHECK(r.work_dir == place.path());
+  CHECK(r.timeout == seconds(60));
+  CHECK(r.rule.empty());
+  CHECK(r.message.empty());
+  CHECK(r.notes.empty());
+  CHECK(r.pid > 0);
+  CHECK(r.wall_time.count() > 0);
+  CHECK(leaks.clean());
+}
+
+TEST_CASE("a refusal tells its rule, its message and the bytes of the command that caused it") {
+  const support::TempDir place;
+  AuditLog log;
+  LocalOptions options = in(place);
+  options.on_audit = log.callback();
+  const LocalExecutor here = make(options);
+  const std::string script = "touch made && echo x | sudo tee y";
+  const Result r = here.run(script);
+  CHECK(r.outcome == Outcome::refused);
+  CHECK(r.rule == "sudo");
+  CHECK(r.message == "Potentially dangerous command detected: Use of 'sudo' is not allowed");
+  CHECK(script.substr(r.rule_begin, r.rule_end - r.rule_begin) == "sudo");
+  CHECK(r.exit_code == -1);
+  CHECK(r.pid == -1);
+  CHECK(r.command == script);
+  CHECK(r.work_dir == place.path());
+  CHECK(r.wall_time.count() == 0);
+  CHECK(r.out.empty());
+  CHECK(r.err.empty());
+  CHECK(!support::exists(place / "made"));
+  CHECK(log.take().size() == 1);
+}
+
+TEST_CASE("allowed and blocked patterns refuse with the reference's texts") {
+  LocalOptions options;
+  options.policy.allowed = {"echo.*", "cat .*"};
+  options.policy.blocked = {"echo secret.*"};
+  const LocalExecutor here = make(options);
+  CHECK(here.run("echo fine").succeeded());
+  const Result other = here.run("ls");
+  CHECK(other.rule == "allowed-commands");
+  CHECK(other.message == "Command not in allowed list. Allowed patterns: echo.*, cat .*");
+  const Result blocked = here.run("echo secret thing");
+  CHECK(blocked.rule == "blocked-commands");
+  CHECK(blocked.message == "Command matches blocked pattern: 'echo secret.*'");
+}
+
+TEST_CASE("an argv is judged as the command line that would start the same") {
+  const LocalExecutor here = make({});
+  const Result r = here.run(Command::program({"sudo", "ls", "a b"}));
+  CHECK(r.outcome == Outcome::refused);
+  CHECK(r.rule == "sudo");
+  CHECK(r.command == "sudo ls 'a b'");
+  CHECK(r.command.substr(r.rule_begin, r.rule_end - r.rule_begin) == "sudo");
+}
+
+TEST_CASE("a command with both a script and an argv is refused") {
+  const LocalExecutor here = make({});
+  Command command = Command::program({"/bin/true"});
+  command.script = "false";
+  const Result r = here.run(command);
+  CHECK(r.outcome == Outcome::refused);
+  CHECK(r.rule == "command");
+  CHECK(r.message == "a command has either a script or an argv, not both");
+}
+
+TEST_CASE("run() and start() pass the same gate and give the same results") {
+  const support::TempDir place;
+  place.file("file.txt");
+  const support::TempDir outside;
+  support::make_symlink(outside.path(), place / "out");
+  AuditLog log;
+  LocalOptions options = in(place);
+  options.roots = {{place.path(), Permission::write}};
+  options.policy.blocked = {"echo blocked.*"};
+  options.policy.allowed = {"[^y].*", ""};
+  options.max_timeout = seconds(70);
+  options.on_audit = log.callback();
+  const LocalExecutor here = make(options);
+
+  std::vector<Command> commands;
+  const auto add = [&](const char* script, const char* work_dir = "",
+                       std::optional<milliseconds> timeout = {}) {
+    Command command = Command::shell(script);
+    command.work_dir = work_dir;
+    command.timeout = timeout;
+    command.tool = "parity";
+    commands.push_back(command);
+  };
+  add("echo fine; echo also >&2; exit 4");
+  add("");
+  add("kill -9 $$");
+  add("sudo ls");
+  add("echo blocked");
+  add("ls", "/");
+  add("ls", "out");
+  add("ls", "missing");
+  add("ls", "file.txt");
+  add("ls", "", milliseconds(0));
+  add("ls", "", milliseconds(-250));
+  add("true", "", seconds(999));
+  add("echo begin; exec sleep 300", "", milliseconds(200));
+  commands.push_back(Command::program({"/nonexistent/program"}));
+  commands.push_back(Command::shell(std::string("a\0b", 3)));
+  commands.push_back(Command::shell("true"));
+  commands.back().environment = {{"", "x"}};
+  commands.push_back(Command::shell(long_script(200000)));
+  commands.push_back(Command::shell("true"));
+  commands.back().argv = {"/bin/true"};
+
+  std::set<Outcome> seen;
+  for (const Command& command : commands) {
+    CAPTURE(command.script.substr(0, 50));
+    CAPTURE(command.work_dir);
+    log.take();
+    const Result run = here.run(command);
+    const std::vector<Json> run_records = log.take();
+    const Result started = here.start(command).wait();
+    const std::vector<Json> start_records = log.take();
+    const Result checked = here.check(command);
+    CHECK(log.take().empty());
+    seen.insert(run.outcome);
+
+    CHECK(run.outcome == started.outcome);
+    CHECK(run.exit_code == started.exit_code);
+    CHECK(run.signal == started.signal);
+    CHECK(run.out == started.out);
+    CHECK(run.err == started.err);
+    CHECK(run.command == started.command);
+    CHECK(run.work_dir == started.work_dir);
+    CHECK(run.rule == started.rule);
+    CHECK(run.message == started.message);
+    CHECK(run.rule_begin == started.rule_begin);
+    CHECK(run.rule_end == started.rule_end);
+    CHECK(run.timeout == started.timeout);
+    CHECK(run.notes == started.notes);
+    CHECK(run.step == started.step);
+    CHECK(run.system_error == started.system_error);
+
+    REQUIRE(run_records.size() == 1);
+    REQUIRE(start_records.size() == 1);
+    for (const char* field :
+         {"tool", "command", "work_dir", "allowed", "rule", "message", "outcome", "exit_code",
+          "signal", "stdout_bytes", "stderr_bytes", "command_bytes"})
+      CHECK_MESSAGE(run_records[0][field] == start_records[0][field], field);
+    CHECK(names_of(run_records[0]) == names_of(start_records[0]));
+
+    // check() knows the refusals, and only them.
+    if (run.outcome == Outcome::refused) {
+      CHECK(checked.outcome == Outcome::refused);
+      CHECK(checked.rule == run.rule);
+      CHECK(checked.message == run.message);
+      CHECK(checked.work_dir == run.work_dir);
+    } else {
+      CHECK(checked.outcome == Outcome::not_started);
+      CHECK(checked.rule.empty());
+      CHECK(checked.message.empty());
+    }
+  }
+  CHECK(seen == std::set<Outcome>{Outcome::exited, Outcome::signaled, Outcome::timed_out,
+                                  Outcome::refused, Outcome::not_started});
+}
+
+TEST_CASE("check() judges and touches nothing") {
+  const support::TempDir place;
+  const support::TempDir skills;
+  const support::TempDir audit;
+  AuditLog log;
+  LocalOptions options = in(place);
+  options.skills_dir = skills.path();
+  options.audit_file = audit / "log";
+  options.on_audit = log.callback();
+  const LocalExecutor here = make(options);
+  const LeakCheck leaks;
+  const Result r = here.check(Command::shell("touch made"));
+  CHECK(r.outcome == Outcome::not_started);
+  CHECK(r.rule.empty());
+  CHECK(r.work_dir == place.path());
+  CHECK(r.timeout == seconds(60));
+  CHECK(here.check(Command::shell("sudo ls")).rule == "sudo");
+  CHECK(!support::exists(place / "made"));
+  CHECK(!support::exists(place / ".agent"));
+  CHECK(log.take().empty());
+  CHECK(support::read_file(audit / "log").empty());
+  CHECK(leaks.clean());
+}
+
+TEST_CASE("refusals come in the order policy, timeout, work_dir") {
+  const support::TempDir place;
+  LocalOptions options = in(place);
+  options.roots = {{place.path(), Permission::write}};
+  const LocalExecutor here = make(options);
+  Command command = Command::shell("sudo ls");
+  command.timeout = milliseconds(0);
+  command.work_dir = "/";
+  CHECK(here.run(command).rule == "sudo");
+  command.script = "ls";
+  CHECK(here.run(command).rule == "timeout");
+  command.timeout = seconds(1);
+  CHECK(here.run(command).rule == "work_dir");
+  command.work_dir = place.path();
+  CHECK(here.run(command).succeeded());
+}
+
+// timeouts ----------------------------------------------------------------------------------------
+
+TEST_CASE("W-18: a timeout of zero or less is refused") {
+  const LocalExecutor here = make({});
+  const auto message_for = [&](milliseconds timeout) {
+    Command command = Command::shell("echo ran");
+    command.timeout = timeout;
+    const Result r = here.run(command);
+    CHECK(r.outcome == Outcome::refused);
+    CHECK(r.rule == "timeout");
+    CHECK(r.out.empty());
+    return r.message;
+  };
+  const std::string text = "timeout must be greater than 0 seconds, and not ";
+  CHECK(message_for(milliseconds(0)) == text + "0");
+  CHECK(message_for(milliseconds(-1)) == text + "-0.001");
+  CHECK(message_for(milliseconds(-500)) == text + "-0.5");
+  CHECK(message_for(milliseconds(-1000)) == text + "-1");
+  CHECK(message_for(milliseconds(-1250)) == text + "-1.25");
+  CHECK(begins(message_for(milliseconds::min()), text + "-9223372036854775"));
+}
+
+TEST_CASE("W-18: a timeout above the most that is allowed is reduced, and the result says so") {
+  LocalOptions options;
+  options.timeout = milliseconds(1500);
+  options.max_timeout = milliseconds(2500);
+  const LocalExecutor here = make(options);
+  Command command = Command::shell("true");
+  command.timeout = seconds(120000);
+  Result r = here.run(command);
+  CHECK(r.succeeded());
+  CHECK(r.timeout == milliseconds(2500));
+  CHECK(r.notes ==
+        Strings{"timeout reduced from 120000 to 2.5 seconds, the longest that is allowed "
+                "here"});
+  command.timeout = codeexec::no_limit;
+  r = here.run(command);
+  CHECK(r.timeout == milliseconds(2500));
+  CHECK(r.notes.size() == 1);
+  command.timeout = milliseconds(2500);
+  r = here.run(command);
+  CHECK(r.timeout == milliseconds(2500));
+  CHECK(r.notes.empty());
+  command.timeout.reset();
+  r = here.run(command);
+  CHECK(r.timeout == milliseconds(1500));
+  CHECK(r.notes.empty());
+}
+
+TEST_CASE("W-14 W-09: the executor's own timeout applies, keeps the output and kills the tree") {
+  LocalOptions options;
+  options.timeout = milliseconds(300);
+  const LocalExecutor here = make(options);
+  const Stopwatch watch;
+  for (const char* script :
+       {"sleep 300 & echo $!; wait", "sleep 300 & echo $!; sleep 300 | cat; echo never",
+        "setsid sleep 300 & echo $!; wait"}) {
+    CAPTURE(script);
+    const Result r = here.run(script);
+    CHECK(r.outcome == Outcome::timed_out);
+    CHECK(r.exit_code == -1);
+    CHECK(r.wall_time >= milliseconds(300));
+    CHECK(r.timeout == milliseconds(300));
+    REQUIRE(lines_of(r.out).size() == 1);
+    CHECK(dies(std::atoi(r.out.c_str())));
+  }
+  CHECK(watch.soon());
+}
+
+TEST_CASE("kill_grace passes before a command that ignores SIGTERM is killed") {
+  LocalOptions options;
+  options.kill_grace = milliseconds(200);
+  const LocalExecutor here = make(options);
+  Command command = Command::program({child, "ignore-term"});
+  command.timeout = milliseconds(300);
+  const Stopwatch watch;
+  const Result r = here.run(command);
+  CHECK(r.outcome == Outcome::timed_out);
+  CHECK(r.signal == SIGKILL);
+  CHECK(r.out == "ready\n");
+  CHECK(r.wall_time >= milliseconds(500));
+  CHECK(watch.soon());
+}
+
+// work_dir ----------------------------------------------------------------------------------------
+
+TEST_CASE("work_dir: empty, relative, absolute, and through links inside the roots") {
+  const support::TempDir place;
+  place.directory("sub/deep");
+  support::make_symlink("sub", place / "link");
+  LocalOptions options = in(place);
+  options.roots = {{place.path(), Permission::write}};
+  const LocalExecutor here = make(options);
+  const std::string root = place.path();
+  const std::map<std::string, std::string> cases = {{"", root},
+                                                    {".", root},
+                                                    {"sub", root + "/sub"},
+                                                    {"./sub//deep/", root + "/sub/deep"},
+                                                    {"sub/../sub", root + "/sub"},
+                                                    {root, root},
+                                                    {root + "/sub/deep", root + "/sub/deep"},
+                                                    {"link", root + "/sub"},
+                                                    {"link/deep/..", root + "/sub"}};
+  for (const auto& [given, expected] : cases) {
+    CAPTURE(given);
+    Command command = Command::shell("pwd; pwd -P; echo \"$PWD\"");
+    command.work_dir = given;
+    const Result r = here.run(command);
+    CHECK(r.out == expected + "\n" + expected + "\n" + expected + "\n");
+    CHECK(r.work_dir == expected);
+  }
+}
+
+TEST_CASE("work_dir: the reference's messages, exactly, and work_dir as the reference shows it") {
+  const support::TempDir place;
+  const support::TempDir outside;
+  place.file("file.txt");
+  place.directory("sub");
+  support::make_symlink(outside.path(), place / "out");
+  support::make_symlink("..", place / "up");
+  support::make_symlink("loop", place / "loop");
+  const std::string root = place.path();
+  LocalOptions options = in(place);
+  options.roots = {{root, Permission::write}};
+  const LocalExecutor here = make(options);
+  struct Case {
+    std::string given, message, shown;
+  };
+  const std::string denied = "Path validation error: Path not in allowed directories: ";
+  const std::vector<Case> cases = {
+      {"/", denied + "/", "/"},
+      {outside.path(), denied + outside.path(), outside.path()},
+      {"out", denied + outside.path(), "out"},
+      {"out/x", denied + outside.path() + "/x", "out/x"},
+      {"up", denied + root.substr(0, root.rfind('/')), "up"},
+      {"..", denied + root.substr(0, root.rfind('/')), ".."},
+      {root + "2", denied + root + "2", root + "2"},
+      {"missing", "Working directory does not exist: " + root + "/missing", root + "/missing"},
+      {"sub/../missing/x", "Working directory does not exist: " + root + "/missing/x",
+       root + "/missing/x"},
+      {"~", "Working directory does not exist: " + root + "/~", root + "/~"},
+      {"file.txt", "Working directory is not a directory: " + root + "/file.txt",
+       root + "/file.txt"}};
+  for (const Case& each : cases) {
+    CAPTURE(each.given);
+    Command command = Command::shell("touch made");
+    command.work_dir = each.given;
+    const Result r = here.run(command);
+    CHECK(r.outcome == Outcome::refused);
+    CHECK(r.rule == "work_dir");
+    CHECK(r.message == each.message);
+    CHECK(r.work_dir == each.shown);
+  }
+  CHECK(!support::exists(place / "made"));
+  CHECK(!support::exists(outside / "made"));
+
+  Command command = Command::shell("true");
+  for (const std::string& given :
+       {std::string("a\0b", 3), std::string("loop"), std::string(100000, 'x')}) {
+    command.work_dir = given;
+    const Result r = here.run(command);
+    CHECK(r.outcome == Outcome::refused);
+    CHECK(r.rule == "work_dir");
+    CHECK(begins(r.message, "Path validation error: "));
+    CHECK(!has(r.message, std::string_view("\0", 1)));
+  }
+}
+
+TEST_CASE("a root without permission cuts its subtree out") {
+  const support::TempDir place;
+  place.directory("private/deep");
+  LocalOptions options = in(place);
+  options.roots = {{place.path(), Permission::write}, {place / "private", Permission::none}};
+  const LocalExecutor here = make(options);
+  Command command = Command::shell("pwd");
+  CHECK(here.run(command).succeeded());
+  command.work_dir = "private/deep";
+  CHECK(here.run(command).rule == "work_dir");
+}
+
+TEST_CASE("without roots any directory is allowed, and the workspace is the caller's directory") {
+  const support::TempDir place;
+  const support::DirectoryGuard moved(place.path());
+  const LocalExecutor here = make({});
+  CHECK(here.workspace() == place.path());
+  CHECK(output_of(here, "pwd") == place.path() + "\n");
+  Command command = Command::shell("pwd");
+  command.work_dir = "/";
+  CHECK(output_of(here, command) == "/\n");
+}
+
+TEST_CASE("the workspace stays where it was when the caller moves") {
+  const support::TempDir place;
+  const support::TempDir other;
+  place.directory("w");
+  LocalOptions options;
+  options.workspace = "w";
+  std::optional<LocalExecutor> here;
+  {
+    const support::DirectoryGuard moved(place.path());
+    here.emplace(make(options));
+  }
+  const support::DirectoryGuard moved(other.path());
+  CHECK(here->workspace() == place / "w");
+  CHECK(output_of(*here, "pwd") == place / "w\n");
+}
+
+TEST_CASE("a workspace outside of the roots refuses commands that name no other place") {
+  const support::TempDir place;
+  const support::TempDir root;
+  LocalOptions options = in(place);
+  options.roots = {{root.path(), Permission::write}};
+  const LocalExecutor here = make(options);
+  CHECK(here.run("pwd").message ==
+        "Path validation error: Path not in allowed directories: " + place.path());
+  Command command = Command::shell("pwd");
+  command.work_dir = root.path();
+  CHECK(output_of(here, command) == root.path() + "\n");
+}
+
+// what a command is -------------------------------------------------------------------------------
+
+TEST_CASE("empty and blank commands succeed and do nothing") {
+  const LocalExecutor here = make({});
+  for (const char* script : {"", "   ", "\n\n", "# nothing"}) {
+    const Result r = here.run(script);
+    CHECK(r.succeeded());
+    CHECK(r.out.empty());
+    CHECK(r.err.empty());
+  }
+}
+
+TEST_CASE("NUL bytes in any part of a command are told and start nothing") {
+  const support::TempDir place;
+  const LocalExecutor here = make(in(place));
+  const std::string nul("a\0b", 3);
+  const Result script = here.run("touch made; " + nul);
+  CHECK(script.outcome == Outcome::refused);
+  CHECK(script.rule == "nul-byte");
+  CHECK(script.message == "Command contains a NUL byte (at byte 13), which no command can contain");
+  CHECK(script.rule_begin == 13);
+  CHECK(script.rule_end == 14);
+  const Result argv = here.run(Command::program({"touch", "made", nul}));
+  CHECK(argv.outcome == Outcome::refused);
+  CHECK(argv.rule == "nul-byte");
+  Command command = Command::shell("touch made");
+  command.environment = {{"NAME", nul}};
+  const Result value = here.run(command);
+  CHECK(value.outcome == Outcome::not_started);
+  CHECK(value.step == "setup");
+  CHECK(value.message == "environment: 'NAME' has a value with a NUL byte in it");
+  command.environment = {{nul, "x"}};
+  CHECK(here.run(command).outcome == Outcome::not_started);
+  command.environment = {};
+  command.input = nul;
+  CHECK(here.run(command).succeeded());
+  CHECK(support::exists(place / "made"));
+}
+
+TEST_CASE("W-22: commands over 128 KiB run, in every shell") {
+  for (const char* shell : {"/bin/sh", "/bin/bash"}) {
+    CAPTURE(shell);
+    if (!support::exists(shell)) {
+      MESSAGE("SKIPPED: there is no " << shell);
+      continue;
+    }
+    LocalOptions options;
+    options.shell = shell;
+    const LocalExecutor here = make(options);
+    const LeakCheck leaks;
+    const std::string text(200000, 'y');
+    const Result r = here.run("cat <<'EOF'\n" + text + "\nEOF\necho \"status $?\"; exit 7");
+    CHECK(r.exit_code == 7);
+    CHECK(r.out == text + "\nstatus 0\n");
+    CHECK(r.err.empty());
+
+    const std::string longer = long_script(3 << 20);
+    CHECK(output_of(here, longer) == "end\n");
+
+    // Standard input stays the command's own.
+    Command command = Command::shell(long_script(200000) + "cat; pwd\n");
+    command.input = "fed";
+    command.work_dir = "/";
+    CHECK(output_of(here, command) == "end\nfed/\n");
+    CHECK(leaks.clean());
+  }
+}
+
+TEST_CASE("W-22: every length around the limit of one argument works") {
+  const LocalExecutor here = make({});
+  const std::string head = "echo ok #";
+  for (std::size_t size = (128 << 10) - 4; size <= (128 << 10) + 2; ++size) {
+    CAPTURE(size);
+    CHECK(output_of(here, head + std::string(size - head.size(), 'x')) == "ok\n");
+    CHECK(here.run("-" + std::string(size - 1, 'x')).exit_code == 127);
+  }
+}
+
+TEST_CASE("a script longer than max_command_bytes is refused") {
+  LocalOptions options;
+  options.policy.max_command_bytes = 100;
+  const LocalExecutor here = make(options);
+  CHECK(here.run(std::string(100, ' ')).succeeded());
+  CHECK(here.run(std::string(101, ' ')).rule == "command-too-long");
+}
+
+TEST_CASE("an argv never sees a shell") {
+  const support::TempDir place;
+  const LocalExecutor here = make(in(place));
+  const Strings words = {"$(id)", "; touch made", "`id`", "*", "a'b\"c", "", "\n", "\xff"};
+  std::string expected;
+  for (const std::string& word : words) expected += (word == "\xff" ? "\xEF\xBF\xBD" : word) + "|";
+  Strings argv = {"printf", "%s|"};
+  argv.insert(argv.end(), words.begin(), words.end());
+  CHECK(output_of(here, Command::program(argv)) == expected);
+  CHECK(!support::exists(place / "made"));
+  CHECK(here.run(Command::program({"echo", "a b", "c"})).command == "echo 'a b' c");
+}
+
+TEST_CASE("a program that is not there is told with errno and step, and recorded") {
+  AuditLog log;
+  LocalOptions options;
+  options.on_audit = log.callback();
+  const LocalExecutor here = make(options);
+  const Result r = here.run(Command::program({"/nonexistent/program"}));
+  CHECK(r.outcome == Outcome::not_started);
+  CHECK(r.system_error == ENOENT);
+  CHECK(r.step == "exec");
+  CHECK(has(r.message, "/nonexistent/program"));
+  CHECK(has(r.summary(), "not started: "));
+  const std::vector<Json> records = log.take();
+  REQUIRE(records.size() == 1);
+  CHECK(records[0]["outcome"] == Json("not_started"));
+  CHECK(records[0]["allowed"] == Json(true));
+  CHECK(records[0]["message"] == Json(r.message));
+}
+
+TEST_CASE("a script that begins like an option is a script") {
+  const support::TempDir place;
+  for (const char* shell : {"/bin/sh", "/bin/bash"}) {
+    if (!support::exists(shell)) continue;
+    LocalOptions options = in(place);
+    options.shell = shell;
+    const LocalExecutor here = make(options);
+    for (const char* script : {"-x", "--version", "+e", "-c"}) {
+      CAPTURE(script);
+      const Result r = here.run(script);
+      CHECK(r.exit_code == 127);
+      CHECK(has(r.err, "not found"));
+      CHECK(r.command == script);
+    }
+  }
+}
+
+TEST_CASE("the shell of the options runs the scripts") {
+  if (!support::exists("/bin/bash")) {
+    MESSAGE("SKIPPED: there is no /bin/bash");
+    return;
+  }
+  LocalOptions options;
+  options.shell = "/bin/bash";
+  CHECK(output_of(make(options), "a=(1 2 3); echo ${#a[@]} ${BASH_VERSION:+bash}") == "3 bash\n");
+}
+
+// prefix, venv, environment -----------------------------------------------------------------------
+
+TEST_CASE("W-23: a prefix goes before the whole command line") {
+  const support::TempDir place;
+  place.directory("sub");
+  LocalOptions options = in(place);
+  options.environment.command_prefix = "env 'VIA=a b' OTHER=\"it's\"";
+  const LocalExecutor here = make(options);
+  CHECK(output_of(here, "cd sub && printenv VIA && pwd; printenv OTHER | cat") ==
+        "a b\n" + place.path() + "/sub\nit's\n");
+  CHECK(output_of(here, "printenv VIA\nprintenv VIA") == "a b\na b\n");
+  CHECK(output_of(here, Command::program({"printenv", "VIA", "OTHER"})) == "a b\nit's\n");
+  CHECK(output_of(here, Command::program({"printf", "%s|", "$(id)", "", "x y"})) == "$(id)||x y|");
+  CHECK(output_of(here, long_script(200000) + "printenv VIA") == "end\na b\n");
+  CHECK(here.run("exit 9").exit_code == 9);
+  CHECK(here.run("kill -9 $$").exit_code != 0);
+  Command command = Command::shell("cat");
+  command.input = "through";
+  CHECK(output_of(here, command) == "through");
+  CHECK(here.run("echo x").command == "echo x");
+}
+
+TEST_CASE("the policy judges the command without its prefix") {
+  LocalOptions options;
+  options.environment.command_prefix = "env SUDO=sudo";
+  options.policy.allowed = {"echo .*"};
+  const LocalExecutor here = make(options);
+  CHECK(here.run("echo x").succeeded());
+  CHECK(here.run("env x").rule == "allowed-commands");
+}
+
+TEST_CASE("a prefix that cannot be run fails like a command that cannot") {
+  LocalOptions options;
+  options.environment.command_prefix = "/nonexistent/runner";
+  const Result r = make(options).run("touch /should-not-be");
+  CHECK(r.outcome == Outcome::exited);
+  CHECK(r.exit_code == 127);
+  CHECK(!support::exists("/should-not-be"));
+}
+
+TEST_CASE("venv: prefix, else the explicit one, else the work_dir's, else the workspace's") {
+  const support::TempDir place;
+  place.directory("project");
+  place.directory("plain");
+  if (!make(in(place)).run("python3 -m venv --without-pip own").succeeded()) {
+    MESSAGE("SKIPPED: python3 -m venv does not work here");
+    return;
+  }
+  const std::string python = "python -c 'import sys; print(sys.prefix)'";
+  const auto in_directory = [](const std::string& script, const std::string& work_dir) {
+    Command command = Command::shell(script);
+    command.work_dir = work_dir;
+    return command;
+  };
+  CHECK(make(in(place)).run("true").venv.empty());
+  for (const char* path : {".venv", "project/.venv"})
+    CHECK(make(in(place)).run("python3 -m venv --without-pip " + std::string(path)).succeeded());
+
+  LocalOptions options = in(place);
+  const LocalExecutor automatic = make(options);
+  CHECK(output_of(automatic, python) == place / ".venv\n");
+  CHECK(output_of(automatic, in_directory(python, "project")) == place / "project/.venv\n");
+  CHECK(output_of(automatic, in_directory(python, "plain")) == place / ".venv\n");
+  CHECK(output_of(automatic, "echo \"$VIRTUAL_ENV\"; command -v python") ==
+        place / ".venv\n" + place.path() + "/.venv/bin/python\n");
+  CHECK(automatic.run(in_directory("true", "project")).venv == place / "project/.venv");
+
+  options.environment.venv_path = place / "own";
+  const LocalExecutor with_path = make(options);
+  CHECK(output_of(with_path, in_directory(python, "project")) == place / "own\n");
+  CHECK(with_path.run("true").venv == place / "own");
+
+  options.environment.command_prefix = "env VIA=prefix";
+  const LocalExecutor with_prefix = make(options);
+  const Result r = with_prefix.run(in_directory("echo \"${VIRTUAL_ENV-none}\"", "project"));
+  CHECK(r.out == "none\n");
+  CHECK(r.venv.empty());
+
+  LocalOptions off = in(place);
+  off.environment.auto_venv = false;
+  CHECK(output_of(make(off), "echo \"${VIRTUAL_ENV-none}\"") == "none\n");
+
+  // One that disappears is a failed start, not another Python.
+  support::remove_all(place / "own");
+  const Result gone = with_path.run("echo ran");
+  CHECK(gone.outcome == Outcome::not_started);
+  CHECK(gone.step == "setup");
+  CHECK(has(gone.message, "venv_path"));
+  CHECK(gone.out.empty());
+}
+
+TEST_CASE("W-21: commands see no secrets of the host") {
+  support::EnvironmentGuard host("CODEEXEC_TEST_TOKEN", "hunter2");
+  host.set("AWS_SECRET_ACCESS_KEY", "hunter2");
+  const LocalExecutor here = make({});
+  CHECK(!has(output_of(here, "env"), "hunter2"));
+  CHECK(!has(here.run(Command::program({"env"})).out, "hunter2"));
+  CHECK(!has(here.start(Command::shell("env")).wait().out, "hunter2"));
+
+  LocalOptions options;
+  options.environment.keep.push_back("CODEEXEC_TEST_*");
+  options.environment.set = {{"ADDED", "by the operator"}};
+  const LocalExecutor kept = make(options);
+  CHECK(output_of(kept, "echo $CODEEXEC_TEST_TOKEN, $ADDED") == "hunter2, by the operator\n");
+}
+
+TEST_CASE("variables of one command are its own, and the strongest") {
+  LocalOptions options;
+  options.environment.set = {{"COLOR", "red"}};
+  const LocalExecutor here = make(options);
+  Command command = Command::shell("echo $COLOR $MORE");
+  command.environment = {{"COLOR", "blue"}, {"MORE", "a\nb"}};
+  CHECK(output_of(here, command) == "blue a b\n");
+  CHECK(output_of(here, "echo $COLOR $MORE") == "red\n");
+  command.environment = {{"A=B", "x"}};
+  const Result r = here.run(command);
+  CHECK(r.outcome == Outcome::not_started);
+  CHECK(has(r.message, "environment: 'A=B'"));
+}
+
+TEST_CASE("an environment too big for the kernel is told") {
+  const LocalExecutor here = make({});
+  Command command = Command::shell("true");
+  command.environment = {{"BIG", std::string(200000, 'x')}};
+  const Result r = here.run(command);
+  CHECK(r.outcome == Outcome::not_started);
+  CHECK(r.system_error == E2BIG);
+  CHECK(r.step == "exec");
+}
+
+// input and output --------------------------------------------------------------------------------
+
+TEST_CASE("W-10: standard input is empty, or what was given") {
+  const LocalExecutor here = make({});
+  CHECK(output_of(here, "cat; read x || echo end") == "end\n");
+  Command command = Command::shell("head -c 3; echo; cat");
+  command.input = "onetwo";
+  CHECK(output_of(here, command) == "one\ntwo");
+  command.script = "wc -c";
+  command.input = std::string(3000000, 'x');
+  CHECK(std::atoi(output_of(here, command).c_str()) == 3000000);
+}
+
+TEST_CASE("run() does not wait for input that nobody can write") {
+  const LocalExecutor here = make({});
+  Command command = Command::shell("cat; echo end");
+  command.keep_input_open = true;
+  const Stopwatch watch;
+  CHECK(output_of(here, command) == "end\n");
+  command.input = "given ";
+  CHECK(output_of(here, command) == "given end\n");
+  CHECK(watch.soon());
+}
+
+TEST_CASE("merged streams are in order") {
+  const LocalExecutor here = make({});
+  Command command = Command::shell("echo 1; echo 2 >&2; echo 3; echo 4 >&2");
+  command.merge_streams = true;
+  const Result r = here.run(command);
+  CHECK(r.out == "1\n2\n3\n4\n");
+  CHECK(r.err.empty());
+}
+
+TEST_CASE("W-17: of long output the head and the tail are kept, and the counts are exact") {
+  LocalOptions options;
+  options.max_output = 1024;
+  const LocalExecutor here = make(options);
+  const Result r = here.run("seq 1 20000; seq 1 30000 >&2");
+  CHECK(r.succeeded());
+  CHECK(r.out_counts.total_bytes == 108894);
+  CHECK(r.err_counts.total_bytes == 168894);
+  CHECK(begins(r.out, "1\n2\n3\n"));
+  CHECK(ends(r.out, "\n19999\n20000\n"));
+  CHECK(begins(r.err, "1\n2\n3\n"));
+  CHECK(ends(r.err, "\n29999\n30000\n"));
+  CHECK(r.out_counts.dropped_bytes == 108894 - 1024);
+  CHECK(has(r.out, "\n... (truncated, exceeded 1024 bytes: 107870 bytes omitted) ...\n"));
+  CHECK(has(r.summary(), "(shortened)"));
+  CHECK(r.out_file.empty());
+  const Result fits = here.run("seq 1 100");
+  CHECK(fits.out_counts.dropped_bytes == 0);
+  CHECK(!has(fits.out, "truncated"));
+}
+
+TEST_CASE("with spill_dir the whole of a long stream is in a file") {
+  const support::TempDir place;
+  LocalOptions options = in(place);
+  options.max_output = 1024;
+  {
+    const support::DirectoryGuard moved(place.path());
+    place.directory("spill");
+    options.spill_dir = "spill";
+    const LocalExecutor here = make(options);
+    const Result small = here.run("seq 1 100");
+    CHECK(small.out_file.empty());
+    const support::DirectoryGuard away("/");
+    const Result r = here.run("seq 1 20000; seq 1 20000 >&2");
+    REQUIRE(begins(r.out_file, place / "spill/codeexec-"));
+    REQUIRE(begins(r.err_file, place / "spill/codeexec-"));
+    const std::string whole = support::read_file(r.out_file);
+    CHECK(whole.size() == 108894);
+    CHECK(ends(whole, "\n19999\n20000\n"));
+    CHECK(has(whole, "\n10000\n"));
+    CHECK(support::read_file(r.err_file) == whole);
+    CHECK(r.out_counts.file_bytes == 108894);
+    struct stat status {};
+    REQUIRE(::stat(r.out_file.c_str(), &status) == 0);
+    CHECK((status.st_mode & 0777) == 0600);
+  }
+}
+
+TEST_CASE("W-15 W-16: output is repaired where it is not UTF-8, and else left as it is") {
+  const LocalExecutor here = make({});
+  const Result r = here.run("printf 'ok\\377\\n'; exit 7");
+  CHECK(r.exit_code == 7);
+  CHECK(r.out == "ok\xEF\xBF\xBD\n");
+  CHECK(r.out_counts.invalid_bytes == 1);
+  CHECK(r.out_counts.total_bytes == 4);
+  CHECK(output_of(here, "printf 'a\\rb\\r\\nc'") == "a\rb\r\nc");
+}
+
+TEST_CASE("W-13: a background job neither delays the result nor outlives it") {
+  const LocalExecutor here = make({});
+  const Stopwatch watch;
+  const Result r = here.run("sleep 300 & echo $!");
+  CHECK(r.outcome == Outcome::exited);
+  CHECK(r.exit_code == 0);
+  CHECK(dies(std::atoi(r.out.c_str())));
+  CHECK(watch.soon());
+}
+
+TEST_CASE("live output and signs of life reach the caller of run() in its own thread") {
+  const LocalExecutor here = make({});
+  const std::thread::id caller = std::this_thread::get_id();
+  bool own_thread = true;
+  std::string out;
+  std::string err;
+  int beats = 0;
+  Command command = Command::program({child, "close-early"});
+  command.heartbeat = milliseconds(20);
+  command.on_heartbeat = [&] {
+    ++beats;
+    own_thread = own_thread && std::this_thread::get_id() == caller;
+  };
+  CHECK(here.run(command).exit_code == 4);
+  CHECK(beats > 0);
+  Command speaker = Command::shell("printf 'a\\377'; printf b >&2");
+  speaker.on_output = [&](Stream stream, std::string_view bytes) {
+    (stream == Stream::out ? out : err) += bytes;
+    own_thread = own_thread && std::this_thread::get_id() == caller;
+  };
+  CHECK(here.run(speaker).succeeded());
+  CHECK(out == "a\xff");
+  CHECK(err == "b");
+  CHECK(own_thread);
+}
+
+// cancel and start --------------------------------------------------------------------------------
+
+TEST_CASE("a run() is cancelled from another thread, and its tree dies") {
+  const LocalExecutor here = make({});
+  Event running;
+  Command command = Command::shell("sleep 300 & echo $!; wait");
+  command.cancel.emplace();
+  command.on_output = [&](Stream, std::string_view) { running.set(); };
+  std::thread other([&, token = *command.cancel] {
+    running.wait();
+    token.cancel();
+  });
+  const Stopwatch watch;
+  const Result r = here.run(command);
+  other.join();
+  CHECK(r.outcome == Outcome::cancelled);
+  CHECK(r.exit_code == -1);
+  CHECK(begins(r.summary(), "cancelled in "));
+  CHECK(dies(std::atoi(r.out.c_str())));
+  CHECK(watch.soon());
+}
+
+TEST_CASE("a command whose token is cancelled already does nothing") {
+  const support::TempDir place;
+  AuditLog log;
+  LocalOptions options = in(place);
+  options.on_audit = log.callback();
+  const LocalExecutor here = make(options);
+  Command command = Command::shell("touch made");
+  command.cancel.emplace();
+  command.cancel->cancel();
+  CHECK(here.run(command).outcome == Outcome::cancelled);
+  CHECK(here.start(command).wait().outcome == Outcome::cancelled);
+  CHECK(!support::exists(place / "made"));
+  CHECK(log.take().size() == 2);
+}
+
+TEST_CASE("a started command is cancelled through its handle, a copy of it, or the token") {
+  const LocalExecutor here = make({});
+  for (const int way : {0, 1, 2}) {
+    CAPTURE(way);
+    Event running;
+    Command command = Command::shell("sleep 300 & echo $!; wait");
+    command.cancel.emplace();
+    command.on_output = [&](Stream, std::string_view) { running.set(); };
+    const Execution handle = here.start(command);
+    const Execution copy = handle;
+    REQUIRE(running.wait());
+    CHECK(!handle.done());
+    CHECK(!handle.wait_for(milliseconds(0)));
+    CHECK(handle.pid() > 0);
+    std::thread other([&] {
+      if (way == 0) handle.cancel();
+      if (way == 1) copy.cancel();
+      if (way == 2) command.cancel->cancel();
+    });
+    CHECK(handle.wait_for(safety));
+    other.join();
+    CHECK(copy.done());
+    const Result r = handle.wait();
+    CHECK(r.outcome == Outcome::cancelled);
+    CHECK(dies(std::atoi(r.out.c_str())));
+    handle.cancel();  // afterwards: nothing
+    CHECK(handle.wait().outcome == Outcome::cancelled);
+  }
+}
+
+TEST_CASE("a started command is written to and read from while it runs") {
+  const LocalExecutor here = make({});
+  Event asked;
+  Event answered;
+  Command command =
+      Command::shell("printf 'name? '; read name; echo \"hello $name\"; cat; echo end >&2");
+  command.keep_input_open = true;
+  std::string seen;
+  command.on_output = [&](Stream, std::string_view bytes) {
+    seen += bytes;
+    if (has(seen, "name? ")) asked.set();
+    if (has(seen, "hello")) answered.set();
+  };
+  const Execution handle = here.start(command);
+  REQUIRE(asked.wait());
+  Capture::Chunk chunk = handle.read(Stream::out, 0);
+  CHECK(chunk.text == "name? ");
+  CHECK(chunk.next == 6);
+  CHECK(chunk.missed == 0);
+  CHECK(handle.write("Ada\n"));
+  REQUIRE(answered.wait());
+  chunk = handle.read(Stream::out, chunk.next);
+  CHECK(begins(chunk.text, "hello"));
+  CHECK(handle.write("last words"));
+  handle.close_input();
+  const Result r = handle.wait();
+  CHECK(r.succeeded());
+  CHECK(r.out == "name? hello Ada\nlast words");
+  CHECK(handle.read(Stream::out, 6).text == "hello Ada\nlast words");
+  CHECK(handle.read(Stream::err, 0).text == "end\n");
+  CHECK(handle.read(Stream::out, r.out.size()).text.empty());
+  const Expected<void> late = handle.write("x");
+  CHECK(!late);
+  CHECK(late.error().code == ErrorCode::io);
+}
+
+TEST_CASE("a refused or failed start gives a handle that is done") {
+  const LocalExecutor here = make({});
+  for (const Command& command :
+       {Command::shell("sudo ls"), Command::program({"/nonexistent/program"})}) {
+    const Execution handle = here.start(command);
+    CHECK(handle.done());
+    CHECK(handle.wait_for(milliseconds(0)));
+    CHECK(handle.pid() == -1);
+    handle.cancel();
+    handle.close_input();
+    const Expected<void> written = handle.write("x");
+    REQUIRE(!written);
+    CHECK(written.error().code == ErrorCode::io);
+    const Capture::Chunk chunk = handle.read(Stream::out, 5);
+    CHECK(chunk.text.empty());
+    CHECK(chunk.next == 5);
+    const Result r = handle.wait();
+    CHECK((r.outcome == Outcome::refused || r.outcome == Outcome::not_started));
+    CHECK(!r.message.empty());
+  }
+}
+
+TEST_CASE("the end of the last handle kills the command, and it is recorded") {
+  AuditLog log;
+  LocalOptions options;
+  options.on_audit = log.callback();
+  const LocalExecutor here = make(options);
+  pid_t pid = -1;
+  {
+    std::optional<Execution> first = here.start(Command::shell("exec sleep 300"));
+    const Execution second = *first;
+    pid = second.pid();
+    first.reset();
+    CHECK(!second.done());
+    CHECK(is_running(pid));
+  }
+  CHECK(dies(pid));
+  const std::vector<Json> records = log.take();
+  REQUIRE(records.size() == 1);
+  CHECK(records[0]["outcome"] != Json("exited"));
+}
+
+TEST_CASE("an executor may go away before what it started") {
+  std::optional<LocalExecutor> here = make({});
+  Command command = Command::shell("cat; echo end");
+  command.keep_input_open = true;
+  const Execution handle = here->start(command);
+  here.reset();
+  handle.close_input();
+  CHECK(handle.wait().out == "end\n");
+}
+
+TEST_CASE("many commands at once, run and started, are not mixed up") {
+  AuditLog log;
+  LocalOptions options;
+  options.on_audit = log.callback();
+  const LocalExecutor here = make(options);
+  const LeakCheck leaks;
+  constexpr int thread_count = 8;
+  constexpr int each = 12;
+  std::atomic<int> good{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < thread_count; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < each; ++i) {
+        const std::string text = std::to_string(t) + "-" + std::to_string(i);
+        const Execution started = here.start(Command::shell("echo s" + text + "; exit 3"));
+        const Result r = here.run("echo r" + text);
+        const Result s = started.wait();
+        if (r.out == "r" + text + "\n" && r.exit_code == 0 && s.out == "s" + text + "\n" &&
+            s.exit_code == 3)
+          ++good;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(good == thread_count * each);
+  CHECK(log.take().size() == 2 * thread_count * each);
+
+  std::vector<Execution> handles;
+  for (int i = 0; i < 50; ++i) {
+    Command command = Command::shell("cat");
+    command.keep_input_open = true;
+    handles.push_back(here.start(command));
+  }
+  for (std::size_t i = 0; i < handles.size(); ++i) CHECK(handles[i].write(std::to_string(i)));
+  for (const Execution& handle : handles) handle.close_input();
+  for (std::size_t i = 0; i < handles.size(); ++i)
+    CHECK(handles[i].wait().out == std::to_string(i));
+  handles.clear();
+  CHECK(leaks.clean());
+}
+
+// the audit log -----------------------------------------------------------------------------------
+
+TEST_CASE("every command leaves one record, through callback and file alike") {
+  const support::TempDir place;
+  AuditLog log;
+  LocalOptions options = in(place);
+  options.agent_id = "agent-7";
+  options.audit_file = place / "audit.jsonl";
+  options.on_audit = log.callback();
+  const LocalExecutor here = make(options);
+  Command fine = Command::shell("echo 12345; printf abc >&2; exit 3");
+  fine.tool = "some_tool";
+  here.run(fine);
+  here.run("sudo ls");
+  here.run(Command::program({"/nonexistent/program"}));
+  here.start(Command::shell("kill -9 $$")).wait();
+  Command slow = Command::shell("sleep 300");
+  slow.timeout = milliseconds(50);
+  here.run(slow);
+
+  const std::vector<Json> records = log.take();
+  const std::string file = support::read_file(place / "audit.jsonl");
+  const Strings lines = lines_of(file);
+  REQUIRE(records.size() == 5);
+  REQUIRE(lines.size() == 5);
+  CHECK(ends(file, "}\n"));
+  for (std::size_t i = 0; i < lines.size(); ++i) CHECK(lines[i] == records[i].dump());
+
+  const Json& first = records[0];
+  CHECK(names_of(first) == Strings{"time", "agent_id", "tool", "command", "work_dir", "allowed",
+                                   "outcome", "exit_code", "duration_ms", "cpu_ms", "stdout_bytes",
+                                   "stderr_bytes"});
+  const std::string& time = first["time"].as_string();
+  REQUIRE(time.size() == 24);
+  for (std::size_t i = 0; i < time.size(); ++i) {
+    const char shape = "dddd-dd-ddTdd:dd:dd.dddZ"[i];
+    CHECK((shape == 'd' ? time[i] >= '0' && time[i] <= '9' : time[i] == shape));
+  }
+  CHECK(first["agent_id"] == Json("agent-7"));
+  CHECK(first["tool"] == Json("some_tool"));
+  CHECK(first["command"] == Json(fine.script));
+  CHECK(first["work_dir"] == Json(place.path()));
+  CHECK(first["allowed"] == Json(true));
+  CHECK(first["outcome"] == Json("exited"));
+  CHECK(first["exit_code"] == Json(3));
+  CHECK(first["duration_ms"].as_number() > 0);
+  CHECK(first["duration_ms"].as_number() < 30000);
+  CHECK(first["cpu_ms"].as_number() >= 0);
+  CHECK(first["stdout_bytes"] == Json(6));
+  CHECK(first["stderr_bytes"] == Json(3));
+
+  const Json& refused = records[1];
+  CHECK(names_of(refused) == Strings{"time", "agent_id", "tool", "command", "work_dir", "allowed",
+                                     "rule", "message", "outcome", "exit_code", "duration_ms",
+                                     "cpu_ms", "stdout_bytes", "stderr_bytes"});
+  CHECK(refused["tool"] == Json("run"));
+  CHECK(refused["allowed"] == Json(false));
+  CHECK(refused["rule"] == Json("sudo"));
+  CHECK(refused["message"] ==
+        Json("Potentially dangerous command detected: Use of 'sudo' is not allowed"));
+  CHECK(refused["outcome"] == Json("refused"));
+  CHECK(refused["duration_ms"] == Json(0));
+
+  CHECK(records[2]["outcome"] == Json("not_started"));
+  CHECK(records[2]["exit_code"] == Json(-1));
+  CHECK(records[3]["outcome"] == Json("signaled"));
+  CHECK(records[3]["signal"] == Json(9));
+  CHECK(records[4]["outcome"] == Json("timed_out"));
+  CHECK(records[4]["duration_ms"].as_number() >= 50);
+
+  struct stat status {};
+  REQUIRE(::stat((place / "audit.jsonl").c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0600);
+}
+
+TEST_CASE("an audit record cuts a long command, and stays one line whatever the command holds") {
+  const support::TempDir place;
+  LocalOptions options;
+  options.audit_file = place / "audit";
+  const LocalExecutor here = make(options);
+  here.run(": '\n\r\xff\xe2\x80\xa8\"'");
+  const std::string text = "echo \xC3\xA4";
+  here.run(": " + std::string(16 * 1024 - 3, 'x') + "\xC3\xA4");
+  here.run(": " + std::string(16 * 1024 - 2, 'x'));
+  const Strings lines = lines_of(support::read_file(place / "audit"));
+  REQUIRE(lines.size() == 3);
+  CHECK(parsed(lines[0])["command"] == Json(": '\n\r\xEF\xBF\xBD\xE2\x80\xA8\"'"));
+  CHECK(parsed(lines[1])["command"].as_string() == ": " + std::string(16 * 1024 - 3, 'x'));
+  CHECK(parsed(lines[1])["command_bytes"] == Json(16 * 1024 + 1));
+  CHECK(parsed(lines[2])["command"].as_string().size() == 16 * 1024);
+  CHECK(parsed(lines[2]).find("command_bytes") == nullptr);
+}
+
+TEST_CASE("16 threads append whole lines to the audit file, which keeps what it had") {
+  const support::TempDir place;
+  place.file("audit", "{\"old\":true}\n");
+  LocalOptions options;
+  options.audit_file = place / "audit";
+  const LocalExecutor one = make(options);
+  const LocalExecutor two = make(options);
+  constexpr int thread_count = 16;
+  constexpr int each = 20;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < thread_count; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < each; ++i) {
+        // Refused, so that nothing but the record takes time; each of another length.
+        const std::string id = std::to_string(t) + "/" + std::to_string(i) + "/";
+        (t % 2 ? one : two).run("sudo " + id + std::string(static_cast<std::size_t>(i) * 700, 'x'));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const Strings lines = lines_of(support::read_file(place / "audit"));
+  REQUIRE(lines.size() == 1 + thread_count * each);
+  CHECK(lines[0] == "{\"old\":true}");
+  std::set<std::string> ids;
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    const Json record = parsed(lines[i]);
+    const std::string& command = record["command"].as_string();
+    ids.insert(command.substr(0, command.rfind('/')));
+    CHECK(record["rule"] == Json("sudo"));
+  }
+  CHECK(ids.size() == thread_count * each);
+}
+
+TEST_CASE("an audit record that cannot be written is told in the result") {
+  if (!support::exists("/dev/full")) {
+    MESSAGE("SKIPPED: there is no /dev/full");
+    return;
+  }
+  LocalOptions options;
+  options.audit_file = "/dev/full";
+  const LocalExecutor here = make(options);
+  const auto told = [](const Result& r) {
+    return r.notes.size() == 1 &&
+           begins(r.notes[0], "the audit record could not be written to '/dev/full': ");
+  };
+  CHECK(told(here.run("true")));
+  CHECK(told(here.run("sudo ls")));
+  CHECK(told(here.start(Command::shell("true")).wait()));
+  CHECK(told(here.start(Command::shell("sudo ls")).wait()));
+  CHECK(here.run("true").succeeded());
+}
+
+// create() ----------------------------------------------------------------------------------------
+
+TEST_CASE("every wrong option is an error of create() that names it") {
+  const support::TempDir place;
+  const std::string file = place.file("file", "#!/bin/sh\n", 0755);
+  const std::string plain = place.file("plain");
+  const std::string missing = place / "missing";
+  support::make_symlink(plain, place / "link");
+  REQUIRE(::mkfifo((place / "fifo").c_str(), 0600) == 0);
+  const std::string nul("/bin/sh\0x", 9);
+  struct Case {
+    const char* named;
+    std::function<void(LocalOptions&)> spoil;
+  };
+  const std::vector<Case> cases = {
+      {"timeout", [](LocalOptions& o) { o.timeout = milliseconds(0); }},
+      {"timeout", [](LocalOptions& o) { o.timeout = milliseconds(-500); }},
+      {"max_timeout", [](LocalOptions& o) { o.max_timeout = milliseconds(0); }},
+      {"kill_grace", [](LocalOptions& o) { o.kill_grace = milliseconds(0); }},
+      {"max_timeout", [](LocalOptions& o) { o.max_timeout = seconds(59); }},
+      {"max_output", [](LocalOptions& o) { o.max_output = 1023; }},
+      {"max_output", [](LocalOptions& o) { o.max_output = 0; }},
+      {"workspace", [&](LocalOptions& o) { o.workspace = missing; }},
+      {"workspace", [&](LocalOptions& o) { o.workspace = file; }},
+      {"workspace", [&](LocalOptions& o) { o.workspace = nul; }},
+      {"allowed_paths",
+       [&](LocalOptions& o) {
+         o.roots = {{missing, Permission::write}};
+       }},
+      {"allowed_paths",
+       [&](LocalOptions& o) {
+         o.roots = {{file, Permission::write}};
+       }},
+      {"allowed_paths",
+       [&](LocalOptions& o) {
+         o.roots = {{"", Permission::write}};
+       }},
+      {"allowed_commands", [](LocalOptions& o) { o.policy.allowed = {"("}; }},
+      {"blocked_commands",
+       [](LocalOptions& o) {
+         o.policy.blocked = {"ok", "(?=x)"};
+       }},
+      {"disabled_rules", [](LocalOptions& o) { o.policy.disabled_rules = {"sodu"}; }},
+      {"spill_dir", [&](LocalOptions& o) { o.spill_dir = missing; }},
+      {"spill_dir", [&](LocalOptions& o) { o.spill_dir = file; }},
+      {"spill_dir", [&](LocalOptions& o) { o.spill_dir = nul; }},
+      {"audit_file", [&](LocalOptions& o) { o.audit_file = missing + "/log"; }},
+      {"audit_file", [&](LocalOptions& o) { o.audit_file = place.path(); }},
+      {"audit_file", [&](LocalOptions& o) { o.audit_file = place / "fifo"; }},
+      {"audit_file", [&](LocalOptions& o) { o.audit_file = place / "link"; }},
+      {"audit_file", [&](LocalOptions& o) { o.audit_file = place.path() + nul; }},
+      {"shell", [&](LocalOptions& o) { o.shell = missing; }},
+      {"shell", [&](LocalOptions& o) { o.shell = plain; }},
+      {"shell", [&](LocalOptions& o) { o.shell = place.path(); }},
+      {"shell", [](LocalOptions& o) { o.shell = ""; }},
+      {"shell", [](LocalOptions& o) { o.shell = "sh"; }},
+      {"shell", [&](LocalOptions& o) { o.shell = nul; }},
+      {"skills_dir", [&](LocalOptions& o) { o.skills_dir = missing; }},
+      {"skills_dir", [&](LocalOptions& o) { o.skills_dir = file; }},
+      {"venv_path", [&](LocalOptions& o) { o.environment.venv_path = missing; }},
+      {"venv_path", [&](LocalOptions& o) { o.environment.venv_path = place.path(); }},
+      {"command_prefix", [](LocalOptions& o) { o.environment.command_prefix = " "; }},
+      {"command_prefix", [](LocalOptions& o) { o.environment.command_prefix = "a\nb"; }},
+      {"keep", [](LocalOptions& o) { o.environment.keep = {"A=B"}; }},
+      {"set",
+       [](LocalOptions& o) {
+         o.environment.set = {{"", "x"}};
+       }},
+  };
+  for (const Case& each : cases) {
+    LocalOptions options = in(place);
+    each.spoil(options);
+    const LeakCheck leaks;
+    const Expected<LocalExecutor> made = LocalExecutor::create(options);
+    CAPTURE(each.named);
+    REQUIRE(!made);
+    CAPTURE(made.error().message);
+    CHECK(has(made.error().message, each.named));
+    CHECK(!has(made.error().message, "\n"));
+    CHECK(!has(made.error().message, std::string_view("\0", 1)));
+    CHECK(leaks.clean());
+  }
+  CHECK(LocalExecutor::create(in(place)));
+}
+
+TEST_CASE("defaults are what the declarations say") {
+  const LocalExecutor here = make({});
+  CHECK(here.timeout() == seconds(60));
+  CHECK(here.max_timeout() == seconds(3600));
+  CHECK(LocalOptions().max_output == 1048576);
+  CHECK(output_of(here, "echo $0") == "/bin/sh\n");
+}
+
+TEST_CASE("copies of an executor are the same executor") {
+  LocalOptions options;
+  options.policy.blocked = {"ls.*"};
+  std::optional<LocalExecutor> first = make(options);
+  const LocalExecutor copy = *first;
+  first.reset();
+  CHECK(copy.run("ls").rule == "blocked-commands");
+  CHECK(output_of(copy, "echo x") == "x\n");
+}
+
+TEST_CASE("W-24: skills are linked once, and never in place of something else") {
+  const support::TempDir skills;
+  skills.file("skill.md", "text");
+  SUBCASE("linked before the first command that runs") {
+    const support::TempDir place;
+    LocalOptions options = in(place);
+    options.skills_dir = skills.path() + "/.";
+    const LocalExecutor here = make(options);
+    CHECK(here.run("sudo ls").outcome == Outcome::refused);
+    CHECK(!support::exists(place / ".agent"));
+    CHECK(output_of(here, "cat .agent/skills/skill.md") == "text");
+    CHECK(support::real_path(place / ".agent/skills") == skills.path());
+    CHECK(here.run("true").notes.empty());
+    CHECK(make(options).run("true").notes.empty());  // as it was left
+  }
+  SUBCASE("a directory of the user's own stays") {
+    const support::TempDir place;
+    place.file(".agent/skills/mine.md", "mine");
+    LocalOptions options = in(place);
+    options.skills_dir = skills.path();
+    const LocalExecutor here = make(options);
+    const Result r = here.run("cat .agent/skills/mine.md");
+    CHECK(r.out == "mine");
+    REQUIRE(r.notes.size() == 1);
+    CHECK(has(r.notes[0], "cannot link the skills as "));
+    CHECK(support::read_file(place / ".agent/skills/mine.md") == "mine");
+  }
+  SUBCASE("a link to something else stays") {
+    const support::TempDir place;
+    const support::TempDir other;
+    place.directory(".agent");
+    support::make_symlink(other.path(), place / ".agent/skills");
+    LocalOptions options = in(place);
+    options.skills_dir = skills.path();
+    CHECK(make(options).run("true").notes.size() == 1);
+    CHECK(support::real_path(place / ".agent/skills") == other.path());
+  }
+  SUBCASE("a file in the way stays, and the command runs") {
+    const support::TempDir place;
+    place.file(".agent", "a file");
+    LocalOptions options = in(place);
+    options.skills_dir = skills.path();
+    const Result r = make(options).run("cat .agent");
+    CHECK(r.succeeded());
+    CHECK(r.out == "a file");
+    CHECK(r.notes.size() == 1);
+  }
+}
+
+TEST_CASE("the summary of every outcome") {
+  Result r;
+  r.wall_time = milliseconds(1250);
+  r.out_counts.total_bytes = 10;
+  r.err_counts.total_bytes = 3;
+  const std::string tail = " in 1.25 s; 10 bytes on stdout, 3 on stderr";
+  r.outcome = Outcome::exited;
+  r.exit_code = 3;
+  CHECK(r.summary() == "exited with status 3" + tail);
+  r.outcome = Outcome::signaled;
+  r.signal = 9;
+  CHECK(r.summary() == "killed by signal 9" + tail);
+  r.outcome = Outcome::timed_out;
+  r.timeout = milliseconds(1500);
+  CHECK(r.summary() == "timed out after 1.5 s" + tail);
+  r.outcome = Outcome::cancelled;
+  CHECK(r.summary() == "cancelled" + tail);
+  r.outcome = Outcome::unknown;
+  CHECK(r.summary() == "ended, but its status could not be learned" + tail);
+  r.err_counts.dropped_bytes = 1;
+  CHECK(r.summary() == "ended, but its status could not be learned" + tail + " (shortened)");
+  r.message = "because";
+  r.outcome = Outcome::not_started;
+  CHECK(r.summary() == "not started: because");
+  r.outcome = Outcome::refused;
+  r.rule = "dd";
+  CHECK(r.summary() == "refused (dd): because");
+}
+
+TEST_CASE("the host's directory, descriptors and signal dispositions are left alone") {
+  const support::TempDir place;
+  const LocalExecutor here = make(in(place));
+  const std::string before = support::real_path(".");
+  struct sigaction old_child {};
+  ::sigaction(SIGCHLD, nullptr, &old_child);
+  const LeakCheck leaks;
+  here.run("cd /; exit 1");
+  here.run("sudo ls");
+  here.run(long_script(200000));
+  here.start(Command::shell("true")).wait();
+  CHECK(support::real_path(".") == before);
+  CHECK(leaks.clean());
+  struct sigaction now_child {};
+  ::sigaction(SIGCHLD, nullptr, &now_child);
+  CHECK((now_child.sa_handler == old_child.sa_handler));
+}

@@ -1,0 +1,1588 @@
+// The server program, run as a client would run it: command line, configuration file, --run, and
+// conversations over pipes. The parts of a conversation that concern the protocol alone are in
+// mcp.cpp.
+#include "codeexec.hpp"
+
+#include <doctest/doctest.h>
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "support.hpp"
+
+using codeexec::Expected;
+using codeexec::Json;
+using codeexec::Outcome;
+using codeexec::ProcessOptions;
+using codeexec::ProcessResult;
+using support::TempDir;
+
+namespace {
+
+// Far above what anything here takes; only a hang comes near.
+constexpr int patience_ms = 60000;
+
+using Strings = std::vector<std::string>;
+
+bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+bool begins(std::string_view text, std::string_view part) {
+  return text.substr(0, part.size()) == part;
+}
+
+bool ends(std::string_view text, std::string_view part) {
+  return text.size() >= part.size() && text.substr(text.size() - part.size()) == part;
+}
+
+Strings lines_of(const std::string& text) {
+  Strings lines;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+Json parsed(const std::string& text) {
+  const Expected<Json> value = Json::parse(text);
+  REQUIRE_MESSAGE(value, text.substr(0, 500));
+  return *value;
+}
+
+std::string names_of(const Json& object) {
+  std::string names;
+  for (const Json::Member& member : object.members())
+    names += (names.empty() ? "" : " ") + member.name;
+  return names;
+}
+
+// True when the process has ended, or ends soon. One that should not have lived is killed.
+bool dies(pid_t pid) {
+  if (pid <= 0) return false;
+#if defined(SYS_pidfd_open)
+  const int fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  if (fd < 0) return errno == ESRCH;
+  pollfd wanted = {fd, POLLIN, 0};
+  const bool ended = ::poll(&wanted, 1, 10000) == 1;
+  ::close(fd);
+#else
+  bool ended = false;
+  for (int i = 0; i < 1000 && !(ended = ::kill(pid, 0) != 0); ++i) ::poll(nullptr, 0, 10);
+#endif
+  if (!ended) ::kill(pid, SIGKILL);
+  return ended;
+}
+
+// A named pipe that commands write to, so that the test knows when they are so far.
+class Fifo {
+ public:
+  explicit Fifo(const std::string& path) : path_(path) {
+    REQUIRE(::mkfifo(path.c_str(), 0666) == 0);
+    fd_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    REQUIRE(fd_ >= 0);
+  }
+  Fifo(const Fifo&) = delete;
+  Fifo& operator=(const Fifo&) = delete;
+  ~Fifo() { ::close(fd_); }
+  const std::string& path() const { return path_; }
+
+  std::string read_line() {
+    std::string line;
+    for (;;) {
+      pollfd wanted = {fd_, POLLIN, 0};
+      REQUIRE_MESSAGE(::poll(&wanted, 1, patience_ms) == 1, "no command wrote to the pipe");
+      char byte = 0;
+      REQUIRE(::read(fd_, &byte, 1) == 1);
+      if (byte == '\n') return line;
+      line += byte;
+    }
+  }
+  pid_t read_pid() { return std::atoi(read_line().c_str()); }
+  void write_text(const std::string& text) {
+    REQUIRE(::write(fd_, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  }
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+};
+
+// Runs the program to its end.
+ProcessResult run_program(Strings arguments, const std::string& work_dir = "/",
+                          const Strings& more_environment = {}) {
+  ProcessOptions options;
+  options.argv = {CODEEXEC_MCP};
+  options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
+  const char* path = std::getenv("PATH");
+  options.environment = {std::string("PATH=") + (path ? path : "/usr/bin:/bin"),
+                         "HOME=/nonexistent"};
+  options.environment.insert(options.environment.end(), more_environment.begin(),
+                             more_environment.end());
+  options.work_dir = work_dir;
+  options.max_output = std::size_t{64} << 20;
+  options.timeout = std::chrono::milliseconds(patience_ms);
+  ProcessResult result = codeexec::run_process(options);
+  REQUIRE_MESSAGE(result.outcome == Outcome::exited, result.message);
+  return result;
+}
+
+// What --run prints for the command.
+Json run_command(const std::string& command, Strings arguments = {},
+                 const std::string& work_dir = "/", const Strings& more_environment = {}) {
+  arguments.insert(arguments.end(), {"--run", command});
+  const ProcessResult r = run_program(arguments, work_dir, more_environment);
+  CHECK(r.err == "");
+  REQUIRE(ends(r.out, "}\n"));
+  CHECK(lines_of(r.out).size() == 1);
+  return parsed(r.out);
+}
+
+// Checks that the program refused to start with one line that names what is wrong.
+void check_refused(const ProcessResult& r, const std::string& named) {
+  CAPTURE(r.err);
+  CHECK(r.exit_code == 2);
+  CHECK(r.out == "");
+  CHECK(begins(r.err, "codeexec-mcp: "));
+  CHECK(ends(r.err, "\n"));
+  CHECK(lines_of(r.err).size() == 1);
+  CHECK(codeexec::is_utf8(r.err));
+  CAPTURE(named);
+  CHECK(has(r.err, named));
+}
+
+// The options of --help: name and what it calls the value ("" for none).
+std::vector<std::pair<std::string, std::string>> options_of_help() {
+  const ProcessResult help = run_program({"--help"});
+  CHECK(help.exit_code == 0);
+  CHECK(help.err == "");
+  std::vector<std::pair<std::string, std::string>> options;
+  for (const std::string& line : lines_of(help.out)) {
+    if (!begins(line, "  --")) continue;
+    const std::size_t name_end = line.find(' ', 4);
+    const std::string name = line.substr(4, name_end - 4);
+    std::string value;
+    if (line[name_end + 1] != ' ')
+      value = line.substr(name_end + 1, line.find(' ', name_end + 1) - name_end - 1);
+    options.emplace_back(name, value);
+  }
+  return options;
+}
+
+bool is_special(const std::string& name) {
+  return name == "config" || name == "run" || name == "help" || name == "version";
+}
+
+std::string key_of(std::string name) {
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+bool is_list(const std::string& value) { return ends(value, "..."); }
+bool is_number(const std::string& value) {
+  return value == "SECONDS" || value == "BYTES" || value == "N";
+}
+
+// The words of a command line as the value that the configuration file would have.
+Json config_value(const std::string& value, const Strings& words) {
+  if (value.empty()) return Json(true);
+  if (is_number(value)) return parsed(words.at(0));
+  if (!is_list(value)) return Json(words.at(0));
+  Json list = Json::array();
+  for (const std::string& word : words) list.push_back(word);
+  return list;
+}
+
+// A server on two pipes, and its client.
+class Server {
+ public:
+  struct Options {
+    Strings arguments = {};
+    Strings wrapper = {};  // goes before the program
+    std::string program = CODEEXEC_MCP;
+    std::string work_dir = "/";
+    Strings environment = {};
+    bool initialize = true;
+    std::vector<int> closed = {};  // descriptors that the server does not have
+  };
+
+  explicit Server(Strings arguments = {}) {
+    Options options;
+    options.arguments = std::move(arguments);
+    start(options);
+  }
+  explicit Server(const Options& options) { start(options); }
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  ~Server() {
+    close_input();
+    close_output();
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
+    ::close(log_);
+  }
+
+  pid_t pid() const { return pid_; }
+
+  void send(const std::string& line) {
+    std::string_view bytes = line;
+    while (!bytes.empty()) {
+      const ssize_t size = ::write(to_, bytes.data(), bytes.size());
+      if (size < 0 && errno == EINTR) continue;
+      REQUIRE(size > 0);
+      bytes.remove_prefix(static_cast<std::size_t>(size));
+    }
+    if (line.empty() || line.back() != '\n') send("\n");
+  }
+
+  // The next line without its newline; empty when the stream has ended.
+  std::string receive_line() {
+    for (;;) {
+      const std::size_t end = pending_.find('\n', scanned_);
+      if (end != std::string::npos) {
+        std::string line = pending_.substr(0, end);
+        pending_.erase(0, end + 1);
+        scanned_ = 0;
+        return line;
+      }
+      scanned_ = pending_.size();
+      pollfd wanted = {from_, POLLIN, 0};
+      REQUIRE_MESSAGE(::poll(&wanted, 1, patience_ms) == 1, "the server said nothing");
+      char buffer[65536];
+      const ssize_t size = ::read(from_, buffer, sizeof buffer);
+      REQUIRE(size >= 0);
+      if (size == 0) {
+        CHECK(pending_.empty());
+        return {};
+      }
+      pending_.append(buffer, static_cast<std::size_t>(size));
+    }
+  }
+
+  // The next message; null when the stream has ended. Everything on the stream must be one.
+  Json receive() {
+    const std::string line = receive_line();
+    last_line_size = line.size();
+    if (line.empty()) return Json();
+    Json message = parsed(line);
+    CHECK(message["jsonrpc"] == Json("2.0"));
+    return message;
+  }
+
+  static std::string call_line(const Json& id, const Json& arguments, const Json& meta = {}) {
+    Json params = Json::object({{"name", "execute_command"}, {"arguments", arguments}});
+    if (!meta.is_null()) params.set("_meta", meta);
+    return Json::object({{"jsonrpc", "2.0"},
+                         {"id", id},
+                         {"method", "tools/call"},
+                         {"params", std::move(params)}})
+        .dump();
+  }
+
+  Json ask(const std::string& method, const std::string& params = "{}") {
+    const std::string id = std::to_string(++last_id_);
+    send(R"({"jsonrpc":"2.0","id":)" + id + R"(,"method":")" + method + R"(","params":)" + params +
+         "}");
+    Json reply = receive();
+    CHECK(reply["id"] == parsed(id));
+    return reply;
+  }
+
+  // The result of a call of execute_command.
+  Json call(const Json& arguments) {
+    const Json id(++last_id_);
+    send(call_line(id, arguments));
+    const Json reply = receive();
+    CHECK(reply["id"] == id);
+    REQUIRE(reply["result"].is_object());
+    return reply["result"];
+  }
+
+  // The object of a call that is no error of the tool; text and structured content must be equal.
+  Json execute_with(const Json& arguments) { return object_of(call(arguments)); }
+  Json execute(const std::string& command) {
+    return execute_with(Json::object({{"command", command}}));
+  }
+  static Json object_of(const Json& result) {
+    CHECK(!result["isError"].as_bool());
+    REQUIRE(result["content"].size() == 1);
+    CHECK(result["content"][0]["type"] == Json("text"));
+    const Json& object = result["structuredContent"];
+    REQUIRE(object.is_object());
+    CHECK(result["content"][0]["text"].as_string() == object.dump());
+    return object;
+  }
+
+  void ping() { CHECK(ask("ping")["result"].is_object()); }
+
+  void cancel(const Json& id) {
+    send(Json::object({{"jsonrpc", "2.0"},
+                       {"method", "notifications/cancelled"},
+                       {"params", Json::object({{"requestId", id}})}})
+             .dump());
+  }
+
+  void close_input() { close_one(to_); }
+  void close_output() { close_one(from_); }
+  void signal(int number) { REQUIRE(::kill(pid_, number) == 0); }
+
+  // Waits for the end of the server: its exit status, or minus the signal's number.
+  int wait() {
+    REQUIRE(pid_ > 0);
+    REQUIRE_MESSAGE(dies(pid_), "the server does not end");
+    int status = 0;
+    REQUIRE(::waitpid(pid_, &status, 0) == pid_);
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  // Ends the input and gives everything the server still had to say.
+  std::vector<Json> finish() {
+    close_input();
+    std::vector<Json> messages;
+    for (Json message = receive(); !message.is_null(); message = receive())
+      messages.push_back(message);
+    CHECK(wait() == 0);
+    return messages;
+  }
+  std::string logged() const { return support::read_file(directory_ / "log"); }
+
+  Json greeting = {};
+  std::size_t last_line_size = 0;
+
+ private:
+  static void close_one(int& fd) {
+    if (fd >= 0) ::close(fd);
+    fd = -1;
+  }
+
+  void start(const Options& options) {
+    int to[2];
+    int from[2];
+    REQUIRE(::pipe2(to, O_CLOEXEC) == 0);
+    REQUIRE(::pipe2(from, O_CLOEXEC) == 0);
+    log_ = ::open((directory_ / "log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    REQUIRE(log_ >= 0);
+    Strings words = options.wrapper;
+    words.push_back(options.program);
+    words.insert(words.end(), options.arguments.begin(), options.arguments.end());
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(&word[0]);
+    argv.push_back(nullptr);
+    const char* path = std::getenv("PATH");
+    Strings variables = {std::string("PATH=") + (path ? path : "/usr/bin:/bin")};
+    variables.insert(variables.end(), options.environment.begin(), options.environment.end());
+    std::vector<char*> environment;
+    for (std::string& variable : variables) environment.push_back(&variable[0]);
+    environment.push_back(nullptr);
+
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      if (::dup2(to[0], 0) != 0 || ::dup2(from[1], 1) != 1 || ::dup2(log_, 2) != 2) ::_exit(97);
+      for (const int fd : options.closed) ::close(fd);
+      if (::chdir(options.work_dir.c_str()) != 0) ::_exit(97);
+      ::execvpe(argv[0], argv.data(), environment.data());
+      ::_exit(97);
+    }
+    REQUIRE(pid_ > 0);
+    ::close(to[0]);
+    ::close(from[1]);
+    to_ = to[1];
+    from_ = from[0];
+    if (!options.initialize) return;
+    greeting = ask("initialize", R"({"protocolVersion":"2025-06-18","capabilities":{},)"
+                                 R"("clientInfo":{"name":"test","version":"1"}})");
+    send(R"({"jsonrpc":"2.0","method":"notifications/initialized"})");
+  }
+
+  TempDir directory_ = {};
+  pid_t pid_ = -1;
+  int to_ = -1;
+  int from_ = -1;
+  int log_ = -1;
+  int last_id_ = 1000;
+  std::string pending_ = {};
+  std::size_t scanned_ = 0;
+};
+
+// Writing to a server that has ended must fail, not kill the tests.
+class NoSigpipe {
+ public:
+  NoSigpipe() : before_(::signal(SIGPIPE, SIG_IGN)) {}
+  ~NoSigpipe() { ::signal(SIGPIPE, before_); }
+  NoSigpipe(const NoSigpipe&) = delete;
+  NoSigpipe& operator=(const NoSigpipe&) = delete;
+
+ private:
+  void (*before_)(int);
+};
+
+// A command that tells its process number and then runs until somebody ends it.
+std::string endless(const Fifo& fifo) { return "sleep 300 & echo $! > " + fifo.path() + "; wait"; }
+
+const std::string seven_keys = "success exit_code stdout stderr execution_time command work_dir";
+const std::string all_keys = seven_keys +
+                             " outcome timed_out stdout_bytes stderr_bytes stdout_truncated "
+                             "stderr_truncated";
+
+// A command that was refused or could not run, in the reference's form.
+void check_failure(const Json& object, const std::string& stderr_text) {
+  CHECK(begins(names_of(object), seven_keys));
+  CHECK(object["success"] == Json(false));
+  CHECK(object["exit_code"] == Json(-1));
+  CHECK(object["stdout"] == Json(""));
+  CHECK(object["stderr"].as_string() == stderr_text);
+}
+
+}  // namespace
+
+// command line and configuration ------------------------------------------------------------------
+
+TEST_CASE("--help and --version go to stdout, with status 0, and do nothing else") {
+  for (const char* option : {"--help", "-h"}) {
+    const ProcessResult r = run_program({option});
+    CHECK(r.exit_code == 0);
+    CHECK(r.err == "");
+    CHECK(begins(r.out, "codeexec-mcp " CODEEXEC_VERSION_STRING " - "));
+    CHECK(has(r.out, "rm-protected mv-dev-null dd device-write fork-bomb sudo su chown chmod"));
+    for (const std::string& line : lines_of(r.out)) CHECK(line.size() <= 100);
+  }
+  const ProcessResult version = run_program({"--version"});
+  CHECK(version.exit_code == 0);
+  CHECK(version.out == "codeexec-mcp " CODEEXEC_VERSION_STRING "\n");
+  CHECK(version.err == "");
+}
+
+TEST_CASE("every option of --help works from the command line and from the configuration file") {
+  const TempDir place;
+  const TempDir skills;
+  skills.file("s.md", "a skill");
+  place.directory("spill");
+  place.directory("venv/bin");
+  place.directory("project/.venv/bin");
+  const std::string audit = place / "audit";
+  const std::string wrapper =
+      place.file("shell", "#!/bin/sh\necho wrapped\nexec /bin/sh \"$@\"\n", 0755);
+
+  struct Effect {
+    Strings words;   // the option's value
+    Strings others;  // other options that are needed to see it
+    std::string command;
+    std::function<bool(const ProcessResult&, const Json&)> seen;  // empty: has none in --run
+  };
+  const auto prints = [](const std::string& text) {
+    return [text](const ProcessResult&, const Json& r) { return r["stdout"] == Json(text + "\n"); };
+  };
+  const auto breaks = [](const std::string& rule) {
+    return [rule](const ProcessResult&, const Json& r) { return r["rule"] == Json(rule); };
+  };
+  const std::map<std::string, Effect> effects = {
+      {"allowed-paths", {{place.path(), skills.path()}, {}, "true", breaks("work_dir")}},
+      {"workspace", {{place.path()}, {}, "pwd", prints(place.path())}},
+      {"timeout",
+       {{"0.2"},
+        {},
+        "sleep 0.6",
+        [](const ProcessResult&, const Json& r) {
+          return r["stderr"] == Json("Command timed out after 0.2 seconds");
+        }}},
+      {"max-timeout",
+       {{"30"},
+        {},
+        "true",
+        [](const ProcessResult& r, const Json&) { return has(r.err, "max_timeout, 30"); }}},
+      {"max-output-size",
+       {{"2048"},
+        {},
+        "seq 1 2000",
+        [](const ProcessResult&, const Json& r) { return r["stdout_truncated"].as_bool(); }}},
+      {"allowed-commands", {{"echo.*", "cat.*"}, {}, "true", breaks("allowed-commands")}},
+      {"blocked-commands", {{"echo.*", "true.*"}, {}, "true", breaks("blocked-commands")}},
+      {"disable-rule", {{"dd", "su"}, {}, "echo dd su", prints("dd su")}},
+      {"execution-mode", {{"local"}, {}, "true", {}}},
+      {"agent-id",
+       {{"agent 7"},
+        {"--audit-file", audit},
+        ": > " + audit,
+        [&](const ProcessResult&, const Json&) {
+          return has(support::read_file(audit), R"("agent_id":"agent 7")");
+        }}},
+      {"enable-sudo",
+       {{},
+        {},
+        "sudo ls",
+        [](const ProcessResult& r, const Json& object) {
+          return has(r.err, "enable_sudo has no effect") && object["rule"] == Json("sudo");
+        }}},
+      {"local-skills-directory",
+       {{skills.path()},
+        {"--workspace", place.path()},
+        "test -L .agent/skills && cat .agent/skills/s.md && echo; rm -rf .agent",
+        prints("a skill")}},
+      {"command-prefix", {{"env 'VIA=a b'"}, {}, "cd / && echo $VIA", prints("a b")}},
+      {"venv-path", {{place / "venv"}, {}, "echo $VIRTUAL_ENV", prints(place / "venv")}},
+      {"no-auto-venv",
+       {{}, {"--workspace", place / "project"}, "echo ${VIRTUAL_ENV-none}", prints("none")}},
+      {"keep-env",
+       {{"CODEEXEC_TEST_A", "CODEEXEC_TEST_B*"},
+        {},
+        "echo $CODEEXEC_TEST_A $CODEEXEC_TEST_BB",
+        prints("1 2")}},
+      {"set-env", {{"A=x=y", "B="}, {}, "echo $A ${B-unset}.", prints("x=y .")}},
+      {"shell",
+       {{wrapper},
+        {},
+        "echo x",
+        [](const ProcessResult&, const Json& r) { return r["stdout"] == Json("wrapped\nx\n"); }}},
+      {"audit-file",
+       {{audit},
+        {},
+        ": > " + audit,
+        [&](const ProcessResult&, const Json&) { return has(support::read_file(audit), "{"); }}},
+      {"spill-dir",
+       {{place / "spill"},
+        {"--max-output-size", "1024"},
+        "seq 1 2000",
+        [](const ProcessResult&, const Json& r) { return r["stdout_file"].is_string(); }}},
+      {"max-concurrent", {{"3"}, {}, "true", {}}},
+  };
+
+  const Strings environment = {"CODEEXEC_TEST_A=1", "CODEEXEC_TEST_BB=2"};
+  std::size_t count = 0;
+  for (const auto& [name, value] : options_of_help()) {
+    if (is_special(name)) continue;
+    CAPTURE(name);
+    ++count;
+    const auto found = effects.find(name);
+    REQUIRE_MESSAGE(found != effects.end(), "an option without a test");
+    const Effect& effect = found->second;
+    REQUIRE(effect.words.empty() == value.empty());
+
+    const auto run_with = [&](Strings arguments) {
+      arguments.insert(arguments.end(), effect.others.begin(), effect.others.end());
+      arguments.insert(arguments.end(), {"--run", effect.command});
+      support::write_file(audit, "");
+      ProcessResult r = run_program(arguments, "/", environment);
+      const Json object = r.out.empty() ? Json() : parsed(r.out);
+      CAPTURE(r.out);
+      CAPTURE(r.err);
+      if (!effect.seen) {
+        CHECK(r.exit_code == 0);
+        return true;
+      }
+      return effect.seen(r, object);
+    };
+    Strings arguments = {"--" + name};
+    arguments.insert(arguments.end(), effect.words.begin(), effect.words.end());
+    const bool without = effect.seen && run_with({});
+    CHECK(!without);
+    CHECK(run_with(arguments));
+    if (effect.words.size() == 1) CHECK(run_with({"--" + name + "=" + effect.words[0]}));
+
+    const Json setting = config_value(value, effect.words);
+    for (const std::string& key : {key_of(name), "command_line_" + key_of(name)}) {
+      CAPTURE(key);
+      Json config = Json::object();
+      config.set(key, setting);
+      const std::string file = place.file("config.json", config.dump());
+      CHECK(run_with({"--config", file}));
+    }
+  }
+  CHECK(count == effects.size());
+}
+
+TEST_CASE("the reference's other names of keys are accepted, with and without command_line_") {
+  const TempDir place;
+  place.directory("venv/bin");
+  const auto run_with = [&](const std::string& config, const std::string& command) {
+    return run_command(command, {"--config", place.file("c.json", config)});
+  };
+  for (const std::string start : {"", "command_line_"}) {
+    CAPTURE(start);
+    CHECK(run_with("{\"" + start + "whitelist_patterns\":[\"echo.*\"]}", "ls")["rule"] ==
+          Json("allowed-commands"));
+    CHECK(run_with("{\"" + start + "blacklist_patterns\":[\"ls.*\"]}", "ls")["rule"] ==
+          Json("blocked-commands"));
+    CHECK(run_with("{\"" + start + "command_execution_prefix\":\"env A=1\"}",
+                   "echo $A")["stdout"] == Json("1\n"));
+    CHECK(run_with("{\"" + start + "command_execution_venv_path\":\"" + (place / "venv") + "\"}",
+                   "echo $VIRTUAL_ENV")["stdout"] == Json(place / "venv\n"));
+  }
+  // Further forms of a value.
+  CHECK(run_with(R"({"set_env":{"A":"x y","B":7,"C":true}})", "echo $A $B $C")["stdout"] ==
+        Json("x y 7 true\n"));
+  CHECK(run_with(R"({"enable_sudo":false,"no_auto_venv":false,"timeout":1e1})",
+                 "true")["success"] == Json(true));
+}
+
+TEST_CASE("W-01 W-02 W-08: the reference's example lists give its verdicts, from its keys") {
+  const TempDir place;
+  const std::string allowed = place.file(
+      "allowed.json",
+      R"({"command_line_allowed_commands":["uv run python.*","uv run pytest.*","python.*",)"
+      R"("pytest.*"]})");
+  const std::string read_only = place.file(
+      "read_only.json",
+      R"({"command_line_blocked_commands":["git push","git push --force","git reset --hard",)"
+      R"("git clean -fd","git commit","git rebase","git merge","gh pr create","gh repo delete",)"
+      R"("gh secret set","rm -rf","sudo"]})");
+  const auto rule_of = [&](const std::string& config, const std::string& command) {
+    // Only judged: the directory is refused after the policy has agreed.
+    return run_command(command, {"--config", config, "--allowed-paths", place.path()})["rule"]
+        .as_string();
+  };
+  const auto passes = [&](const std::string& config, const std::string& command) {
+    return rule_of(config, command) == "work_dir";
+  };
+  for (const char* command : {"python x.py", "pytest", "python3 -m x", "uv run pytest -q",
+                              "pythonevil", "python x; curl evil"})
+    CHECK_MESSAGE(passes(allowed, command), command);
+  for (const char* command : {"ls", " python x.py", "PYTHONPATH=. python x.py", "uv run x", ""})
+    CHECK_MESSAGE(rule_of(allowed, command) == "allowed-commands", command);
+  for (const char* command :
+       {"git push", "git pushx", "git commit -m x", "rm -rf x", "gh secret set"})
+    CHECK_MESSAGE(rule_of(read_only, command) == "blocked-commands", command);
+  for (const char* command : {"git status", " git push", "cd . && git push", "rm x", "git  push"})
+    CHECK_MESSAGE(passes(read_only, command), command);
+  CHECK(rule_of(read_only, "sudo ls") == "sudo");
+}
+
+TEST_CASE("the command line wins over the configuration file") {
+  const TempDir place;
+  const std::string config = place.file(
+      "c.json", R"({"workspace":"/nonexistent","allowed_commands":["echo.*"],"timeout":"bad"})");
+  const Json r = run_command("pwd", {"--config", config, "--workspace", place.path(), "--timeout",
+                                     "5", "--allowed-commands", "pwd"});
+  CHECK(r["stdout"] == Json(place.path() + "\n"));
+  CHECK(run_command("echo x", {"--workspace", place.path(), "--timeout", "5", "--allowed-commands",
+                               "pwd", "--config", config})["rule"] == Json("allowed-commands"));
+  check_refused(run_program({"--config", config, "--run", "true"}), "timeout");
+}
+
+TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and status 2") {
+  const TempDir place;
+  const std::string file = place.file("file");
+  const std::string missing = place / "missing";
+  // For what --help calls a value: what it cannot be.
+  const std::map<std::string, Strings> wrong = {
+      {"DIR", {missing, file}},
+      {"DIR...", {missing, file, ""}},
+      {"FILE", {missing + "/x", place.path()}},
+      {"PATH", {missing, file, "sh", "", place.path()}},
+      {"SECONDS", {"abc", "0", "-5", "", "1s", "0x10", "nan", "inf", "1e400", "31536001", "5,0"}},
+      {"BYTES", {"abc", "0", "-5", "", "1.5", "1k", "1e400", "1e16", "100"}},
+      {"N", {"abc", "0", "-5", "", "1.5", "1e400", "1e16"}},
+      {"PATTERN...", {"(", "a**", "[z-a]", "(?=x)", "(a)\\1"}},
+      {"NAME=VALUE...", {"noequals", "=x", ""}},
+      {"MODE", {"docker", "srt", "", "Local"}},
+      {"WORDS", {" ", "a\nb"}}};
+  // Names are wrong in different ways; an agent may be called anything.
+  const std::map<std::string, Strings> wrong_by_name = {{"disable-rule", {"sodu", ""}},
+                                                        {"keep-env", {"A=B", "", "A*B"}},
+                                                        {"agent-id", {}},
+                                                        {"enable-sudo", {"maybe"}},
+                                                        {"no-auto-venv", {"maybe", "1"}}};
+  for (const auto& [name, value] : options_of_help()) {
+    if (is_special(name)) continue;
+    CAPTURE(name);
+    const auto by_name = wrong_by_name.find(name);
+    const auto by_kind = wrong.find(value);
+    REQUIRE((by_name != wrong_by_name.end() || by_kind != wrong.end()));
+    const Strings& words = by_name != wrong_by_name.end() ? by_name->second : by_kind->second;
+    const std::string key = key_of(name);
+    const auto check_named = [&](const ProcessResult& r) {
+      check_refused(r, "codeexec-mcp: ");
+      const bool named = has(r.err, "--" + name) || has(r.err, key);
+      CHECK_MESSAGE(named, r.err);
+    };
+    for (const std::string& word : words) {
+      CAPTURE(word);
+      check_named(run_program({"--" + name, word, "--run", "true"}));
+      if (value.empty()) continue;
+      Json config = Json::object();
+      const Expected<Json> number = Json::parse(word);
+      if (is_number(value) && number)
+        config.set(key, *number);
+      else
+        config.set(key, is_list(value) ? Json::array({word}) : Json(word));
+      check_named(run_program({"--config", place.file("c.json", config.dump()), "--run", "true"}));
+    }
+    // The number of words.
+    if (!value.empty()) check_named(run_program({"--" + name, "--run", "true"}));
+    if (!is_list(value)) check_named(run_program({"--" + name, "true", "x", "--run", "true"}));
+    // Types that the key cannot have.
+    for (const std::string json : {"null", "\"\\ud800\"", "[[]]", "[1]", "{\"a\":[]}", "[]"}) {
+      CAPTURE(json);
+      check_named(run_program(
+          {"--config", place.file("c.json", "{\"" + key + "\":" + json + "}"), "--run", "true"}));
+    }
+    const std::string other = is_number(value) ? "\"1\"" : value.empty() ? "\"true\"" : "1";
+    check_named(run_program(
+        {"--config", place.file("c.json", "{\"" + key + "\":" + other + "}"), "--run", "true"}));
+    if (!is_number(value) && !value.empty())
+      check_named(run_program({"--config", place.file("c.json", "{\"" + key + "\":true}")}));
+  }
+}
+
+TEST_CASE("NUL bytes in a path of the configuration file do not name another file") {
+  const TempDir place;
+  for (const char* key :
+       {"workspace", "shell", "audit_file", "spill_dir", "venv_path", "local_skills_directory"}) {
+    CAPTURE(key);
+    const std::string path = std::string(key) == "shell" ? "/bin/sh" : place.path();
+    const std::string config =
+        place.file("c.json", "{\"" + std::string(key) + "\":\"" + path + "\\u0000x\"}");
+    check_refused(run_program({"--config", config, "--run", "true"}), key);
+  }
+}
+
+TEST_CASE("unknown options, words out of place and wrong uses of the special options") {
+  check_refused(run_program({"--allowed-command", "x"}), "unknown option '--allowed-command'");
+  check_refused(run_program({"--"}), "unknown option '--'");
+  check_refused(run_program({"serve"}), "unexpected argument 'serve'");
+  check_refused(run_program({"-x"}), "unexpected argument '-x'");
+  check_refused(run_program({""}), "unexpected argument");
+  check_refused(run_program({"--config"}), "--config");
+  check_refused(run_program({"--run"}), "--run");
+  check_refused(run_program({"--run", "true", "false"}), "--run");
+  check_refused(run_program({"--help", "me"}), "--help");
+  check_refused(run_program({"--version", "1", "2"}), "--version");
+  check_refused(run_program({"--bad\nline\x1b[31m\xff"}), "unknown option");
+  check_refused(run_program({"--max-timeout", "30"}), "max_timeout");
+}
+
+TEST_CASE("a configuration file that cannot be used is an error that names it") {
+  const TempDir place;
+  const auto check_config = [&](const std::string& content, const std::string& named) {
+    CAPTURE(content.substr(0, 100));
+    const std::string file = place.file("c.json", content);
+    const ProcessResult r = run_program({"--config", file, "--run", "true"});
+    check_refused(r, named);
+    CHECK(has(r.err, file));
+  };
+  check_config("", "--config");
+  check_config("{", "--config");
+  check_config("{} x", "--config");
+  check_config("[]", "not an object");
+  check_config("null", "not an object");
+  check_config("{'timeout':5}", "--config");
+  check_config("{\"agent_id\":\"\xff\"}", "--config");
+  check_config("{\"timeout\":5,}", "--config");
+  check_config(std::string(100000, '['), "--config");
+  check_config("{\"a\":" + std::string(300, '[') + std::string(300, ']') + "}", "--config");
+  check_config("{\"agent_id\":\"" + std::string(1 << 20, 'x') + "\"}", "longer than");
+  check_config("{\"timeuot\":5}", "timeuot: unknown key");
+  check_config("{\"command_line_docker_image\":\"x\"}", "command_line_docker_image: unknown key");
+  check_config("{\"Timeout\":5}", "unknown key");
+  check_config("{\"time-out\":5}", "unknown key");
+  check_config("{\"config\":\"x\"}", "config: unknown key");
+  check_config("{\"run\":\"x\"}", "run: unknown key");
+  check_config("{\"\":1}", "unknown key");
+  check_config("{\"a\\nb\\u001b\":1}", "unknown key");
+  check_config("{\"command_line_\":1}", "unknown key");
+  check_config("{\"command_line_command_line_timeout\":1}", "unknown key");
+  check_refused(run_program({"--config", place / "missing.json"}), place / "missing.json");
+  check_refused(run_program({"--config", place.path()}), place.path());
+  check_refused(run_program({"--config", ""}), "--config");
+  REQUIRE(::mkfifo((place / "fifo").c_str(), 0600) == 0);
+  check_refused(run_program({"--config", place / "fifo"}), place / "fifo");
+  if (::geteuid() == 0) {
+    MESSAGE("SKIPPED: root can read every file, so an unreadable configuration is not tested");
+  } else {
+    check_refused(run_program({"--config", place.file("secret.json", "{}", 0)}), "secret.json");
+  }
+}
+
+// --run -------------------------------------------------------------------------------------------
+
+TEST_CASE("--run: status 0, 1 or 125, and one line of JSON") {
+  const auto status_of = [](const std::string& command, Strings arguments = {}) {
+    arguments.insert(arguments.end(), {"--run", command});
+    const ProcessResult r = run_program(arguments);
+    CHECK(r.err == "");
+    CHECK(lines_of(r.out).size() == 1);
+    CHECK(begins(names_of(parsed(r.out)), all_keys));
+    return r.exit_code;
+  };
+  CHECK(status_of("true") == 0);
+  CHECK(status_of("") == 0);
+  CHECK(status_of("exit 7") == 1);
+  CHECK(status_of("kill -9 $$") == 1);
+  CHECK(status_of("exec sleep 60", {"--timeout", "0.1"}) == 1);
+  CHECK(status_of("sudo ls") == 125);
+  CHECK(status_of("ls", {"--allowed-commands", "echo"}) == 125);
+  CHECK(status_of("ls", {"--set-env", "A=" + std::string(100000, 'x') + "\xff"}) == 0);
+  CHECK(status_of("--help") == 1);  // the command, not the option
+  const TempDir place;
+  const std::string shell = place.file("shell", "#!/nonexistent/interpreter\n", 0755);
+  CHECK(status_of("true", {"--shell", shell}) == 125);
+}
+
+TEST_CASE("--run=COMMAND is the same") {
+  const ProcessResult r = run_program({"--run=echo a=b"});
+  CHECK(r.exit_code == 0);
+  CHECK(parsed(r.out)["stdout"] == Json("a=b\n"));
+}
+
+TEST_CASE("the keys of a result: the reference's seven, then ours, then what applies") {
+  CHECK(names_of(run_command("echo x")) == all_keys);
+  CHECK(names_of(run_command("kill -9 $$")) == all_keys + " signal");
+  CHECK(names_of(run_command("sudo ls")) == all_keys + " rule");
+  CHECK(names_of(run_command("printf '\\377'; printf '\\377' >&2")) ==
+        all_keys + " stdout_invalid_bytes stderr_invalid_bytes");
+  const TempDir place;
+  CHECK(names_of(run_command("seq 1 5000; seq 1 5000 >&2",
+                             {"--max-output-size", "1024", "--spill-dir", place.path()})) ==
+        all_keys + " stdout_file stderr_file");
+  const Json r = run_command("printf ab; printf c >&2; exit 3", {}, place.path());
+  CHECK(r["success"] == Json(false));
+  CHECK(r["exit_code"] == Json(3));
+  CHECK(r["stdout"] == Json("ab"));
+  CHECK(r["stderr"] == Json("c"));
+  CHECK(r["execution_time"].as_number() > 0);
+  CHECK(r["execution_time"].as_number() < 60);
+  CHECK(r["command"] == Json("printf ab; printf c >&2; exit 3"));
+  CHECK(r["work_dir"] == Json(place.path()));
+  CHECK(r["outcome"] == Json("exited"));
+  CHECK(r["timed_out"] == Json(false));
+  CHECK(r["stdout_bytes"] == Json(2));
+  CHECK(r["stderr_bytes"] == Json(1));
+  CHECK(r["stdout_truncated"] == Json(false));
+  CHECK(r["stderr_truncated"] == Json(false));
+}
+
+TEST_CASE("exit codes are those of Python's subprocess") {
+  CHECK(run_command("kill -9 $$")["exit_code"] == Json(-9));
+  CHECK(run_command("sh -c 'kill -9 $$'; exit $?")["exit_code"] == Json(137));
+  CHECK(run_command("nonexistent-program")["exit_code"] == Json(127));
+  CHECK(run_command("/etc/passwd")["exit_code"] == Json(126));
+  CHECK(run_command("exit 255")["exit_code"] == Json(255));
+  CHECK(run_command("kill -TERM $$")["exit_code"] == Json(-15));
+}
+
+TEST_CASE("SIGTERM during --run kills the command, and the result is still printed") {
+  const TempDir place;
+  Fifo fifo(place / "fifo");
+  Server::Options options;
+  options.initialize = false;
+  options.arguments = {"--run", endless(fifo)};
+  Server server(options);
+  const pid_t pid = fifo.read_pid();
+  server.signal(SIGTERM);
+  server.signal(SIGTERM);  // an impatient client
+  const Json r = parsed(server.receive_line());
+  CHECK(r["outcome"] == Json("cancelled"));
+  CHECK(r["stderr"] == Json("Command was cancelled"));
+  CHECK(r["exit_code"] == Json(-1));
+  CHECK(server.wait() == 1);
+  CHECK(dies(pid));
+}
+
+// the tool ----------------------------------------------------------------------------------------
+
+TEST_CASE("the tool is described as the reference describes it") {
+  Server server(Strings{"--workspace", "/", "--timeout", "30", "--max-timeout", "90.5"});
+  CHECK(server.greeting["result"]["serverInfo"]["name"] == Json("codeexec"));
+  const std::string& told = server.greeting["result"]["instructions"].as_string();
+  for (const char* part : {"execute_command", "by default in /.", "30 seconds", "at most 90.5"})
+    CHECK_MESSAGE(has(told, part), told);
+  const Json tools = server.ask("tools/list")["result"]["tools"];
+  REQUIRE(tools.size() == 1);
+  const Json& tool = tools[0];
+  CHECK(tool["name"] == Json("execute_command"));
+  CHECK(has(tool["description"].as_string(), "default 30 seconds"));
+  const Json& input = tool["inputSchema"];
+  CHECK(input["type"] == Json("object"));
+  CHECK(input["required"] == parsed(R"(["command"])"));
+  CHECK(names_of(input["properties"]) == "command timeout work_dir");
+  CHECK(input["properties"]["command"]["type"] == Json("string"));
+  const auto accepts = [&](const char* name, const char* type) {
+    const Json& schema = input["properties"][name];
+    const std::string text = schema.dump();
+    return has(text, "\"null\"") && has(text, std::string("\"") + type + "\"");
+  };
+  CHECK(accepts("timeout", "number"));
+  CHECK(accepts("work_dir", "string"));
+  CHECK(has(input["properties"]["timeout"]["description"].as_string(), "at most 90.5"));
+  const Json& output = tool["outputSchema"];
+  CHECK(names_of(output["properties"]) == all_keys);
+  CHECK(output["required"].size() == 13);
+  // Every result has the types that the schema promises.
+  for (const char* command : {"echo x", "sudo x", "kill -9 $$"}) {
+    const Json r = server.execute(command);
+    for (const Json::Member& property : output["properties"].members()) {
+      const std::string& type = property.value["type"].as_string();
+      const Json& value = r[property.name];
+      CHECK((type == "boolean"   ? value.is_bool()
+             : type == "integer" ? value.is_integer()
+             : type == "number"  ? value.is_number()
+                                 : value.is_string()));
+    }
+  }
+  CHECK(server.finish().empty());
+}
+
+TEST_CASE("arguments that break the schema are errors of the tool, and nothing runs") {
+  const TempDir place;
+  Server server(Strings{"--workspace", place.path()});
+  const std::string touch = R"("command":"touch made")";
+  for (const std::string& arguments :
+       {std::string("{}"), std::string(R"({"command":7})"), std::string(R"({"command":null})"),
+        std::string(R"({"command":["touch","made"]})"), "{" + touch + R"(,"timeout":"5"})",
+        "{" + touch + R"(,"timeout":0})", "{" + touch + R"(,"timeout":-1})",
+        "{" + touch + R"(,"timeout":true})", "{" + touch + R"(,"work_dir":5})",
+        "{" + touch + R"(,"workdir":"/"})", std::string(R"({"command":"touch made \ud800"})"),
+        "{" + touch + R"(,"work_dir":"\udfff"})"}) {
+    CAPTURE(arguments);
+    server.send(R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":)"
+                R"("execute_command","arguments":)" +
+                arguments + "}}");
+    const Json reply = server.receive();
+    CHECK(reply["id"] == Json(1));
+    CHECK(reply["result"]["isError"] == Json(true));
+    CHECK(!reply["result"]["content"][0]["text"].as_string().empty());
+  }
+  CHECK(!support::exists(place / "made"));
+  const Json r = server.execute_with(parsed(R"({"command":"pwd","timeout":null,"work_dir":null})"));
+  CHECK(r["stdout"] == Json(place.path() + "\n"));
+  CHECK(server.execute_with(parsed(R"({"command":"pwd","work_dir":"/"})"))["stdout"] ==
+        Json("/\n"));
+  CHECK(server.execute_with(parsed(R"({"command":"pwd","work_dir":""})"))["stdout"] ==
+        Json(place.path() + "\n"));
+}
+
+TEST_CASE("refusals and failures are normal results with the reference's texts") {
+  const TempDir place;
+  const TempDir outside;
+  place.file("file");
+  support::make_symlink(outside.path(), place / "out");
+  const std::string root = place.path();
+  Server server(Strings{"--workspace", root, "--allowed-paths", root, "--blocked-commands",
+                        "echo bad.*", "--allowed-commands", "[a-z].*", "/.*"});
+  check_failure(server.execute("chmod 777 file"),
+                "Potentially dangerous command detected: Use of 'chmod' is not allowed");
+  check_failure(server.execute("ECHO"),
+                "Command not in allowed list. Allowed patterns: [a-z].*, /.*");
+  check_failure(server.execute("echo bad"), "Command matches blocked pattern: 'echo bad.*'");
+  const auto in_directory = [&](const std::string& work_dir) {
+    Json arguments = Json::object({{"command", "pwd"}, {"work_dir", work_dir}});
+    return server.execute_with(arguments);
+  };
+  struct Case {
+    std::string work_dir, message, shown;
+  };
+  const std::string denied = "Path validation error: Path not in allowed directories: ";
+  for (const Case& each : std::vector<Case>{
+           {"/etc", denied + "/etc", "/etc"},
+           {"out", denied + outside.path(), "out"},
+           {"missing", "Working directory does not exist: " + root + "/missing", root + "/missing"},
+           {"file", "Working directory is not a directory: " + root + "/file", root + "/file"}}) {
+    CAPTURE(each.work_dir);
+    const Json r = in_directory(each.work_dir);
+    check_failure(r, each.message);
+    CHECK(r["work_dir"] == Json(each.shown));
+    CHECK(r["rule"] == Json("work_dir"));
+    CHECK(r["execution_time"] == Json(0));
+    CHECK(r["command"] == Json("pwd"));
+  }
+  // The policy is asked first.
+  check_failure(server.execute_with(parsed(R"({"command":"echo bad","work_dir":"/etc"})")),
+                "Command matches blocked pattern: 'echo bad.*'");
+  CHECK(in_directory("")["stdout"] == Json(root + "\n"));
+  const Json nul = server.execute_with(parsed(R"({"command":"a\u0000b"})"));
+  CHECK(nul["rule"] == Json("nul-byte"));
+  CHECK(nul["command"] == Json(std::string("a\0b", 3)));
+  CHECK(nul["success"] == Json(false));
+  CHECK(server.finish().empty());
+}
+
+TEST_CASE("W-14 W-18: a timeout is told in the reference's words, after the partial output") {
+  Server server(Strings{"--max-timeout", "100", "--timeout", "100"});
+  const Json whole =
+      server.execute_with(parsed(R"({"command":"echo begin; exec sleep 60","timeout":1})"));
+  CHECK(whole["stderr"] == Json("Command timed out after 1 seconds"));
+  CHECK(whole["stdout"] == Json("begin\n"));
+  CHECK(whole["exit_code"] == Json(-1));
+  CHECK(whole["success"] == Json(false));
+  CHECK(whole["timed_out"] == Json(true));
+  CHECK(whole["outcome"] == Json("timed_out"));
+  CHECK(whole["execution_time"].as_number() >= 1);
+  const Json part =
+      server.execute_with(parsed(R"({"command":"printf oops >&2; exec sleep 60","timeout":0.25})"));
+  CHECK(part["stderr"] == Json("oops\nCommand timed out after 0.25 seconds"));
+  CHECK(part["stderr_bytes"] == Json(4));
+  const Json capped = server.execute_with(parsed(R"({"command":"true","timeout":1e300})"));
+  CHECK(capped["success"] == Json(true));
+  REQUIRE(capped["notes"].size() == 1);
+  CHECK(ends(capped["notes"][0].as_string(), " to 100 seconds, the longest that is allowed here"));
+  const Json model = server.execute_with(parsed(R"({"command":"true","timeout":120000})"));
+  CHECK(model["notes"][0] ==
+        Json("timeout reduced from 120000 to 100 seconds, the longest that is allowed here"));
+  CHECK(server.execute_with(parsed(R"({"command":"true","timeout":0.0001})")).find("notes") ==
+        nullptr);
+}
+
+TEST_CASE("W-09: after a timeout nothing of the tree is alive") {
+  const TempDir place;
+  Fifo fifo(place / "fifo");
+  Server server;
+  for (const std::string& command :
+       {endless(fifo), "setsid " + std::string("sleep 300 & echo $! > ") + fifo.path() + "; wait",
+        "sleep 300 & echo $! > " + fifo.path() + "; sleep 300 | cat; echo done"}) {
+    Json arguments = Json::object({{"command", command}, {"timeout", 0.3}});
+    const Json r = server.execute_with(arguments);
+    CHECK(r["timed_out"] == Json(true));
+    CHECK(dies(fifo.read_pid()));
+  }
+}
+
+TEST_CASE("W-13 W-15 W-16 W-22: odd commands and outputs through the server") {
+  const TempDir place;
+  Fifo fifo(place / "fifo");
+  Server server;
+  const Json background = server.execute("sleep 300 & echo $! > " + fifo.path() + "; echo started");
+  CHECK(background["success"] == Json(true));
+  CHECK(background["stdout"] == Json("started\n"));
+  CHECK(dies(fifo.read_pid()));
+  const Json bytes = server.execute("printf 'ok\\377\\n'; exit 7");
+  CHECK(bytes["exit_code"] == Json(7));
+  CHECK(bytes["stdout"] == Json("ok\xEF\xBF\xBD\n"));
+  CHECK(bytes["stdout_invalid_bytes"] == Json(1));
+  CHECK(server.execute("printf 'a\\rb\\r\\nc'")["stdout"] == Json("a\rb\r\nc"));
+  const std::string text(200000, 'y');
+  CHECK(server.execute("cat <<'EOF'\n" + text + "\nEOF")["stdout"] == Json(text + "\n"));
+  CHECK(server.execute("")["success"] == Json(true));
+  CHECK(server.execute("   ")["success"] == Json(true));
+}
+
+TEST_CASE("W-17: long output is cut in the middle, and counted") {
+  Server server(Strings{"--max-output-size", "2000"});
+  const Json r = server.execute("seq 1 100000");
+  CHECK(r["success"] == Json(true));
+  CHECK(r["stdout_truncated"] == Json(true));
+  CHECK(r["stderr_truncated"] == Json(false));
+  CHECK(r["stdout_bytes"] == Json(588895));
+  const std::string& text = r["stdout"].as_string();
+  CHECK(begins(text, "1\n2\n3\n"));
+  CHECK(ends(text, "\n99999\n100000\n"));
+  CHECK(has(text, "(truncated, exceeded 2000 bytes: 586895 bytes omitted)"));
+  CHECK(text.size() < 2200);
+}
+
+TEST_CASE("no reply is above 8 MiB, and a shortened one says so") {
+  Server server(Strings{"--max-output-size", "20000000"});
+  constexpr std::size_t most = std::size_t{8} << 20;
+  for (const char* command :
+       {"head -c 6291456 /dev/zero", "head -c 6291456 /dev/zero | tr '\\0' '\"'",
+        "head -c 6291456 /dev/zero | tr '\\0' x",
+        "head -c 6291456 /dev/zero | tr '\\0' x; head -c 6291456 /dev/zero >&2"}) {
+    CAPTURE(command);
+    const Json r = server.execute(command);
+    CHECK(server.last_line_size <= most);
+    CHECK(server.last_line_size > most / 10);
+    CHECK(r["success"] == Json(true));
+    CHECK(r["stdout_bytes"] == Json(6291456));
+    CHECK(r["stdout_truncated"] == Json(true));
+    CHECK(has(r["stdout"].as_string(), "... (truncated to fit one reply: "));
+  }
+  // What fits is left as it is.
+  const Json fits = server.execute("head -c 1000000 /dev/zero | tr '\\0' x");
+  CHECK(fits["stdout"] == Json(std::string(1000000, 'x')));
+  CHECK(fits["stdout_truncated"] == Json(false));
+  // The command is in the reply, too.
+  const Json r = server.execute("true '" + std::string(5000000, '"') + "'");
+  CHECK(server.last_line_size <= most);
+  CHECK(r["success"] == Json(true));
+  CHECK(has(r["command"].as_string(), "... (truncated to fit one reply: "));
+  CHECK(server.finish().empty());
+}
+
+// conversations -----------------------------------------------------------------------------------
+
+TEST_CASE("W-05 W-19: a command made to choke patterns is judged in no time") {
+  Server server(Strings{"--blocked-commands", "(a+)+$", "(\\w+\\s?)+$", "--allowed-paths", "/tmp"});
+  const auto begin = std::chrono::steady_clock::now();
+  for (const std::string& command :
+       {"mv" + std::string(100000, ' ') + "x", std::string(100000, 'a') + "!",
+        std::string(100000, 'b') + "!"}) {
+    const Json r = server.execute(command);
+    CHECK(r["rule"] == Json("work_dir"));
+  }
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(patience_ms / 2));
+}
+
+TEST_CASE("signs of life come while a command runs, to those who asked") {
+  const TempDir place;
+  Fifo fifo(place / "fifo");
+  Fifo go(place / "go");
+  Server server;
+  const std::string command = "echo one; echo 'line two' > /dev/stderr; echo x > " + fifo.path() +
+                              "; read a < " + go.path();
+  const Json meta = Json::object({{"progressToken", "t"}});
+  server.send(Server::call_line(1, Json::object({{"command", command}}), meta));
+  double last = -1;
+  std::string message;
+  for (int i = 0; i < 2; ++i) {
+    const Json progress = server.receive();
+    CHECK(progress["method"] == Json("notifications/progress"));
+    CHECK(progress["params"]["progressToken"] == Json("t"));
+    CHECK(progress["params"]["progress"].as_number() > last);
+    last = progress["params"]["progress"].as_number();
+    message = progress["params"]["message"].as_string();
+  }
+  CHECK((message == "one" || message == "line two"));
+  CHECK(fifo.read_line() == "x");
+  go.write_text("go\n");
+  Json reply = server.receive();
+  while (reply.find("method")) reply = server.receive();
+  CHECK(Server::object_of(reply["result"])["success"] == Json(true));
+  // Without a token, nothing but the reply.
+  server.send(Server::call_line(2, Json::object({{"command", "sleep 0.1"}})));
+  reply = server.receive();
+  CHECK(reply["id"] == Json(2));
+  CHECK(server.finish().empty());
+}
+
+TEST_CASE("W-19 W-20: a cancelled call is killed and not answered, and the server goes on") {
+  const TempDir place;
+  Fifo fifo(place / "fifo");
+  const std::string audit = place / "audit";
+  Server server(Strings{"--audit-file", audit, "--agent-id", "me"});
+  server.send(Server::call_line("long", Json::object({{"command", endless(fifo)}})));
+  const pid_t pid = fifo.read_pid();
+  server.ping();
+  CHECK(server.ask("tools/list")["result"]["tools"].size() == 1);
+  CHECK(server.execute("echo meanwhile")["stdout"] == Json("meanwhile\n"));
+  server.cancel("long");
+  CHECK(dies(pid));
+  server.ping();
+  CHECK(server.finish().empty());
+  const Strings lines = lines_of(support::read_file(audit));
+  REQUIRE(lines.size() == 2);
+  for (const std::string& line : lines) {
+    CHECK(parsed(line)["tool"] == Json("execute_command"));
+    CHECK(parsed(line)["agent_id"] == Json("me"));
+  }
+  CHECK(parsed(lines[1])["outcome"] == Json("cancelled"));
+}
+
+TEST_CASE("20 calls at once: 16 run, 4 wait, all are answered") {
+  const TempDir place;
+  Fifo arrived(place / "arrived");
+  Fifo go(place / "go");
+  Server server;
+  for (int i = 0; i < 20; ++i) {
+    const std::string command = "echo " + std::to_string(i) + " > " + arrived.path() +
+                                "; read x < " + go.path() + "; echo " + std::to_string(i);
+    server.send(Server::call_line(i, Json::object({{"command", command}})));
+  }
+  std::set<std::string> seen;
+  for (int i = 0; i < 16; ++i) seen.insert(arrived.read_line());
+  CHECK(seen.size() == 16);
+  server.ping();
+  std::string all;
+  for (int i = 0; i < 20; ++i) all += "\n";
+  go.write_text(all);
+  std::set<std::int64_t> answered;
+  for (int i = 0; i < 20; ++i) {
+    const Json reply = server.receive();
+    const std::int64_t id = reply["id"].as_integer();
+    answered.insert(id);
+    CHECK(Server::object_of(reply["result"])["stdout"] == Json(std::to_string(id) + "\n"));
+  }
+  CHECK(answered.size() == 20);
+  CHECK(server.finish().empty());
+}
+
+TEST_CASE("--max-concurrent bounds the commands that run at a time") {
+  const TempDir place;
+  Fifo arrived(place / "arrived");
+  Fifo go(place / "go");
+  Server server(Strings{"--max-concurrent", "1"});
+  const std::string wait = "echo " + std::string("first > ") + arrived.path() + "; read x < " +
+                           go.path() + "; echo end > " + arrived.path();
+  server.send(Server::call_line(1, Json::object({{"command", wait}})));
+  server.send(Server::call_line(2, Json::object({{"command", "echo second > " + arrived.path()}})));
+  CHECK(arrived.read_line() == "first");
+  server.ping();
+  go.write_text("\n");
+  CHECK(arrived.read_line() == "end");
+  CHECK(arrived.read_line() == "second");
+  CHECK(server.receive()["id"] == Json(1));
+  CHECK(server.receive()["id"] == Json(2));
+}
+
+TEST_CASE("the end of the input during a run ends the server, and no process is left") {
+  const TempDir place;
+  Fifo fifo(place / "fifo");
+  Server server;
+  server.send(Server::call_line(1, Json::object({{"command", endless(fifo)}})));
+  const pid_t pid = fifo.read_pid();
+  server.close_input();
+  CHECK(server.wait() == 0);
+  CHECK(dies(pid));
+}
+
+TEST_CASE("SIGTERM, SIGINT and SIGHUP during a run end the server, and no process is left") {
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+    CAPTURE(number);
+    const TempDir place;
+    Fifo fifo(place / "fifo");
+    Server server;
+    server.send(Server::call_line(1, Json::object({{"command", endless(fifo)}})));
+    server.send(Server::call_line(
+        2, Json::object({{"command", "trap '' TERM INT HUP; " + endless(fifo) + "; wait"}})));
+    const pid_t first = fifo.read_pid();
+    const pid_t second = fifo.read_pid();
+    server.signal(number);
+    server.signal(number);  // a second one while it ends changes nothing
+    CHECK(server.wait() == 0);
+    CHECK(dies(first));
+    CHECK(dies(second));
+  }
+}
+
+TEST_CASE("SIGTERM ends a server that has nothing to do") {
+  Server server;
+  server.ping();
+  server.signal(SIGTERM);
+  CHECK(server.wait() == 0);
+  CHECK(server.logged() == "");
+}
+
+TEST_CASE("a client that no longer reads ends the server, and no process is left") {
+  const NoSigpipe guard;
+  const TempDir place;
+  Fifo fifo(place / "fifo");
+  Server server;
+  server.send(Server::call_line(1, Json::object({{"command", endless(fifo)}})));
+  const pid_t pid = fifo.read_pid();
+  server.close_output();
+  server.send(R"({"jsonrpc":"2.0","id":2,"method":"ping"})");
+  CHECK(server.wait() == 0);
+  CHECK(dies(pid));
+}
+
+TEST_CASE("W-10: what the client sends never reaches a command") {
+  Server server;
+  const std::string ping = R"({"jsonrpc":"2.0","id":2,"method":"ping"})";
+  server.send(Server::call_line(1, Json::object({{"command", "cat; read x; echo \"[$x]\""}})) +
+              "\n" + ping + "\n" + ping + "\n");
+  int pings = 0;
+  for (int i = 0; i < 3; ++i) {
+    const Json reply = server.receive();
+    if (reply["id"] == Json(2)) {
+      ++pings;
+      continue;
+    }
+    CHECK(Server::object_of(reply["result"])["stdout"] == Json("[]\n"));
+  }
+  CHECK(pings == 2);
+}
+
+TEST_CASE("W-12: nothing but messages is on stdout, whatever commands write and where") {
+  Server server;
+  server.ping();
+  const Json r = server.execute(
+      "echo junk > /dev/stdout; echo junk > /proc/self/fd/1; echo junk > /dev/stderr; "
+      "(for i in 3 4 5 6 7 8 9; do eval \"echo junk >&$i\"; done) 2> /dev/null; echo end");
+  CHECK(r["stdout"].as_string() == "junk\njunk\nend\n");
+  CHECK(r["stderr"] == Json("junk\n"));
+  server.ping();
+  CHECK(server.finish().empty());
+  CHECK(server.logged() == "");
+}
+
+TEST_CASE("W-11 R07b: a command can neither write to the server's stdout nor read its secrets") {
+  // root may look into every process; only another user shows what is protected.
+  const TempDir place;
+  Server::Options options;
+  options.program = place.file("server", support::read_file(CODEEXEC_MCP), 0755);
+  REQUIRE(::chmod(place.path().c_str(), 0755) == 0);
+  if (::geteuid() == 0) {
+    ProcessOptions probe;
+    probe.argv = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/bin/true"};
+    if (!codeexec::run_process(probe).succeeded()) {
+      MESSAGE("SKIPPED: root, and no setpriv to become somebody else");
+      return;
+    }
+    options.wrapper = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"};
+  }
+  options.environment = {"CODEEXEC_TEST_TOKEN=hunter2"};
+  Server server(options);
+  const Json r = server.execute(
+      "ppid=$PPID; for fd in 0 1 2 3 4 5 6 7 8 9; do "
+      "echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}' > /proc/$ppid/fd/$fd && echo open; "
+      "done; "
+      "ls /proc/$ppid/fd && echo listed; cat /proc/$ppid/environ && echo read; "
+      "head -c 1 /proc/$ppid/mem && echo memory; env; id -u");
+  const std::string& out = r["stdout"].as_string();
+  CAPTURE(r["stderr"].as_string());
+  for (const char* part : {"open", "listed", "read", "memory", "hunter2"})
+    CHECK_MESSAGE(!has(out, part), out);
+  CHECK(out.find("PATH=") != std::string::npos);
+  if (::geteuid() == 0) CHECK(ends(out, "\n65534\n"));
+  server.ping();
+  CHECK(server.finish().empty());
+}
+
+TEST_CASE("W-21 W-07: secrets stay with the server, and --enable-sudo does not count here") {
+  Server::Options options;
+  options.environment = {"CODEEXEC_TEST_TOKEN=hunter2"};
+  options.arguments = {"--enable-sudo"};
+  Server server(options);
+  CHECK(!has(server.execute("env")["stdout"].as_string(), "hunter2"));
+  CHECK(server.execute("sudo id")["rule"] == Json("sudo"));
+  CHECK(has(server.logged(), "enable_sudo has no effect in local mode"));
+}
+
+TEST_CASE("starting has no effects on disk") {
+  const TempDir place;
+  const TempDir skills;
+  Server::Options options;
+  options.work_dir = place.path();
+  options.environment = {"HOME=" + place.path(), "TMPDIR=" + place.path()};
+  options.arguments = {"--local-skills-directory", skills.path(), "--allowed-paths", place.path()};
+  Server server(options);
+  server.ask("tools/list");
+  CHECK(server.execute("sudo ls")["rule"] == Json("sudo"));
+  CHECK(server.finish().empty());
+  const Json list = run_command("ls -A " + place.path());
+  CHECK(list["stdout"] == Json(""));
+}
+
+TEST_CASE("W-24: --local-skills-directory links, and destroys nothing") {
+  const TempDir skills;
+  skills.file("s.md", "a skill");
+  const TempDir place;
+  const Strings arguments = {"--local-skills-directory", skills.path(), "--workspace",
+                             place.path()};
+  CHECK(run_command("cat .agent/skills/s.md", arguments)["stdout"] == Json("a skill"));
+  CHECK(run_command("true", arguments).find("notes") == nullptr);
+  const TempDir own;
+  own.file(".agent/skills/mine", "mine");
+  const Json r = run_command("cat .agent/skills/mine", {"--local-skills-directory", skills.path(),
+                                                        "--workspace", own.path()});
+  CHECK(r["stdout"] == Json("mine"));
+  CHECK(r["notes"].size() == 1);
+}
+
+TEST_CASE("a program without some of the descriptors 0 to 2 does no harm") {
+  const TempDir place;
+  const std::string audit = place / "audit";
+  SUBCASE("--run without any") {
+    Server::Options options;
+    options.initialize = false;
+    options.closed = {0, 1, 2};
+    options.arguments = {"--audit-file", audit, "--run",
+                         "touch " + (place / "made") + "; cat; echo out; echo err >&2"};
+    Server server(options);
+    CHECK(server.wait() == 1);
+    CHECK(support::exists(place / "made"));
+  }
+  SUBCASE("--run without stderr") {
+    Server::Options options;
+    options.initialize = false;
+    options.closed = {2};
+    options.arguments = {"--audit-file", audit, "--enable-sudo", "--run", "echo out"};
+    Server server(options);
+    CHECK(parsed(server.receive_line())["stdout"] == Json("out\n"));
+    CHECK(server.wait() == 0);
+  }
+  SUBCASE("a conversation without stderr") {
+    Server::Options options;
+    options.closed = {2};
+    options.arguments = {"--audit-file", audit};
+    Server server(options);
+    CHECK(server.execute("echo out; echo err >&2")["stdout"] == Json("out\n"));
+    CHECK(server.finish().empty());
+  }
+  SUBCASE("serving without stdin or stdout ends at once") {
+    for (const std::vector<int>& closed : {std::vector<int>{0}, {1}, {0, 1}, {0, 1, 2}}) {
+      Server::Options options;
+      options.initialize = false;
+      options.closed = closed;
+      options.arguments = {"--audit-file", audit};
+      Server server(options);
+      server.close_input();
+      const int status = server.wait();
+      CHECK((status == 0 || status == 1));
+    }
+    CHECK(support::read_file(audit) == "");
+    return;
+  }
+  // Nothing but the record went into the only file that was opened.
+  const Strings lines = lines_of(support::read_file(audit));
+  REQUIRE(lines.size() == 1);
+  CHECK(parsed(lines[0])["outcome"] == Json("exited"));
+}
+
+// parity with the tests of the reference, through the server --------------------------------------
+
+namespace {
+
+// Python for the parity tests; false after saying that it is missing.
+bool has_python() {
+  if (run_command("python --version")["success"].as_bool()) return true;
+  MESSAGE("SKIPPED: there is no program called python");
+  return false;
+}
+
+void check_verdict(Server& server, const std::string& command, const std::string& rule) {
+  CAPTURE(command);
+  // Only judged: the directory is outside of the roots, which is asked after the policy.
+  const Json r =
+      server.execute_with(Json::object({{"command", command}, {"work_dir", "/nonexistent"}}));
+  CHECK(r["success"] == Json(false));
+  CHECK(r["exit_code"] == Json(-1));
+  CHECK(r["rule"] == Json(rule));
+  if (rule != "work_dir")
+    CHECK(begins(r["stderr"].as_string(), "Potentially dangerous command detected: "));
+}
+
+}  // namespace
+
+TEST_CASE("parity 1 simple_python_command, 2 python_script_execution, 3 command_with_error") {
+  if (!has_python()) return;
+  const TempDir place;
+  place.file("script.py", "print('Line 1')\nprint('Line 2')\n");
+  Server server(Strings{"--workspace", place.path()});
+  const Json simple = server.execute("python -c \"print('Hello, World!')\"");
+  CHECK(simple["exit_code"] == Json(0));
+  CHECK(has(simple["stdout"].as_string(), "Hello, World!"));
+  const Json script = server.execute("python script.py");
+  CHECK(script["success"] == Json(true));
+  CHECK(script["stdout"] == Json("Line 1\nLine 2\n"));
+  const Json error = server.execute("python -c \"import sys; sys.exit(1)\"");
+  CHECK(error["success"] == Json(false));
+  CHECK(error["exit_code"] == Json(1));
+}
+
+TEST_CASE("parity 4 command_timeout") {
+  if (!has_python()) return;
+  Server server;
+  const Json r = server.execute_with(
+      parsed(R"({"command":"python -c \"import time; time.sleep(100)\"","timeout":1})"));
+  CHECK(r["stderr"] == Json("Command timed out after 1 seconds"));
+  CHECK(r["execution_time"].as_number() < 60);
+}
+
+TEST_CASE("parity 5 working_directory, 6 path_exists_validation, 7 relative_path_resolution") {
+  const TempDir place;
+  place.file("test.txt", "content");
+  place.file("subdir/test.txt", "below");
+  Server server(Strings{"--workspace", place.path()});
+  const auto in_directory = [&](const std::string& command, const std::string& work_dir) {
+    return server.execute_with(Json::object({{"command", command}, {"work_dir", work_dir}}));
+  };
+  CHECK(has(in_directory("ls", place.path())["stdout"].as_string(), "test.txt"));
+  check_failure(in_directory("ls", place / "no"),
+                "Working directory does not exist: " + (place / "no"));
+  CHECK(in_directory("cat test.txt", "subdir")["stdout"] == Json("below"));
+  CHECK(server.execute("cat subdir/test.txt")["stdout"] == Json("below"));
+}
+
+TEST_CASE("parity 8 dangerous_command_patterns, 10 sudo_blocked_by_default, 13, 15") {
+  const TempDir place;
+  Server server(Strings{"--workspace", place.path(), "--allowed-paths", place.path()});
+  const std::vector<std::pair<const char*, const char*>> cases = {
+      {"rm -rf /", "rm-protected"},
+      {"dd if=/dev/zero of=/dev/sda", "dd"},
+      {":(){ :|:& };:", "fork-bomb"},
+      {"mv file /dev/null", "mv-dev-null"},
+      {"echo test > /dev/sda1", "device-write"},
+      {"sudo apt install something", "sudo"},
+      {"su root", "su"},
+      {"chown root file.txt", "chown"},
+      {"chmod 777 file.txt", "chmod"},
+      {"sudo apt-get update", "sudo"},
+      {"sudo apt-get install -y ffmpeg", "sudo"},
+      {"sudo pip install tensorflow", "sudo"},
+      {"sudo npm install -g typescript", "sudo"},
+      {"sudo chmod 755 file.txt", "sudo"},
+      {"echo 'test' && sudo apt update", "sudo"},
+      {"su - postgres", "su"},
+      {"chown root:root file.txt", "chown"},
+      {"chmod +x script.sh", "chmod"},
+      {"sudo apt-get install malicious-package", "sudo"}};
+  for (const auto& [command, rule] : cases) check_verdict(server, command, rule);
+}
+
+TEST_CASE("parity 9 safe_commands_pass") {
+  const TempDir place;
+  Server server(Strings{"--workspace", place.path(), "--allowed-paths", place.path()});
+  for (const char* command :
+       {"python script.py", "pytest tests/", "npm run build", "ls -la", "rm file.txt",
+        "git submodule update", "echo 'summary'", "python -m pip install --user requests"})
+    check_verdict(server, command, "work_dir");
+}
+
+TEST_CASE("parity 11, 12, 14, 16: with sudo allowed by name the other rules stay") {
+  const TempDir place;
+  Server server(Strings{"--workspace", place.path(), "--allowed-paths", place.path(),
+                        "--disable-rule", "sudo", "su", "chown", "chmod"});
+  for (const char* command :
+       {"sudo apt-get update", "sudo chown user:group file.txt", "sudo chmod 755 file.txt",
+        "su postgres", "chown user:group file.txt", "chmod 755 file.txt", "chmod +x script.sh",
+        "sudo apt-get install gh"})
+    check_verdict(server, command, "work_dir");
+  for (const auto& [command, rule] :
+       std::vector<std::pair<const char*, const char*>>{{"sudo rm -rf /", "rm-protected"},
+                                                        {"sudo dd if=/dev/zero of=/dev/sda", "dd"},
+                                                        {":(){ :|:& };:", "fork-bomb"},
+                                                        {"sudo mv file /dev/null", "mv-dev-null"},
+                                                        {"echo test > /dev/sda1", "device-write"}})
+    check_verdict(server, command, rule);
+}
+
+TEST_CASE("parity 17 stdout_capture, 18 stderr_capture, 19 large_output_handling, 20, 21") {
+  if (!has_python()) return;
+  Server server;
+  const Json out = server.execute("python -c \"print('First'); print('Second')\"");
+  CHECK(out["stdout"] == Json("First\nSecond\n"));
+  CHECK(out["stderr"] == Json(""));
+  const Json err = server.execute("python -c \"import sys; print('Error', file=sys.stderr)\"");
+  CHECK(err["stdout"] == Json(""));
+  CHECK(err["stderr"] == Json("Error\n"));
+  const Json large = server.execute("python -c \"for i in range(1000): print('Line', i)\"");
+  CHECK(large["success"] == Json(true));
+  CHECK(lines_of(large["stdout"].as_string()).size() == 1000);
+  CHECK(large["stdout_truncated"] == Json(false));
+  const Json version = server.execute("python --version");
+  CHECK(begins(version["stdout"].as_string(), "Python 3"));
+  const Json pip = server.execute("python -m pip --version");
+  if (!pip["success"].as_bool()) {
+    MESSAGE("SKIPPED: python has no pip here");
+    return;
+  }
+  CHECK(has(pip["stdout"].as_string(), "pip"));
+}
+
+TEST_CASE("parity 27 auto_detect_venv, 28 no_venv_fallback") {
+  const TempDir place;
+  place.directory("with/.venv/bin");
+  place.directory("without");
+  Server server(Strings{"--allowed-paths", place.path()});
+  const auto path_in = [&](const std::string& work_dir) {
+    return server
+        .execute_with(Json::object(
+            {{"command", "echo \"$PATH $VIRTUAL_ENV\""}, {"work_dir", place / work_dir}}))["stdout"]
+        .as_string();
+  };
+  const std::string venv = place / "with/.venv";
+  const std::string plain = std::getenv("PATH") ? std::getenv("PATH") : "/usr/bin:/bin";
+  CHECK(path_in("with") == venv + "/bin:" + plain + " " + venv + "\n");
+  CHECK(path_in("without") == plain + " \n");
+}
