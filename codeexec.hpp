@@ -29,9 +29,11 @@
 // WHAT YOU CAN RELY ON
 //   It comes back. A run ends by its timeout plus kill_grace plus 3 seconds, whatever the command
 //   does: ignores SIGTERM, stops itself, daemonises, leaves somebody on the pipe, writes for ever.
-//   Nothing survives that should not. After a timeout, a cancel or the end of a run, its process
-//   group is dead, and so is every process that can still be found by descent or by the pipes it
-//   holds. (Not found: a process that left its session, lost its parent and closed its output.)
+//   Nothing survives that should not. After a timeout or a cancel its process group is dead, and, on
+//   Linux, every process found by descent, by its session, by the run's mark in its environment or
+//   by the pipes it holds. After a run that ended by itself, its group is dead and whoever held its
+//   pipes. (What left all of these on purpose is not found, and a crash or SIGKILL of your program
+//   leaves its commands running: both need a sandbox with a namespace of its own.)
 //   Memory is bounded. Of each stream max_output bytes are kept, its head and its tail, cut between
 //   characters, with exact counts; on request the whole goes to a file.
 //   Everything is told. A Result says how the run ended, what was cut and what was refused by which
@@ -60,7 +62,8 @@
 //   It needs no SIGCHLD: a status is right even when you ignore that signal or reap everybody's
 //   children (there, Linux 6.15 is needed; before it, the outcome is `unknown`, never a success).
 //   run() uses the calling thread only. start() uses one thread for all started commands, which
-//   ends with the last handle. mcp::Server::serve() ends its threads before it returns.
+//   ends with the last handle. mcp::Server::serve() ends its threads before it returns, unless a
+//   tool's handler does not return.
 //   server_main() is the exception: it is a program's main() and owns its signals.
 //
 // UNITS
@@ -315,10 +318,11 @@ std::string to_base64(std::string_view bytes);
 // =================================================================================================
 
 struct JsonLimits {
-  std::size_t max_depth = 256;       // arrays and objects inside one another; deeper is an error
+  std::size_t max_depth = 256;  // arrays and objects inside one another; deeper is an error
   // Values of any kind in all; more are an error. A value takes at most 100 bytes while it is read,
   // besides the bytes of its text, so this bounds the memory that a short text can cost.
   std::size_t max_values = static_cast<std::size_t>(-1);
+  bool unique_names = false;         // true: an object with the same name twice is an error
   bool accept_invalid_utf8 = false;  // true: bad bytes in strings are read as U+FFFD, no error
 };
 
@@ -842,7 +846,8 @@ struct ProcessOptions {
   // Program and arguments. A program without a slash is searched in the PATH of `environment`
   // (without one: /bin:/usr/bin), as execvp(3) does, scripts without a #! line included.
   std::vector<std::string> argv = {};
-  // NAME=value; exactly this, nothing is inherited.
+  // NAME=value; exactly this, nothing is inherited. CODEEXEC_RUN_ID is added: the processes of a run
+  // that went elsewhere are found by its value.
   std::vector<std::string> environment = {};
   std::string work_dir = {};  // empty: the caller's
   int work_dir_fd = -1;       // an open directory, borrowed during the start; wins over work_dir
@@ -907,8 +912,10 @@ struct ProcessResult {
 // The program runs in a session of its own (no terminal), with an empty signal mask, all signals at
 // their defaults, no core dumps (RLIMIT_CORE 0) and no descriptors but 0, 1, 2 and pass_fd's 3.
 // A timeout or cancel sends SIGTERM and SIGCONT to its process group and to those of its
-// descendants that left the group, then SIGKILL after kill_grace; a process that does not die of
-// that within two seconds is given up and told in `message`.
+// descendants that left the group, then SIGKILL after kill_grace. On Linux, SIGKILL then also goes
+// to every process that is still in its session, has its CODEEXEC_RUN_ID or holds its pipes. When
+// the program ends by itself, its group is killed and, when the pipes are not closed by that, the
+// same processes are. One that does not die within two seconds is given up and told in `message`.
 ProcessResult run_process(const ProcessOptions& options);
 
 // A running program. All started ones share one thread of this library, which begins with the first
@@ -973,9 +980,9 @@ struct Command {
   std::string work_dir = {};           // relative to the workspace; empty: the workspace
   std::optional<std::chrono::milliseconds> timeout = {};  // empty: the executor's; capped by it
   std::vector<std::pair<std::string, std::string>> environment = {};  // wins over everything else
-  std::string input = {};         // for standard input; empty: /dev/null
-  bool keep_input_open = false;   // start() only: Execution::write() may follow
-  bool merge_streams = false;     // both streams in `out`, in their true order
+  std::string input = {};                  // for standard input; empty: /dev/null
+  bool keep_input_open = false;            // start() only: Execution::write() may follow
+  bool merge_streams = false;              // both streams in `out`, in their true order
   std::optional<CancelToken> cancel = {};  // ends the command when cancelled, from any thread
 
   // Live output as raw bytes, and a sign of life every `heartbeat`. Called by the thread that
@@ -993,9 +1000,9 @@ struct Command {
 
 // What happened to a command: what its process did, and what the gate decided.
 struct Result : ProcessResult {
-  std::string command = {};   // as it was given; an argv is shown quoted for the shell
-  std::string work_dir = {};  // canonical; as given when the command was refused before
-  std::string rule = {};      // of a refusal: a policy rule, "work_dir", "timeout" or "command"
+  std::string command = {};    // as it was given; an argv is shown quoted for the shell
+  std::string work_dir = {};   // canonical; as given when the command was refused before
+  std::string rule = {};       // of a refusal: a policy rule, "work_dir", "timeout" or "command"
   std::size_t rule_begin = 0;  // the offending bytes of the command, where the rule knows them
   std::size_t rule_end = 0;
   std::chrono::milliseconds timeout = no_limit;  // the deadline that was in force
@@ -1045,15 +1052,15 @@ class Execution {
 
 // What every executor needs to know. All of it is checked by create(), which names what is wrong.
 struct ExecutorOptions {
-  std::string workspace = {};  // where commands start; empty: the directory of the caller, now
+  std::string workspace = {};    // where commands start; empty: the directory of the caller, now
   std::vector<Root> roots = {};  // where a work_dir may lie; empty: anywhere
   PolicyOptions policy = {};
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
   std::chrono::milliseconds max_timeout = std::chrono::hours(1);
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
   std::size_t max_output = std::size_t{1} << 20;  // bytes kept per stream: its head and its tail
-  std::string spill_dir = {};  // when set: a stream that outgrows max_output goes to a file here
-  std::string agent_id = {};   // for the audit log
+  std::string spill_dir = {};   // when set: a stream that outgrows max_output goes to a file here
+  std::string agent_id = {};    // for the audit log
   std::string audit_file = {};  // one line of JSON per command, appended; made with mode 0600
   Function<void(const AuditRecord&)> on_audit = {};  // called in the thread that ends the command
 };
@@ -1260,14 +1267,18 @@ struct ServerOptions {
   std::string website = {};
   std::string instructions = {};  // told to the model at the start
   // Where messages come from and go to. 0 and 1 are moved away while serving: 0 then is /dev/null
-  // and 1 is a copy of 2, so that neither a library nor a child can touch the protocol's stream.
+  // and 1 is a copy of 2, so that no library writes into the protocol's stream and no child
+  // inherits it.
   int in_fd = 0;
   int out_fd = 1;
   std::size_t max_line = std::size_t(16) << 20;    // bytes of one incoming message
   std::size_t max_reply = std::size_t(8) << 20;    // bytes of one outgoing message; at least 4096
   std::size_t max_queued = std::size_t(16) << 20;  // bytes waiting for a client that does not read
-  std::size_t max_concurrent = 16;                 // handlers running at a time
-  std::size_t max_waiting = 256;                   // calls waiting for one; more are refused
+  // Memory for the messages of calls that run or wait; with more, a call is refused unless it is the
+  // only one.
+  std::size_t max_open_bytes = std::size_t(64) << 20;
+  std::size_t max_concurrent = 16;  // handlers running at a time
+  std::size_t max_waiting = 256;    // calls waiting for one; more are refused
   // One line about something odd, without newline. Called from the server's threads, one at a time.
   // Empty: a line on descriptor 2, dropped when it cannot be written at once.
   Function<void(std::string_view)> log = {};
@@ -2573,13 +2584,20 @@ class Json::Parser {
     return true;
   }
 
-  void close() {
+  bool close() {
+    if (open_->is_object()) {
+      Object& members = open_->object_.members;
+      const std::size_t before = members.size();
+      json_keep_last(members);
+      if (members.size() != before && limits_.unique_names)
+        return fail("a name occurs twice in the object that ends");
+    }
     ++at_;
     --depth_;
-    if (open_->is_object()) json_keep_last(open_->object_.members);
     Json* const outer = open_->link();
     if (outer) outer->lone_surrogate_ |= open_->lone_surrogate_;
     open_ = outer;
+    return true;
   }
 
   // Goes on behind a value or an opening bracket, to the place of the next value; that is null when
@@ -2588,7 +2606,7 @@ class Json::Parser {
     while (open_) {
       skip_space();
       if (next_is(open_->is_array() ? ']' : '}')) {
-        close();
+        if (!close()) return false;
         continue;
       }
       return open_->is_array() ? next_item(place) : next_member(place);
@@ -4776,10 +4794,14 @@ void set_nonblocking(const UniqueFd& fd) {
 
 // Starting ----------------------------------------------------------------------------------------
 
+// Its value is another for each run, so that the processes of a run can be found by it.
+constexpr std::string_view run_variable_name = "CODEEXEC_RUN_ID=";
+
 // Everything a child needs that takes memory, made before it exists.
 class Launch {
  public:
-  explicit Launch(const ProcessOptions& options) {
+  // `run_variable` takes the place of one of the same name.
+  Launch(const ProcessOptions& options, const std::string& run_variable) {
     const std::string& program = options.argv[0];
     if (program.find('/') != std::string::npos) {
       candidates_.push_back(program);
@@ -4790,7 +4812,7 @@ class Launch {
     paths_.push_back(nullptr);
     argv_.reserve(options.argv.size() + 1);
     shell_argv_.reserve(options.argv.size() + 2);
-    environment_.reserve(options.environment.size() + 1);
+    environment_.reserve(options.environment.size() + 2);
     static char shell_name[] = "sh";
     shell_argv_ = {shell_name, nullptr};
     for (std::size_t i = 0; i < options.argv.size(); ++i) {
@@ -4801,7 +4823,9 @@ class Launch {
     argv_.push_back(nullptr);
     shell_argv_.push_back(nullptr);
     for (const std::string& variable : options.environment)
-      environment_.push_back(const_cast<char*>(variable.c_str()));
+      if (!starts_with(variable, run_variable_name))
+        environment_.push_back(const_cast<char*>(variable.c_str()));
+    environment_.push_back(const_cast<char*>(run_variable.c_str()));
     environment_.push_back(nullptr);
     plan.paths = paths_.data();
     plan.argv = argv_.data();
@@ -4940,10 +4964,9 @@ CODEEXEC_IN_CHILD void reset_signals(const ChildPlan& plan) {
   for (int number = 1; number <= kernel_signals; ++number) {
     if (number == SIGKILL || number == SIGSTOP) continue;
     // Where handlers are cleared already, most signals need no second call.
-    const long unknown =
-        plan.handlers_cleared
-            ? raw(SYS_rt_sigaction, number, as_word(nullptr), &current[0], kernel_sigset_size)
-            : 1;
+    const long unknown = plan.handlers_cleared ? raw(SYS_rt_sigaction, number, as_word(nullptr),
+                                                     &current[0], kernel_sigset_size)
+                                               : 1;
     if (unknown == 0 && current[0] == 0 && current[1] == 0) continue;
     raw(SYS_rt_sigaction, number, &by_default[0], as_word(nullptr), kernel_sigset_size);
   }
@@ -5349,7 +5372,9 @@ std::string describe_failure(const ProcessOptions& options, const Launch& launch
 struct ProcessStat {
   pid_t parent = -1;
   pid_t group = -1;
+  pid_t session = -1;
   std::uint64_t start = 0;  // clock ticks since the system's start
+  bool dead = false;        // a zombie, or on its way
 };
 
 bool read_stat(pid_t pid, ProcessStat& stat) {
@@ -5363,11 +5388,13 @@ bool read_stat(pid_t pid, ProcessStat& stat) {
   const char* rest = std::strrchr(text, ')');
   if (!rest) return false;
   unsigned long long start = 0;
+  char state = '?';
   const int fields = std::sscanf(
-      rest + 1, " %*c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-      &stat.parent, &stat.group, &start);
+      rest + 1, " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+      &state, &stat.parent, &stat.group, &stat.session, &start);
   stat.start = start;
-  return fields == 3;
+  stat.dead = state == 'Z' || state == 'X';
+  return fields == 5;
 }
 
 // The numbers among the names in a directory of /proc.
@@ -5447,25 +5474,70 @@ bool writes_to(pid_t pid, const std::vector<std::string>& pipes) {
   return false;
 }
 
-// Kills the processes that hold one of our pipes open for writing, wherever they went: the daemons
-// that left group and session and whose parents are dead. Those that were there before the run
-// (`since`, in ticks) got the pipe from somebody and are not ours to kill; nor is a fork of the
-// host that merely caught it.
-void kill_pipe_holders(const std::vector<std::string>& pipes, std::uint64_t since) {
+// True when the process was started with this variable in its environment.
+bool has_variable(pid_t pid, const std::string& variable) {
+  constexpr std::size_t most = std::size_t{4} << 20;
+  const std::string path = concat({"/proc/", std::to_string(pid), "/environ"});
+  const auto content = read_whole_file(path, most, "environment");
+  if (!content) return false;
+  const std::string_view variables = *content;
+  const std::size_t at = variables.find(variable);
+  return at != std::string_view::npos && (at == 0 || variables[at - 1] == '\0');
+}
+
+// Signals a process only if it is still the one that was looked at.
+void signal_same(pid_t pid, std::uint64_t start, int number) {
+  const UniqueFd handle(open_pidfd(pid));
+  ProcessStat stat;
+  if (!read_stat(pid, stat) || stat.start != start) return;
+  if (handle)
+    signal_pidfd(handle.get(), number);
+  else
+    ::kill(pid, number);
+}
+
+// What tells the processes of one run from all others, wherever they went.
+struct RunMarks {
+  pid_t session = -1;
+  std::string variable = {};            // of their environment
+  std::vector<std::string> pipes = {};  // that only they can write to
+  std::uint64_t since = 0;              // the run's start, in ticks
+};
+
+// Kills the processes that bear a mark of the run, in rounds until there are none: those that left
+// the group, and whose parents are dead. What was there before the run is not ours, whatever pipe
+// it was given; nor is a fork of the host that merely caught one. False: there were always more.
+bool kill_marked(const RunMarks& marks) {
+  constexpr int most_rounds = 16;
   const pid_t self = ::getpid();
   const std::string own_program = link_target("/proc/self/exe");
-  for (const pid_t pid : numbers_in("/proc")) {
-    if (pid == self || pid == 1) continue;
-    ProcessStat stat;
-    if (!read_stat(pid, stat) || stat.start < since) continue;
-    if (stat.parent == self &&
-        link_target(concat({"/proc/", std::to_string(pid), "/exe"})) == own_program)
-      continue;
-    const UniqueFd handle(open_pidfd(pid));
-    // Looked at after the handle was opened: it is the handle's process that holds the pipe.
-    if (!handle || !writes_to(pid, pipes)) continue;
-    signal_pidfd(handle.get(), SIGKILL);
+  std::map<pid_t, std::uint64_t> killed;  // with the time of its start
+  for (int round = 0; round < most_rounds; ++round) {
+    std::vector<std::pair<pid_t, std::uint64_t>> found;
+    for (const pid_t pid : numbers_in("/proc")) {
+      if (pid == self || pid == 1 || pid == marks.session) continue;
+      ProcessStat stat;
+      if (!read_stat(pid, stat) || stat.start < marks.since || stat.dead) continue;
+      const auto before = killed.find(pid);
+      if (before != killed.end() && before->second == stat.start) continue;
+      const bool marked = stat.session == marks.session || has_variable(pid, marks.variable) ||
+                          (!marks.pipes.empty() && writes_to(pid, marks.pipes));
+      if (!marked) continue;
+      const bool our_fork =
+          stat.parent == self &&
+          link_target(concat({"/proc/", std::to_string(pid), "/exe"})) == own_program;
+      if (our_fork) continue;
+      // Stopped, it cannot start another before all of them are killed.
+      signal_same(pid, stat.start, SIGSTOP);
+      found.emplace_back(pid, stat.start);
+    }
+    if (found.empty()) return true;
+    for (const auto& [pid, start] : found) {
+      signal_same(pid, start, SIGKILL);
+      killed[pid] = start;
+    }
   }
+  return false;
 }
 
 #endif
@@ -5779,10 +5851,10 @@ struct Process::State {
     Output(Stream which, std::size_t max_bytes) : stream(which), capture(max_bytes) {}
   };
 
-  // A descendant outside the process group.
+  // A descendant outside the process group. Its start tells it from a later one of that number.
   struct Escaped {
     pid_t pid = -1;
-    UniqueFd handle = UniqueFd();
+    std::uint64_t start = 0;
   };
 
   static constexpr std::size_t buffer_size = 65536;
@@ -5840,7 +5912,8 @@ struct Process::State {
   std::string_view unwritten = {};  // of options.input, then of `current_input`
   std::string current_input = {};
   std::vector<Escaped> escaped = {};
-  bool holders_killed = false;
+  bool scattered_killed = false;
+  std::string run_variable = {};  // NAME=value, in the environment of this run alone
   std::uint64_t start_ticks = 0;
   std::size_t slots[slot_count] = {};
   Clock::time_point started = {};
@@ -5883,6 +5956,7 @@ struct Process::State {
   void kill_all();
   void kill_background();
   void leader_ended(ReadBuffer& buffer, Clock::time_point now);
+  void kill_scattered(Clock::time_point now);
   void drain_further(Clock::time_point now);
   void finish(bool abandon);
   void fill_status();
@@ -5928,7 +6002,13 @@ bool Process::State::start(bool hold_writers) {
     result.outcome = Outcome::cancelled;
     return false;
   }
-  Launch launch(options);
+#if defined(__linux__)
+  start_ticks = ticks_now();
+#endif
+  static std::atomic<std::uint64_t> runs{0};
+  run_variable = concat({run_variable_name, std::to_string(::getpid()), "-",
+                         std::to_string(start_ticks), "-", std::to_string(runs.fetch_add(1))});
+  Launch launch(options, run_variable);
   const auto fail_at = [&](SpawnStep step, int error) {
     return fail(step, error, describe_failure(options, launch, step, error));
   };
@@ -5947,9 +6027,6 @@ bool Process::State::start(bool hold_writers) {
   launch.plan.input = child_in.get();
   launch.plan.output = child_out.get();
   launch.plan.error_output = options.merge_streams ? child_out.get() : child_err.get();
-#if defined(__linux__)
-  start_ticks = ticks_now();
-#endif
   started = Clock::now();
   Spawned child = spawn(launch.plan);
   if (child.error != 0) return fail_at(child.step, child.error);
@@ -6246,31 +6323,40 @@ void Process::State::leader_ended(ReadBuffer& buffer, Clock::time_point now) {
   if (!keep) kill_background();
   drain_end = later(now, options.max_drain);
   drain_until = std::min(later(now, options.drain), drain_end);
+  if (stopped_as != Outcome::exited) kill_scattered(now);
   if (out.open) read_output(out, buffer, now);
   if (err.open) read_output(err, buffer, now);
   if (keep) finish(false);
 }
 
-// Nothing came for a while: those who still hold the pipes are not in the group.
-void Process::State::drain_further([[maybe_unused]] Clock::time_point now) {
+// Kills what bears a mark of this run and gives the pipes a last moment to be closed.
+void Process::State::kill_scattered([[maybe_unused]] Clock::time_point now) {
 #if defined(__linux__)
-  if (!holders_killed) {
-    holders_killed = true;
-    std::vector<std::string> pipes;
-    for (const Output* output : {&out, &err})
-      if (output->open)
-        pipes.push_back(
-            link_target(concat({"/proc/self/fd/", std::to_string(output->pipe.get())})));
-    kill_pipe_holders(pipes, start_ticks);
-    drain_end = now + std::chrono::milliseconds(100);
-    drain_until = drain_end;
-    return;
-  }
+  scattered_killed = true;
+  RunMarks marks;
+  marks.session = pid;
+  marks.variable = run_variable;
+  marks.since = start_ticks;
+  for (const Output* output : {&out, &err})
+    if (output->open)
+      marks.pipes.push_back(
+          link_target(concat({"/proc/self/fd/", std::to_string(output->pipe.get())})));
+  if (!kill_marked(marks)) result.message = "some of its processes may still be running";
+  drain_end = later(now, std::min(options.drain, std::chrono::milliseconds(100)));
+  drain_until = drain_end;
 #endif
+}
+
+// Nothing came for a while: those who still hold the pipes are not in the group.
+void Process::State::drain_further(Clock::time_point now) {
+#if defined(__linux__)
+  if (!scattered_killed) return kill_scattered(now);
+#endif
+  (void)now;
   finish(false);
 }
 
-// Finds descendants outside the process group and opens a handle on each. True: found new ones.
+// Finds descendants outside the process group. True: found new ones.
 bool Process::State::find_escaped() {
   bool found = false;
 #if defined(__linux__)
@@ -6282,23 +6368,24 @@ bool Process::State::find_escaped() {
       parents.push_back(process);
   };
   visit(pid);
-  for (const Escaped& process : escaped)
-    if (signal_pidfd(process.handle.get(), 0)) visit(process.pid);
+  for (const Escaped& process : escaped) {
+    ProcessStat stat;
+    if (read_stat(process.pid, stat) && stat.start == process.start) visit(process.pid);
+  }
   while (!parents.empty()) {
     const pid_t parent = parents.back();
     parents.pop_back();
     for (const pid_t child : children_of(parent)) {
       if (seen.count(child)) continue;
-      // The handle first, then the proof that it is the right one: numbers are used again.
-      UniqueFd handle(open_pidfd(child));
+      // Numbers are used again: it is a child only if its parent is still the one that was asked.
       ProcessStat stat;
       ProcessStat parent_stat;
-      if (!handle || !read_stat(child, stat) || stat.parent != parent) continue;
+      if (!read_stat(child, stat) || stat.parent != parent) continue;
       if (!read_stat(parent, parent_stat) || parent_stat.start != seen[parent]) continue;
       seen.emplace(child, stat.start);
       parents.push_back(child);
       if (stat.group == pid) continue;
-      escaped.push_back({child, std::move(handle)});
+      escaped.push_back({child, stat.start});
       found = true;
     }
   }
@@ -6308,7 +6395,7 @@ bool Process::State::find_escaped() {
 
 void Process::State::signal_escaped(int number) {
 #if defined(__linux__)
-  for (const Escaped& process : escaped) signal_pidfd(process.handle.get(), number);
+  for (const Escaped& process : escaped) signal_same(process.pid, process.start, number);
 #else
   (void)number;
 #endif
@@ -6499,14 +6586,17 @@ void Process::Reactor::loop() {
   State::ReadBuffer buffer;
   std::vector<pollfd> set;
   for (;;) {
+    Clock::time_point deadline = Clock::time_point::max();
     {
       const std::lock_guard<std::mutex> lock(mutex);
       if (ending) return;
+      // What was asked of a new one may have woken this thread before it was here: the wake-up is
+      // spent, so it is looked at once without waiting.
+      if (!incoming.empty()) deadline = Clock::now();
       for (std::shared_ptr<State>& state : incoming) running.push_back(std::move(state));
       incoming.clear();
     }
     set.assign(1, {wake_out.get(), POLLIN, 0});
-    Clock::time_point deadline = Clock::time_point::max();
     for (const std::shared_ptr<State>& state : running) {
       state->add_descriptors(set);
       deadline = std::min(deadline, state->deadline());
@@ -6675,6 +6765,11 @@ std::string utc_timestamp() {
   const std::size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &fields);
   std::snprintf(text + size, sizeof text - size, ".%03dZ", static_cast<int>(now.tv_nsec / 1000000));
   return text;
+}
+
+// Errors that say nothing about the command, but that the system is short of something.
+bool is_shortage(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO;
 }
 
 // A file that only its descriptor knows, with `content` in it and read from the start.
@@ -6846,6 +6941,12 @@ struct Executor::Admission {
   std::string time = {};
 
   bool admitted() const { return result.rule.empty() && result.message.empty(); }
+  void fail(const Error& error, const char* step) {
+    result.outcome = Outcome::not_started;
+    result.system_error = error.system_error;
+    result.step = step;
+    result.message = error.message;
+  }
   void refuse(std::string rule, std::string message) {
     result.outcome = Outcome::refused;
     result.rule = std::move(rule);
@@ -6947,6 +7048,10 @@ Executor::Admission Executor::judge(const Command& command) const {
   }
 
   auto directory = gate_->paths.open_work_dir(command.work_dir, options.workspace);
+  if (!directory && is_shortage(directory.error().system_error)) {
+    admission.fail(directory.error(), "work_dir");
+    return admission;
+  }
   if (!directory) {
     admission.refuse("work_dir", directory.error().message);
     // What lies within the roots may be shown as it was understood; it helps against typing errors.
@@ -6978,12 +7083,7 @@ Executor::Admission Executor::admit(const Command& command) const {
   process.on_output = command.on_output;
   process.heartbeat = command.heartbeat;
   process.on_heartbeat = command.on_heartbeat;
-  if (auto placed = place(command, admission); !placed) {
-    result.outcome = Outcome::not_started;
-    result.system_error = placed.error().system_error;
-    result.step = "setup";
-    result.message = placed.error().message;
-  }
+  if (auto placed = place(command, admission); !placed) admission.fail(placed.error(), "setup");
   return admission;
 }
 
@@ -7211,7 +7311,7 @@ constexpr const char* server_ends = "The server is ending; the tool was not call
 constexpr std::size_t longest_id = 1024;        // bytes as JSON; it is echoed in every answer
 constexpr std::size_t longest_batch = 100;      // messages; each needs a share of max_reply
 constexpr std::size_t most_subscriptions = 64;  // open ones
-constexpr std::size_t most_values = 1000000;    // in one message: some 100 MB at the worst
+constexpr std::size_t most_values = 1000000;    // in one message: 100 MB at the worst
 constexpr std::size_t longest_notice = 4096;    // bytes of a progress message
 constexpr std::size_t deepest_output = 60;      // clients give up at 64 levels and more
 constexpr std::size_t longest_envelope = 160;   // bytes around id, result and serverInfo
@@ -7258,6 +7358,25 @@ std::size_t depth_of(const Json& value, std::size_t limit) {
     for (const Json::Member& member : container->members()) visit(member.value, depth + 1);
   }
   return deepest;
+}
+
+// Bytes that a value takes in memory, about.
+std::size_t weight_of(const Json& value) {
+  constexpr std::size_t of_value = 48;
+  std::size_t weight = of_value;
+  std::vector<const Json*> open = {&value};
+  while (!open.empty()) {
+    const Json& container = *open.back();
+    open.pop_back();
+    weight += container.as_string().size();
+    weight += container.size() * of_value;
+    for (const Json& item : container.items()) open.push_back(&item);
+    for (const Json::Member& member : container.members()) {
+      weight += sizeof(std::string) + member.name.size();
+      open.push_back(&member.value);
+    }
+  }
+  return weight;
 }
 
 // ids ---------------------------------------------------------------------------------------------
@@ -7574,7 +7693,9 @@ class Outbox {
   // Queues a line and writes what can be written at once. Waits while the queue is full.
   void send(std::string line) {
     std::unique_lock<std::mutex> lock(mutex_);
+    ++waiting_;
     room_.wait(lock, [&] { return closed_ || !patient_ || fits(line.size(), limit_); });
+    --waiting_;
     if (closed_ || !fits(line.size(), limit_)) return;
     add(std::move(line));
     drain(lock);
@@ -7586,6 +7707,12 @@ class Outbox {
     if (closed_ || !fits(line.size(), limit_ / 2)) return;
     add(std::move(line));
     drain(lock);
+  }
+
+  // True when somebody waits for room and nothing was written since the last question.
+  bool stuck() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return waiting_ > 0 && std::exchange(written_asked_, written_) == written_;
   }
 
   // From now on a full queue drops instead of waiting.
@@ -7663,6 +7790,7 @@ class Outbox {
     lock.lock();
     if (closed_) return false;
     held_ -= done;
+    written_ += done;
     if (error != 0) {
       discard();
       broken_.cancel();
@@ -7721,9 +7849,12 @@ class Outbox {
   std::condition_variable room_;         // something was written, or the end has come
   std::condition_variable handed_over_;  // the writer thread has to go on
   std::string queue_ = {};
-  std::size_t held_ = 0;  // bytes queued or being written
-  bool writing_ = false;  // somebody takes what is queued
-  bool handed_ = false;   // and that is the writer thread
+  std::size_t held_ = 0;             // bytes queued or being written
+  std::size_t waiting_ = 0;          // threads in send() for want of room
+  std::uint64_t written_ = 0;        // bytes so far
+  std::uint64_t written_asked_ = 0;  // of them, when stuck() was last asked
+  bool writing_ = false;             // somebody takes what is queued
+  bool handed_ = false;              // and that is the writer thread
   bool patient_ = true;
   bool closed_ = false;
 };
@@ -8238,6 +8369,9 @@ struct OpenCall : Call::State {
   Id id = {};
   bool modern = false;
   std::size_t max_reply = 0;
+  std::size_t weight = 0;  // bytes of memory that its message takes, about; counted by the session
+
+  ~OpenCall() override;
 
   std::mutex mutex = {};
   bool done = false;  // answered, or cancelled by the client: nothing more may be sent
@@ -8291,6 +8425,7 @@ class Session : public std::enable_shared_from_this<Session> {
       : options_(options),
         server_info_(server_info_of(options)),
         reader_(in_fd, wake_.descriptor(), options.max_line),
+        in_fd_(in_fd),
         out_fd_(out_fd),
         outbox_(out_fd, options.max_queued, ended_) {
     for (const auto& tool : tools) tools_.push_back({tool});
@@ -8298,6 +8433,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   Expected<void> run(const CancelToken& stop);
 
+  void release(std::size_t weight) { open_weight_.fetch_sub(weight); }
   void send_progress(OpenCall& call, double progress, std::optional<double> total,
                      std::string_view message);
 
@@ -8359,6 +8495,7 @@ class Session : public std::enable_shared_from_this<Session> {
   const CancelToken wake_ = {};   // ends the reading
   const CancelToken ended_ = {};  // the input has ended or the output is broken
   LineReader reader_;
+  const int in_fd_;
   const int out_fd_;
   Outbox outbox_;
   std::mutex log_mutex_;
@@ -8381,6 +8518,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool input_ended_ = false;
   bool closing_ = false;
   int read_error_ = 0;
+  std::atomic<std::size_t> open_weight_{0};  // of all calls that exist
   std::deque<CallPtr> waiting_ = {};
   std::map<std::string, CallPtr> open_ = {};               // calls by id
   std::map<std::string, std::string> subscriptions_ = {};  // spellings by id
@@ -8493,12 +8631,27 @@ CallPtr Session::lead() {
   }
 }
 
+// The leader tells when the input has ended. It cannot when it waits for a client that does not read
+// its answers; then it is the end, too, if that client has closed the input and takes nothing more.
 void Session::wait_for_the_end(const CancelToken& stop) {
-  // A pipe that nobody reads reports an error without being asked.
-  pollfd fds[3] = {
-      {stop.descriptor(), POLLIN, 0}, {ended_.descriptor(), POLLIN, 0}, {out_fd_, 0, 0}};
-  while (fds[0].revents == 0 && fds[1].revents == 0 && fds[2].revents == 0)
-    if (::poll(fds, 3, -1) < 0 && errno != EINTR) return;
+  // A pipe that nobody reads, or that nobody writes to, reports that without being asked.
+  pollfd fds[4] = {{stop.descriptor(), POLLIN, 0},
+                   {ended_.descriptor(), POLLIN, 0},
+                   {out_fd_, 0, 0},
+                   {in_fd_, 0, 0}};
+  int patience = -1;
+  for (;;) {
+    const int ready = ::poll(fds, 4, patience);
+    if (ready < 0 && errno != EINTR) return;
+    if (ready > 0 && (fds[0].revents | fds[1].revents | fds[2].revents) != 0) return;
+    if (ready > 0 && fds[3].revents != 0) {
+      fds[3].fd = -1;  // known from now on
+      patience = static_cast<int>(finish_time.count());
+      (void)outbox_.stuck();
+    } else if (ready == 0 && outbox_.stuck()) {
+      return;
+    }
+  }
 }
 
 void Session::wait_until_quiet(std::chrono::milliseconds time) {
@@ -8895,13 +9048,19 @@ CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr
   const Id token = id_of((*call->meta)["progressToken"]);
   call->progress_token = token.spelling;
   call->session = shared_from_this();
+  call->weight = weight_of(call->message);
+  const std::size_t others = open_weight_.fetch_add(call->weight);
   call->batch = batch;
   call->id = std::move(id);
   call->modern = modern;
   call->max_reply = batch ? std::min(batch->share, options_.max_reply) : options_.max_reply;
   const std::size_t around = longest_envelope + call->id.spelling.size() + server_info_.size();
   call->max_result = call->max_reply - std::min(call->max_reply, around);
-  const std::string problem = check_arguments(*call->tool, *call->arguments);
+  std::string problem = check_arguments(*call->tool, *call->arguments);
+  if (problem.empty() && others > 0 && others + call->weight > options_.max_open_bytes)
+    problem =
+        "The server is busy: the messages of its open calls take too much memory. Try again "
+        "when some have ended.";
   if (problem.empty()) return dispatch(call);
   answer(call, ToolResult::error(problem));
   return nullptr;
@@ -9053,6 +9212,10 @@ void Session::send_progress(OpenCall& call, double progress, std::optional<doubl
   call.last_progress = progress;
   // Under the call's mutex, so that it cannot be overtaken by the answer; it never waits.
   outbox_.offer(progress_text(call.progress_token, progress, total, message));
+}
+
+OpenCall::~OpenCall() {
+  if (session) session->release(weight);
 }
 
 void OpenCall::notify(double progress, std::optional<double> total, std::string_view text) {
@@ -9291,39 +9454,51 @@ Json execution_schema() {
   return schema;
 }
 
-// Shortens the longest text until the reply fits. The reply holds the result twice, as an object
-// and as text, and escapes can grow both; so it is measured, not guessed. Each step halves the text
-// it shortens, hence all of them together cost no more than a few times the first.
-mcp::ToolResult fitting_reply(Result result, std::size_t max_bytes) {
-  // A NUL byte is six bytes of JSON in the object and seven in the text.
-  constexpr std::size_t most_per_byte = 13;
-  constexpr std::size_t shortest = 1024;
-  for (;;) {
-    Json object = to_json(result);
-    const std::size_t texts = result.out.size() + result.err.size() + result.command.size();
-    if (texts + shortest < max_bytes / most_per_byte)
-      return mcp::ToolResult::with_structured(std::move(object));
-    const std::string text = object.dump();
-    std::string* longest = &result.command;
-    std::uint64_t* dropped = nullptr;
-    if (result.out.size() >= longest->size()) {
-      longest = &result.out;
-      dropped = &result.out_counts.dropped_bytes;
-    }
-    if (result.err.size() >= longest->size()) {
-      longest = &result.err;
-      dropped = &result.err_counts.dropped_bytes;
-    }
-    if (text.size() + Json(text).dump().size() + shortest <= max_bytes ||
-        longest->size() <= shortest)
-      return mcp::ToolResult::with_structured(std::move(object));
-    const std::string_view head = utf8_prefix(*longest, longest->size() / 4);
-    const std::string_view tail = utf8_suffix(*longest, longest->size() / 4);
-    const std::size_t omitted = longest->size() - head.size() - tail.size();
-    if (dropped) *dropped += omitted;
-    *longest = concat({head, "\n... (truncated to fit one reply: ", std::to_string(omitted),
-                       " bytes omitted) ...\n", tail});
+// Bytes that a text takes in a reply, which holds it twice: in the object, escaped once, and in the
+// text block, escaped once more. Follows the escapes of Json::dump().
+std::size_t bytes_in_reply(std::string_view text) {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const std::string_view rest = text.substr(i, 3);
+    if (c == '"' || c == '\\')
+      bytes += 2 + 4;
+    else if (c == '\n' || c == '\t' || c == '\r' || c == '\b' || c == '\f')
+      bytes += 2 + 3;
+    else if (c < 0x20 || c == 0x7f || starts_with(rest, "\xc2\x85") ||
+             starts_with(rest, "\xe2\x80\xa8") || starts_with(rest, "\xe2\x80\xa9"))
+      bytes += 6 + 7;
+    else
+      bytes += 1 + 1;
   }
+  return bytes;
+}
+
+// Shortens the longest text until the reply fits. Each step halves the text it shortens, hence all
+// of them together cost no more than a few times the first.
+mcp::ToolResult fitting_reply(Result result, std::size_t max_bytes) {
+  constexpr std::size_t for_the_rest = 16384;
+  const std::size_t room = max_bytes - std::min(max_bytes, for_the_rest);
+  std::string* const texts[] = {&result.out, &result.err, &result.command, &result.work_dir,
+                                &result.message};
+  const auto size_of_all = [&] {
+    std::size_t size = 0;
+    for (const std::string* text : texts) size += bytes_in_reply(*text);
+    return size;
+  };
+  while (size_of_all() > room) {
+    std::string& longest = **std::max_element(
+        std::begin(texts), std::end(texts),
+        [](const std::string* a, const std::string* b) { return a->size() < b->size(); });
+    const std::string_view head = utf8_prefix(longest, longest.size() / 4);
+    const std::string_view tail = utf8_suffix(longest, longest.size() / 4);
+    const std::size_t omitted = longest.size() - head.size() - tail.size();
+    if (&longest == &result.out) result.out_counts.dropped_bytes += omitted;
+    if (&longest == &result.err) result.err_counts.dropped_bytes += omitted;
+    longest = concat({head, "\n... (truncated to fit one reply: ", std::to_string(omitted),
+                      " bytes omitted) ...\n", tail});
+  }
+  return mcp::ToolResult::with_structured(to_json(result));
 }
 
 // The end of what a command printed, for progress messages.
@@ -9379,12 +9554,16 @@ mcp::ToolReply execute_command(const Executor& executor, const mcp::Call& call) 
 // options -----------------------------------------------------------------------------------------
 
 struct ServerConfig {
-  ServerConfig() { local.kill_grace = std::chrono::milliseconds(300); }
+  ServerConfig() {
+    local.kill_grace = std::chrono::milliseconds(300);
+    local.timeout = std::chrono::milliseconds(0);  // not given: the default, or max_timeout if less
+  }
 
   // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
   LocalOptions local = {};
   std::size_t max_concurrent = mcp::ServerOptions{}.max_concurrent;
   std::string execution_mode = "local";
+  std::string instance_id = {};
   bool enable_sudo = false;
   bool no_auto_venv = false;
 };
@@ -9420,6 +9599,7 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"execution-mode", "MODE", "local: on this host (the only mode of this version)",
        &config.execution_mode},
       {"agent-id", "ID", "for the audit log", &local.agent_id},
+      {"instance-id", "ID", "for containers; has no effect in local mode", &config.instance_id},
       {"enable-sudo", nullptr, "counts in containers only; has no effect in local mode",
        &config.enable_sudo},
       {"local-skills-directory", "DIR", "linked as .agent/skills in the workspace, if not there",
@@ -9441,6 +9621,15 @@ std::vector<Option> option_table(ServerConfig& config) {
   };
 }
 
+template <class T>
+bool is_list(const std::vector<T>&) {
+  return true;
+}
+template <class T>
+bool is_list(const T&) {
+  return false;
+}
+
 std::string key_of(const Option& option) {
   std::string key = option.name;
   std::replace(key.begin(), key.end(), '-', '_');
@@ -9455,7 +9644,8 @@ Error bad_value(std::string_view option, std::string_view value, std::string_vie
 // A plain decimal number such as 60, 0.5 or 1e3; independent of the locale.
 std::optional<double> parse_number(std::string_view text) {
   const auto value = Json::parse(text);
-  if (!value || !value->is_number()) return {};
+  const bool blanks = text != trimmed(text);
+  if (blanks || !value || !value->is_number()) return {};
   return value->as_number();
 }
 
@@ -9518,16 +9708,26 @@ class OptionSetter {
 
  private:
   Expected<void> single() const {
-    if (words_.size() == 1) return {};
+    if (words_.size() == 1) return no_blanks();
     return make_error(
         ErrorCode::invalid_argument,
         concat({label_, " needs exactly one value, and not ", std::to_string(words_.size())}));
   }
   // An empty list must not quietly mean "no restriction".
   Expected<void> some() const {
-    if (!words_.empty()) return {};
+    if (!words_.empty()) return no_blanks();
     return make_error(ErrorCode::invalid_argument,
                       concat({label_, " needs at least one value; leave it out for no limit"}));
+  }
+  // An empty word is what an unset variable of a script leaves, and would mean "no limit" as well.
+  Expected<void> no_blanks() const {
+    for (const std::string& word : words_) {
+      if (word.empty())
+        return make_error(ErrorCode::invalid_argument,
+                          concat({label_, " must not be empty; leave it out for no limit"}));
+      if (word.find('\0') != std::string::npos) return bad_value(label_, word, "free of NUL bytes");
+    }
+    return {};
   }
   std::string label_;
   const std::vector<std::string>& words_;
@@ -9556,6 +9756,8 @@ Expected<std::vector<std::string>> config_words(const std::string& label, const 
     for (const Json::Member& member : value.members()) {
       if (!is_scalar(member.value))
         return bad_value(label, member.value.dump(), "a string, number or boolean");
+      if (member.name.find('=') != std::string::npos)
+        return bad_value(label, member.name, "the name of a variable");
       words.push_back(concat({member.name, "=", word(member.value)}));
     }
     return words;
@@ -9588,10 +9790,13 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
                            const std::vector<const char*>& skipped) {
   auto text = read_whole_file(path, longest_config, "--config:");
   if (!text) return text.error();
-  auto config = Json::parse(*text);
+  JsonLimits limits;
+  limits.unique_names = true;
+  auto config = Json::parse(*text, limits);
   if (!config) return with_prefix(concat({"--config: ", quoted(path), ": "}), config.error());
   if (!config->is_object())
     return make_error(ErrorCode::parse, concat({"--config: ", quoted(path), ": not an object"}));
+  std::vector<const char*> seen;  // under whichever of its names
   for (const Json::Member& member : config->members()) {
     std::string_view key = member.name;
     constexpr std::string_view reference_prefix = "command_line_";
@@ -9602,6 +9807,10 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
     const std::string label = concat({quoted(path), ": ", printable(member.name)});
     if (option == table.end())
       return make_error(ErrorCode::invalid_argument, concat({label, ": unknown key"}));
+    if (std::find(seen.begin(), seen.end(), option->name) != seen.end())
+      return make_error(ErrorCode::invalid_argument,
+                        concat({label, ": another key sets ", key_of(*option), " already"}));
+    seen.push_back(option->name);
     if (std::find(skipped.begin(), skipped.end(), option->name) != skipped.end()) continue;
     if (auto ok = check_shape(label, *option, member.value); !ok) return ok;
     auto words = config_words(label, member.value);
@@ -9651,10 +9860,17 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
   return arguments;
 }
 
+Error given_twice(std::string_view option) {
+  return make_error(ErrorCode::invalid_argument, concat({option, " is given twice"}));
+}
+
 // Takes the options that are not settings of the server; true when `argument` was one.
 Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
   const OptionSetter set(argument.name, argument.words);
-  const auto set_text = [&](std::optional<std::string>& target) { return set(&target.emplace()); };
+  const auto set_text = [&](std::optional<std::string>& target) -> Expected<void> {
+    if (target) return given_twice(argument.name);
+    return set(&target.emplace());
+  };
   Expected<void> ok;
   if (argument.name == "--help")
     ok = set(&invocation.help);
@@ -9662,6 +9878,8 @@ Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
     ok = set(&invocation.version);
   else if (argument.name == "--config")
     ok = set_text(invocation.config);
+  else if (argument.name == "--run" && argument.words == std::vector<std::string>{""})
+    invocation.run.emplace();  // to run nothing is allowed
   else if (argument.name == "--run")
     ok = set_text(invocation.run);
   else
@@ -9687,6 +9905,10 @@ Expected<Invocation> read_arguments(int argc, char** argv, ServerConfig& config)
     if (option == table.end())
       return make_error(ErrorCode::invalid_argument,
                         concat({"unknown option ", quoted(argument.name), "; see --help"}));
+    // Of a single value the second would silently win; lists add up.
+    const bool single = !std::visit([](auto* target) { return is_list(*target); }, option->target);
+    if (single && std::find(set_here.begin(), set_here.end(), option->name) != set_here.end())
+      return given_twice(argument.name);
     if (auto ok = std::visit(OptionSetter(argument.name, argument.words), option->target); !ok)
       return ok.error();
     set_here.push_back(option->name);
@@ -9748,12 +9970,8 @@ Expected<LocalExecutor> create_executor(const ServerConfig& config) {
                      "a mode of this version, which has local only");
   LocalOptions options = config.local;
   options.environment.auto_venv = !config.no_auto_venv;
-  // A default longer than the most that is allowed would refuse every command.
-  if (options.timeout > options.max_timeout)
-    return make_error(
-        ErrorCode::invalid_argument,
-        concat({"timeout: ", seconds_text(options.timeout), " seconds is more than max_timeout, ",
-                seconds_text(options.max_timeout)}));
+  if (options.timeout.count() == 0)
+    options.timeout = std::min(ExecutorOptions().timeout, options.max_timeout);
   auto executor = LocalExecutor::create(options);
   if (!executor) return in_our_words(executor.error());
   return executor;
@@ -9769,42 +9987,50 @@ class TerminationSignals {
   TerminationSignals() {
     sigemptyset(&signals_);
     for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals_, number);
-    pthread_sigmask(SIG_BLOCK, &signals_, &before_);
-    thread_ = std::thread([this] {
-      int number = 0;
-      sigwait(&signals_, &number);
-      token_.cancel();
-    });
+    ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+    error_ = start_thread(&thread_, wait_for_signal, this);
   }
   ~TerminationSignals() {
-    if (!token_.cancelled()) pthread_kill(thread_.native_handle(), SIGTERM);
-    thread_.join();
-    forget_pending();
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    if (error_ == 0) {
+      if (!token_.cancelled()) ::pthread_kill(thread_, SIGTERM);
+      ::pthread_join(thread_, nullptr);
+    }
+    take_pending();
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
   TerminationSignals(const TerminationSignals&) = delete;
   TerminationSignals& operator=(const TerminationSignals&) = delete;
   const CancelToken& token() const { return token_; }
+  int error() const { return error_; }  // an errno, or 0
 
  private:
-  // A second SIGTERM of an impatient client must not end the process once they are unblocked.
-  void forget_pending() const {
-    sigset_t pending = {};
+  static void* wait_for_signal(void* self) {
+    auto& signals = *static_cast<TerminationSignals*>(self);
+    int number = 0;
+    ::sigwait(&signals.signals_, &number);
+    signals.token_.cancel();
+    return nullptr;
+  }
+
+  // A second signal during the end would kill the program as soon as the mask is lifted.
+  void take_pending() {
+    sigset_t pending;
     sigpending(&pending);
     for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
       if (sigismember(&pending, number) != 1) continue;
-      sigset_t one = {};
+      sigset_t one;
       sigemptyset(&one);
       sigaddset(&one, number);
       int taken = 0;
-      sigwait(&one, &taken);
+      ::sigwait(&one, &taken);
     }
   }
 
   sigset_t signals_ = {};
   sigset_t before_ = {};
   CancelToken token_ = {};
-  std::thread thread_ = {};
+  pthread_t thread_ = {};
+  int error_ = 0;
 };
 
 bool print(const std::string& text) {
@@ -9948,6 +10174,8 @@ int server_main(int argc, char** argv) {
   if (config.enable_sudo)
     std::fprintf(stderr, "codeexec-mcp: enable_sudo has no effect in local mode\n");
   const TerminationSignals signals;
+  if (signals.error() != 0)
+    return fail(1, concat({"cannot start a thread: ", errno_text(signals.error())}));
   if (invocation->run) return run_once(*executor, *invocation->run, signals.token());
   return serve(*executor, config, signals.token());
 }

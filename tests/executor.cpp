@@ -518,7 +518,9 @@ TEST_CASE("work_dir: empty, relative, absolute, and through links inside the roo
                                                     {root + "/sub/deep", root + "/sub/deep"},
                                                     {"link", root + "/sub"},
                                                     {"link/deep/..", root + "/sub"}};
-  for (const auto& [given, expected] : cases) {
+  for (const auto& each : cases) {
+    const std::string& given = each.first;
+    const std::string& expected = each.second;
     CAPTURE(given);
     Command command = Command::shell("pwd; pwd -P; echo \"$PWD\"");
     command.work_dir = given;
@@ -1179,6 +1181,25 @@ TEST_CASE("the end of the last handle kills the command, and it is recorded") {
   const std::vector<Json> records = log.take();
   REQUIRE(records.size() == 1);
   CHECK(records[0]["outcome"] != Json("exited"));
+}
+
+TEST_CASE("what is asked of a command right after its start is not lost") {
+  const LocalExecutor here = make({});
+  const Stopwatch watch;
+  for (int i = 0; i < 100; ++i) {
+    Command command = Command::shell("exec cat");
+    command.keep_input_open = true;
+    command.timeout = seconds(10);
+    const Execution closed = here.start(command);
+    closed.close_input();
+    CHECK(closed.wait().succeeded());
+    const Execution cancelled = here.start(command);
+    cancelled.cancel();
+    CHECK(cancelled.wait().outcome == Outcome::cancelled);
+    here.start(command);  // dropped at once
+    if (!watch.soon()) break;
+  }
+  CHECK(watch.soon());
 }
 
 TEST_CASE("an executor may go away before what it started") {

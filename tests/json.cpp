@@ -1423,3 +1423,15 @@ TEST_CASE("json: the number of values in a text can be bounded") {
   CHECK(more.error().message == "more than 4 values at byte 11");
   CHECK(more.error().offset == 11);
 }
+
+TEST_CASE("json: a name that occurs twice can be made an error") {
+  codeexec::JsonLimits limits;
+  limits.unique_names = true;
+  CHECK(Json::parse(R"({"a":1,"b":{"a":2}})", limits).has_value());
+  for (const char* text : {R"({"a":1,"a":1})", R"([{"x":{"b":1,"c":2,"b":3}}])"}) {
+    const auto json = Json::parse(text, limits);
+    REQUIRE(!json);
+    CHECK(json.error().code == codeexec::ErrorCode::parse);
+    CHECK(json.error().message.find("twice") != std::string::npos);
+  }
+}

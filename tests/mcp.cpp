@@ -1987,6 +1987,39 @@ TEST_CASE("one socket serves both directions, and may be shut down for writing f
   ::close(ends[1]);
 }
 
+TEST_CASE("the end of input is seen although the client takes no more answers") {
+  ServerOptions options;
+  options.max_queued = 20000;
+  Talk talk({}, options);
+  talk.initialize();
+  // Requests are written until the server, stuck on its answers, takes no more of them.
+  const std::string request =
+      "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n";
+  REQUIRE(talk.set_blocking(false));
+  while (talk.wait_writable(300)) (void)talk.try_send(request);
+  talk.close_input();
+  CHECK(talk.wait());
+}
+
+TEST_CASE("calls whose messages take too much memory together are refused, a single one is not") {
+  ServerOptions options;
+  options.max_open_bytes = 100000;
+  Talk talk({}, options);
+  talk.initialize();
+  const std::string large(150000, 'x');
+  CHECK(text_of(talk.call("echo", "{\"text\":\"" + large + "\"}")) == large);
+  talk.send(Talk::call_line("1", "hold"));
+  REQUIRE(talk.gate.wait_for_arrivals(1));
+  const Json busy = talk.call("echo", "{\"text\":\"" + large + "\"}");
+  CHECK(busy["result"]["isError"].as_bool());
+  CHECK(has(text_of(busy), "too much memory"));
+  CHECK(text_of(talk.call("echo", R"({"text":"small"})")) == "small");
+  talk.gate.open();
+  CHECK(talk.receive()["id"] == Json(1));
+  // What was open is not counted any more.
+  CHECK(text_of(talk.call("echo", "{\"text\":\"" + large + "\"}")) == large);
+}
+
 TEST_CASE("calls that end soon after the input are answered") {
   Tool soon = tool("soon", [](const Call& call) {
     pollfd fd = {call.cancel_token().descriptor(), POLLIN, 0};

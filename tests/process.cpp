@@ -773,13 +773,51 @@ TEST_CASE("following a stream by cursor loses nothing while the reader keeps up"
   CHECK(followed == all);
 }
 
+TEST_CASE("W-09: after a timeout nobody is left, wherever the processes of the run went") {
+  // Left the group (job control), the session and the parent, with and without our pipes.
+  const char* scripts[] = {
+      "(setsid sleep 3711 > /dev/null 2>&1 &); sleep 3711",
+      "(setsid sleep 3711 &); sleep 3711",
+      "(setsid env -i sleep 3711 &); sleep 3711",
+      "bash -c 'set -m; (sleep 3711 > /dev/null 2>&1 &); sleep 3711'",
+      "(setsid sh -c 'trap \"\" PIPE TERM; while :; do echo x; sleep 0.01; done' &); sleep 3711"};
+  for (const char* script : scripts) {
+    CAPTURE(script);
+    // The descriptor is inherited by whoever is left, so its end tells that nobody is.
+    int alive[2];
+    REQUIRE(::pipe2(alive, O_CLOEXEC) == 0);
+    ProcessOptions options = program({"/bin/sh", "-c", script});
+    options.environment = {"PATH=/usr/local/bin:/usr/bin:/bin"};
+    options.pass_fd = alive[1];
+    options.timeout = std::chrono::milliseconds(300);
+    options.kill_grace = std::chrono::milliseconds(100);
+    const ProcessResult r = run_process(options);
+    CHECK(r.outcome == Outcome::timed_out);
+    CHECK(r.message.empty());
+    ::close(alive[1]);
+    pollfd fd = {alive[0], POLLIN, 0};
+    CHECK(::poll(&fd, 1, 20000) == 1);
+    char byte = 0;
+    CHECK(::read(alive[0], &byte, 1) == 0);
+    ::close(alive[0]);
+  }
+}
+
 // What the program gets ---------------------------------------------------------------------------
 
-TEST_CASE("the environment is exactly what was given") {
+TEST_CASE("the environment is exactly what was given, and a mark that differs for each run") {
   support::EnvironmentGuard guard("CODEEXEC_SECRET", "hidden");
   ProcessOptions options = program({"/usr/bin/env"});
-  options.environment = {"A=1", "B=two words"};
-  CHECK(run_process(options).out == "A=1\nB=two words\n");
+  options.environment = {"A=1", "CODEEXEC_RUN_ID=forged", "B=two words"};
+  const std::string given = "A=1\nB=two words\nCODEEXEC_RUN_ID=";
+  const std::string first = run_process(options).out;
+  const std::string second = run_process(options).out;
+  for (const std::string& out : {first, second}) {
+    CHECK(out.substr(0, given.size()) == given);
+    CHECK(out.find("forged") == out.npos);
+    CHECK(out.find('\n', given.size()) == out.size() - 1);
+  }
+  CHECK(first != second);
 }
 
 TEST_CASE("the program runs in work_dir, and the host stays where it is") {
