@@ -29,7 +29,7 @@
 // WHAT YOU CAN RELY ON
 //   It comes back. A run ends by its timeout plus kill_grace plus 3 seconds, whatever the command
 //   does: ignores SIGTERM, stops itself, daemonises, leaves somebody on the pipe, writes for ever.
-//   Nothing survives that should not. After a timeout or a cancel its process group is dead, and, on
+//   Nothing survives that should not. After a timeout or cancel its process group is dead and, on
 //   Linux, every process found by descent, by its session, by the run's mark in its environment or
 //   by the pipes it holds. After a run that ended by itself, its group is dead and whoever held its
 //   pipes. (What left all of these on purpose is not found, and a crash or SIGKILL of your program
@@ -846,8 +846,8 @@ struct ProcessOptions {
   // Program and arguments. A program without a slash is searched in the PATH of `environment`
   // (without one: /bin:/usr/bin), as execvp(3) does, scripts without a #! line included.
   std::vector<std::string> argv = {};
-  // NAME=value; exactly this, nothing is inherited. CODEEXEC_RUN_ID is added: the processes of a run
-  // that went elsewhere are found by its value.
+  // NAME=value; exactly this, nothing is inherited. CODEEXEC_RUN_ID is added: the processes of a
+  // run that went elsewhere are found by its value.
   std::vector<std::string> environment = {};
   std::string work_dir = {};  // empty: the caller's
   int work_dir_fd = -1;       // an open directory, borrowed during the start; wins over work_dir
@@ -1274,8 +1274,8 @@ struct ServerOptions {
   std::size_t max_line = std::size_t(16) << 20;    // bytes of one incoming message
   std::size_t max_reply = std::size_t(8) << 20;    // bytes of one outgoing message; at least 4096
   std::size_t max_queued = std::size_t(16) << 20;  // bytes waiting for a client that does not read
-  // Memory for the messages of calls that run or wait; with more, a call is refused unless it is the
-  // only one.
+  // Memory for the messages of calls that run or wait; with more, a call is refused unless it is
+  // the only one.
   std::size_t max_open_bytes = std::size_t(64) << 20;
   std::size_t max_concurrent = 16;  // handlers running at a time
   std::size_t max_waiting = 256;    // calls waiting for one; more are refused
@@ -7317,7 +7317,9 @@ constexpr std::size_t deepest_output = 60;      // clients give up at 64 levels 
 constexpr std::size_t longest_envelope = 160;   // bytes around id, result and serverInfo
 constexpr std::size_t smallest_reply = 4096;    // lower bound of ServerOptions::max_reply
 constexpr unsigned answered_bad_lines = 8;      // in a row; later ones could be an echo of ours
-constexpr std::chrono::microseconds quick_time{30};  // less than it takes to wake a thread up
+// More than a short call takes when the thread it has woken gets its processor for a while; else
+// such a call would never count as short again. Less than what a client notices.
+constexpr std::chrono::microseconds quick_time{200};
 constexpr std::chrono::milliseconds watch_time{1};
 constexpr std::chrono::milliseconds finish_time{300};
 constexpr std::chrono::milliseconds cancel_time{600};
@@ -7549,6 +7551,11 @@ class LineReader {
     }
   }
 
+  // Whether next() would have a line without reading.
+  bool has_line() const {
+    return scanned_ != end_ && std::memchr(buffer_.get() + scanned_, '\n', end_ - scanned_);
+  }
+
   // After too_long: the id of the line that was skipped.
   Id skipped_id() const { return scanner_.id(); }
   int error() const { return error_; }
@@ -7699,6 +7706,22 @@ class Outbox {
     if (closed_ || !fits(line.size(), limit_)) return;
     add(std::move(line));
     drain(lock);
+  }
+
+  // Queues a line for a write that comes soon: of the next send() or of push().
+  void send_later(std::string line) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (closed_) return;
+    const bool much = held_ + line.size() > step || !fits(line.size(), limit_);
+    if (!much) return add(std::move(line));
+    lock.unlock();
+    send(std::move(line));
+  }
+
+  // Writes what can be written at once.
+  void push() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (held_ > 0 && !closed_) drain(lock);
   }
 
   // Never waits: drops the line instead when the client is behind.
@@ -8365,6 +8388,7 @@ struct OpenCall : Call::State {
 
   std::shared_ptr<Session> session = {};
   std::shared_ptr<Batch> batch = {};  // null: answered by a line of its own
+  bool more_follow = false;           // the client has sent more already
   ToolEntry* entry = nullptr;
   Id id = {};
   bool modern = false;
@@ -8595,13 +8619,19 @@ bool Session::call_a_thread() {
 
 // Runs a call that has its place in running_, while somebody else reads.
 void Session::run_call(std::unique_lock<std::mutex>& lock, const CallPtr& call) {
-  if (call->entry->quick && watched_) {
+  const bool comes_back = call->entry->quick && watched_;
+  if (comes_back) {
     ++quick_calls_;
   } else if (!leading_ && !input_ended_ && !closing_ && called_ == 0) {
     if (call->entry->quick) ++quick_calls_;
     call_a_thread();
   }
   lock.unlock();
+  // With a client that asks much at once, answers go out together, once for all that were read.
+  // Nothing waits for a call that may take long: nor for one that does, for who then takes over the
+  // reading writes them.
+  call->more_follow = call->more_follow && comes_back;
+  if (!comes_back) outbox_.push();
   const Clock::time_point start = Clock::now();
   ToolReply reply = invoke(call);
   const bool quick = Clock::now() - start < quick_time;
@@ -8616,9 +8646,13 @@ void Session::run_call(std::unique_lock<std::mutex>& lock, const CallPtr& call) 
 CallPtr Session::lead() {
   std::string_view line;
   for (;;) {
+    if (!reader_.has_line()) outbox_.push();
     const LineReader::Event event = reader_.next(line);
     if (event == LineReader::Event::line) {
-      if (CallPtr call = on_line(line)) return call;
+      if (CallPtr call = on_line(line)) {
+        call->more_follow = reader_.has_line();
+        return call;
+      }
     } else if (event == LineReader::Event::too_long) {
       on_too_long(reader_.skipped_id());
     } else {
@@ -8631,8 +8665,9 @@ CallPtr Session::lead() {
   }
 }
 
-// The leader tells when the input has ended. It cannot when it waits for a client that does not read
-// its answers; then it is the end, too, if that client has closed the input and takes nothing more.
+// The leader tells when the input has ended. It cannot when it waits for a client that does not
+// read its answers; then it is the end, too, if that client has closed the input and takes nothing
+// more.
 void Session::wait_for_the_end(const CancelToken& stop) {
   // A pipe that nobody reads, or that nobody writes to, reports that without being asked.
   pollfd fds[4] = {{stop.descriptor(), POLLIN, 0},
@@ -8718,6 +8753,7 @@ Expected<void> Session::run(const CancelToken& stop) {
   if (input_ended && !stop.cancelled()) wait_until_quiet(finish_time);
   cancel_everything();
   wait_until_quiet(cancel_time);
+  outbox_.push();
   outbox_.flush(flush_time);
   outbox_.close();
   const bool all = join_workers();
@@ -9163,7 +9199,10 @@ void Session::answer(const CallPtr& call, const ToolReply& reply) {
   std::string text = cancelled ? std::string() : answer_text(*call, reply);
   if (call->finish()) {
     forget(call);
-    deliver(call->batch, std::move(text));
+    if (call->more_follow && !call->batch)
+      outbox_.send_later(std::move(text) + '\n');
+    else
+      deliver(call->batch, std::move(text));
   } else if (call->batch) {
     count_down(*call->batch);
   }
