@@ -8647,7 +8647,9 @@ CallPtr Session::lead() {
   std::string_view line;
   for (;;) {
     if (!reader_.has_line()) outbox_.push();
-    const LineReader::Event event = reader_.next(line);
+    // What was read already is not served any more, either, once the server ends.
+    const LineReader::Event event =
+        wake_.cancelled() ? LineReader::Event::interrupted : reader_.next(line);
     if (event == LineReader::Event::line) {
       if (CallPtr call = on_line(line)) {
         call->more_follow = reader_.has_line();
