@@ -8393,7 +8393,7 @@ struct OpenCall : Call::State {
   Id id = {};
   bool modern = false;
   std::size_t max_reply = 0;
-  std::size_t weight = 0;  // bytes of memory that its message takes, about; counted by the session
+  std::atomic<std::size_t> weight{0};  // bytes that its message takes, about; until it is answered
 
   ~OpenCall() override;
 
@@ -8457,7 +8457,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   Expected<void> run(const CancelToken& stop);
 
-  void release(std::size_t weight) { open_weight_.fetch_sub(weight); }
+  void release(OpenCall& call) { open_weight_.fetch_sub(call.weight.exchange(0)); }
   void send_progress(OpenCall& call, double progress, std::optional<double> total,
                      std::string_view message);
 
@@ -8542,7 +8542,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool input_ended_ = false;
   bool closing_ = false;
   int read_error_ = 0;
-  std::atomic<std::size_t> open_weight_{0};  // of all calls that exist
+  std::atomic<std::size_t> open_weight_{0};  // of all calls that are not answered
   std::deque<CallPtr> waiting_ = {};
   std::map<std::string, CallPtr> open_ = {};               // calls by id
   std::map<std::string, std::string> subscriptions_ = {};  // spellings by id
@@ -9086,8 +9086,9 @@ CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr
   const Id token = id_of((*call->meta)["progressToken"]);
   call->progress_token = token.spelling;
   call->session = shared_from_this();
-  call->weight = weight_of(call->message);
-  const std::size_t others = open_weight_.fetch_add(call->weight);
+  const std::size_t weight = weight_of(call->message);
+  call->weight = weight;
+  const std::size_t others = open_weight_.fetch_add(weight);
   call->batch = batch;
   call->id = std::move(id);
   call->modern = modern;
@@ -9095,7 +9096,7 @@ CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr
   const std::size_t around = longest_envelope + call->id.spelling.size() + server_info_.size();
   call->max_result = call->max_reply - std::min(call->max_reply, around);
   std::string problem = check_arguments(*call->tool, *call->arguments);
-  if (problem.empty() && others > 0 && others + call->weight > options_.max_open_bytes)
+  if (problem.empty() && others > 0 && others + weight > options_.max_open_bytes)
     problem =
         "The server is busy: the messages of its open calls take too much memory. Try again "
         "when some have ended.";
@@ -9193,6 +9194,7 @@ ToolReply Session::invoke(const CallPtr& call) {
 }
 
 void Session::answer(const CallPtr& call, const ToolReply& reply) {
+  release(*call);  // before the client can ask again
   const bool cancelled = [&] {
     const std::lock_guard<std::mutex> lock(call->mutex);
     return call->done;
@@ -9256,7 +9258,7 @@ void Session::send_progress(OpenCall& call, double progress, std::optional<doubl
 }
 
 OpenCall::~OpenCall() {
-  if (session) session->release(weight);
+  if (session) session->release(*this);
 }
 
 void OpenCall::notify(double progress, std::optional<double> total, std::string_view text) {
