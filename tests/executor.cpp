@@ -35,6 +35,10 @@ using codeexec::Result;
 using codeexec::Stream;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using support::begins;
+using support::ends;
+using support::has;
+using support::lines_of;
 
 namespace {
 
@@ -89,29 +93,6 @@ bool dies(pid_t pid) {
 }
 
 bool is_running(pid_t pid) { return ::kill(pid, 0) == 0; }
-
-bool has(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
-bool begins(std::string_view text, std::string_view part) {
-  return text.substr(0, part.size()) == part;
-}
-
-bool ends(std::string_view text, std::string_view part) {
-  return text.size() >= part.size() && text.substr(text.size() - part.size()) == part;
-}
-
-Strings lines_of(const std::string& text) {
-  Strings lines;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
-}
 
 Json parsed(const std::string& text) {
   const Expected<Json> value = Json::parse(text);
