@@ -74,7 +74,8 @@
 //   >>base         needs: -             errors, results, callbacks, descriptors, UTF-8
 //   >>json         needs: base          value, strict parser, writer
 //   >>regex        needs: base          patterns in linear time
-//   >>policy       needs: base regex    allow and block lists, sanitizer rules; starts nothing
+//   >>shell        needs: base          a script becomes its simple commands; starts nothing
+//   >>policy       needs: base regex shell    sanitizer rules, block and allow lists, verdicts
 //   >>paths        needs: base          allowed roots, safe opening of directories
 //   >>environment  needs: base paths    variables, venv, prefix of a command; starts nothing
 //   >>process      needs: base          spawn, capture, wait, kill the tree
@@ -551,21 +552,176 @@ class Regex {
 };
 
 // =================================================================================================
-// >>policy (declarations)                                                      needs: base regex
+// >>shell (declarations)                                                             needs: base
+// A shell script becomes the simple commands it would run.                     [tests/shell.cpp]
+// =================================================================================================
+
+// Reads scripts in the language of POSIX.1-2024, "Shell Command Language", and in that of bash 5,
+// runs nothing, looks at no file, and tells every simple command that the script could run: in
+// lists, pipelines, background, groups, subshells, compound commands, function bodies, command and
+// process substitutions at any depth, arithmetic, parameter expansions, here-documents, and in the
+// strings given to eval, trap and alias. Words are expanded as far as the script itself tells their
+// value: variables it sets, positional parameters, quotes, braces, `$(echo ...)`, `${X:-...}`,
+// field splitting. What only a run could tell stays marked as unknown.
+//
+// Branches are all taken: a variable that differs between them has several values, and a command
+// that uses it is told once for each. Time is linear in the script, memory and results are bounded
+// by Limits; what exceeds them is an error, never a part left out in silence.
+namespace shell {
+
+// Where the two languages read the same text differently ($'..', &>, <( ), [[ ]], {a,b}, ...).
+enum class Dialect { bash, posix };
+
+// A string as a command gets it, after expansion and removal of quotes. Each part that cannot be
+// known without a run is a single NUL byte in `text`, which no shell string can contain.
+struct Word {
+  std::string text = {};
+  std::size_t begin = 0;  // the bytes of the script it was written in; of a string that a command
+  std::size_t end = 0;    // runs (eval '...'), the bytes of that command
+  bool assumed = false;   // holds only while a variable the script does not set is unset: ${X:-y}
+  bool glob = false;      // has unquoted * ? or [, so that it may stand for names of files
+  bool home = false;      // begins with a home directory, which `text` has as ~ or ~user
+  bool split = false;     // an unknown part is not quoted: it may become several words, or none
+  bool process = false;   // is a process substitution: <( ) or >( )
+  bool known() const noexcept { return text.find('\0') == std::string::npos; }
+};
+
+// NAME=value in front of a command; of an array, the elements with one blank between them.
+struct Assignment {
+  std::string name = {};
+  Word value = {};
+};
+
+struct Redirection {
+  enum class Kind {
+    read,           // <
+    write,          // > and >|; also &> and >&name, which mean standard output and error
+    append,         // >> and &>>
+    read_write,     // <>
+    duplicate,      // <& and >& of a number, or - which closes
+    here_document,  // << and <<-; the target is the text
+    here_string,    // <<<; the target is the text, without the newline that is added
+  };
+  Kind kind = Kind::read;
+  int fd = 0;  // 1 for &>; -1 for {name}> and where the number is beyond 1023
+  Word target = {};
+  bool writes() const noexcept {
+    return kind == Kind::write || kind == Kind::append || kind == Kind::read_write;
+  }
+};
+
+// What a command reads from its standard input.
+struct Input {
+  enum class Kind {
+    inherited,  // from whoever runs the script
+    known,      // the text below: a here-document, or what echo, printf or cat writes into the pipe
+    unknown,    // a file or the output of another command
+  };
+  Kind kind = Kind::inherited;
+  std::string text = {};  // of known; unknown parts are NUL bytes, as in Word
+};
+
+// A simple command. [[ ]] and (( )) are told as commands with these names.
+struct Command {
+  std::vector<Assignment> assignments = {};
+  std::vector<Word> words = {};  // empty for assignments or redirections alone
+  std::vector<Redirection> redirections = {};
+  std::size_t begin = 0;  // bytes of the script
+  std::size_t end = 0;
+  unsigned depth = 0;  // of lists in compound commands, substitutions, functions and strings
+  Word work_dir = {};  // where cd has led it; empty text: where the script started
+  Input input = {};
+  bool pipeline = false;    // part of a pipeline of two commands or more
+  bool background = false;  // started with &, or in something that was
+  bool defined = false;  // in a function's body, told when it is defined and not when it is called
+  bool fork_bomb = false;  // calls a function that is running, in a pipeline or in background of it
+};
+
+// A function or an alias that the script defines.
+struct Definition {
+  std::string name = {};
+  bool alias = false;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+struct Limits {
+  unsigned max_depth = 32;                      // nesting of constructs, calls and strings together
+  std::size_t max_commands = 4096;              // commands told
+  std::size_t max_words = 65536;                // words of these
+  std::size_t max_text = std::size_t{4} << 20;  // bytes of these words, and of all variables
+};
+
+struct Options {
+  Dialect dialect = Dialect::bash;
+  std::string work_dir = {};  // absolute; empty: not known
+  Limits limits = {};
+};
+
+// How the reading went.
+struct Outcome {
+  // False: a syntax error (`parse`) or a limit (`limit`). What stands before it has been told; a
+  // shell may run that much.
+  bool complete = true;
+  Error error = {};  // when not complete; `offset` is a byte of the script
+  // Some part reads differently in the other dialect.
+  bool dialect_dependent = false;
+  std::vector<Definition> definitions = {};
+};
+
+struct Script : Outcome {
+  std::vector<Command> commands = {};  // in the order in which a shell would come to them
+};
+
+// Reads a script. An unterminated quote or substitution, an operator out of place and a NUL byte
+// are syntax errors. A here-document that ends with the script is not: shells accept it.
+Script parse(std::string_view script, const Options& options = {});
+
+// A string that a command hands to a shell, for walk() to follow.
+struct Payload {
+  std::string text = {};             // unknown parts are NUL bytes, as in Word
+  std::vector<Word> arguments = {};  // $0, $1 ... of a shell of its own
+  Input input = {};
+  bool same_shell = false;  // as eval: it sees and changes the variables of the script
+  bool tolerant = false;    // a syntax error in it ends the payload, not the reading
+};
+
+// A command that walk() has come to.
+struct Visit {
+  const Command& command;
+  const Command* producer;         // the simple command that writes into its pipe, if one does
+  std::vector<Payload>& payloads;  // to fill: what is to be read before the walk goes on
+};
+
+// Reads a script like parse(), and hands each command to `visit` when it comes to it.
+Outcome walk(std::string_view script, const Options& options,
+             FunctionRef<void(const Visit&)> visit);
+
+}  // namespace shell
+
+// =================================================================================================
+// >>policy (declarations)                                                needs: base regex shell
 // Judges commands by their text; starts nothing.                              [tests/policy.cpp]
 // =================================================================================================
 
 // A guard against mistakes and cheap attacks, not a boundary: a program that is allowed can still
 // do what it likes. What must not happen is for the sandbox or a container to prevent.
 struct PolicyOptions {
-  // compat: what is judged is the text of the whole command, as MassGen's command line server does:
-  // the sanitizer's patterns may match anywhere in it, `allowed` and `blocked` only at its start
-  // (and need not reach its end, as with Python's re.match).
-  enum class Mode { compat };
-  Mode mode = Mode::compat;
+  enum class Mode {
+    // The script is parsed, and each of its simple commands is judged: by the sanitizer's rules and
+    // `blocked` in every form it has (its name without the directory, what env, timeout, xargs or
+    // find -exec would start, the strings given to sh -c or eval), by `allowed` only as it stands.
+    // A pattern must match the whole of a command. What cannot be understood is refused.
+    strict,
+    // The verdicts of MassGen's command line server, for those who depend on them: what is judged
+    // is the text of the script; the sanitizer's patterns may match anywhere in it, `allowed` and
+    // `blocked` only at its start (and need not reach its end, as with Python's re.match).
+    compat,
+  };
+  Mode mode = Mode::strict;
 
   std::vector<std::string> allowed = {};         // patterns (see Regex); none: all may run
-  std::vector<std::string> blocked = {};         // patterns; they win over `allowed`
+  std::vector<std::string> blocked = {};         // patterns; what they match is refused
   std::vector<std::string> disabled_rules = {};  // names of Policy::rules() to switch off
   bool enable_sudo = false;  // switches sudo, su, chown and chmod off; only for containers
   std::size_t max_command_bytes = std::size_t{16} << 20;  // longer commands are refused
@@ -575,7 +731,7 @@ struct PolicyOptions {
 struct Verdict {
   bool allowed = true;
   // Of a refusal: the name of a rule of Policy::rules(), or "allowed-commands",
-  // "blocked-commands", "nul-byte" or "command-too-long".
+  // "blocked-commands", "syntax", "nul-byte", "command-too-long" or "command-too-complex".
   std::string rule = {};
   std::string message = {};  // of a refusal: complete, for the model to read
   // Of a refusal: the bytes of the command that caused it; all of it when no allowed pattern
@@ -587,8 +743,32 @@ struct Verdict {
 
 // A rule that is there without being configured.
 struct RuleInfo {
-  const char* name = "";     // stable, for PolicyOptions::disabled_rules and Verdict::rule
-  const char* message = "";  // the reason in the refusal
+  const char* name = "";         // stable, for PolicyOptions::disabled_rules and Verdict::rule
+  const char* message = "";      // the reason in the refusal
+  const char* description = "";  // for a person: what it refuses, and what it lets pass
+  bool compat = false;           // has a pattern in compat mode, too
+};
+
+// A file that a command would use, as far as its words and redirections tell.
+struct FileAccess {
+  enum class Kind { read, write, remove };  // write: create, change or truncate
+  Kind kind = Kind::read;
+  // Without `.`, `..` and doubled slashes. Absolute where the working directory is known, else
+  // relative to it; `~` and `~user` at its start are home directories. A pattern (glob) is kept.
+  std::string path = {};
+  bool recursive = false;  // all below it, too
+  bool glob = false;
+  std::size_t begin = 0;  // bytes of the script
+  std::size_t end = 0;
+};
+
+// All that a policy can say of a script.
+struct Judgement {
+  Verdict verdict = {};
+  std::vector<shell::Command> commands = {};  // as shell::parse() tells them, those in payloads too
+  std::vector<FileAccess> files = {};
+  // Whether all of it was understood; where not, `files` may miss some.
+  bool complete = true;
 };
 
 // Compiled options. Immutable: copies share it, and any thread may use it without a lock.
@@ -600,13 +780,19 @@ class Policy {
   static Expected<Policy> create(const PolicyOptions& options);
 
   // Judges a script for the shell. In this order, and the first refusal stands: length, NUL bytes,
-  // the sanitizer's rules, allowed patterns, blocked patterns. Linear in the size of the script.
-  Verdict check(std::string_view script) const;
+  // syntax, the sanitizer's rules, blocked patterns, allowed patterns (compat: no syntax, allowed
+  // before blocked). Linear in the size of the script. `work_dir`, absolute, is where it will run;
+  // with it, relative paths in the script are judged for what they are.
+  Verdict check(std::string_view script, std::string_view work_dir = {}) const;
 
   // Judges a program that is started without a shell, by the script that would start the same: its
   // words quoted for a POSIX shell where they must be, one space between them. The verdict's range
   // refers to that text.
-  Verdict check(const std::vector<std::string>& argv) const;
+  Verdict check(const std::vector<std::string>& argv, std::string_view work_dir = {}) const;
+
+  // As check(), and tells what was found, also when it is refused.
+  Judgement judge(std::string_view script, std::string_view work_dir = {}) const;
+  Judgement judge(const std::vector<std::string>& argv, std::string_view work_dir = {}) const;
 
   // The sanitizer's rules in the order of judgement.
   static std::vector<RuleInfo> rules();
@@ -4010,6 +4196,23 @@ std::optional<Regex::Span> Regex::find(std::string_view text, std::size_t from) 
 const std::string& Regex::pattern() const noexcept { return program_->pattern; }
 
 // =================================================================================================
+// >>shell (definitions)
+// =================================================================================================
+
+namespace shell {
+
+Script parse(std::string_view script, const Options& options) {
+  Script result;
+  static_cast<Outcome&>(result) = walk(
+      script, options, [&result](const Visit& visit) { result.commands.push_back(visit.command); });
+  return result;
+}
+
+Outcome walk(std::string_view, const Options&, FunctionRef<void(const Visit&)>) { return {}; }
+
+}  // namespace shell
+
+// =================================================================================================
 // >>policy (definitions)
 // =================================================================================================
 //
@@ -4192,7 +4395,7 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   return Policy(std::move(compiled));
 }
 
-Verdict Policy::check(std::string_view script) const {
+Verdict Policy::check(std::string_view script, std::string_view) const {
   const Compiled& rules = *compiled_;
   if (Verdict verdict = rules.check_form(script); !verdict) return verdict;
   if (Verdict verdict = rules.check_sanitizer(script); !verdict) return verdict;
@@ -4200,8 +4403,18 @@ Verdict Policy::check(std::string_view script) const {
   return rules.check_blocked(script);
 }
 
-Verdict Policy::check(const std::vector<std::string>& argv) const {
-  return check(script_of_argv(argv));
+Verdict Policy::check(const std::vector<std::string>& argv, std::string_view work_dir) const {
+  return check(script_of_argv(argv), work_dir);
+}
+
+Judgement Policy::judge(std::string_view script, std::string_view work_dir) const {
+  Judgement judgement;
+  judgement.verdict = check(script, work_dir);
+  return judgement;
+}
+
+Judgement Policy::judge(const std::vector<std::string>& argv, std::string_view work_dir) const {
+  return judge(script_of_argv(argv), work_dir);
 }
 
 std::vector<RuleInfo> Policy::rules() {
