@@ -1,5 +1,5 @@
 // What no script may do to a policy: get another verdict the second time, become allowed by what
-// stands before or behind it or by quotes around its words, or run what an allow list does not name.
+// stands before or behind it or by quotes around its words, run what an allow list does not have.
 //   sh tests/fuzz/run.sh [seconds] policy
 #define CODEEXEC_IMPLEMENTATION
 #include "codeexec.hpp"

@@ -19,7 +19,8 @@ mkdir -p "$OUT"
 OUT=$(cd "$OUT" && pwd)
 export ROOT OUT
 
-if ! echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
+probe='extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }'
+if ! echo "$probe" |
   "$CLANGXX" -fsanitize=fuzzer -x c++ - -o "$OUT/probe" > "$OUT/probe.log" 2>&1; then
   echo "SKIPPED: fuzz: no clang++ with libFuzzer (clang, libclang-rt-dev)"
   exit 0
