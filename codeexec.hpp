@@ -4885,6 +4885,7 @@ class ShellParser {
   void read_dollar(Quotes quotes) {
     const bool quoted = quotes != Quotes::none;
     const char next = peek(1);
+    if (joins_lines(at_ + 1)) return;
     if (next == '(') {
       if (peek(2) == '(' && arithmetic_end(at_ + 3) != std::string_view::npos)
         return read_arithmetic(quoted, 3, arithmetic_end(at_ + 3), 2);
@@ -4907,6 +4908,7 @@ class ShellParser {
     std::size_t end = at_ + 1;
     if (is_name_start(next)) {
       while (end < text_.size() && is_name_char(text_[end])) ++end;
+      if (joins_lines(end)) return;
     } else if (next != '\0' && (is_digit(next) || is_special_parameter(next))) {
       ++end;
     } else {
@@ -4916,6 +4918,12 @@ class ShellParser {
     }
     add_part(ShellPart::Kind::parameter, quoted).text = text_.substr(at_ + 1, end - at_ - 1);
     at_ = end;
+  }
+  // Shells join lines even in the middle of $name. Nobody writes that, but to hide something.
+  bool joins_lines(std::size_t at) {
+    if (text_.substr(at, 2) != "\\\n") return false;
+    fail(ErrorCode::parse, "line joined in the middle of an expansion", at);
+    return true;
   }
   static bool is_special_parameter(char c) {
     return std::string_view("@*#?-$!").find(c) != std::string_view::npos;
@@ -6239,6 +6247,12 @@ class ShellWalker {
     add_text(fields, std::string_view("\0", 1), quoted);
     if (!quoted && !fields.single) fields.word.split = true;
   }
+  // Counts work that is not seen in the words as if it were text.
+  void charge(std::size_t amount) {
+    text_bytes_ += amount;
+    if (text_bytes_ > options_.limits.max_text)
+      over_limit(options_.limits.max_text, "bytes of words", 0);
+  }
   void end_field(Fields& fields) {
     fields.word.begin = fields.begin;
     fields.word.end = fields.end;
@@ -6595,18 +6609,19 @@ class ShellWalker {
       read_elements(value_of(work_dir_key), parameter);
       return parameter;
     }
+    if (part.subscript != no_index) return element_parameter(part);
     const ShellValue& value = value_of(name);
-    if (part.subscript != no_index) return element_parameter(part, ShellValue(value));
-    read_elements(value, parameter);
-    // Without a subscript, an array is its first element.
-    if (value.array && !value.unset) {
-      if (parameter.elements.empty()) parameter.state = Parameter::State::unset;
-      parameter.elements.resize(std::min<std::size_t>(parameter.elements.size(), 1));
+    if (value.array && value.elements.size() > 1) {
+      // Without a subscript, an array is its first element.
+      parameter.elements.push_back(value.elements[0]);
+      return parameter;
     }
+    read_elements(value, parameter);
     return parameter;
   }
 
-  static void read_elements(const ShellValue& value, Parameter& parameter) {
+  void read_elements(const ShellValue& value, Parameter& parameter) {
+    charge(value.elements.size());
     if (value.unset || (value.array && value.elements.empty() && !parameter.many)) {
       parameter.state = Parameter::State::unset;
     } else if (value.environment) {
@@ -6624,6 +6639,7 @@ class ShellWalker {
     long long number = 0;
     const bool read = read_integer(name, number);
     const std::size_t index = read ? static_cast<std::size_t>(number) - 1 : value.elements.size();
+    charge(std::min(index, value.elements.size()));
     // Behind words that may be several, positions are not certain.
     for (std::size_t i = 0; i < value.elements.size() && i <= index; ++i)
       if (!value.elements[i].known()) parameter.state = Parameter::State::unknown;
@@ -6643,6 +6659,7 @@ class ShellWalker {
   Parameter count_parameter() {
     Parameter parameter;
     const ShellValue& value = value_of(positional_key);
+    charge(value.elements.size());
     for (const ShellText& element : value.elements)
       if (!element.known()) parameter.state = Parameter::State::unknown;
     ShellText count;
@@ -6651,9 +6668,10 @@ class ShellWalker {
     return parameter;
   }
 
-  Parameter element_parameter(const ShellPart& part, const ShellValue& value) {
+  Parameter element_parameter(const ShellPart& part) {
     Parameter parameter;
     const ShellText subscript = expand_single(part.subscript);
+    const ShellValue& value = value_of(part.text);
     if (subscript.text == "@" || subscript.text == "*") {
       parameter.many = true;
       parameter.all = subscript.text == "@";
@@ -6740,10 +6758,13 @@ class ShellWalker {
     if (part.operation == '@' && operand.text == "P") run_prompt(parameter);
     if (parameter.state == State::unset) return false;
     bool known = parameter.state == State::set && operand.known();
-    for (ShellText& element : parameter.elements)
-      known = known && element.known() && !element.home && edit(part, operand.text, element.text);
-    if (known && part.operation != '?' && !(part.operation == ':' && parameter.many)) return false;
-    if (parameter.state == State::set) parameter.state = State::unknown;
+    if (part.operation == ':' && parameter.many) {
+      known = known && take_slice(part, operand.text, parameter.elements);
+    } else {
+      for (ShellText& element : parameter.elements)
+        known = known && element.known() && !element.home && edit(part, operand.text, element.text);
+    }
+    if (!known && parameter.state == State::set) parameter.state = State::unknown;
     return false;
   }
 
@@ -6838,6 +6859,27 @@ class ShellWalker {
     }
     result.append(text, std::min(at, text.size()), std::string::npos);
     text = std::move(result);
+    return true;
+  }
+  // ${@:2}, ${name[@]:1:3}. Positional parameters count from 1.
+  static bool take_slice(const ShellPart& part, std::string_view operand,
+                         std::vector<ShellText>& elements) {
+    const std::size_t colon = operand.find(':');
+    const bool positional = part.text == "@" || part.text == "*";
+    long long offset = 0;
+    long long length = static_cast<long long>(elements.size());
+    if (!read_integer(operand.substr(0, colon), offset) || offset < (positional ? 1 : 0))
+      return false;
+    if (colon != std::string_view::npos &&
+        (!read_integer(operand.substr(colon + 1), length) || length < 0))
+      return false;
+    for (const ShellText& element : elements)
+      if (!element.known()) return false;
+    const std::size_t from =
+        std::min(static_cast<std::size_t>(offset) - (positional ? 1U : 0U), elements.size());
+    const std::size_t count = std::min(static_cast<std::size_t>(length), elements.size() - from);
+    elements = std::vector<ShellText>(elements.begin() + static_cast<std::ptrdiff_t>(from),
+                                      elements.begin() + static_cast<std::ptrdiff_t>(from + count));
     return true;
   }
   static bool take_substring(std::string_view operand, std::string& text) {
@@ -7275,6 +7317,7 @@ class ShellWalker {
     std::swap(input, input_);
     for (const std::uint32_t body : std::vector<std::uint32_t>(bodies)) {
       const ShellValue outer = value_of(positional_key);
+      charge(outer.elements.size() + arguments.elements.size());
       assign(positional_key, arguments);
       run(item(syntax_.nodes[body].nodes, 0));
       assign(positional_key, outer);
@@ -7364,6 +7407,7 @@ class ShellWalker {
         unknown.array = true;
         return unknown;
       }
+      charge(whole.elements.size());
       if (fresh || whole.unset) whole = ShellValue();
       whole.array = true;
       whole.elements.push_back(std::move(value.elements[0]));
@@ -7374,12 +7418,12 @@ class ShellWalker {
     if (value.array) {
       whole.array = true;
       for (ShellText& element : value.elements) whole.elements.push_back(std::move(element));
-      text_bytes_ += whole.elements.size();
+      charge(whole.elements.size());
       return whole;
     }
     if (whole.elements.empty()) whole.elements.emplace_back();
     ShellText& target = whole.elements[0];
-    text_bytes_ += target.text.size();
+    charge(target.text.size());
     target.text += value.elements[0].home ? std::string(1, '\0') : value.elements[0].text;
     target.assumed = target.assumed || value.elements[0].assumed;
     target.glob = target.glob || value.elements[0].glob;
@@ -7837,6 +7881,7 @@ class ShellWalker {
     if (at + 1 < command.words.size() && !read_integer(command.words[at + 1].text, count))
       count = -1;
     ShellValue value = value_of(positional_key);
+    charge(value.elements.size());
     const auto size = static_cast<long long>(value.elements.size());
     if (count < 0 || (size > 0 && !value.elements[0].known())) {
       value.elements.assign(1, unknown_text());
