@@ -4387,7 +4387,8 @@ std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t mo
 // What may follow a backslash, in $'...' and in the strings of echo and printf.
 enum class EscapeStyle {
   ansi_c,  // $'...'
-  echo,    // echo -e, and %b of printf: octal needs a 0 in front; \c ends all output
+  echo,    // echo; \c ends all output
+  b,       // the operand of printf's %b; the same
   format,  // printf's format
 };
 
@@ -4407,7 +4408,7 @@ bool decode_escape(std::string_view text, std::size_t& at, EscapeStyle style,
     out += values[i];
     return true;
   }
-  if ((c == 'e' || c == 'E') && bash) {
+  if (c == 'e' || (c == 'E' && bash)) {
     out += '\033';
     return true;
   }
@@ -4415,23 +4416,24 @@ bool decode_escape(std::string_view text, std::size_t& at, EscapeStyle style,
     out += c;
     return true;
   }
-  if (c == '"' && style == EscapeStyle::format) {
+  if (c == '"' && style == EscapeStyle::format && bash) {
     out += c;
     return true;
   }
-  if (c == 'c' && style == EscapeStyle::echo) return false;
+  if (c == 'c' && (style == EscapeStyle::echo || style == EscapeStyle::b)) return false;
   if (c == 'c' && style == EscapeStyle::ansi_c && at < text.size()) {
     out += static_cast<char>(text[at++] & 0x1f);
     return true;
   }
   if (c >= '0' && c <= '7') {
-    // dash's echo wants \0ddd; bash's takes \0ddd alone, too, but both take \ddd in %b.
-    if (style == EscapeStyle::echo && c != '0') {
+    // \0ddd in the strings of echo and %b; \ddd everywhere but in bash's echo.
+    const bool zero_in_front = c == '0' && (style == EscapeStyle::echo || style == EscapeStyle::b);
+    if (style == EscapeStyle::echo && bash && !zero_in_front) {
       out += '\\';
       out += c;
       return true;
     }
-    if (style != EscapeStyle::echo) --at;
+    if (!zero_in_front) --at;
     out += static_cast<char>(read_digits(text, at, 3, 8) & 0xff);
     return true;
   }
@@ -7940,7 +7942,7 @@ class ShellWalker {
       if (word.text.find('\\') != std::string::npos) {
         outcome_.dialect_dependent = true;
         std::string text;
-        if (escapes && !decode_text(word.text, text)) {
+        if (escapes && !decode_text(word.text, EscapeStyle::echo, text)) {
           write_output(text);
           return;
         }
@@ -7950,12 +7952,12 @@ class ShellWalker {
     }
     if (ends_line) write_output("\n");
   }
-  // Decodes the escapes of echo; false: \c ended the output.
-  bool decode_text(std::string_view source, std::string& text) const {
+  // Decodes a string with escapes; false: \c ended the output.
+  bool decode_text(std::string_view source, EscapeStyle style, std::string& text) const {
     for (std::size_t at = 0; at < source.size();) {
       if (source[at] != '\\')
         text += source[at++];
-      else if (!decode_escape(source, at, EscapeStyle::echo, options_.dialect, text))
+      else if (!decode_escape(source, at, style, options_.dialect, text))
         return false;
     }
     return true;
@@ -8034,7 +8036,7 @@ class ShellWalker {
         return true;
       case 'b': {
         std::string text;
-        if (!decode_text(word.text, text)) return false;
+        if (!decode_text(word.text, EscapeStyle::b, text)) return false;
         word.text = std::move(text);
         outcome_.dialect_dependent = true;
         write_word(word);
