@@ -8716,14 +8716,12 @@ static_assert(sorted_by_name(reserved_words));
 constexpr unsigned max_peeled_levels = 32;
 constexpr std::size_t max_judged_words = std::size_t{1} << 22;
 constexpr std::size_t max_generated_bytes = std::size_t{4} << 20;
-constexpr unsigned max_code_levels = 8;  // of interpreters' code that runs a shell that ...
-constexpr shell::Limits code_limits = {16, 1024, 8192, std::size_t{1} << 20};
 
 // policy: text ------------------------------------------------------------------------------------
 
 bool is_unknown(std::string_view text) { return text.find('\0') != std::string_view::npos; }
 
-bool has_glob(std::string_view text) {
+bool has_pattern(std::string_view text) {
   if (text.find_first_of("*?") != std::string_view::npos) return true;
   const std::size_t open = text.find('[');
   return open != std::string_view::npos && text.find(']', open + 2) != std::string_view::npos;
@@ -8817,14 +8815,6 @@ bool lists_option(std::string_view list, std::string_view name) {
     at = end + 1;
   }
   return false;
-}
-
-bool is_name(std::string_view text) {
-  const auto is_word = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  };
-  return !text.empty() && !(text[0] >= '0' && text[0] <= '9') &&
-         std::all_of(text.begin(), text.end(), is_word);
 }
 
 // NAME=value, as a word of env or sudo.
@@ -8944,7 +8934,7 @@ bool is_protected(const PathText& path, bool contents, bool glob) {
   if (path.root == PathText::Root::relative) return false;
   if (path.root == PathText::Root::home || count == 0) return count == 0;
   const std::string_view top = path.names[0];
-  if (is_unknown(top) || in_protected_tree(top, glob && has_glob(top))) return true;
+  if (is_unknown(top) || in_protected_tree(top, glob && has_pattern(top))) return true;
   if (count == 1) return !contents || find_row(protected_contents, top);
   return count == 2 && find_row(home_parents, top);
 }
@@ -8970,7 +8960,7 @@ bool is_workspace(const PathText& path) {
 bool is_device(const PathText& path, bool glob) {
   if (path.root != PathText::Root::slash || path.names.empty()) return false;
   const std::string_view top = path.names[0];
-  if (top != "dev" && !(glob && has_glob(top) && glob_matches(top, "dev"))) return false;
+  if (top != "dev" && !(glob && has_pattern(top) && glob_matches(top, "dev"))) return false;
   const std::size_t count = path.names.size();
   if (count >= 2 && find_row(harmless_device_directories, path.names[1])) return false;
   return count != 2 || !find_row(harmless_devices, path.names[1]);
@@ -8989,7 +8979,7 @@ struct Form {
   std::size_t size = 0;
   unsigned level = 0;    // how many programs were peeled off
   bool in_find = false;  // find runs it for all that is below its roots
-  bool code = false;     // from the code of an interpreter
+  bool code = false;     // runs out of an interpreter's code
   const shell::Input* input = nullptr;
 
   Form from(std::size_t first) const {
@@ -9016,7 +9006,7 @@ struct Part {
   std::string_view text = {};
   const shell::Word* word = nullptr;  // null: an option has no argument
   bool home() const { return word->home && text.data() == word->text.data(); }
-  bool glob() const { return word->glob && has_glob(text); }
+  bool glob() const { return word->glob && has_pattern(text); }
 };
 
 Part part_of(const shell::Word& word) { return {word.text, &word}; }
@@ -9487,7 +9477,6 @@ struct Case {
   Verdict verdict = {};
   std::size_t judged_words = 0;
   std::size_t generated_bytes = 0;
-  shell::Limits code_left = code_limits;
   bool too_complex = false;
 
   bool charge_words(std::size_t count) {
@@ -9509,18 +9498,13 @@ struct Case {
 class Judge {
  public:
   explicit Judge(Case& judged) : case_(judged) {}
-  // For the code that an interpreter was given by the bytes from `begin` to `end`.
-  Judge(Case& judged, unsigned code_level, std::size_t begin, std::size_t end)
-      : case_(judged), code_level_(code_level), code_begin_(begin), code_end_(end) {}
-
   void visit(const shell::Visit& visit) {
     if (case_.too_complex) return;
     command_ = &visit.command;
     producer_ = visit.producer;
     payloads_ = &visit.payloads;
     has_base_ = false;
-    if (case_.collecting) collect_command();
-    if (code_level_ && !charge_code()) return;
+    if (case_.collecting) case_.judgement->commands.push_back(visit.command);
 
     if (command_->fork_bomb && wants(Rule::fork_bomb))
       record(Rule::fork_bomb, command_->begin, command_->end, shown(join(whole())));
@@ -9533,8 +9517,7 @@ class Judge {
       judge_form(form);
       if (!form.code && !case_.terms.blocked.empty()) check_blocked(form);
     }
-    if (!code_level_ && !case_.terms.allowed.empty()) check_allowed();
-    if (!code_scripts_.empty()) run_code();
+    if (!command_->tolerant && !command_->compound && !case_.terms.allowed.empty()) check_allowed();
   }
 
  private:
@@ -9542,7 +9525,7 @@ class Judge {
     Form form;
     form.words = command_->words.data();
     form.size = command_->words.size();
-    form.code = code_level_ > 0;
+    form.code = command_->tolerant;
     form.input = &command_->input;
     return form;
   }
@@ -9564,10 +9547,6 @@ class Judge {
   }
   void object(std::size_t rank, std::string_view rule, std::string message, std::size_t begin,
               std::size_t end) {
-    if (code_level_) {
-      begin = code_begin_;
-      end = code_end_;
-    }
     case_.rank = rank;
     case_.verdict = refusal(rule, std::move(message), begin, end);
   }
@@ -9619,22 +9598,14 @@ class Judge {
 
   // files -----------------------------------------------------------------------------------------
 
-  void collect_command() {
-    shell::Command command = *command_;
-    if (code_level_) {
-      command.begin = code_begin_;
-      command.end = code_end_;
-    }
-    case_.judgement->commands.push_back(std::move(command));
-  }
   void collect_file(FileAccess::Kind kind, const Part& part, const PathText& path, bool recursive) {
     FileAccess file;
     file.kind = kind;
     file.path = text_of(path);
     file.recursive = recursive;
     file.glob = part.glob();
-    file.begin = code_level_ ? code_begin_ : part.word->begin;
-    file.end = code_level_ ? code_end_ : part.word->end;
+    file.begin = part.word->begin;
+    file.end = part.word->end;
     if (is_unknown(file.path))
       case_.not_understood();
     else
@@ -9726,13 +9697,10 @@ class Judge {
   void add_payload(const Form& form, std::string text, bool same_shell,
                    std::size_t first_argument = static_cast<std::size_t>(-1)) {
     if (!case_.charge_bytes(text.size() + form.input->text.size())) return;
-    if (form.code) {
-      code_scripts_.push_back({std::move(text), form.words[0].begin, form.words[0].end});
-      return;
-    }
     shell::Payload payload;
     payload.text = std::move(text);
     payload.same_shell = same_shell;
+    payload.tolerant = form.code;
     payload.input = *form.input;
     for (std::size_t i = first_argument; i < form.size; ++i)
       payload.arguments.push_back(form.words[i]);
@@ -9748,7 +9716,7 @@ class Judge {
       const bool known_name = name.size() < word.text.size() && !name.empty() && !is_unknown(name);
       if (word.split || word.process || !known_name) return refuse_unknown(form);
     }
-    if (word.glob && has_glob(name)) return judge_pattern(form, name);
+    if (word.glob && has_pattern(name)) return judge_pattern(form, name);
     if (!name.empty()) judge_program(form, name);
   }
 
@@ -10322,13 +10290,10 @@ class Judge {
     if (input.kind == shell::Input::Kind::unknown || is_unknown(input.text))
       refuse_opaque(form, form.words[0], "what it reads is not known before it runs");
     if (input.kind == shell::Input::Kind::unknown || !case_.charge_bytes(input.text.size())) return;
-    if (form.code) {
-      code_scripts_.push_back({input.text, form.words[0].begin, form.words[0].end});
-      return;
-    }
     shell::Payload payload;
     payload.text = input.text;
     payload.same_shell = same_shell;
+    payload.tolerant = form.code;
     if (first < form.size && !same_shell) payload.arguments.push_back(form.words[0]);
     for (std::size_t i = first; i < form.size && !same_shell; ++i)
       payload.arguments.push_back(form.words[i]);
@@ -10399,18 +10364,16 @@ class Judge {
     }
   }
 
+  // What code runs is judged by the rules for what is dangerous, not by the lists: a best effort.
   void read_code(Language language, std::string_view code, const Form& form,
                  const shell::Word& word) {
     CodeFindings findings = CodeReader(language, code).read();
-    for (std::string& script : findings.scripts) {
-      if (!case_.charge_bytes(script.size())) return;
-      code_scripts_.push_back({std::move(script), word.begin, word.end});
-    }
+    Form started = form.from(0);
+    started.code = true;
+    for (std::string& script : findings.scripts) add_payload(started, std::move(script), false);
     for (std::vector<std::string>& command : findings.commands) {
       std::vector<shell::Word> words;
       for (std::string& text : command) words.push_back(word_like(word, std::move(text)));
-      Form started = form.from(0);
-      started.code = true;
       add_form(started, std::move(words));
     }
     for (std::string& path : findings.removed) {
@@ -10418,43 +10381,6 @@ class Judge {
       removed.home = starts_with(removed.text, "~");
       use_file(Use::remove_tree, part_of(removed), true, form);
     }
-  }
-
-  // Best effort: what code runs is judged by the rules for what is dangerous, not by the lists.
-  void run_code() {
-    const std::vector<CodeScript> scripts = std::move(code_scripts_);
-    code_scripts_.clear();
-    if (code_level_ + 1 > max_code_levels) {
-      case_.too_complex = true;
-      return;
-    }
-    shell::Options options;
-    if (base().root == PathText::Root::slash) options.work_dir = text_of(base());
-    for (const CodeScript& script : scripts) {
-      if (case_.too_complex) return;
-      options.limits = case_.code_left;
-      Judge judge(case_, code_level_ + 1, code_level_ ? code_begin_ : script.begin,
-                  code_level_ ? code_end_ : script.end);
-      const shell::Outcome outcome = shell::walk(
-          script.text, options, [&judge](const shell::Visit& visit) { judge.visit(visit); });
-      if (!outcome.complete && outcome.error.code == ErrorCode::limit) case_.too_complex = true;
-    }
-  }
-  bool charge_code() {
-    shell::Limits& left = case_.code_left;
-    std::size_t bytes = 0;
-    for (const shell::Word& word : command_->words) bytes += word.text.size();
-    for (const shell::Assignment& assignment : command_->assignments)
-      bytes += assignment.value.text.size();
-    const std::size_t words = command_->words.size();
-    if (left.max_commands <= 1 || left.max_words <= words || left.max_text <= bytes) {
-      case_.too_complex = true;
-      return false;
-    }
-    --left.max_commands;
-    left.max_words -= words;
-    left.max_text -= bytes;
-    return true;
   }
 
   // lists -----------------------------------------------------------------------------------------
@@ -10524,7 +10450,7 @@ class Judge {
     for (std::size_t i = 0; i < command_->words.size(); ++i) {
       const shell::Word& word = command_->words[i];
       const bool certain = word.known() && !word.assumed;
-      if (i == 0 && (!certain || (word.glob && has_glob(word.text)))) return false;
+      if (i == 0 && (!certain || (word.glob && has_pattern(word.text)))) return false;
       known = known && certain;
       may_vanish = may_vanish || (word.split && word.text.size() == 1);
     }
@@ -10560,9 +10486,6 @@ class Judge {
   }
 
   Case& case_;
-  unsigned code_level_ = 0;
-  std::size_t code_begin_ = 0;
-  std::size_t code_end_ = 0;
   const shell::Command* command_ = nullptr;
   const shell::Command* producer_ = nullptr;
   std::vector<shell::Payload>* payloads_ = nullptr;
@@ -10570,12 +10493,6 @@ class Judge {
   PathText base_ = {};
   std::vector<Form> forms_ = {};
   std::deque<std::vector<shell::Word>> generated_ = {};
-  struct CodeScript {
-    std::string text = {};
-    std::size_t begin = 0;
-    std::size_t end = 0;
-  };
-  std::vector<CodeScript> code_scripts_ = {};
 };
 
 // policy: options ---------------------------------------------------------------------------------
