@@ -145,9 +145,11 @@ void check_allow_list(std::string_view script) {
   const Verdict verdict = sound(listing(), script);
   if (!verdict.allowed) return;
   const shell::Script parsed = shell::parse(script);
-  const bool all_named = std::all_of(
-      parsed.commands.begin(), parsed.commands.end(),
-      [](const shell::Command& each) { return !each.words.empty() && each.words[0].text == "w"; });
+  // What only redirects or ends a compound command runs nothing.
+  const bool all_named =
+      std::all_of(parsed.commands.begin(), parsed.commands.end(), [](const shell::Command& each) {
+        return each.words.empty() ? each.assignments.empty() : each.words[0].text == "w";
+      });
   if (!parsed.complete || !all_named || !parsed.definitions.empty())
     fail("allowed, though not on the list", script, verdict, script, verdict);
 }

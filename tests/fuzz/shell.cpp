@@ -1,5 +1,5 @@
-// Any bytes are a script that shell::walk reads to its end or refuses: within its limits, with every
-// offset inside of the script, and alike each time.   sh tests/fuzz/run.sh [seconds] shell
+// Any bytes are a script that shell::walk reads to its end or refuses: within its limits, with all
+// offsets inside of the script, and alike each time.   sh tests/fuzz/run.sh [seconds] shell
 #define CODEEXEC_IMPLEMENTATION
 #include "codeexec.hpp"
 
