@@ -4782,7 +4782,7 @@ class ShellParser {
                                   text_[end] == '.' || text_[end] == '+'))
       ++end;
     const char next = end < text_.size() ? text_[end] : '/';
-    if (next != '/' && next != ':' && !ends_word(next)) return;
+    if (next != '/' && next != ':' && !(next == '}' && in_braces_) && !ends_word(next)) return;
     add_part(ShellPart::Kind::tilde, false).text = text_.substr(at_ + 1, end - at_ - 1);
     at_ = end;
   }
@@ -4963,7 +4963,7 @@ class ShellParser {
     if (!failed_ && !here_documents_.empty())
       fail_here("here-document without a body before its substitution ends");
     here_documents_.swap(outer);
-    ++at_;
+    if (!at_end()) ++at_;
     --depth_;
     return node;
   }
@@ -5163,6 +5163,8 @@ class ShellParser {
         read_double_quotes();
       } else if (quoted) {
         read_quoted_piece(quotes);
+      } else if (at_process()) {
+        read_process_substitution();
       } else {
         read_piece();
       }
@@ -5317,6 +5319,11 @@ class ShellParser {
     const std::size_t from = begin_list();
     skip_pipeline_prefixes();
     for (;;) {
+      skip_blanks();
+      if (ends_list(word_here())) {
+        fail_here(concat({"unexpected ", quoted(token_here())}));
+        break;
+      }
       const std::uint32_t node = parse_command();
       if (node != no_index) add(node);
       if (failed_) break;
@@ -5414,7 +5421,7 @@ class ShellParser {
     add(parse_list());
     if (!failed_ && at_end()) unterminated("(", begin);
     if (!failed_ && peek() != ')') fail_here(concat({"unexpected ", quoted(token_here())}));
-    ++at_;
+    if (!failed_) ++at_;
     --depth_;
     return finish(node, from);
   }
@@ -5668,12 +5675,7 @@ class ShellParser {
     const std::string_view name = text_.substr(name_begin, at_ - name_begin);
     if (name.empty()) fail_here("function needs a name");
     skip_blanks();
-    if (peek() == '(') {
-      ++at_;
-      skip_blanks();
-      if (peek() != ')') fail_here("unexpected token in a function definition");
-      ++at_;
-    }
+    at_parentheses();
     return parse_function_body(name, begin);
   }
 
@@ -5820,7 +5822,7 @@ class ShellParser {
       else
         add(parse_word(Context::element));
     }
-    if (at_end()) unterminated("array", begin);
+    if (at_end()) return unterminated("array", begin);
     ++at_;
     assignment.elements = end_list(from);
   }
@@ -6044,6 +6046,7 @@ class ShellWalker {
     const std::uint32_t root = parser.parse();
     outcome_.dialect_dependent = outcome_.dialect_dependent || parser.dialect_dependent();
     if (root != no_index) run(root);
+    run_handlers();
     if (parser.failed() && outcome_.complete) {
       outcome_.complete = false;
       outcome_.error = parser.error();
@@ -6284,7 +6287,8 @@ class ShellWalker {
   }
   void add_split(Fields& fields, std::string_view text) {
     const ShellValue& ifs = value_of("IFS");
-    const std::string separators = ifs.elements.empty() ? std::string() : ifs.elements[0].text;
+    std::string separators = ifs.elements.empty() ? std::string() : ifs.elements[0].text;
+    if (ifs.unset) separators = " \t\n";
     if (separators.find('\0') != std::string::npos) return add_unknown(fields, false);
     std::size_t begin = 0;
     for (std::size_t at = 0; at <= text.size() && !stopped(); ++at) {
@@ -6295,7 +6299,15 @@ class ShellWalker {
       begin = at + 1;
       if (unknown) add_unknown(fields, false);
       if (!ends) continue;
-      const bool blank = is_shell_blank(text[at]) || text[at] == '\n';
+      // Blanks around another separator are part of it.
+      const auto is_blank = [text](std::size_t i) {
+        return is_shell_blank(text[i]) || text[i] == '\n';
+      };
+      bool blank = is_blank(at);
+      while (at + 1 < text.size() && separators.find(text[at + 1]) != std::string::npos &&
+             (blank || is_blank(at + 1)))
+        blank = is_blank(++at) && blank;
+      begin = at + 1;
       if (fields.started || !blank) end_field(fields);
     }
   }
@@ -6401,10 +6413,27 @@ class ShellWalker {
       }
     }
     for (const BraceWord& parts : brace_words(pieces, 0, pieces.size(), word.begin)) {
-      for (const ShellPart& part : parts)
-        if (!stopped()) expand_part(part, fields, false);
+      for (std::size_t i = 0; i < parts.size() && !stopped(); ++i) {
+        if (i == 0 && !parts[0].quoted && parts[0].kind == ShellPart::Kind::literal &&
+            starts_with(parts[0].text, "~"))
+          expand_leading_tilde(parts[0], parts.size() == 1, fields);
+        else
+          expand_part(parts[i], fields, false);
+      }
       if (fields.started) end_field(fields);
     }
+  }
+  // A ~ that begins a word only after the expansion of braces. `alone`: nothing follows the part.
+  void expand_leading_tilde(const ShellPart& part, bool alone, Fields& fields) {
+    const std::size_t end = std::min(part.text.find('/'), part.text.size());
+    if (end == part.text.size() && !alone) return expand_part(part, fields, false);
+    ShellPart tilde = part;
+    tilde.kind = ShellPart::Kind::tilde;
+    tilde.text = part.text.substr(1, end - 1);
+    expand_part(tilde, fields, false);
+    ShellPart rest = part;
+    rest.text = part.text.substr(end);
+    if (!rest.text.empty()) expand_part(rest, fields, false);
   }
   static void add_brace_pieces(const ShellPart& part, std::vector<BracePiece>& pieces) {
     BracePiece piece;
@@ -6583,10 +6612,19 @@ class ShellWalker {
     const bool separate = parameter.many && !fields.single && (parameter.all || !part.quoted);
     for (std::size_t i = 0; i < parameter.elements.size() && !stopped(); ++i) {
       if (i > 0 && separate && fields.started) end_field(fields);
-      if (i > 0 && !separate) add_text(fields, " ", true);
+      if (i > 0 && !separate) add_text(fields, parameter.all ? " " : joint(), true);
       add_value_text(fields, parameter.elements[i], part.quoted);
+      // What was not known when it became an element may have been several, or none.
+      if (parameter.many && !parameter.elements[i].known() && !fields.single)
+        fields.word.split = true;
     }
     if (parameter.elements.empty() && part.quoted && !parameter.all) add_text(fields, {}, true);
+  }
+  // What stands between the elements of "$*".
+  std::string joint() {
+    const ShellValue& ifs = value_of("IFS");
+    if (ifs.unset) return " ";
+    return ifs.elements.empty() ? std::string() : ifs.elements[0].text.substr(0, 1);
   }
   static bool is_whole(std::string_view name) {
     return name == "PWD" || name == "#" || name == "?" || name == "$" || name == "!" || name == "-";
@@ -6741,13 +6779,20 @@ class ShellWalker {
           walk_operand(part);
           return false;
         }
-        if (part.operation == '=') assign(part.text, scalar_value(expand_single(part.operand)));
+        if (part.operation == '=') {
+          // What it gives is the variable's value, split like one.
+          const ShellText value = expand_single(part.operand);
+          assign(part.text, scalar_value(value));
+          add_value_text(fields, value, part.quoted);
+          if (part.quoted) add_text(fields, {}, true);
+          return true;
+        }
         if (part.operation == '?') add_unknown(fields, part.quoted);
         if (part.operation != '?') add_operand(part, fields);
         return true;
       case '+':
         if (parameter.state == State::environment || parameter.state == State::unknown)
-          assume_operand(part, fields);
+          add_either(part, fields);
         else if (!empty)
           add_operand(part, fields);
         else
@@ -6778,9 +6823,29 @@ class ShellWalker {
       expand_part(ShellPart(syntax_.parts[i]), fields, true);
     if (part.quoted) add_text(fields, {}, true);
   }
+  // ${name:+word} of a variable that may be set or not: both are told.
+  void add_either(const ShellPart& part, Fields& fields) {
+    const std::string key = concat({"+", part.text});
+    if (variables_.find(key) == variables_.end()) {
+      ShellVariable either;
+      either.values.push_back(scalar_value(ShellText()));
+      either.values.push_back(ShellValue());
+      either.values[1].unset = true;
+      set_variable(key, std::move(either));
+    }
+    const ShellValue& value = value_of(key);
+    if (&value == &unknown_value_) return add_unknown(fields, part.quoted);
+    if (!value.unset) return assume_operand(part, fields);
+    fields.word.assumed = true;
+    walk_operand(part);
+  }
   void assume_operand(const ShellPart& part, Fields& fields) {
     const bool outer = std::exchange(fields.assumed, true);
-    add_operand(part, fields);
+    if (part.operation == '=')
+      add_value_text(fields, expand_single(part.operand), part.quoted);
+    else
+      add_operand(part, fields);
+    if (part.quoted) add_text(fields, {}, true);
     fields.word.assumed = true;
     fields.assumed = outer;
     if (part.operation == '=') assign(part.text, scalar_value(unknown_text()));
@@ -7076,16 +7141,29 @@ class ShellWalker {
   void run_and_or(const ShellNode& node) {
     run(item(node.nodes, 0));
     const std::size_t written = output_ == nullptr ? 0 : output_->text.size();
+    // What each command changes may be what remains: the next one may not run.
+    std::vector<Changes> steps;
     open_frame();
+    char before = 0;
     for (std::size_t i = 1; i < size(node.nodes); ++i) {
-      if (this->node(item(node.nodes, i)).joint == '|') {
-        merge_one(take_frame());
+      const char joint = this->node(item(node.nodes, i)).joint;
+      // Behind ||, and what follows behind &&, it is not known which of those before have run.
+      if (i > 1 && (joint == '|' || before == '|')) {
+        steps.push_back(take_frame());
+        merge(std::move(steps), true);
+        steps.clear();
         open_frame();
       }
+      open_frame();
       run(item(node.nodes, i));
+      Changes changes = take_frame();
+      for (const auto& [name, variable] : changes) set_variable(name, variable);
+      steps.push_back(std::move(changes));
+      before = joint;
     }
     if (output_ != nullptr && output_->text.size() > written) write_unknown();
-    merge_one(take_frame());
+    steps.push_back(take_frame());
+    merge(std::move(steps), true);
   }
   void merge_one(Changes changes) {
     std::vector<Changes> branches;
@@ -7263,6 +7341,7 @@ class ShellWalker {
   }
   // In a shell of its own.
   void run_apart(std::uint32_t index, Output* output, shell::Input input) {
+    if (index == no_index || !enter(syntax_.nodes[index].begin)) return;
     Output* const outer_output = std::exchange(output_, output);
     const shell::Command* const outer_producer = std::exchange(producer_, nullptr);
     shell::Command* const outer_keep = std::exchange(keep_, nullptr);
@@ -7274,6 +7353,7 @@ class ShellWalker {
     keep_ = outer_keep;
     producer_ = outer_producer;
     output_ = outer_output;
+    --depth_;
   }
 
   // functions and aliases -------------------------------------------------------------------------
@@ -7305,6 +7385,7 @@ class ShellWalker {
     std::string name = {};
     std::vector<std::string> arguments = {};
     unsigned parallel = 0;
+    std::vector<std::pair<std::string, ShellVariable>> locals = {};  // what they were before
   };
 
   void call(const shell::Command& command, const std::vector<std::uint32_t>& bodies) {
@@ -7339,6 +7420,9 @@ class ShellWalker {
       assign(positional_key, arguments);
       run(item(syntax_.nodes[body].nodes, 0));
       assign(positional_key, outer);
+      std::vector<std::pair<std::string, ShellVariable>> locals;
+      locals.swap(activations_.back().locals);
+      for (auto& [name, variable] : locals) set_variable(name, std::move(variable));
     }
     std::swap(input, input_);
     activations_.pop_back();
@@ -7353,7 +7437,28 @@ class ShellWalker {
   // simple commands -------------------------------------------------------------------------------
 
   void run_simple(const ShellNode& node) {
-    for_each_choice([&](bool first) { run_simple_once(node, first); });
+    // Each choice starts from the same state, and what they change is merged.
+    std::vector<Changes> branches;
+    const std::size_t written = output_ == nullptr ? 0 : output_->text.size();
+    std::string printed;
+    bool differs = false;
+    for_each_choice([&](bool first) {
+      const std::size_t from = output_ == nullptr ? 0 : output_->text.size();
+      open_frame();
+      run_simple_once(node, true);
+      branches.push_back(take_frame());
+      if (output_ == nullptr) return;
+      if (first) {
+        printed = output_->text.substr(from);
+      } else {
+        differs = differs || output_->text.compare(from, std::string::npos, printed) != 0;
+        output_->text.resize(from);
+      }
+    });
+    merge(std::move(branches), false);
+    if (!differs) return;
+    output_->text.resize(written);
+    write_unknown();
   }
 
   void run_simple_once(const ShellNode& node, bool first) {
@@ -7623,7 +7728,16 @@ class ShellWalker {
     for (const std::string& running : running_aliases_)
       if (running == at->first) return false;
     std::string text = at->second;
+    bool next_too = !text.empty() && is_shell_blank(text.back());
     for (std::size_t i = 1; i < command.words.size(); ++i) {
+      // Behind an alias that ends with a blank, the next word is looked at, too.
+      const auto next = next_too ? aliases_.find(command.words[i].text) : aliases_.end();
+      next_too = next != aliases_.end() && !next->second.empty() &&
+                 is_shell_blank(next->second.back());
+      if (next != aliases_.end()) {
+        text += concat({" ", next->second});
+        continue;
+      }
       text += " '";
       for (const char c : command.words[i].text) {
         if (c == '\'')
@@ -7779,6 +7893,15 @@ class ShellWalker {
     run_text(text, command, false);
     merge_one(take_frame());
     output_ = output;
+    if (!defined_) handlers_.emplace_back(text, command);
+  }
+  // Handlers run when the script ends, with the values of then.
+  void run_handlers() {
+    std::vector<std::pair<std::string, shell::Command>> handlers;
+    handlers.swap(handlers_);
+    for (const auto& [text, command] : handlers)
+      if (!stopped() && text.find('$') != std::string::npos) run_text(text, command, true);
+    handlers_.clear();
   }
 
   void run_alias_definitions(const shell::Command& command, std::size_t at) {
@@ -7839,7 +7962,16 @@ class ShellWalker {
     return text;
   }
 
+  // The variable has its value back when the function ends.
+  void keep_local(const std::string& name) {
+    auto& locals = activations_.back().locals;
+    for (const auto& local : locals)
+      if (local.first == name) return;
+    locals.emplace_back(name, variable_of(name));
+  }
   void run_declare(const shell::Command& command, std::size_t at, bool first) {
+    const std::string& builtin = command.words[at].text;
+    const bool is_local = !activations_.empty() && builtin != "export" && builtin != "readonly";
     bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
     for (std::size_t i = at + 1; i < command.words.size(); ++i) {
       const shell::Word& word = command.words[i];
@@ -7849,9 +7981,11 @@ class ShellWalker {
         continue;
       }
       const std::size_t equals = word.text.find('=');
+      if (is_local && is_name(word.text)) keep_local(word.text);
       if (equals == std::string::npos) continue;
       const bool append = equals > 0 && word.text[equals - 1] == '+';
       const std::string name = word.text.substr(0, equals - (append ? 1 : 0));
+      if (is_local && is_name(name)) keep_local(name);
       if (!is_name(name)) {
         assign_unknown(name);
         continue;
@@ -8113,6 +8247,7 @@ class ShellWalker {
   std::map<std::string, std::vector<std::uint32_t>, std::less<>> functions_ = {};
   std::map<std::string, std::string, std::less<>> aliases_ = {};
   std::vector<std::string> running_aliases_ = {};
+  std::vector<std::pair<std::string, shell::Command>> handlers_ = {};  // of trap
   std::vector<Activation> activations_ = {};
 
   shell::Input input_ = {};
@@ -10451,6 +10586,8 @@ class Judge {
       const shell::Word& word = command_->words[i];
       const bool certain = word.known() && !word.assumed;
       if (i == 0 && (!certain || (word.glob && has_pattern(word.text)))) return false;
+      // 'w a/../b' is not the program w: the text of the command would not show where its name ends.
+      if (i == 0 && word.text.find_first_of(" \t\n") != std::string::npos) return false;
       known = known && certain;
       may_vanish = may_vanish || (word.split && word.text.size() == 1);
     }
