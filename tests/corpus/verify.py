@@ -72,7 +72,8 @@ else
   while IFS= read -r word; do sh -c "$command $word" < /dev/null; done
 fi""",
     "tee": "exec /real/bin/cat",
-    "ionice": 'while :; do case $1 in -c|-n) shift 2;; -*) shift;; *) break;; esac; done; exec "$@"',
+    "ionice": """while :; do case $1 in -c|-n) shift 2;; -*) shift;; *) break;; esac; done
+exec "$@" """,
     "chrt": 'while :; do case $1 in -*) shift;; *) shift; break;; esac; done; exec "$@"',
     "find": """for word in "$@"; do
   [ "$word" = -delete ] && exit 0
@@ -113,7 +114,8 @@ TREE = {
     "etc/hosts": "127.0.0.1 localhost\n",
     "opt/keep": "", "var/keep": "", "var/tmp/keep": "", "root/keep": "", "srv/keep": "",
     "home/u/keep.txt": "", "home/u/.profile": "", "home/u/proj/build/x.o": "",
-    "home/u/.cache/pip/x": "", "home/u/.gitconfig": "[user]\n name = u\n email = u@x\n", "tmp/build/x": "", "tmp/x": "",
+    "home/u/.cache/pip/x": "", "home/u/.gitconfig": "[user]\n name = u\n email = u@x\n", "tmp/build/x": "",
+    "tmp/x": "",
     "work/team/proj/app/app.py": "print('app')\n",
     "work/team/proj/app/script.py": "import sys\nprint(sys.argv)\n",
     "work/team/proj/app/tests/test_a.py": "def test(): pass\n",
@@ -397,7 +399,12 @@ def in_whitelist(patterns, name, args):
 
 def stubbed(records):
     names = set(HARMFUL + TOOLS + ["tee", "find"])
-    return sorted({tuple([name] + [re.sub(r"tmp\.\w{10}", "tmp.X", a) for a in args]) for name, _, args in records if name in names})
+    found = set()
+    for name, _, args in records:
+        if name in names:
+            # What mktemp made has a new name in each run.
+            found.add(tuple([name] + [re.sub(r"tmp\.\w{10}", "tmp.X", arg) for arg in args]))
+    return sorted(found)
 
 
 def syntax_error(command):
