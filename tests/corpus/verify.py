@@ -6,9 +6,10 @@ root, an unprivileged user, a limit on processes and time). What could do harm, 
 installed, is a stub there that only writes down its arguments; every other program is written
 down, too, and then runs. The absolute paths of the programs lead to the same stubs.
 
-  verify.py            compares the labels with what ran; exit status 1 when they contradict
+  verify.py [ID...]    compares the labels with what ran; exit status 1 when they contradict. An ID
+                       may be the beginning of some
   verify.py --dump     writes ran.jsonl anew
-  verify.py --show ID  prints what ran for one row (or several)
+  verify.py --show ID  prints what ran for these rows
 
 Exit status 77, with a line SKIPPED, where no such sandbox can be built. Needs bwrap, bash, dash.
 """
@@ -471,8 +472,9 @@ def main():
     with open(path, encoding="utf-8") as file:
         header = json.loads(file.readline())
     rows = read_rows(path)
-    if arguments[:1] == ["--show"]:
-        rows = [row for row in rows if row["id"] in arguments[1:]]
+    chosen = tuple(argument for argument in arguments if not argument.startswith("--"))
+    if chosen:
+        rows = [row for row in rows if row["id"].startswith(chosen)]
     root = tempfile.mkdtemp(prefix="corpus-")
     try:
         sandbox = Sandbox(root)
@@ -503,7 +505,7 @@ def main():
     lines = [json.dumps({"id": row["id"], **{shell: stubbed(ran[row["id"]][shell])
                                              for shell in SHELLS}}) + "\n" for row in rows]
     ran_path = os.path.join(HERE, "ran.jsonl")
-    if "--dump" in arguments:
+    if "--dump" in arguments and not chosen:
         with open(ran_path, "w", encoding="utf-8") as file:
             file.writelines(lines)
 
