@@ -9437,6 +9437,17 @@ struct Case {
   std::size_t judged_words = 0;
   std::size_t generated_bytes = 0;
   bool too_complex = false;
+  // Where bash has [[ ]] and (( )). A POSIX shell takes parts of it for commands, as `$a == b` in
+  // [[ -f x && $a == b ]]: one that is not known there is no reason to refuse an ordinary test.
+  std::vector<std::pair<std::size_t, std::size_t>> tests = {};
+  bool posix = false;
+
+  bool in_test(std::size_t begin, std::size_t end) const {
+    const auto after = std::upper_bound(tests.begin(), tests.end(),
+                                        std::pair<std::size_t, std::size_t>(begin, npos));
+    return after != tests.begin() && end <= std::prev(after)->second;
+  }
+  static constexpr std::size_t npos = static_cast<std::size_t>(-1);
 
   bool charge_words(std::size_t count) {
     judged_words += count + 1;
@@ -9463,6 +9474,9 @@ class Judge {
     producer_ = visit.producer;
     payloads_ = &visit.payloads;
     has_base_ = false;
+    if (!case_.posix && !command_->words.empty() &&
+        (command_->words[0].text == "[[" || command_->words[0].text == "(("))
+      case_.tests.emplace_back(command_->begin, command_->end);
     if (case_.collecting) case_.judgement->commands.push_back(visit.command);
 
     if (command_->fork_bomb && wants(Rule::fork_bomb))
@@ -9512,12 +9526,14 @@ class Judge {
   void refuse_opaque(const Form& form, const shell::Word& word, std::string_view why) {
     case_.not_understood();
     if (form.code || command_->defined || !wants(Rule::opaque_shell_input)) return;
-    record(Rule::opaque_shell_input, word.begin, word.end, concat({shown(join(form)), ": ", why}));
+    record(Rule::opaque_shell_input, word.begin, word.end,
+           concat({shown(written(word)), ": ", why}));
   }
   void refuse_unknown(const Form& form) {
     case_.not_understood();
     const shell::Word& word = form.words[0];
     if (form.code || command_->defined || !wants(Rule::unknown_command)) return;
+    if (case_.posix && case_.in_test(word.begin, word.end)) return;
     record(Rule::unknown_command, word.begin, word.end, shown(written(word)));
   }
   // A word as the script has it.
@@ -10578,6 +10594,8 @@ struct Policy::Compiled {
     if (!outcome.complete) return not_read(outcome.error, script);
     if (outcome.dialect_dependent && !judged.too_complex) {
       options.dialect = shell::Dialect::posix;
+      judged.posix = true;
+      std::sort(judged.tests.begin(), judged.tests.end());
       const shell::Outcome other = walk_once(judged, options, false);
       // What a POSIX shell cannot read it does not run; what it runs before has been judged.
       if (!other.complete && other.error.code == ErrorCode::limit)
