@@ -8673,7 +8673,7 @@ static_assert(sorted_by_name(reserved_words));
 // for many programs, and xargs multiply what there is to look at; a script that needs more is
 // refused as too complex.
 constexpr unsigned max_peeled_levels = 32;
-constexpr std::size_t max_judged_words = std::size_t{1} << 22;
+constexpr std::size_t max_judged_words = std::size_t{1} << 20;
 constexpr std::size_t max_generated_bytes = std::size_t{4} << 20;
 
 // policy: text ------------------------------------------------------------------------------------
@@ -9474,6 +9474,8 @@ class Judge {
     producer_ = visit.producer;
     payloads_ = &visit.payloads;
     has_base_ = false;
+    if (command_->depth <= code_depth_) in_code_ = false;
+    is_code_ = in_code_ && command_->tolerant;
     if (!case_.posix && !command_->words.empty() &&
         (command_->words[0].text == "[[" || command_->words[0].text == "(("))
       case_.tests.emplace_back(command_->begin, command_->end);
@@ -9490,7 +9492,7 @@ class Judge {
       judge_form(form);
       if (!form.code && !case_.terms.blocked.empty()) check_blocked(form);
     }
-    if (!command_->tolerant && !command_->compound && !case_.terms.allowed.empty()) check_allowed();
+    if (!is_code_ && !command_->compound && !case_.terms.allowed.empty()) check_allowed();
   }
 
  private:
@@ -9498,7 +9500,7 @@ class Judge {
     Form form;
     form.words = command_->words.data();
     form.size = command_->words.size();
-    form.code = command_->tolerant;
+    form.code = is_code_;
     form.input = &command_->input;
     return form;
   }
@@ -9698,14 +9700,15 @@ class Judge {
   // A pattern may stand for any of the programs that the tables know.
   void judge_pattern(const Form& form, std::string_view pattern) {
     constexpr std::size_t longest = 256;
-    const Form start = form;
+    constexpr std::size_t cost = 64;
+    if (!case_.charge_words(cost)) return;
     bool matched = false;
     const auto try_all = [&](const auto& table) {
       for (const auto& row : table) {
         if (pattern.size() > longest || !glob_matches(pattern, row.name)) continue;
         matched = true;
         if (!case_.charge_words(form.size)) return;
-        judge_program(start, row.name);
+        judge_program(form, row.name);
       }
     };
     try_all(refused_programs);
@@ -10275,14 +10278,20 @@ class Judge {
     payloads_->push_back(std::move(payload));
   }
 
-  // The walk follows eval, trap and alias itself where they are not peeled out of something.
+  // The walk follows eval, trap and alias itself, behind `command` and `builtin` as well.
+  bool is_followed(const Form& form) const {
+    const std::vector<shell::Word>& words = command_->words;
+    std::size_t i = 0;
+    while (i < words.size() && (words[i].text == "command" || words[i].text == "builtin")) ++i;
+    return i == form.level && i < words.size() && form.words == &words[i];
+  }
   void judge_eval(const Form& form) {
     for (std::size_t i = 1; i < form.size; ++i) {
       if (form.words[i].known()) continue;
       refuse_opaque(form, form.words[i], "part of it is not known before it runs");
       break;
     }
-    if (form.level && form.size > 1) add_payload(form, join(form.from(1)), true);
+    if (!is_followed(form) && form.size > 1) add_payload(form, join(form.from(1)), true);
   }
   void judge_source(const Form& form) {
     const std::size_t i = form.size > 1 && form.words[1].text == "--" ? 2 : 1;
@@ -10294,7 +10303,7 @@ class Judge {
     if (i + 1 >= form.size || starts_with(form.words[i].text, "-")) return;
     const shell::Word& word = form.words[i];
     if (!word.known()) refuse_opaque(form, word, "part of it is not known before it runs");
-    if (form.level) add_payload(form, word.text, true);
+    if (!is_followed(form)) add_payload(form, word.text, true);
   }
   void judge_alias(const Form& form) {
     for (std::size_t i = 1; i < form.size; ++i) {
@@ -10345,6 +10354,10 @@ class Judge {
     CodeFindings findings = CodeReader(language, code).read();
     Form started = form.from(0);
     started.code = true;
+    if (!in_code_) {
+      in_code_ = true;
+      code_depth_ = command_->depth;
+    }
     for (std::string& script : findings.scripts) add_payload(started, std::move(script), false);
     for (std::vector<std::string>& command : findings.commands) {
       std::vector<shell::Word> words;
@@ -10464,6 +10477,10 @@ class Judge {
   const shell::Command* command_ = nullptr;
   const shell::Command* producer_ = nullptr;
   std::vector<shell::Payload>* payloads_ = nullptr;
+  // The commands that an interpreter's code runs come next, deeper than its own, and tolerated.
+  bool in_code_ = false;
+  bool is_code_ = false;
+  unsigned code_depth_ = 0;
   bool has_base_ = false;
   PathText base_ = {};
   std::vector<Form> forms_ = {};
