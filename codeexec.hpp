@@ -7551,6 +7551,7 @@ class ShellWalker {
 
   void run_text(std::string text, const shell::Command& command, bool tolerant) {
     if (!enter(command.begin)) return;
+    const bool is_known = text.find('\0') == std::string::npos;
     syntax_.texts.push_back(std::move(text));
     const auto begin = static_cast<std::uint32_t>(command.begin);
     const auto end = static_cast<std::uint32_t>(command.end);
@@ -7560,6 +7561,8 @@ class ShellWalker {
     const bool outer = std::exchange(tolerant_, tolerant_ || tolerant);
     if (root != no_index) run(root);
     tolerant_ = outer;
+    // What unknown parts make of a string is not for the parser to say.
+    tolerant = tolerant || !is_known;
     if (parser.failed() && (!tolerant || parser.error().code == ErrorCode::limit) && !stopped()) {
       outcome_.complete = false;
       outcome_.error = parser.error();
