@@ -7543,7 +7543,9 @@ class ShellWalker {
     }
     std::swap(payload.input, input_);
     Output* const output = same_shell ? output_ : std::exchange(output_, nullptr);
-    run_text(std::move(payload.text), command, payload.tolerant);
+    const bool outer = std::exchange(tolerant_, tolerant_ || payload.tolerant);
+    run_text(std::move(payload.text), command, tolerant_);
+    tolerant_ = outer;
     output_ = output;
     std::swap(payload.input, input_);
     if (!same_shell) take_frame();
@@ -7558,9 +7560,7 @@ class ShellWalker {
     ShellParser parser(syntax_, options_, syntax_.texts.back(), {begin, end, false}, depth_);
     const std::uint32_t root = parser.parse();
     outcome_.dialect_dependent = outcome_.dialect_dependent || parser.dialect_dependent();
-    const bool outer = std::exchange(tolerant_, tolerant_ || tolerant);
     if (root != no_index) run(root);
-    tolerant_ = outer;
     // What unknown parts make of a string is not for the parser to say.
     tolerant = tolerant || !is_known;
     if (parser.failed() && (!tolerant || parser.error().code == ErrorCode::limit) && !stopped()) {
