@@ -6109,6 +6109,7 @@ class ShellWalker {
   }
 
   void assign(std::string_view name, ShellValue value) {
+    if (references_ && is_name(name)) value = scalar_value(unknown_text());
     ShellVariable variable;
     variable.values.push_back(std::move(value));
     set_variable(name, std::move(variable));
@@ -6607,11 +6608,11 @@ class ShellWalker {
       parameter.state = Parameter::State::unknown;
       return parameter;
     }
+    if (part.subscript != no_index) return element_parameter(part);
     if (name == "PWD" && variables_.find(name) == variables_.end()) {
       read_elements(value_of(work_dir_key), parameter);
       return parameter;
     }
-    if (part.subscript != no_index) return element_parameter(part);
     const ShellValue& value = value_of(name);
     if (value.array && value.elements.size() > 1) {
       // Without a subscript, an array is its first element.
@@ -6736,11 +6737,10 @@ class ShellWalker {
           assume_operand(part, fields);
           return true;
         }
-        if (parameter.state == State::unknown) {
+        if (parameter.state == State::unknown || !empty) {
           walk_operand(part);
           return false;
         }
-        if (!empty) return false;
         if (part.operation == '=') assign(part.text, scalar_value(expand_single(part.operand)));
         if (part.operation == '?') add_unknown(fields, part.quoted);
         if (part.operation != '?') add_operand(part, fields);
@@ -6750,8 +6750,9 @@ class ShellWalker {
           assume_operand(part, fields);
         else if (!empty)
           add_operand(part, fields);
-        else if (part.quoted)
-          add_text(fields, {}, true);
+        else
+          walk_operand(part);
+        if (part.quoted) add_text(fields, {}, true);
         return true;
       default:
         break;
@@ -6784,8 +6785,12 @@ class ShellWalker {
     fields.assumed = outer;
     if (part.operation == '=') assign(part.text, scalar_value(unknown_text()));
   }
-  // For the commands in it.
-  void walk_operand(const ShellPart& part) { expand_single(part.operand); }
+  // For the commands in an operand that is not used, as far as the walk can tell.
+  void walk_operand(const ShellPart& part) {
+    open_frame();
+    expand_single(part.operand);
+    take_frame();
+  }
 
   // Changes `text` as the operation says; false when that is not known.
   bool edit(const ShellPart& part, const std::string& operand, std::string& text) {
@@ -6913,23 +6918,32 @@ class ShellWalker {
   std::string arithmetic(std::uint32_t index) {
     const ShellText text = expand_single(index);
     long long number = 0;
-    for (std::size_t at = 0; at < text.text.size() && !stopped();) {
-      std::size_t end = at;
-      while (end < text.text.size() && is_name_char(text.text[end])) ++end;
-      if (end > at && is_name_start(text.text[at]))
-        run_arithmetic_value(std::string_view(text.text).substr(at, end - at));
-      at = std::max(end, at + 1);
-    }
+    run_arithmetic_text(text.text);
     if (text.assumed || !read_integer(text.text, number) || text.text[0] == '0') return {};
     return std::to_string(number);
+  }
+  void run_arithmetic_text(std::string_view text) {
+    for (std::size_t at = 0; at < text.size() && !stopped();) {
+      std::size_t end = at;
+      while (end < text.size() && is_name_char(text[end])) ++end;
+      if (end > at && is_name_start(text[at])) run_arithmetic_value(text.substr(at, end - at));
+      at = std::max(end, at + 1);
+    }
   }
   void run_arithmetic_value(std::string_view name) {
     if (variables_.find(name) == variables_.end()) return;
     const ShellValue value = value_of(name);
     for (const ShellText& element : value.elements)
-      if (element.text.find("$(") != std::string::npos ||
-          element.text.find('`') != std::string::npos)
-        run_expansion_text(element.text);
+      if (has_substitution(element.text)) run_expansion_text(element.text);
+  }
+  static bool has_substitution(std::string_view text) {
+    return text.find("$(") != std::string_view::npos || text.find('`') != std::string_view::npos;
+  }
+  // Builtins that take names of variables evaluate the subscripts in them: unset 'a[$(command)]'.
+  void run_subscripts(const shell::Command& command) {
+    for (const shell::Word& word : command.words)
+      if (word.text.find('[') != std::string::npos && has_substitution(word.text))
+        run_expansion_text(word.text);
   }
   // ${name@P}: the value is expanded as a prompt.
   void run_prompt(const Parameter& parameter) {
@@ -6970,6 +6984,8 @@ class ShellWalker {
     // Lists are held by the constructs that count.
     const bool counts = node.kind > ShellNode::Kind::pipeline;
     if (counts && !enter(node.begin)) return;
+    here_begin_ = node.begin;
+    here_end_ = node.end;
     if (node.background)
       run_background(index, node);
     else
@@ -7177,18 +7193,18 @@ class ShellWalker {
       for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
         expand_word(item(node.words, i), fields);
       command.words.push_back(plain_word("]]", node));
-      tell(node, std::move(command));
+      run_subscripts(tell(node, std::move(command)));
     });
   }
   void run_arithmetic(const ShellNode& node) {
     for_each_choice([&](bool) {
-      arithmetic(item(node.words, 0));
       shell::Command command;
       command.words.push_back(plain_word("((", node));
       Fields fields{command.words, true};
       expand_word(item(node.words, 0), fields);
       command.words.push_back(plain_word("))", node));
-      tell(node, std::move(command));
+      const shell::Command told = tell(node, std::move(command));
+      run_arithmetic_text(told.words[1].text);
     });
   }
   static shell::Word plain_word(std::string_view text, const ShellNode& node) {
@@ -7377,6 +7393,10 @@ class ShellWalker {
     }
     if (assignment.append || assignment.subscript != no_index)
       value = appended(assignment, std::move(value));
+    // bash expands PS4 before each command that set -x shows.
+    if (assignment.name == "PS4" &&
+        has_substitution(value.elements.empty() ? std::string_view() : value.elements[0].text))
+      run_expansion_text(value.elements[0].text);
     shell::Assignment told;
     told.name = std::string(assignment.name);
     for (const ShellText& element : value.elements) {
@@ -7523,7 +7543,9 @@ class ShellWalker {
     }
     std::swap(payload.input, input_);
     Output* const output = same_shell ? output_ : std::exchange(output_, nullptr);
-    run_text(std::move(payload.text), command, payload.tolerant);
+    const bool outer = std::exchange(tolerant_, tolerant_ || payload.tolerant);
+    run_text(std::move(payload.text), command, tolerant_);
+    tolerant_ = outer;
     output_ = output;
     std::swap(payload.input, input_);
     if (!same_shell) take_frame();
@@ -7531,15 +7553,16 @@ class ShellWalker {
 
   void run_text(std::string text, const shell::Command& command, bool tolerant) {
     if (!enter(command.begin)) return;
+    const bool is_known = text.find('\0') == std::string::npos;
     syntax_.texts.push_back(std::move(text));
     const auto begin = static_cast<std::uint32_t>(command.begin);
     const auto end = static_cast<std::uint32_t>(command.end);
     ShellParser parser(syntax_, options_, syntax_.texts.back(), {begin, end, false}, depth_);
     const std::uint32_t root = parser.parse();
     outcome_.dialect_dependent = outcome_.dialect_dependent || parser.dialect_dependent();
-    const bool outer = std::exchange(tolerant_, tolerant_ || tolerant);
     if (root != no_index) run(root);
-    tolerant_ = outer;
+    // What unknown parts make of a string is not for the parser to say.
+    tolerant = tolerant || !is_known;
     if (parser.failed() && (!tolerant || parser.error().code == ErrorCode::limit) && !stopped()) {
       outcome_.complete = false;
       outcome_.error = parser.error();
@@ -7552,6 +7575,8 @@ class ShellWalker {
   // For the substitutions in a string that is expanded.
   void run_expansion_text(const std::string& text) {
     shell::Command command;
+    command.begin = here_begin_;
+    command.end = here_end_;
     run_text(concat({": \"", text, "\""}), command, true);
   }
 
@@ -7561,8 +7586,10 @@ class ShellWalker {
     if (writes_elsewhere(command)) output_ = nullptr;
     const std::vector<shell::Word>& words = command.words;
     std::size_t at = 0;
-    while (at + 1 < words.size() && (words[at].text == "command" || words[at].text == "builtin"))
+    while (at + 1 < words.size() && (words[at].text == "command" || words[at].text == "builtin")) {
       ++at;
+      while (at + 1 < words.size() && (words[at].text == "-p" || words[at].text == "--")) ++at;
+    }
     if (words.empty()) {
       if (!command.redirections.empty()) write_unknown();  // $(<file)
     } else if (!words[0].known()) {
@@ -7648,6 +7675,7 @@ class ShellWalker {
         {"cat", Builtin::cat},
         {"cd", Builtin::change_directory},
         {"chdir", Builtin::change_directory},
+        {"compgen", Builtin::read},
         {"declare", Builtin::declare},
         {"echo", Builtin::echo},
         {"eval", Builtin::eval},
@@ -7684,9 +7712,14 @@ class ShellWalker {
     return found->builtin;
   }
 
+  static bool names_variables(Builtin builtin) {
+    return builtin == Builtin::declare || builtin == Builtin::let || builtin == Builtin::read ||
+           builtin == Builtin::silent || builtin == Builtin::unset;
+  }
   void run_builtin(const shell::Command& command, std::size_t at, bool first) {
     const std::optional<Builtin> builtin = builtin_of(command.words[at].text);
     if (!builtin) return write_unknown();
+    if (names_variables(*builtin)) run_subscripts(command);
     switch (*builtin) {
       case Builtin::alias:
         return run_alias_definitions(command, at);
@@ -7704,7 +7737,8 @@ class ShellWalker {
         if (at + 1 == command.words.size()) input_ = command.input;
         return write_unknown();
       case Builtin::let:
-        for (std::size_t i = at + 1; i < command.words.size(); ++i) run_let(command.words[i].text);
+        for (std::size_t i = at + 1; i < command.words.size(); ++i)
+          run_arithmetic_text(command.words[i].text);
         return;
       case Builtin::pop_directory:
         return set_work_dir(unknown_text(), first);
@@ -7746,7 +7780,7 @@ class ShellWalker {
     Output* const output = std::exchange(output_, nullptr);
     open_frame();
     run_text(text, command, false);
-    take_frame();
+    merge_one(take_frame());
     output_ = output;
   }
 
@@ -7809,18 +7843,22 @@ class ShellWalker {
   }
 
   void run_declare(const shell::Command& command, std::size_t at, bool first) {
-    bool changes_value = false;  // -i, -l, -u, -n: what is stored is not what is written
+    bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
     for (std::size_t i = at + 1; i < command.words.size(); ++i) {
       const shell::Word& word = command.words[i];
       if (!word.text.empty() && (word.text[0] == '-' || word.text[0] == '+')) {
-        changes_value = changes_value || word.text.find_first_of("ilun") != std::string::npos;
+        changes_value = changes_value || word.text.find_first_of("aAilun") != std::string::npos;
+        references_ = references_ || word.text.find('n') != std::string::npos;
         continue;
       }
       const std::size_t equals = word.text.find('=');
       if (equals == std::string::npos) continue;
       const bool append = equals > 0 && word.text[equals - 1] == '+';
       const std::string name = word.text.substr(0, equals - (append ? 1 : 0));
-      if (!is_name(name)) continue;
+      if (!is_name(name)) {
+        assign_unknown(name);
+        continue;
+      }
       ShellText text = text_of(word);
       text.text.erase(0, equals + 1);
       text.home = starts_with(text.text, "~");
@@ -7835,30 +7873,30 @@ class ShellWalker {
   void run_unset(const shell::Command& command, std::size_t at) {
     for (std::size_t i = at + 1; i < command.words.size(); ++i) {
       if (command.words[i].text == "-f") return;
-      if (!is_name(command.words[i].text)) continue;
+      if (!is_name(command.words[i].text)) {
+        assign_unknown(command.words[i].text);
+        continue;
+      }
       ShellValue value;
       value.unset = true;
       assign(command.words[i].text, std::move(value));
     }
   }
-  // Any operand that can be a name may be assigned anything.
+  // The variable, or the array of name[subscript], has any value from here on.
+  void assign_unknown(std::string_view text) {
+    const std::string_view name = text.substr(0, text.find('['));
+    if (is_name(name)) assign(name, scalar_value(unknown_text()));
+  }
+  // Any operand that can be a name may be assigned anything. That of -C is a command.
   void run_read(const shell::Command& command, std::size_t at) {
-    for (std::size_t i = at + 1; i < command.words.size(); ++i)
-      if (is_name(command.words[i].text))
-        assign(command.words[i].text, scalar_value(unknown_text()));
+    for (std::size_t i = at + 1; i < command.words.size(); ++i) {
+      assign_unknown(command.words[i].text);
+      if (command.words[i].text == "-C" && i + 1 < command.words.size())
+        run_text(command.words[i + 1].text, command, true);
+    }
     assign("REPLY", scalar_value(unknown_text()));
     assign("MAPFILE", scalar_value(unknown_text()));
   }
-  void run_let(const std::string& text) {
-    for (std::size_t at = 0; at < text.size() && !stopped();) {
-      std::size_t end = at;
-      while (end < text.size() && is_name_char(text[end])) ++end;
-      if (end > at && is_name_start(text[at]))
-        run_arithmetic_value(std::string_view(text).substr(at, end - at));
-      at = std::max(end, at + 1);
-    }
-  }
-
   void run_set(const shell::Command& command, std::size_t at) {
     std::size_t i = at + 1;
     bool given = false;
@@ -7980,7 +8018,10 @@ class ShellWalker {
       ShellText text;
       text.text = std::move(printed.text);
       text.assumed = printed.assumed;
-      if (is_name(variable)) assign(variable, scalar_value(std::move(text)));
+      if (is_name(variable))
+        assign(variable, scalar_value(std::move(text)));
+      else
+        assign_unknown(variable);
       return;
     }
     if (output_ != nullptr && printed.assumed) output_->assumed = true;
@@ -8069,6 +8110,7 @@ class ShellWalker {
   std::uint64_t step_ = 0;  // counts the reading of variables
   std::vector<Choice> choices_ = {};
   bool too_many_choices_ = false;
+  bool references_ = false;  // declare -n: an assignment may go to another variable than it says
   const ShellValue unknown_value_ = scalar_value(unknown_text());
 
   std::map<std::string, std::vector<std::uint32_t>, std::less<>> functions_ = {};
@@ -8087,6 +8129,8 @@ class ShellWalker {
   unsigned parallel_ = 0;  // pipelines and background lists around
   unsigned depth_ = 0;
   unsigned brace_depth_ = 0;
+  std::size_t here_begin_ = 0;  // the node that runs
+  std::size_t here_end_ = 0;
 
   std::size_t commands_ = 0;
   std::size_t words_ = 0;
