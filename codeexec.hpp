@@ -633,7 +633,9 @@ struct Command {
   Input input = {};
   bool pipeline = false;    // part of a pipeline of two commands or more
   bool background = false;  // started with &, or in something that was
-  bool defined = false;  // in a function's body, told when it is defined and not when it is called
+  bool defined = false;   // in a function's body, told when it is defined and not when it is called
+  bool tolerant = false;  // in a payload that is
+  bool compound = false;  // no command of its own: the redirections of a compound command
   bool fork_bomb = false;  // calls a function that is running, in a pipeline or in background of it
 };
 
@@ -4300,17 +4302,3941 @@ const std::string& Regex::pattern() const noexcept { return program_->pattern; }
 // =================================================================================================
 // >>shell (definitions)
 // =================================================================================================
+//
+// In two steps. ShellParser turns text into a tree (ShellSyntax), by the grammar of POSIX.1-2024
+// chapter 2 and bash's additions to it. ShellWalker then goes through the tree in the order of
+// execution, as a shell would, except that it takes every branch: it keeps the variables, expands
+// the words, and tells each simple command. Strings that are run (eval, the payloads of visitors)
+// are parsed when the walk comes to them, into the same tree.
+//
+// Both steps recurse only as deep as Limits::max_depth allows. The parser reads each character a
+// fixed number of times; it never goes back, except that `((` is looked through once to tell
+// arithmetic from a nested subshell.
 
-namespace shell {
+namespace {
 
-Script parse(std::string_view script, const Options& options) {
-  Script result;
-  static_cast<Outcome&>(result) = walk(
-      script, options, [&result](const Visit& visit) { result.commands.push_back(visit.command); });
+constexpr std::uint32_t no_index = 0xffffffff;
+
+// A slice of one of the tables of ShellSyntax.
+struct ShellRange {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+};
+
+// A piece of a word before expansion.
+struct ShellPart {
+  enum class Kind : std::uint8_t {
+    literal,     // `text`, quotes removed
+    unknown,     // an unknown part of a payload
+    tilde,       // ~ and ~name at the start; `text` is the name
+    parameter,   // $name, ${name...}
+    command,     // $( ) and backquotes: `node`
+    process,     // <( ) and >( ): `node`
+    arithmetic,  // $(( )): `operand`
+  };
+  Kind kind = Kind::literal;
+  bool quoted = false;
+  // Of ${name...}:
+  char operation = 0;                  // one of - = ? + % # / : ^ , @ or 0
+  bool colon = false;                  // :- := :? :+
+  bool doubled = false;                // %% ## // ^^ ,,
+  bool length = false;                 // ${#name}
+  bool indirect = false;               // ${!name}
+  bool output = false;                 // of process: >( )
+  std::uint32_t subscript = no_index;  // a word
+  std::uint32_t operand = no_index;    // a word
+  std::uint32_t node = no_index;
+  std::string_view text = {};  // literal text, or the name
+};
+
+// A word before expansion. Positions are bytes of the script.
+struct ShellWord {
+  ShellRange parts = {};
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+  bool braces = false;  // has an unquoted { that may begin a brace expansion
+  bool quoted = false;  // some of it is quoted: no alias, no here-document expansion
+};
+
+struct ShellAssignment {
+  std::string_view name = {};
+  std::uint32_t subscript = no_index;
+  std::uint32_t value = no_index;  // a word, unless it is an array
+  ShellRange elements = {};        // words, in `lists`
+  bool array = false;
+  bool append = false;    // +=
+  bool declared = false;  // an operand of declare or its like
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+};
+
+struct ShellRedirection {
+  shell::Redirection::Kind kind = shell::Redirection::Kind::read;
+  bool output = false;  // its operator is >, not <
+  int fd = 0;
+  std::uint32_t target = no_index;
+};
+
+struct ShellNode {
+  enum class Kind : std::uint8_t {
+    simple,          // words, assignments, redirections
+    list,            // nodes
+    and_or,          // nodes, each with its `joint`
+    pipeline,        // nodes
+    subshell,        // nodes: one
+    group,           // nodes: one
+    if_clause,       // nodes: condition, body, condition, body ... and perhaps a last body
+    loop,            // nodes: condition, body
+    for_clause,      // name, words, nodes: body; `flag`: has `in`
+    arithmetic_for,  // words: one; nodes: body
+    case_clause,     // words: the subject, then patterns; nodes: bodies
+    function,        // name, nodes: body
+    coprocess,       // nodes: one
+    condition,       // [[ ]]: words
+    arithmetic,      // (( )): words: one
+  };
+  Kind kind = Kind::simple;
+  bool background = false;
+  bool flag = false;
+  char joint = 0;  // in an and_or: '&' or '|' before it
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+  ShellRange words = {};  // in `lists`
+  ShellRange nodes = {};  // in `lists`
+  ShellRange assignments = {};
+  ShellRange redirections = {};
+  std::string_view name = {};
+};
+
+// The trees of a script and of the strings it runs.
+struct ShellSyntax {
+  std::vector<ShellPart> parts = {};
+  std::vector<ShellWord> words = {};
+  std::vector<ShellAssignment> assignments = {};
+  std::vector<ShellRedirection> redirections = {};
+  std::vector<ShellNode> nodes = {};
+  std::vector<std::uint32_t> lists = {};      // indices of words or of nodes
+  std::deque<std::string> texts = {};         // what the views of the above point into
+  std::vector<std::uint32_t> pending = {};    // lists under construction
+  std::vector<ShellPart> pending_parts = {};  // words under construction
+  std::vector<std::uint32_t> pending_words = {};
+};
+
+// Characters, for fast tests.
+struct CharSet {
+  std::array<bool, 256> members = {};
+  constexpr explicit CharSet(std::string_view characters) {
+    for (const char c : characters) members[static_cast<unsigned char>(c)] = true;
+  }
+  constexpr bool has(char c) const { return members[static_cast<unsigned char>(c)]; }
+};
+constexpr CharSet word_end(" \t\n&|;<>()");
+constexpr CharSet ends_plain_run(" \t\n&|;<>()\\'\"`${}]");
+constexpr CharSet ends_quoted_run("\\'\"`$}]");
+
+// Where a text stands in the script: byte i of it at begin + i, or, if it is not written there as
+// it is, somewhere between begin and end.
+struct ShellOrigin {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+  bool exact = true;
+};
+
+bool is_name_start(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_name_char(char c) { return is_name_start(c) || is_digit(c); }
+bool is_name(std::string_view text) {
+  return !text.empty() && is_name_start(text[0]) &&
+         std::all_of(text.begin(), text.end(), is_name_char);
+}
+bool is_shell_blank(char c) { return c == ' ' || c == '\t'; }
+bool has_glob(std::string_view text) { return text.find_first_of("*?[") != std::string_view::npos; }
+
+void append_utf8(std::uint32_t code, std::string& out) {
+  const auto byte = [&out](std::uint32_t value) { out += static_cast<char>(value); };
+  if (code < 0x80) {
+    byte(code);
+  } else if (code < 0x800) {
+    byte(0xc0 | code >> 6);
+    byte(0x80 | (code & 63));
+  } else if (code < 0x10000) {
+    byte(0xe0 | code >> 12);
+    byte(0x80 | (code >> 6 & 63));
+    byte(0x80 | (code & 63));
+  } else {
+    byte(0xf0 | (code >> 18 & 7));
+    byte(0x80 | (code >> 12 & 63));
+    byte(0x80 | (code >> 6 & 63));
+    byte(0x80 | (code & 63));
+  }
+}
+
+// Up to `most` digits of a base from text[at] on; advances `at`.
+std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t most, unsigned base) {
+  std::uint32_t value = 0;
+  for (std::size_t n = 0; n < most && at < text.size(); ++n, ++at) {
+    const char c = text[at];
+    unsigned digit = 99;
+    if (is_digit(c)) digit = static_cast<unsigned>(c - '0');
+    if (c >= 'a' && c <= 'f') digit = static_cast<unsigned>(c - 'a') + 10;
+    if (c >= 'A' && c <= 'F') digit = static_cast<unsigned>(c - 'A') + 10;
+    if (digit >= base) break;
+    value = value * base + digit;
+  }
+  return value;
+}
+
+// What may follow a backslash, in $'...' and in the strings of echo and printf.
+enum class EscapeStyle {
+  ansi_c,  // $'...'
+  echo,    // echo -e, and %b of printf: octal needs a 0 in front; \c ends all output
+  format,  // printf's format
+};
+
+// Decodes the escape after the backslash at text[at]; leaves `at` behind it. False: \c, the end of
+// the output.
+bool decode_escape(std::string_view text, std::size_t& at, EscapeStyle style,
+                   shell::Dialect dialect, std::string& out) {
+  const bool bash = dialect == shell::Dialect::bash;
+  if (++at == text.size()) {
+    out += '\\';
+    return true;
+  }
+  const char c = text[at++];
+  constexpr std::string_view letters = "abfnrtv\\";
+  constexpr std::string_view values = "\a\b\f\n\r\t\v\\";
+  if (const std::size_t i = letters.find(c); i != std::string_view::npos) {
+    out += values[i];
+    return true;
+  }
+  if ((c == 'e' || c == 'E') && bash) {
+    out += '\033';
+    return true;
+  }
+  if ((c == '\'' || c == '"' || c == '?') && style == EscapeStyle::ansi_c) {
+    out += c;
+    return true;
+  }
+  if (c == '"' && style == EscapeStyle::format) {
+    out += c;
+    return true;
+  }
+  if (c == 'c' && style == EscapeStyle::echo) return false;
+  if (c == 'c' && style == EscapeStyle::ansi_c && at < text.size()) {
+    out += static_cast<char>(text[at++] & 0x1f);
+    return true;
+  }
+  if (c >= '0' && c <= '7') {
+    // dash's echo wants \0ddd; bash's takes \0ddd alone, too, but both take \ddd in %b.
+    if (style == EscapeStyle::echo && c != '0') {
+      out += '\\';
+      out += c;
+      return true;
+    }
+    if (style != EscapeStyle::echo) --at;
+    out += static_cast<char>(read_digits(text, at, 3, 8) & 0xff);
+    return true;
+  }
+  if ((c == 'x' || c == 'u' || c == 'U') && bash) {
+    const std::size_t digits_at = at;
+    const std::uint32_t code = read_digits(text, at, c == 'x' ? 2 : c == 'u' ? 4 : 8, 16);
+    if (at != digits_at) {
+      if (c == 'x')
+        out += static_cast<char>(code);
+      else
+        append_utf8(code, out);
+      return true;
+    }
+  }
+  out += '\\';
+  out += c;
+  return true;
+}
+
+// The value of $'text'. A NUL ends it.
+std::string decode_ansi_c(std::string_view text) {
+  std::string value;
+  for (std::size_t at = 0; at < text.size();) {
+    if (text[at] != '\\') {
+      value += text[at++];
+      continue;
+    }
+    const std::size_t size = value.size();
+    decode_escape(text, at, EscapeStyle::ansi_c, shell::Dialect::bash, value);
+    if (value.size() > size && value[size] == '\0') {
+      value.resize(size);
+      break;
+    }
+  }
+  return value;
+}
+
+// Reads one text into the tree.
+class ShellParser {
+ public:
+  ShellParser(ShellSyntax& syntax, const shell::Options& options, std::string_view text,
+              ShellOrigin origin, unsigned depth)
+      : syntax_(syntax), options_(options), text_(text), origin_(origin), depth_(depth) {}
+
+  // The list node of the whole text. After a failure it holds what stands before the error.
+  std::uint32_t parse() {
+    const std::uint32_t node = parse_list(true);
+    if (!failed_ && at_ < text_.size()) fail_here(concat({"unexpected ", quoted(token_here())}));
+    return node;
+  }
+
+  bool failed() const { return failed_; }
+  const Error& error() const { return error_; }
+  bool dialect_dependent() const { return dialect_dependent_; }
+
+ private:
+  // Where a word ends, apart from blanks and operators.
+  enum class Context {
+    command,    // a word of a command
+    condition,  // in [[ ]]
+    pattern,    // after =~ in [[ ]], where ( and | are part of it
+    element,    // of an array
+  };
+
+  bool bash() const { return options_.dialect == shell::Dialect::bash; }
+  char peek(std::size_t ahead = 0) const {
+    return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
+  }
+  bool at_end() const { return at_ >= text_.size(); }
+  bool looking_at(std::string_view token) const { return text_.substr(at_, token.size()) == token; }
+  std::uint32_t position(std::size_t at) const {
+    return origin_.exact ? origin_.begin + static_cast<std::uint32_t>(at) : origin_.begin;
+  }
+  std::uint32_t end_position(std::size_t at) const {
+    return origin_.exact ? origin_.begin + static_cast<std::uint32_t>(at) : origin_.end;
+  }
+  std::string_view token_here() const {
+    std::size_t end = at_;
+    while (end < text_.size() && end < at_ + 20 && !is_shell_blank(text_[end]) &&
+           text_[end] != '\n')
+      ++end;
+    if (end == at_) end = std::min(at_ + 1, text_.size());
+    return text_.substr(at_, end - at_);
+  }
+
+  void fail(ErrorCode code, std::string message, std::size_t at) {
+    if (failed_) return;
+    failed_ = true;
+    error_ = make_error(code, std::move(message), position(std::min(at, text_.size())));
+  }
+  void fail_here(std::string message) { fail(ErrorCode::parse, std::move(message), at_); }
+  // What began at `at` is not closed.
+  void unterminated(std::string_view what, std::size_t at) {
+    fail(ErrorCode::parse, concat({"unterminated ", what}), at);
+  }
+  bool enter() {
+    if (++depth_ <= options_.limits.max_depth) return true;
+    fail(ErrorCode::limit,
+         concat({"nested deeper than ", std::to_string(options_.limits.max_depth), " levels"}),
+         at_);
+    return false;
+  }
+  // Reserves room for one more word or node.
+  bool room() {
+    if (syntax_.words.size() + syntax_.nodes.size() < 4 * options_.limits.max_words &&
+        syntax_.parts.size() < 16 * options_.limits.max_words)
+      return true;
+    fail(ErrorCode::limit,
+         concat({"more than ", std::to_string(options_.limits.max_words), " words"}), at_);
+    return false;
+  }
+
+  // lists of indices ------------------------------------------------------------------------------
+
+  std::size_t begin_list() const { return syntax_.pending.size(); }
+  void add(std::uint32_t index) { syntax_.pending.push_back(index); }
+  ShellRange end_list(std::size_t from) {
+    const auto begin = static_cast<std::uint32_t>(syntax_.lists.size());
+    syntax_.lists.insert(syntax_.lists.end(),
+                         syntax_.pending.begin() + static_cast<std::ptrdiff_t>(from),
+                         syntax_.pending.end());
+    syntax_.pending.resize(from);
+    return {begin, static_cast<std::uint32_t>(syntax_.lists.size())};
+  }
+  std::uint32_t add_node(ShellNode node, std::size_t end) {
+    if (!room()) return no_index;
+    node.end = end_position(end);
+    syntax_.nodes.push_back(node);
+    return static_cast<std::uint32_t>(syntax_.nodes.size() - 1);
+  }
+  ShellNode node_at(ShellNode::Kind kind, std::size_t at) const {
+    ShellNode node;
+    node.kind = kind;
+    node.begin = position(at);
+    return node;
+  }
+
+  // blanks, newlines, here-documents --------------------------------------------------------------
+
+  // Blanks, comments and joined lines; only called between tokens.
+  void skip_blanks() {
+    for (;;) {
+      const char c = peek();
+      if (is_shell_blank(c)) {
+        ++at_;
+      } else if (c == '\\' && peek(1) == '\n') {
+        at_ += 2;
+      } else if (c == '#') {
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      } else {
+        return;
+      }
+    }
+  }
+
+  void skip_newlines() {
+    for (skip_blanks(); !failed_ && peek() == '\n'; skip_blanks()) newline();
+  }
+
+  void newline() {
+    ++at_;
+    std::vector<HereDocument> documents;
+    documents.swap(here_documents_);
+    for (const HereDocument& document : documents)
+      if (!failed_) read_here_document(document);
+  }
+
+  struct HereDocument {
+    std::uint32_t redirection = 0;  // in the table once `placed`, before that in its command
+    bool placed = false;
+    std::string delimiter = {};
+    bool quoted = false;
+    bool strip_tabs = false;
+  };
+
+  // The lines up to the delimiter, or to the end of the text.
+  void read_here_document(const HereDocument& document) {
+    const std::size_t begin = at_;
+    std::size_t end = at_;
+    std::string stripped;  // the body without leading tabs
+    std::string storage;
+    for (; !at_end(); end = at_) {
+      while (document.strip_tabs && peek() == '\t') ++at_;
+      const std::size_t line_begin = at_;
+      if (read_line(document.quoted, storage) == document.delimiter) break;
+      if (document.strip_tabs) stripped += text_.substr(line_begin, at_ - line_begin);
+    }
+    std::string_view body = text_.substr(begin, end - begin);
+    ShellOrigin origin = {position(begin), end_position(end), origin_.exact};
+    if (document.strip_tabs) {
+      syntax_.texts.push_back(std::move(stripped));
+      body = syntax_.texts.back();
+      origin.exact = false;
+    }
+    std::uint32_t word = no_index;
+    if (document.quoted) {
+      const std::size_t parts = syntax_.pending_parts.size();
+      add_quoted_literal(body);
+      word = end_word(parts, begin, end);
+    } else {
+      ShellParser parser(syntax_, options_, body, origin, depth_);
+      word = parser.parse_here_document_body();
+      take_over(parser);
+    }
+    syntax_.redirections[document.redirection].target = word;
+  }
+
+  // A line of a here-document without its newline, which is consumed. Lines of an unquoted one that
+  // end with a backslash are joined before the delimiter is looked for.
+  std::string_view read_line(bool is_quoted, std::string& storage) {
+    storage.clear();
+    for (;;) {
+      const std::size_t end = std::min(text_.find('\n', at_), text_.size());
+      const std::string_view line = text_.substr(at_, end - at_);
+      at_ = std::min(end + 1, text_.size());
+      std::size_t slashes = 0;
+      while (!is_quoted && slashes < line.size() && line[line.size() - slashes - 1] == '\\')
+        ++slashes;
+      if (slashes % 2 == 0 || end == text_.size()) {
+        if (storage.empty()) return line;
+        storage += line;
+        return storage;
+      }
+      storage += line.substr(0, line.size() - 1);
+    }
+  }
+
+  void take_over(const ShellParser& parser) {
+    dialect_dependent_ = dialect_dependent_ || parser.dialect_dependent_;
+    if (parser.failed_ && !failed_) {
+      failed_ = true;
+      error_ = parser.error_;
+    }
+  }
+
+  std::uint32_t parse_here_document_body() {
+    const std::size_t parts = syntax_.pending_parts.size();
+    while (!failed_ && !at_end()) read_quoted_piece(Quotes::here_document);
+    return end_word(parts, 0, at_);
+  }
+
+  // words -----------------------------------------------------------------------------------------
+
+  // Moves the parts from pending_parts[from] on into a new word.
+  std::uint32_t end_word(std::size_t from, std::size_t begin, std::size_t end,
+                         bool braces = false) {
+    if (!room()) {
+      syntax_.pending_parts.resize(from);
+      return no_index;
+    }
+    ShellWord word;
+    word.begin = position(begin);
+    word.end = end_position(end);
+    word.braces = braces;
+    word.parts.begin = static_cast<std::uint32_t>(syntax_.parts.size());
+    for (std::size_t i = from; i < syntax_.pending_parts.size(); ++i) {
+      word.quoted = word.quoted || syntax_.pending_parts[i].quoted;
+      syntax_.parts.push_back(syntax_.pending_parts[i]);
+    }
+    word.parts.end = static_cast<std::uint32_t>(syntax_.parts.size());
+    syntax_.pending_parts.resize(from);
+    syntax_.words.push_back(word);
+    return static_cast<std::uint32_t>(syntax_.words.size() - 1);
+  }
+
+  ShellPart& add_part(ShellPart::Kind kind, bool quoted) {
+    ShellPart part;
+    part.kind = kind;
+    part.quoted = quoted;
+    syntax_.pending_parts.push_back(part);
+    return syntax_.pending_parts.back();
+  }
+  // NUL bytes in it are unknown parts of a payload.
+  void add_literal(std::string_view text, bool quoted) {
+    while (!text.empty()) {
+      const std::size_t size = std::min(text.find('\0'), text.size());
+      if (size > 0) add_part(ShellPart::Kind::literal, quoted).text = text.substr(0, size);
+      if (size < text.size()) add_part(ShellPart::Kind::unknown, quoted);
+      text.remove_prefix(std::min(size + 1, text.size()));
+    }
+  }
+  void add_quoted_literal(std::string_view text) {
+    if (text.empty())
+      add_part(ShellPart::Kind::literal, true);
+    else
+      add_literal(text, true);
+  }
+
+  static bool ends_word(char c) { return word_end.has(c); }
+
+  // Reads a word of which at least one character is there.
+  std::uint32_t parse_word(Context context = Context::command, bool assigned_value = false) {
+    const std::size_t begin = at_;
+    const std::size_t parts = syntax_.pending_parts.size();
+    bool braces = false;
+    unsigned parentheses = 0;  // of a pattern
+    read_tilde();
+    while (!failed_ && !at_end()) {
+      const char c = peek();
+      if (c == '(' && at_ > begin && context != Context::pattern && bash() &&
+          std::string_view("?*+@!").find(text_[at_ - 1]) != std::string_view::npos) {
+        read_extended_glob();
+        continue;
+      }
+      if (context == Context::pattern && (c == '(' || c == ')' || c == '|')) {
+        if (c == ')' && parentheses == 0) break;
+        parentheses += c == '(' ? 1 : 0;
+        parentheses -= c == ')' ? 1 : 0;
+        add_literal(text_.substr(at_, 1), false);
+        ++at_;
+        continue;
+      }
+      if (context == Context::pattern && parentheses > 0 && is_shell_blank(c)) {
+        ++at_;
+        continue;
+      }
+      if ((c == '<' || c == '>') && peek(1) == '(' && bash()) {
+        read_process_substitution();
+        continue;
+      }
+      if (ends_word(c)) break;
+      if (c == '{' && bash()) braces = true;
+      if (c == ':' && assigned_value && peek(1) == '~') {
+        add_literal(text_.substr(at_, 1), false);
+        ++at_;
+        read_tilde();
+        continue;
+      }
+      read_piece(assigned_value);
+    }
+    if (assigned_value) braces = false;
+    if (braces) note_braces(text_.substr(begin, at_ - begin));
+    return end_word(parts, begin, at_, braces);
+  }
+
+  void note_braces(std::string_view text) {
+    if (text.find('}') != std::string_view::npos &&
+        (text.find(',') != std::string_view::npos || text.find("..") != std::string_view::npos))
+      dialect_dependent_ = true;
+  }
+
+  void read_tilde() {
+    if (peek() != '~') return;
+    std::size_t end = at_ + 1;
+    while (end < text_.size() && (is_name_char(text_[end]) || text_[end] == '-' ||
+                                  text_[end] == '.' || text_[end] == '+'))
+      ++end;
+    const char next = end < text_.size() ? text_[end] : '/';
+    if (next != '/' && next != ':' && !ends_word(next)) return;
+    add_part(ShellPart::Kind::tilde, false).text = text_.substr(at_ + 1, end - at_ - 1);
+    at_ = end;
+  }
+
+  // An unquoted run, an escape, a quotation or an expansion.
+  void read_piece(bool stop_at_colon = false) {
+    switch (peek()) {
+      case '\\':
+        if (peek(1) == '\n') {
+          at_ += 2;
+        } else if (at_ + 1 >= text_.size()) {
+          add_literal("\\", true);
+          ++at_;
+        } else {
+          add_literal(text_.substr(at_ + 1, 1), true);
+          at_ += 2;
+        }
+        return;
+      case '\'':
+        return read_single_quotes();
+      case '"':
+        return read_double_quotes();
+      case '`':
+        return read_backquotes(false);
+      case '$':
+        return read_dollar(Quotes::none);
+      default:
+        break;
+    }
+    const std::size_t begin = at_;
+    do {
+      ++at_;
+    } while (at_ < text_.size() && !ends_plain_run.has(text_[at_]) &&
+             !(stop_at_colon && text_[at_] == ':'));
+    add_literal(text_.substr(begin, at_ - begin), false);
+  }
+
+  void read_single_quotes() {
+    const std::size_t end = text_.find('\'', at_ + 1);
+    if (end == std::string_view::npos) return unterminated("single quote", at_);
+    add_quoted_literal(text_.substr(at_ + 1, end - at_ - 1));
+    at_ = end + 1;
+  }
+
+  void read_ansi_c_quotes() {
+    const std::size_t begin = at_;
+    std::size_t end = at_ + 2;
+    while (end < text_.size() && text_[end] != '\'') end += text_[end] == '\\' ? 2U : 1U;
+    if (end >= text_.size()) return unterminated("single quote", begin);
+    dialect_dependent_ = true;
+    syntax_.texts.push_back(decode_ansi_c(text_.substr(begin + 2, end - begin - 2)));
+    add_quoted_literal(syntax_.texts.back());
+    at_ = end + 1;
+  }
+
+  // Quotation around an expansion.
+  enum class Quotes { none, doubled, here_document, arithmetic };
+
+  void read_double_quotes() {
+    const std::size_t begin = at_++;
+    const std::size_t parts = syntax_.pending_parts.size();
+    while (!failed_ && !at_end() && peek() != '"') read_quoted_piece(Quotes::doubled);
+    if (failed_) return;
+    if (at_end()) return unterminated("double quote", begin);
+    ++at_;
+    if (syntax_.pending_parts.size() == parts) add_quoted_literal({});
+  }
+
+  // What stands in double quotes, a here-document or arithmetic.
+  void read_quoted_piece(Quotes quotes) {
+    switch (peek()) {
+      case '\\': {
+        const char next = peek(1);
+        if (next == '\n') {
+          at_ += 2;
+        } else if (at_ + 1 < text_.size() && (next == '$' || next == '`' || next == '\\' ||
+                                              (next == '"' && quotes != Quotes::here_document) ||
+                                              (next == '}' && in_braces_))) {
+          add_literal(text_.substr(at_ + 1, 1), true);
+          at_ += 2;
+        } else {
+          add_literal("\\", true);
+          ++at_;
+        }
+        return;
+      }
+      case '`':
+        return read_backquotes(quotes == Quotes::doubled);
+      case '$':
+        return read_dollar(quotes);
+      default:
+        break;
+    }
+    const std::size_t begin = at_;
+    do {
+      ++at_;
+    } while (at_ < text_.size() && !ends_quoted_run.has(text_[at_]));
+    add_literal(text_.substr(begin, at_ - begin), true);
+  }
+
+  // $( ), $(( )), ${ }, $name, $'..', $"..", or a plain $.
+  void read_dollar(Quotes quotes) {
+    const bool quoted = quotes != Quotes::none;
+    const char next = peek(1);
+    if (joins_lines(at_ + 1)) return;
+    if (next == '(') {
+      if (peek(2) == '(' && arithmetic_end(at_ + 3) != std::string_view::npos)
+        return read_arithmetic(quoted, 3, arithmetic_end(at_ + 3), 2);
+      return read_command_substitution(quoted);
+    }
+    if (next == '{') return read_braced_parameter(quotes);
+    if (next == '[' && bash()) {
+      const std::size_t end = text_.find(']', at_ + 2);
+      if (end == std::string_view::npos) return unterminated("$[", at_);
+      dialect_dependent_ = true;
+      return read_arithmetic(quoted, 2, end, 1);
+    }
+    if (next == '\'' && bash() && !quoted) return read_ansi_c_quotes();
+    if (next == '\'' && !quoted) dialect_dependent_ = true;
+    if (next == '"' && bash() && !quoted) {
+      dialect_dependent_ = true;
+      ++at_;
+      return read_double_quotes();
+    }
+    std::size_t end = at_ + 1;
+    if (is_name_start(next)) {
+      while (end < text_.size() && is_name_char(text_[end])) ++end;
+      if (joins_lines(end)) return;
+    } else if (next != '\0' && (is_digit(next) || is_special_parameter(next))) {
+      ++end;
+    } else {
+      add_literal("$", true);
+      ++at_;
+      return;
+    }
+    add_part(ShellPart::Kind::parameter, quoted).text = text_.substr(at_ + 1, end - at_ - 1);
+    at_ = end;
+  }
+  // Shells join lines even in the middle of $name. Nobody writes that, but to hide something.
+  bool joins_lines(std::size_t at) {
+    if (text_.substr(at, 2) != "\\\n") return false;
+    fail(ErrorCode::parse, "line joined in the middle of an expansion", at);
+    return true;
+  }
+  static bool is_special_parameter(char c) {
+    return std::string_view("@*#?-$!").find(c) != std::string_view::npos;
+  }
+
+  void read_command_substitution(bool quoted) {
+    const std::size_t begin = at_;
+    at_ += 2;
+    const std::uint32_t node = parse_nested(')', "$(", begin);
+    if (!failed_) add_part(ShellPart::Kind::command, quoted).node = node;
+  }
+
+  void read_process_substitution() {
+    const std::size_t begin = at_;
+    const bool output = peek() == '>';
+    dialect_dependent_ = true;
+    at_ += 2;
+    const std::uint32_t node = parse_nested(')', output ? ">(" : "<(", begin);
+    if (failed_) return;
+    ShellPart& part = add_part(ShellPart::Kind::process, false);
+    part.node = node;
+    part.output = output;
+  }
+
+  // A list up to `close`, which is consumed. Here-documents that begin in it end in it.
+  std::uint32_t parse_nested(char close, std::string_view what, std::size_t begin) {
+    if (!enter()) return no_index;
+    std::vector<HereDocument> outer;
+    outer.swap(here_documents_);
+    const bool outer_braces = std::exchange(in_braces_, false);
+    const std::uint32_t node = parse_list(true);
+    in_braces_ = outer_braces;
+    if (!failed_ && at_end()) unterminated(what, begin);
+    if (!failed_ && peek() != close) fail_here(concat({"unexpected ", quoted(token_here())}));
+    if (!failed_ && !here_documents_.empty())
+      fail_here("here-document without a body before its substitution ends");
+    here_documents_.swap(outer);
+    ++at_;
+    --depth_;
+    return node;
+  }
+
+  void read_backquotes(bool in_double_quotes, bool quoted_context = false) {
+    const std::size_t begin = at_++;
+    std::size_t end = at_;
+    bool escapes = false;
+    while (end < text_.size() && text_[end] != '`') {
+      escapes = escapes || text_[end] == '\\';
+      end += text_[end] == '\\' ? 2U : 1U;
+    }
+    if (end >= text_.size()) return unterminated("backquote", begin);
+    std::string_view inner = text_.substr(at_, end - at_);
+    ShellOrigin origin = {position(at_), end_position(end), origin_.exact};
+    if (escapes) {
+      std::string text;
+      for (std::size_t i = 0; i < inner.size(); ++i) {
+        const char next = i + 1 < inner.size() ? inner[i + 1] : '\0';
+        if (inner[i] == '\\' &&
+            (next == '$' || next == '`' || next == '\\' || (next == '"' && in_double_quotes)))
+          ++i;
+        text += inner[i];
+      }
+      syntax_.texts.push_back(std::move(text));
+      inner = syntax_.texts.back();
+      origin.exact = false;
+    }
+    if (!enter()) return;
+    ShellParser parser(syntax_, options_, inner, origin, depth_);
+    const std::uint32_t node = parser.parse();
+    take_over(parser);
+    --depth_;
+    at_ = end + 1;
+    if (!failed_)
+      add_part(ShellPart::Kind::command, in_double_quotes || quoted_context).node = node;
+  }
+
+  // Where the arithmetic that begins at `at` (behind two opening parentheses) has its `))`; npos
+  // when these parentheses are those of nested subshells.
+  std::size_t arithmetic_end(std::size_t at) const {
+    unsigned depth = 0;
+    for (; at < text_.size(); ++at) {
+      const char c = text_[at];
+      if (c == '\\') {
+        ++at;
+      } else if (c == '"') {
+        for (++at; at < text_.size() && text_[at] != '"'; ++at)
+          if (text_[at] == '\\') ++at;
+      } else if (c == '(') {
+        ++depth;
+      } else if (c == ')' && depth > 0) {
+        --depth;
+      } else if (c == ')') {
+        return at + 1 < text_.size() && text_[at + 1] == ')' ? at : std::string_view::npos;
+      }
+    }
+    return std::string_view::npos;
+  }
+
+  // Arithmetic from `skip` bytes behind here up to `end`, which `close` bytes end.
+  void read_arithmetic(bool quoted, std::size_t skip, std::size_t end, std::size_t close) {
+    at_ += skip;
+    const std::uint32_t operand = arithmetic_word(end);
+    at_ = end + close;
+    if (!failed_) add_part(ShellPart::Kind::arithmetic, quoted).operand = operand;
+  }
+  std::uint32_t arithmetic_word(std::size_t end) {
+    if (!enter()) return no_index;
+    const std::string_view text = text_.substr(at_, end - at_);
+    ShellParser parser(syntax_, options_, text, {position(at_), end_position(end), origin_.exact},
+                       depth_);
+    const std::uint32_t word = parser.parse_arithmetic_text();
+    take_over(parser);
+    --depth_;
+    return word;
+  }
+  std::uint32_t parse_arithmetic_text() {
+    const std::size_t parts = syntax_.pending_parts.size();
+    while (!failed_ && !at_end()) {
+      if (peek() == '\'') {
+        // Some shells take it as a quote here, some do not: where the text ends is not certain.
+        fail_here("single quote in arithmetic");
+      } else if (peek() == '"') {
+        ++at_;
+      } else {
+        read_quoted_piece(Quotes::arithmetic);
+      }
+    }
+    return end_word(parts, 0, at_);
+  }
+
+  // ${...}, from the dollar on.
+  void read_braced_parameter(Quotes quotes) {
+    const std::size_t begin = at_;
+    at_ += 2;
+    if (bash() && (is_shell_blank(peek()) || peek() == '\n' || peek() == '|')) {
+      // bash 5.3: ${ list; }
+      dialect_dependent_ = true;
+      if (peek() == '|') ++at_;
+      const std::uint32_t node = parse_nested('}', "${", begin);
+      if (!failed_) add_part(ShellPart::Kind::command, quotes != Quotes::none).node = node;
+      return;
+    }
+    if (!enter()) return;
+    ShellPart part;
+    part.kind = ShellPart::Kind::parameter;
+    part.quoted = quotes != Quotes::none;
+    if (peek() == '#' && peek(1) != '}' &&
+        !(peek(1) == '#' || peek(1) == '%' || peek(1) == ':' || peek(1) == '-' || peek(1) == '+' ||
+          peek(1) == '=' || peek(1) == '?')) {
+      part.length = true;
+      ++at_;
+    } else if (peek() == '!' && (is_name_char(peek(1)) || peek(1) == '@' || peek(1) == '*')) {
+      part.indirect = true;
+      ++at_;
+    }
+    read_parameter_name(part);
+    if (!failed_ && peek() == '[') part.subscript = read_until(']', "[", quotes);
+    if (!failed_) read_parameter_operation(part, quotes);
+    if (!failed_ && peek() != '}') {
+      if (at_end())
+        unterminated("${", begin);
+      else
+        fail(ErrorCode::parse, concat({"bad substitution ", quoted(text_.substr(begin, 20))}),
+             begin);
+    }
+    if (failed_) return;
+    ++at_;
+    --depth_;
+    syntax_.pending_parts.push_back(part);
+  }
+
+  void read_parameter_name(ShellPart& part) {
+    const std::size_t begin = at_;
+    if (is_digit(peek())) {
+      while (is_digit(peek())) ++at_;
+    } else if (is_name_start(peek())) {
+      while (is_name_char(peek())) ++at_;
+    } else if (!at_end() && is_special_parameter(peek())) {
+      ++at_;
+    }
+    part.text = text_.substr(begin, at_ - begin);
+    if (part.text.empty()) {
+      if (at_end())
+        unterminated("${", begin - 2);
+      else
+        fail_here("bad substitution");
+    }
+  }
+
+  void read_parameter_operation(ShellPart& part, Quotes quotes) {
+    const char c = peek();
+    if (c == '}' || at_end()) return;
+    const char next = peek(1);
+    if (c == ':' && next != '\0' && std::string_view("-=?+").find(next) != std::string_view::npos) {
+      part.colon = true;
+      part.operation = next;
+      at_ += 2;
+    } else if (std::string_view("-=?+").find(c) != std::string_view::npos) {
+      part.operation = c;
+      ++at_;
+    } else if (std::string_view("%#/^,").find(c) != std::string_view::npos) {
+      part.operation = c;
+      part.doubled = next == c;
+      at_ += part.doubled ? 2 : 1;
+    } else if (c == ':' || c == '@' || (c == '*' && part.indirect)) {
+      part.operation = c;
+      ++at_;
+    } else {
+      return;
+    }
+    part.operand = read_until(
+        '}', "${", quotes, std::string_view("-=?+").find(part.operation) == std::string_view::npos);
+  }
+
+  // The word up to an unquoted `close`. An opening bracket, for a subscript, is skipped first.
+  // `pattern`: single quotes quote even within double quotes.
+  std::uint32_t read_until(char close, std::string_view what, Quotes quotes, bool pattern = true) {
+    const std::size_t begin = at_;
+    if (close == ']') ++at_;
+    const std::size_t parts = syntax_.pending_parts.size();
+    const bool outer = std::exchange(in_braces_, close == '}');
+    unsigned brackets = 0;
+    const bool quoted = quotes != Quotes::none;
+    if (!quoted) read_tilde();
+    while (!failed_ && !at_end()) {
+      const char c = peek();
+      if (c == close && brackets == 0) break;
+      if (close == ']' && c == '[') ++brackets;
+      if (close == ']' && c == ']') --brackets;
+      if (c == '\'' && quoted && !pattern) {
+        read_quote_in_quotes();
+      } else if (c == '\'' && quoted) {
+        read_single_quotes();
+      } else if (c == '"' && quoted) {
+        read_double_quotes();
+      } else if (quoted) {
+        read_quoted_piece(quotes);
+      } else {
+        read_piece();
+      }
+    }
+    in_braces_ = outer;
+    if (failed_) return no_index;
+    if (at_end()) {
+      unterminated(what, begin);
+      return no_index;
+    }
+    const std::uint32_t word = end_word(parts, begin, at_);
+    if (close == ']') ++at_;
+    return word;
+  }
+
+  // A single quote in "${x:-'..'}" stays in the text, but in bash it hides a closing brace.
+  void read_quote_in_quotes() {
+    dialect_dependent_ = true;
+    std::size_t end = at_ + 1;
+    if (bash()) {
+      end = text_.find('\'', at_ + 1);
+      if (end == std::string_view::npos) return unterminated("single quote", at_);
+      ++end;
+    }
+    add_literal(text_.substr(at_, end - at_), true);
+    at_ = end;
+  }
+
+  // ?( *( +( @( !( : a pattern, if extglob is on; else a syntax error, so that nothing runs.
+  void read_extended_glob() {
+    if (!enter()) return;
+    const std::size_t begin = at_;
+    dialect_dependent_ = true;
+    add_literal("*(", false);
+    ++at_;
+    while (!failed_ && !at_end() && peek() != ')') {
+      if (peek() == '(') {
+        read_extended_glob();
+      } else if (peek() == '|' || is_shell_blank(peek()) || peek() == '\n') {
+        add_literal(text_.substr(at_, 1), false);
+        ++at_;
+      } else if (ends_word(peek())) {
+        fail_here(concat({"unexpected ", quoted(token_here())}));
+      } else {
+        read_piece();
+      }
+    }
+    if (at_end()) return unterminated("(", begin);
+    if (failed_) return;
+    add_literal(")", false);
+    ++at_;
+    --depth_;
+  }
+
+  // the grammar -----------------------------------------------------------------------------------
+
+  // The reserved word that stands here, or an empty view.
+  std::string_view word_here() const {
+    std::size_t end = at_;
+    while (end < text_.size() && end < at_ + 9 && !ends_plain_run.has(text_[end])) ++end;
+    if (end == at_ && end < text_.size() && (text_[end] == '{' || text_[end] == '}')) ++end;
+    if (end < text_.size() && !ends_word(text_[end])) {
+      const bool closes_condition = text_.substr(at_, 2) == "]]";
+      if (!closes_condition) return {};
+      end = at_ + 2;
+      if (end < text_.size() && !ends_word(text_[end])) return {};
+    }
+    return text_.substr(at_, end - at_);
+  }
+  // Whether the word ends a list.
+  static bool ends_list(std::string_view word) {
+    return word == "then" || word == "else" || word == "elif" || word == "fi" || word == "do" ||
+           word == "done" || word == "esac" || word == "}";
+  }
+  // Consumes a reserved word that must be here.
+  bool expect(std::string_view word, std::size_t begin, std::string_view construct) {
+    if (failed_) return false;
+    if (word_here() == word) {
+      at_ += word.size();
+      return true;
+    }
+    if (at_end())
+      unterminated(construct, begin);
+    else
+      fail_here(concat({"unexpected ", quoted(token_here()), ", ", quoted(word), " is missing"}));
+    return false;
+  }
+
+  // Commands up to the end of the text, a closing parenthesis, ;; or a reserved word that ends a
+  // list. Only some lists may be empty.
+  std::uint32_t parse_list(bool may_be_empty = false) {
+    ShellNode list = node_at(ShellNode::Kind::list, at_);
+    const std::size_t from = begin_list();
+    for (;;) {
+      skip_newlines();
+      if (failed_ || at_end()) break;
+      const char c = peek();
+      if (c == ')') break;
+      if (c == ';' && (peek(1) == ';' || peek(1) == '&')) break;
+      if (ends_list(word_here())) break;
+      const std::size_t size = syntax_.pending.size();
+      const std::uint32_t node = parse_and_or();
+      syntax_.pending.resize(size);  // of what failed, nothing is kept
+      if (failed_) break;
+      add(node);
+      skip_blanks();
+      if (peek() == '&') {
+        syntax_.nodes[node].background = true;
+        ++at_;
+      } else if (peek() == ';' && peek(1) != ';' && peek(1) != '&') {
+        ++at_;
+      } else if (peek() != '\n') {
+        break;
+      }
+    }
+    const bool empty = begin_list() == from;
+    list.nodes = end_list(from);
+    if (!failed_ && empty && !may_be_empty)
+      fail_here(at_end() ? std::string("unexpected end of the script")
+                         : concat({"unexpected ", quoted(token_here())}));
+    return add_node(list, at_);
+  }
+
+  std::uint32_t parse_and_or() {
+    ShellNode chain = node_at(ShellNode::Kind::and_or, at_);
+    const std::size_t from = begin_list();
+    char joint = 0;
+    for (;;) {
+      const std::uint32_t node = parse_pipeline();
+      if (node != no_index) {
+        syntax_.nodes[node].joint = joint;
+        add(node);
+      }
+      if (failed_) break;
+      skip_blanks();
+      if (!looking_at("&&") && !looking_at("||")) break;
+      joint = peek();
+      at_ += 2;
+      skip_newlines();
+    }
+    if (begin_list() == from + 1 && joint == 0) {
+      const std::uint32_t only = syntax_.pending.back();
+      syntax_.pending.pop_back();
+      return only;
+    }
+    chain.nodes = end_list(from);
+    return add_node(chain, at_);
+  }
+
+  std::uint32_t parse_pipeline() {
+    ShellNode pipeline = node_at(ShellNode::Kind::pipeline, at_);
+    const std::size_t from = begin_list();
+    skip_pipeline_prefixes();
+    for (;;) {
+      const std::uint32_t node = parse_command();
+      if (node != no_index) add(node);
+      if (failed_) break;
+      skip_blanks();
+      if (peek() != '|' || peek(1) == '|') break;
+      ++at_;
+      if (peek() == '&') {
+        if (!bash()) fail_here("unexpected '&'");
+        dialect_dependent_ = true;
+        ++at_;
+      }
+      skip_newlines();
+    }
+    if (begin_list() == from + 1) {
+      const std::uint32_t only = syntax_.pending.back();
+      syntax_.pending.pop_back();
+      return only;
+    }
+    pipeline.nodes = end_list(from);
+    return add_node(pipeline, at_);
+  }
+
+  // ! and time, in any number and order.
+  void skip_pipeline_prefixes() {
+    for (;;) {
+      skip_blanks();
+      const std::string_view word = word_here();
+      if (word == "!" || (peek() == '!' && peek(1) == '(')) {
+        ++at_;
+      } else if (word == "time" && bash()) {
+        dialect_dependent_ = true;
+        at_ += 4;
+        skip_blanks();
+        if (word_here() == "-p") at_ += 2;
+        skip_blanks();
+        if (word_here() == "--") at_ += 2;
+      } else {
+        return;
+      }
+    }
+  }
+
+  std::uint32_t parse_command() {
+    skip_blanks();
+    const std::size_t begin = at_;
+    const char c = peek();
+    if (c == '(') {
+      if (peek(1) == '(' && bash()) {
+        dialect_dependent_ = true;
+        const std::size_t end = arithmetic_end(at_ + 2);
+        if (end != std::string_view::npos) return parse_arithmetic_command(end);
+      }
+      return parse_subshell();
+    }
+    // Only these can begin a reserved word.
+    constexpr CharSet starts("{[fiwucs");
+    if (starts.has(c)) {
+      const std::string_view word = word_here();
+      if (word == "{") return parse_group();
+      if (word == "if") return parse_if();
+      if (word == "while" || word == "until") return parse_loop(word);
+      if (word == "for") return parse_for(word);
+      if (word == "case") return parse_case();
+      if (bash() && (word == "select" || word == "function" || word == "coproc" || word == "[[")) {
+        dialect_dependent_ = true;
+        if (word == "select") return parse_for(word);
+        if (word == "function") return parse_function_keyword();
+        if (word == "coproc") return parse_coprocess();
+        return parse_condition();
+      }
+    }
+    const std::uint32_t node = parse_simple();
+    if (!failed_ && at_ == begin)
+      fail_here(at_end() ? std::string("unexpected end of the script")
+                         : concat({"unexpected ", quoted(token_here())}));
+    return node;
+  }
+
+  // Ends a compound command: the redirections behind it.
+  std::uint32_t finish(ShellNode node, std::size_t nodes_from) {
+    node.nodes = end_list(nodes_from);
+    if (failed_) return add_node(node, at_);
+    const std::size_t end = at_;
+    std::vector<ShellRedirection> redirections;
+    for (skip_blanks(); !failed_ && at_redirection(); skip_blanks())
+      parse_redirection(redirections);
+    return add_node_with(node, {}, redirections, redirections.empty() ? end : last_token_end(end));
+  }
+
+  std::uint32_t parse_subshell() {
+    ShellNode node = node_at(ShellNode::Kind::subshell, at_);
+    const std::size_t from = begin_list();
+    const std::size_t begin = at_++;
+    if (!enter()) return no_index;
+    add(parse_list());
+    if (!failed_ && at_end()) unterminated("(", begin);
+    if (!failed_ && peek() != ')') fail_here(concat({"unexpected ", quoted(token_here())}));
+    ++at_;
+    --depth_;
+    return finish(node, from);
+  }
+
+  std::uint32_t parse_group() {
+    ShellNode node = node_at(ShellNode::Kind::group, at_);
+    const std::size_t from = begin_list();
+    const std::size_t begin = at_++;
+    if (!enter()) return no_index;
+    add(parse_list());
+    expect("}", begin, "{");
+    --depth_;
+    return finish(node, from);
+  }
+
+  std::uint32_t parse_if() {
+    ShellNode node = node_at(ShellNode::Kind::if_clause, at_);
+    const std::size_t from = begin_list();
+    const std::size_t begin = at_;
+    if (!enter()) return no_index;
+    at_ += 2;
+    for (;;) {
+      add(parse_list());
+      if (!expect("then", begin, "if")) break;
+      add(parse_list());
+      if (failed_) break;
+      if (word_here() == "elif") {
+        at_ += 4;
+        continue;
+      }
+      if (word_here() == "else") {
+        at_ += 4;
+        add(parse_list());
+      }
+      expect("fi", begin, "if");
+      break;
+    }
+    --depth_;
+    return finish(node, from);
+  }
+
+  std::uint32_t parse_loop(std::string_view word) {
+    ShellNode node = node_at(ShellNode::Kind::loop, at_);
+    const std::size_t from = begin_list();
+    const std::size_t begin = at_;
+    if (!enter()) return no_index;
+    at_ += word.size();
+    add(parse_list());
+    parse_do(begin, word);
+    --depth_;
+    return finish(node, from);
+  }
+
+  // do ... done
+  void parse_do(std::size_t begin, std::string_view construct) {
+    if (!expect("do", begin, construct)) return;
+    add(parse_list());
+    expect("done", begin, construct);
+  }
+
+  // for, and select, which is the same to us.
+  std::uint32_t parse_for(std::string_view word) {
+    ShellNode node = node_at(ShellNode::Kind::for_clause, at_);
+    const std::size_t begin = at_;
+    if (!enter()) return no_index;
+    at_ += word.size();
+    skip_blanks();
+    const std::size_t words_from = begin_list();
+    if (looking_at("((") && bash()) {
+      dialect_dependent_ = true;
+      const std::size_t end = arithmetic_end(at_ + 2);
+      if (end == std::string_view::npos) fail_here("for (( is not closed by ))");
+      if (failed_) return no_index;
+      node.kind = ShellNode::Kind::arithmetic_for;
+      at_ += 2;
+      add(arithmetic_word(end));
+      at_ = end + 2;
+    } else {
+      const std::size_t name_begin = at_;
+      while (is_name_char(peek())) ++at_;
+      node.name = text_.substr(name_begin, at_ - name_begin);
+      if (!is_name(node.name))
+        fail(ErrorCode::parse, concat({word, " needs a variable name"}), at_);
+      skip_newlines();
+      if (word_here() == "in") {
+        node.flag = true;
+        at_ += 2;
+        for (skip_blanks(); !failed_ && !at_end() && (!ends_word(peek()) || at_process());
+             skip_blanks())
+          add(parse_word());
+      }
+    }
+    node.words = end_list(words_from);
+    skip_blanks();
+    if (peek() == ';') ++at_;
+    skip_newlines();
+    const std::size_t from = begin_list();
+    if (!failed_ && word_here() == "{" && bash()) {
+      add(parse_group());
+    } else {
+      parse_do(begin, word);
+    }
+    --depth_;
+    return finish(node, from);
+  }
+  bool at_process() const { return bash() && (peek() == '<' || peek() == '>') && peek(1) == '('; }
+
+  std::uint32_t parse_case() {
+    ShellNode node = node_at(ShellNode::Kind::case_clause, at_);
+    const std::size_t begin = at_;
+    if (!enter()) return no_index;
+    at_ += 4;
+    skip_blanks();
+    // The words of all arms are listed first, their bodies then.
+    std::vector<std::uint32_t> words;
+    std::vector<std::uint32_t> bodies;
+    if (at_end() || (ends_word(peek()) && !at_process())) fail_here("case needs a word");
+    if (!failed_) words.push_back(parse_word());
+    skip_newlines();
+    expect("in", begin, "case");
+    for (;;) {
+      skip_newlines();
+      if (failed_ || word_here() == "esac") break;
+      if (peek() == '(') ++at_;
+      parse_patterns(words, begin);
+      if (failed_) break;
+      bodies.push_back(parse_list(true));
+      if (failed_) break;
+      if (looking_at(";;&") || looking_at(";&")) {
+        if (!bash()) fail_here("unexpected ';&'");
+        dialect_dependent_ = true;
+        at_ += looking_at(";;&") ? 3U : 2U;
+      } else if (looking_at(";;")) {
+        at_ += 2;
+      } else {
+        break;
+      }
+    }
+    expect("esac", begin, "case");
+    const std::size_t words_from = begin_list();
+    for (const std::uint32_t word : words) add(word);
+    node.words = end_list(words_from);
+    const std::size_t from = begin_list();
+    for (const std::uint32_t body : bodies) add(body);
+    --depth_;
+    return finish(node, from);
+  }
+
+  // pattern | pattern ... )
+  void parse_patterns(std::vector<std::uint32_t>& words, std::size_t begin) {
+    for (;;) {
+      skip_blanks();
+      if (at_end()) return unterminated("case", begin);
+      if (ends_word(peek())) return fail_here(concat({"unexpected ", quoted(token_here())}));
+      words.push_back(parse_word());
+      if (failed_) return;
+      skip_blanks();
+      if (peek() == ')') break;
+      if (peek() != '|') {
+        if (at_end()) return unterminated("case", begin);
+        return fail_here(concat({"unexpected ", quoted(token_here()), " in a case pattern"}));
+      }
+      ++at_;
+    }
+    ++at_;
+  }
+
+  // [[ ... ]]
+  std::uint32_t parse_condition() {
+    ShellNode node = node_at(ShellNode::Kind::condition, at_);
+    const std::size_t begin = at_;
+    at_ += 2;
+    const std::size_t from = begin_list();
+    bool after_match = false;  // =~ stood before
+    for (;;) {
+      skip_newlines();
+      if (failed_) break;
+      if (at_end()) {
+        unterminated("[[", begin);
+        break;
+      }
+      if (word_here() == "]]") {
+        at_ += 2;
+        break;
+      }
+      if (looking_at("&&") || looking_at("||")) {
+        at_ += 2;
+      } else if (!after_match && (peek() == '(' || peek() == ')')) {
+        ++at_;
+      } else if (!at_process() && (peek() == '<' || peek() == '>')) {
+        ++at_;
+      } else if (ends_word(peek()) && !at_process() && peek() != '(') {
+        fail_here(concat({"unexpected ", quoted(token_here()), " in [["}));
+      } else {
+        const std::size_t word_begin = at_;
+        add(parse_word(after_match ? Context::pattern : Context::condition));
+        after_match = text_.substr(word_begin, at_ - word_begin) == "=~";
+        continue;
+      }
+      after_match = false;
+    }
+    node.words = end_list(from);
+    return finish(node, begin_list());
+  }
+
+  std::uint32_t parse_arithmetic_command(std::size_t end) {
+    ShellNode node = node_at(ShellNode::Kind::arithmetic, at_);
+    at_ += 2;
+    const std::size_t from = begin_list();
+    add(arithmetic_word(end));
+    at_ = end + 2;
+    node.words = end_list(from);
+    return finish(node, begin_list());
+  }
+
+  std::uint32_t parse_coprocess() {
+    ShellNode node = node_at(ShellNode::Kind::coprocess, at_);
+    const std::size_t begin = at_;
+    if (!enter()) return no_index;
+    at_ += 6;
+    skip_blanks();
+    // A name is only taken in front of a compound command.
+    std::size_t end = at_;
+    while (end < text_.size() && is_name_char(text_[end])) ++end;
+    std::size_t next = end;
+    while (next < text_.size() && is_shell_blank(text_[next])) ++next;
+    if (end > at_ && next > end && next < text_.size() &&
+        (text_[next] == '{' || text_[next] == '(')) {
+      const std::string_view name = text_.substr(at_, end - at_);
+      if (is_name(name) && !is_reserved(name)) at_ = next;
+    }
+    const std::size_t from = begin_list();
+    const std::uint32_t body = parse_command();
+    if (body != no_index) add(body);
+    if (!failed_ && at_ == begin) fail_here("coproc needs a command");
+    --depth_;
+    node.nodes = end_list(from);
+    return add_node(node, at_);
+  }
+  static bool is_reserved(std::string_view word) {
+    return word == "if" || word == "while" || word == "until" || word == "for" || word == "case" ||
+           word == "select" || word == "function" || word == "time" || word == "coproc";
+  }
+
+  std::uint32_t parse_function_keyword() {
+    const std::size_t begin = at_;
+    at_ += 8;
+    skip_blanks();
+    const std::size_t name_begin = at_;
+    while (!at_end() && !ends_word(peek())) ++at_;
+    const std::string_view name = text_.substr(name_begin, at_ - name_begin);
+    if (name.empty()) fail_here("function needs a name");
+    skip_blanks();
+    if (peek() == '(') {
+      ++at_;
+      skip_blanks();
+      if (peek() != ')') fail_here("unexpected token in a function definition");
+      ++at_;
+    }
+    return parse_function_body(name, begin);
+  }
+
+  std::uint32_t parse_function_body(std::string_view name, std::size_t begin) {
+    ShellNode node = node_at(ShellNode::Kind::function, begin);
+    node.name = name;
+    if (!enter()) return no_index;
+    skip_newlines();
+    const std::size_t from = begin_list();
+    const std::uint32_t body = failed_ ? no_index : parse_command();
+    if (body != no_index) add(body);
+    --depth_;
+    node.nodes = end_list(from);
+    return add_node(node, at_);
+  }
+
+  // simple commands -------------------------------------------------------------------------------
+
+  std::uint32_t parse_simple() {
+    ShellNode node = node_at(ShellNode::Kind::simple, at_);
+    const std::size_t begin = at_;
+    const std::size_t from = begin_list();
+    std::vector<ShellAssignment> assignments;
+    std::vector<ShellRedirection> redirections;
+    bool declares = false;
+    for (skip_blanks(); !failed_ && !at_end(); skip_blanks()) {
+      if (at_redirection()) {
+        parse_redirection(redirections);
+        continue;
+      }
+      if (ends_word(peek()) && !at_process()) break;
+      const bool first = begin_list() == from;
+      if (first || declares) {
+        ShellAssignment assignment;
+        if (parse_assignment(assignment, !first)) {
+          assignments.push_back(assignment);
+          continue;
+        }
+        if (failed_) break;
+      }
+      const std::size_t word_begin = at_;
+      const std::uint32_t word = parse_word();
+      if (failed_) break;
+      add(word);
+      if (!first) continue;
+      const std::string_view name = text_.substr(word_begin, at_ - word_begin);
+      declares = bash() && (name == "declare" || name == "typeset" || name == "local" ||
+                            name == "export" || name == "readonly");
+      if (assignments.empty() && redirections.empty() && at_parentheses()) {
+        syntax_.pending.resize(from);
+        return parse_function_body(name, begin);
+      }
+    }
+    node.words = end_list(from);
+    return add_node_with(node, assignments, redirections, last_token_end(begin));
+  }
+  // A command ends where its last token ends, not where the blanks behind it do.
+  std::size_t last_token_end(std::size_t begin) const {
+    std::size_t end = at_;
+    while (end > begin && is_shell_blank(text_[end - 1])) --end;
+    return end;
+  }
+  // () of a function definition; consumes it.
+  bool at_parentheses() {
+    std::size_t at = at_;
+    while (at < text_.size() && is_shell_blank(text_[at])) ++at;
+    if (at >= text_.size() || text_[at] != '(') return false;
+    for (++at; at < text_.size() && is_shell_blank(text_[at]);) ++at;
+    if (at >= text_.size() || text_[at] != ')') return false;
+    at_ = at + 1;
+    return true;
+  }
+
+  std::uint32_t add_node_with(ShellNode node, const std::vector<ShellAssignment>& assignments,
+                              const std::vector<ShellRedirection>& redirections, std::size_t end) {
+    node.assignments.begin = static_cast<std::uint32_t>(syntax_.assignments.size());
+    for (const ShellAssignment& assignment : assignments) syntax_.assignments.push_back(assignment);
+    node.assignments.end = static_cast<std::uint32_t>(syntax_.assignments.size());
+    node.redirections.begin = static_cast<std::uint32_t>(syntax_.redirections.size());
+    // The here-documents of this command learn where their redirections are.
+    for (HereDocument& document : here_documents_) {
+      if (!document.placed) document.redirection += node.redirections.begin;
+      document.placed = true;
+    }
+    for (const ShellRedirection& redirection : redirections)
+      syntax_.redirections.push_back(redirection);
+    node.redirections.end = static_cast<std::uint32_t>(syntax_.redirections.size());
+    return add_node(node, end);
+  }
+
+  // NAME=value, NAME+=value, NAME[subscript]=value, NAME=(elements). False: something else stands
+  // here, and nothing was consumed. `arrays_only`: in the operands of declare and its like.
+  bool parse_assignment(ShellAssignment& assignment, bool arrays_only) {
+    std::size_t end = at_;
+    if (!is_name_start(peek())) return false;
+    while (end < text_.size() && is_name_char(text_[end])) ++end;
+    assignment.name = text_.substr(at_, end - at_);
+    std::size_t subscript = 0;
+    if (end < text_.size() && text_[end] == '[' && bash()) {
+      subscript = end;
+      end = subscript_end(end);
+    }
+    const bool append = text_.substr(end, 2) == "+=" && bash();
+    if (append) ++end;
+    if (end >= text_.size() || text_[end] != '=') return false;
+    const bool array = bash() && end + 1 < text_.size() && text_[end + 1] == '(';
+    if (arrays_only && !array) return false;
+    dialect_dependent_ = dialect_dependent_ || append || array || subscript != 0;
+    assignment.begin = position(at_);
+    assignment.append = append;
+    assignment.declared = arrays_only;
+    if (subscript != 0) {
+      at_ = subscript;
+      assignment.subscript = read_until(']', "[", Quotes::none);
+      if (failed_) return false;
+    }
+    at_ = end + 1;
+    if (array) {
+      parse_elements(assignment);
+    } else if (!at_end() && (!ends_word(peek()) || at_process())) {
+      assignment.value = parse_word(Context::command, true);
+    }
+    assignment.end = end_position(at_);
+    return !failed_;
+  }
+  // Behind the bracket that closes the one at `at`, within the word.
+  std::size_t subscript_end(std::size_t at) const {
+    unsigned depth = 0;
+    for (; at < text_.size(); ++at) {
+      const char c = text_[at];
+      if (is_shell_blank(c) || c == '\n' || c == ';' || c == '|' || c == '&') break;
+      if (c == '[') ++depth;
+      if (c == ']' && --depth == 0) return at + 1;
+    }
+    return text_.size();
+  }
+  void parse_elements(ShellAssignment& assignment) {
+    const std::size_t begin = at_++;
+    assignment.array = true;
+    const std::size_t from = begin_list();
+    for (skip_newlines(); !failed_ && !at_end() && peek() != ')'; skip_newlines()) {
+      if (ends_word(peek()) && !at_process())
+        fail_here(concat({"unexpected ", quoted(token_here()), " in an array"}));
+      else
+        add(parse_word(Context::element));
+    }
+    if (at_end()) unterminated("array", begin);
+    ++at_;
+    assignment.elements = end_list(from);
+  }
+
+  // Whether a redirection begins here, with its number or {name}.
+  bool at_redirection() const {
+    std::size_t at = at_;
+    while (at < text_.size() && is_digit(text_[at])) ++at;
+    if (at == at_ && peek() == '{' && bash() && is_name_start(peek(1))) {
+      ++at;
+      while (at < text_.size() && is_name_char(text_[at])) ++at;
+      if (at >= text_.size() || text_[at] != '}') return false;
+      ++at;
+    }
+    if (at >= text_.size()) return false;
+    if (at == at_ && looking_at("&>") && bash()) return true;
+    if (text_[at] != '<' && text_[at] != '>') return false;
+    return at > at_ || !at_process();
+  }
+
+  void parse_redirection(std::vector<ShellRedirection>& redirections) {
+    using Kind = shell::Redirection::Kind;
+    ShellRedirection redirection;
+    const bool both = looking_at("&>");
+    int number = -1;
+    if (both) {
+      dialect_dependent_ = true;
+      ++at_;
+    } else if (peek() == '{') {
+      dialect_dependent_ = true;
+      number = -2;
+      while (peek() != '}') ++at_;
+      ++at_;
+    } else if (is_digit(peek())) {
+      for (number = 0; is_digit(peek()); ++at_)
+        number = number > 1023 || number == -2 ? -2 : number * 10 + (peek() - '0');
+      if (number > 1023) number = -2;
+    }
+    const std::size_t operator_at = at_;
+    const bool output = peek() == '>';
+    ++at_;
+    redirection.kind = output ? Kind::write : Kind::read;
+    if (looking_at(">") && output) {
+      redirection.kind = Kind::append;
+      ++at_;
+    } else if (looking_at("|") && output && !both) {
+      ++at_;
+    } else if (looking_at("&") && !both) {
+      redirection.kind = Kind::duplicate;
+      ++at_;
+    } else if (looking_at(">") && !output) {
+      redirection.kind = Kind::read_write;
+      ++at_;
+    } else if (looking_at("<") && !output) {
+      redirection.kind = Kind::here_document;
+      ++at_;
+      if (looking_at("<") && bash()) {
+        dialect_dependent_ = true;
+        redirection.kind = Kind::here_string;
+        ++at_;
+      }
+    }
+    redirection.fd = number == -2 ? -1 : number >= 0 ? number : output ? 1 : 0;
+    redirection.output = output;
+    if (redirection.kind == Kind::here_document) {
+      begin_here_document(static_cast<std::uint32_t>(redirections.size()));
+    } else {
+      skip_blanks();
+      if (at_end() || (ends_word(peek()) && !at_process()))
+        return fail(ErrorCode::parse, "redirection without a target", operator_at);
+      redirection.target = parse_word();
+    }
+    redirections.push_back(redirection);
+  }
+
+  // The delimiter; the body follows after the end of the line.
+  void begin_here_document(std::uint32_t order) {
+    HereDocument document;
+    document.redirection = order;
+    if (peek() == '-') {
+      document.strip_tabs = true;
+      ++at_;
+    }
+    skip_blanks();
+    const std::size_t begin = at_;
+    while (!at_end() && !ends_word(peek())) {
+      const char c = peek();
+      if (c == '\\' && peek(1) == '\n') {
+        at_ += 2;
+      } else if (c == '\\') {
+        document.quoted = true;
+        document.delimiter += text_.substr(at_ + 1, 1);
+        at_ = std::min(at_ + 2, text_.size());
+      } else if (c == '\'' || c == '"') {
+        document.quoted = true;
+        const std::size_t end = text_.find(c, at_ + 1);
+        if (end == std::string_view::npos) return unterminated("quote", at_);
+        document.delimiter += text_.substr(at_ + 1, end - at_ - 1);
+        at_ = end + 1;
+      } else if (c == '$' || c == '`') {
+        // The shells do not agree on where such a delimiter ends.
+        return fail_here("expansion in the delimiter of a here-document");
+      } else {
+        document.delimiter += c;
+        ++at_;
+      }
+    }
+    if (at_ == begin) return fail_here("here-document without a delimiter");
+    here_documents_.push_back(std::move(document));
+  }
+
+  ShellSyntax& syntax_;
+  const shell::Options& options_;
+  std::string_view text_;
+  ShellOrigin origin_;
+  unsigned depth_ = 0;
+  std::size_t at_ = 0;
+  bool in_braces_ = false;  // in the word of ${ }, where \} is an escape in double quotes
+  bool failed_ = false;
+  bool dialect_dependent_ = false;
+  Error error_ = {};
+  std::vector<HereDocument> here_documents_ = {};  // whose bodies follow after this line
+};
+
+// A string that the script makes, and what is known of it (see shell::Word).
+struct ShellText {
+  std::string text = {};
+  bool assumed = false;
+  bool glob = false;
+  bool home = false;
+  bool operator==(const ShellText& other) const {
+    return text == other.text && assumed == other.assumed && glob == other.glob &&
+           home == other.home;
+  }
+  bool known() const { return text.find('\0') == std::string::npos; }
+};
+
+ShellText unknown_text() {
+  ShellText text;
+  text.text.push_back('\0');
+  return text;
+}
+
+// One value that a variable may have.
+struct ShellValue {
+  std::vector<ShellText> elements = {};  // one, unless it is an array
+  bool array = false;
+  bool unset = false;
+  bool environment = false;  // whatever the script was started with
+  bool operator==(const ShellValue& other) const {
+    return elements == other.elements && array == other.array && unset == other.unset &&
+           environment == other.environment;
+  }
+};
+
+ShellValue scalar_value(ShellText text) {
+  ShellValue value;
+  value.elements.push_back(std::move(text));
+  return value;
+}
+
+struct ShellVariable {
+  std::vector<ShellValue> values = {};  // what it is, depending on the branches taken
+  std::uint64_t last_read = 0;          // a step of the walk
+  std::uint64_t frame = 0;              // that knows its former value
+};
+
+// Puts a path behind a directory and takes `.`, `..` and doubled slashes out of it. `~` at the start
+// stays the name of a directory that has a parent.
+std::string join_shell_path(std::string_view directory, std::string_view path) {
+  std::string joined;
+  if (starts_with(path, "/") || starts_with(path, "~") || directory.empty())
+    joined = std::string(path);
+  else
+    joined = concat({directory, "/", path});
+  const bool absolute = starts_with(joined, "/");
+  std::vector<std::string_view> names;
+  for (std::size_t at = 0; at <= joined.size();) {
+    const std::size_t end = std::min(joined.find('/', at), joined.size());
+    const std::string_view name = std::string_view(joined).substr(at, end - at);
+    at = end + 1;
+    if (name.empty() || name == ".") continue;
+    const bool climbs = name == "..";
+    if (climbs && !names.empty() && names.back() != "..")
+      names.pop_back();
+    else if (!climbs || !absolute)
+      names.push_back(name);
+  }
+  std::string result;
+  for (const std::string_view name : names) {
+    if (!result.empty() || absolute) result += '/';
+    result += name;
+  }
+  if (result.empty()) result = absolute ? "/" : ".";
   return result;
 }
 
-Outcome walk(std::string_view, const Options&, FunctionRef<void(const Visit&)>) { return {}; }
+// Goes through a tree as a shell would.
+class ShellWalker {
+ public:
+  ShellWalker(const shell::Options& options, FunctionRef<void(const shell::Visit&)> visit)
+      : options_(options), visit_(visit) {}
+
+  shell::Outcome walk(std::string_view script) {
+    if (script.size() > 0x7fffffff) {
+      stop(ErrorCode::limit, "longer than 2 GiB", 0);
+      return std::move(outcome_);
+    }
+    const std::size_t nul = script.find('\0');
+    if (nul != std::string_view::npos) {
+      stop(ErrorCode::parse, "NUL byte", nul);
+      return std::move(outcome_);
+    }
+    if (!options_.work_dir.empty()) {
+      ShellText directory;
+      directory.text = options_.work_dir;
+      assign(work_dir_key, scalar_value(std::move(directory)));
+    }
+    ShellParser parser(syntax_, options_, script,
+                       {0, static_cast<std::uint32_t>(script.size()), true}, 0);
+    const std::uint32_t root = parser.parse();
+    outcome_.dialect_dependent = outcome_.dialect_dependent || parser.dialect_dependent();
+    if (root != no_index) run(root);
+    if (parser.failed() && outcome_.complete) {
+      outcome_.complete = false;
+      outcome_.error = parser.error();
+    }
+    return std::move(outcome_);
+  }
+
+ private:
+  // Keys among the variables that no script can name.
+  static constexpr std::string_view work_dir_key = ".";
+  static constexpr std::string_view positional_key = "@";
+  static constexpr std::size_t max_values = 16;      // of one variable; more: not known
+  static constexpr std::size_t max_choices = 64;     // tellings of one command
+  static constexpr std::size_t max_activations = 3;  // of a recursive function
+
+  bool bash() const { return options_.dialect == shell::Dialect::bash; }
+  bool stopped() const { return !outcome_.complete; }
+  void stop(ErrorCode code, std::string message, std::size_t at) {
+    if (stopped()) return;
+    outcome_.complete = false;
+    outcome_.error = make_error(code, std::move(message), at);
+  }
+  void over_limit(std::size_t most, std::string_view what, std::size_t at) {
+    stop(ErrorCode::limit, concat({"more than ", std::to_string(most), " ", what}), at);
+  }
+  const ShellNode& node(std::uint32_t index) const { return syntax_.nodes[index]; }
+  std::uint32_t item(ShellRange range, std::size_t i) const {
+    return syntax_.lists[range.begin + i];
+  }
+  static std::size_t size(ShellRange range) { return range.end - range.begin; }
+
+  // variables -------------------------------------------------------------------------------------
+
+  // A stretch of the walk whose assignments can be taken back.
+  struct Frame {
+    std::uint64_t id = 0;
+    std::uint64_t first_step = 0;
+    std::vector<std::pair<std::string, std::optional<ShellVariable>>> former = {};
+  };
+  // What a branch has changed.
+  using Changes = std::vector<std::pair<std::string, ShellVariable>>;
+
+  void open_frame() {
+    Frame frame;
+    frame.id = ++last_frame_;
+    frame.first_step = step_;
+    frames_.push_back(std::move(frame));
+  }
+  // Takes the frame's assignments back and gives what they were.
+  Changes take_frame() {
+    Frame frame = std::move(frames_.back());
+    frames_.pop_back();
+    Changes changes;
+    for (auto& [name, former] : frame.former) {
+      const auto at = variables_.find(name);
+      changes.emplace_back(name, std::move(at->second));
+      if (former)
+        at->second = std::move(*former);
+      else
+        variables_.erase(at);
+    }
+    return changes;
+  }
+
+  void assign(std::string_view name, ShellValue value) {
+    ShellVariable variable;
+    variable.values.push_back(std::move(value));
+    set_variable(name, std::move(variable));
+  }
+  void set_variable(std::string_view name, ShellVariable variable) {
+    auto at = variables_.find(name);
+    const std::uint64_t frame = frames_.empty() ? 0 : frames_.back().id;
+    if (at == variables_.end()) {
+      if (!frames_.empty()) frames_.back().former.emplace_back(std::string(name), std::nullopt);
+      at = variables_.emplace(std::string(name), ShellVariable()).first;
+    } else if (frame != 0 && at->second.frame != frame) {
+      frames_.back().former.emplace_back(std::string(name), std::move(at->second));
+    }
+    at->second = std::move(variable);
+    at->second.frame = frame;
+  }
+  // Adds a value to those a variable may have.
+  void add_value(std::string_view name, ShellValue value) {
+    ShellVariable variable = variable_of(name);
+    merge_value(variable, std::move(value));
+    set_variable(name, std::move(variable));
+  }
+  static void merge_value(ShellVariable& variable, ShellValue value) {
+    if (std::find(variable.values.begin(), variable.values.end(), value) != variable.values.end())
+      return;
+    if (variable.values.size() < max_values)
+      variable.values.push_back(std::move(value));
+    else
+      variable.values.assign(1, scalar_value(unknown_text()));
+  }
+  // After branches of which one was taken, or none if `maybe_none`.
+  void merge(std::vector<Changes> branches, bool maybe_none) {
+    std::map<std::string, std::vector<const ShellVariable*>> changed;
+    for (const Changes& changes : branches)
+      for (const auto& [name, variable] : changes) changed[name].push_back(&variable);
+    for (const auto& [name, variables] : changed) {
+      ShellVariable merged;
+      if (maybe_none || variables.size() < branches.size()) merged = variable_of(name);
+      for (const ShellVariable* variable : variables)
+        for (const ShellValue& value : variable->values) merge_value(merged, value);
+      set_variable(name, std::move(merged));
+    }
+  }
+
+  // The variable, or what it is when the script has not set it.
+  ShellVariable& variable_of(std::string_view name) {
+    auto at = variables_.find(name);
+    if (at == variables_.end())
+      at = variables_.emplace(std::string(name), initial_variable(name)).first;
+    return at->second;
+  }
+  static ShellVariable initial_variable(std::string_view name) {
+    ShellText text = unknown_text();
+    bool environment = true;
+    if (name == "IFS") text.text = " \t\n";
+    if (name == "HOME") text.text = "~";
+    if (name == "HOME") text.home = true;
+    if (name == "IFS" || name == "HOME" || name == work_dir_key) environment = false;
+    ShellVariable variable;
+    variable.values.push_back(scalar_value(std::move(text)));
+    variable.values[0].environment = environment;
+    if (name == positional_key) {
+      variable.values[0] = ShellValue();
+      variable.values[0].array = true;
+    }
+    return variable;
+  }
+
+  // A variable with several values, and the one that is being looked at.
+  struct Choice {
+    std::string name = {};
+    std::size_t index = 0;
+    std::size_t count = 0;
+  };
+
+  // The value in the present choice.
+  const ShellValue& value_of(std::string_view name) {
+    ShellVariable& variable = variable_of(name);
+    variable.last_read = ++step_;
+    if (variable.values.size() == 1) return variable.values[0];
+    if (too_many_choices_) return unknown_value_;
+    for (const Choice& choice : choices_)
+      if (choice.name == name)
+        return variable.values[std::min(choice.index, variable.values.size() - 1)];
+    choices_.push_back({std::string(name), 0, variable.values.size()});
+    return variable.values[0];
+  }
+
+  // Calls `tell` once for each combination of the values that it asks for.
+  template <class Tell>
+  void for_each_choice(Tell tell) {
+    std::vector<Choice> outer;
+    outer.swap(choices_);
+    const bool outer_many = std::exchange(too_many_choices_, false);
+    std::size_t told = 0;
+    do {
+      tell(told == 0);
+      ++told;
+    } while (!stopped() && told < max_choices && next_choice());
+    if (told == max_choices && next_choice() && !stopped()) {
+      too_many_choices_ = true;
+      tell(false);
+    }
+    choices_.swap(outer);
+    too_many_choices_ = outer_many;
+  }
+  bool next_choice() {
+    while (!choices_.empty()) {
+      if (++choices_.back().index < choices_.back().count) return true;
+      choices_.pop_back();
+    }
+    return false;
+  }
+
+  // expansion -------------------------------------------------------------------------------------
+
+  // Words under construction.
+  struct Fields {
+    std::vector<shell::Word>& out;
+    bool single = false;  // an assignment or a redirection: one word whatever it contains
+    std::uint32_t begin = 0;
+    std::uint32_t end = 0;
+    shell::Word word = {};
+    bool started = false;
+    bool assumed = false;  // what is added now
+  };
+
+  void add_text(Fields& fields, std::string_view text, bool quoted) {
+    text_bytes_ += text.size();
+    if (text_bytes_ > options_.limits.max_text)
+      return over_limit(options_.limits.max_text, "bytes of words", fields.begin);
+    fields.word.text += text;
+    fields.word.assumed = fields.word.assumed || fields.assumed;
+    fields.started = fields.started || quoted || !text.empty();
+    if (!quoted && has_glob(text)) fields.word.glob = true;
+  }
+  void add_unknown(Fields& fields, bool quoted) {
+    add_text(fields, std::string_view("\0", 1), quoted);
+    if (!quoted && !fields.single) fields.word.split = true;
+  }
+  // Counts work that is not seen in the words as if it were text.
+  void charge(std::size_t amount) {
+    text_bytes_ += amount;
+    if (text_bytes_ > options_.limits.max_text)
+      over_limit(options_.limits.max_text, "bytes of words", 0);
+  }
+  void end_field(Fields& fields) {
+    fields.word.begin = fields.begin;
+    fields.word.end = fields.end;
+    fields.out.push_back(std::move(fields.word));
+    fields.word = shell::Word();
+    fields.started = false;
+    if (++words_ > options_.limits.max_words)
+      over_limit(options_.limits.max_words, "words", fields.begin);
+  }
+
+  // The value of an expansion: split into fields when it is not quoted.
+  void add_value_text(Fields& fields, const ShellText& text, bool quoted) {
+    if (text.home && !fields.started && fields.word.text.empty()) {
+      fields.word.home = true;
+    } else if (text.home) {
+      return add_unknown(fields, true);
+    }
+    if (text.assumed) fields.word.assumed = true;
+    if (text.glob) fields.word.glob = true;
+    if (quoted || fields.single) {
+      add_text(fields, text.text, true);
+      if (!quoted && has_glob(text.text)) fields.word.glob = true;
+      return;
+    }
+    add_split(fields, text.text);
+  }
+  void add_split(Fields& fields, std::string_view text) {
+    const ShellValue& ifs = value_of("IFS");
+    const std::string separators = ifs.elements.empty() ? std::string() : ifs.elements[0].text;
+    if (separators.find('\0') != std::string::npos) return add_unknown(fields, false);
+    std::size_t begin = 0;
+    for (std::size_t at = 0; at <= text.size() && !stopped(); ++at) {
+      const bool ends = at < text.size() && separators.find(text[at]) != std::string::npos;
+      const bool unknown = at < text.size() && text[at] == '\0';
+      if (at < text.size() && !ends && !unknown) continue;
+      if (at > begin) add_text(fields, text.substr(begin, at - begin), false);
+      begin = at + 1;
+      if (unknown) add_unknown(fields, false);
+      if (!ends) continue;
+      const bool blank = is_shell_blank(text[at]) || text[at] == '\n';
+      if (fields.started || !blank) end_field(fields);
+    }
+  }
+
+  void expand_word(std::uint32_t index, Fields& fields) {
+    const ShellWord word = syntax_.words[index];
+    fields.begin = word.begin;
+    fields.end = word.end;
+    if (word.braces && !fields.single) return expand_braces(word, fields);
+    expand_parts(word.parts, fields);
+    if (fields.started || fields.single) end_field(fields);
+  }
+  void expand_parts(ShellRange parts, Fields& fields) {
+    for (std::uint32_t i = parts.begin; i < parts.end && !stopped(); ++i)
+      expand_part(ShellPart(syntax_.parts[i]), fields, false);
+  }
+
+  // `operand`: part of the word of ${x:-word}, whose unquoted blanks separate fields.
+  void expand_part(const ShellPart& part, Fields& fields, bool operand) {
+    switch (part.kind) {
+      case ShellPart::Kind::literal:
+        if (operand && !part.quoted && !fields.single) return add_split(fields, part.text);
+        return add_text(fields, part.text, part.quoted);
+      case ShellPart::Kind::unknown:
+        return add_unknown(fields, part.quoted);
+      case ShellPart::Kind::tilde:
+        return expand_tilde(part, fields);
+      case ShellPart::Kind::parameter:
+        return expand_parameter(part, fields);
+      case ShellPart::Kind::command: {
+        const ShellText text = output_of(part.node);
+        return add_value_text(fields, text, part.quoted);
+      }
+      case ShellPart::Kind::process: {
+        run_process(part);
+        add_unknown(fields, true);
+        fields.word.process = true;
+        return;
+      }
+      case ShellPart::Kind::arithmetic: {
+        const std::string value = arithmetic(part.operand);
+        if (value.empty()) return add_unknown(fields, true);
+        return add_text(fields, value, true);
+      }
+    }
+  }
+
+  void expand_tilde(const ShellPart& part, Fields& fields) {
+    if (part.text.empty()) {
+      const ShellValue home = value_of("HOME");
+      if (home.elements.size() == 1) return add_value_text(fields, home.elements[0], true);
+      return add_unknown(fields, true);
+    }
+    if (part.text == "+") return add_value_text(fields, value_of(work_dir_key).elements[0], true);
+    if (part.text == "-") return add_unknown(fields, true);
+    if (!is_name_start(part.text[0])) return add_text(fields, concat({"~", part.text}), false);
+    ShellText user;
+    user.text = concat({"~", part.text});
+    user.home = true;
+    add_value_text(fields, user, true);
+  }
+
+  // The one string that a word makes.
+  ShellText expand_single(std::uint32_t index) {
+    if (index == no_index) return {};
+    std::vector<shell::Word> words;
+    Fields fields{words, true};
+    expand_word(index, fields);
+    if (words.empty()) return {};
+    return text_of(std::move(words[0]));
+  }
+  static ShellText text_of(shell::Word word) {
+    ShellText text;
+    text.text = std::move(word.text);
+    text.assumed = word.assumed;
+    text.glob = word.glob;
+    text.home = word.home;
+    return text;
+  }
+
+  // {a,b} and {1..3} ------------------------------------------------------------------------------
+
+  // A part, or one of the characters { , } of an unquoted text.
+  struct BracePiece {
+    ShellPart part = {};
+    char mark = 0;
+    std::size_t close = 0;  // of a {: where its } is; 0: it is a plain character
+    bool comma = false;     // of a {: a comma belongs to it
+  };
+  using BraceWord = std::vector<ShellPart>;
+
+  void expand_braces(const ShellWord& word, Fields& fields) {
+    std::vector<BracePiece> pieces;
+    for (std::uint32_t i = word.parts.begin; i < word.parts.end; ++i)
+      add_brace_pieces(syntax_.parts[i], pieces);
+    std::vector<std::size_t> open;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      if (pieces[i].mark == '{') open.push_back(i);
+      if (pieces[i].mark == ',' && !open.empty()) pieces[open.back()].comma = true;
+      if (pieces[i].mark == '}' && !open.empty()) {
+        pieces[open.back()].close = i;
+        open.pop_back();
+      }
+    }
+    for (const BraceWord& parts : brace_words(pieces, 0, pieces.size(), word.begin)) {
+      for (const ShellPart& part : parts)
+        if (!stopped()) expand_part(part, fields, false);
+      if (fields.started) end_field(fields);
+    }
+  }
+  static void add_brace_pieces(const ShellPart& part, std::vector<BracePiece>& pieces) {
+    BracePiece piece;
+    piece.part = part;
+    if (part.kind != ShellPart::Kind::literal || part.quoted) {
+      pieces.push_back(piece);
+      return;
+    }
+    std::string_view text = part.text;
+    while (!text.empty()) {
+      const std::size_t end = std::min(text.find_first_of("{,}"), text.size());
+      const std::size_t count = end == 0 ? 1 : end;
+      piece.part.text = text.substr(0, count);
+      piece.mark = end == 0 ? text[0] : '\0';
+      pieces.push_back(piece);
+      text.remove_prefix(count);
+    }
+  }
+
+  std::vector<BraceWord> brace_words(const std::vector<BracePiece>& pieces, std::size_t from,
+                                     std::size_t to, std::size_t at) {
+    std::vector<BraceWord> words(1);
+    for (std::size_t i = from; i < to && !stopped(); ++i) {
+      const BracePiece& piece = pieces[i];
+      std::vector<BraceWord> alternatives;
+      if (piece.mark == '{' && piece.close != 0 && piece.close < to) {
+        if (piece.comma)
+          alternatives = brace_list(pieces, i, at);
+        else
+          alternatives = brace_sequence(pieces, i);
+      }
+      if (alternatives.empty()) {
+        for (BraceWord& word : words) word.push_back(piece.part);
+        brace_parts_ += words.size();
+      } else {
+        std::vector<BraceWord> product;
+        for (const BraceWord& word : words) {
+          for (const BraceWord& alternative : alternatives) {
+            product.push_back(word);
+            product.back().insert(product.back().end(), alternative.begin(), alternative.end());
+            brace_parts_ += product.back().size() + 1;
+            if (brace_parts_ > options_.limits.max_words) break;
+          }
+        }
+        words = std::move(product);
+        i = piece.close;
+      }
+      if (brace_parts_ > options_.limits.max_words)
+        over_limit(options_.limits.max_words, "words from braces", at);
+    }
+    return words;
+  }
+  std::vector<BraceWord> brace_list(const std::vector<BracePiece>& pieces, std::size_t open,
+                                    std::size_t at) {
+    std::vector<BraceWord> all;
+    if (++brace_depth_ > options_.limits.max_depth) {
+      stop(ErrorCode::limit,
+           concat({"nested deeper than ", std::to_string(options_.limits.max_depth), " levels"}),
+           at);
+      return all;
+    }
+    std::size_t from = open + 1;
+    for (std::size_t i = from; i <= pieces[open].close && !stopped(); ++i) {
+      if (pieces[i].mark == '{' && pieces[i].close != 0) {
+        i = pieces[i].close;
+        continue;
+      }
+      if (pieces[i].mark != ',' && i != pieces[open].close) continue;
+      for (BraceWord& word : brace_words(pieces, from, i, at)) all.push_back(std::move(word));
+      from = i + 1;
+    }
+    --brace_depth_;
+    return all;
+  }
+  // {1..3}, {a..e}, {1..9..2}
+  std::vector<BraceWord> brace_sequence(const std::vector<BracePiece>& pieces, std::size_t open) {
+    if (pieces[open].close != open + 2 || pieces[open + 1].part.kind != ShellPart::Kind::literal ||
+        pieces[open + 1].part.quoted)
+      return {};
+    const std::string_view text = pieces[open + 1].part.text;
+    const std::size_t dots = text.find("..");
+    if (dots == std::string_view::npos) return {};
+    std::string_view first = text.substr(0, dots);
+    std::string_view last = text.substr(dots + 2);
+    std::string_view step_text = "1";
+    if (const std::size_t more = last.find(".."); more != std::string_view::npos) {
+      step_text = last.substr(more + 2);
+      last = last.substr(0, more);
+    }
+    long long from = 0;
+    long long to = 0;
+    long long step = 0;
+    if (!read_integer(step_text, step)) return {};
+    const bool letters = first.size() == 1 && last.size() == 1 && !is_digit(first[0]) &&
+                         !is_digit(last[0]) && is_name_start(first[0]) && is_name_start(last[0]);
+    if (letters) {
+      from = first[0];
+      to = last[0];
+    } else if (!read_integer(first, from) || !read_integer(last, to)) {
+      return {};
+    }
+    step = std::max(step < 0 ? -step : step, 1LL);
+    const bool padded = !letters && (is_padded(first) || is_padded(last));
+    const std::size_t width = padded ? std::max(first.size(), last.size()) : 0;
+    std::vector<BraceWord> words;
+    for (long long value = from; from <= to ? value <= to : value >= to;
+         value += from <= to ? step : -step) {
+      std::string member =
+          letters ? std::string(1, static_cast<char>(value)) : padded_number(value, width);
+      syntax_.texts.push_back(std::move(member));
+      ShellPart part;
+      part.quoted = true;
+      part.text = syntax_.texts.back();
+      words.push_back({part});
+      if (++brace_parts_ > options_.limits.max_words) break;
+    }
+    return words;
+  }
+  static bool read_integer(std::string_view text, long long& value) {
+    if (text.empty() || text.size() > 9) return false;
+    if (text[0] == '+') text.remove_prefix(1);
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+    return read.ec == std::errc() && read.ptr == text.data() + text.size();
+  }
+  static bool is_padded(std::string_view text) {
+    if (!text.empty() && text[0] == '-') text.remove_prefix(1);
+    return text.size() > 1 && text[0] == '0';
+  }
+  static std::string padded_number(long long value, std::size_t width) {
+    std::string digits = std::to_string(value < 0 ? -value : value);
+    const std::size_t sign = value < 0 ? 1 : 0;
+    if (digits.size() + sign < width) digits.insert(0, width - sign - digits.size(), '0');
+    return value < 0 ? concat({"-", digits}) : digits;
+  }
+
+  // parameters ------------------------------------------------------------------------------------
+
+  // What a parameter stands for.
+  struct Parameter {
+    enum class State {
+      set,
+      unset,
+      environment,  // not set by the script
+      unknown,      // set to something that is not known
+    };
+    State state = State::set;
+    std::vector<ShellText> elements = {};
+    bool all = false;   // $@ or ${name[@]}: a field for each element even in quotes
+    bool many = false;  // $@, $*, ${name[@]}, ${name[*]}
+  };
+
+  void expand_parameter(const ShellPart& part, Fields& fields) {
+    Parameter parameter = read_parameter(part);
+    if (part.operation != 0 || part.length) {
+      if (apply_operation(part, parameter, fields)) return;
+    }
+    add_parameter(part, parameter, fields);
+  }
+
+  void add_parameter(const ShellPart& part, const Parameter& parameter, Fields& fields) {
+    switch (parameter.state) {
+      case Parameter::State::unset:
+        if (part.quoted && !parameter.all) add_text(fields, {}, true);
+        return;
+      case Parameter::State::environment:
+      case Parameter::State::unknown: {
+        // The working directory is one path, however it is called; numbers have no blanks.
+        const bool whole = part.quoted || (!parameter.many && is_whole(part.text));
+        add_unknown(fields, whole && !(parameter.all && part.quoted));
+        if (parameter.all && part.quoted && !fields.single) fields.word.split = true;
+        return;
+      }
+      case Parameter::State::set:
+        break;
+    }
+    const bool separate = parameter.many && !fields.single && (parameter.all || !part.quoted);
+    for (std::size_t i = 0; i < parameter.elements.size() && !stopped(); ++i) {
+      if (i > 0 && separate && fields.started) end_field(fields);
+      if (i > 0 && !separate) add_text(fields, " ", true);
+      add_value_text(fields, parameter.elements[i], part.quoted);
+    }
+    if (parameter.elements.empty() && part.quoted && !parameter.all) add_text(fields, {}, true);
+  }
+  static bool is_whole(std::string_view name) {
+    return name == "PWD" || name == "#" || name == "?" || name == "$" || name == "!" || name == "-";
+  }
+
+  Parameter read_parameter(const ShellPart& part) {
+    Parameter parameter;
+    const std::string_view name = part.text;
+    if (part.indirect) return indirect_parameter(part);
+    if (name == "@" || name == "*") {
+      parameter.many = true;
+      parameter.all = name == "@";
+      read_elements(value_of(positional_key), parameter);
+      return parameter;
+    }
+    if (is_digit(name[0]) && name != "0") return positional_parameter(name);
+    if (name == "#") return count_parameter();
+    if (name.size() == 1 && !is_name_start(name[0]) && name != "0") {
+      parameter.state = Parameter::State::unknown;
+      return parameter;
+    }
+    if (name == "PWD" && variables_.find(name) == variables_.end()) {
+      read_elements(value_of(work_dir_key), parameter);
+      return parameter;
+    }
+    if (part.subscript != no_index) return element_parameter(part);
+    const ShellValue& value = value_of(name);
+    if (value.array && value.elements.size() > 1) {
+      // Without a subscript, an array is its first element.
+      parameter.elements.push_back(value.elements[0]);
+      return parameter;
+    }
+    read_elements(value, parameter);
+    return parameter;
+  }
+
+  void read_elements(const ShellValue& value, Parameter& parameter) {
+    charge(value.elements.size());
+    if (value.unset || (value.array && value.elements.empty() && !parameter.many)) {
+      parameter.state = Parameter::State::unset;
+    } else if (value.environment) {
+      parameter.state = Parameter::State::environment;
+    } else if (value.elements.size() == 1 && value.elements[0].text == std::string_view("\0", 1)) {
+      parameter.state = Parameter::State::unknown;
+    } else {
+      parameter.elements = value.elements;
+    }
+  }
+
+  Parameter positional_parameter(std::string_view name) {
+    Parameter parameter;
+    const ShellValue& value = value_of(positional_key);
+    long long number = 0;
+    const bool read = read_integer(name, number);
+    const std::size_t index = read ? static_cast<std::size_t>(number) - 1 : value.elements.size();
+    charge(std::min(index, value.elements.size()));
+    // Behind words that may be several, positions are not certain.
+    for (std::size_t i = 0; i < value.elements.size() && i <= index; ++i)
+      if (!value.elements[i].known()) parameter.state = Parameter::State::unknown;
+    if (parameter.state == Parameter::State::unknown) {
+      if (index < value.elements.size() && value.elements[index].text.size() > 1) {
+        parameter.state = Parameter::State::set;
+        parameter.elements.push_back(value.elements[index]);
+      }
+      return parameter;
+    }
+    if (index < value.elements.size())
+      parameter.elements.push_back(value.elements[index]);
+    else
+      parameter.state = Parameter::State::unset;
+    return parameter;
+  }
+  Parameter count_parameter() {
+    Parameter parameter;
+    const ShellValue& value = value_of(positional_key);
+    charge(value.elements.size());
+    for (const ShellText& element : value.elements)
+      if (!element.known()) parameter.state = Parameter::State::unknown;
+    ShellText count;
+    count.text = std::to_string(value.elements.size());
+    if (parameter.state == Parameter::State::set) parameter.elements.push_back(std::move(count));
+    return parameter;
+  }
+
+  Parameter element_parameter(const ShellPart& part) {
+    Parameter parameter;
+    const ShellText subscript = expand_single(part.subscript);
+    const ShellValue& value = value_of(part.text);
+    if (subscript.text == "@" || subscript.text == "*") {
+      parameter.many = true;
+      parameter.all = subscript.text == "@";
+      read_elements(value, parameter);
+      return parameter;
+    }
+    long long index = 0;
+    if (value.environment || !read_integer(subscript.text, index)) {
+      parameter.state = Parameter::State::unknown;
+      return parameter;
+    }
+    const auto size = static_cast<long long>(value.elements.size());
+    if (index < 0) index += size;
+    if (index >= 0 && index < size && !value.unset)
+      parameter.elements.push_back(value.elements[static_cast<std::size_t>(index)]);
+    else
+      parameter.state = Parameter::State::unset;
+    return parameter;
+  }
+
+  Parameter indirect_parameter(const ShellPart& part) {
+    Parameter parameter;
+    parameter.state = Parameter::State::unknown;
+    ShellPart direct = part;
+    direct.indirect = false;
+    direct.operation = 0;
+    const Parameter named = read_parameter(direct);
+    if (part.operation == '*' || part.operation == '@' || named.state != Parameter::State::set ||
+        named.elements.size() != 1 || !is_name(named.elements[0].text))
+      return parameter;
+    syntax_.texts.push_back(named.elements[0].text);
+    direct.text = syntax_.texts.back();
+    direct.subscript = no_index;
+    return read_parameter(direct);
+  }
+
+  // Applies ${#name} or the operation. True: the result has been added.
+  bool apply_operation(const ShellPart& part, Parameter& parameter, Fields& fields) {
+    using State = Parameter::State;
+    if (part.length) {
+      const bool known = parameter.state == State::set && !parameter.many &&
+                         parameter.elements.size() == 1 && parameter.elements[0].known() &&
+                         !parameter.elements[0].home;
+      if (known)
+        add_text(fields, std::to_string(parameter.elements[0].text.size()), true);
+      else
+        add_unknown(fields, true);
+      return true;
+    }
+    const bool empty = parameter.state == State::unset ||
+                       (part.colon && parameter.state == State::set &&
+                        (parameter.elements.empty() ||
+                         (parameter.elements.size() == 1 && parameter.elements[0].text.empty())));
+    switch (part.operation) {
+      case '-':
+      case '=':
+      case '?':
+        if (parameter.state == State::environment) {
+          if (part.operation == '?') break;
+          assume_operand(part, fields);
+          return true;
+        }
+        if (parameter.state == State::unknown) {
+          walk_operand(part);
+          return false;
+        }
+        if (!empty) return false;
+        if (part.operation == '=') assign(part.text, scalar_value(expand_single(part.operand)));
+        if (part.operation == '?') add_unknown(fields, part.quoted);
+        if (part.operation != '?') add_operand(part, fields);
+        return true;
+      case '+':
+        if (parameter.state == State::environment || parameter.state == State::unknown)
+          assume_operand(part, fields);
+        else if (!empty)
+          add_operand(part, fields);
+        else if (part.quoted)
+          add_text(fields, {}, true);
+        return true;
+      default:
+        break;
+    }
+    const ShellText operand = expand_single(part.operand);
+    if (part.operation == '@' && operand.text == "P") run_prompt(parameter);
+    if (parameter.state == State::unset) return false;
+    bool known = parameter.state == State::set && operand.known();
+    if (part.operation == ':' && parameter.many) {
+      known = known && take_slice(part, operand.text, parameter.elements);
+    } else {
+      for (ShellText& element : parameter.elements)
+        known = known && element.known() && !element.home && edit(part, operand.text, element.text);
+    }
+    if (!known && parameter.state == State::set) parameter.state = State::unknown;
+    return false;
+  }
+
+  void add_operand(const ShellPart& part, Fields& fields) {
+    if (part.operand == no_index) return;
+    const ShellRange parts = syntax_.words[part.operand].parts;
+    for (std::uint32_t i = parts.begin; i < parts.end && !stopped(); ++i)
+      expand_part(ShellPart(syntax_.parts[i]), fields, true);
+    if (part.quoted) add_text(fields, {}, true);
+  }
+  void assume_operand(const ShellPart& part, Fields& fields) {
+    const bool outer = std::exchange(fields.assumed, true);
+    add_operand(part, fields);
+    fields.word.assumed = true;
+    fields.assumed = outer;
+    if (part.operation == '=') assign(part.text, scalar_value(unknown_text()));
+  }
+  // For the commands in it.
+  void walk_operand(const ShellPart& part) { expand_single(part.operand); }
+
+  // Changes `text` as the operation says; false when that is not known.
+  bool edit(const ShellPart& part, const std::string& operand, std::string& text) {
+    switch (part.operation) {
+      case '^':
+      case ',':
+        if (!operand.empty()) return false;
+        for (std::size_t i = 0;
+             i < (part.doubled ? text.size() : std::min<std::size_t>(text.size(), 1)); ++i) {
+          char& c = text[i];
+          if (part.operation == '^' && c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+          if (part.operation == ',' && c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+        }
+        return true;
+      case '%':
+      case '#':
+        return remove_match(part, operand, text);
+      case '/':
+        return replace(part, operand, text);
+      case ':':
+        return take_substring(operand, text);
+      case '@':
+        if (operand == "U" || operand == "L") {
+          for (char& c : text) {
+            if (operand == "U" && c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+            if (operand == "L" && c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+          }
+          return true;
+        }
+        return false;
+      default:
+        return false;
+    }
+  }
+  // Only patterns of plain characters and stars at the far end: what names are cut with.
+  static bool remove_match(const ShellPart& part, std::string_view pattern, std::string& text) {
+    const bool front = part.operation == '#';
+    const bool star = !pattern.empty() && (front ? pattern.front() : pattern.back()) == '*';
+    if (star) pattern = front ? pattern.substr(1) : pattern.substr(0, pattern.size() - 1);
+    if (has_glob(pattern) || pattern.find('\\') != std::string_view::npos) return false;
+    if (!star) {
+      if (front && starts_with(text, pattern)) text.erase(0, pattern.size());
+      if (!front && ends_with(text, pattern)) text.erase(text.size() - pattern.size());
+      return true;
+    }
+    const bool first = front != part.doubled;
+    const std::size_t at = first ? text.find(pattern) : text.rfind(pattern);
+    if (at == std::string::npos) return true;
+    if (front)
+      text.erase(0, at + pattern.size());
+    else
+      text.erase(at);
+    return true;
+  }
+  bool replace(const ShellPart& part, std::string_view operand, std::string& text) {
+    const std::size_t slash = operand.find('/');
+    const std::string_view pattern = operand.substr(0, slash);
+    const std::string_view with =
+        slash == std::string_view::npos ? std::string_view() : operand.substr(slash + 1);
+    if (pattern.empty() || has_glob(pattern) || pattern.find('\\') != std::string_view::npos ||
+        (!part.doubled && (pattern[0] == '#' || pattern[0] == '%')))
+      return false;
+    std::string result;
+    std::size_t at = 0;
+    while (at < text.size()) {
+      const std::size_t found = text.find(pattern, at);
+      if (found == std::string::npos) break;
+      result.append(text, at, found - at);
+      result += with;
+      at = found + pattern.size();
+      text_bytes_ += with.size();
+      if (!part.doubled || text_bytes_ > options_.limits.max_text) break;
+    }
+    result.append(text, std::min(at, text.size()), std::string::npos);
+    text = std::move(result);
+    return true;
+  }
+  // ${@:2}, ${name[@]:1:3}. Positional parameters count from 1.
+  static bool take_slice(const ShellPart& part, std::string_view operand,
+                         std::vector<ShellText>& elements) {
+    const std::size_t colon = operand.find(':');
+    const bool positional = part.text == "@" || part.text == "*";
+    long long offset = 0;
+    long long length = static_cast<long long>(elements.size());
+    if (!read_integer(operand.substr(0, colon), offset) || offset < (positional ? 1 : 0))
+      return false;
+    if (colon != std::string_view::npos &&
+        (!read_integer(operand.substr(colon + 1), length) || length < 0))
+      return false;
+    for (const ShellText& element : elements)
+      if (!element.known()) return false;
+    const std::size_t from =
+        std::min(static_cast<std::size_t>(offset) - (positional ? 1U : 0U), elements.size());
+    const std::size_t count = std::min(static_cast<std::size_t>(length), elements.size() - from);
+    elements = std::vector<ShellText>(elements.begin() + static_cast<std::ptrdiff_t>(from),
+                                      elements.begin() + static_cast<std::ptrdiff_t>(from + count));
+    return true;
+  }
+  static bool take_substring(std::string_view operand, std::string& text) {
+    const std::size_t colon = operand.find(':');
+    std::string_view offset_text = operand.substr(0, colon);
+    while (!offset_text.empty() && offset_text[0] == ' ') offset_text.remove_prefix(1);
+    const auto size = static_cast<long long>(text.size());
+    long long offset = 0;
+    long long length = size;
+    if (!is_ascii(text) || (!offset_text.empty() && !read_integer(offset_text, offset)))
+      return false;
+    if (colon != std::string_view::npos && !read_integer(operand.substr(colon + 1), length))
+      return false;
+    if (offset < 0) offset += size;
+    if (length < 0) length += size - offset;
+    if (offset < 0 || offset > size || length < 0) {
+      text.clear();
+      return true;
+    }
+    text = text.substr(static_cast<std::size_t>(offset), static_cast<std::size_t>(length));
+    return true;
+  }
+  static bool is_ascii(std::string_view text) {
+    return std::all_of(text.begin(), text.end(), [](char c) { return (c & 0x80) == 0; });
+  }
+
+  // The value of arithmetic that is a number as it stands; else nothing. Variables in it are
+  // evaluated, and bash runs the substitutions in the subscripts they contain.
+  std::string arithmetic(std::uint32_t index) {
+    const ShellText text = expand_single(index);
+    long long number = 0;
+    for (std::size_t at = 0; at < text.text.size() && !stopped();) {
+      std::size_t end = at;
+      while (end < text.text.size() && is_name_char(text.text[end])) ++end;
+      if (end > at && is_name_start(text.text[at]))
+        run_arithmetic_value(std::string_view(text.text).substr(at, end - at));
+      at = std::max(end, at + 1);
+    }
+    if (text.assumed || !read_integer(text.text, number) || text.text[0] == '0') return {};
+    return std::to_string(number);
+  }
+  void run_arithmetic_value(std::string_view name) {
+    if (variables_.find(name) == variables_.end()) return;
+    const ShellValue value = value_of(name);
+    for (const ShellText& element : value.elements)
+      if (element.text.find("$(") != std::string::npos ||
+          element.text.find('`') != std::string::npos)
+        run_expansion_text(element.text);
+  }
+  // ${name@P}: the value is expanded as a prompt.
+  void run_prompt(const Parameter& parameter) {
+    for (const ShellText& element : parameter.elements) run_expansion_text(element.text);
+  }
+
+  // running ---------------------------------------------------------------------------------------
+
+  // What a list writes to standard output, as far as known.
+  struct Output {
+    std::string text = {};
+    bool assumed = false;
+  };
+  void write_output(std::string_view text) {
+    if (output_ == nullptr) return;
+    output_->text += text;
+    text_bytes_ += text.size();
+  }
+  void write_unknown() {
+    // One unknown part says as much as two.
+    if (output_ != nullptr && (output_->text.empty() || output_->text.back() != '\0'))
+      write_output(std::string_view("\0", 1));
+  }
+
+  bool enter(std::size_t at) {
+    if (depth_ < options_.limits.max_depth) {
+      ++depth_;
+      return true;
+    }
+    stop(ErrorCode::limit,
+         concat({"nested deeper than ", std::to_string(options_.limits.max_depth), " levels"}), at);
+    return false;
+  }
+
+  void run(std::uint32_t index) {
+    if (stopped()) return;
+    const ShellNode node = syntax_.nodes[index];
+    // Lists are held by the constructs that count.
+    const bool counts = node.kind > ShellNode::Kind::pipeline;
+    if (counts && !enter(node.begin)) return;
+    if (node.background)
+      run_background(index, node);
+    else
+      run_foreground(index, node);
+    if (counts) --depth_;
+  }
+  void run_background(std::uint32_t index, const ShellNode& node) {
+    const bool outer = std::exchange(background_, true);
+    ++parallel_;
+    open_frame();
+    run_foreground(index, node);
+    take_frame();
+    --parallel_;
+    background_ = outer;
+  }
+  void run_foreground(std::uint32_t index, const ShellNode& node) {
+    if (node.kind == ShellNode::Kind::simple) return run_simple(node);
+    if (node.kind == ShellNode::Kind::function) return define(index, node);
+    if (size(node.redirections) == 0) return run_compound(node);
+    // Its redirections hold for everything in it.
+    shell::Input input = input_;
+    for_each_choice([&](bool) {
+      std::vector<shell::Redirection> redirections;
+      expand_redirections(node, redirections, input);
+      shell::Command command;
+      command.redirections = std::move(redirections);
+      command.compound = true;
+      tell(node, std::move(command));
+    });
+    std::swap(input, input_);
+    Output* const outer = output_;
+    if (redirects_output(node)) output_ = nullptr;
+    run_compound(node);
+    output_ = outer;
+    std::swap(input, input_);
+  }
+
+  void run_compound(const ShellNode& node) {
+    switch (node.kind) {
+      case ShellNode::Kind::simple:
+      case ShellNode::Kind::function:
+        return;
+      case ShellNode::Kind::list:
+        for (std::size_t i = 0; i < size(node.nodes); ++i) run(item(node.nodes, i));
+        return;
+      case ShellNode::Kind::and_or:
+        return run_and_or(node);
+      case ShellNode::Kind::pipeline:
+        return run_pipeline(node);
+      case ShellNode::Kind::subshell:
+        open_frame();
+        run(item(node.nodes, 0));
+        take_frame();
+        return;
+      case ShellNode::Kind::group:
+        return run(item(node.nodes, 0));
+      case ShellNode::Kind::if_clause:
+        return run_if(node);
+      case ShellNode::Kind::loop:
+        return run_loop(node);
+      case ShellNode::Kind::for_clause:
+        return run_for(node);
+      case ShellNode::Kind::arithmetic_for:
+        arithmetic(item(node.words, 0));
+        return run_loop(node);
+      case ShellNode::Kind::case_clause:
+        return run_case(node);
+      case ShellNode::Kind::coprocess:
+        return run_coprocess(node);
+      case ShellNode::Kind::condition:
+        return run_condition(node);
+      case ShellNode::Kind::arithmetic:
+        return run_arithmetic(node);
+    }
+  }
+
+  // Runs what may or may not run; gives what it changed.
+  Changes run_branch(std::uint32_t index) {
+    const std::size_t written = output_ == nullptr ? 0 : output_->text.size();
+    open_frame();
+    run(index);
+    if (output_ != nullptr && output_->text.size() > written) write_unknown();
+    return take_frame();
+  }
+
+  // After &&, commands run in a state that knows all before them; after ||, that of the failure of
+  // some of them.
+  void run_and_or(const ShellNode& node) {
+    run(item(node.nodes, 0));
+    const std::size_t written = output_ == nullptr ? 0 : output_->text.size();
+    open_frame();
+    for (std::size_t i = 1; i < size(node.nodes); ++i) {
+      if (this->node(item(node.nodes, i)).joint == '|') {
+        merge_one(take_frame());
+        open_frame();
+      }
+      run(item(node.nodes, i));
+    }
+    if (output_ != nullptr && output_->text.size() > written) write_unknown();
+    merge_one(take_frame());
+  }
+  void merge_one(Changes changes) {
+    std::vector<Changes> branches;
+    branches.push_back(std::move(changes));
+    merge(std::move(branches), true);
+  }
+
+  void run_if(const ShellNode& node) {
+    const std::size_t count = size(node.nodes);
+    std::vector<Changes> branches;
+    for (std::size_t i = 0; i + 1 < count; i += 2) {
+      run(item(node.nodes, i));
+      branches.push_back(run_branch(item(node.nodes, i + 1)));
+    }
+    if (count % 2 == 1) branches.push_back(run_branch(item(node.nodes, count - 1)));
+    merge(std::move(branches), count % 2 == 0);
+  }
+
+  // Runs a loop's parts until nothing new can come of another round: what a round changes and an
+  // earlier part of the next one reads is not known from then on.
+  template <class Round>
+  void run_rounds(Round round) {
+    for (int rounds = 0; rounds < 2 && !stopped(); ++rounds) {
+      const std::size_t written = output_ == nullptr ? 0 : output_->text.size();
+      open_frame();
+      const std::uint64_t first_step = frames_.back().first_step;
+      round();
+      if (output_ != nullptr && output_->text.size() > written) write_unknown();
+      Changes changes = take_frame();
+      std::vector<std::string> carried;
+      for (const auto& [name, variable] : changes) {
+        const auto at = variables_.find(name);
+        if (at != variables_.end() && at->second.last_read > first_step) carried.push_back(name);
+      }
+      merge_one(std::move(changes));
+      for (const std::string& name : carried) add_value(name, scalar_value(unknown_text()));
+      if (carried.empty()) return;
+    }
+  }
+  void run_loop(const ShellNode& node) {
+    run_rounds([&] {
+      for (std::size_t i = 0; i < size(node.nodes); ++i) run(item(node.nodes, i));
+    });
+  }
+
+  void run_for(const ShellNode& node) {
+    ShellVariable variable;
+    if (node.flag) {
+      for_each_choice([&](bool) {
+        std::vector<shell::Word> words;
+        Fields fields{words};
+        for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
+          expand_word(item(node.words, i), fields);
+        for (shell::Word& word : words)
+          merge_value(variable, scalar_value(text_of(std::move(word))));
+      });
+    } else {
+      const ShellValue value = value_of(positional_key);
+      for (const ShellText& element : value.elements) merge_value(variable, scalar_value(element));
+    }
+    // Without words the body does not run; it is told all the same.
+    if (variable.values.empty()) variable.values.push_back(scalar_value({}));
+    run_rounds([&] {
+      set_variable(node.name, variable);
+      run(item(node.nodes, 0));
+    });
+  }
+
+  void run_case(const ShellNode& node) {
+    for_each_choice([&](bool) {
+      for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
+        expand_single(item(node.words, i));
+    });
+    std::vector<Changes> branches;
+    for (std::size_t i = 0; i < size(node.nodes) && !stopped(); ++i)
+      branches.push_back(run_branch(item(node.nodes, i)));
+    merge(std::move(branches), true);
+  }
+
+  void run_coprocess(const ShellNode& node) {
+    const bool outer = std::exchange(background_, true);
+    const shell::Input input = std::exchange(input_, unknown_input());
+    Output* const output = std::exchange(output_, nullptr);
+    ++parallel_;
+    open_frame();
+    if (size(node.nodes) > 0) run(item(node.nodes, 0));
+    take_frame();
+    --parallel_;
+    output_ = output;
+    input_ = input;
+    background_ = outer;
+  }
+  static shell::Input unknown_input() {
+    shell::Input input;
+    input.kind = shell::Input::Kind::unknown;
+    return input;
+  }
+
+  // [[ ]] and (( )) run no program, but are told as commands of these names.
+  void run_condition(const ShellNode& node) {
+    for_each_choice([&](bool) {
+      shell::Command command;
+      command.words.push_back(plain_word("[[", node));
+      Fields fields{command.words, true};
+      for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
+        expand_word(item(node.words, i), fields);
+      command.words.push_back(plain_word("]]", node));
+      tell(node, std::move(command));
+    });
+  }
+  void run_arithmetic(const ShellNode& node) {
+    for_each_choice([&](bool) {
+      arithmetic(item(node.words, 0));
+      shell::Command command;
+      command.words.push_back(plain_word("((", node));
+      Fields fields{command.words, true};
+      expand_word(item(node.words, 0), fields);
+      command.words.push_back(plain_word("))", node));
+      tell(node, std::move(command));
+    });
+  }
+  static shell::Word plain_word(std::string_view text, const ShellNode& node) {
+    shell::Word word;
+    word.text = std::string(text);
+    word.begin = node.begin;
+    word.end = node.end;
+    return word;
+  }
+
+  void run_pipeline(const ShellNode& node) {
+    const std::size_t count = size(node.nodes);
+    const bool outer_pipeline = std::exchange(pipeline_, true);
+    Output* const outer_output = output_;
+    const shell::Input outer_input = input_;
+    const shell::Command* const outer_producer = producer_;
+    ++parallel_;
+    std::deque<shell::Command> stages;
+    for (std::size_t i = 0; i < count && !stopped(); ++i) {
+      Output output;
+      const bool last = i + 1 == count;
+      output_ = last ? outer_output : &output;
+      stages.emplace_back();
+      keep_ = last ? nullptr : &stages.back();
+      const bool simple = this->node(item(node.nodes, i)).kind == ShellNode::Kind::simple;
+      open_frame();
+      run(item(node.nodes, i));
+      take_frame();
+      keep_ = nullptr;
+      if (last) break;
+      producer_ = simple ? &stages.back() : nullptr;
+      input_ = shell::Input();
+      input_.kind = output.text == std::string_view("\0", 1) ? shell::Input::Kind::unknown
+                                                             : shell::Input::Kind::known;
+      if (input_.kind == shell::Input::Kind::known) input_.text = std::move(output.text);
+    }
+    --parallel_;
+    producer_ = outer_producer;
+    output_ = outer_output;
+    input_ = outer_input;
+    pipeline_ = outer_pipeline;
+  }
+
+  // $(list): what it writes.
+  ShellText output_of(std::uint32_t index) {
+    Output output;
+    run_apart(index, &output, input_);
+    while (!output.text.empty() && output.text.back() == '\n') output.text.pop_back();
+    ShellText text;
+    text.text = std::move(output.text);
+    text.assumed = output.assumed;
+    return text;
+  }
+  void run_process(const ShellPart& part) {
+    run_apart(part.node, nullptr, part.output ? unknown_input() : input_);
+  }
+  // In a shell of its own.
+  void run_apart(std::uint32_t index, Output* output, shell::Input input) {
+    Output* const outer_output = std::exchange(output_, output);
+    const shell::Command* const outer_producer = std::exchange(producer_, nullptr);
+    shell::Command* const outer_keep = std::exchange(keep_, nullptr);
+    std::swap(input_, input);
+    open_frame();
+    if (index != no_index) run(index);
+    take_frame();
+    std::swap(input_, input);
+    keep_ = outer_keep;
+    producer_ = outer_producer;
+    output_ = outer_output;
+  }
+
+  // functions and aliases -------------------------------------------------------------------------
+
+  void define(std::uint32_t index, const ShellNode& node) {
+    outcome_.definitions.push_back({std::string(node.name), false, node.begin, node.end});
+    std::vector<std::uint32_t>& bodies = functions_[std::string(node.name)];
+    if (std::find(bodies.begin(), bodies.end(), index) == bodies.end()) bodies.push_back(index);
+    if (size(node.nodes) == 0) return;
+    // The body as it stands; when the function is called, it is told again with its arguments.
+    const bool outer = std::exchange(defined_, true);
+    Output* const output = std::exchange(output_, nullptr);
+    shell::Input input;
+    std::swap(input, input_);
+    open_frame();
+    ShellValue arguments;
+    arguments.array = true;
+    arguments.elements.push_back(unknown_text());
+    assign(positional_key, std::move(arguments));
+    run(item(node.nodes, 0));
+    take_frame();
+    std::swap(input, input_);
+    output_ = output;
+    defined_ = outer;
+  }
+
+  // A function that is running.
+  struct Activation {
+    std::string name = {};
+    std::vector<std::string> arguments = {};
+    unsigned parallel = 0;
+  };
+
+  void call(const shell::Command& command, const std::vector<std::uint32_t>& bodies) {
+    Activation activation;
+    activation.name = command.words[0].text;
+    for (std::size_t i = 1; i < command.words.size(); ++i)
+      activation.arguments.push_back(command.words[i].text);
+    activation.parallel = parallel_;
+    std::size_t running = 0;
+    for (const Activation& other : activations_) {
+      if (other.name != activation.name) continue;
+      ++running;
+      if (other.arguments == activation.arguments) return;
+    }
+    ShellValue arguments;
+    arguments.array = true;
+    if (running >= max_activations) {
+      // Recursion with ever new arguments: from here on, with any.
+      activation.arguments.assign(1, std::string(1, '\0'));
+      arguments.elements.push_back(unknown_text());
+      if (running > max_activations) return;
+    } else {
+      for (std::size_t i = 1; i < command.words.size(); ++i)
+        arguments.elements.push_back(text_of(command.words[i]));
+    }
+    activations_.push_back(std::move(activation));
+    shell::Input input = command.input;
+    std::swap(input, input_);
+    for (const std::uint32_t body : std::vector<std::uint32_t>(bodies)) {
+      const ShellValue outer = value_of(positional_key);
+      charge(outer.elements.size() + arguments.elements.size());
+      assign(positional_key, arguments);
+      run(item(syntax_.nodes[body].nodes, 0));
+      assign(positional_key, outer);
+    }
+    std::swap(input, input_);
+    activations_.pop_back();
+  }
+  bool is_fork_bomb(const shell::Command& command) const {
+    if (command.words.empty()) return false;
+    for (const Activation& activation : activations_)
+      if (activation.name == command.words[0].text && parallel_ > activation.parallel) return true;
+    return false;
+  }
+
+  // simple commands -------------------------------------------------------------------------------
+
+  void run_simple(const ShellNode& node) {
+    for_each_choice([&](bool first) { run_simple_once(node, first); });
+  }
+
+  void run_simple_once(const ShellNode& node, bool first) {
+    shell::Command command;
+    Fields fields{command.words};
+    for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
+      expand_word(item(node.words, i), fields);
+    const bool temporary = !command.words.empty() && size(node.assignments) > 0;
+    if (temporary) open_frame();
+    for (std::uint32_t i = node.assignments.begin; i < node.assignments.end && !stopped(); ++i)
+      run_assignment(ShellAssignment(syntax_.assignments[i]), first || temporary, command);
+    command.input = input_;
+    expand_redirections(node, command.redirections, command.input);
+    const shell::Command told = tell(node, std::move(command));
+    if (!stopped()) run_effects(node, told, first);
+    if (!temporary) return;
+    const Changes changes = take_frame();
+    for (std::uint32_t i = node.assignments.begin; i < node.assignments.end; ++i)
+      if (syntax_.assignments[i].declared) keep_declared(syntax_.assignments[i].name, changes);
+  }
+  void keep_declared(std::string_view name, const Changes& changes) {
+    for (const auto& [changed, variable] : changes)
+      if (changed == name) set_variable(name, variable);
+  }
+
+  void run_assignment(const ShellAssignment& assignment, bool replaces, shell::Command& command) {
+    ShellValue value;
+    if (assignment.array) {
+      value.array = true;
+      std::vector<shell::Word> words;
+      Fields fields{words};
+      for (std::size_t i = 0; i < size(assignment.elements) && !stopped(); ++i)
+        expand_word(item(assignment.elements, i), fields);
+      for (shell::Word& word : words) value.elements.push_back(text_of(std::move(word)));
+    } else {
+      value.elements.push_back(expand_single(assignment.value));
+    }
+    if (assignment.append || assignment.subscript != no_index)
+      value = appended(assignment, std::move(value));
+    shell::Assignment told;
+    told.name = std::string(assignment.name);
+    for (const ShellText& element : value.elements) {
+      if (&element != &value.elements[0]) told.value.text += ' ';
+      told.value.text += element.text;
+      told.value.assumed = told.value.assumed || element.assumed;
+      told.value.glob = told.value.glob || element.glob;
+    }
+    if (!value.elements.empty()) told.value.home = value.elements[0].home;
+    told.value.begin = assignment.begin;
+    told.value.end = assignment.end;
+    if (!assignment.declared) command.assignments.push_back(std::move(told));
+    if (replaces)
+      assign(assignment.name, std::move(value));
+    else
+      add_value(assignment.name, std::move(value));
+  }
+  // NAME+=value and NAME[subscript]=value.
+  ShellValue appended(const ShellAssignment& assignment, ShellValue value) {
+    ShellValue whole = value_of(assignment.name);
+    if (assignment.subscript != no_index) {
+      const ShellText subscript = expand_single(assignment.subscript);
+      long long index = 0;
+      const bool fits = read_integer(subscript.text, index) && !whole.environment &&
+                        index == static_cast<long long>(whole.unset ? 0 : whole.elements.size());
+      const bool fresh = whole.environment && read_integer(subscript.text, index) && index == 0;
+      if (assignment.append || !(fits || fresh)) {
+        // What the array holds then is known no more than as one of its elements.
+        ShellValue unknown = scalar_value(unknown_text());
+        unknown.array = true;
+        return unknown;
+      }
+      charge(whole.elements.size());
+      if (fresh || whole.unset) whole = ShellValue();
+      whole.array = true;
+      whole.elements.push_back(std::move(value.elements[0]));
+      return whole;
+    }
+    if (whole.unset) return value;
+    if (whole.environment) return scalar_value(unknown_text());
+    if (value.array) {
+      whole.array = true;
+      for (ShellText& element : value.elements) whole.elements.push_back(std::move(element));
+      charge(whole.elements.size());
+      return whole;
+    }
+    if (whole.elements.empty()) whole.elements.emplace_back();
+    ShellText& target = whole.elements[0];
+    charge(target.text.size());
+    target.text += value.elements[0].home ? std::string(1, '\0') : value.elements[0].text;
+    target.assumed = target.assumed || value.elements[0].assumed;
+    target.glob = target.glob || value.elements[0].glob;
+    return whole;
+  }
+
+  void expand_redirections(const ShellNode& node, std::vector<shell::Redirection>& out,
+                           shell::Input& input) {
+    using Kind = shell::Redirection::Kind;
+    for (std::uint32_t i = node.redirections.begin; i < node.redirections.end && !stopped(); ++i) {
+      const ShellRedirection parsed = syntax_.redirections[i];
+      shell::Redirection redirection;
+      redirection.kind = parsed.kind;
+      redirection.fd = parsed.fd;
+      std::vector<shell::Word> words;
+      Fields fields{words, true};
+      if (parsed.target != no_index) expand_word(parsed.target, fields);
+      if (!words.empty()) redirection.target = std::move(words[0]);
+      if (parsed.kind == Kind::duplicate && !is_descriptor(redirection.target.text)) {
+        // >&name is &>name in bash.
+        redirection.kind = parsed.output ? Kind::write : Kind::read;
+        outcome_.dialect_dependent = true;
+      }
+      if (redirection.fd == 0) read_from(redirection, input);
+      out.push_back(std::move(redirection));
+    }
+  }
+  static bool is_descriptor(std::string_view text) {
+    if (text == "-" || text == std::string_view("\0", 1)) return true;
+    if (ends_with(text, "-")) text.remove_suffix(1);
+    return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
+  }
+  static void read_from(const shell::Redirection& redirection, shell::Input& input) {
+    using Kind = shell::Redirection::Kind;
+    const std::string& target = redirection.target.text;
+    if (redirection.kind == Kind::write || redirection.kind == Kind::append) return;
+    if (redirection.kind == Kind::duplicate && target == "0") return;
+    input = unknown_input();
+    if (redirection.kind == Kind::here_document || redirection.kind == Kind::here_string) {
+      input.kind = shell::Input::Kind::known;
+      input.text = target;
+      if (redirection.kind == Kind::here_string) input.text += '\n';
+    } else if (target == "/dev/null" || target == "-") {
+      input.kind = shell::Input::Kind::known;
+    }
+  }
+  bool redirects_output(const ShellNode& node) const {
+    for (std::uint32_t i = node.redirections.begin; i < node.redirections.end; ++i) {
+      const ShellRedirection& redirection = syntax_.redirections[i];
+      if (redirection.output && redirection.fd == 1) return true;
+    }
+    return false;
+  }
+
+  // Completes the command and hands it to the visitor; follows what that gives back.
+  shell::Command tell(const ShellNode& node, shell::Command command) {
+    if (stopped()) return command;
+    command.begin = node.begin;
+    command.end = node.end;
+    command.depth = depth_;
+    command.pipeline = pipeline_;
+    command.background = background_;
+    command.defined = defined_;
+    command.tolerant = tolerant_;
+    const ShellValue& directory = value_of(work_dir_key);
+    if (!directory.elements.empty() && directory.elements[0].known()) {
+      command.work_dir.text = directory.elements[0].text;
+      command.work_dir.home = directory.elements[0].home;
+      command.work_dir.assumed = directory.elements[0].assumed;
+    }
+    command.fork_bomb = is_fork_bomb(command);
+    if (++commands_ > options_.limits.max_commands) {
+      over_limit(options_.limits.max_commands, "commands", command.begin);
+      return command;
+    }
+    if (keep_ != nullptr) *keep_ = command;
+    std::vector<shell::Payload> payloads;
+    visit_({command, producer_, payloads});
+    for (shell::Payload& payload : payloads)
+      if (!stopped()) follow(std::move(payload), command);
+    return command;
+  }
+
+  // Runs a string as a script.
+  void follow(shell::Payload payload, const shell::Command& command) {
+    const bool same_shell = payload.same_shell;
+    if (!same_shell) open_frame();
+    if (!same_shell) {
+      ShellValue arguments;
+      arguments.array = true;
+      for (std::size_t i = 1; i < payload.arguments.size(); ++i)
+        arguments.elements.push_back(text_of(payload.arguments[i]));
+      if (!payload.arguments.empty()) assign("0", scalar_value(text_of(payload.arguments[0])));
+      assign(positional_key, std::move(arguments));
+    }
+    std::swap(payload.input, input_);
+    Output* const output = same_shell ? output_ : std::exchange(output_, nullptr);
+    run_text(std::move(payload.text), command, payload.tolerant);
+    output_ = output;
+    std::swap(payload.input, input_);
+    if (!same_shell) take_frame();
+  }
+
+  void run_text(std::string text, const shell::Command& command, bool tolerant) {
+    if (!enter(command.begin)) return;
+    syntax_.texts.push_back(std::move(text));
+    const auto begin = static_cast<std::uint32_t>(command.begin);
+    const auto end = static_cast<std::uint32_t>(command.end);
+    ShellParser parser(syntax_, options_, syntax_.texts.back(), {begin, end, false}, depth_);
+    const std::uint32_t root = parser.parse();
+    outcome_.dialect_dependent = outcome_.dialect_dependent || parser.dialect_dependent();
+    const bool outer = std::exchange(tolerant_, tolerant_ || tolerant);
+    if (root != no_index) run(root);
+    tolerant_ = outer;
+    if (parser.failed() && (!tolerant || parser.error().code == ErrorCode::limit) && !stopped()) {
+      outcome_.complete = false;
+      outcome_.error = parser.error();
+      outcome_.error.message =
+          concat({"in the string that this command runs: ", parser.error().message});
+    }
+    --depth_;
+  }
+
+  // For the substitutions in a string that is expanded.
+  void run_expansion_text(const std::string& text) {
+    shell::Command command;
+    run_text(concat({": \"", text, "\""}), command, true);
+  }
+
+  // What a command that has been told does to the shell, and what it writes.
+  void run_effects(const ShellNode& node, const shell::Command& command, bool first) {
+    Output* const output = output_;
+    if (writes_elsewhere(command)) output_ = nullptr;
+    const std::vector<shell::Word>& words = command.words;
+    std::size_t at = 0;
+    while (at + 1 < words.size() && (words[at].text == "command" || words[at].text == "builtin"))
+      ++at;
+    if (words.empty()) {
+      if (!command.redirections.empty()) write_unknown();  // $(<file)
+    } else if (!words[0].known()) {
+      write_unknown();
+    } else if (!run_alias(node, command) && !run_function(command)) {
+      run_builtin(command, at, first);
+    }
+    output_ = output;
+  }
+  static bool writes_elsewhere(const shell::Command& command) {
+    for (const shell::Redirection& redirection : command.redirections)
+      if (redirection.fd == 1 &&
+          (redirection.writes() || redirection.kind == shell::Redirection::Kind::duplicate))
+        return true;
+    return false;
+  }
+
+  bool run_function(const shell::Command& command) {
+    if (functions_.empty()) return false;
+    const auto at = functions_.find(command.words[0].text);
+    if (at == functions_.end()) return false;
+    if (defined_)
+      write_unknown();
+    else
+      call(command, at->second);
+    return true;
+  }
+
+  // An alias's text, with the rest of the command behind it.
+  bool run_alias(const ShellNode& node, const shell::Command& command) {
+    if (aliases_.empty() || size(node.words) == 0) return false;
+    const auto at = aliases_.find(command.words[0].text);
+    if (at == aliases_.end() || syntax_.words[item(node.words, 0)].quoted) return false;
+    for (const std::string& running : running_aliases_)
+      if (running == at->first) return false;
+    std::string text = at->second;
+    for (std::size_t i = 1; i < command.words.size(); ++i) {
+      text += " '";
+      for (const char c : command.words[i].text) {
+        if (c == '\'')
+          text += "'\\''";
+        else
+          text += c;
+      }
+      text += '\'';
+    }
+    running_aliases_.push_back(at->first);
+    run_text(std::move(text), command, true);
+    running_aliases_.pop_back();
+    return true;
+  }
+
+  enum class Builtin {
+    alias,
+    cat,
+    change_directory,
+    declare,
+    echo,
+    eval,
+    exec,
+    let,
+    pop_directory,
+    printf,
+    read,
+    set,
+    shift,
+    silent,
+    tee,
+    trap,
+    unset,
+  };
+  // What the walk knows of commands: those that change the shell, and those whose output it can
+  // tell. Sorted by name.
+  static std::optional<Builtin> builtin_of(std::string_view name) {
+    struct Entry {
+      std::string_view name;
+      Builtin builtin;
+    };
+    static constexpr Entry entries[] = {
+        {":", Builtin::silent},
+        {"[", Builtin::silent},
+        {"alias", Builtin::alias},
+        {"cat", Builtin::cat},
+        {"cd", Builtin::change_directory},
+        {"chdir", Builtin::change_directory},
+        {"declare", Builtin::declare},
+        {"echo", Builtin::echo},
+        {"eval", Builtin::eval},
+        {"exec", Builtin::exec},
+        {"exit", Builtin::silent},
+        {"export", Builtin::declare},
+        {"false", Builtin::silent},
+        {"getopts", Builtin::read},
+        {"let", Builtin::let},
+        {"local", Builtin::declare},
+        {"mapfile", Builtin::read},
+        {"popd", Builtin::pop_directory},
+        {"printf", Builtin::printf},
+        {"pushd", Builtin::change_directory},
+        {"read", Builtin::read},
+        {"readarray", Builtin::read},
+        {"readonly", Builtin::declare},
+        {"return", Builtin::silent},
+        {"set", Builtin::set},
+        {"shift", Builtin::shift},
+        {"sleep", Builtin::silent},
+        {"tee", Builtin::tee},
+        {"test", Builtin::silent},
+        {"trap", Builtin::trap},
+        {"true", Builtin::silent},
+        {"typeset", Builtin::declare},
+        {"unset", Builtin::unset},
+        {"wait", Builtin::silent},
+    };
+    const auto* const found = std::lower_bound(
+        std::begin(entries), std::end(entries), name,
+        [](const Entry& entry, std::string_view wanted) { return entry.name < wanted; });
+    if (found == std::end(entries) || found->name != name) return std::nullopt;
+    return found->builtin;
+  }
+
+  void run_builtin(const shell::Command& command, std::size_t at, bool first) {
+    const std::optional<Builtin> builtin = builtin_of(command.words[at].text);
+    if (!builtin) return write_unknown();
+    switch (*builtin) {
+      case Builtin::alias:
+        return run_alias_definitions(command, at);
+      case Builtin::cat:
+        return run_cat(command, at);
+      case Builtin::change_directory:
+        return run_cd(command, at, first);
+      case Builtin::declare:
+        return run_declare(command, at, first);
+      case Builtin::echo:
+        return run_echo(command, at);
+      case Builtin::eval:
+        return run_eval(command, at);
+      case Builtin::exec:
+        if (at + 1 == command.words.size()) input_ = command.input;
+        return write_unknown();
+      case Builtin::let:
+        for (std::size_t i = at + 1; i < command.words.size(); ++i) run_let(command.words[i].text);
+        return;
+      case Builtin::pop_directory:
+        return set_work_dir(unknown_text(), first);
+      case Builtin::printf:
+        return run_printf(command, at);
+      case Builtin::read:
+        return run_read(command, at);
+      case Builtin::set:
+        return run_set(command, at);
+      case Builtin::shift:
+        return run_shift(command, at);
+      case Builtin::silent:
+        return;
+      case Builtin::tee:
+        return write_input(command);
+      case Builtin::trap:
+        return run_trap(command, at);
+      case Builtin::unset:
+        return run_unset(command, at);
+    }
+  }
+
+  void run_eval(const shell::Command& command, std::size_t at) {
+    std::string text;
+    for (std::size_t i = at + 1; i < command.words.size(); ++i) {
+      if (!text.empty()) text += ' ';
+      text += command.words[i].text;
+    }
+    if (!text.empty()) run_text(std::move(text), command, false);
+  }
+
+  // The handler runs later, or never.
+  void run_trap(const shell::Command& command, std::size_t at) {
+    std::size_t handler = at + 1;
+    if (handler < command.words.size() && command.words[handler].text == "--") ++handler;
+    if (handler + 1 >= command.words.size()) return;
+    const std::string& text = command.words[handler].text;
+    if (text.empty() || text == "-" || starts_with(text, "-")) return;
+    Output* const output = std::exchange(output_, nullptr);
+    open_frame();
+    run_text(text, command, false);
+    take_frame();
+    output_ = output;
+  }
+
+  void run_alias_definitions(const shell::Command& command, std::size_t at) {
+    for (std::size_t i = at + 1; i < command.words.size(); ++i) {
+      const shell::Word& word = command.words[i];
+      const std::size_t equals = word.text.find('=');
+      if (equals == std::string::npos || equals == 0) continue;
+      const std::string name = word.text.substr(0, equals);
+      std::string value = word.text.substr(equals + 1);
+      outcome_.definitions.push_back({name, true, word.begin, word.end});
+      aliases_[name] = value;
+      const bool outer = std::exchange(defined_, true);
+      Output* const output = std::exchange(output_, nullptr);
+      open_frame();
+      run_text(std::move(value), command, true);
+      take_frame();
+      output_ = output;
+      defined_ = outer;
+    }
+  }
+
+  void set_work_dir(ShellText directory, bool first) {
+    if (first)
+      assign(work_dir_key, scalar_value(std::move(directory)));
+    else
+      add_value(work_dir_key, scalar_value(std::move(directory)));
+  }
+  void run_cd(const shell::Command& command, std::size_t at, bool first) {
+    std::size_t operand = at + 1;
+    while (operand < command.words.size() && command.words[operand].text.size() > 1 &&
+           command.words[operand].text[0] == '-')
+      ++operand;
+    ShellText target;
+    if (operand < command.words.size()) {
+      target = text_of(command.words[operand]);
+    } else {
+      const ShellValue& home = value_of("HOME");
+      target = home.elements.size() == 1 ? home.elements[0] : unknown_text();
+    }
+    const ShellValue& directory = value_of(work_dir_key);
+    const ShellText from = directory.elements.empty() ? unknown_text() : directory.elements[0];
+    const bool whole = target.home || starts_with(target.text, "/");
+    if (!target.known() || target.text == "-" || target.glob || (!whole && !from.known()))
+      return set_work_dir(unknown_text(), first);
+    ShellText result;
+    result.home = whole ? target.home : from.home;
+    result.assumed = target.assumed || (!whole && from.assumed);
+    result.text =
+        join_shell_path(whole ? std::string_view() : std::string_view(from.text), target.text);
+    // Above a home directory the name is no longer that of one.
+    if (result.home && (result.text.empty() || result.text[0] != '~'))
+      return set_work_dir(home_parent(), first);
+    set_work_dir(std::move(result), first);
+  }
+  static ShellText home_parent() {
+    ShellText text;
+    text.text = "/home";
+    return text;
+  }
+
+  void run_declare(const shell::Command& command, std::size_t at, bool first) {
+    bool changes_value = false;  // -i, -l, -u, -n: what is stored is not what is written
+    for (std::size_t i = at + 1; i < command.words.size(); ++i) {
+      const shell::Word& word = command.words[i];
+      if (!word.text.empty() && (word.text[0] == '-' || word.text[0] == '+')) {
+        changes_value = changes_value || word.text.find_first_of("ilun") != std::string::npos;
+        continue;
+      }
+      const std::size_t equals = word.text.find('=');
+      if (equals == std::string::npos) continue;
+      const bool append = equals > 0 && word.text[equals - 1] == '+';
+      const std::string name = word.text.substr(0, equals - (append ? 1 : 0));
+      if (!is_name(name)) continue;
+      ShellText text = text_of(word);
+      text.text.erase(0, equals + 1);
+      text.home = starts_with(text.text, "~");
+      if (changes_value || append) text = unknown_text();
+      if (first)
+        assign(name, scalar_value(std::move(text)));
+      else
+        add_value(name, scalar_value(std::move(text)));
+    }
+  }
+
+  void run_unset(const shell::Command& command, std::size_t at) {
+    for (std::size_t i = at + 1; i < command.words.size(); ++i) {
+      if (command.words[i].text == "-f") return;
+      if (!is_name(command.words[i].text)) continue;
+      ShellValue value;
+      value.unset = true;
+      assign(command.words[i].text, std::move(value));
+    }
+  }
+  // Any operand that can be a name may be assigned anything.
+  void run_read(const shell::Command& command, std::size_t at) {
+    for (std::size_t i = at + 1; i < command.words.size(); ++i)
+      if (is_name(command.words[i].text))
+        assign(command.words[i].text, scalar_value(unknown_text()));
+    assign("REPLY", scalar_value(unknown_text()));
+    assign("MAPFILE", scalar_value(unknown_text()));
+  }
+  void run_let(const std::string& text) {
+    for (std::size_t at = 0; at < text.size() && !stopped();) {
+      std::size_t end = at;
+      while (end < text.size() && is_name_char(text[end])) ++end;
+      if (end > at && is_name_start(text[at]))
+        run_arithmetic_value(std::string_view(text).substr(at, end - at));
+      at = std::max(end, at + 1);
+    }
+  }
+
+  void run_set(const shell::Command& command, std::size_t at) {
+    std::size_t i = at + 1;
+    bool given = false;
+    for (; i < command.words.size() && !given; ++i) {
+      const std::string& word = command.words[i].text;
+      if (word == "--") {
+        given = true;
+      } else if (word.empty() || (word[0] != '-' && word[0] != '+')) {
+        break;
+      } else if (word == "-o" || word == "+o") {
+        ++i;
+      }
+    }
+    if (!given && i >= command.words.size()) return;
+    ShellValue value;
+    value.array = true;
+    for (; i < command.words.size(); ++i) value.elements.push_back(text_of(command.words[i]));
+    assign(positional_key, std::move(value));
+  }
+  void run_shift(const shell::Command& command, std::size_t at) {
+    long long count = 1;
+    if (at + 1 < command.words.size() && !read_integer(command.words[at + 1].text, count))
+      count = -1;
+    ShellValue value = value_of(positional_key);
+    charge(value.elements.size());
+    const auto size = static_cast<long long>(value.elements.size());
+    if (count < 0 || (size > 0 && !value.elements[0].known())) {
+      value.elements.assign(1, unknown_text());
+    } else if (count <= size) {
+      value.elements.erase(value.elements.begin(),
+                           value.elements.begin() + static_cast<std::ptrdiff_t>(count));
+    }
+    assign(positional_key, std::move(value));
+  }
+
+  // output ----------------------------------------------------------------------------------------
+
+  void write_input(const shell::Command& command) {
+    if (output_ == nullptr) return;
+    if (command.input.kind == shell::Input::Kind::known)
+      write_output(command.input.text);
+    else
+      write_unknown();
+  }
+  void run_cat(const shell::Command& command, std::size_t at) {
+    for (std::size_t i = at + 1; i < command.words.size(); ++i)
+      if (command.words[i].text != "-") return write_unknown();
+    write_input(command);
+  }
+  // A word as it is printed; what it stands for is not always known.
+  void write_word(const shell::Word& word) {
+    if (word.home || word.glob) return write_unknown();
+    if (output_ != nullptr && word.assumed) output_->assumed = true;
+    write_output(word.text);
+  }
+
+  void run_echo(const shell::Command& command, std::size_t at) {
+    if (output_ == nullptr) return;
+    bool escapes = !bash();
+    bool ends_line = true;
+    std::size_t i = at + 1;
+    for (; i < command.words.size(); ++i) {
+      const std::string& word = command.words[i].text;
+      if (word.size() < 2 || word[0] != '-' ||
+          word.find_first_not_of("neE", 1) != std::string::npos)
+        break;
+      if (word != "-n") outcome_.dialect_dependent = true;
+      if (word != "-n" && !bash()) break;
+      for (const char c : word.substr(1)) {
+        if (c == 'n') ends_line = false;
+        if (c != 'n') escapes = c == 'e';
+      }
+      if (!bash()) {
+        ++i;
+        break;
+      }
+    }
+    for (bool first = true; i < command.words.size(); ++i, first = false) {
+      if (!first) write_output(" ");
+      shell::Word word = command.words[i];
+      if (word.text.find('\\') != std::string::npos) {
+        outcome_.dialect_dependent = true;
+        std::string text;
+        if (escapes && !decode_text(word.text, text)) {
+          write_output(text);
+          return;
+        }
+        if (escapes) word.text = std::move(text);
+      }
+      write_word(word);
+    }
+    if (ends_line) write_output("\n");
+  }
+  // Decodes the escapes of echo; false: \c ended the output.
+  bool decode_text(std::string_view source, std::string& text) const {
+    for (std::size_t at = 0; at < source.size();) {
+      if (source[at] != '\\')
+        text += source[at++];
+      else if (!decode_escape(source, at, EscapeStyle::echo, options_.dialect, text))
+        return false;
+    }
+    return true;
+  }
+
+  void run_printf(const shell::Command& command, std::size_t at) {
+    std::size_t i = at + 1;
+    std::string variable;
+    if (i + 1 < command.words.size() && command.words[i].text == "-v") {
+      variable = command.words[i + 1].text;
+      i += 2;
+    }
+    if (i < command.words.size() && command.words[i].text == "--") ++i;
+    if (output_ == nullptr && variable.empty()) return;
+    Output printed;
+    Output* const outer = std::exchange(output_, &printed);
+    if (i < command.words.size()) print(command, i);
+    output_ = outer;
+    if (!variable.empty()) {
+      ShellText text;
+      text.text = std::move(printed.text);
+      text.assumed = printed.assumed;
+      if (is_name(variable)) assign(variable, scalar_value(std::move(text)));
+      return;
+    }
+    if (output_ != nullptr && printed.assumed) output_->assumed = true;
+    write_output(printed.text);
+  }
+  // printf's format, again and again while there are arguments.
+  void print(const shell::Command& command, std::size_t format_at) {
+    const shell::Word& format = command.words[format_at];
+    if (!format.known() || format.glob || format.home) return write_unknown();
+    if (format.text.find('\\') != std::string::npos) outcome_.dialect_dependent = true;
+    std::size_t argument = format_at + 1;
+    const std::size_t first = argument;
+    do {
+      const std::size_t before = argument;
+      if (!print_once(command, format.text, argument)) return;
+      if (argument == before) return;
+    } while (argument < command.words.size() && argument > first && !stopped() &&
+             text_bytes_ <= options_.limits.max_text);
+  }
+  bool print_once(const shell::Command& command, std::string_view format, std::size_t& argument) {
+    for (std::size_t at = 0; at < format.size();) {
+      const char c = format[at];
+      if (c == '\\') {
+        std::string text;
+        if (!decode_escape(format, at, EscapeStyle::format, options_.dialect, text)) return false;
+        write_output(text);
+      } else if (c != '%') {
+        const std::size_t end = std::min(format.find_first_of("\\%", at), format.size());
+        write_output(format.substr(at, end - at));
+        at = end;
+      } else if (at + 1 < format.size() && format[at + 1] == '%') {
+        write_output("%");
+        at += 2;
+      } else {
+        const char conversion = at + 1 < format.size() ? format[at + 1] : '\0';
+        if (!print_argument(command, conversion, argument)) {
+          write_unknown();
+          return false;
+        }
+        at += 2;
+      }
+    }
+    return true;
+  }
+  // False: what it prints is not known.
+  bool print_argument(const shell::Command& command, char conversion, std::size_t& argument) {
+    const bool given = argument < command.words.size();
+    shell::Word word;
+    if (given) word = command.words[argument++];
+    switch (conversion) {
+      case 's':
+        write_word(word);
+        return true;
+      case 'b': {
+        std::string text;
+        if (!decode_text(word.text, text)) return false;
+        word.text = std::move(text);
+        outcome_.dialect_dependent = true;
+        write_word(word);
+        return true;
+      }
+      case 'c':
+        word.text = word.text.substr(0, 1);
+        write_word(word);
+        return true;
+      case 'd':
+      case 'i': {
+        long long number = 0;
+        if (given && (!read_integer(word.text, number) || is_padded(word.text))) return false;
+        write_output(std::to_string(number));
+        return true;
+      }
+      default:
+        return false;
+    }
+  }
+
+  const shell::Options& options_;
+  FunctionRef<void(const shell::Visit&)> visit_;
+  shell::Outcome outcome_ = {};
+  ShellSyntax syntax_ = {};
+
+  std::map<std::string, ShellVariable, std::less<>> variables_ = {};
+  std::vector<Frame> frames_ = {};
+  std::uint64_t last_frame_ = 0;
+  std::uint64_t step_ = 0;  // counts the reading of variables
+  std::vector<Choice> choices_ = {};
+  bool too_many_choices_ = false;
+  const ShellValue unknown_value_ = scalar_value(unknown_text());
+
+  std::map<std::string, std::vector<std::uint32_t>, std::less<>> functions_ = {};
+  std::map<std::string, std::string, std::less<>> aliases_ = {};
+  std::vector<std::string> running_aliases_ = {};
+  std::vector<Activation> activations_ = {};
+
+  shell::Input input_ = {};
+  Output* output_ = nullptr;                  // where standard output goes, if anybody asks
+  const shell::Command* producer_ = nullptr;  // of input_
+  shell::Command* keep_ = nullptr;            // where the next command is kept for the one behind
+  bool pipeline_ = false;
+  bool background_ = false;
+  bool defined_ = false;
+  bool tolerant_ = false;
+  unsigned parallel_ = 0;  // pipelines and background lists around
+  unsigned depth_ = 0;
+  unsigned brace_depth_ = 0;
+
+  std::size_t commands_ = 0;
+  std::size_t words_ = 0;
+  std::size_t text_bytes_ = 0;
+  std::size_t brace_parts_ = 0;
+};
+
+bool same_words(const std::vector<shell::Word>& left, const std::vector<shell::Word>& right) {
+  return std::equal(left.begin(), left.end(), right.begin(), right.end(),
+                    [](const shell::Word& a, const shell::Word& b) { return a.text == b.text; });
+}
+// Whether two commands that begin at the same place are told alike.
+bool same_command(const shell::Command& left, const shell::Command& right) {
+  const auto same_value = [](const shell::Assignment& a, const shell::Assignment& b) {
+    return a.name == b.name && a.value.text == b.value.text;
+  };
+  const auto same_target = [](const shell::Redirection& a, const shell::Redirection& b) {
+    return a.kind == b.kind && a.fd == b.fd && a.target.text == b.target.text;
+  };
+  return left.end == right.end && left.defined == right.defined &&
+         left.work_dir.text == right.work_dir.text && left.input.kind == right.input.kind &&
+         left.input.text == right.input.text && same_words(left.words, right.words) &&
+         std::equal(left.assignments.begin(), left.assignments.end(), right.assignments.begin(),
+                    right.assignments.end(), same_value) &&
+         std::equal(left.redirections.begin(), left.redirections.end(), right.redirections.begin(),
+                    right.redirections.end(), same_target);
+}
+
+}  // namespace
+
+namespace shell {
+
+Outcome walk(std::string_view script, const Options& options,
+             FunctionRef<void(const Visit&)> visit) {
+  return ShellWalker(options, visit).walk(script);
+}
+
+Script parse(std::string_view script, const Options& options) {
+  Script result;
+  // Commands of loops and functions are come to more than once.
+  std::map<std::size_t, std::vector<std::size_t>> seen;
+  static_cast<Outcome&>(result) = walk(script, options, [&](const Visit& visit) {
+    std::vector<std::size_t>& same_place = seen[visit.command.begin];
+    for (const std::size_t index : same_place)
+      if (same_command(result.commands[index], visit.command)) return;
+    same_place.push_back(result.commands.size());
+    result.commands.push_back(visit.command);
+  });
+  return result;
+}
 
 }  // namespace shell
 
