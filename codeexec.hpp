@@ -8889,7 +8889,9 @@ bool name_has_form(std::string_view pattern, std::string_view text) {
   return in_pattern == pattern.size();
 }
 
-bool has_glob(std::string_view text) { return text.find_first_of("*?[") != std::string::npos; }
+bool is_file_pattern(std::string_view text) {
+  return text.find_first_of("*?[") != std::string::npos;
+}
 
 // The existing paths that an absolute pattern stands for now, as a shell would find them: `*` does
 // not mean hidden files. Fails when the budget does not reach.
@@ -8903,7 +8905,7 @@ Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBud
     if (part.empty()) continue;
     std::vector<std::string> next;
     for (std::string& path : found) {
-      if (!has_glob(part)) {
+      if (!is_file_pattern(part)) {
         next.push_back(concat({path, "/", part}));
         continue;
       }
@@ -11594,7 +11596,7 @@ Expected<Target> find_target(const FileAccess& access, std::string_view work_dir
   Target target;
   target.access = &access;
   std::vector<std::string> files;
-  if (access.glob && has_glob(*path)) {
+  if (access.glob && is_file_pattern(*path)) {
     auto directory =
         canonical_path(path->substr(0, path->rfind('/', path->find_first_of("*?[")) + 1));
     if (!directory) return directory.error();
@@ -15211,6 +15213,7 @@ Json to_json(const Judgement& judgement) {
   object.set("end", verdict ? Json() : Json(verdict.end));
   Json commands = Json::array();
   for (const shell::Command& command : judgement.commands) {
+    if (command.compound) continue;
     Json words = Json::array();
     for (const shell::Word& word : command.words)
       words.push_back(word.known() ? Json(word.text) : Json());
