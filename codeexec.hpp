@@ -45,7 +45,8 @@
 //
 // WHAT IT IS NOT
 //   Not a sandbox yet: a command that is allowed runs with the rights of your process. The policy
-//   is a guard against mistakes; it judges text, and text can be disguised. Not for Windows.
+//   is a guard rail against mistakes and cheap attacks: it reads a command as a shell does, and not
+//   what the programs do that it starts, nor scripts in files. Not for Windows.
 //
 // ERRORS
 //   What a command can cause is data in its Result. What the caller, the operator or the system got
@@ -76,7 +77,7 @@
 //   >>regex        needs: base          patterns in linear time
 //   >>shell        needs: base          a script becomes its simple commands; starts nothing
 //   >>policy       needs: base regex shell    sanitizer rules, block and allow lists, verdicts
-//   >>paths        needs: base          allowed roots, safe opening of directories
+//   >>paths        needs: base          allowed roots, safe opening, which files may be deleted
 //   >>environment  needs: base paths    variables, venv, prefix of a command; starts nothing
 //   >>process      needs: base          spawn, capture, wait, kill the tree
 //   >>executor     needs: base json regex policy paths environment process    the one gate
