@@ -4490,7 +4490,8 @@ std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t mo
 // What may follow a backslash, in $'...' and in the strings of echo and printf.
 enum class EscapeStyle {
   ansi_c,  // $'...'
-  echo,    // echo -e, and %b of printf: octal needs a 0 in front; \c ends all output
+  echo,    // echo; \c ends all output
+  b,       // the operand of printf's %b; the same
   format,  // printf's format
 };
 
@@ -4510,7 +4511,7 @@ bool decode_escape(std::string_view text, std::size_t& at, EscapeStyle style,
     out += values[i];
     return true;
   }
-  if ((c == 'e' || c == 'E') && bash) {
+  if (c == 'e' || (c == 'E' && bash)) {
     out += '\033';
     return true;
   }
@@ -4518,23 +4519,24 @@ bool decode_escape(std::string_view text, std::size_t& at, EscapeStyle style,
     out += c;
     return true;
   }
-  if (c == '"' && style == EscapeStyle::format) {
+  if (c == '"' && style == EscapeStyle::format && bash) {
     out += c;
     return true;
   }
-  if (c == 'c' && style == EscapeStyle::echo) return false;
+  if (c == 'c' && (style == EscapeStyle::echo || style == EscapeStyle::b)) return false;
   if (c == 'c' && style == EscapeStyle::ansi_c && at < text.size()) {
     out += static_cast<char>(text[at++] & 0x1f);
     return true;
   }
   if (c >= '0' && c <= '7') {
-    // dash's echo wants \0ddd; bash's takes \0ddd alone, too, but both take \ddd in %b.
-    if (style == EscapeStyle::echo && c != '0') {
+    // \0ddd in the strings of echo and %b; \ddd everywhere but in bash's echo.
+    const bool zero_in_front = c == '0' && (style == EscapeStyle::echo || style == EscapeStyle::b);
+    if (style == EscapeStyle::echo && bash && !zero_in_front) {
       out += '\\';
       out += c;
       return true;
     }
-    if (style != EscapeStyle::echo) --at;
+    if (!zero_in_front) --at;
     out += static_cast<char>(read_digits(text, at, 3, 8) & 0xff);
     return true;
   }
@@ -6210,6 +6212,7 @@ class ShellWalker {
   }
 
   void assign(std::string_view name, ShellValue value) {
+    if (references_ && is_name(name)) value = scalar_value(unknown_text());
     ShellVariable variable;
     variable.values.push_back(std::move(value));
     set_variable(name, std::move(variable));
@@ -6708,11 +6711,11 @@ class ShellWalker {
       parameter.state = Parameter::State::unknown;
       return parameter;
     }
+    if (part.subscript != no_index) return element_parameter(part);
     if (name == "PWD" && variables_.find(name) == variables_.end()) {
       read_elements(value_of(work_dir_key), parameter);
       return parameter;
     }
-    if (part.subscript != no_index) return element_parameter(part);
     const ShellValue& value = value_of(name);
     if (value.array && value.elements.size() > 1) {
       // Without a subscript, an array is its first element.
@@ -6837,11 +6840,10 @@ class ShellWalker {
           assume_operand(part, fields);
           return true;
         }
-        if (parameter.state == State::unknown) {
+        if (parameter.state == State::unknown || !empty) {
           walk_operand(part);
           return false;
         }
-        if (!empty) return false;
         if (part.operation == '=') assign(part.text, scalar_value(expand_single(part.operand)));
         if (part.operation == '?') add_unknown(fields, part.quoted);
         if (part.operation != '?') add_operand(part, fields);
@@ -6851,8 +6853,9 @@ class ShellWalker {
           assume_operand(part, fields);
         else if (!empty)
           add_operand(part, fields);
-        else if (part.quoted)
-          add_text(fields, {}, true);
+        else
+          walk_operand(part);
+        if (part.quoted) add_text(fields, {}, true);
         return true;
       default:
         break;
@@ -6885,8 +6888,12 @@ class ShellWalker {
     fields.assumed = outer;
     if (part.operation == '=') assign(part.text, scalar_value(unknown_text()));
   }
-  // For the commands in it.
-  void walk_operand(const ShellPart& part) { expand_single(part.operand); }
+  // For the commands in an operand that is not used, as far as the walk can tell.
+  void walk_operand(const ShellPart& part) {
+    open_frame();
+    expand_single(part.operand);
+    take_frame();
+  }
 
   // Changes `text` as the operation says; false when that is not known.
   bool edit(const ShellPart& part, const std::string& operand, std::string& text) {
@@ -7014,23 +7021,32 @@ class ShellWalker {
   std::string arithmetic(std::uint32_t index) {
     const ShellText text = expand_single(index);
     long long number = 0;
-    for (std::size_t at = 0; at < text.text.size() && !stopped();) {
-      std::size_t end = at;
-      while (end < text.text.size() && is_name_char(text.text[end])) ++end;
-      if (end > at && is_name_start(text.text[at]))
-        run_arithmetic_value(std::string_view(text.text).substr(at, end - at));
-      at = std::max(end, at + 1);
-    }
+    run_arithmetic_text(text.text);
     if (text.assumed || !read_integer(text.text, number) || text.text[0] == '0') return {};
     return std::to_string(number);
+  }
+  void run_arithmetic_text(std::string_view text) {
+    for (std::size_t at = 0; at < text.size() && !stopped();) {
+      std::size_t end = at;
+      while (end < text.size() && is_name_char(text[end])) ++end;
+      if (end > at && is_name_start(text[at])) run_arithmetic_value(text.substr(at, end - at));
+      at = std::max(end, at + 1);
+    }
   }
   void run_arithmetic_value(std::string_view name) {
     if (variables_.find(name) == variables_.end()) return;
     const ShellValue value = value_of(name);
     for (const ShellText& element : value.elements)
-      if (element.text.find("$(") != std::string::npos ||
-          element.text.find('`') != std::string::npos)
-        run_expansion_text(element.text);
+      if (has_substitution(element.text)) run_expansion_text(element.text);
+  }
+  static bool has_substitution(std::string_view text) {
+    return text.find("$(") != std::string_view::npos || text.find('`') != std::string_view::npos;
+  }
+  // Builtins that take names of variables evaluate the subscripts in them: unset 'a[$(command)]'.
+  void run_subscripts(const shell::Command& command) {
+    for (const shell::Word& word : command.words)
+      if (word.text.find('[') != std::string::npos && has_substitution(word.text))
+        run_expansion_text(word.text);
   }
   // ${name@P}: the value is expanded as a prompt.
   void run_prompt(const Parameter& parameter) {
@@ -7071,6 +7087,8 @@ class ShellWalker {
     // Lists are held by the constructs that count.
     const bool counts = node.kind > ShellNode::Kind::pipeline;
     if (counts && !enter(node.begin)) return;
+    here_begin_ = node.begin;
+    here_end_ = node.end;
     if (node.background)
       run_background(index, node);
     else
@@ -7278,18 +7296,18 @@ class ShellWalker {
       for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
         expand_word(item(node.words, i), fields);
       command.words.push_back(plain_word("]]", node));
-      tell(node, std::move(command));
+      run_subscripts(tell(node, std::move(command)));
     });
   }
   void run_arithmetic(const ShellNode& node) {
     for_each_choice([&](bool) {
-      arithmetic(item(node.words, 0));
       shell::Command command;
       command.words.push_back(plain_word("((", node));
       Fields fields{command.words, true};
       expand_word(item(node.words, 0), fields);
       command.words.push_back(plain_word("))", node));
-      tell(node, std::move(command));
+      const shell::Command told = tell(node, std::move(command));
+      run_arithmetic_text(told.words[1].text);
     });
   }
   static shell::Word plain_word(std::string_view text, const ShellNode& node) {
@@ -7478,6 +7496,10 @@ class ShellWalker {
     }
     if (assignment.append || assignment.subscript != no_index)
       value = appended(assignment, std::move(value));
+    // bash expands PS4 before each command that set -x shows.
+    if (assignment.name == "PS4" &&
+        has_substitution(value.elements.empty() ? std::string_view() : value.elements[0].text))
+      run_expansion_text(value.elements[0].text);
     shell::Assignment told;
     told.name = std::string(assignment.name);
     for (const ShellText& element : value.elements) {
@@ -7653,6 +7675,8 @@ class ShellWalker {
   // For the substitutions in a string that is expanded.
   void run_expansion_text(const std::string& text) {
     shell::Command command;
+    command.begin = here_begin_;
+    command.end = here_end_;
     run_text(concat({": \"", text, "\""}), command, true);
   }
 
@@ -7662,8 +7686,10 @@ class ShellWalker {
     if (writes_elsewhere(command)) output_ = nullptr;
     const std::vector<shell::Word>& words = command.words;
     std::size_t at = 0;
-    while (at + 1 < words.size() && (words[at].text == "command" || words[at].text == "builtin"))
+    while (at + 1 < words.size() && (words[at].text == "command" || words[at].text == "builtin")) {
       ++at;
+      while (at + 1 < words.size() && (words[at].text == "-p" || words[at].text == "--")) ++at;
+    }
     if (words.empty()) {
       if (!command.redirections.empty()) write_unknown();  // $(<file)
     } else if (!words[0].known()) {
@@ -7749,6 +7775,7 @@ class ShellWalker {
         {"cat", Builtin::cat},
         {"cd", Builtin::change_directory},
         {"chdir", Builtin::change_directory},
+        {"compgen", Builtin::read},
         {"declare", Builtin::declare},
         {"echo", Builtin::echo},
         {"eval", Builtin::eval},
@@ -7785,9 +7812,14 @@ class ShellWalker {
     return found->builtin;
   }
 
+  static bool names_variables(Builtin builtin) {
+    return builtin == Builtin::declare || builtin == Builtin::let || builtin == Builtin::read ||
+           builtin == Builtin::silent || builtin == Builtin::unset;
+  }
   void run_builtin(const shell::Command& command, std::size_t at, bool first) {
     const std::optional<Builtin> builtin = builtin_of(command.words[at].text);
     if (!builtin) return write_unknown();
+    if (names_variables(*builtin)) run_subscripts(command);
     switch (*builtin) {
       case Builtin::alias:
         return run_alias_definitions(command, at);
@@ -7805,7 +7837,8 @@ class ShellWalker {
         if (at + 1 == command.words.size()) input_ = command.input;
         return write_unknown();
       case Builtin::let:
-        for (std::size_t i = at + 1; i < command.words.size(); ++i) run_let(command.words[i].text);
+        for (std::size_t i = at + 1; i < command.words.size(); ++i)
+          run_arithmetic_text(command.words[i].text);
         return;
       case Builtin::pop_directory:
         return set_work_dir(unknown_text(), first);
@@ -7847,7 +7880,7 @@ class ShellWalker {
     Output* const output = std::exchange(output_, nullptr);
     open_frame();
     run_text(text, command, false);
-    take_frame();
+    merge_one(take_frame());
     output_ = output;
   }
 
@@ -7910,18 +7943,22 @@ class ShellWalker {
   }
 
   void run_declare(const shell::Command& command, std::size_t at, bool first) {
-    bool changes_value = false;  // -i, -l, -u, -n: what is stored is not what is written
+    bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
     for (std::size_t i = at + 1; i < command.words.size(); ++i) {
       const shell::Word& word = command.words[i];
       if (!word.text.empty() && (word.text[0] == '-' || word.text[0] == '+')) {
-        changes_value = changes_value || word.text.find_first_of("ilun") != std::string::npos;
+        changes_value = changes_value || word.text.find_first_of("aAilun") != std::string::npos;
+        references_ = references_ || word.text.find('n') != std::string::npos;
         continue;
       }
       const std::size_t equals = word.text.find('=');
       if (equals == std::string::npos) continue;
       const bool append = equals > 0 && word.text[equals - 1] == '+';
       const std::string name = word.text.substr(0, equals - (append ? 1 : 0));
-      if (!is_name(name)) continue;
+      if (!is_name(name)) {
+        assign_unknown(name);
+        continue;
+      }
       ShellText text = text_of(word);
       text.text.erase(0, equals + 1);
       text.home = starts_with(text.text, "~");
@@ -7936,30 +7973,30 @@ class ShellWalker {
   void run_unset(const shell::Command& command, std::size_t at) {
     for (std::size_t i = at + 1; i < command.words.size(); ++i) {
       if (command.words[i].text == "-f") return;
-      if (!is_name(command.words[i].text)) continue;
+      if (!is_name(command.words[i].text)) {
+        assign_unknown(command.words[i].text);
+        continue;
+      }
       ShellValue value;
       value.unset = true;
       assign(command.words[i].text, std::move(value));
     }
   }
-  // Any operand that can be a name may be assigned anything.
+  // The variable, or the array of name[subscript], has any value from here on.
+  void assign_unknown(std::string_view text) {
+    const std::string_view name = text.substr(0, text.find('['));
+    if (is_name(name)) assign(name, scalar_value(unknown_text()));
+  }
+  // Any operand that can be a name may be assigned anything. That of -C is a command.
   void run_read(const shell::Command& command, std::size_t at) {
-    for (std::size_t i = at + 1; i < command.words.size(); ++i)
-      if (is_name(command.words[i].text))
-        assign(command.words[i].text, scalar_value(unknown_text()));
+    for (std::size_t i = at + 1; i < command.words.size(); ++i) {
+      assign_unknown(command.words[i].text);
+      if (command.words[i].text == "-C" && i + 1 < command.words.size())
+        run_text(command.words[i + 1].text, command, true);
+    }
     assign("REPLY", scalar_value(unknown_text()));
     assign("MAPFILE", scalar_value(unknown_text()));
   }
-  void run_let(const std::string& text) {
-    for (std::size_t at = 0; at < text.size() && !stopped();) {
-      std::size_t end = at;
-      while (end < text.size() && is_name_char(text[end])) ++end;
-      if (end > at && is_name_start(text[at]))
-        run_arithmetic_value(std::string_view(text).substr(at, end - at));
-      at = std::max(end, at + 1);
-    }
-  }
-
   void run_set(const shell::Command& command, std::size_t at) {
     std::size_t i = at + 1;
     bool given = false;
@@ -8043,7 +8080,7 @@ class ShellWalker {
       if (word.text.find('\\') != std::string::npos) {
         outcome_.dialect_dependent = true;
         std::string text;
-        if (escapes && !decode_text(word.text, text)) {
+        if (escapes && !decode_text(word.text, EscapeStyle::echo, text)) {
           write_output(text);
           return;
         }
@@ -8053,12 +8090,12 @@ class ShellWalker {
     }
     if (ends_line) write_output("\n");
   }
-  // Decodes the escapes of echo; false: \c ended the output.
-  bool decode_text(std::string_view source, std::string& text) const {
+  // Decodes a string with escapes; false: \c ended the output.
+  bool decode_text(std::string_view source, EscapeStyle style, std::string& text) const {
     for (std::size_t at = 0; at < source.size();) {
       if (source[at] != '\\')
         text += source[at++];
-      else if (!decode_escape(source, at, EscapeStyle::echo, options_.dialect, text))
+      else if (!decode_escape(source, at, style, options_.dialect, text))
         return false;
     }
     return true;
@@ -8081,7 +8118,10 @@ class ShellWalker {
       ShellText text;
       text.text = std::move(printed.text);
       text.assumed = printed.assumed;
-      if (is_name(variable)) assign(variable, scalar_value(std::move(text)));
+      if (is_name(variable))
+        assign(variable, scalar_value(std::move(text)));
+      else
+        assign_unknown(variable);
       return;
     }
     if (output_ != nullptr && printed.assumed) output_->assumed = true;
@@ -8137,7 +8177,7 @@ class ShellWalker {
         return true;
       case 'b': {
         std::string text;
-        if (!decode_text(word.text, text)) return false;
+        if (!decode_text(word.text, EscapeStyle::b, text)) return false;
         word.text = std::move(text);
         outcome_.dialect_dependent = true;
         write_word(word);
@@ -8170,6 +8210,7 @@ class ShellWalker {
   std::uint64_t step_ = 0;  // counts the reading of variables
   std::vector<Choice> choices_ = {};
   bool too_many_choices_ = false;
+  bool references_ = false;  // declare -n: an assignment may go to another variable than it says
   const ShellValue unknown_value_ = scalar_value(unknown_text());
 
   std::map<std::string, std::vector<std::uint32_t>, std::less<>> functions_ = {};
@@ -8188,6 +8229,8 @@ class ShellWalker {
   unsigned parallel_ = 0;  // pipelines and background lists around
   unsigned depth_ = 0;
   unsigned brace_depth_ = 0;
+  std::size_t here_begin_ = 0;  // the node that runs
+  std::size_t here_end_ = 0;
 
   std::size_t commands_ = 0;
   std::size_t words_ = 0;
@@ -8246,8 +8289,14 @@ Script parse(std::string_view script, const Options& options) {
 // =================================================================================================
 //
 // Everything is compiled when the policy is created, so that a bad pattern is found at start-up and
-// not by the first command. Judging then is a walk over the rules in a fixed order; the first that
-// objects is the verdict.
+// not by the first command.
+//
+// Strict mode walks over the simple commands of a script. Each is judged in all its forms: as it
+// stands, and peeled of the programs that only start another one (env, timeout, xargs, find -exec
+// ...). What a program would hand to a shell goes back to the walk as a payload. All hits are
+// collected, and the one whose rule comes first is the verdict: a syntax error at the end of a
+// script makes what stands before it irrelevant, so nothing can be decided on the way.
+// What the policy knows about programs stands in the tables; the functions know no names.
 //
 // The compat rules are the patterns of MassGen's command line server, kept to the letter, false
 // alarms ("grep sudo README.md") and gaps ("rm -fr /") included: whoever asks for them depends on
@@ -8255,27 +8304,1235 @@ Script parse(std::string_view script, const Options& options) {
 
 namespace {
 
+// policy: tables ----------------------------------------------------------------------------------
+
+// The rules in the order of judgement in strict mode.
+enum class Rule : unsigned char {
+  sudo,
+  su,
+  chmod,
+  chown,
+  dd,
+  mkfs,
+  device_write,
+  rm_protected,
+  mv_dev_null,
+  fork_bomb,
+  opaque_shell_input,
+  unknown_command,
+};
+
 struct SanitizerRule {
+  Rule rule = Rule::sudo;
   RuleInfo info = {};
-  const char* pattern = "";
   bool lifted_by_sudo = false;  // does not apply where PolicyOptions::enable_sudo is set
 };
 
 constexpr SanitizerRule sanitizer_rules[] = {
-    {{"rm-protected", "Use of 'rm -rf /' is not allowed"}, R"(\brm\s+-rf\s+/)", false},
-    {{"mv-dev-null", "Moving files to /dev/null is not allowed"},
-     R"(\bmv\b.*?\s+/dev/null)",
+    {Rule::sudo,
+     {"sudo", "Use of 'sudo' is not allowed",
+      "refuses sudo, sudoedit, doas and pkexec as commands, not as words: `which sudo` passes",
+      true},
+     true},
+    {Rule::su,
+     {"su", "Use of 'su' is not allowed",
+      "refuses su and runuser as commands; `python su.py` passes", true},
+     true},
+    {Rule::chmod,
+     {"chmod", "Use of 'chmod' is not allowed",
+      "refuses any chmod command; `git update-index --chmod=+x f` passes", true},
+     true},
+    {Rule::chown,
+     {"chown", "Use of 'chown' is not allowed", "refuses any chown command; chgrp passes", true},
+     true},
+    {Rule::dd,
+     {"dd", "Use of 'dd' command is not allowed", "refuses any dd command; `git add dd.txt` passes",
+      true},
      false},
-    {{"dd", "Use of 'dd' command is not allowed"}, R"(\bdd\b)", false},
-    {{"device-write", "Overwriting disk blocks directly is not allowed"},
-     R"(>\s*/dev/sd[a-z][1-9]?)",
+    {Rule::mkfs,
+     {"mkfs", "Formatting or wiping disks is not allowed",
+      "refuses mkfs, mkfs.*, mke2fs, wipefs, and shred of a device; shred of a file passes", false},
      false},
-    {{"fork-bomb", "Fork bombs are not allowed"}, R"(:\(\)\{\s*:\|\:&\s*\};:)", false},
-    {{"sudo", "Use of 'sudo' is not allowed"}, R"(\bsudo\b)", true},
-    {{"su", "Use of 'su' is not allowed"}, R"(\bsu\b)", true},
-    {{"chown", "Use of 'chown' is not allowed"}, R"(\bchown\b)", true},
-    {{"chmod", "Use of 'chmod' is not allowed"}, R"(\bchmod\b)", true},
+    {Rule::device_write,
+     {"device-write", "Overwriting disk blocks directly is not allowed",
+      "refuses redirections, tee, cp, mv and the like to a path under /dev; null, zero, full, "
+      "random, urandom, stdin, stdout, stderr, tty, ptmx, fd/*, pts/* and shm/* pass",
+      true},
+     false},
+    {Rule::rm_protected,
+     {"rm-protected", "Use of 'rm -rf /' is not allowed",
+      "refuses to remove, with what is below, /, anything directly in it, system directories and "
+      "what they hold, and home directories; `rm -rf /tmp/x` and `rm -rf ~/project/build` pass",
+      true},
+     false},
+    {Rule::mv_dev_null,
+     {"mv-dev-null", "Moving files to /dev/null is not allowed",
+      "refuses mv with the destination /dev/null; `mv a b 2> /dev/null` passes", true},
+     false},
+    {Rule::fork_bomb,
+     {"fork-bomb", "Fork bombs are not allowed",
+      "refuses the call of a function that starts itself in a pipeline or in the background", true},
+     false},
+    {Rule::opaque_shell_input,
+     {"opaque-shell-input", "Shell input that is not known before it runs is not allowed",
+      "refuses a shell, eval or source that reads what the script does not tell: `curl x | sh`, "
+      "`bash -c \"$(cat x)\"`; `bash build.sh` and `source .venv/bin/activate` pass",
+      false},
+     false},
+    {Rule::unknown_command,
+     {"unknown-command", "A command whose name is not known before it runs is not allowed",
+      "refuses `$TOOL x` and `$(cat x)`, unless the script sets the variable; "
+      "`\"$VENV/bin/python\" x` passes",
+      false},
+     false},
 };
+constexpr std::size_t rule_count = std::size(sanitizer_rules);
+
+struct CompatRule {
+  Rule rule = Rule::sudo;
+  const char* pattern = "";
+};
+
+// In MassGen's order.
+constexpr CompatRule compat_rules[] = {
+    {Rule::rm_protected, R"(\brm\s+-rf\s+/)"},
+    {Rule::mv_dev_null, R"(\bmv\b.*?\s+/dev/null)"},
+    {Rule::dd, R"(\bdd\b)"},
+    {Rule::device_write, R"(>\s*/dev/sd[a-z][1-9]?)"},
+    {Rule::fork_bomb, R"(:\(\)\{\s*:\|\:&\s*\};:)"},
+    {Rule::sudo, R"(\bsudo\b)"},
+    {Rule::su, R"(\bsu\b)"},
+    {Rule::chown, R"(\bchown\b)"},
+    {Rule::chmod, R"(\bchmod\b)"},
+};
+
+// Tables with a `name` are sorted by it, and searched by halves.
+template <class Row, std::size_t size>
+constexpr bool sorted_by_name(const Row (&table)[size]) {
+  for (std::size_t i = 1; i < size; ++i)
+    if (!(table[i - 1].name < table[i].name)) return false;
+  return true;
+}
+
+template <class Row, std::size_t size>
+const Row* find_row(const Row (&table)[size], std::string_view name) {
+  const Row* row =
+      std::lower_bound(table, table + size, name,
+                       [](const Row& entry, std::string_view key) { return entry.name < key; });
+  return row != table + size && row->name == name ? row : nullptr;
+}
+
+struct Named {
+  std::string_view name = {};
+};
+
+// Programs that are refused for their name alone.
+struct RefusedProgram {
+  std::string_view name = {};
+  Rule rule = Rule::sudo;
+};
+constexpr RefusedProgram refused_programs[] = {
+    {"chmod", Rule::chmod}, {"chown", Rule::chown},   {"dd", Rule::dd},
+    {"doas", Rule::sudo},   {"mke2fs", Rule::mkfs},   {"mkfs", Rule::mkfs},
+    {"pkexec", Rule::sudo}, {"runuser", Rule::su},    {"su", Rule::su},
+    {"sudo", Rule::sudo},   {"sudoedit", Rule::sudo}, {"wipefs", Rule::mkfs},
+};
+static_assert(sorted_by_name(refused_programs));
+
+// Directories that hold the homes of users.
+constexpr Named home_parents[] = {{"Users"}, {"home"}};
+static_assert(sorted_by_name(home_parents));
+
+// Directories of / with all that is below; lib* stands for lib32, lib64, libx32 and their like.
+constexpr std::string_view protected_trees[] = {"bin",   "boot",  "dev",    "etc",  "lib",
+                                                "lib32", "lib64", "libx32", "proc", "root",
+                                                "sbin",  "sys",   "usr"};
+
+// Directories of / that may lose single entries, but not all at once (rm -rf /var/*).
+constexpr Named protected_contents[] = {{"Users"}, {"home"}, {"media"}, {"mnt"},
+                                        {"opt"},   {"run"},  {"srv"},   {"var"}};
+static_assert(sorted_by_name(protected_contents));
+
+// Entries of /dev that anyone may write to, and directories whose entries are such.
+constexpr Named harmless_devices[] = {{"full"},  {"null"},   {"ptmx"}, {"random"},  {"stderr"},
+                                      {"stdin"}, {"stdout"}, {"tty"},  {"urandom"}, {"zero"}};
+static_assert(sorted_by_name(harmless_devices));
+constexpr Named harmless_device_directories[] = {{"fd"}, {"pts"}, {"shm"}};
+static_assert(sorted_by_name(harmless_device_directories));
+
+// The options of a program that take an argument, as getopt_long has them: letters, and long names
+// with blanks between them.
+struct Syntax {
+  std::string_view letters = {};
+  std::string_view longs = {};
+  std::string_view twice = {};  // long names that take two
+};
+
+// Programs that start another one.
+struct Wrapper {
+  enum class Kind : unsigned char {
+    plain,        // options, `operands` words, and then the command
+    assignments,  // NAME=value words stand before the command
+    lookup,       // plain, but -v and -V only tell what a name means
+    env,          // assignments, and -S STRING
+    flock,        // plain, and -c STRING
+    gdb,          // the command follows --args
+    capsh,        // what follows -- or == are the arguments of a shell
+    find,
+    parallel,
+    script,  // -c STRING, or a command after --
+    sg,      // GROUP [-c] STRING
+    su,      // -c STRING, or a script on standard input
+    runuser,
+    watch,  // the words are joined to a script, unless there is -x
+    xargs,
+    entr,  // plain, and with -s a script
+  };
+  std::string_view name = {};
+  Kind kind = Kind::plain;
+  Syntax syntax = {};
+  std::size_t operands = 0;
+};
+constexpr Wrapper wrappers[] = {
+    {"aarch64"},
+    {"builtin"},
+    {"busybox"},
+    {"bwrap",
+     Wrapper::Kind::plain,
+     {"",
+      "args chdir cap-add cap-drop dev proc tmpfs mqueue dir uid gid hostname unsetenv seccomp "
+      "add-seccomp-fd exec-label file-label sync-fd info-fd json-status-fd block-fd perms size "
+      "lock-file remount-ro overlay-src tmp-overlay ro-overlay userns userns2 pidns argv0",
+      "bind bind-try dev-bind dev-bind-try ro-bind ro-bind-try setenv symlink file bind-data "
+      "ro-bind-data chmod"}},
+    {"caffeinate", Wrapper::Kind::plain, {"tw"}},
+    {"capsh", Wrapper::Kind::capsh},
+    {"catchsegv"},
+    {"choom", Wrapper::Kind::plain, {"np", "adjust pid"}},
+    {"chroot", Wrapper::Kind::plain, {"", "groups userspec"}, 1},
+    {"chrt", Wrapper::Kind::plain, {"TPD", "sched-runtime sched-period sched-deadline"}, 1},
+    {"command", Wrapper::Kind::lookup},
+    {"cpulimit", Wrapper::Kind::plain, {"lpec", "limit pid exe cpu"}},
+    {"dbus-run-session", Wrapper::Kind::plain, {"", "config-file dbus-daemon"}},
+    {"doas", Wrapper::Kind::assignments, {"aCu"}},
+    {"eatmydata"},
+    {"entr", Wrapper::Kind::entr},
+    {"env", Wrapper::Kind::env, {"uCS", "unset chdir split-string"}},
+    {"exec", Wrapper::Kind::plain, {"a"}},
+    {"fakeroot", Wrapper::Kind::plain, {"lsib", "lib faked"}},
+    {"find", Wrapper::Kind::find},
+    {"firejail"},
+    {"flock", Wrapper::Kind::flock, {"wE", "timeout wait conflict-exit-code"}, 1},
+    {"gdb", Wrapper::Kind::gdb},
+    {"gosu", Wrapper::Kind::plain, {}, 1},
+    {"i386"},
+    {"i686"},
+    {"ionice", Wrapper::Kind::plain, {"cnpPu", "class classdata pid pgid uid"}},
+    {"linux32"},
+    {"linux64"},
+    {"ltrace", Wrapper::Kind::plain, {"aADeFlnopsuwxX", "output library indent"}},
+    {"nice", Wrapper::Kind::plain, {"n", "adjustment"}},
+    {"nocache", Wrapper::Kind::plain, {"n"}},
+    {"nohup"},
+    {"nsenter", Wrapper::Kind::plain, {"tSGW", "target setuid setgid wdns"}},
+    {"numactl", Wrapper::Kind::plain, {"imNCpPw", "interleave membind cpunodebind physcpubind"}},
+    {"parallel",
+     Wrapper::Kind::parallel,
+     {"jINLndaSEPs",
+      "jobs max-procs max-args max-lines max-replace-args delimiter arg-file sshlogin colsep "
+      "joblog "
+      "timeout delay halt results retries tmpdir workdir wd load memfree nice seqreplace "
+      "recstart recend block"}},
+    {"pkexec", Wrapper::Kind::plain, {"", "user"}},
+    {"prlimit", Wrapper::Kind::plain, {"po", "pid output"}},
+    {"proot",
+     Wrapper::Kind::plain,
+     {"rbqwvkmRS", "rootfs bind qemu cwd verbose kernel-release mount pwd"}},
+    {"proxychains", Wrapper::Kind::plain, {"f"}},
+    {"proxychains4", Wrapper::Kind::plain, {"f"}},
+    {"rlwrap", Wrapper::Kind::plain, {"bCDfgHlMOPqsStwz"}},
+    {"runuser",
+     Wrapper::Kind::runuser,
+     {"csgGwu", "command session-command shell group supp-group whitelist-environment user"}},
+    {"script",
+     Wrapper::Kind::script,
+     {"cEIOBTmo", "command echo log-in log-out log-io log-timing logging-format output-limit"}},
+    {"setarch"},  // the name of the architecture is a wrapper itself
+    {"setpriv",
+     Wrapper::Kind::plain,
+     {"",
+      "ruid euid reuid rgid egid regid groups inh-caps ambient-caps bounding-set securebits "
+      "pdeathsig "
+      "selinux-label apparmor-profile landlock-access landlock-rule"}},
+    {"setsid"},
+    {"sg", Wrapper::Kind::sg},
+    {"ssh-agent", Wrapper::Kind::plain, {"aEtPO"}},
+    {"sshpass", Wrapper::Kind::plain, {"pfdP"}},
+    {"stdbuf", Wrapper::Kind::plain, {"ioe", "input output error"}},
+    {"strace",
+     Wrapper::Kind::plain,
+     {"abeEIoOpPsSuUX", "attach output expr env string-limit user summary-sort-by trace-path"}},
+    {"su",
+     Wrapper::Kind::su,
+     {"csgGw", "command session-command shell group supp-group whitelist-environment"}},
+    {"su-exec", Wrapper::Kind::plain, {}, 1},
+    {"sudo",
+     Wrapper::Kind::assignments,
+     {"aCcDgphRrTtUu",
+      "close-from chdir group host prompt chroot role command-timeout type other-user user"}},
+    {"systemd-run",
+     Wrapper::Kind::plain,
+     {"puEHM",
+      "unit property description slice uid gid nice working-directory setenv service-type host "
+      "machine on-active on-boot on-startup on-unit-active on-calendar timer-property"}},
+    {"taskset", Wrapper::Kind::plain, {}, 1},
+    {"time", Wrapper::Kind::plain, {"fo", "format output"}},
+    {"timeout", Wrapper::Kind::plain, {"ks", "kill-after signal"}, 1},
+    {"torify"},
+    {"torsocks", Wrapper::Kind::plain, {"uPap", "user pass address port"}},
+    {"toybox"},
+    {"uname26"},
+    {"unbuffer"},
+    {"unshare",
+     Wrapper::Kind::plain,
+     {"RwSGl", "root wd setuid setgid map-users map-groups propagation setgroups load-interp"}},
+    {"watch", Wrapper::Kind::watch, {"nq", "interval equexit"}},
+    {"x86_64"},
+    {"xargs",
+     Wrapper::Kind::xargs,
+     {"aEIdLnPs", "arg-file delimiter max-args max-procs max-chars process-slot-var"}},
+    {"xvfb-run",
+     Wrapper::Kind::plain,
+     {"efnpsw", "error-file auth-file server-num xauth-protocol server-args wait"}},
+};
+static_assert(sorted_by_name(wrappers));
+
+// Programs that read shell scripts.
+constexpr Named shells[] = {{"ash"},  {"bash"}, {"dash"},  {"ksh"}, {"ksh93"}, {"mksh"},
+                            {"oksh"}, {"posh"}, {"rbash"}, {"sh"},  {"yash"},  {"zsh"}};
+static_assert(sorted_by_name(shells));
+constexpr Syntax shell_syntax = {"oO", "rcfile init-file"};
+
+// Programs whose code can start others. Names are without a version: python3.11 is python.
+enum class Language : unsigned char { awk, lua, node, perl, php, python, ruby };
+struct Interpreter {
+  std::string_view name = {};
+  Language language = Language::awk;
+  Syntax syntax = {};
+  std::string_view code = {};  // the options that are followed by code
+  bool first_operand = false;  // the code is the first operand where no option gives it
+};
+constexpr Syntax awk_syntax = {"FvfieE", "field-separator assign file include source exec"};
+constexpr Interpreter interpreters[] = {
+    {"awk", Language::awk, awk_syntax, "e source", true},
+    {"bun", Language::node, {"er", "eval require"}, "e eval", false},
+    {"gawk", Language::awk, awk_syntax, "e source", true},
+    {"lua", Language::lua, {"el"}, "e", false},
+    {"mawk", Language::awk, awk_syntax, "e source", true},
+    {"nawk", Language::awk, awk_syntax, "e source", true},
+    {"node", Language::node, {"erC", "eval require import loader conditions"}, "e eval", false},
+    {"nodejs", Language::node, {"erC", "eval require import loader conditions"}, "e eval", false},
+    {"perl", Language::perl, {"eEMmIxF"}, "e E", false},
+    {"php", Language::php, {"rfdBREFcTz", "run define"}, "r run B E R", false},
+    {"pypy", Language::python, {"cmWXQ"}, "c", false},
+    {"python", Language::python, {"cmWXQ"}, "c", false},
+    {"ruby", Language::ruby, {"eIrCEF"}, "e", false},
+};
+static_assert(sorted_by_name(interpreters));
+
+// Functions of these languages that start a program or a shell, and such that remove a directory
+// with all it holds. The last part of a name counts: os.system is system.
+constexpr Named starting_functions[] = {{"Popen"},
+                                        {"call"},
+                                        {"check_call"},
+                                        {"check_output"},
+                                        {"create_subprocess_exec"},
+                                        {"create_subprocess_shell"},
+                                        {"exec"},
+                                        {"execFile"},
+                                        {"execFileSync"},
+                                        {"execSync"},
+                                        {"execl"},
+                                        {"execle"},
+                                        {"execlp"},
+                                        {"execlpe"},
+                                        {"execute"},
+                                        {"execv"},
+                                        {"execve"},
+                                        {"execvp"},
+                                        {"execvpe"},
+                                        {"getoutput"},
+                                        {"getstatusoutput"},
+                                        {"passthru"},
+                                        {"popen"},
+                                        {"proc_open"},
+                                        {"run"},
+                                        {"shell_exec"},
+                                        {"spawn"},
+                                        {"spawnSync"},
+                                        {"spawnl"},
+                                        {"spawnlp"},
+                                        {"spawnv"},
+                                        {"spawnvp"},
+                                        {"system"}};
+static_assert(sorted_by_name(starting_functions));
+constexpr Named removing_functions[] = {
+    {"removeSync"}, {"remove_dir_all"}, {"remove_tree"}, {"rimraf"},    {"rm"},
+    {"rmSync"},     {"rm_r"},           {"rm_rf"},       {"rmdirSync"}, {"rmtree"}};
+static_assert(sorted_by_name(removing_functions));
+
+// What programs do with the files that are named to them.
+struct FileProgram {
+  enum class Operands : unsigned char {
+    none,
+    read,
+    write,
+    change,     // the mode or owner of all but the first
+    copy,       // the last is written, the others are read
+    move,       // the last is written, the others are removed
+    link,       // the last is written
+    remove,     // a single file
+    rm,         // and with -r all that is below
+    pattern,    // the first is a pattern, unless an option gives one; the others are read
+    sed,        // as pattern; written with -i
+    shred,      // written, and removed with -u
+    filter,     // the first is read, the second written
+    key_value,  // if=FILE of=FILE
+  };
+  std::string_view name = {};
+  Operands operands = Operands::none;
+  Syntax syntax = {};
+  std::string_view reads = {};   // options whose argument is a file that is read
+  std::string_view writes = {};  // options whose argument is a file that is written
+};
+constexpr FileProgram file_programs[] = {
+    {"cat", FileProgram::Operands::read},
+    {"chgrp", FileProgram::Operands::change, {"", "from reference"}},
+    {"chmod", FileProgram::Operands::change, {"", "reference"}},
+    {"chown", FileProgram::Operands::change, {"", "from reference"}},
+    {"cmp", FileProgram::Operands::read, {"in", "ignore-initial bytes"}},
+    {"comm", FileProgram::Operands::read},
+    {"cp", FileProgram::Operands::copy, {"St", "suffix target-directory"}},
+    {"curl",
+     FileProgram::Operands::none,
+     {"AbcCdDeEFHKmoPQrtTuUwxXyYz",
+      "output data header request user user-agent max-time url form cookie cookie-jar config "
+      "upload-file dump-header"},
+     "T upload-file",
+     "o output c cookie-jar D dump-header"},
+    {"cut", FileProgram::Operands::read, {"bcdf", "bytes characters delimiter fields"}},
+    {"dd", FileProgram::Operands::key_value},
+    {"diff", FileProgram::Operands::read, {"ILUxXSW", "exclude label unified context width"}},
+    {"du", FileProgram::Operands::read, {"dBtX", "max-depth block-size threshold exclude"}},
+    {"egrep",
+     FileProgram::Operands::pattern,
+     {"ABCDdefm", "regexp file max-count context include exclude"},
+     "f file",
+     ""},
+    {"fgrep",
+     FileProgram::Operands::pattern,
+     {"ABCDdefm", "regexp file max-count context include exclude"},
+     "f file",
+     ""},
+    {"file", FileProgram::Operands::read, {"eFfmP"}, "f m", ""},
+    {"grep",
+     FileProgram::Operands::pattern,
+     {"ABCDdefm",
+      "regexp file max-count context include exclude exclude-dir after-context "
+      "before-context"},
+     "f file",
+     ""},
+    {"head", FileProgram::Operands::read, {"cn", "bytes lines"}},
+    {"install", FileProgram::Operands::copy, {"gmoSt", "group mode owner suffix target-directory"}},
+    {"less", FileProgram::Operands::read, {"bDhjkoOpPtTxyz"}},
+    {"link", FileProgram::Operands::link},
+    {"ln", FileProgram::Operands::link, {"St", "suffix target-directory"}},
+    {"ls", FileProgram::Operands::read, {"ITw", "ignore hide width tabsize"}},
+    {"md5sum", FileProgram::Operands::read},
+    {"mkdir", FileProgram::Operands::write, {"m", "mode"}},
+    {"mkfifo", FileProgram::Operands::write, {"m", "mode"}},
+    {"more", FileProgram::Operands::read, {"n"}},
+    {"mv", FileProgram::Operands::move, {"St", "suffix target-directory"}},
+    {"nl", FileProgram::Operands::read, {"bdfhilnsvw"}},
+    {"od", FileProgram::Operands::read, {"AjNStw"}},
+    {"readlink", FileProgram::Operands::read},
+    {"rg",
+     FileProgram::Operands::pattern,
+     {"ABCdefgEjMmrtT", "regexp file glob type type-not max-count max-depth replace context"},
+     "f file",
+     ""},
+    {"rm", FileProgram::Operands::rm},
+    {"rmdir", FileProgram::Operands::remove},
+    {"sed", FileProgram::Operands::sed, {"efl", "expression file line-length"}, "f file", ""},
+    {"sha1sum", FileProgram::Operands::read},
+    {"sha256sum", FileProgram::Operands::read},
+    {"shred", FileProgram::Operands::shred, {"ns", "iterations size random-source"}},
+    {"sort",
+     FileProgram::Operands::read,
+     {"koStT", "key output buffer-size field-separator temporary-directory"},
+     "",
+     "o output"},
+    {"stat", FileProgram::Operands::read, {"ct", "format printf"}},
+    {"strings", FileProgram::Operands::read, {"ntTe"}},
+    {"tac", FileProgram::Operands::read, {"s", "separator"}},
+    {"tail", FileProgram::Operands::read, {"cns", "bytes lines sleep-interval pid"}},
+    {"tee", FileProgram::Operands::write},
+    {"touch", FileProgram::Operands::write, {"drt", "date reference time"}},
+    {"tree", FileProgram::Operands::read, {"LPIoHT"}, "", "o"},
+    {"truncate", FileProgram::Operands::write, {"rs", "reference size"}},
+    {"uniq", FileProgram::Operands::filter, {"fsw", "skip-fields skip-chars check-chars"}},
+    {"unlink", FileProgram::Operands::remove},
+    {"unzip", FileProgram::Operands::none, {"dPx"}, "", "d"},
+    {"wc", FileProgram::Operands::read, {"", "files0-from"}},
+    {"wget",
+     FileProgram::Operands::none,
+     {"aeioOPQtTUwABDIlRX",
+      "output-document output-file directory-prefix input-file header user-agent timeout tries"},
+     "i input-file",
+     "O output-document o output-file a P directory-prefix"},
+    {"xxd", FileProgram::Operands::filter, {"cglosR"}},
+    {"zcat", FileProgram::Operands::read},
+};
+static_assert(sorted_by_name(file_programs));
+
+// Options that stand between a program's name and that of its command.
+struct GlobalOptions {
+  std::string_view name = {};
+  Syntax syntax = {};
+};
+constexpr GlobalOptions global_options[] = {
+    {"docker", {"cHl", "config context host log-level tlscacert tlscert tlskey"}},
+    {"git", {"Cc", "git-dir work-tree namespace exec-path super-prefix config-env"}},
+    {"podman", {"c", "connection identity log-level root runroot storage-driver url"}},
+};
+static_assert(sorted_by_name(global_options));
+
+// The words that a shell takes for its own grammar where a command may begin.
+constexpr Named reserved_words[] = {
+    {"case"},     {"coproc"}, {"do"}, {"done"},   {"elif"}, {"else"}, {"esac"},  {"fi"},   {"for"},
+    {"function"}, {"if"},     {"in"}, {"select"}, {"then"}, {"time"}, {"until"}, {"while"}};
+static_assert(sorted_by_name(reserved_words));
+
+// Bounds of one judgement, besides those of the walk. Wrappers around wrappers, globs that stand
+// for many programs, and xargs multiply what there is to look at; a script that needs more is
+// refused as too complex.
+constexpr unsigned max_peeled_levels = 32;
+constexpr std::size_t max_judged_words = std::size_t{1} << 22;
+constexpr std::size_t max_generated_bytes = std::size_t{4} << 20;
+
+// policy: text ------------------------------------------------------------------------------------
+
+bool is_unknown(std::string_view text) { return text.find('\0') != std::string_view::npos; }
+
+bool has_pattern(std::string_view text) {
+  if (text.find_first_of("*?") != std::string_view::npos) return true;
+  const std::size_t open = text.find('[');
+  return open != std::string_view::npos && text.find(']', open + 2) != std::string_view::npos;
+}
+
+// The end of the bracket expression at `at`, or npos when it is an ordinary bracket.
+std::size_t bracket_end(std::string_view pattern, std::size_t at) {
+  std::size_t i = at + 1;
+  if (i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^')) ++i;
+  const std::size_t close = pattern.find(']', i + 1);
+  return close == std::string_view::npos ? close : close + 1;
+}
+
+bool bracket_has(std::string_view set, char c) {
+  const bool negated = set[0] == '!' || set[0] == '^';
+  if (negated) set.remove_prefix(1);
+  if (set.find("[:") != std::string_view::npos) return true;  // a class: whatever it has
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    if (i + 2 < set.size() && set[i + 1] == '-') {
+      if (set[i] <= c && c <= set[i + 2]) return !negated;
+      i += 2;
+    } else if (set[i] == c) {
+      return !negated;
+    }
+  }
+  return negated;
+}
+
+// Whether a shell pattern stands for a name. Takes time proportional to the product of the two, and
+// the names are those of the tables.
+bool glob_matches(std::string_view pattern, std::string_view name) {
+  constexpr std::size_t none = std::string_view::npos;
+  std::size_t p = 0, n = 0, star = none, star_n = 0;
+  while (n < name.size()) {
+    std::size_t next = none;  // where the pattern goes on after it has taken a character
+    if (p < pattern.size()) {
+      if (pattern[p] == '*') {
+        star = p++;
+        star_n = n;
+        continue;
+      }
+      const std::size_t end = pattern[p] == '[' ? bracket_end(pattern, p) : none;
+      if (end != none) {
+        if (bracket_has(pattern.substr(p + 1, end - p - 2), name[n])) next = end;
+      } else if (pattern[p] == '?' || pattern[p] == name[n]) {
+        next = p + 1;
+      }
+    }
+    if (next != none) {
+      p = next;
+      ++n;
+    } else if (star != none) {
+      p = star + 1;
+      n = ++star_n;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+// Whether a name of a path is a pattern for everything: *, .*, .[!.]*
+bool sweeps(std::string_view name) {
+  if (name.find('*') == std::string_view::npos) return false;
+  for (std::size_t i = 0; i < name.size();) {
+    if (name[i] == '[') {
+      const std::size_t end = bracket_end(name, i);
+      if (end == std::string_view::npos) return false;
+      i = end;
+    } else if (name[i] == '*' || name[i] == '?' || name[i] == '.') {
+      ++i;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string_view base_name(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+}
+
+// Whether a list of names with blanks between them has `name`, or one that it abbreviates.
+bool lists_option(std::string_view list, std::string_view name) {
+  for (std::size_t at = 0; at < list.size();) {
+    const std::size_t end = std::min(list.find(' ', at), list.size());
+    const std::string_view entry = list.substr(at, end - at);
+    if (entry == name || (name.size() > 1 && entry.size() > 1 && starts_with(entry, name)))
+      return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+// NAME=value, as a word of env or sudo.
+bool is_assignment(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  return equals != std::string_view::npos && is_name(text.substr(0, equals));
+}
+
+// A word as a POSIX shell reads it back. Unknown parts stay unknown.
+void append_quoted(std::string& script, std::string_view word) {
+  constexpr std::string_view plain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@%+=:,./_-";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) {
+    script += word;
+    return;
+  }
+  const bool unknown = is_unknown(word);
+  const char quote = unknown ? '"' : '\'';
+  script += quote;
+  for (const char c : word) {
+    if (unknown ? c == '"' || c == '\\' || c == '$' || c == '`' : false) script += '\\';
+    if (!unknown && c == '\'')
+      script += "'\\''";
+    else
+      script += c;
+  }
+  script += quote;
+}
+
+// The script that starts a program with these words: bare where they are plain, else quoted.
+std::string script_of_argv(const std::vector<std::string>& argv) {
+  std::string script;
+  for (std::size_t i = 0; i < argv.size(); ++i) {
+    if (i) script += ' ';
+    // The name of a program is neither an assignment nor a word of the shell's grammar.
+    if (i == 0 && (find_row(reserved_words, argv[i]) || is_assignment(argv[i])))
+      script += concat({"'", argv[i], "'"});
+    else
+      append_quoted(script, argv[i]);
+  }
+  return script;
+}
+
+// policy: paths -----------------------------------------------------------------------------------
+
+// A path as text: what `.`, `..` and doubled slashes come to, without a look at the file system.
+struct PathText {
+  enum class Root : unsigned char { relative, slash, home };
+  Root root = Root::relative;
+  std::string_view user = {};                // of home: ~ or ~name
+  std::vector<std::string_view> names = {};  // of relative, these may begin with `..`
+};
+
+void descend(PathText& path, std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('/', at), text.size());
+    const std::string_view name = text.substr(at, end - at);
+    at = end + 1;
+    if (name.empty() || name == ".") continue;
+    const bool up = name == "..";
+    if (!up || (path.root == PathText::Root::relative &&
+                (path.names.empty() || path.names.back() == ".."))) {
+      path.names.push_back(name);
+    } else if (!path.names.empty()) {
+      path.names.pop_back();
+    } else if (path.root == PathText::Root::home) {
+      path.root = PathText::Root::slash;  // above a home is most often /home
+      path.names.push_back("home");
+    }
+  }
+}
+
+// `home`: a leading ~ stands for a home directory.
+void enter(PathText& path, std::string_view text, bool home) {
+  if (text.empty()) return;
+  const bool at_home = home && text[0] == '~';
+  if (at_home || text[0] == '/') {
+    path.names.clear();
+    path.root = at_home ? PathText::Root::home : PathText::Root::slash;
+    if (at_home) {
+      path.user = text.substr(0, text.find('/'));
+      text.remove_prefix(path.user.size());
+    }
+  } else if (text[0] == '\0') {
+    path = {};  // it may begin anywhere
+  }
+  descend(path, text);
+}
+
+std::string text_of(const PathText& path) {
+  std::string text;
+  if (path.root == PathText::Root::home) text = path.user;
+  for (std::size_t i = 0; i < path.names.size(); ++i) {
+    if (i || path.root != PathText::Root::relative) text += '/';
+    text += path.names[i];
+  }
+  if (text.empty()) text = path.root == PathText::Root::slash ? "/" : ".";
+  return text;
+}
+
+bool in_protected_tree(std::string_view name, bool glob) {
+  if (starts_with(name, "lib")) return true;
+  const auto is_it = [name, glob](std::string_view tree) {
+    return name == tree || (glob && glob_matches(name, tree));
+  };
+  return std::any_of(std::begin(protected_trees), std::end(protected_trees), is_it);
+}
+
+// Whether nobody removes this with all that is below it. `contents`: what is in it, not the
+// directory itself, as `/*` has it. `glob`: * ? and [ stand for other names.
+bool is_protected(const PathText& path, bool contents, bool glob) {
+  std::size_t count = path.names.size();
+  if (glob && count && sweeps(path.names[count - 1])) {
+    contents = true;
+    --count;
+  }
+  if (path.root == PathText::Root::relative) return false;
+  if (path.root == PathText::Root::home || count == 0) return count == 0;
+  const std::string_view top = path.names[0];
+  if (is_unknown(top) || in_protected_tree(top, glob && has_pattern(top))) return true;
+  if (count == 1) return !contents || find_row(protected_contents, top);
+  return count == 2 && find_row(home_parents, top);
+}
+
+// Whether `path` is `above`, or is below it.
+bool is_within(const PathText& path, const PathText& above) {
+  return path.root == above.root && path.user == above.user &&
+         path.names.size() >= above.names.size() &&
+         std::equal(above.names.begin(), above.names.end(), path.names.begin());
+}
+
+// Whether somebody may keep a project here and remove what is in it, although the directory may lie
+// in a protected tree: containers work in /root/x, /usr/src/x and the like.
+bool is_workspace(const PathText& path) {
+  if (path.root != PathText::Root::slash || path.names.empty()) return false;
+  if (!is_protected(path, true, false)) return true;
+  const std::size_t count = path.names.size();
+  const std::string_view top = path.names[0];
+  if (top == "root") return count >= 2;
+  return top == "usr" && count >= 3 && (path.names[1] == "src" || path.names[1] == "local");
+}
+
+bool is_device(const PathText& path, bool glob) {
+  if (path.root != PathText::Root::slash || path.names.empty()) return false;
+  const std::string_view top = path.names[0];
+  if (top != "dev" && !(glob && has_pattern(top) && glob_matches(top, "dev"))) return false;
+  const std::size_t count = path.names.size();
+  if (count >= 2 && find_row(harmless_device_directories, path.names[1])) return false;
+  return count != 2 || !find_row(harmless_devices, path.names[1]);
+}
+
+bool is_dev_null(const PathText& path) {
+  return path.root == PathText::Root::slash && path.names.size() == 2 && path.names[0] == "dev" &&
+         path.names[1] == "null";
+}
+
+// policy: words -----------------------------------------------------------------------------------
+
+// One of the forms of a command: the words of a program and its arguments.
+struct Form {
+  const shell::Word* words = nullptr;
+  std::size_t size = 0;
+  unsigned level = 0;    // how many programs were peeled off
+  bool in_find = false;  // find runs it for all that is below its roots
+  bool code = false;     // runs out of an interpreter's code
+  const shell::Input* input = nullptr;
+
+  Form from(std::size_t first) const {
+    Form rest = *this;
+    first = std::min(first, size);
+    rest.words += first;
+    rest.size -= first;
+    ++rest.level;
+    return rest;
+  }
+};
+
+std::string join(const Form& form) {
+  std::string text;
+  for (std::size_t i = 0; i < form.size; ++i) {
+    if (i) text += ' ';
+    text += form.words[i].text;
+  }
+  return text;
+}
+
+// A word, or what follows the = or the letter of an option in it.
+struct Part {
+  std::string_view text = {};
+  const shell::Word* word = nullptr;  // null: an option has no argument
+  bool home() const { return word->home && text.data() == word->text.data(); }
+  bool glob() const { return word->glob && has_pattern(text); }
+};
+
+Part part_of(const shell::Word& word) { return {word.text, &word}; }
+
+enum class Order { stop_at_operand, options_anywhere };
+
+// Reads arguments as getopt_long does. Calls on_option(name, argument) with a letter or a long name
+// and on_operand(argument). Gives the index of the word at which it stopped.
+template <class OnOption, class OnOperand>
+std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order,
+                           OnOption&& on_option, OnOperand&& on_operand) {
+  std::size_t i = 1;
+  while (i < form.size) {
+    const shell::Word& word = form.words[i];
+    const std::string_view text = word.text;
+    if (text.size() < 2 || text[0] != '-') {
+      if (order == Order::stop_at_operand) return i;
+      on_operand(part_of(word));
+      ++i;
+      continue;
+    }
+    ++i;
+    if (text == "--") {
+      if (order == Order::stop_at_operand) return i;
+      for (; i < form.size; ++i) on_operand(part_of(form.words[i]));
+      return i;
+    }
+    if (text[1] == '-') {
+      const std::size_t equals = text.find('=');
+      const std::string_view name = text.substr(2, equals - 2);
+      Part argument = {{}, nullptr};
+      if (equals != std::string_view::npos) {
+        argument = {text.substr(equals + 1), &word};
+      } else if (lists_option(syntax.longs, name) && i < form.size) {
+        argument = part_of(form.words[i++]);
+      } else if (lists_option(syntax.twice, name) && i + 1 < form.size) {
+        argument = part_of(form.words[i]);
+        i += 2;
+      }
+      on_option(name, argument);
+      continue;
+    }
+    for (std::size_t at = 1; at < text.size(); ++at) {
+      const std::string_view letter = text.substr(at, 1);
+      if (syntax.letters.find(letter) == std::string_view::npos) {
+        on_option(letter, Part{{}, nullptr});
+        continue;
+      }
+      Part argument = {{}, nullptr};
+      if (at + 1 < text.size())
+        argument = {text.substr(at + 1), &word};
+      else if (i < form.size)
+        argument = part_of(form.words[i++]);
+      on_option(letter, argument);
+      break;
+    }
+  }
+  return i;
+}
+
+constexpr auto ignore_part = [](const Part&) {};
+constexpr auto ignore_option = [](std::string_view, const Part&) {};
+
+// What a program does with a file.
+enum class Use : unsigned char { read, write, change, mv_target, remove, remove_tree, move, wipe };
+
+template <class OnUse>
+void use_operands(const FileProgram& program, const Form& form, bool reading, OnUse&& on_use) {
+  using Operands = FileProgram::Operands;
+  if (program.operands == Operands::read && program.writes.empty() && !reading) return;
+  std::vector<Part> operands;
+  Part directory = {{}, nullptr};
+  bool in_place = false, recursive = form.in_find, has_pattern = false, overwrite = false;
+  read_arguments(
+      form, program.syntax, Order::options_anywhere,
+      [&](std::string_view name, const Part& argument) {
+        if (argument.word && lists_option(program.writes, name))
+          on_use(Use::write, argument, false);
+        else if (argument.word && lists_option(program.reads, name))
+          on_use(Use::read, argument, false);
+        if (name == "t" || (name.size() > 3 && starts_with("target-directory", name)))
+          directory = argument;
+        if (name == "R" || name == "a" || (!name.empty() && starts_with("recursive", name)))
+          recursive = true;
+        if (name == "i" || (name.size() > 1 && starts_with("in-place", name))) in_place = true;
+        if (name == "e" || name == "f" || name == "regexp" || name == "expression" ||
+            name == "file" || name == "reference")
+          has_pattern = true;
+        if (name == "u") overwrite = true;
+        // chmod -x: the mode looks like an option
+        if (program.operands == Operands::change && name != "R" &&
+            std::string_view("rwxXst").find(name) != std::string_view::npos)
+          has_pattern = true;
+      },
+      [&](const Part& operand) {
+        // An unquoted $OPTIONS may hold -r.
+        if (operand.text == std::string_view("\0", 1) && operand.word->split) recursive = true;
+        operands.push_back(operand);
+      });
+
+  const auto use_all = [&](Use use, std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i) on_use(use, operands[i], recursive);
+  };
+  const std::size_t count = operands.size();
+  switch (program.operands) {
+    case Operands::none:
+      return;
+    case Operands::read:
+      return use_all(Use::read, 0, count);
+    case Operands::write:
+      return use_all(Use::write, 0, count);
+    case Operands::change:
+      return use_all(Use::change, has_pattern ? 0 : 1, count);
+    case Operands::pattern:
+      return use_all(Use::read, has_pattern ? 0 : 1, count);
+    case Operands::sed:
+      return use_all(in_place ? Use::write : Use::read, has_pattern ? 0 : 1, count);
+    case Operands::remove:
+      return use_all(Use::remove, 0, count);
+    case Operands::rm:
+      return use_all(recursive ? Use::remove_tree : Use::remove, 0, count);
+    case Operands::shred:
+      use_all(Use::wipe, 0, count);
+      return overwrite ? use_all(Use::remove, 0, count) : void();
+    case Operands::filter:
+      use_all(Use::read, 0, std::min<std::size_t>(count, 1));
+      return use_all(Use::write, 1, std::min<std::size_t>(count, 2));
+    case Operands::key_value:
+      for (const Part& operand : operands) {
+        if (starts_with(operand.text, "of="))
+          on_use(Use::write, Part{operand.text.substr(3), operand.word}, false);
+        if (starts_with(operand.text, "if="))
+          on_use(Use::read, Part{operand.text.substr(3), operand.word}, false);
+      }
+      return;
+    case Operands::copy:
+    case Operands::move:
+    case Operands::link: {
+      const bool moves = program.operands == Operands::move;
+      const std::size_t sources = directory.word || count < 2 ? count : count - 1;
+      if (program.operands != Operands::link) use_all(moves ? Use::move : Use::read, 0, sources);
+      if (directory.word)
+        on_use(moves ? Use::mv_target : Use::write, directory, false);
+      else if (count > 1)
+        on_use(moves ? Use::mv_target : Use::write, operands.back(), false);
+      return;
+    }
+  }
+}
+
+// policy: code of interpreters --------------------------------------------------------------------
+
+// What a piece of code would start or remove, as far as its string literals tell.
+struct CodeFindings {
+  std::vector<std::string> scripts = {};                // for a shell
+  std::vector<std::vector<std::string>> commands = {};  // programs with their arguments
+  std::vector<std::string> removed = {};                // directories, with all they hold
+};
+
+// Finds calls in code by their names, without parsing the language. Reads each byte once.
+class CodeReader {
+ public:
+  CodeReader(Language language, std::string_view code) : language_(language), code_(code) {}
+
+  CodeFindings read() {
+    while (at_ < code_.size()) {
+      const char c = code_[at_];
+      if (is_comment())
+        at_ = std::min(code_.find('\n', at_), code_.size());
+      else if (is_quote(c))
+        read_lone_string();
+      else if (is_letter(c))
+        read_identifier();
+      else
+        read_operator(c);
+    }
+    return std::move(findings_);
+  }
+
+ private:
+  static bool is_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  }
+  bool is(Language a) const { return language_ == a; }
+  bool is_quote(char c) const {
+    if (c == '"') return true;
+    if (c == '\'') return !is(Language::awk);
+    return c == '`' && !is(Language::python) && !is(Language::awk) && !is(Language::lua);
+  }
+  bool is_comment() const {
+    const std::string_view rest = code_.substr(at_);
+    if (is(Language::node)) return starts_with(rest, "//");
+    if (is(Language::lua)) return starts_with(rest, "--");
+    if (is(Language::php) && starts_with(rest, "//")) return true;
+    const bool after_sigil = at_ > 0 && (code_[at_ - 1] == '$' || code_[at_ - 1] == '@');
+    return rest[0] == '#' && !after_sigil;
+  }
+  void skip_blanks() {
+    while (at_ < code_.size() && std::string_view(" \t\r\n").find(code_[at_]) != npos) ++at_;
+  }
+  bool next_is(char c) const { return at_ < code_.size() && code_[at_] == c; }
+
+  // Where a language puts values into a string: $x, ${x}, #{x}, {x}. Gives what it skips.
+  std::size_t interpolation(char quote, bool formatted) const {
+    const std::string_view rest = code_.substr(at_);
+    const auto braced = [rest](std::size_t open) {
+      const std::size_t close = rest.substr(0, 256).find('}', open);
+      return close == npos ? open + 1 : close + 1;
+    };
+    if (is(Language::python)) {
+      if (!formatted || rest[0] != '{') return 0;
+      return rest.size() > 1 && rest[1] == '{' ? 0 : braced(0);
+    }
+    if (is(Language::node)) return quote == '`' && starts_with(rest, "${") ? braced(1) : 0;
+    if (quote == '\'') return 0;
+    if (is(Language::ruby)) return starts_with(rest, "#{") ? braced(1) : 0;
+    if (!is(Language::perl) && !is(Language::php)) return 0;
+    if ((rest[0] != '$' && rest[0] != '@') || rest.size() < 2) return 0;
+    if (rest[1] == '{') return braced(1);
+    std::size_t end = 1;
+    while (end < rest.size() && is_letter(rest[end])) ++end;
+    return end > 1 ? end : 0;
+  }
+  void append_escape(std::string& text) {
+    const char c = code_[at_++];
+    if (c == 'n') {
+      text += '\n';
+    } else if (c == 't') {
+      text += '\t';
+    } else if (c == 'x' && at_ + 1 < code_.size()) {
+      const auto digit = [](char d) {
+        if (d >= '0' && d <= '9') return d - '0';
+        const char lower = static_cast<char>(d | 0x20);
+        return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+      };
+      const int high = digit(code_[at_]), low = digit(code_[at_ + 1]);
+      if (high < 0 || low < 0) return;
+      text += static_cast<char>(high * 16 + low);
+      at_ += 2;
+    } else if (c != '\n') {
+      text += c;
+    }
+  }
+  // From the opening quote to behind the closing one.
+  std::string read_string(bool raw = false, bool formatted = false) {
+    const char quote = code_[at_];
+    const std::string_view triple = code_.substr(at_, 3);
+    const bool is_triple =
+        is(Language::python) && triple.size() == 3 && triple[1] == quote && triple[2] == quote;
+    at_ += is_triple ? 3 : 1;
+    std::string text;
+    while (at_ < code_.size()) {
+      const char c = code_[at_];
+      if (c == quote && (!is_triple || code_.substr(at_, 3) == triple)) {
+        at_ += is_triple ? 3 : 1;
+        return text;
+      }
+      if (c == '\\' && !raw && at_ + 1 < code_.size()) {
+        ++at_;
+        append_escape(text);
+      } else if (const std::size_t size = interpolation(quote, formatted)) {
+        text += '\0';
+        at_ += size;
+      } else {
+        text += c;
+        ++at_;
+      }
+    }
+    return text;
+  }
+  // qx{...}, %x(...)
+  std::string read_delimited() {
+    constexpr std::string_view opening = "([{<", closing = ")]}>";
+    const std::size_t kind = opening.find(code_[at_]);
+    const char end = kind == npos ? code_[at_] : closing[kind];
+    ++at_;
+    const std::size_t close = std::min(code_.find(end, at_), code_.size());
+    std::string text(code_.substr(at_, close - at_));
+    at_ = std::min(close + 1, code_.size());
+    return text;
+  }
+
+  void read_lone_string() {
+    const char quote = code_[at_];
+    const bool piped = pipe_;
+    pipe_ = false;
+    std::string text = read_string();
+    if (quote == '`') {
+      if (!is(Language::node)) findings_.scripts.push_back(std::move(text));
+      return;
+    }
+    if (!is(Language::awk)) return;
+    // print | "command", and "command" | getline
+    std::size_t i = code_.find_first_not_of(" \t", at_);
+    if (!piped) {
+      if (i == npos || code_[i] != '|') return;
+      i = code_.find_first_not_of(" \t&", i + 1);
+      if (i == npos || !starts_with(code_.substr(i), "getline")) return;
+    }
+    findings_.scripts.push_back(std::move(text));
+  }
+
+  void read_operator(char c) {
+    ++at_;
+    if (c == '|') {
+      pipe_ = !next_is('|');
+      if (!pipe_) ++at_;
+    } else if (c == '%' && is(Language::ruby) && next_is('x') && at_ + 1 < code_.size() &&
+               !is_letter(code_[at_ + 1])) {
+      ++at_;
+      findings_.scripts.push_back(read_delimited());
+    } else if (c != ' ' && c != '\t' && c != '&') {
+      pipe_ = false;
+    }
+  }
+
+  void read_identifier() {
+    pipe_ = false;
+    const std::size_t begin = at_;
+    while (at_ < code_.size() && is_letter(code_[at_])) ++at_;
+    const std::string_view name = code_.substr(begin, at_ - begin);
+    if (name == "qx" && is(Language::perl)) {
+      skip_blanks();
+      if (at_ < code_.size()) findings_.scripts.push_back(read_delimited());
+      return;
+    }
+    const bool starts = find_row(starting_functions, name) != nullptr;
+    if (!starts && !find_row(removing_functions, name)) return;
+    const std::size_t after = at_;
+    skip_blanks();
+    const bool parenthesised = next_is('(');
+    if (parenthesised) ++at_;
+    const bool without = is(Language::perl) || is(Language::ruby) || is(Language::lua);
+    if (!parenthesised && !(without && at_ < code_.size() && is_quote(code_[at_]))) {
+      at_ = after;
+      return;
+    }
+    read_call(starts, parenthesised);
+  }
+
+  // The strings of a call: those of its first list, or all up to its end.
+  void read_call(bool starts, bool parenthesised) {
+    std::vector<std::string> strings;
+    std::size_t depth = 0, list_depth = 0;
+    bool joined = false;  // the next string continues the one before
+    bool first_is_list = false, simple = true;
+    while (at_ < code_.size()) {
+      const char c = code_[at_];
+      if (is_quote(c)) {
+        bool raw = false, formatted = false;
+        for (std::size_t i = at_; i > 0 && is_letter(code_[i - 1]) && at_ - i < 2; --i) {
+          raw = raw || (code_[i - 1] | 0x20) == 'r';
+          formatted = formatted || (code_[i - 1] | 0x20) == 'f';
+        }
+        std::string text = read_string(raw, formatted);
+        if (joined && !strings.empty())
+          strings.back() += text;
+        else
+          strings.push_back(std::move(text));
+        joined = true;
+        continue;
+      }
+      ++at_;
+      if (c == '(' || c == '[' || c == '{') {
+        if (c == '[' && list_depth == 0 && strings.size() <= 1 && depth == 0) {
+          list_depth = depth + 1;
+          first_is_list = strings.empty();
+        }
+        ++depth;
+        joined = false;
+      } else if (c == ')' || c == ']' || c == '}') {
+        if (depth == 0) break;
+        if (list_depth != 0 && depth == list_depth) {
+          list_depth = 0;
+          if (simple) finish_list(starts, first_is_list, strings);
+          simple = false;
+        }
+        --depth;
+      } else if (c == ',') {
+        joined = false;
+      } else if ((c == ';' || c == '\n') && !parenthesised) {
+        break;
+      } else if (is_letter(c) || c == '+' || c == '.' || c == '%' || c == '$') {
+        // "rm -rf " + path, "..." % x, "...".format(x)
+        if (joined && !is_prefix(c) && (strings.back().empty() || strings.back().back() != '\0'))
+          strings.back() += '\0';
+      }
+    }
+    if (simple) finish_call(starts, std::move(strings));
+  }
+  // A letter in front of a quote: r"..", f'..'
+  bool is_prefix(char c) const {
+    return is_letter(c) && at_ < code_.size() && (is_quote(code_[at_]) || is_letter(code_[at_]));
+  }
+
+  void finish_list(bool starts, bool first_is_list, const std::vector<std::string>& strings) {
+    if (strings.empty()) return;
+    if (!starts) {
+      findings_.removed.insert(findings_.removed.end(), strings.begin(), strings.end());
+      return;
+    }
+    findings_.commands.push_back(strings);
+    if (!first_is_list) findings_.scripts.push_back(strings.front());
+  }
+  void finish_call(bool starts, std::vector<std::string> strings) {
+    if (strings.empty()) return;
+    if (!starts) {
+      for (std::string& text : strings) findings_.removed.push_back(std::move(text));
+      return;
+    }
+    findings_.scripts.push_back(strings.front());
+    if (strings.size() > 1) findings_.commands.push_back(std::move(strings));
+  }
+
+  static constexpr std::size_t npos = std::string_view::npos;
+  Language language_;
+  std::string_view code_;
+  std::size_t at_ = 0;
+  bool pipe_ = false;  // awk: a string here is a command
+  CodeFindings findings_ = {};
+};
+
+// policy: judging a script ------------------------------------------------------------------------
 
 Verdict refusal(std::string_view rule, std::string message, std::size_t begin, std::size_t end) {
   Verdict verdict;
@@ -8287,12 +9544,1069 @@ Verdict refusal(std::string_view rule, std::string message, std::size_t begin, s
   return verdict;
 }
 
+// For a message: what a command is, in one line and not too long.
+std::string shown(std::string_view text) {
+  constexpr std::size_t longest = 100;
+  std::string line(utf8_prefix(text, longest));
+  std::replace(line.begin(), line.end(), '\0', '?');
+  line = printable(line);
+  if (text.size() > longest) line += "...";
+  return line;
+}
+
+constexpr std::uint32_t bit(Rule rule) { return std::uint32_t{1} << static_cast<unsigned>(rule); }
+
+// What a policy was compiled to, as far as judging a script needs it.
+struct Terms {
+  std::uint32_t rules = 0;  // the bits of those in force
+  const std::vector<Regex>& allowed;
+  const std::vector<Regex>& blocked;
+  std::string_view allowed_message = {};
+};
+
+constexpr std::size_t blocked_rank = rule_count;
+constexpr std::size_t allowed_rank = rule_count + 1;
+constexpr std::size_t no_rank = rule_count + 2;
+
+// What is known while one script is judged.
+struct Case {
+  const Terms& terms;
+  std::string_view script = {};
+  PathText start = {};  // where it will run; relative: not known
+  bool workspace = false;
+  Judgement* judgement = nullptr;  // to fill, if anybody asks
+  bool collecting = false;
+  std::size_t rank = no_rank;  // of the verdict: the number of its rule, or one of the above
+  Verdict verdict = {};
+  std::size_t judged_words = 0;
+  std::size_t generated_bytes = 0;
+  bool too_complex = false;
+
+  bool charge_words(std::size_t count) {
+    judged_words += count + 1;
+    if (judged_words > max_judged_words) too_complex = true;
+    return !too_complex;
+  }
+  bool charge_bytes(std::size_t count) {
+    generated_bytes += count + 1;
+    if (generated_bytes > max_generated_bytes) too_complex = true;
+    return !too_complex;
+  }
+  void not_understood() {
+    if (judgement) judgement->complete = false;
+  }
+};
+
+// Judges the commands of one walk.
+class Judge {
+ public:
+  explicit Judge(Case& judged) : case_(judged) {}
+  void visit(const shell::Visit& visit) {
+    if (case_.too_complex) return;
+    command_ = &visit.command;
+    producer_ = visit.producer;
+    payloads_ = &visit.payloads;
+    has_base_ = false;
+    if (case_.collecting) case_.judgement->commands.push_back(visit.command);
+
+    if (command_->fork_bomb && wants(Rule::fork_bomb))
+      record(Rule::fork_bomb, command_->begin, command_->end, shown(join(whole())));
+    for (const shell::Redirection& redirection : command_->redirections) redirect(redirection);
+    forms_.clear();
+    generated_.clear();
+    if (!command_->words.empty()) forms_.push_back(whole());
+    for (std::size_t i = 0; i < forms_.size() && !case_.too_complex; ++i) {
+      const Form form = forms_[i];
+      judge_form(form);
+      if (!form.code && !case_.terms.blocked.empty()) check_blocked(form);
+    }
+    if (!command_->tolerant && !command_->compound && !case_.terms.allowed.empty()) check_allowed();
+  }
+
+ private:
+  Form whole() const {
+    Form form;
+    form.words = command_->words.data();
+    form.size = command_->words.size();
+    form.code = command_->tolerant;
+    form.input = &command_->input;
+    return form;
+  }
+
+  // verdicts --------------------------------------------------------------------------------------
+
+  std::size_t rank_of(Rule rule) const {
+    if (case_.terms.rules & bit(rule)) return static_cast<std::size_t>(rule);
+    // A list of what is blocked would mean nothing if its commands could hide.
+    const bool hides = rule == Rule::opaque_shell_input || rule == Rule::unknown_command;
+    return hides && !case_.terms.blocked.empty() ? blocked_rank : no_rank;
+  }
+  bool wants(Rule rule) const { return rank_of(rule) < case_.rank; }
+  void record(Rule rule, std::size_t begin, std::size_t end, std::string_view detail) {
+    const RuleInfo& info = sanitizer_rules[static_cast<std::size_t>(rule)].info;
+    object(rank_of(rule), info.name,
+           concat({"Potentially dangerous command detected: ", info.message, " (", detail, ")"}),
+           begin, end);
+  }
+  void object(std::size_t rank, std::string_view rule, std::string message, std::size_t begin,
+              std::size_t end) {
+    case_.rank = rank;
+    case_.verdict = refusal(rule, std::move(message), begin, end);
+  }
+  void refuse_opaque(const Form& form, const shell::Word& word, std::string_view why) {
+    case_.not_understood();
+    if (form.code || command_->defined || !wants(Rule::opaque_shell_input)) return;
+    record(Rule::opaque_shell_input, word.begin, word.end, concat({shown(join(form)), ": ", why}));
+  }
+  void refuse_unknown(const Form& form) {
+    case_.not_understood();
+    const shell::Word& word = form.words[0];
+    if (form.code || command_->defined || !wants(Rule::unknown_command)) return;
+    record(Rule::unknown_command, word.begin, word.end, shown(written(word)));
+  }
+  // A word as the script has it.
+  std::string_view written(const shell::Word& word) const {
+    const std::size_t begin = std::min(word.begin, case_.script.size());
+    return case_.script.substr(begin, std::max(word.end, begin) - begin);
+  }
+
+  // paths -----------------------------------------------------------------------------------------
+
+  // Where relative paths of the command begin.
+  const PathText& base() {
+    if (!has_base_) {
+      base_ = case_.start;
+      enter(base_, command_->work_dir.text, command_->work_dir.home);
+      has_base_ = true;
+    }
+    return base_;
+  }
+  PathText path_of(const Part& part) {
+    PathText path = base();
+    enter(path, part.text, part.home());
+    return path;
+  }
+  bool is_relative(const Part& part) const {
+    return !part.text.empty() && part.text[0] != '/' && !part.home();
+  }
+  bool removal_is_protected(const Part& part, const PathText& path) {
+    // The directory one is in is removed by its contents: `find . -delete` is `rm -rf *`.
+    const bool contents =
+        is_relative(part) && path.names == base().names && path.root == base().root;
+    if (case_.workspace && is_within(path, case_.start) &&
+        (contents || path.names.size() > case_.start.names.size()))
+      return false;
+    return is_protected(path, contents, part.glob());
+  }
+
+  // files -----------------------------------------------------------------------------------------
+
+  void collect_file(FileAccess::Kind kind, const Part& part, const PathText& path, bool recursive) {
+    FileAccess file;
+    file.kind = kind;
+    file.path = text_of(path);
+    file.recursive = recursive;
+    file.glob = part.glob();
+    file.begin = part.word->begin;
+    file.end = part.word->end;
+    if (is_unknown(file.path))
+      case_.not_understood();
+    else
+      case_.judgement->files.push_back(std::move(file));
+  }
+
+  void redirect(const shell::Redirection& redirection) {
+    const bool reads = redirection.kind == shell::Redirection::Kind::read;
+    if (!redirection.writes() && !(reads && case_.collecting)) return;
+    use_file(redirection.writes() ? Use::write : Use::read, part_of(redirection.target), false,
+             Form());
+  }
+
+  void use_file(Use use, const Part& part, bool recursive, const Form& form) {
+    if (part.text.empty() || part.word->process) return;
+    if (use == Use::read && !case_.collecting) return;
+    if (part.text == "-" && (use == Use::read || use == Use::write)) return;
+    const PathText path = path_of(part);
+    switch (use) {
+      case Use::mv_target:
+        if (is_dev_null(path)) {
+          if (wants(Rule::mv_dev_null))
+            record(Rule::mv_dev_null, part.word->begin, part.word->end, shown(join(form)));
+          break;
+        }
+        [[fallthrough]];
+      case Use::write:
+        if (wants(Rule::device_write) && is_device(path, part.glob()))
+          record(Rule::device_write, part.word->begin, part.word->end,
+                 concat({"writes to ", shown(text_of(path))}));
+        break;
+      case Use::wipe:
+        if (wants(Rule::mkfs) && is_device(path, part.glob()))
+          record(Rule::mkfs, part.word->begin, part.word->end, shown(join(form)));
+        break;
+      case Use::remove:
+      case Use::remove_tree:
+        if (recursive || use == Use::remove_tree) check_removal(part, path, form);
+        break;
+      case Use::read:
+      case Use::change:
+      case Use::move:
+        break;
+    }
+    if (case_.collecting) collect_file(kind_of(use), part, path, recursive);
+  }
+  static FileAccess::Kind kind_of(Use use) {
+    switch (use) {
+      case Use::read:
+        return FileAccess::Kind::read;
+      case Use::remove:
+      case Use::remove_tree:
+      case Use::move:
+        return FileAccess::Kind::remove;
+      case Use::write:
+      case Use::change:
+      case Use::mv_target:
+      case Use::wipe:
+        break;
+    }
+    return FileAccess::Kind::write;
+  }
+  void check_removal(const Part& part, const PathText& path, const Form& form) {
+    if (wants(Rule::rm_protected) && removal_is_protected(part, path))
+      record(Rule::rm_protected, part.word->begin, part.word->end,
+             concat({shown(join(form)), " removes ", shown(text_of(path))}));
+  }
+
+  // forms -----------------------------------------------------------------------------------------
+
+  void add_form(const Form& form) {
+    if (form.size == 0) return;
+    if (form.level > max_peeled_levels)
+      case_.too_complex = true;
+    else
+      forms_.push_back(form);
+  }
+  // Words that are not in the script. They live as long as the command is judged.
+  void add_form(Form form, std::vector<shell::Word> words) {
+    std::size_t bytes = 0;
+    for (const shell::Word& word : words) bytes += word.text.size() + sizeof word;
+    if (!case_.charge_bytes(bytes)) return;
+    generated_.push_back(std::move(words));
+    form.words = generated_.back().data();
+    form.size = generated_.back().size();
+    add_form(form);
+  }
+
+  void add_payload(const Form& form, std::string text, bool same_shell,
+                   std::size_t first_argument = static_cast<std::size_t>(-1)) {
+    if (!case_.charge_bytes(text.size() + form.input->text.size())) return;
+    shell::Payload payload;
+    payload.text = std::move(text);
+    payload.same_shell = same_shell;
+    payload.tolerant = form.code;
+    payload.input = *form.input;
+    for (std::size_t i = first_argument; i < form.size; ++i)
+      payload.arguments.push_back(form.words[i]);
+    payloads_->push_back(std::move(payload));
+  }
+
+  void judge_form(const Form& form) {
+    if (!case_.charge_words(form.size)) return;
+    const shell::Word& word = form.words[0];
+    const std::string_view name = base_name(word.text);
+    if (!word.known() || word.process) {
+      // "$VENV/bin/python" is some python, whatever the variable holds.
+      const bool known_name = name.size() < word.text.size() && !name.empty() && !is_unknown(name);
+      if (word.split || word.process || !known_name) return refuse_unknown(form);
+    }
+    if (word.glob && has_pattern(name)) return judge_pattern(form, name);
+    if (!name.empty()) judge_program(form, name);
+  }
+
+  // A pattern may stand for any of the programs that the tables know.
+  void judge_pattern(const Form& form, std::string_view pattern) {
+    constexpr std::size_t longest = 256;
+    const Form start = form;
+    bool matched = false;
+    const auto try_all = [&](const auto& table) {
+      for (const auto& row : table) {
+        if (pattern.size() > longest || !glob_matches(pattern, row.name)) continue;
+        matched = true;
+        if (!case_.charge_words(form.size)) return;
+        judge_program(start, row.name);
+      }
+    };
+    try_all(refused_programs);
+    try_all(file_programs);
+    try_all(wrappers);
+    try_all(shells);
+    try_all(interpreters);
+    const bool blocking = !case_.terms.blocked.empty();
+    if (blocking || (!matched && form.words[0].text.find('/') == std::string::npos))
+      refuse_unknown(form);
+  }
+
+  void judge_program(const Form& form, std::string_view name) {
+    const shell::Word& word = form.words[0];
+    const RefusedProgram* refused = find_row(refused_programs, name);
+    if (refused || starts_with(name, "mkfs")) {
+      const Rule rule = refused ? refused->rule : Rule::mkfs;
+      if (wants(rule)) record(rule, word.begin, word.end, shown(join(form)));
+    }
+    if (const FileProgram* program = find_row(file_programs, name))
+      use_operands(
+          *program, form, case_.collecting,
+          [&](Use use, const Part& part, bool recursive) { use_file(use, part, recursive, form); });
+    if (const Wrapper* wrapper = find_row(wrappers, name)) return peel(*wrapper, form);
+    if (find_row(shells, name)) return judge_shell(form);
+    const std::size_t version = name.find_last_not_of("0123456789.");
+    const std::string_view language = name.substr(0, version + 1);
+    if (const Interpreter* interpreter = find_row(interpreters, language))
+      return judge_interpreter(*interpreter, form);
+    if (name == "eval") return judge_eval(form);
+    if (name == "source" || name == ".") return judge_source(form);
+    if (name == "trap") return judge_trap(form);
+    if (name == "alias") return judge_alias(form);
+  }
+
+  // wrappers --------------------------------------------------------------------------------------
+
+  void peel(const Wrapper& wrapper, const Form& form) {
+    switch (wrapper.kind) {
+      case Wrapper::Kind::plain:
+      case Wrapper::Kind::assignments:
+      case Wrapper::Kind::lookup:
+        return peel_plain(wrapper, form);
+      case Wrapper::Kind::env:
+        return peel_env(wrapper, form);
+      case Wrapper::Kind::flock:
+        return peel_flock(wrapper, form);
+      case Wrapper::Kind::gdb:
+        return peel_gdb(form);
+      case Wrapper::Kind::capsh:
+        return peel_capsh(form);
+      case Wrapper::Kind::find:
+        return peel_find(form);
+      case Wrapper::Kind::parallel:
+        return peel_parallel(wrapper, form);
+      case Wrapper::Kind::script:
+        return peel_script(wrapper, form);
+      case Wrapper::Kind::sg:
+        return peel_sg(form);
+      case Wrapper::Kind::runuser:
+        return peel_runuser(wrapper, form);
+      case Wrapper::Kind::su:
+        return peel_su(wrapper, form);
+      case Wrapper::Kind::watch:
+      case Wrapper::Kind::entr:
+        return peel_watch(wrapper, form);
+      case Wrapper::Kind::xargs:
+        return peel_xargs(wrapper, form);
+    }
+  }
+
+  void peel_plain(const Wrapper& wrapper, const Form& form) {
+    bool looks_up = false;
+    std::size_t i = read_arguments(
+        form, wrapper.syntax, Order::stop_at_operand,
+        [&](std::string_view name, const Part&) { looks_up |= name == "v" || name == "V"; },
+        ignore_part);
+    if (looks_up && wrapper.kind == Wrapper::Kind::lookup) return;
+    if (wrapper.kind == Wrapper::Kind::assignments)
+      while (i < form.size && is_assignment(form.words[i].text)) ++i;
+    add_form(form.from(i + wrapper.operands));
+  }
+
+  void peel_env(const Wrapper& wrapper, const Form& form) {
+    Part script = {{}, nullptr};
+    std::size_t i = read_arguments(
+        form, wrapper.syntax, Order::stop_at_operand,
+        [&](std::string_view name, const Part& argument) {
+          if (name == "S" || (!name.empty() && name[0] == 's' && starts_with("split-string", name)))
+            script = argument;
+        },
+        ignore_part);
+    if (script.word) return run_words(form, std::string(script.text), i, *script.word);
+    while (i < form.size && (form.words[i].text == "-" || is_assignment(form.words[i].text))) ++i;
+    add_form(form.from(i));
+  }
+
+  // A script, and the words from `first` on as its arguments.
+  void run_words(const Form& form, std::string script, std::size_t first, const shell::Word& word) {
+    if (is_unknown(script)) refuse_opaque(form, word, "part of it is not known before it runs");
+    for (std::size_t i = first; i < form.size; ++i) {
+      script += ' ';
+      append_quoted(script, form.words[i].text);
+    }
+    add_payload(form, std::move(script), false);
+  }
+  void run_string(const Form& form, const Part& part,
+                  std::size_t first_argument = static_cast<std::size_t>(-1)) {
+    if (is_unknown(part.text))
+      refuse_opaque(form, *part.word, "the script is not known before it runs");
+    add_payload(form, std::string(part.text), false, first_argument);
+  }
+
+  void peel_flock(const Wrapper& wrapper, const Form& form) {
+    std::size_t i =
+        read_arguments(form, wrapper.syntax, Order::stop_at_operand, ignore_option, ignore_part);
+    i += wrapper.operands;
+    if (i >= form.size) return;
+    const std::string& text = form.words[i].text;
+    if (text != "-c" && text != "--command") return add_form(form.from(i));
+    if (i + 1 < form.size) run_string(form, part_of(form.words[i + 1]));
+  }
+
+  void peel_gdb(const Form& form) {
+    for (std::size_t i = 1; i < form.size; ++i)
+      if (form.words[i].text == "--args" || form.words[i].text == "-args")
+        return add_form(form.from(i + 1));
+  }
+  void peel_capsh(const Form& form) {
+    for (std::size_t i = 1; i < form.size; ++i)
+      if (form.words[i].text == "--" || form.words[i].text == "==")
+        return judge_shell(form.from(i));
+  }
+
+  void peel_script(const Wrapper& wrapper, const Form& form) {
+    for (std::size_t i = 1; i < form.size; ++i)
+      if (form.words[i].text == "--") return add_form(form.from(i + 1));
+    Part script = {{}, nullptr};
+    read_arguments(
+        form, wrapper.syntax, Order::options_anywhere,
+        [&](std::string_view name, const Part& argument) {
+          if (name == "c" || (name.size() > 1 && starts_with("command", name))) script = argument;
+        },
+        [&](const Part& operand) { use_file(Use::write, operand, false, form); });
+    if (script.word) run_string(form, script);
+  }
+  void peel_sg(const Form& form) {
+    std::size_t i = form.size > 1 && form.words[1].text == "-" ? 3 : 2;
+    if (i < form.size && form.words[i].text == "-c") ++i;
+    if (i < form.size) run_string(form, part_of(form.words[i]));
+  }
+  void peel_runuser(const Wrapper& wrapper, const Form& form) {
+    bool direct = false;
+    const std::size_t i = read_arguments(
+        form, wrapper.syntax, Order::stop_at_operand,
+        [&](std::string_view name, const Part&) { direct |= name == "u" || name == "user"; },
+        ignore_part);
+    if (direct) return add_form(form.from(i));
+    peel_su(wrapper, form);
+  }
+  void peel_su(const Wrapper& wrapper, const Form& form) {
+    Part script = {{}, nullptr};
+    std::size_t operands = 0;
+    read_arguments(
+        form, wrapper.syntax, Order::options_anywhere,
+        [&](std::string_view name, const Part& argument) {
+          const bool is_command = name == "c" ||
+                                  (name.size() > 1 && starts_with("command", name)) ||
+                                  (name.size() > 1 && starts_with("session-command", name));
+          if (is_command) script = argument;
+        },
+        [&](const Part& operand) { operands += operand.text != "-"; });
+    if (script.word) return run_string(form, script);
+    if (operands <= 1) read_input(form, form.size, false);
+  }
+  // Joins the words to a script, unless (watch -x) or only if (entr -s) an option says so.
+  void peel_watch(const Wrapper& wrapper, const Form& form) {
+    bool joins = wrapper.kind == Wrapper::Kind::watch;
+    const std::size_t i = read_arguments(
+        form, wrapper.syntax, Order::stop_at_operand,
+        [&](std::string_view name, const Part&) {
+          if (wrapper.kind == Wrapper::Kind::entr && name == "s") joins = true;
+          if (wrapper.kind == Wrapper::Kind::watch && (name == "x" || name == "exec"))
+            joins = false;
+        },
+        ignore_part);
+    if (i >= form.size) return;
+    if (!joins) return add_form(form.from(i));
+    std::string script = join(form.from(i));
+    if (is_unknown(script))
+      refuse_opaque(form, form.words[i], "the script is not known before it runs");
+    add_payload(form, std::move(script), false);
+  }
+
+  // find ------------------------------------------------------------------------------------------
+
+  // The words of find that name where it begins: [first, last).
+  struct Roots {
+    std::size_t first = 1;
+    std::size_t last = 1;
+  };
+  static Roots roots_of(const Form& form) {
+    Roots roots;
+    while (roots.first < form.size) {
+      const std::string& text = form.words[roots.first].text;
+      if (text == "-D")
+        ++roots.first;
+      else if (text != "-H" && text != "-L" && text != "-P" && !starts_with(text, "-O"))
+        break;
+      ++roots.first;
+    }
+    roots.first = std::min(roots.first, form.size);
+    roots.last = roots.first;
+    while (roots.last < form.size) {
+      const std::string& text = form.words[roots.last].text;
+      if (starts_with(text, "-") || text == "(" || text == "!" || text == ")" || text == ",") break;
+      ++roots.last;
+    }
+    return roots;
+  }
+
+  void peel_find(const Form& form) {
+    Roots roots = roots_of(form);
+    Form start = form.from(roots.first);
+    start.size = roots.last - roots.first;
+    shell::Word here;
+    here.text = ".";
+    here.begin = form.words[0].begin;
+    here.end = form.words[0].end;
+    if (start.size == 0) {
+      start.words = &here;
+      start.size = 1;
+    }
+    const shell::Word* worst = &start.words[0];
+    for (std::size_t i = 0; i < start.size; ++i) {
+      const Part part = part_of(start.words[i]);
+      if (part.text.empty() || !removal_is_protected(part, path_of(part))) continue;
+      worst = part.word;
+      break;
+    }
+    for (std::size_t i = roots.last; i < form.size; ++i) {
+      const std::string_view text = form.words[i].text;
+      if (text == "-delete") {
+        for (std::size_t root = 0; root < start.size; ++root)
+          use_file(Use::remove_tree, part_of(start.words[root]), true, form);
+      } else if (text == "-exec" || text == "-execdir" || text == "-ok" || text == "-okdir") {
+        const std::size_t end = end_of_exec(form, i + 1);
+        add_exec(form, i + 1, end, start, *worst);
+        i = end;
+      } else if (starts_with(text, "-fprint") || text == "-fls") {
+        if (i + 1 < form.size) use_file(Use::write, part_of(form.words[++i]), false, form);
+      }
+    }
+  }
+  static std::size_t end_of_exec(const Form& form, std::size_t i) {
+    for (; i < form.size; ++i) {
+      const std::string& text = form.words[i].text;
+      if (text == ";" || (text == "+" && form.words[i - 1].text == "{}")) break;
+    }
+    return i;
+  }
+  // The command of -exec, with the roots for its first {}, and the worst of them for all others.
+  void add_exec(const Form& form, std::size_t first, std::size_t last, const Form& roots,
+                const shell::Word& worst) {
+    std::vector<shell::Word> words;
+    bool replaced = false;
+    for (std::size_t i = first; i < last && i < form.size; ++i) {
+      if (form.words[i].text == "{}" && !replaced) {
+        words.insert(words.end(), roots.words, roots.words + roots.size);
+        replaced = true;
+      } else {
+        words.push_back(replace_all(form.words[i], "{}", worst));
+      }
+    }
+    if (words.empty()) return;
+    Form command = form.from(first);
+    command.in_find = true;
+    add_form(command, std::move(words));
+  }
+
+  // A word in which `mark` is replaced by the text of another.
+  shell::Word replace_all(const shell::Word& word, std::string_view mark, const shell::Word& by) {
+    std::size_t at = mark.empty() ? std::string::npos : word.text.find(mark);
+    if (at == std::string::npos) return word;
+    shell::Word result = by;
+    result.begin = word.begin;
+    result.end = word.end;
+    result.home = by.home && at == 0;
+    if (word.text.size() == mark.size()) return result;
+    result.text.clear();
+    std::size_t from = 0;
+    for (; at != std::string::npos; at = word.text.find(mark, from)) {
+      if (!case_.charge_bytes(by.text.size())) return word;
+      result.text.append(word.text, from, at - from).append(by.text);
+      from = at + mark.size();
+    }
+    result.text.append(word.text, from, std::string::npos);
+    return result;
+  }
+
+  // xargs and parallel ----------------------------------------------------------------------------
+
+  static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
+
+  // The arguments that xargs reads: `lines`: each is one; else blanks, quotes and \ divide them.
+  std::vector<std::string> split_input(std::string_view text, bool lines, char delimiter) {
+    std::vector<std::string> items;
+    std::string item;
+    bool in_item = false;
+    const auto finish = [&] {
+      if (in_item && case_.charge_bytes(item.size() + sizeof item)) items.push_back(item);
+      item.clear();
+      in_item = false;
+    };
+    for (std::size_t i = 0; i < text.size() && !case_.too_complex; ++i) {
+      const char c = text[i];
+      const bool plain = delimiter != '\0';
+      if (plain ? c == delimiter : lines ? c == '\n' : is_blank(c)) {
+        finish();
+        continue;
+      }
+      if (lines && !plain && !in_item && is_blank(c)) continue;
+      in_item = true;
+      const std::size_t close =
+          !plain && (c == '"' || c == '\'') ? text.find(c, i + 1) : std::string_view::npos;
+      if (close != std::string_view::npos) {
+        item += text.substr(i + 1, close - i - 1);
+        i = close;
+      } else if (c == '\\' && !plain && i + 1 < text.size()) {
+        item += text[++i];
+      } else {
+        item += c;
+      }
+    }
+    finish();
+    return items;
+  }
+
+  static shell::Word word_like(const shell::Word& place, std::string text) {
+    shell::Word word;
+    word.text = std::move(text);
+    word.begin = place.begin;
+    word.end = place.end;
+    return word;
+  }
+  static shell::Word unknown_word(const shell::Word& place) {
+    shell::Word word = word_like(place, std::string(1, '\0'));
+    word.split = true;
+    return word;
+  }
+
+  // What find or ls -d, which write the arguments, would name of what must stay.
+  std::vector<shell::Word> protected_producers() {
+    std::vector<shell::Word> words;
+    if (!producer_ || producer_->words.empty()) return words;
+    Form form;
+    form.words = producer_->words.data();
+    form.size = producer_->words.size();
+    const std::string_view name = base_name(form.words[0].text);
+    const auto add = [&](const Part& part) {
+      if (!part.text.empty() && removal_is_protected(part, path_of(part)))
+        words.push_back(*part.word);
+    };
+    if (name == "find") {
+      const Roots roots = roots_of(form);
+      for (std::size_t i = roots.first; i < roots.last; ++i) add(part_of(form.words[i]));
+      if (roots.first == roots.last) {
+        const shell::Word here = word_like(form.words[0], ".");
+        add(part_of(here));
+      }
+    } else if (name == "ls") {
+      bool directories = false;
+      const auto on_option = [&](std::string_view option, const Part&) {
+        directories |= option == "d" || option == "directory";
+      };
+      read_arguments(form, {}, Order::options_anywhere, on_option, ignore_part);
+      if (directories) read_arguments(form, {}, Order::options_anywhere, ignore_option, add);
+    }
+    return words;
+  }
+
+  void peel_xargs(const Wrapper& wrapper, const Form& form) {
+    std::string_view mark;
+    char delimiter = '\0';
+    bool from_file = false;
+    const std::size_t i = read_arguments(
+        form, wrapper.syntax, Order::stop_at_operand,
+        [&](std::string_view name, const Part& argument) {
+          if (name == "I") mark = argument.text;
+          if (name == "i" || name == "replace") mark = argument.word ? argument.text : "{}";
+          if (name == "a" || name == "arg-file") from_file = true;
+          if (name == "0" || name == "null") delimiter = '\n';
+          if (name == "d" || name == "delimiter") delimiter = delimiter_of(argument.text);
+        },
+        ignore_part);
+    if (i >= form.size) return;
+    static const shell::Input nothing = {shell::Input::Kind::known, ""};
+    Form command = form.from(i);
+    const shell::Input& input = *form.input;
+    command.input = &nothing;
+    if (from_file || input.kind == shell::Input::Kind::unknown || is_unknown(input.text))
+      return run_with_unknown(command, mark);
+    const std::vector<std::string> items = split_input(input.text, !mark.empty(), delimiter);
+    if (mark.empty()) {
+      std::vector<shell::Word> words(command.words, command.words + command.size);
+      for (const std::string& item : items) words.push_back(word_like(form.words[0], item));
+      return add_form(command, std::move(words));
+    }
+    for (const std::string& item : items) {
+      if (!case_.charge_words(command.size)) return;
+      run_replaced(command, mark, word_like(form.words[0], item));
+    }
+  }
+  static char delimiter_of(std::string_view text) {
+    if (text.size() == 2 && text[0] == '\\') return text[1] == 't' ? '\t' : '\n';
+    return text.size() == 1 ? text[0] : '\n';
+  }
+  void run_replaced(const Form& command, std::string_view mark, const shell::Word& by) {
+    std::vector<shell::Word> words;
+    for (std::size_t i = 0; i < command.size; ++i)
+      words.push_back(replace_all(command.words[i], mark, by));
+    add_form(command, std::move(words));
+  }
+  void run_with_unknown(const Form& command, std::string_view mark) {
+    const std::vector<shell::Word> roots = protected_producers();
+    if (!mark.empty()) {
+      run_replaced(command, mark, unknown_word(command.words[0]));
+      if (!roots.empty()) run_replaced(command, mark, roots[0]);
+      return;
+    }
+    std::vector<shell::Word> words(command.words, command.words + command.size);
+    words.push_back(unknown_word(command.words[0]));
+    words.insert(words.end(), roots.begin(), roots.end());
+    add_form(command, std::move(words));
+  }
+
+  // parallel gives its words, joined, to a shell: once for each argument, which it quotes.
+  void peel_parallel(const Wrapper& wrapper, const Form& form) {
+    std::string_view mark = "{}";
+    bool from_file = false;
+    const std::size_t first = read_arguments(
+        form, wrapper.syntax, Order::stop_at_operand,
+        [&](std::string_view name, const Part& argument) {
+          if (name == "I") mark = argument.text;
+          if (name == "a" || name == "arg-file") from_file = true;
+        },
+        ignore_part);
+    std::size_t last = first;
+    while (last < form.size && !starts_with(form.words[last].text, ":::")) ++last;
+    Form command = form.from(first);
+    command.size = last - std::min(first, last);
+    std::vector<shell::Word> arguments;
+    bool unknown = from_file;
+    if (last < form.size) {
+      bool files = false;
+      for (std::size_t i = last; i < form.size; ++i) {
+        if (starts_with(form.words[i].text, ":::")) {
+          files = starts_with(form.words[i].text, "::::");
+          unknown |= files;
+        } else if (!files) {
+          arguments.push_back(form.words[i]);
+        }
+      }
+    } else if (form.input->kind == shell::Input::Kind::unknown || is_unknown(form.input->text)) {
+      unknown = true;
+    } else {
+      for (std::string& line : split_input(form.input->text, true, '\n'))
+        arguments.push_back(word_like(form.words[0], std::move(line)));
+    }
+    if (unknown) {
+      const std::vector<shell::Word> roots = protected_producers();
+      arguments.insert(arguments.end(), roots.begin(), roots.end());
+      arguments.push_back(unknown_word(form.words[0]));
+    }
+    for (const shell::Word& argument : arguments) {
+      if (!case_.charge_words(command.size)) return;
+      run_parallel(form, command, mark, argument);
+    }
+  }
+  void run_parallel(const Form& form, const Form& command, std::string_view mark,
+                    const shell::Word& argument) {
+    if (command.size == 0) {
+      if (!argument.known())
+        refuse_opaque(form, argument, "its commands are not known before it runs");
+      return add_payload(form, argument.text, false);
+    }
+    shell::Word quoted_argument = argument;
+    quoted_argument.text.clear();
+    if (argument.home)
+      quoted_argument.text = argument.text;  // a quoted ~ would be none
+    else
+      append_quoted(quoted_argument.text, argument.text);
+    shell::Word script = word_like(command.words[0], join(command));
+    if (!case_.charge_bytes(script.text.size())) return;
+    if (!mark.empty() && script.text.find(mark) != std::string::npos)
+      script = replace_all(script, mark, quoted_argument);
+    else
+      script.text += concat({" ", quoted_argument.text});
+    add_payload(form, std::move(script.text), false);
+  }
+
+  // shells ----------------------------------------------------------------------------------------
+
+  void judge_shell(const Form& form) {
+    bool has_command = false, from_input = false;
+    std::size_t i = 1;
+    for (; i < form.size; ++i) {
+      const std::string_view text = form.words[i].text;
+      if (text.empty() || (text[0] != '-' && text[0] != '+') || text == "+") break;
+      if (text == "-" || text == "--") {
+        ++i;
+        break;
+      }
+      if (starts_with(text, "--")) {
+        if (text == "--version" || text == "--help") return;
+        if (lists_option(shell_syntax.longs, text.substr(2)) && ++i < form.size)
+          check_script_file(form, form.words[i]);
+        continue;
+      }
+      if (is_unknown(text))
+        refuse_opaque(form, form.words[i], "its options are not known before it runs");
+      for (const char letter : text.substr(1)) {
+        const bool on = text[0] == '-';
+        if (letter == 'n' && on) return;  // reads, and runs nothing
+        has_command |= letter == 'c' && on;
+        from_input |= letter == 's' && on;
+        i += shell_syntax.letters.find(letter) != std::string_view::npos;
+      }
+    }
+    if (has_command) {
+      if (i < form.size) run_string(form, part_of(form.words[i]), i + 1);
+    } else if (i < form.size && !from_input) {
+      if (check_script_file(form, form.words[i])) read_input(form, i, false);
+    } else {
+      read_input(form, i, false);
+    }
+  }
+
+  // Whether the script is what comes in on standard input.
+  bool check_script_file(const Form& form, const shell::Word& word) {
+    const std::string_view text = word.text;
+    if (text == "/dev/stdin" || text == "/dev/fd/0" || text == "/proc/self/fd/0") return true;
+    const std::string_view name = base_name(text);
+    const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
+    if (word.process || (!word.known() && (word.split || !known_name)) ||
+        starts_with(text, "/dev/fd/") || starts_with(text, "/proc/self/fd/"))
+      refuse_opaque(form, word, "the script is not known before it runs");
+    else
+      use_file(Use::read, part_of(word), false, form);
+    return false;
+  }
+
+  // `first`: the index of $1, which stands behind the name of the shell.
+  void read_input(const Form& form, std::size_t first, bool same_shell) {
+    const shell::Input& input = *form.input;
+    if (input.kind == shell::Input::Kind::inherited) return;
+    if (input.kind == shell::Input::Kind::unknown || is_unknown(input.text))
+      refuse_opaque(form, form.words[0], "what it reads is not known before it runs");
+    if (input.kind == shell::Input::Kind::unknown || !case_.charge_bytes(input.text.size())) return;
+    shell::Payload payload;
+    payload.text = input.text;
+    payload.same_shell = same_shell;
+    payload.tolerant = form.code;
+    if (first < form.size && !same_shell) payload.arguments.push_back(form.words[0]);
+    for (std::size_t i = first; i < form.size && !same_shell; ++i)
+      payload.arguments.push_back(form.words[i]);
+    payloads_->push_back(std::move(payload));
+  }
+
+  // The walk follows eval, trap and alias itself where they are not peeled out of something.
+  void judge_eval(const Form& form) {
+    for (std::size_t i = 1; i < form.size; ++i) {
+      if (form.words[i].known()) continue;
+      refuse_opaque(form, form.words[i], "part of it is not known before it runs");
+      break;
+    }
+    if (form.level && form.size > 1) add_payload(form, join(form.from(1)), true);
+  }
+  void judge_source(const Form& form) {
+    const std::size_t i = form.size > 1 && form.words[1].text == "--" ? 2 : 1;
+    if (i < form.size && check_script_file(form, form.words[i])) read_input(form, i, true);
+  }
+  void judge_trap(const Form& form) {
+    std::size_t i = 1;
+    if (i < form.size && form.words[i].text == "--") ++i;
+    if (i + 1 >= form.size || starts_with(form.words[i].text, "-")) return;
+    const shell::Word& word = form.words[i];
+    if (!word.known()) refuse_opaque(form, word, "part of it is not known before it runs");
+    if (form.level) add_payload(form, word.text, true);
+  }
+  void judge_alias(const Form& form) {
+    for (std::size_t i = 1; i < form.size; ++i) {
+      const shell::Word& word = form.words[i];
+      if (word.known() || word.text.find('=') == std::string::npos) continue;
+      refuse_opaque(form, word, "part of it is not known before it runs");
+      return;
+    }
+  }
+
+  // interpreters ----------------------------------------------------------------------------------
+
+  void judge_interpreter(const Interpreter& interpreter, const Form& form) {
+    bool has_code = false, from_file = false, prints = false, in_place = false;
+    std::size_t i = read_arguments(
+        form, interpreter.syntax, Order::stop_at_operand,
+        [&](std::string_view name, const Part& argument) {
+          if (argument.word && lists_option(interpreter.code, name)) {
+            has_code = true;
+            read_code(interpreter.language, argument.text, form, *argument.word);
+          }
+          if (name == "m" || name == "f" || name == "file") from_file = true;
+          if (name == "p" || name == "print") prints = true;
+          if (name == "i") in_place = true;
+        },
+        ignore_part);
+    const bool node_prints = prints && interpreter.language == Language::node;
+    if (!has_code && !from_file && (interpreter.first_operand || node_prints)) {
+      if (i < form.size) read_code(interpreter.language, form.words[i].text, form, form.words[i]);
+      return;
+    }
+    if (has_code || from_file) {
+      // perl -i and ruby -i change the files they are given
+      for (; in_place && i < form.size; ++i)
+        use_file(Use::write, part_of(form.words[i]), false, form);
+      return;
+    }
+    if (i < form.size && form.words[i].text != "-") {
+      use_file(Use::read, part_of(form.words[i]), false, form);
+    } else if (form.input->kind == shell::Input::Kind::known) {
+      read_code(interpreter.language, form.input->text, form, form.words[0]);
+    }
+  }
+
+  // What code runs is judged by the rules for what is dangerous, not by the lists: a best effort.
+  void read_code(Language language, std::string_view code, const Form& form,
+                 const shell::Word& word) {
+    CodeFindings findings = CodeReader(language, code).read();
+    Form started = form.from(0);
+    started.code = true;
+    for (std::string& script : findings.scripts) add_payload(started, std::move(script), false);
+    for (std::vector<std::string>& command : findings.commands) {
+      std::vector<shell::Word> words;
+      for (std::string& text : command) words.push_back(word_like(word, std::move(text)));
+      add_form(started, std::move(words));
+    }
+    for (std::string& path : findings.removed) {
+      shell::Word removed = word_like(word, std::move(path));
+      removed.home = starts_with(removed.text, "~");
+      use_file(Use::remove_tree, part_of(removed), true, form);
+    }
+  }
+
+  // lists -----------------------------------------------------------------------------------------
+
+  void check_blocked(const Form& form) {
+    if (blocked_rank >= case_.rank) return;
+    const std::string text = join(form);
+    if (refuse_blocked(text, form)) return;
+    if (form.level == 0 && !command_->assignments.empty() &&
+        refuse_blocked(with_assignments(text), form))
+      return;
+    const std::string_view name = base_name(form.words[0].text);
+    const std::string_view rest = std::string_view(text).substr(form.words[0].text.size());
+    if (name.size() < form.words[0].text.size() && refuse_blocked(concat({name, rest}), form))
+      return;
+    const GlobalOptions* options = find_row(global_options, name);
+    if (!options) return;
+    const std::size_t i =
+        read_arguments(form, options->syntax, Order::stop_at_operand, ignore_option, ignore_part);
+    if (i == 1 || i >= form.size) return;
+    refuse_blocked(concat({name, " ", join(form.from(i))}), form);
+  }
+  bool refuse_blocked(const std::string& text, const Form& form) {
+    for (const Regex& regex : case_.terms.blocked) {
+      if (!regex.full_match(text)) continue;
+      std::string message = concat({"Command matches blocked pattern: '", regex.pattern(), "'"});
+      if (text != case_.script) message += concat({" (", shown(text), ")"});
+      const bool own = form.level == 0;
+      const std::size_t begin = own ? command_->begin : form.words[0].begin;
+      const std::size_t end = own ? command_->end : form.words[form.size - 1].end;
+      object(blocked_rank, "blocked-commands", std::move(message), begin, std::max(begin, end));
+      return true;
+    }
+    return false;
+  }
+  std::string with_assignments(std::string_view words) const {
+    std::string text;
+    for (const shell::Assignment& assignment : command_->assignments)
+      text += concat({assignment.name, "=", assignment.value.text, " "});
+    text += words;
+    return text;
+  }
+
+  void check_allowed() {
+    if (allowed_rank >= case_.rank) return;
+    std::vector<std::string> texts;
+    if (texts_to_allow(texts)) {
+      for (const Regex& regex : case_.terms.allowed) {
+        const auto matches = [&regex](const std::string& text) { return regex.full_match(text); };
+        if (std::all_of(texts.begin(), texts.end(), matches)) return;
+      }
+    }
+    std::string text = with_assignments(join(whole()));
+    if (command_->words.empty() && !text.empty()) text.pop_back();
+    object(allowed_rank, "allowed-commands",
+           concat({case_.terms.allowed_message, " (not allowed: ", shown(text), ")"}),
+           command_->begin, command_->end);
+  }
+
+  // What the command may come to; one pattern must match all of it. False: that cannot be told.
+  bool texts_to_allow(std::vector<std::string>& texts) const {
+    static constexpr std::string_view guesses[] = {
+        "", "a", "-x", "/", "..", " ; ", "\n", "'", "$", "\xc3\xa9", "a b/-c=\"d\n"};
+    bool known = true, may_vanish = false;
+    for (const shell::Assignment& assignment : command_->assignments)
+      if (!assignment.value.known() || assignment.value.assumed) return false;
+    for (std::size_t i = 0; i < command_->words.size(); ++i) {
+      const shell::Word& word = command_->words[i];
+      const bool certain = word.known() && !word.assumed;
+      if (i == 0 && (!certain || (word.glob && has_pattern(word.text)))) return false;
+      known = known && certain;
+      may_vanish = may_vanish || (word.split && word.text.size() == 1);
+    }
+    if (known) {
+      texts.push_back(text_with(""));
+      return true;
+    }
+    for (const std::string_view guess : guesses) texts.push_back(text_with(guess));
+    if (may_vanish) texts.push_back(text_with("", true));
+    return true;
+  }
+  // The command with `guess` for what is not known.
+  std::string text_with(std::string_view guess, bool vanish = false) const {
+    std::string text;
+    for (const shell::Assignment& assignment : command_->assignments)
+      text += concat({assignment.name, "=", assignment.value.text, " "});
+    for (const shell::Word& word : command_->words) {
+      if (vanish && word.split && word.text.size() == 1) continue;
+      if (word.assumed) {
+        text += guess;
+      } else {
+        for (const char c : word.text) {
+          if (c == '\0')
+            text += guess;
+          else
+            text += c;
+        }
+      }
+      text += ' ';
+    }
+    if (!text.empty()) text.pop_back();
+    return text;
+  }
+
+  Case& case_;
+  const shell::Command* command_ = nullptr;
+  const shell::Command* producer_ = nullptr;
+  std::vector<shell::Payload>* payloads_ = nullptr;
+  bool has_base_ = false;
+  PathText base_ = {};
+  std::vector<Form> forms_ = {};
+  std::deque<std::vector<shell::Word>> generated_ = {};
+};
+
+// policy: options ---------------------------------------------------------------------------------
+
 // The patterns of one option. `key` is what the operator calls it.
 Expected<std::vector<Regex>> compile_patterns(std::string_view key,
-                                              const std::vector<std::string>& patterns) {
+                                              const std::vector<std::string>& patterns,
+                                              const Regex::Options& options) {
   std::vector<Regex> compiled;
   for (const std::string& pattern : patterns) {
-    Expected<Regex> regex = Regex::compile(pattern);
+    Expected<Regex> regex = Regex::compile(pattern, options);
     if (!regex) {
       Error error = regex.error();
       error.message = concat({key, ": invalid pattern ", quoted(pattern), ": ", error.message});
@@ -8317,38 +10631,27 @@ Expected<void> check_rule_names(const std::vector<std::string>& names) {
   return {};
 }
 
-// The script that starts a program with these words: bare where they are plain, else quoted for a
-// POSIX shell.
-std::string script_of_argv(const std::vector<std::string>& argv) {
-  constexpr std::string_view plain =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@%+=:,./_-";
-  std::string script;
-  for (const std::string& word : argv) {
-    if (!script.empty()) script += ' ';
-    if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) {
-      script += word;
-      continue;
-    }
-    script += '\'';
-    for (const char c : word) {
-      if (c == '\'')
-        script += "'\\''";
-      else
-        script += c;
-    }
-    script += '\'';
+std::uint32_t rules_in_force(const PolicyOptions& options) {
+  std::uint32_t rules = 0;
+  const auto& disabled = options.disabled_rules;
+  for (const SanitizerRule& rule : sanitizer_rules) {
+    if (rule.lifted_by_sudo && options.enable_sudo) continue;
+    if (std::find(disabled.begin(), disabled.end(), rule.info.name) != disabled.end()) continue;
+    rules |= bit(rule.rule);
   }
-  return script;
+  return rules;
 }
 
 }  // namespace
 
 struct Policy::Compiled {
-  struct Rule {
+  struct Pattern {
     RuleInfo info;
     Regex regex;
   };
-  std::vector<Rule> sanitizer = {};
+  PolicyOptions::Mode mode = PolicyOptions::Mode::strict;
+  std::uint32_t rules = 0;              // strict: the bits of those in force
+  std::vector<Pattern> sanitizer = {};  // compat
   std::vector<Regex> allowed = {};
   std::vector<Regex> blocked = {};
   std::string allowed_message = {};
@@ -8369,11 +10672,17 @@ struct Policy::Compiled {
                      nul, nul + 1);
     return {};
   }
+
+  Verdict check_compat(std::string_view script) const {
+    if (Verdict verdict = check_sanitizer(script); !verdict) return verdict;
+    if (Verdict verdict = check_allowed(script); !verdict) return verdict;
+    return check_blocked(script);
+  }
   Verdict check_sanitizer(std::string_view script) const {
-    for (const Rule& rule : sanitizer) {
-      if (const auto span = rule.regex.find(script))
-        return refusal(rule.info.name,
-                       concat({"Potentially dangerous command detected: ", rule.info.message}),
+    for (const Pattern& pattern : sanitizer) {
+      if (const auto span = pattern.regex.find(script))
+        return refusal(pattern.info.name,
+                       concat({"Potentially dangerous command detected: ", pattern.info.message}),
                        span->begin, span->end);
     }
     return {};
@@ -8395,24 +10704,85 @@ struct Policy::Compiled {
     }
     return {};
   }
+
+  // `judgement`, when given, gets all but the verdict.
+  Verdict check_strict(std::string_view script, std::string_view work_dir,
+                       Judgement* judgement) const {
+    const Terms terms = {rules, allowed, blocked, allowed_message};
+    Case judged = {terms, script};
+    judged.judgement = judgement;
+    if (starts_with(work_dir, "/") && !is_unknown(work_dir)) {
+      enter(judged.start, work_dir, false);
+      judged.workspace = is_workspace(judged.start);
+    }
+    shell::Options options;
+    if (starts_with(work_dir, "/")) options.work_dir = std::string(work_dir);
+    const shell::Outcome outcome = walk_once(judged, options, judgement != nullptr);
+    if (judged.too_complex || !outcome.complete) judged.not_understood();
+    if (!outcome.complete) return not_read(outcome.error, script);
+    if (outcome.dialect_dependent && !judged.too_complex) {
+      options.dialect = shell::Dialect::posix;
+      const shell::Outcome other = walk_once(judged, options, false);
+      // What a POSIX shell cannot read it does not run; what it runs before has been judged.
+      if (!other.complete && other.error.code == ErrorCode::limit)
+        return not_read(other.error, script);
+    }
+    if (judged.too_complex)
+      return refusal("command-too-complex",
+                     "Command is too complex to be judged: simplify it or split it into several", 0,
+                     script.size());
+    return std::move(judged.verdict);
+  }
+
+ private:
+  shell::Outcome walk_once(Case& judged, const shell::Options& options, bool collecting) const {
+    judged.collecting = collecting;
+    Judge judge(judged);
+    shell::Outcome outcome = shell::walk(
+        judged.script, options, [&judge](const shell::Visit& visit) { judge.visit(visit); });
+    // A name that the script defines may mean anything from then on.
+    if (!allowed.empty() && !outcome.definitions.empty() && allowed_rank < judged.rank) {
+      const shell::Definition& definition = outcome.definitions.front();
+      judged.rank = allowed_rank;
+      judged.verdict =
+          refusal("allowed-commands",
+                  concat({allowed_message, " (not allowed: it defines the ",
+                          definition.alias ? "alias " : "function ", shown(definition.name), ")"}),
+                  definition.begin, definition.end);
+    }
+    return outcome;
+  }
+  static Verdict not_read(const Error& error, std::string_view script) {
+    const bool limit = error.code == ErrorCode::limit;
+    const std::size_t at = std::min(error.offset, script.size());
+    return refusal(
+        limit ? "command-too-complex" : "syntax",
+        concat({limit ? "Command is too complex to be judged: " : "Command cannot be understood: ",
+                printable(error.message), " (at byte ", std::to_string(at), ")"}),
+        at, std::min(at + 1, script.size()));
+  }
 };
 
 Expected<Policy> Policy::create(const PolicyOptions& options) {
   if (const auto names = check_rule_names(options.disabled_rules); !names) return names.error();
+  const bool compat = options.mode == PolicyOptions::Mode::compat;
   auto compiled = std::make_shared<Compiled>();
-  for (const SanitizerRule& rule : sanitizer_rules) {
-    if (rule.lifted_by_sudo && options.enable_sudo) continue;
-    const auto& disabled = options.disabled_rules;
-    if (std::find(disabled.begin(), disabled.end(), rule.info.name) != disabled.end()) continue;
+  compiled->mode = options.mode;
+  compiled->rules = rules_in_force(options);
+  for (const CompatRule& rule : compat_rules) {
+    if (!compat || !(compiled->rules & bit(rule.rule))) continue;
     Expected<Regex> regex = Regex::compile(rule.pattern);
     if (!regex) return regex.error();
-    compiled->sanitizer.push_back({rule.info, *std::move(regex)});
+    compiled->sanitizer.push_back(
+        {sanitizer_rules[static_cast<std::size_t>(rule.rule)].info, *std::move(regex)});
   }
 
-  auto allowed = compile_patterns("allowed_commands", options.allowed);
+  Regex::Options how;
+  how.dot_matches_newline = !compat;
+  auto allowed = compile_patterns("allowed_commands", options.allowed, how);
   if (!allowed) return allowed.error();
   compiled->allowed = *std::move(allowed);
-  auto blocked = compile_patterns("blocked_commands", options.blocked);
+  auto blocked = compile_patterns("blocked_commands", options.blocked, how);
   if (!blocked) return blocked.error();
   compiled->blocked = *std::move(blocked);
 
@@ -8424,12 +10794,10 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   return Policy(std::move(compiled));
 }
 
-Verdict Policy::check(std::string_view script, std::string_view) const {
-  const Compiled& rules = *compiled_;
-  if (Verdict verdict = rules.check_form(script); !verdict) return verdict;
-  if (Verdict verdict = rules.check_sanitizer(script); !verdict) return verdict;
-  if (Verdict verdict = rules.check_allowed(script); !verdict) return verdict;
-  return rules.check_blocked(script);
+Verdict Policy::check(std::string_view script, std::string_view work_dir) const {
+  if (Verdict verdict = compiled_->check_form(script); !verdict) return verdict;
+  if (compiled_->mode == PolicyOptions::Mode::compat) return compiled_->check_compat(script);
+  return compiled_->check_strict(script, work_dir, nullptr);
 }
 
 Verdict Policy::check(const std::vector<std::string>& argv, std::string_view work_dir) const {
@@ -8438,7 +10806,14 @@ Verdict Policy::check(const std::vector<std::string>& argv, std::string_view wor
 
 Judgement Policy::judge(std::string_view script, std::string_view work_dir) const {
   Judgement judgement;
-  judgement.verdict = check(script, work_dir);
+  judgement.verdict = compiled_->check_form(script);
+  if (!judgement.verdict) {
+    judgement.complete = false;
+    return judgement;
+  }
+  judgement.verdict = compiled_->check_strict(script, work_dir, &judgement);
+  if (compiled_->mode == PolicyOptions::Mode::compat)
+    judgement.verdict = compiled_->check_compat(script);
   return judgement;
 }
 
