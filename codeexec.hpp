@@ -11115,7 +11115,7 @@ bool is_generated_name(std::string_view name, GeneratedScope scope) {
 
 // `ending` tells what the thing itself is: GeneratedScope::directory or file.
 bool is_generated(std::string_view path, std::string_view root, GeneratedScope ending) {
-  if (!root.empty() && is_within(path, root)) path.remove_prefix(root.size());
+  if (!root.empty() && codeexec::is_within(path, root)) path.remove_prefix(root.size());
   std::size_t at = 0;
   std::string_view part;
   while (at < path.size()) {
@@ -13999,7 +13999,8 @@ std::string protected_place(const PathRules& paths, const std::string& path, boo
   if (root && root->permission != Permission::write) return path;
   if (!around) return {};
   for (const Root& below : paths.roots())
-    if (below.permission != Permission::write && is_within(below.path, path)) return below.path;
+    if (below.permission != Permission::write && codeexec::is_within(below.path, path))
+      return below.path;
   return {};
 }
 
