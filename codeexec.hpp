@@ -9518,8 +9518,6 @@ class Judge {
     producer_ = visit.producer;
     payloads_ = &visit.payloads;
     has_base_ = false;
-    if (command_->depth <= code_depth_) in_code_ = false;
-    is_code_ = in_code_ && command_->tolerant;
     if (!case_.posix && !command_->words.empty() &&
         (command_->words[0].text == "[[" || command_->words[0].text == "(("))
       case_.tests.emplace_back(command_->begin, command_->end);
@@ -9536,7 +9534,7 @@ class Judge {
       judge_form(form);
       if (!form.code && !case_.terms.blocked.empty()) check_blocked(form);
     }
-    if (!is_code_ && !command_->compound && !case_.terms.allowed.empty()) check_allowed();
+    if (!command_->tolerant && !command_->compound && !case_.terms.allowed.empty()) check_allowed();
   }
 
  private:
@@ -9544,7 +9542,7 @@ class Judge {
     Form form;
     form.words = command_->words.data();
     form.size = command_->words.size();
-    form.code = is_code_;
+    form.code = command_->tolerant;
     form.input = &command_->input;
     return form;
   }
@@ -10398,10 +10396,6 @@ class Judge {
     CodeFindings findings = CodeReader(language, code).read();
     Form started = form.from(0);
     started.code = true;
-    if (!in_code_) {
-      in_code_ = true;
-      code_depth_ = command_->depth;
-    }
     for (std::string& script : findings.scripts) add_payload(started, std::move(script), false);
     for (std::vector<std::string>& command : findings.commands) {
       std::vector<shell::Word> words;
@@ -10521,10 +10515,6 @@ class Judge {
   const shell::Command* command_ = nullptr;
   const shell::Command* producer_ = nullptr;
   std::vector<shell::Payload>* payloads_ = nullptr;
-  // The commands that an interpreter's code runs come next, deeper than its own, and tolerated.
-  bool in_code_ = false;
-  bool is_code_ = false;
-  unsigned code_depth_ = 0;
   bool has_base_ = false;
   PathText base_ = {};
   std::vector<Form> forms_ = {};
