@@ -45,7 +45,8 @@
 //
 // WHAT IT IS NOT
 //   Not a sandbox yet: a command that is allowed runs with the rights of your process. The policy
-//   is a guard against mistakes; it judges text, and text can be disguised. Not for Windows.
+//   is a guard rail against mistakes and cheap attacks: it reads a command as a shell does, and not
+//   what the programs do that it starts, nor scripts in files. Not for Windows.
 //
 // ERRORS
 //   What a command can cause is data in its Result. What the caller, the operator or the system got
@@ -76,12 +77,12 @@
 //   >>regex        needs: base          patterns in linear time
 //   >>shell        needs: base          a script becomes its simple commands; starts nothing
 //   >>policy       needs: base regex shell    sanitizer rules, block and allow lists, verdicts
-//   >>paths        needs: base          allowed roots, safe opening of directories
+//   >>paths        needs: base          allowed roots, safe opening, which files may be deleted
 //   >>environment  needs: base paths    variables, venv, prefix of a command; starts nothing
 //   >>process      needs: base          spawn, capture, wait, kill the tree
 //   >>executor     needs: base json regex policy paths environment process    the one gate
 //   >>mcp          needs: base json     a Model Context Protocol server for any tools
-//   >>tools        needs: base json policy paths environment process executor mcp    the server
+//   >>tools        needs: base json shell policy paths environment process executor mcp    server
 //   Each line of code stands in the section whose job it is, and a section uses only what it
 //   needs. Both halves list the same sections in the same order; tests/hygiene checks all of this.
 //
@@ -807,7 +808,7 @@ class Policy {
 
 // =================================================================================================
 // >>paths (declarations)                                                              needs: base
-// Which directories commands may work in.                                    [tests/paths.cpp]
+// Which directories commands may work in, which files they may delete.       [tests/paths.cpp]
 // =================================================================================================
 
 // What a root allows below it; each step includes the ones before.
@@ -860,7 +861,7 @@ class PathRules {
  public:
   // Makes every root canonical now, so that a link planted later cannot move it. A root that is
   // missing, not a directory or not readable, or that is listed twice with different permissions,
-  // is an error that names `allowed_paths`.
+  // is an error that names `allowed_paths` (`read_only` for one with Permission::read).
   static Expected<PathRules> create(const PathOptions& options);
 
   // Whether there are roots. Without, everything is allowed.
@@ -868,8 +869,10 @@ class PathRules {
   // Canonical, in the order given.
   const std::vector<Root>& roots() const noexcept { return roots_; }
 
-  // What the deepest root around a canonical path allows; none outside of all roots, and none for
-  // a path that is not canonical in form. Looks at the text only, not at the disk.
+  // The deepest root around a canonical path; null outside of all roots, and for a path that is not
+  // canonical in form. Looks at the text only, not at the disk.
+  const Root* deepest_root(std::string_view canonical_path) const noexcept;
+  // What that root allows; none where there is no such root.
   Permission permission(std::string_view canonical_path) const noexcept;
 
   // The directory a command starts in: `work_dir`, looked up from `base` when it is relative, or
@@ -883,6 +886,72 @@ class PathRules {
 
  private:
   std::vector<Root> roots_ = {};
+};
+
+// Whether what has this canonical path is of a kind that tools make anew whenever they need it, so
+// that nobody has to look at it before it goes. Judged by the names alone:
+//   a directory of this name, and all below it: __pycache__ .pytest_cache .mypy_cache .ruff_cache
+//     .tox .nox .next .nuxt node_modules
+//   a directory of this name as a whole: build dist *.egg-info. A file in it counts for itself:
+//     people keep sources in a `build`, too, and a whole project may lie below one.
+//   a file of this name: .coverage .DS_Store Thumbs.db *.pyc *.pyo *.log *.swp *.swo *~
+// With `root`, only names below it count: a project may lie in somebody's node_modules.
+bool is_auto_generated(std::string_view path, std::string_view root = {});
+
+// Remembers which files were read or created, so that others are not deleted unseen. Only regular
+// files are guarded: a link or a pipe holds nothing to be read. Copies share one memory. All
+// members are safe from any thread.
+//
+// Paths are absolute, and resolved when they are given: what was read through a link is the file it
+// leads to, while what is deleted is the link.
+//   Bounds: the last max_files files, of at most max_path_bytes in all; what was marked before them
+//   must be read again.
+class DeleteGuard {
+ public:
+  static constexpr std::size_t max_files = 65536;
+  static constexpr std::size_t max_path_bytes = std::size_t{16} << 20;
+  static constexpr std::size_t max_entries = 100000;  // looked at in one directory tree
+  static constexpr std::size_t max_entry_bytes = std::size_t{64} << 20;  // of their paths in it
+
+  struct Stats {
+    std::size_t read_files = 0;     // read and not created
+    std::size_t created_files = 0;  // created, read or not
+    std::size_t total_tracked = 0;  // both
+  };
+
+  // A guard that never objects is made by not asking it. `roots` are the workspace and other
+  // canonical directories, for is_auto_generated(): the deepest one around a path counts.
+  explicit DeleteGuard(std::vector<std::string> roots = {});
+
+  void mark_read(std::string_view path) const;
+  void mark_created(std::string_view path) const;
+
+  // Whether a file may be deleted: it does not exist, is no regular file, is auto-generated, or was
+  // read or created. The reference's texts:
+  //   Cannot delete 'PATH': File must be read before deletion. Use read (including
+  //   read_multimodal_files) or diff tools to view the file first.
+  // and for a list with several such files
+  //   Cannot delete N unread file(s). Examples: A, B, C (and K more). Please read files before
+  //   deletion using Read or read_multimodal_files.
+  //   Errors: permission_denied; that of a path that cannot be resolved.
+  Expected<void> can_delete(std::string_view path) const;
+  Expected<void> can_delete_files(const std::vector<std::string>& paths) const;
+
+  // Whether a directory may be deleted with all that it holds: it is auto-generated, or each file
+  // in it and below may be deleted. Links are not followed.
+  //   Cannot delete directory 'PATH': Contains N unread file(s). Examples: A, B, C (and K more).
+  //   Please read files before deletion.
+  //   Errors: permission_denied; limit when it holds more than max_entries entries or
+  //   max_entry_bytes; that of a directory in it that cannot be read.
+  Expected<void> can_delete_directory(std::string_view path) const;
+
+  // Forgets everything.
+  void clear() const;
+  Stats stats() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
 };
 
 // =================================================================================================
@@ -1188,9 +1257,10 @@ struct Command {
 
 // What happened to a command: what its process did, and what the gate decided.
 struct Result : ProcessResult {
-  std::string command = {};    // as it was given; an argv is shown quoted for the shell
-  std::string work_dir = {};   // canonical; as given when the command was refused before
-  std::string rule = {};       // of a refusal: a policy rule, "work_dir", "timeout" or "command"
+  std::string command = {};   // as it was given; an argv is shown quoted for the shell
+  std::string work_dir = {};  // canonical; as given when the command was refused before
+  // Of a refusal: a policy rule, "work_dir", "timeout", "command", "read-only" or "delete-guard".
+  std::string rule = {};
   std::size_t rule_begin = 0;  // the offending bytes of the command, where the rule knows them
   std::size_t rule_end = 0;
   std::chrono::milliseconds timeout = no_limit;  // the deadline that was in force
@@ -1208,9 +1278,11 @@ struct AuditRecord {
   std::string tool = {};
   const Result* result = nullptr;  // valid during the callback
 
-  // {"time","agent_id"?,"tool","command","command_bytes"?,"work_dir","allowed","rule"?,"message"?,
-  //  "outcome","exit_code","signal"?,"duration_ms","cpu_ms","stdout_bytes","stderr_bytes"}.
-  // A command longer than 16 KiB is cut, and its whole length told in command_bytes.
+  // {"time","agent_id"?,"tool","command","command_bytes"?,"work_dir","allowed","rule"?,
+  //  "rule_begin"?,"rule_end"?,"message"?,"outcome","exit_code","signal"?,"duration_ms","cpu_ms",
+  //  "stdout_bytes","stderr_bytes"}. A command longer than 16 KiB is cut, and its whole length told
+  // in command_bytes. rule_begin and rule_end are the offending bytes of the whole command, where
+  // the rule knows them.
   Json to_json() const;
 };
 
@@ -1240,9 +1312,14 @@ class Execution {
 
 // What every executor needs to know. All of it is checked by create(), which names what is wrong.
 struct ExecutorOptions {
-  std::string workspace = {};    // where commands start; empty: the directory of the caller, now
-  std::vector<Root> roots = {};  // where a work_dir may lie; empty: anywhere
+  std::string workspace = {};  // where commands start; empty: the directory of the caller, now
+  // Where a work_dir may lie; empty: anywhere. A script that would change what lies in a root that
+  // is not writable is refused, as far as its words tell the files it changes.
+  std::vector<Root> roots = {};
   PolicyOptions policy = {};
+  // Refuses scripts that delete files which no command before them read or made; see DeleteGuard.
+  // (A move counts as a deletion of what is moved.)
+  bool delete_guard = false;
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
   std::chrono::milliseconds max_timeout = std::chrono::hours(1);
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
@@ -1255,6 +1332,11 @@ struct ExecutorOptions {
 
 // Runs commands: judges each by policy and path rules, starts it, bounds it and records it. This is
 // the seam between what is asked and where it happens. Safe from any thread.
+//
+// The first refusal stands: of the policy, the timeout, the work_dir, read-only roots, the delete
+// guard, in this order. The last two know of a command what Policy::judge() tells of its files:
+// what is spelled out in it, not what a program does by itself. With either of them, a command that
+// was not understood is refused.
 class Executor {
  public:
   virtual ~Executor();
@@ -1269,6 +1351,13 @@ class Executor {
 
   // Judges without running: the Result of a refusal, or outcome not_started and an empty rule.
   Result check(const Command& command) const;
+
+  // The same verdict, with all that was found in the command.
+  Judgement judge(const Command& command) const;
+
+  // What the delete guard remembers, for tools that read or make files by other means than a
+  // command; null when it is off.
+  const DeleteGuard* delete_guard() const noexcept;
 
   const std::string& workspace() const noexcept;
   std::chrono::milliseconds timeout() const noexcept;
@@ -1285,7 +1374,10 @@ class Executor {
  private:
   // Turns an admitted command into the process that carries it out.
   virtual Expected<void> place(const Command& command, Admission& admission) const = 0;
-  Admission judge(const Command& command) const;
+  // The home directory that `~` means in a command; empty when it is not known.
+  virtual std::string home(const Command& command, std::string_view work_dir) const;
+  Admission screen(const Command& command, Judgement& judgement, bool in_full) const;
+  void guard_files(const Command& command, const Judgement& judgement, Admission& admission) const;
   Admission admit(const Command& command) const;
   std::shared_ptr<const Gate> gate_ = {};
 };
@@ -1301,12 +1393,14 @@ struct LocalOptions : ExecutorOptions {
 // Runs commands on this host, with the rights of this process.
 class LocalExecutor : public Executor {
  public:
+  // PolicyOptions::enable_sudo has no effect: it is for containers, whose root is not the host's.
   static Expected<LocalExecutor> create(const LocalOptions& options);
 
  private:
   struct Place;
   LocalExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
+  std::string home(const Command& command, std::string_view work_dir) const override;
   std::shared_ptr<const Place> place_ = {};
 };
 
@@ -1500,7 +1594,7 @@ class Server {
 }  // namespace mcp
 
 // =================================================================================================
-// >>tools (declarations)  needs: base json policy paths environment process executor mcp
+// >>tools (declarations)  needs: base json shell policy paths environment process executor mcp
 // Binds an executor to MCP tools; the server program's whole main().          [tests/tools.cpp]
 // =================================================================================================
 
@@ -1514,6 +1608,12 @@ class Server {
 // itself and in time. stderr ends with the message of a timeout, refusal or failed start.
 Json to_json(const Result& result);
 
+// What the program prints for --check, as an object: allowed, and rule, message, begin and end of
+// the refusal, which are null when it is allowed; then commands, the simple commands in the order
+// of the script, each with its words, assignments (["NAME=value"]; left out when there are none),
+// begin and end. A word or assignment that only a run could tell is null. Offsets count bytes.
+Json to_json(const Judgement& judgement);
+
 // Adds the tool `execute_command` (arguments: command, timeout in seconds, work_dir). The executor
 // is borrowed: it must outlive the server's serve().
 //   Errors: invalid_argument when the server has a tool of that name.
@@ -1524,12 +1624,14 @@ std::string describe(const Executor& executor);
 
 // The server program: reads the command line (`--help` tells all of it) and the configuration file,
 // then serves MCP on descriptors 0 and 1 until the input ends or SIGTERM, SIGINT or SIGHUP comes.
-// With --run it runs one command, prints its result as one line of JSON and returns. It owns the
+// With --run it runs one command, prints its result as one line of JSON and returns; with --check
+// it judges one, or each line of the input, and prints what to_json(Judgement) gives. It owns the
 // process while it runs: it takes those three signals, ignores SIGPIPE and, on Linux, keeps other
 // processes of the user from looking into this one (PR_SET_DUMPABLE).
 // Returns the exit status: 0; 2 when an option, key or value is wrong, after one line on stderr
 // that says which; 1 for other failures; with --run 0 when the command succeeded, 1 when it ran and
-// failed, 125 when it was refused or could not start.
+// failed, 125 when it was refused or could not start; with --check 0 when it is allowed, 1 when it
+// is refused, 2 when a line of the input is not a command.
 int server_main(int argc, char** argv);
 
 }  // namespace v0_1
@@ -1563,6 +1665,7 @@ int server_main(int argc, char** argv);
 #include <map>
 #include <mutex>
 #include <new>
+#include <set>
 #include <thread>
 #include <variant>
 
@@ -6109,6 +6212,7 @@ class ShellWalker {
   }
 
   void assign(std::string_view name, ShellValue value) {
+    if (references_ && is_name(name)) value = scalar_value(unknown_text());
     ShellVariable variable;
     variable.values.push_back(std::move(value));
     set_variable(name, std::move(variable));
@@ -6607,11 +6711,11 @@ class ShellWalker {
       parameter.state = Parameter::State::unknown;
       return parameter;
     }
+    if (part.subscript != no_index) return element_parameter(part);
     if (name == "PWD" && variables_.find(name) == variables_.end()) {
       read_elements(value_of(work_dir_key), parameter);
       return parameter;
     }
-    if (part.subscript != no_index) return element_parameter(part);
     const ShellValue& value = value_of(name);
     if (value.array && value.elements.size() > 1) {
       // Without a subscript, an array is its first element.
@@ -6736,11 +6840,10 @@ class ShellWalker {
           assume_operand(part, fields);
           return true;
         }
-        if (parameter.state == State::unknown) {
+        if (parameter.state == State::unknown || !empty) {
           walk_operand(part);
           return false;
         }
-        if (!empty) return false;
         if (part.operation == '=') assign(part.text, scalar_value(expand_single(part.operand)));
         if (part.operation == '?') add_unknown(fields, part.quoted);
         if (part.operation != '?') add_operand(part, fields);
@@ -6750,8 +6853,9 @@ class ShellWalker {
           assume_operand(part, fields);
         else if (!empty)
           add_operand(part, fields);
-        else if (part.quoted)
-          add_text(fields, {}, true);
+        else
+          walk_operand(part);
+        if (part.quoted) add_text(fields, {}, true);
         return true;
       default:
         break;
@@ -6784,8 +6888,12 @@ class ShellWalker {
     fields.assumed = outer;
     if (part.operation == '=') assign(part.text, scalar_value(unknown_text()));
   }
-  // For the commands in it.
-  void walk_operand(const ShellPart& part) { expand_single(part.operand); }
+  // For the commands in an operand that is not used, as far as the walk can tell.
+  void walk_operand(const ShellPart& part) {
+    open_frame();
+    expand_single(part.operand);
+    take_frame();
+  }
 
   // Changes `text` as the operation says; false when that is not known.
   bool edit(const ShellPart& part, const std::string& operand, std::string& text) {
@@ -6913,23 +7021,32 @@ class ShellWalker {
   std::string arithmetic(std::uint32_t index) {
     const ShellText text = expand_single(index);
     long long number = 0;
-    for (std::size_t at = 0; at < text.text.size() && !stopped();) {
-      std::size_t end = at;
-      while (end < text.text.size() && is_name_char(text.text[end])) ++end;
-      if (end > at && is_name_start(text.text[at]))
-        run_arithmetic_value(std::string_view(text.text).substr(at, end - at));
-      at = std::max(end, at + 1);
-    }
+    run_arithmetic_text(text.text);
     if (text.assumed || !read_integer(text.text, number) || text.text[0] == '0') return {};
     return std::to_string(number);
+  }
+  void run_arithmetic_text(std::string_view text) {
+    for (std::size_t at = 0; at < text.size() && !stopped();) {
+      std::size_t end = at;
+      while (end < text.size() && is_name_char(text[end])) ++end;
+      if (end > at && is_name_start(text[at])) run_arithmetic_value(text.substr(at, end - at));
+      at = std::max(end, at + 1);
+    }
   }
   void run_arithmetic_value(std::string_view name) {
     if (variables_.find(name) == variables_.end()) return;
     const ShellValue value = value_of(name);
     for (const ShellText& element : value.elements)
-      if (element.text.find("$(") != std::string::npos ||
-          element.text.find('`') != std::string::npos)
-        run_expansion_text(element.text);
+      if (has_substitution(element.text)) run_expansion_text(element.text);
+  }
+  static bool has_substitution(std::string_view text) {
+    return text.find("$(") != std::string_view::npos || text.find('`') != std::string_view::npos;
+  }
+  // Builtins that take names of variables evaluate the subscripts in them: unset 'a[$(command)]'.
+  void run_subscripts(const shell::Command& command) {
+    for (const shell::Word& word : command.words)
+      if (word.text.find('[') != std::string::npos && has_substitution(word.text))
+        run_expansion_text(word.text);
   }
   // ${name@P}: the value is expanded as a prompt.
   void run_prompt(const Parameter& parameter) {
@@ -6970,6 +7087,8 @@ class ShellWalker {
     // Lists are held by the constructs that count.
     const bool counts = node.kind > ShellNode::Kind::pipeline;
     if (counts && !enter(node.begin)) return;
+    here_begin_ = node.begin;
+    here_end_ = node.end;
     if (node.background)
       run_background(index, node);
     else
@@ -7177,18 +7296,18 @@ class ShellWalker {
       for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
         expand_word(item(node.words, i), fields);
       command.words.push_back(plain_word("]]", node));
-      tell(node, std::move(command));
+      run_subscripts(tell(node, std::move(command)));
     });
   }
   void run_arithmetic(const ShellNode& node) {
     for_each_choice([&](bool) {
-      arithmetic(item(node.words, 0));
       shell::Command command;
       command.words.push_back(plain_word("((", node));
       Fields fields{command.words, true};
       expand_word(item(node.words, 0), fields);
       command.words.push_back(plain_word("))", node));
-      tell(node, std::move(command));
+      const shell::Command told = tell(node, std::move(command));
+      run_arithmetic_text(told.words[1].text);
     });
   }
   static shell::Word plain_word(std::string_view text, const ShellNode& node) {
@@ -7377,6 +7496,10 @@ class ShellWalker {
     }
     if (assignment.append || assignment.subscript != no_index)
       value = appended(assignment, std::move(value));
+    // bash expands PS4 before each command that set -x shows.
+    if (assignment.name == "PS4" &&
+        has_substitution(value.elements.empty() ? std::string_view() : value.elements[0].text))
+      run_expansion_text(value.elements[0].text);
     shell::Assignment told;
     told.name = std::string(assignment.name);
     for (const ShellText& element : value.elements) {
@@ -7523,7 +7646,9 @@ class ShellWalker {
     }
     std::swap(payload.input, input_);
     Output* const output = same_shell ? output_ : std::exchange(output_, nullptr);
-    run_text(std::move(payload.text), command, payload.tolerant);
+    const bool outer = std::exchange(tolerant_, tolerant_ || payload.tolerant);
+    run_text(std::move(payload.text), command, tolerant_);
+    tolerant_ = outer;
     output_ = output;
     std::swap(payload.input, input_);
     if (!same_shell) take_frame();
@@ -7531,15 +7656,16 @@ class ShellWalker {
 
   void run_text(std::string text, const shell::Command& command, bool tolerant) {
     if (!enter(command.begin)) return;
+    const bool is_known = text.find('\0') == std::string::npos;
     syntax_.texts.push_back(std::move(text));
     const auto begin = static_cast<std::uint32_t>(command.begin);
     const auto end = static_cast<std::uint32_t>(command.end);
     ShellParser parser(syntax_, options_, syntax_.texts.back(), {begin, end, false}, depth_);
     const std::uint32_t root = parser.parse();
     outcome_.dialect_dependent = outcome_.dialect_dependent || parser.dialect_dependent();
-    const bool outer = std::exchange(tolerant_, tolerant_ || tolerant);
     if (root != no_index) run(root);
-    tolerant_ = outer;
+    // What unknown parts make of a string is not for the parser to say.
+    tolerant = tolerant || !is_known;
     if (parser.failed() && (!tolerant || parser.error().code == ErrorCode::limit) && !stopped()) {
       outcome_.complete = false;
       outcome_.error = parser.error();
@@ -7552,6 +7678,8 @@ class ShellWalker {
   // For the substitutions in a string that is expanded.
   void run_expansion_text(const std::string& text) {
     shell::Command command;
+    command.begin = here_begin_;
+    command.end = here_end_;
     run_text(concat({": \"", text, "\""}), command, true);
   }
 
@@ -7561,8 +7689,10 @@ class ShellWalker {
     if (writes_elsewhere(command)) output_ = nullptr;
     const std::vector<shell::Word>& words = command.words;
     std::size_t at = 0;
-    while (at + 1 < words.size() && (words[at].text == "command" || words[at].text == "builtin"))
+    while (at + 1 < words.size() && (words[at].text == "command" || words[at].text == "builtin")) {
       ++at;
+      while (at + 1 < words.size() && (words[at].text == "-p" || words[at].text == "--")) ++at;
+    }
     if (words.empty()) {
       if (!command.redirections.empty()) write_unknown();  // $(<file)
     } else if (!words[0].known()) {
@@ -7648,6 +7778,7 @@ class ShellWalker {
         {"cat", Builtin::cat},
         {"cd", Builtin::change_directory},
         {"chdir", Builtin::change_directory},
+        {"compgen", Builtin::read},
         {"declare", Builtin::declare},
         {"echo", Builtin::echo},
         {"eval", Builtin::eval},
@@ -7684,9 +7815,14 @@ class ShellWalker {
     return found->builtin;
   }
 
+  static bool names_variables(Builtin builtin) {
+    return builtin == Builtin::declare || builtin == Builtin::let || builtin == Builtin::read ||
+           builtin == Builtin::silent || builtin == Builtin::unset;
+  }
   void run_builtin(const shell::Command& command, std::size_t at, bool first) {
     const std::optional<Builtin> builtin = builtin_of(command.words[at].text);
     if (!builtin) return write_unknown();
+    if (names_variables(*builtin)) run_subscripts(command);
     switch (*builtin) {
       case Builtin::alias:
         return run_alias_definitions(command, at);
@@ -7704,7 +7840,8 @@ class ShellWalker {
         if (at + 1 == command.words.size()) input_ = command.input;
         return write_unknown();
       case Builtin::let:
-        for (std::size_t i = at + 1; i < command.words.size(); ++i) run_let(command.words[i].text);
+        for (std::size_t i = at + 1; i < command.words.size(); ++i)
+          run_arithmetic_text(command.words[i].text);
         return;
       case Builtin::pop_directory:
         return set_work_dir(unknown_text(), first);
@@ -7746,7 +7883,7 @@ class ShellWalker {
     Output* const output = std::exchange(output_, nullptr);
     open_frame();
     run_text(text, command, false);
-    take_frame();
+    merge_one(take_frame());
     output_ = output;
   }
 
@@ -7809,18 +7946,22 @@ class ShellWalker {
   }
 
   void run_declare(const shell::Command& command, std::size_t at, bool first) {
-    bool changes_value = false;  // -i, -l, -u, -n: what is stored is not what is written
+    bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
     for (std::size_t i = at + 1; i < command.words.size(); ++i) {
       const shell::Word& word = command.words[i];
       if (!word.text.empty() && (word.text[0] == '-' || word.text[0] == '+')) {
-        changes_value = changes_value || word.text.find_first_of("ilun") != std::string::npos;
+        changes_value = changes_value || word.text.find_first_of("aAilun") != std::string::npos;
+        references_ = references_ || word.text.find('n') != std::string::npos;
         continue;
       }
       const std::size_t equals = word.text.find('=');
       if (equals == std::string::npos) continue;
       const bool append = equals > 0 && word.text[equals - 1] == '+';
       const std::string name = word.text.substr(0, equals - (append ? 1 : 0));
-      if (!is_name(name)) continue;
+      if (!is_name(name)) {
+        assign_unknown(name);
+        continue;
+      }
       ShellText text = text_of(word);
       text.text.erase(0, equals + 1);
       text.home = starts_with(text.text, "~");
@@ -7835,30 +7976,30 @@ class ShellWalker {
   void run_unset(const shell::Command& command, std::size_t at) {
     for (std::size_t i = at + 1; i < command.words.size(); ++i) {
       if (command.words[i].text == "-f") return;
-      if (!is_name(command.words[i].text)) continue;
+      if (!is_name(command.words[i].text)) {
+        assign_unknown(command.words[i].text);
+        continue;
+      }
       ShellValue value;
       value.unset = true;
       assign(command.words[i].text, std::move(value));
     }
   }
-  // Any operand that can be a name may be assigned anything.
+  // The variable, or the array of name[subscript], has any value from here on.
+  void assign_unknown(std::string_view text) {
+    const std::string_view name = text.substr(0, text.find('['));
+    if (is_name(name)) assign(name, scalar_value(unknown_text()));
+  }
+  // Any operand that can be a name may be assigned anything. That of -C is a command.
   void run_read(const shell::Command& command, std::size_t at) {
-    for (std::size_t i = at + 1; i < command.words.size(); ++i)
-      if (is_name(command.words[i].text))
-        assign(command.words[i].text, scalar_value(unknown_text()));
+    for (std::size_t i = at + 1; i < command.words.size(); ++i) {
+      assign_unknown(command.words[i].text);
+      if (command.words[i].text == "-C" && i + 1 < command.words.size())
+        run_text(command.words[i + 1].text, command, true);
+    }
     assign("REPLY", scalar_value(unknown_text()));
     assign("MAPFILE", scalar_value(unknown_text()));
   }
-  void run_let(const std::string& text) {
-    for (std::size_t at = 0; at < text.size() && !stopped();) {
-      std::size_t end = at;
-      while (end < text.size() && is_name_char(text[end])) ++end;
-      if (end > at && is_name_start(text[at]))
-        run_arithmetic_value(std::string_view(text).substr(at, end - at));
-      at = std::max(end, at + 1);
-    }
-  }
-
   void run_set(const shell::Command& command, std::size_t at) {
     std::size_t i = at + 1;
     bool given = false;
@@ -7980,7 +8121,10 @@ class ShellWalker {
       ShellText text;
       text.text = std::move(printed.text);
       text.assumed = printed.assumed;
-      if (is_name(variable)) assign(variable, scalar_value(std::move(text)));
+      if (is_name(variable))
+        assign(variable, scalar_value(std::move(text)));
+      else
+        assign_unknown(variable);
       return;
     }
     if (output_ != nullptr && printed.assumed) output_->assumed = true;
@@ -8069,6 +8213,7 @@ class ShellWalker {
   std::uint64_t step_ = 0;  // counts the reading of variables
   std::vector<Choice> choices_ = {};
   bool too_many_choices_ = false;
+  bool references_ = false;  // declare -n: an assignment may go to another variable than it says
   const ShellValue unknown_value_ = scalar_value(unknown_text());
 
   std::map<std::string, std::vector<std::uint32_t>, std::less<>> functions_ = {};
@@ -8087,6 +8232,8 @@ class ShellWalker {
   unsigned parallel_ = 0;  // pipelines and background lists around
   unsigned depth_ = 0;
   unsigned brace_depth_ = 0;
+  std::size_t here_begin_ = 0;  // the node that runs
+  std::size_t here_end_ = 0;
 
   std::size_t commands_ = 0;
   std::size_t words_ = 0;
@@ -8673,16 +8820,14 @@ static_assert(sorted_by_name(reserved_words));
 // for many programs, and xargs multiply what there is to look at; a script that needs more is
 // refused as too complex.
 constexpr unsigned max_peeled_levels = 32;
-constexpr std::size_t max_judged_words = std::size_t{1} << 22;
+constexpr std::size_t max_judged_words = std::size_t{1} << 20;
 constexpr std::size_t max_generated_bytes = std::size_t{4} << 20;
-constexpr unsigned max_code_levels = 8;  // of interpreters' code that runs a shell that ...
-constexpr shell::Limits code_limits = {16, 1024, 8192, std::size_t{1} << 20};
 
 // policy: text ------------------------------------------------------------------------------------
 
 bool is_unknown(std::string_view text) { return text.find('\0') != std::string_view::npos; }
 
-bool has_glob(std::string_view text) {
+bool has_pattern(std::string_view text) {
   if (text.find_first_of("*?") != std::string_view::npos) return true;
   const std::size_t open = text.find('[');
   return open != std::string_view::npos && text.find(']', open + 2) != std::string_view::npos;
@@ -8776,14 +8921,6 @@ bool lists_option(std::string_view list, std::string_view name) {
     at = end + 1;
   }
   return false;
-}
-
-bool is_name(std::string_view text) {
-  const auto is_word = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  };
-  return !text.empty() && !(text[0] >= '0' && text[0] <= '9') &&
-         std::all_of(text.begin(), text.end(), is_word);
 }
 
 // NAME=value, as a word of env or sudo.
@@ -8903,7 +9040,7 @@ bool is_protected(const PathText& path, bool contents, bool glob) {
   if (path.root == PathText::Root::relative) return false;
   if (path.root == PathText::Root::home || count == 0) return count == 0;
   const std::string_view top = path.names[0];
-  if (is_unknown(top) || in_protected_tree(top, glob && has_glob(top))) return true;
+  if (is_unknown(top) || in_protected_tree(top, glob && has_pattern(top))) return true;
   if (count == 1) return !contents || find_row(protected_contents, top);
   return count == 2 && find_row(home_parents, top);
 }
@@ -8929,7 +9066,7 @@ bool is_workspace(const PathText& path) {
 bool is_device(const PathText& path, bool glob) {
   if (path.root != PathText::Root::slash || path.names.empty()) return false;
   const std::string_view top = path.names[0];
-  if (top != "dev" && !(glob && has_glob(top) && glob_matches(top, "dev"))) return false;
+  if (top != "dev" && !(glob && has_pattern(top) && glob_matches(top, "dev"))) return false;
   const std::size_t count = path.names.size();
   if (count >= 2 && find_row(harmless_device_directories, path.names[1])) return false;
   return count != 2 || !find_row(harmless_devices, path.names[1]);
@@ -8948,7 +9085,7 @@ struct Form {
   std::size_t size = 0;
   unsigned level = 0;    // how many programs were peeled off
   bool in_find = false;  // find runs it for all that is below its roots
-  bool code = false;     // from the code of an interpreter
+  bool code = false;     // runs out of an interpreter's code
   const shell::Input* input = nullptr;
 
   Form from(std::size_t first) const {
@@ -8975,7 +9112,7 @@ struct Part {
   std::string_view text = {};
   const shell::Word* word = nullptr;  // null: an option has no argument
   bool home() const { return word->home && text.data() == word->text.data(); }
-  bool glob() const { return word->glob && has_glob(text); }
+  bool glob() const { return word->glob && has_pattern(text); }
 };
 
 Part part_of(const shell::Word& word) { return {word.text, &word}; }
@@ -9446,8 +9583,18 @@ struct Case {
   Verdict verdict = {};
   std::size_t judged_words = 0;
   std::size_t generated_bytes = 0;
-  shell::Limits code_left = code_limits;
   bool too_complex = false;
+  // Where bash has [[ ]] and (( )). A POSIX shell takes parts of it for commands, as `$a == b` in
+  // [[ -f x && $a == b ]]: one that is not known there is no reason to refuse an ordinary test.
+  std::vector<std::pair<std::size_t, std::size_t>> tests = {};
+  bool posix = false;
+
+  bool in_test(std::size_t begin, std::size_t end) const {
+    const auto after = std::upper_bound(tests.begin(), tests.end(),
+                                        std::pair<std::size_t, std::size_t>(begin, npos));
+    return after != tests.begin() && end <= std::prev(after)->second;
+  }
+  static constexpr std::size_t npos = static_cast<std::size_t>(-1);
 
   bool charge_words(std::size_t count) {
     judged_words += count + 1;
@@ -9468,18 +9615,16 @@ struct Case {
 class Judge {
  public:
   explicit Judge(Case& judged) : case_(judged) {}
-  // For the code that an interpreter was given by the bytes from `begin` to `end`.
-  Judge(Case& judged, unsigned code_level, std::size_t begin, std::size_t end)
-      : case_(judged), code_level_(code_level), code_begin_(begin), code_end_(end) {}
-
   void visit(const shell::Visit& visit) {
     if (case_.too_complex) return;
     command_ = &visit.command;
     producer_ = visit.producer;
     payloads_ = &visit.payloads;
     has_base_ = false;
-    if (case_.collecting) collect_command();
-    if (code_level_ && !charge_code()) return;
+    if (!case_.posix && !command_->words.empty() &&
+        (command_->words[0].text == "[[" || command_->words[0].text == "(("))
+      case_.tests.emplace_back(command_->begin, command_->end);
+    if (case_.collecting) case_.judgement->commands.push_back(visit.command);
 
     if (command_->fork_bomb && wants(Rule::fork_bomb))
       record(Rule::fork_bomb, command_->begin, command_->end, shown(join(whole())));
@@ -9492,8 +9637,7 @@ class Judge {
       judge_form(form);
       if (!form.code && !case_.terms.blocked.empty()) check_blocked(form);
     }
-    if (!code_level_ && !case_.terms.allowed.empty()) check_allowed();
-    if (!code_scripts_.empty()) run_code();
+    if (!command_->tolerant && !command_->compound && !case_.terms.allowed.empty()) check_allowed();
   }
 
  private:
@@ -9501,7 +9645,7 @@ class Judge {
     Form form;
     form.words = command_->words.data();
     form.size = command_->words.size();
-    form.code = code_level_ > 0;
+    form.code = command_->tolerant;
     form.input = &command_->input;
     return form;
   }
@@ -9523,22 +9667,20 @@ class Judge {
   }
   void object(std::size_t rank, std::string_view rule, std::string message, std::size_t begin,
               std::size_t end) {
-    if (code_level_) {
-      begin = code_begin_;
-      end = code_end_;
-    }
     case_.rank = rank;
     case_.verdict = refusal(rule, std::move(message), begin, end);
   }
   void refuse_opaque(const Form& form, const shell::Word& word, std::string_view why) {
     case_.not_understood();
     if (form.code || command_->defined || !wants(Rule::opaque_shell_input)) return;
-    record(Rule::opaque_shell_input, word.begin, word.end, concat({shown(join(form)), ": ", why}));
+    record(Rule::opaque_shell_input, word.begin, word.end,
+           concat({shown(written(word)), ": ", why}));
   }
   void refuse_unknown(const Form& form) {
     case_.not_understood();
     const shell::Word& word = form.words[0];
     if (form.code || command_->defined || !wants(Rule::unknown_command)) return;
+    if (case_.posix && case_.in_test(word.begin, word.end)) return;
     record(Rule::unknown_command, word.begin, word.end, shown(written(word)));
   }
   // A word as the script has it.
@@ -9578,22 +9720,14 @@ class Judge {
 
   // files -----------------------------------------------------------------------------------------
 
-  void collect_command() {
-    shell::Command command = *command_;
-    if (code_level_) {
-      command.begin = code_begin_;
-      command.end = code_end_;
-    }
-    case_.judgement->commands.push_back(std::move(command));
-  }
   void collect_file(FileAccess::Kind kind, const Part& part, const PathText& path, bool recursive) {
     FileAccess file;
     file.kind = kind;
     file.path = text_of(path);
     file.recursive = recursive;
     file.glob = part.glob();
-    file.begin = code_level_ ? code_begin_ : part.word->begin;
-    file.end = code_level_ ? code_end_ : part.word->end;
+    file.begin = part.word->begin;
+    file.end = part.word->end;
     if (is_unknown(file.path))
       case_.not_understood();
     else
@@ -9685,13 +9819,10 @@ class Judge {
   void add_payload(const Form& form, std::string text, bool same_shell,
                    std::size_t first_argument = static_cast<std::size_t>(-1)) {
     if (!case_.charge_bytes(text.size() + form.input->text.size())) return;
-    if (form.code) {
-      code_scripts_.push_back({std::move(text), form.words[0].begin, form.words[0].end});
-      return;
-    }
     shell::Payload payload;
     payload.text = std::move(text);
     payload.same_shell = same_shell;
+    payload.tolerant = form.code;
     payload.input = *form.input;
     for (std::size_t i = first_argument; i < form.size; ++i)
       payload.arguments.push_back(form.words[i]);
@@ -9707,21 +9838,22 @@ class Judge {
       const bool known_name = name.size() < word.text.size() && !name.empty() && !is_unknown(name);
       if (word.split || word.process || !known_name) return refuse_unknown(form);
     }
-    if (word.glob && has_glob(name)) return judge_pattern(form, name);
+    if (word.glob && has_pattern(name)) return judge_pattern(form, name);
     if (!name.empty()) judge_program(form, name);
   }
 
   // A pattern may stand for any of the programs that the tables know.
   void judge_pattern(const Form& form, std::string_view pattern) {
     constexpr std::size_t longest = 256;
-    const Form start = form;
+    constexpr std::size_t cost = 64;
+    if (!case_.charge_words(cost)) return;
     bool matched = false;
     const auto try_all = [&](const auto& table) {
       for (const auto& row : table) {
         if (pattern.size() > longest || !glob_matches(pattern, row.name)) continue;
         matched = true;
         if (!case_.charge_words(form.size)) return;
-        judge_program(start, row.name);
+        judge_program(form, row.name);
       }
     };
     try_all(refused_programs);
@@ -10281,27 +10413,30 @@ class Judge {
     if (input.kind == shell::Input::Kind::unknown || is_unknown(input.text))
       refuse_opaque(form, form.words[0], "what it reads is not known before it runs");
     if (input.kind == shell::Input::Kind::unknown || !case_.charge_bytes(input.text.size())) return;
-    if (form.code) {
-      code_scripts_.push_back({input.text, form.words[0].begin, form.words[0].end});
-      return;
-    }
     shell::Payload payload;
     payload.text = input.text;
     payload.same_shell = same_shell;
+    payload.tolerant = form.code;
     if (first < form.size && !same_shell) payload.arguments.push_back(form.words[0]);
     for (std::size_t i = first; i < form.size && !same_shell; ++i)
       payload.arguments.push_back(form.words[i]);
     payloads_->push_back(std::move(payload));
   }
 
-  // The walk follows eval, trap and alias itself where they are not peeled out of something.
+  // The walk follows eval, trap and alias itself, behind `command` and `builtin` as well.
+  bool is_followed(const Form& form) const {
+    const std::vector<shell::Word>& words = command_->words;
+    std::size_t i = 0;
+    while (i < words.size() && (words[i].text == "command" || words[i].text == "builtin")) ++i;
+    return i == form.level && i < words.size() && form.words == &words[i];
+  }
   void judge_eval(const Form& form) {
     for (std::size_t i = 1; i < form.size; ++i) {
       if (form.words[i].known()) continue;
       refuse_opaque(form, form.words[i], "part of it is not known before it runs");
       break;
     }
-    if (form.level && form.size > 1) add_payload(form, join(form.from(1)), true);
+    if (!is_followed(form) && form.size > 1) add_payload(form, join(form.from(1)), true);
   }
   void judge_source(const Form& form) {
     const std::size_t i = form.size > 1 && form.words[1].text == "--" ? 2 : 1;
@@ -10313,7 +10448,7 @@ class Judge {
     if (i + 1 >= form.size || starts_with(form.words[i].text, "-")) return;
     const shell::Word& word = form.words[i];
     if (!word.known()) refuse_opaque(form, word, "part of it is not known before it runs");
-    if (form.level) add_payload(form, word.text, true);
+    if (!is_followed(form)) add_payload(form, word.text, true);
   }
   void judge_alias(const Form& form) {
     for (std::size_t i = 1; i < form.size; ++i) {
@@ -10358,18 +10493,16 @@ class Judge {
     }
   }
 
+  // What code runs is judged by the rules for what is dangerous, not by the lists: a best effort.
   void read_code(Language language, std::string_view code, const Form& form,
                  const shell::Word& word) {
     CodeFindings findings = CodeReader(language, code).read();
-    for (std::string& script : findings.scripts) {
-      if (!case_.charge_bytes(script.size())) return;
-      code_scripts_.push_back({std::move(script), word.begin, word.end});
-    }
+    Form started = form.from(0);
+    started.code = true;
+    for (std::string& script : findings.scripts) add_payload(started, std::move(script), false);
     for (std::vector<std::string>& command : findings.commands) {
       std::vector<shell::Word> words;
       for (std::string& text : command) words.push_back(word_like(word, std::move(text)));
-      Form started = form.from(0);
-      started.code = true;
       add_form(started, std::move(words));
     }
     for (std::string& path : findings.removed) {
@@ -10377,43 +10510,6 @@ class Judge {
       removed.home = starts_with(removed.text, "~");
       use_file(Use::remove_tree, part_of(removed), true, form);
     }
-  }
-
-  // Best effort: what code runs is judged by the rules for what is dangerous, not by the lists.
-  void run_code() {
-    const std::vector<CodeScript> scripts = std::move(code_scripts_);
-    code_scripts_.clear();
-    if (code_level_ + 1 > max_code_levels) {
-      case_.too_complex = true;
-      return;
-    }
-    shell::Options options;
-    if (base().root == PathText::Root::slash) options.work_dir = text_of(base());
-    for (const CodeScript& script : scripts) {
-      if (case_.too_complex) return;
-      options.limits = case_.code_left;
-      Judge judge(case_, code_level_ + 1, code_level_ ? code_begin_ : script.begin,
-                  code_level_ ? code_end_ : script.end);
-      const shell::Outcome outcome = shell::walk(
-          script.text, options, [&judge](const shell::Visit& visit) { judge.visit(visit); });
-      if (!outcome.complete && outcome.error.code == ErrorCode::limit) case_.too_complex = true;
-    }
-  }
-  bool charge_code() {
-    shell::Limits& left = case_.code_left;
-    std::size_t bytes = 0;
-    for (const shell::Word& word : command_->words) bytes += word.text.size();
-    for (const shell::Assignment& assignment : command_->assignments)
-      bytes += assignment.value.text.size();
-    const std::size_t words = command_->words.size();
-    if (left.max_commands <= 1 || left.max_words <= words || left.max_text <= bytes) {
-      case_.too_complex = true;
-      return false;
-    }
-    --left.max_commands;
-    left.max_words -= words;
-    left.max_text -= bytes;
-    return true;
   }
 
   // lists -----------------------------------------------------------------------------------------
@@ -10483,7 +10579,7 @@ class Judge {
     for (std::size_t i = 0; i < command_->words.size(); ++i) {
       const shell::Word& word = command_->words[i];
       const bool certain = word.known() && !word.assumed;
-      if (i == 0 && (!certain || (word.glob && has_glob(word.text)))) return false;
+      if (i == 0 && (!certain || (word.glob && has_pattern(word.text)))) return false;
       known = known && certain;
       may_vanish = may_vanish || (word.split && word.text.size() == 1);
     }
@@ -10519,9 +10615,6 @@ class Judge {
   }
 
   Case& case_;
-  unsigned code_level_ = 0;
-  std::size_t code_begin_ = 0;
-  std::size_t code_end_ = 0;
   const shell::Command* command_ = nullptr;
   const shell::Command* producer_ = nullptr;
   std::vector<shell::Payload>* payloads_ = nullptr;
@@ -10529,12 +10622,6 @@ class Judge {
   PathText base_ = {};
   std::vector<Form> forms_ = {};
   std::deque<std::vector<shell::Word>> generated_ = {};
-  struct CodeScript {
-    std::string text = {};
-    std::size_t begin = 0;
-    std::size_t end = 0;
-  };
-  std::vector<CodeScript> code_scripts_ = {};
 };
 
 // policy: options ---------------------------------------------------------------------------------
@@ -10661,6 +10748,8 @@ struct Policy::Compiled {
     if (!outcome.complete) return not_read(outcome.error, script);
     if (outcome.dialect_dependent && !judged.too_complex) {
       options.dialect = shell::Dialect::posix;
+      judged.posix = true;
+      std::sort(judged.tests.begin(), judged.tests.end());
       const shell::Outcome other = walk_once(judged, options, false);
       // What a POSIX shell cannot read it does not run; what it runs before has been judged.
       if (!other.complete && other.error.code == ErrorCode::limit)
@@ -10880,8 +10969,12 @@ Error with_message(Error error, std::string message) {
   return error;
 }
 
+const char* option_of(const Root& root) {
+  return root.permission == Permission::read ? "read_only: " : "allowed_paths: ";
+}
+
 Expected<Root> open_root(const Root& root) {
-  constexpr std::string_view option = "allowed_paths: ";
+  const std::string_view option = option_of(root);
   auto path = canonical_path(root.path);
   if (!path) return with_prefix(option, path.error());
   auto directory = open_canonical_directory(*path);
@@ -10973,15 +11066,20 @@ Expected<PathRules> PathRules::create(const PathOptions& options) {
   return rules;
 }
 
-Permission PathRules::permission(std::string_view canonical_path) const noexcept {
-  if (!restricted()) return Permission::write;
-  if (!is_canonical_form(canonical_path)) return Permission::none;
+const Root* PathRules::deepest_root(std::string_view canonical_path) const noexcept {
+  if (!is_canonical_form(canonical_path)) return nullptr;
   const Root* deepest = nullptr;
   for (const Root& root : roots_) {
     if (!is_within(canonical_path, root.path)) continue;
     if (!deepest || root.path.size() > deepest->path.size()) deepest = &root;
   }
-  return deepest ? deepest->permission : Permission::none;
+  return deepest;
+}
+
+Permission PathRules::permission(std::string_view canonical_path) const noexcept {
+  if (!restricted()) return Permission::write;
+  const Root* root = deepest_root(canonical_path);
+  return root ? root->permission : Permission::none;
 }
 
 Expected<OpenDirectory> PathRules::open_work_dir(std::string_view work_dir,
@@ -11002,6 +11100,378 @@ Expected<OpenDirectory> PathRules::open_work_dir(std::string_view work_dir,
   if (error.system_error == ENOTDIR)
     return with_message(error, concat({"Working directory is not a directory: ", shown}));
   return with_prefix("Working directory cannot be entered: ", error);
+}
+
+// which files may be deleted ----------------------------------------------------------------------
+
+namespace {
+
+// Where a name of the table below must stand for a path to be auto-generated.
+enum class GeneratedScope {
+  tree,       // anywhere in it: the thing itself, or a directory around it
+  directory,  // at its end, and it is a directory
+  file,       // at its end, and it is none
+};
+
+struct GeneratedName {
+  std::string_view name;  // with a `*` in front: any name that ends so
+  GeneratedScope scope;
+};
+
+constexpr GeneratedName generated_names[] = {
+    {"__pycache__", GeneratedScope::tree},  {".pytest_cache", GeneratedScope::tree},
+    {".mypy_cache", GeneratedScope::tree},  {".ruff_cache", GeneratedScope::tree},
+    {".tox", GeneratedScope::tree},         {".nox", GeneratedScope::tree},
+    {".next", GeneratedScope::tree},        {".nuxt", GeneratedScope::tree},
+    {"node_modules", GeneratedScope::tree}, {"build", GeneratedScope::directory},
+    {"dist", GeneratedScope::directory},    {"*.egg-info", GeneratedScope::directory},
+    {".coverage", GeneratedScope::file},    {".DS_Store", GeneratedScope::file},
+    {"Thumbs.db", GeneratedScope::file},    {"*.pyc", GeneratedScope::file},
+    {"*.pyo", GeneratedScope::file},        {"*.log", GeneratedScope::file},
+    {"*.swp", GeneratedScope::file},        {"*.swo", GeneratedScope::file},
+    {"*~", GeneratedScope::file},
+};
+
+bool is_generated_name(std::string_view name, GeneratedScope scope) {
+  for (const GeneratedName& row : generated_names) {
+    if (row.scope != scope) continue;
+    const bool any_start = row.name[0] == '*';
+    if (any_start ? ends_with(name, row.name.substr(1)) : name == row.name) return true;
+  }
+  return false;
+}
+
+// `ending` tells what the thing itself is: GeneratedScope::directory or file.
+bool is_generated(std::string_view path, std::string_view root, GeneratedScope ending) {
+  if (!root.empty() && codeexec::is_within(path, root)) path.remove_prefix(root.size());
+  std::size_t at = 0;
+  std::string_view part;
+  while (at < path.size()) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    part = path.substr(at, end - at);
+    if (is_generated_name(part, GeneratedScope::tree)) return true;
+    at = end + 1;
+  }
+  return is_generated_name(part, ending);
+}
+
+// The canonical path of a directory entry itself: links on the way to it are followed, and not the
+// one that it may be.
+Expected<std::string> canonical_entry(std::string_view path, std::string_view base = {}) {
+  const std::size_t slash = path.rfind('/');
+  const std::string_view last = path.substr(slash == std::string_view::npos ? 0 : slash + 1);
+  const bool is_entry = !last.empty() && last != "." && last != "..";
+  if (!is_entry || last.find('\0') != std::string_view::npos) return canonical_path(path, base);
+  const std::string_view parent = path.substr(0, path.size() - last.size());
+  auto result = canonical_path(parent.empty() ? "." : parent, base);
+  if (result) *result = concat({*result, *result == "/" ? "" : "/", last});
+  return result;
+}
+
+// Up to three names, the first in order of the alphabet, and how many there are in all.
+class Examples {
+ public:
+  void add(std::string name) {
+    ++count_;
+    first_.push_back(std::move(name));
+    std::sort(first_.begin(), first_.end());
+    if (first_.size() > most) first_.pop_back();
+  }
+  std::size_t count() const { return count_; }
+  // "a, b, c (and 4 more)"
+  std::string text() const {
+    std::string result;
+    for (const std::string& name : first_)
+      result += concat({result.empty() ? "" : ", ", printable(name)});
+    if (count_ > most) result += concat({" (and ", std::to_string(count_ - most), " more)"});
+    return result;
+  }
+
+ private:
+  static constexpr std::size_t most = 3;
+  std::vector<std::string> first_ = {};
+  std::size_t count_ = 0;
+};
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const { ::closedir(directory); }
+};
+
+// What may still be looked at of a directory tree, for whoever lists it.
+struct WalkBudget {
+  std::size_t entries = DeleteGuard::max_entries;
+  std::size_t bytes = DeleteGuard::max_entry_bytes;
+  bool take(std::size_t path_size) {
+    if (entries == 0 || bytes < path_size) return false;
+    --entries;
+    bytes -= path_size;
+    return true;
+  }
+};
+
+// Calls `visit` with the name of each entry of a directory and what it is. A link in place of the
+// directory is not followed.
+Expected<void> list_directory(const std::string& path, WalkBudget& budget,
+                              FunctionRef<void(const char*, const struct stat&)> visit) {
+  UniqueFd fd(above_standard_streams(
+      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
+  if (!fd) return system_error(errno, quoted(path));
+  const std::unique_ptr<DIR, CloseDirectory> directory(::fdopendir(fd.get()));
+  if (!directory) return system_error(errno, quoted(path));
+  const int descriptor = fd.release();  // closed by closedir() from here on
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(directory.get());
+    if (!entry && errno != 0) return system_error(errno, quoted(path));
+    if (!entry) return {};
+    const char* child = entry->d_name;
+    if (std::strcmp(child, ".") == 0 || std::strcmp(child, "..") == 0) continue;
+    if (!budget.take(path.size() + std::strlen(child) + 1))
+      return make_error(ErrorCode::limit,
+                        concat({"more than ", std::to_string(DeleteGuard::max_entries),
+                                " entries, too many to be checked"}));
+    struct stat status {};
+    if (::fstatat(descriptor, child, &status, AT_SYMLINK_NOFOLLOW) == 0) visit(child, status);
+  }
+}
+
+// Whether a name has the form of a pattern of the shell: `*`, `?` and [a-z], [!a-z]. Of the stars
+// only the last one is ever tried again, so it takes no more than size times size steps.
+bool name_has_form(std::string_view pattern, std::string_view text) {
+  // Length of the pattern's element for one character, and whether `c` is such a character.
+  const auto element = [&](std::size_t at, char c) -> std::pair<std::size_t, bool> {
+    if (pattern[at] == '?') return {1, true};
+    if (pattern[at] != '[') return {1, pattern[at] == c};
+    std::size_t i = at + 1;
+    const bool negated = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');
+    if (negated) ++i;
+    bool found = false;
+    for (const std::size_t first = i; i < pattern.size(); ++i) {
+      if (pattern[i] == ']' && i > first) return {i + 1 - at, found != negated};
+      if (pattern[i] == '[' && i + 1 < pattern.size() && pattern[i + 1] == ':') {
+        // A class such as [:alpha:] may hold any character; which ones, the locale decides.
+        const std::size_t end = pattern.find(":]", i + 2);
+        if (end != std::string_view::npos) {
+          found = !negated;
+          i = end + 1;
+          continue;
+        }
+      }
+      if (i + 2 < pattern.size() && pattern[i + 1] == '-' && pattern[i + 2] != ']') {
+        const auto byte = [](char x) { return static_cast<unsigned char>(x); };
+        found = found || (byte(pattern[i]) <= byte(c) && byte(c) <= byte(pattern[i + 2]));
+        i += 2;
+        continue;
+      }
+      found = found || pattern[i] == c;
+    }
+    return {1, c == '['};  // no end: a bracket and nothing more
+  };
+  std::size_t in_pattern = 0;
+  std::size_t in_text = 0;
+  std::size_t star = std::string_view::npos;
+  std::size_t star_text = 0;
+  while (in_text < text.size()) {
+    if (in_pattern < pattern.size() && pattern[in_pattern] == '*') {
+      star = in_pattern++;
+      star_text = in_text;
+      continue;
+    }
+    if (in_pattern < pattern.size()) {
+      const auto [size, matches] = element(in_pattern, text[in_text]);
+      if (matches) {
+        in_pattern += size;
+        ++in_text;
+        continue;
+      }
+    }
+    if (star == std::string_view::npos) return false;
+    in_pattern = star + 1;
+    in_text = ++star_text;
+  }
+  while (in_pattern < pattern.size() && pattern[in_pattern] == '*') ++in_pattern;
+  return in_pattern == pattern.size();
+}
+
+bool is_file_pattern(std::string_view text) {
+  return text.find_first_of("*?[") != std::string::npos;
+}
+
+// The existing paths that an absolute pattern stands for now, as a shell would find them: `*` does
+// not mean hidden files. Fails when the budget does not reach.
+Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBudget& budget) {
+  std::vector<std::string> found = {""};
+  std::size_t at = 1;
+  while (at <= pattern.size() && !found.empty()) {
+    const std::size_t end = std::min(pattern.find('/', at), pattern.size());
+    const std::string_view part = pattern.substr(at, end - at);
+    at = end + 1;
+    if (part.empty()) continue;
+    std::vector<std::string> next;
+    for (std::string& path : found) {
+      if (!is_file_pattern(part)) {
+        next.push_back(concat({path, "/", part}));
+        continue;
+      }
+      const auto resolved = canonical_path(path.empty() ? "/" : path);
+      if (!resolved) continue;
+      const auto listed =
+          list_directory(*resolved, budget, [&](const char* child, const struct stat&) {
+            if (child[0] == '.' && part[0] != '.') return;
+            if (name_has_form(part, child)) next.push_back(concat({path, "/", child}));
+          });
+      // What cannot be read cannot be expanded by the shell, either.
+      if (!listed && listed.error().code == ErrorCode::limit) return listed.error();
+    }
+    found = std::move(next);
+  }
+  const auto is_missing = [](const std::string& path) {
+    struct stat status {};
+    return ::lstat(path.c_str(), &status) != 0;
+  };
+  found.erase(std::remove_if(found.begin(), found.end(), is_missing), found.end());
+  return found;
+}
+
+}  // namespace
+
+bool is_auto_generated(std::string_view path, std::string_view root) {
+  return is_generated(path, root, GeneratedScope::directory) ||
+         is_generated(path, root, GeneratedScope::file);
+}
+
+// Which files are known, the oldest first in `order`.
+struct DeleteGuard::State {
+  using Files = std::map<std::string, bool, std::less<>>;  // canonical path; true: created
+  std::vector<std::string> roots = {};
+  std::mutex mutex = {};
+  Files files = {};
+  std::deque<Files::iterator> order = {};
+  std::size_t path_bytes = 0;
+  std::size_t created = 0;
+
+  void mark(std::string_view path, bool is_created) {
+    auto resolved = canonical_path(path);
+    if (!resolved) return;
+    const std::lock_guard<std::mutex> lock(mutex);
+    const auto [entry, is_new] = files.try_emplace(std::move(*resolved), false);
+    if (is_created && !entry->second) {
+      entry->second = true;
+      ++created;
+    }
+    if (!is_new) return;
+    order.push_back(entry);
+    path_bytes += entry->first.size();
+    while (files.size() > max_files || path_bytes > max_path_bytes) forget_oldest();
+  }
+  bool knows(std::string_view path) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return files.find(path) != files.end();
+  }
+  // The deepest root around a canonical path, or nothing.
+  std::string_view root_around(std::string_view path) const {
+    std::string_view deepest;
+    for (const std::string& root : roots)
+      if (is_within(path, root) && root.size() > deepest.size()) deepest = root;
+    return deepest;
+  }
+  // Of a regular file.
+  bool may_go(std::string_view path, std::string_view root) {
+    return is_generated(path, root, GeneratedScope::file) || knows(path);
+  }
+
+ private:
+  void forget_oldest() {
+    const Files::iterator oldest = order.front();
+    order.pop_front();
+    path_bytes -= oldest->first.size();
+    if (oldest->second) --created;
+    files.erase(oldest);
+  }
+};
+
+DeleteGuard::DeleteGuard(std::vector<std::string> roots) : state_(std::make_shared<State>()) {
+  state_->roots = std::move(roots);
+}
+
+void DeleteGuard::mark_read(std::string_view path) const { state_->mark(path, false); }
+void DeleteGuard::mark_created(std::string_view path) const { state_->mark(path, true); }
+
+Expected<void> DeleteGuard::can_delete(std::string_view path) const {
+  return can_delete_files({std::string(path)});
+}
+
+Expected<void> DeleteGuard::can_delete_files(const std::vector<std::string>& paths) const {
+  Examples unread;
+  for (const std::string& path : paths) {
+    auto entry = canonical_entry(path);
+    if (!entry) return with_prefix("Cannot delete: ", entry.error());
+    struct stat status {};
+    if (::lstat(entry->c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    if (!state_->may_go(*entry, state_->root_around(*entry))) unread.add(std::move(*entry));
+  }
+  if (unread.count() == 0) return {};
+  if (unread.count() == 1)
+    return make_error(ErrorCode::permission_denied,
+                      concat({"Cannot delete '", unread.text(),
+                              "': File must be read before deletion. Use read (including "
+                              "read_multimodal_files) or diff tools to view the file first."}));
+  return make_error(ErrorCode::permission_denied,
+                    concat({"Cannot delete ", std::to_string(unread.count()),
+                            " unread file(s). Examples: ", unread.text(),
+                            ". Please read files before deletion using Read or "
+                            "read_multimodal_files."}));
+}
+
+Expected<void> DeleteGuard::can_delete_directory(std::string_view path) const {
+  auto top = canonical_entry(path);
+  if (!top) return with_prefix("Cannot delete: ", top.error());
+  struct stat top_status {};
+  if (::lstat(top->c_str(), &top_status) != 0 || !S_ISDIR(top_status.st_mode)) return {};
+  const std::string_view root = state_->root_around(*top);
+  if (is_generated(*top, root, GeneratedScope::directory)) return {};
+
+  const std::string start = concat({"Cannot delete directory '", printable(*top), "': "});
+  Examples unread;
+  WalkBudget budget;
+  std::vector<std::string> waiting = {""};  // below `top`, each with a slash in front
+  while (!waiting.empty()) {
+    const std::string here = std::move(waiting.back());
+    waiting.pop_back();
+    const auto visit = [&](const char* child, const struct stat& status) {
+      std::string below = concat({here, "/", child});
+      if (S_ISDIR(status.st_mode)) {
+        if (!is_generated_name(child, GeneratedScope::tree)) waiting.push_back(std::move(below));
+      } else if (S_ISREG(status.st_mode) && !state_->may_go(concat({*top, below}), root)) {
+        unread.add(below.substr(1));
+      }
+    };
+    const auto listed = list_directory(concat({*top, here}), budget, visit);
+    // One that is gone by now needs no check.
+    if (!listed && listed.error().system_error != ENOENT) return with_prefix(start, listed.error());
+  }
+  if (unread.count() == 0) return {};
+  return make_error(ErrorCode::permission_denied,
+                    concat({start, "Contains ", std::to_string(unread.count()),
+                            " unread file(s). Examples: ", unread.text(),
+                            ". Please read files before deletion."}));
+}
+
+void DeleteGuard::clear() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  state_->files.clear();
+  state_->order.clear();
+  state_->path_bytes = 0;
+  state_->created = 0;
+}
+
+DeleteGuard::Stats DeleteGuard::stats() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  Stats stats;
+  stats.created_files = state_->created;
+  stats.total_tracked = state_->files.size();
+  stats.read_files = stats.total_tracked - stats.created_files;
+  return stats;
 }
 
 // =================================================================================================
@@ -13285,10 +13755,10 @@ Process::Chunk Process::read(Stream stream, std::uint64_t cursor) const {
 // =================================================================================================
 // >>executor (definitions)
 //
-// judge() and admit() are the gate: policy, deadline, work_dir, then the place where it runs, in
-// this order, so that the message a caller gets is the same as in the systems this library
-// replaces. run() and start() both go through it and through Gate::record(); neither has a way
-// around.
+// screen() and admit() are the gate: policy, deadline, work_dir, the files it would change, then
+// the place where it runs, in this order, so that the message a caller gets is the same as in the
+// systems this library replaces. run() and start() both go through it and through Gate::record();
+// neither has a way around. Without read-only roots and delete guard, no file is looked for.
 // =================================================================================================
 
 namespace {
@@ -13463,6 +13933,10 @@ Json AuditRecord::to_json() const {
   record.set("work_dir", r.work_dir);
   record.set("allowed", r.outcome != Outcome::refused);
   if (!r.rule.empty()) record.set("rule", r.rule);
+  if (r.rule_end > r.rule_begin) {
+    record.set("rule_begin", r.rule_begin);
+    record.set("rule_end", r.rule_end);
+  }
   if (!r.message.empty()) record.set("message", r.message);
   record.set("outcome", name(r.outcome));
   record.set("exit_code", r.exit_code);
@@ -13474,17 +13948,123 @@ Json AuditRecord::to_json() const {
   return record;
 }
 
-// What all copies of an executor share. Immutable after set_up(), but for the kernel's own state of
-// the audit file, to which every record is one write() of O_APPEND.
+namespace {
+
+// The home directory of a user, as /etc/passwd has it: getpwnam() may load code and ask servers.
+std::string home_of_user(std::string_view user) {
+  constexpr std::size_t longest_user_list = std::size_t{1} << 20;
+  const auto list = read_whole_file("/etc/passwd", longest_user_list, "list of users");
+  if (!list) return {};
+  std::string_view rest = *list;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (!starts_with(line, user) || line.substr(user.size(), 1) != ":") continue;
+    for (int field = 0; field < 5; ++field) {
+      const std::size_t colon = line.find(':');
+      if (colon == std::string_view::npos) return {};
+      line.remove_prefix(colon + 1);
+    }
+    return std::string(line.substr(0, line.find(':')));
+  }
+  return {};
+}
+
+// The path of an access as the shell will have it: absolute, with `~` replaced.
+Expected<std::string> spelled_out(const FileAccess& access, std::string_view work_dir,
+                                  FunctionRef<std::string()> own_home) {
+  const std::string_view path = access.path;
+  if (starts_with(path, "/")) return access.path;
+  if (!starts_with(path, "~")) return concat({work_dir == "/" ? "" : work_dir, "/", path});
+  const std::size_t end = std::min(path.find('/'), path.size());
+  const std::string_view user = path.substr(1, end - 1);
+  const std::string home = user.empty() ? own_home() : home_of_user(user);
+  if (starts_with(home, "/")) return concat({home, path.substr(end)});
+  return make_error(ErrorCode::not_found, "that home directory is not known here");
+}
+
+// What an access of a command comes to on the disk as it is now.
+struct Target {
+  const FileAccess* access = nullptr;
+  std::vector<std::string> files = {};  // canonical: one, or those that a pattern stands for
+  std::string directory = {};           // of a pattern: where all it can ever stand for lies
+};
+
+// Links are followed here and not by the policy, which looks at no disk. What is removed is the
+// entry of a directory, not what it links to.
+Expected<Target> find_target(const FileAccess& access, std::string_view work_dir,
+                             FunctionRef<std::string()> own_home, WalkBudget& budget) {
+  auto path = spelled_out(access, work_dir, own_home);
+  if (!path) return path.error();
+  Target target;
+  target.access = &access;
+  std::vector<std::string> files;
+  if (access.glob && is_file_pattern(*path)) {
+    auto directory =
+        canonical_path(path->substr(0, path->rfind('/', path->find_first_of("*?[")) + 1));
+    if (!directory) return directory.error();
+    target.directory = std::move(*directory);
+    auto found = expand_glob(*path, budget);
+    if (!found) return found.error();
+    files = std::move(*found);
+  }
+  // A pattern without a match means itself.
+  if (files.empty()) files.push_back(std::move(*path));
+  for (const std::string& file : files) {
+    auto resolved =
+        access.kind == FileAccess::Kind::remove ? canonical_entry(file) : canonical_path(file);
+    if (!resolved) return resolved.error();
+    target.files.push_back(std::move(*resolved));
+  }
+  return target;
+}
+
+// What a change to a canonical path would change in a root that is not writable: the path, or such
+// a root below it. Empty when nothing. `around`: what lies below goes with it.
+std::string protected_place(const PathRules& paths, const std::string& path, bool around) {
+  const Root* root = paths.deepest_root(path);
+  if (root && root->permission != Permission::write) return path;
+  if (!around) return {};
+  for (const Root& below : paths.roots())
+    if (below.permission != Permission::write && codeexec::is_within(below.path, path))
+      return below.path;
+  return {};
+}
+
+}  // namespace
+
+// What all copies of an executor share. Immutable after set_up(), but for what the delete guard
+// remembers and the kernel's own state of the audit file, to which every record is one write() of
+// O_APPEND.
 struct Executor::Gate {
   ExecutorOptions options = {};
   Policy policy;
   PathRules paths;
+  std::optional<DeleteGuard> delete_guard = {};
+  bool has_read_only_roots = false;
   UniqueFd audit = {};
 
   Gate(Policy judged_by, PathRules confined_by)
       : policy(std::move(judged_by)), paths(std::move(confined_by)) {}
   bool recording() const { return audit || options.on_audit; }
+  bool guards_files() const { return has_read_only_roots || delete_guard; }
+  // Each of these refuses the first target that it objects to.
+  void guard_read_only(const std::vector<Target>& targets, Admission& admission) const;
+  void guard_deletions(const std::vector<Target>& targets, Admission& admission) const;
+  // Tells the delete guard what a command that has run read and made.
+  void remember(const std::vector<std::string>& read,
+                const std::vector<std::string>& created) const {
+    if (!delete_guard) return;
+    const auto is_file = [](const std::string& path) {
+      struct stat status {};
+      return ::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+    };
+    for (const std::string& path : read)
+      if (is_file(path)) delete_guard->mark_read(path);
+    for (const std::string& path : created)
+      if (is_file(path)) delete_guard->mark_created(path);
+  }
   // Tells the audit log; a failure to do so goes into the notes of the result.
   void record(Result& result, const std::string& tool, const std::string& time) const;
 };
@@ -13495,6 +14075,9 @@ struct Executor::Admission {
   OpenDirectory directory = {};  // pins the work_dir until the child is in it
   UniqueFd script = {};          // a script too long for an argument
   std::string time = {};
+  // Canonical paths of what it uses, for the delete guard, once it has run.
+  std::vector<std::string> read_files = {};
+  std::vector<std::string> created_files = {};
 
   bool admitted() const { return result.rule.empty() && result.message.empty(); }
   void fail(const Error& error, const char* step) {
@@ -13503,12 +14086,64 @@ struct Executor::Admission {
     result.step = step;
     result.message = error.message;
   }
-  void refuse(std::string rule, std::string message) {
+  void refuse(std::string rule, std::string message, std::size_t begin = 0, std::size_t end = 0) {
     result.outcome = Outcome::refused;
     result.rule = std::move(rule);
     result.message = std::move(message);
+    result.rule_begin = begin;
+    result.rule_end = end;
   }
 };
+
+void Executor::Gate::guard_read_only(const std::vector<Target>& targets,
+                                     Admission& admission) const {
+  for (const Target& target : targets) {
+    const FileAccess& access = *target.access;
+    if (access.kind == FileAccess::Kind::read) continue;
+    const bool around = access.kind == FileAccess::Kind::remove || access.recursive;
+    std::string place;
+    if (!target.directory.empty()) place = protected_place(paths, target.directory, false);
+    for (std::size_t i = 0; i < target.files.size() && place.empty(); ++i)
+      place = protected_place(paths, target.files[i], around);
+    if (place.empty()) continue;
+    return admission.refuse(
+        "read-only", concat({"Command would modify read-only context path: ", printable(place)}),
+        access.begin, access.end);
+  }
+}
+
+void Executor::Gate::guard_deletions(const std::vector<Target>& targets,
+                                     Admission& admission) const {
+  std::vector<std::string> files;
+  // With a slash at the end, so that what lies in a directory comes right after it and need not be
+  // walked again.
+  std::set<std::string> trees;
+  std::size_t begin = std::string::npos;
+  std::size_t end = 0;
+  for (const Target& target : targets) {
+    const FileAccess& access = *target.access;
+    if (access.kind != FileAccess::Kind::remove) continue;
+    begin = std::min(begin, access.begin);
+    end = std::max(end, access.end);
+    for (const std::string& file : target.files) {
+      struct stat status {};
+      if (::lstat(file.c_str(), &status) != 0) continue;
+      if (!S_ISDIR(status.st_mode))
+        files.push_back(file);
+      else if (access.recursive)  // an empty directory at most, otherwise
+        trees.insert(file == "/" ? file : file + "/");
+    }
+  }
+  Expected<void> allowed = delete_guard->can_delete_files(files);
+  std::string_view walked;
+  for (auto tree = trees.begin(); tree != trees.end() && allowed; ++tree) {
+    if (!walked.empty() && starts_with(*tree, walked)) continue;
+    walked = *tree;
+    allowed = delete_guard->can_delete_directory(
+        tree->substr(0, std::max<std::size_t>(tree->size() - 1, 1)));
+  }
+  if (!allowed) admission.refuse("delete-guard", allowed.error().message, begin, end);
+}
 
 Executor::~Executor() = default;
 
@@ -13540,6 +14175,8 @@ Expected<void> Executor::set_up(const ExecutorOptions& options) {
 
   auto gate = std::make_shared<Gate>(std::move(*policy), std::move(*paths));
   gate->options = options;
+  for (const Root& root : gate->paths.roots())
+    if (root.permission != Permission::write) gate->has_read_only_roots = true;
   auto unrestricted = PathRules::create({});
   if (!unrestricted) return unrestricted.error();
   auto workspace =
@@ -13550,6 +14187,11 @@ Expected<void> Executor::set_up(const ExecutorOptions& options) {
     return error;
   }
   gate->options.workspace = workspace->path;
+  if (options.delete_guard) {
+    std::vector<std::string> roots = {workspace->path};
+    for (const Root& root : gate->paths.roots()) roots.push_back(root.path);
+    gate->delete_guard.emplace(std::move(roots));
+  }
   auto spill_dir = usable_directory("spill_dir", options.spill_dir, W_OK | X_OK);
   if (!spill_dir) return spill_dir.error();
   gate->options.spill_dir = std::move(*spill_dir);
@@ -13568,8 +14210,16 @@ std::chrono::milliseconds Executor::max_timeout() const noexcept {
   return gate_->options.max_timeout;
 }
 
-// Everything that may refuse a command; nothing is changed by it.
-Executor::Admission Executor::judge(const Command& command) const {
+const DeleteGuard* Executor::delete_guard() const noexcept {
+  return gate_->delete_guard ? &*gate_->delete_guard : nullptr;
+}
+
+std::string Executor::home(const Command&, std::string_view) const { return {}; }
+
+// Everything that may refuse a command; nothing is changed by it. `judgement` is filled `in_full`
+// when that is asked for or needed, and has nothing but the policy's verdict otherwise.
+Executor::Admission Executor::screen(const Command& command, Judgement& judgement,
+                                     bool in_full) const {
   const ExecutorOptions& options = gate_->options;
   Admission admission;
   Result& result = admission.result;
@@ -13581,12 +14231,21 @@ Executor::Admission Executor::judge(const Command& command) const {
     admission.refuse("command", "a command has either a script or an argv, not both");
     return admission;
   }
-  const Verdict verdict = command.argv.empty() ? gate_->policy.check(command.script)
-                                               : gate_->policy.check(command.argv);
+  // What is relative in the script is judged for what it is where the script will run; a work_dir
+  // that is none is refused below.
+  const auto place = command.work_dir.empty() ? options.workspace
+                                              : canonical_path(command.work_dir, options.workspace);
+  const std::string& work_dir = place ? *place : options.workspace;
+  const Policy& policy = gate_->policy;
+  if (in_full || gate_->guards_files())
+    judgement = command.argv.empty() ? policy.judge(command.script, work_dir)
+                                     : policy.judge(command.argv, work_dir);
+  else
+    judgement.verdict = command.argv.empty() ? policy.check(command.script, work_dir)
+                                             : policy.check(command.argv, work_dir);
+  const Verdict& verdict = judgement.verdict;
   if (!verdict) {
-    admission.refuse(verdict.rule, verdict.message);
-    result.rule_begin = verdict.begin;
-    result.rule_end = verdict.end;
+    admission.refuse(verdict.rule, verdict.message, verdict.begin, verdict.end);
     return admission;
   }
 
@@ -13617,12 +14276,47 @@ Executor::Admission Executor::judge(const Command& command) const {
   }
   admission.directory = std::move(*directory);
   result.work_dir = admission.directory.path;
+  if (gate_->guards_files()) guard_files(command, judgement, admission);
   return admission;
+}
+
+void Executor::guard_files(const Command& command, const Judgement& judgement,
+                           Admission& admission) const {
+  const std::string& work_dir = admission.directory.path;
+  const char* const strictest = gate_->has_read_only_roots ? "read-only" : "delete-guard";
+  if (!judgement.complete)
+    return admission.refuse(strictest,
+                            "Command was not understood, so which files it changes is not known", 0,
+                            admission.result.command.size());
+  WalkBudget budget;
+  std::vector<Target> targets;
+  for (const FileAccess& access : judgement.files) {
+    const bool reads = access.kind == FileAccess::Kind::read;
+    if (reads && !gate_->delete_guard) continue;
+    const auto own_home = [&] { return home(command, work_dir); };
+    auto target = find_target(access, work_dir, own_home, budget);
+    if (!target && !reads)
+      return admission.refuse(
+          strictest,
+          concat({"Command would change ", quoted(access.path), ", and ", target.error().message}),
+          access.begin, access.end);
+    if (target) targets.push_back(std::move(*target));
+  }
+  if (gate_->has_read_only_roots) gate_->guard_read_only(targets, admission);
+  if (!admission.admitted() || !gate_->delete_guard) return;
+  gate_->guard_deletions(targets, admission);
+  for (Target& target : targets) {
+    if (target.access->kind == FileAccess::Kind::remove) continue;
+    const bool reads = target.access->kind == FileAccess::Kind::read;
+    std::vector<std::string>& used = reads ? admission.read_files : admission.created_files;
+    for (std::string& file : target.files) used.push_back(std::move(file));
+  }
 }
 
 Executor::Admission Executor::admit(const Command& command) const {
   const ExecutorOptions& options = gate_->options;
-  Admission admission = judge(command);
+  Judgement judgement;
+  Admission admission = screen(command, judgement, false);
   if (!admission.admitted()) return admission;
   Result& result = admission.result;
   ProcessOptions& process = admission.process;
@@ -13667,7 +14361,11 @@ Result Executor::run(const Command& command) const {
   Admission admission = admit(command);
   Result& result = admission.result;
   admission.process.keep_input_open = false;  // nobody could write to it
-  if (admission.admitted()) static_cast<ProcessResult&>(result) = run_process(admission.process);
+  if (admission.admitted()) {
+    static_cast<ProcessResult&>(result) = run_process(admission.process);
+    if (result.outcome != Outcome::not_started)
+      gate_->remember(admission.read_files, admission.created_files);
+  }
   gate_->record(result, command.tool, admission.time);
   return std::move(result);
 }
@@ -13676,7 +14374,23 @@ Result Executor::run(std::string_view script) const {
   return run(Command::shell(std::string(script)));
 }
 
-Result Executor::check(const Command& command) const { return judge(command).result; }
+Result Executor::check(const Command& command) const {
+  Judgement judgement;
+  return screen(command, judgement, false).result;
+}
+
+Judgement Executor::judge(const Command& command) const {
+  Judgement judgement;
+  const Admission admission = screen(command, judgement, true);
+  const Result& result = admission.result;
+  if (admission.admitted() || !judgement.verdict) return judgement;
+  judgement.verdict.allowed = false;
+  judgement.verdict.rule = result.rule.empty() ? result.step : result.rule;
+  judgement.verdict.message = result.message;
+  judgement.verdict.begin = result.rule_begin;
+  judgement.verdict.end = result.rule_end;
+  return judgement;
+}
 
 // `known` is shared with the callback that records the end. That callback lives in the process, so
 // it must not own the process, or neither would ever go away. It writes `known` before the process
@@ -13693,8 +14407,10 @@ Execution Executor::start(const Command& command) const {
   Execution::State& state = *execution.state_;
   *state.known = std::move(admission.result);
   if (state.known->rule.empty() && state.known->message.empty()) {
-    auto on_end = [gate = gate_, known = state.known, tool = command.tool,
-                   time = admission.time](const ProcessResult& ended) {
+    auto on_end = [gate = gate_, known = state.known, tool = command.tool, time = admission.time,
+                   read = std::move(admission.read_files),
+                   created = std::move(admission.created_files)](const ProcessResult& ended) {
+      gate->remember(read, created);
       if (!gate->recording()) return;
       Result result = *known;
       static_cast<ProcessResult&>(result) = ended;
@@ -13765,7 +14481,9 @@ struct LocalExecutor::Place {
 
 Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   LocalExecutor executor;
-  if (auto ok = executor.set_up(options); !ok) return ok.error();
+  ExecutorOptions general = options;
+  general.policy.enable_sudo = false;
+  if (auto ok = executor.set_up(general); !ok) return ok.error();
   if (options.shell.find('\0') != std::string::npos || !is_program(options.shell))
     return make_error(
         ErrorCode::invalid_argument,
@@ -13779,6 +14497,15 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   executor.place_ =
       std::make_shared<const Place>(std::move(*environment), options.shell, std::move(*skills_dir));
   return executor;
+}
+
+std::string LocalExecutor::home(const Command& command, std::string_view work_dir) const {
+  const auto environment = place_->environment.resolve(work_dir, command.environment);
+  if (!environment) return {};
+  constexpr std::string_view wanted = "HOME=";
+  for (const std::string& variable : environment->variables)
+    if (starts_with(variable, wanted)) return variable.substr(wanted.size());
+  return {};
 }
 
 // A prefix goes before the command line as a whole, never before its first simple command only: the
@@ -16161,6 +16888,8 @@ struct ServerConfig {
   // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
   LocalOptions local = {};
   std::size_t max_concurrent = mcp::ServerOptions{}.max_concurrent;
+  std::string policy_mode = "strict";
+  std::vector<std::string> read_only = {};
   std::string execution_mode = "local";
   std::string instance_id = {};
   bool enable_sudo = false;
@@ -16183,6 +16912,7 @@ std::vector<Option> option_table(ServerConfig& config) {
   LocalOptions& local = config.local;
   return {
       {"allowed-paths", "DIR...", "where commands may work; none: anywhere", &local.roots},
+      {"read-only", "DIR...", "where they may work, but not change anything", &config.read_only},
       {"workspace", "DIR", "where commands start (default: the current directory)",
        &local.workspace},
       {"timeout", "SECONDS", "for commands that give none (default: 60)", &local.timeout},
@@ -16190,11 +16920,16 @@ std::vector<Option> option_table(ServerConfig& config) {
        &local.max_timeout},
       {"max-output-size", "BYTES", "kept per stream: its head and its tail (default: 1048576)",
        &local.max_output},
-      {"allowed-commands", "PATTERN...", "commands must match one of these", &local.policy.allowed,
-       "whitelist_patterns"},
-      {"blocked-commands", "PATTERN...", "commands must match none of these", &local.policy.blocked,
-       "blacklist_patterns"},
-      {"disable-rule", "NAME...", "switch sanitizer rules off", &local.policy.disabled_rules},
+      {"policy", "MODE", "strict: understands the shell (default); compat: as MassGen judges",
+       &config.policy_mode},
+      {"allowed-commands", "PATTERN...", "every command of a script must match one of these",
+       &local.policy.allowed, "whitelist_patterns"},
+      {"blocked-commands", "PATTERN...", "no command of a script may match one of these",
+       &local.policy.blocked, "blacklist_patterns"},
+      {"disable-rule", "NAME...", "switch rules off; --list-rules tells what there are",
+       &local.policy.disabled_rules},
+      {"delete-guard", nullptr, "refuse to delete files that no command has read or made",
+       &local.delete_guard},
       {"execution-mode", "MODE", "local: on this host (the only mode of this version)",
        &config.execution_mode},
       {"agent-id", "ID", "for the audit log", &local.agent_id},
@@ -16424,7 +17159,9 @@ struct Invocation {
   bool help = false;
   bool version = false;
   std::optional<std::string> config = {};
+  bool list_rules = false;
   std::optional<std::string> run = {};
+  std::optional<std::string> check = {};
 };
 
 // One option of the command line and the words that follow it, up to the next option.
@@ -16433,7 +17170,8 @@ struct Argument {
   std::vector<std::string> words;
 };
 
-// Every option takes the words up to the next option; --run takes the next word whatever it is.
+// Every option takes the words up to the next option; --run and --check take the next word whatever
+// it is.
 Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
   std::vector<Argument> arguments;
   for (int i = 1; i < argc; ++i) {
@@ -16453,7 +17191,7 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
     arguments.push_back({std::string(word.substr(0, equals)), {}});
     if (equals != std::string_view::npos)
       arguments.back().words.emplace_back(word.substr(equals + 1));
-    else if (word == "--run" && i + 1 < argc)
+    else if ((word == "--run" || word == "--check") && i + 1 < argc)
       arguments.back().words.emplace_back(argv[++i]);
   }
   return arguments;
@@ -16470,6 +17208,13 @@ Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
     if (target) return given_twice(argument.name);
     return set(&target.emplace());
   };
+  // To run nothing is allowed.
+  const auto set_command = [&](std::optional<std::string>& target) -> Expected<void> {
+    const bool empty = !target && argument.words == std::vector<std::string>{""};
+    if (!empty) return set_text(target);
+    target.emplace();
+    return {};
+  };
   Expected<void> ok;
   if (argument.name == "--help")
     ok = set(&invocation.help);
@@ -16477,10 +17222,12 @@ Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
     ok = set(&invocation.version);
   else if (argument.name == "--config")
     ok = set_text(invocation.config);
-  else if (argument.name == "--run" && argument.words == std::vector<std::string>{""})
-    invocation.run.emplace();  // to run nothing is allowed
+  else if (argument.name == "--list-rules")
+    ok = set(&invocation.list_rules);
   else if (argument.name == "--run")
-    ok = set_text(invocation.run);
+    ok = set_command(invocation.run);
+  else if (argument.name == "--check")
+    ok = set_command(invocation.check);
   else
     return false;
   if (!ok) return ok.error();
@@ -16512,6 +17259,8 @@ Expected<Invocation> read_arguments(int argc, char** argv, ServerConfig& config)
       return ok.error();
     set_here.push_back(option->name);
   }
+  if (invocation.run && invocation.check)
+    return make_error(ErrorCode::invalid_argument, "--run and --check exclude each other");
   if (invocation.config) {
     if (auto ok = read_config(*invocation.config, table, set_here); !ok) return ok.error();
   }
@@ -16525,8 +17274,10 @@ std::string help_text() {
       "usage: codeexec-mcp [options]                 serve until the input ends\n"
       "       codeexec-mcp [options] --run COMMAND   run one command, print its result as JSON\n"
       "                                              (exit status 0: succeeded, 1: failed,\n"
-      "                                              125: refused or not started)\n\n"
-      "options; each but the last four is also a key of the configuration file, with _ for -:\n";
+      "                                              125: refused or not started)\n"
+      "       codeexec-mcp [options] --check COMMAND tell whether it would be refused, and why\n"
+      "                                              (exit status 0: allowed, 1: refused)\n\n"
+      "options; each but the last six is also a key of the configuration file, with _ for -:\n";
   const auto line = [&](const std::string& name, const char* value, const char* help) {
     std::string left = concat({"  --", name, value ? " " : "", value ? value : ""});
     left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
@@ -16536,11 +17287,48 @@ std::string help_text() {
   for (const Option& option : option_table(config)) line(option.name, option.value, option.help);
   line("config", "FILE", "read options from a JSON object; the command line wins");
   line("run", "COMMAND", "run one command instead of serving");
+  line("check", "COMMAND", "judge one without running it; - reads JSON strings, one per line");
+  line("list-rules", nullptr, "print what the sanitizer's rules refuse, and exit");
   line("help", nullptr, "print this and exit");
   line("version", nullptr, "print the version and exit");
   text += "\nsanitizer rules, for --disable-rule:\n ";
   for (const RuleInfo& rule : Policy::rules()) text += concat({" ", rule.name});
   text += "\n";
+  return text;
+}
+
+// The words of a text in lines of at most 100 columns, each after `indent` blanks but the first.
+std::string wrapped(std::string_view text, std::size_t indent) {
+  std::string result;
+  std::size_t column = indent;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (column > indent && column + 1 + word.size() > 100) {
+      result += concat({"\n", std::string(indent, ' ')});
+      column = indent;
+    } else if (column > indent) {
+      result += ' ';
+      ++column;
+    }
+    result += word;
+    column += word.size();
+  }
+  return result;
+}
+
+std::string rules_text() {
+  constexpr std::size_t name_width = 22;
+  std::string text =
+      "The sanitizer's rules in the order of judgement, for --disable-rule. Those with a star "
+      "have\n"
+      "a pattern with --policy compat, too.\n\n";
+  for (const RuleInfo& rule : Policy::rules()) {
+    std::string left = concat({rule.compat ? "* " : "  ", rule.name});
+    left.resize(std::max(left.size() + 1, name_width), ' ');
+    text += concat({left, wrapped(rule.description, name_width), "\n"});
+  }
   return text;
 }
 
@@ -16568,6 +17356,15 @@ Expected<LocalExecutor> create_executor(const ServerConfig& config) {
     return bad_value("execution_mode", config.execution_mode,
                      "a mode of this version, which has local only");
   LocalOptions options = config.local;
+  if (config.policy_mode == "compat")
+    options.policy.mode = PolicyOptions::Mode::compat;
+  else if (config.policy_mode != "strict")
+    return bad_value("policy", config.policy_mode, "strict or compat");
+  // To name what is read-only must not forbid everything else.
+  if (options.roots.empty() && !config.read_only.empty())
+    options.roots.push_back({"/", Permission::write});
+  for (const std::string& path : config.read_only)
+    options.roots.push_back({path, Permission::read});
   options.environment.auto_venv = !config.no_auto_venv;
   if (options.timeout.count() == 0)
     options.timeout = std::min(ExecutorOptions().timeout, options.max_timeout);
@@ -16637,9 +17434,112 @@ bool print(const std::string& text) {
          std::fflush(stdout) == 0;
 }
 
-int fail(int status, const std::string& message) {
+void warn(const std::string& message) {
   std::fprintf(stderr, "codeexec-mcp: %s\n", message.c_str());
+}
+
+int fail(int status, const std::string& message) {
+  warn(message);
   return status;
+}
+
+// In strict mode a pattern must match the whole of a command. Whoever blocks `git push` in so many
+// words, as lists written for other systems do, means more than that.
+void warn_of_bare_patterns(const ServerConfig& config) {
+  if (config.policy_mode != "strict") return;
+  for (const std::string& pattern : config.local.policy.blocked) {
+    if (pattern.find_first_of("\\^$.|?*+()[]{}") != std::string::npos) continue;
+    const std::string shown = printable(pattern);
+    warn(concat({"blocked_commands: '", shown, "' matches only this exact command; write '", shown,
+                 "( .*)?' to refuse it with arguments"}));
+  }
+}
+
+// The lines of standard input, each of at most `longest` bytes in memory.
+class InputLines {
+ public:
+  explicit InputLines(std::size_t longest) : longest_(longest) {}
+  // Goes to the next line; false at the end, and where reading fails.
+  bool next() {
+    line_.clear();
+    too_long_ = false;
+    bool any = false;
+    for (;;) {
+      if (rest_.empty() && !fill()) return any;
+      any = true;
+      const std::size_t end = rest_.find('\n');
+      const std::string_view piece = rest_.substr(0, end);
+      if (line_.size() + piece.size() > longest_)
+        too_long_ = true;
+      else
+        line_ += piece;
+      rest_.remove_prefix(std::min(piece.size() + 1, rest_.size()));
+      if (end != std::string_view::npos) return true;
+    }
+  }
+  const std::string& line() const { return line_; }
+  bool too_long() const { return too_long_; }  // then the line is not whole
+  int error() const { return error_; }         // an errno, or 0
+
+ private:
+  bool fill() {
+    ssize_t size = -1;
+    do size = ::read(STDIN_FILENO, buffer_, sizeof buffer_);
+    while (size < 0 && errno == EINTR);
+    if (size < 0) error_ = errno;
+    rest_ = std::string_view(buffer_, size < 0 ? 0 : static_cast<std::size_t>(size));
+    return size > 0;
+  }
+  std::size_t longest_;
+  std::string line_ = {};
+  bool too_long_ = false;
+  int error_ = 0;
+  std::string_view rest_ = {};
+  char buffer_[65536];
+};
+
+// The command in a line of --check -.
+Expected<std::string> command_of_line(const InputLines& lines, std::size_t longest) {
+  if (lines.too_long())
+    return make_error(ErrorCode::limit,
+                      concat({"longer than ", std::to_string(longest), " bytes"}));
+  JsonLimits limits;
+  limits.max_values = 1;
+  auto value = Json::parse(lines.line(), limits);
+  if (!value) return with_prefix("not a JSON string: ", value.error());
+  if (!value->is_string() || value->has_lone_surrogate())
+    return make_error(ErrorCode::parse, "not a JSON string");
+  return value->as_string();
+}
+
+// One answer for each line, as soon as it has come.
+int check_lines(const Executor& executor) {
+  const std::size_t longest = mcp::ServerOptions().max_line;
+  InputLines lines(longest);
+  int status = 0;
+  for (std::size_t number = 1; lines.next(); ++number) {
+    const auto script = command_of_line(lines, longest);
+    Json answer;
+    if (script) {
+      const Judgement judgement = executor.judge(Command::shell(*script));
+      if (!judgement.verdict) status = std::max(status, 1);
+      answer = to_json(judgement);
+    } else {
+      status = 2;
+      answer.set("error", concat({"line ", std::to_string(number), ": ", script.error().message}));
+    }
+    if (!print(answer.dump() + "\n")) return fail(1, "cannot write to standard output");
+  }
+  if (lines.error() != 0)
+    return fail(1, concat({"cannot read standard input: ", errno_text(lines.error())}));
+  return status;
+}
+
+int check(const Executor& executor, const std::string& script) {
+  if (script == "-") return check_lines(executor);
+  const Judgement judgement = executor.judge(Command::shell(script));
+  if (!print(to_json(judgement).dump() + "\n")) return fail(1, "cannot write to standard output");
+  return judgement.verdict ? 0 : 1;
 }
 
 int run_once(const Executor& executor, const std::string& script, const CancelToken& stop) {
@@ -16708,6 +17608,36 @@ Json to_json(const Result& result) {
   return object;
 }
 
+Json to_json(const Judgement& judgement) {
+  const Verdict& verdict = judgement.verdict;
+  Json object = Json::object();
+  object.set("allowed", verdict.allowed);
+  object.set("rule", verdict ? Json() : Json(verdict.rule));
+  object.set("message", verdict ? Json() : Json(verdict.message));
+  object.set("begin", verdict ? Json() : Json(verdict.begin));
+  object.set("end", verdict ? Json() : Json(verdict.end));
+  Json commands = Json::array();
+  for (const shell::Command& command : judgement.commands) {
+    if (command.compound) continue;
+    Json words = Json::array();
+    for (const shell::Word& word : command.words)
+      words.push_back(word.known() ? Json(word.text) : Json());
+    Json assignments = Json::array();
+    for (const shell::Assignment& assignment : command.assignments)
+      assignments.push_back(assignment.value.known()
+                                ? Json(concat({assignment.name, "=", assignment.value.text}))
+                                : Json());
+    Json entry = Json::object();
+    entry.set("words", std::move(words));
+    if (assignments.size() > 0) entry.set("assignments", std::move(assignments));
+    entry.set("begin", command.begin);
+    entry.set("end", command.end);
+    commands.push_back(std::move(entry));
+  }
+  object.set("commands", std::move(commands));
+  return object;
+}
+
 Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor) {
   mcp::Tool tool;
   tool.name = "execute_command";
@@ -16751,7 +17681,9 @@ std::string describe(const Executor& executor) {
                  seconds_text(executor.timeout()), " seconds unless it asks for more (at most ",
                  seconds_text(executor.max_timeout()),
                  "). It gets no standard input and no terminal. Long output is shortened in the "
-                 "middle. Some commands are refused; the answer then says by which rule."});
+                 "middle. Some commands are refused before anything of them runs; the answer then "
+                 "says by which rule.",
+                 executor.delete_guard() ? " Read a file before you delete it." : ""});
 }
 
 int server_main(int argc, char** argv) {
@@ -16760,6 +17692,7 @@ int server_main(int argc, char** argv) {
   if (!invocation) return fail(2, invocation.error().message);
   if (invocation->help) return print(help_text()) ? 0 : 1;
   if (invocation->version) return print("codeexec-mcp " CODEEXEC_VERSION_STRING "\n") ? 0 : 1;
+  if (invocation->list_rules) return print(rules_text()) ? 0 : 1;
 
   // A client that goes away must not kill the server before it has ended what it runs.
   ::signal(SIGPIPE, SIG_IGN);
@@ -16770,8 +17703,9 @@ int server_main(int argc, char** argv) {
 #endif
   const auto executor = create_executor(config);
   if (!executor) return fail(2, executor.error().message);
-  if (config.enable_sudo)
-    std::fprintf(stderr, "codeexec-mcp: enable_sudo has no effect in local mode\n");
+  if (config.enable_sudo) warn("enable_sudo has no effect in local mode");
+  warn_of_bare_patterns(config);
+  if (invocation->check) return check(*executor, *invocation->check);
   const TerminationSignals signals;
   if (signals.error() != 0)
     return fail(1, concat({"cannot start a thread: ", errno_text(signals.error())}));
