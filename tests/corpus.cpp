@@ -103,7 +103,9 @@ void judge(const std::string& column) {
       if (!best_effort && !allowed)
         FAIL_CHECK(which, "\n  should be refused: ", row["rule"].as_string());
     } else if (column == "sanitizer" && !allowed && !best_effort) {
-      CHECK_MESSAGE(verdict.rule == row["rule"].as_string(), which, "\n  ", got);
+      const bool named = verdict.rule == row["rule"].as_string() ||
+                         verdict.rule == row["or_rule"].as_string();
+      CHECK_MESSAGE(named, which, "\n  should be ", row["rule"].as_string(), ", is ", got);
     }
   }
   MESSAGE(column, ": ", told(count));
