@@ -8,7 +8,7 @@ down, too, and then runs. The absolute paths of the programs lead to the same st
 
   verify.py [ID...]    compares the labels with what ran; exit status 1 when they contradict. An ID
                        may be the beginning of some
-  verify.py --dump     writes ran.jsonl anew
+  verify.py --dump     writes ran.jsonl anew (with IDs: their lines)
   verify.py --show ID  prints what ran for these rows
 
 Exit status 77, with a line SKIPPED, where no such sandbox can be built. Needs bwrap, bash, dash.
@@ -318,12 +318,12 @@ def destination(args):
     for i, arg in enumerate(args):
         if arg == "--":
             break
-        if arg.startswith("--target-directory="):
-            return arg.split("=", 1)[1]
-        if arg in ("-t", "--target-directory") and i + 1 < len(args):
-            return args[i + 1]
-        if arg.startswith("-t") and len(arg) > 2:
-            return arg[2:]
+        name, _, value = arg.partition("=")
+        if name.startswith("--t") and "--target-directory".startswith(name):
+            return value or "".join(args[i + 1:i + 2])
+        cluster = re.match(r"-[a-zA-RT-Zs]*?t(.*)", arg)
+        if cluster:
+            return cluster[1] or "".join(args[i + 1:i + 2])
     names = operands(args, "S")
     return names[-1] if len(names) > 1 else ""
 
@@ -368,7 +368,7 @@ def dangers(records):
         elif name == "find":
             roots = []
             for arg in args:
-                if arg in ("-H", "-L", "-P"):
+                if arg in ("-H", "-L", "-P", "--"):
                     continue
                 if arg[:1] in ("-", "(", "!"):
                     break
@@ -472,6 +472,7 @@ def main():
     with open(path, encoding="utf-8") as file:
         header = json.loads(file.readline())
     rows = read_rows(path)
+    every_id = [row["id"] for row in rows]
     chosen = tuple(argument for argument in arguments if not argument.startswith("--"))
     if chosen:
         rows = [row for row in rows if row["id"].startswith(chosen)]
@@ -502,12 +503,18 @@ def main():
                 for record in ran[row["id"]][shell]:
                     print(" ", shell, json.dumps(record))
         return 0
-    lines = [json.dumps({"id": row["id"], **{shell: stubbed(ran[row["id"]][shell])
-                                             for shell in SHELLS}}) + "\n" for row in rows]
+    lines = {row["id"]: json.dumps({"id": row["id"], **{shell: stubbed(ran[row["id"]][shell])
+                                                        for shell in SHELLS}}) + "\n"
+             for row in rows}
     ran_path = os.path.join(HERE, "ran.jsonl")
-    if "--dump" in arguments and not chosen:
+    old = {}
+    if os.path.exists(ran_path):
+        with open(ran_path, encoding="utf-8") as file:
+            old = {json.loads(line)["id"]: line for line in file}
+    if "--dump" in arguments:
+        known = {**old, **lines}
         with open(ran_path, "w", encoding="utf-8") as file:
-            file.writelines(lines)
+            file.writelines(known[name] for name in every_id if name in known)
 
     bad = 0
     ways = collections.Counter()
@@ -524,12 +531,9 @@ def main():
         for text in wrong:
             bad += 1
             print(f"{row['id']}: {text}\n    {row['command']!r}")
-    if os.path.exists(ran_path):
-        with open(ran_path, encoding="utf-8") as file:
-            old = {line for line in file}
-        stale = [line for line in lines if line not in old]
-        for line in stale[:10]:
-            print(f"note: ran.jsonl says otherwise: {line.strip()}")
+    stale = [] if "--dump" in arguments else [name for name in lines if lines[name] != old.get(name)]
+    for name in stale[:10]:
+        print(f"note: ran.jsonl says otherwise of {name}: {lines[name].strip()}")
     print(f"{len(rows)} rows, {sum(runnable(row) for row in rows)} run in each shell")
     for column in ("sanitizer", "whitelist", "blacklist"):
         count = collections.Counter(row[column] for row in rows)
