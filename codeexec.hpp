@@ -45,7 +45,8 @@
 //
 // WHAT IT IS NOT
 //   Not a sandbox yet: a command that is allowed runs with the rights of your process. The policy
-//   is a guard against mistakes; it judges text, and text can be disguised. Not for Windows.
+//   is a guard rail against mistakes and cheap attacks: it reads a command as a shell does, and not
+//   what the programs do that it starts, nor scripts in files. Not for Windows.
 //
 // ERRORS
 //   What a command can cause is data in its Result. What the caller, the operator or the system got
@@ -76,12 +77,12 @@
 //   >>regex        needs: base          patterns in linear time
 //   >>shell        needs: base          a script becomes its simple commands; starts nothing
 //   >>policy       needs: base regex shell    sanitizer rules, block and allow lists, verdicts
-//   >>paths        needs: base          allowed roots, safe opening of directories
+//   >>paths        needs: base          allowed roots, safe opening, which files may be deleted
 //   >>environment  needs: base paths    variables, venv, prefix of a command; starts nothing
 //   >>process      needs: base          spawn, capture, wait, kill the tree
 //   >>executor     needs: base json regex policy paths environment process    the one gate
 //   >>mcp          needs: base json     a Model Context Protocol server for any tools
-//   >>tools        needs: base json policy paths environment process executor mcp    the server
+//   >>tools        needs: base json shell policy paths environment process executor mcp    server
 //   Each line of code stands in the section whose job it is, and a section uses only what it
 //   needs. Both halves list the same sections in the same order; tests/hygiene checks all of this.
 //
@@ -807,7 +808,7 @@ class Policy {
 
 // =================================================================================================
 // >>paths (declarations)                                                              needs: base
-// Which directories commands may work in.                                    [tests/paths.cpp]
+// Which directories commands may work in, which files they may delete.       [tests/paths.cpp]
 // =================================================================================================
 
 // What a root allows below it; each step includes the ones before.
@@ -860,7 +861,7 @@ class PathRules {
  public:
   // Makes every root canonical now, so that a link planted later cannot move it. A root that is
   // missing, not a directory or not readable, or that is listed twice with different permissions,
-  // is an error that names `allowed_paths`.
+  // is an error that names `allowed_paths` (`read_only` for one with Permission::read).
   static Expected<PathRules> create(const PathOptions& options);
 
   // Whether there are roots. Without, everything is allowed.
@@ -868,8 +869,10 @@ class PathRules {
   // Canonical, in the order given.
   const std::vector<Root>& roots() const noexcept { return roots_; }
 
-  // What the deepest root around a canonical path allows; none outside of all roots, and none for
-  // a path that is not canonical in form. Looks at the text only, not at the disk.
+  // The deepest root around a canonical path; null outside of all roots, and for a path that is not
+  // canonical in form. Looks at the text only, not at the disk.
+  const Root* deepest_root(std::string_view canonical_path) const noexcept;
+  // What that root allows; none where there is no such root.
   Permission permission(std::string_view canonical_path) const noexcept;
 
   // The directory a command starts in: `work_dir`, looked up from `base` when it is relative, or
@@ -883,6 +886,72 @@ class PathRules {
 
  private:
   std::vector<Root> roots_ = {};
+};
+
+// Whether what has this canonical path is of a kind that tools make anew whenever they need it, so
+// that nobody has to look at it before it goes. Judged by the names alone:
+//   a directory of this name, and all below it: __pycache__ .pytest_cache .mypy_cache .ruff_cache
+//     .tox .nox .next .nuxt node_modules
+//   a directory of this name as a whole: build dist *.egg-info. A file in it counts for itself:
+//     people keep sources in a `build`, too, and a whole project may lie below one.
+//   a file of this name: .coverage .DS_Store Thumbs.db *.pyc *.pyo *.log *.swp *.swo *~
+// With `root`, only names below it count: a project may lie in somebody's node_modules.
+bool is_auto_generated(std::string_view path, std::string_view root = {});
+
+// Remembers which files were read or created, so that others are not deleted unseen. Only regular
+// files are guarded: a link or a pipe holds nothing to be read. Copies share one memory. All
+// members are safe from any thread.
+//
+// Paths are absolute, and resolved when they are given: what was read through a link is the file it
+// leads to, while what is deleted is the link.
+//   Bounds: the last max_files files, of at most max_path_bytes in all; what was marked before them
+//   must be read again.
+class DeleteGuard {
+ public:
+  static constexpr std::size_t max_files = 65536;
+  static constexpr std::size_t max_path_bytes = std::size_t{16} << 20;
+  static constexpr std::size_t max_entries = 100000;  // looked at in one directory tree
+  static constexpr std::size_t max_entry_bytes = std::size_t{64} << 20;  // of their paths in it
+
+  struct Stats {
+    std::size_t read_files = 0;     // read and not created
+    std::size_t created_files = 0;  // created, read or not
+    std::size_t total_tracked = 0;  // both
+  };
+
+  // A guard that never objects is made by not asking it. `roots` are the workspace and other
+  // canonical directories, for is_auto_generated(): the deepest one around a path counts.
+  explicit DeleteGuard(std::vector<std::string> roots = {});
+
+  void mark_read(std::string_view path) const;
+  void mark_created(std::string_view path) const;
+
+  // Whether a file may be deleted: it does not exist, is no regular file, is auto-generated, or was
+  // read or created. The reference's texts:
+  //   Cannot delete 'PATH': File must be read before deletion. Use read (including
+  //   read_multimodal_files) or diff tools to view the file first.
+  // and for a list with several such files
+  //   Cannot delete N unread file(s). Examples: A, B, C (and K more). Please read files before
+  //   deletion using Read or read_multimodal_files.
+  //   Errors: permission_denied; that of a path that cannot be resolved.
+  Expected<void> can_delete(std::string_view path) const;
+  Expected<void> can_delete_files(const std::vector<std::string>& paths) const;
+
+  // Whether a directory may be deleted with all that it holds: it is auto-generated, or each file
+  // in it and below may be deleted. Links are not followed.
+  //   Cannot delete directory 'PATH': Contains N unread file(s). Examples: A, B, C (and K more).
+  //   Please read files before deletion.
+  //   Errors: permission_denied; limit when it holds more than max_entries entries or
+  //   max_entry_bytes; that of a directory in it that cannot be read.
+  Expected<void> can_delete_directory(std::string_view path) const;
+
+  // Forgets everything.
+  void clear() const;
+  Stats stats() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
 };
 
 // =================================================================================================
@@ -1188,9 +1257,10 @@ struct Command {
 
 // What happened to a command: what its process did, and what the gate decided.
 struct Result : ProcessResult {
-  std::string command = {};    // as it was given; an argv is shown quoted for the shell
-  std::string work_dir = {};   // canonical; as given when the command was refused before
-  std::string rule = {};       // of a refusal: a policy rule, "work_dir", "timeout" or "command"
+  std::string command = {};   // as it was given; an argv is shown quoted for the shell
+  std::string work_dir = {};  // canonical; as given when the command was refused before
+  // Of a refusal: a policy rule, "work_dir", "timeout", "command", "read-only" or "delete-guard".
+  std::string rule = {};
   std::size_t rule_begin = 0;  // the offending bytes of the command, where the rule knows them
   std::size_t rule_end = 0;
   std::chrono::milliseconds timeout = no_limit;  // the deadline that was in force
@@ -1208,9 +1278,11 @@ struct AuditRecord {
   std::string tool = {};
   const Result* result = nullptr;  // valid during the callback
 
-  // {"time","agent_id"?,"tool","command","command_bytes"?,"work_dir","allowed","rule"?,"message"?,
-  //  "outcome","exit_code","signal"?,"duration_ms","cpu_ms","stdout_bytes","stderr_bytes"}.
-  // A command longer than 16 KiB is cut, and its whole length told in command_bytes.
+  // {"time","agent_id"?,"tool","command","command_bytes"?,"work_dir","allowed","rule"?,
+  //  "rule_begin"?,"rule_end"?,"message"?,"outcome","exit_code","signal"?,"duration_ms","cpu_ms",
+  //  "stdout_bytes","stderr_bytes"}. A command longer than 16 KiB is cut, and its whole length told
+  // in command_bytes. rule_begin and rule_end are the offending bytes of the whole command, where
+  // the rule knows them.
   Json to_json() const;
 };
 
@@ -1240,9 +1312,14 @@ class Execution {
 
 // What every executor needs to know. All of it is checked by create(), which names what is wrong.
 struct ExecutorOptions {
-  std::string workspace = {};    // where commands start; empty: the directory of the caller, now
-  std::vector<Root> roots = {};  // where a work_dir may lie; empty: anywhere
+  std::string workspace = {};  // where commands start; empty: the directory of the caller, now
+  // Where a work_dir may lie; empty: anywhere. A script that would change what lies in a root that
+  // is not writable is refused, as far as its words tell the files it changes.
+  std::vector<Root> roots = {};
   PolicyOptions policy = {};
+  // Refuses scripts that delete files which no command before them read or made; see DeleteGuard.
+  // (A move counts as a deletion of what is moved.)
+  bool delete_guard = false;
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
   std::chrono::milliseconds max_timeout = std::chrono::hours(1);
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
@@ -1255,6 +1332,11 @@ struct ExecutorOptions {
 
 // Runs commands: judges each by policy and path rules, starts it, bounds it and records it. This is
 // the seam between what is asked and where it happens. Safe from any thread.
+//
+// The first refusal stands: of the policy, the timeout, the work_dir, read-only roots, the delete
+// guard, in this order. The last two know of a command what Policy::judge() tells of its files:
+// what is spelled out in it, not what a program does by itself. With either of them, a command that
+// was not understood is refused.
 class Executor {
  public:
   virtual ~Executor();
@@ -1269,6 +1351,13 @@ class Executor {
 
   // Judges without running: the Result of a refusal, or outcome not_started and an empty rule.
   Result check(const Command& command) const;
+
+  // The same verdict, with all that was found in the command.
+  Judgement judge(const Command& command) const;
+
+  // What the delete guard remembers, for tools that read or make files by other means than a
+  // command; null when it is off.
+  const DeleteGuard* delete_guard() const noexcept;
 
   const std::string& workspace() const noexcept;
   std::chrono::milliseconds timeout() const noexcept;
@@ -1285,7 +1374,10 @@ class Executor {
  private:
   // Turns an admitted command into the process that carries it out.
   virtual Expected<void> place(const Command& command, Admission& admission) const = 0;
-  Admission judge(const Command& command) const;
+  // The home directory that `~` means in a command; empty when it is not known.
+  virtual std::string home(const Command& command, std::string_view work_dir) const;
+  Admission screen(const Command& command, Judgement& judgement, bool in_full) const;
+  void guard_files(const Command& command, const Judgement& judgement, Admission& admission) const;
   Admission admit(const Command& command) const;
   std::shared_ptr<const Gate> gate_ = {};
 };
@@ -1301,12 +1393,14 @@ struct LocalOptions : ExecutorOptions {
 // Runs commands on this host, with the rights of this process.
 class LocalExecutor : public Executor {
  public:
+  // PolicyOptions::enable_sudo has no effect: it is for containers, whose root is not the host's.
   static Expected<LocalExecutor> create(const LocalOptions& options);
 
  private:
   struct Place;
   LocalExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
+  std::string home(const Command& command, std::string_view work_dir) const override;
   std::shared_ptr<const Place> place_ = {};
 };
 
@@ -1500,7 +1594,7 @@ class Server {
 }  // namespace mcp
 
 // =================================================================================================
-// >>tools (declarations)  needs: base json policy paths environment process executor mcp
+// >>tools (declarations)  needs: base json shell policy paths environment process executor mcp
 // Binds an executor to MCP tools; the server program's whole main().          [tests/tools.cpp]
 // =================================================================================================
 
@@ -1514,6 +1608,12 @@ class Server {
 // itself and in time. stderr ends with the message of a timeout, refusal or failed start.
 Json to_json(const Result& result);
 
+// What the program prints for --check, as an object: allowed, and rule, message, begin and end of
+// the refusal, which are null when it is allowed; then commands, the simple commands in the order
+// of the script, each with its words, assignments (["NAME=value"]; left out when there are none),
+// begin and end. A word or assignment that only a run could tell is null. Offsets count bytes.
+Json to_json(const Judgement& judgement);
+
 // Adds the tool `execute_command` (arguments: command, timeout in seconds, work_dir). The executor
 // is borrowed: it must outlive the server's serve().
 //   Errors: invalid_argument when the server has a tool of that name.
@@ -1524,12 +1624,14 @@ std::string describe(const Executor& executor);
 
 // The server program: reads the command line (`--help` tells all of it) and the configuration file,
 // then serves MCP on descriptors 0 and 1 until the input ends or SIGTERM, SIGINT or SIGHUP comes.
-// With --run it runs one command, prints its result as one line of JSON and returns. It owns the
+// With --run it runs one command, prints its result as one line of JSON and returns; with --check
+// it judges one, or each line of the input, and prints what to_json(Judgement) gives. It owns the
 // process while it runs: it takes those three signals, ignores SIGPIPE and, on Linux, keeps other
 // processes of the user from looking into this one (PR_SET_DUMPABLE).
 // Returns the exit status: 0; 2 when an option, key or value is wrong, after one line on stderr
 // that says which; 1 for other failures; with --run 0 when the command succeeded, 1 when it ran and
-// failed, 125 when it was refused or could not start.
+// failed, 125 when it was refused or could not start; with --check 0 when it is allowed, 1 when it
+// is refused, 2 when a line of the input is not a command.
 int server_main(int argc, char** argv);
 
 }  // namespace v0_1
@@ -1563,6 +1665,7 @@ int server_main(int argc, char** argv);
 #include <map>
 #include <mutex>
 #include <new>
+#include <set>
 #include <thread>
 #include <variant>
 
@@ -10872,8 +10975,12 @@ Error with_message(Error error, std::string message) {
   return error;
 }
 
+const char* option_of(const Root& root) {
+  return root.permission == Permission::read ? "read_only: " : "allowed_paths: ";
+}
+
 Expected<Root> open_root(const Root& root) {
-  constexpr std::string_view option = "allowed_paths: ";
+  const std::string_view option = option_of(root);
   auto path = canonical_path(root.path);
   if (!path) return with_prefix(option, path.error());
   auto directory = open_canonical_directory(*path);
@@ -10965,15 +11072,20 @@ Expected<PathRules> PathRules::create(const PathOptions& options) {
   return rules;
 }
 
-Permission PathRules::permission(std::string_view canonical_path) const noexcept {
-  if (!restricted()) return Permission::write;
-  if (!is_canonical_form(canonical_path)) return Permission::none;
+const Root* PathRules::deepest_root(std::string_view canonical_path) const noexcept {
+  if (!is_canonical_form(canonical_path)) return nullptr;
   const Root* deepest = nullptr;
   for (const Root& root : roots_) {
     if (!is_within(canonical_path, root.path)) continue;
     if (!deepest || root.path.size() > deepest->path.size()) deepest = &root;
   }
-  return deepest ? deepest->permission : Permission::none;
+  return deepest;
+}
+
+Permission PathRules::permission(std::string_view canonical_path) const noexcept {
+  if (!restricted()) return Permission::write;
+  const Root* root = deepest_root(canonical_path);
+  return root ? root->permission : Permission::none;
 }
 
 Expected<OpenDirectory> PathRules::open_work_dir(std::string_view work_dir,
@@ -10994,6 +11106,378 @@ Expected<OpenDirectory> PathRules::open_work_dir(std::string_view work_dir,
   if (error.system_error == ENOTDIR)
     return with_message(error, concat({"Working directory is not a directory: ", shown}));
   return with_prefix("Working directory cannot be entered: ", error);
+}
+
+// which files may be deleted ----------------------------------------------------------------------
+
+namespace {
+
+// Where a name of the table below must stand for a path to be auto-generated.
+enum class GeneratedScope {
+  tree,       // anywhere in it: the thing itself, or a directory around it
+  directory,  // at its end, and it is a directory
+  file,       // at its end, and it is none
+};
+
+struct GeneratedName {
+  std::string_view name;  // with a `*` in front: any name that ends so
+  GeneratedScope scope;
+};
+
+constexpr GeneratedName generated_names[] = {
+    {"__pycache__", GeneratedScope::tree},  {".pytest_cache", GeneratedScope::tree},
+    {".mypy_cache", GeneratedScope::tree},  {".ruff_cache", GeneratedScope::tree},
+    {".tox", GeneratedScope::tree},         {".nox", GeneratedScope::tree},
+    {".next", GeneratedScope::tree},        {".nuxt", GeneratedScope::tree},
+    {"node_modules", GeneratedScope::tree}, {"build", GeneratedScope::directory},
+    {"dist", GeneratedScope::directory},    {"*.egg-info", GeneratedScope::directory},
+    {".coverage", GeneratedScope::file},    {".DS_Store", GeneratedScope::file},
+    {"Thumbs.db", GeneratedScope::file},    {"*.pyc", GeneratedScope::file},
+    {"*.pyo", GeneratedScope::file},        {"*.log", GeneratedScope::file},
+    {"*.swp", GeneratedScope::file},        {"*.swo", GeneratedScope::file},
+    {"*~", GeneratedScope::file},
+};
+
+bool is_generated_name(std::string_view name, GeneratedScope scope) {
+  for (const GeneratedName& row : generated_names) {
+    if (row.scope != scope) continue;
+    const bool any_start = row.name[0] == '*';
+    if (any_start ? ends_with(name, row.name.substr(1)) : name == row.name) return true;
+  }
+  return false;
+}
+
+// `ending` tells what the thing itself is: GeneratedScope::directory or file.
+bool is_generated(std::string_view path, std::string_view root, GeneratedScope ending) {
+  if (!root.empty() && codeexec::is_within(path, root)) path.remove_prefix(root.size());
+  std::size_t at = 0;
+  std::string_view part;
+  while (at < path.size()) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    part = path.substr(at, end - at);
+    if (is_generated_name(part, GeneratedScope::tree)) return true;
+    at = end + 1;
+  }
+  return is_generated_name(part, ending);
+}
+
+// The canonical path of a directory entry itself: links on the way to it are followed, and not the
+// one that it may be.
+Expected<std::string> canonical_entry(std::string_view path, std::string_view base = {}) {
+  const std::size_t slash = path.rfind('/');
+  const std::string_view last = path.substr(slash == std::string_view::npos ? 0 : slash + 1);
+  const bool is_entry = !last.empty() && last != "." && last != "..";
+  if (!is_entry || last.find('\0') != std::string_view::npos) return canonical_path(path, base);
+  const std::string_view parent = path.substr(0, path.size() - last.size());
+  auto result = canonical_path(parent.empty() ? "." : parent, base);
+  if (result) *result = concat({*result, *result == "/" ? "" : "/", last});
+  return result;
+}
+
+// Up to three names, the first in order of the alphabet, and how many there are in all.
+class Examples {
+ public:
+  void add(std::string name) {
+    ++count_;
+    first_.push_back(std::move(name));
+    std::sort(first_.begin(), first_.end());
+    if (first_.size() > most) first_.pop_back();
+  }
+  std::size_t count() const { return count_; }
+  // "a, b, c (and 4 more)"
+  std::string text() const {
+    std::string result;
+    for (const std::string& name : first_)
+      result += concat({result.empty() ? "" : ", ", printable(name)});
+    if (count_ > most) result += concat({" (and ", std::to_string(count_ - most), " more)"});
+    return result;
+  }
+
+ private:
+  static constexpr std::size_t most = 3;
+  std::vector<std::string> first_ = {};
+  std::size_t count_ = 0;
+};
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const { ::closedir(directory); }
+};
+
+// What may still be looked at of a directory tree, for whoever lists it.
+struct WalkBudget {
+  std::size_t entries = DeleteGuard::max_entries;
+  std::size_t bytes = DeleteGuard::max_entry_bytes;
+  bool take(std::size_t path_size) {
+    if (entries == 0 || bytes < path_size) return false;
+    --entries;
+    bytes -= path_size;
+    return true;
+  }
+};
+
+// Calls `visit` with the name of each entry of a directory and what it is. A link in place of the
+// directory is not followed.
+Expected<void> list_directory(const std::string& path, WalkBudget& budget,
+                              FunctionRef<void(const char*, const struct stat&)> visit) {
+  UniqueFd fd(above_standard_streams(
+      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
+  if (!fd) return system_error(errno, quoted(path));
+  const std::unique_ptr<DIR, CloseDirectory> directory(::fdopendir(fd.get()));
+  if (!directory) return system_error(errno, quoted(path));
+  const int descriptor = fd.release();  // closed by closedir() from here on
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(directory.get());
+    if (!entry && errno != 0) return system_error(errno, quoted(path));
+    if (!entry) return {};
+    const char* child = entry->d_name;
+    if (std::strcmp(child, ".") == 0 || std::strcmp(child, "..") == 0) continue;
+    if (!budget.take(path.size() + std::strlen(child) + 1))
+      return make_error(ErrorCode::limit,
+                        concat({"more than ", std::to_string(DeleteGuard::max_entries),
+                                " entries, too many to be checked"}));
+    struct stat status {};
+    if (::fstatat(descriptor, child, &status, AT_SYMLINK_NOFOLLOW) == 0) visit(child, status);
+  }
+}
+
+// Whether a name has the form of a pattern of the shell: `*`, `?` and [a-z], [!a-z]. Of the stars
+// only the last one is ever tried again, so it takes no more than size times size steps.
+bool name_has_form(std::string_view pattern, std::string_view text) {
+  // Length of the pattern's element for one character, and whether `c` is such a character.
+  const auto element = [&](std::size_t at, char c) -> std::pair<std::size_t, bool> {
+    if (pattern[at] == '?') return {1, true};
+    if (pattern[at] != '[') return {1, pattern[at] == c};
+    std::size_t i = at + 1;
+    const bool negated = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');
+    if (negated) ++i;
+    bool found = false;
+    for (const std::size_t first = i; i < pattern.size(); ++i) {
+      if (pattern[i] == ']' && i > first) return {i + 1 - at, found != negated};
+      if (pattern[i] == '[' && i + 1 < pattern.size() && pattern[i + 1] == ':') {
+        // A class such as [:alpha:] may hold any character; which ones, the locale decides.
+        const std::size_t end = pattern.find(":]", i + 2);
+        if (end != std::string_view::npos) {
+          found = !negated;
+          i = end + 1;
+          continue;
+        }
+      }
+      if (i + 2 < pattern.size() && pattern[i + 1] == '-' && pattern[i + 2] != ']') {
+        const auto byte = [](char x) { return static_cast<unsigned char>(x); };
+        found = found || (byte(pattern[i]) <= byte(c) && byte(c) <= byte(pattern[i + 2]));
+        i += 2;
+        continue;
+      }
+      found = found || pattern[i] == c;
+    }
+    return {1, c == '['};  // no end: a bracket and nothing more
+  };
+  std::size_t in_pattern = 0;
+  std::size_t in_text = 0;
+  std::size_t star = std::string_view::npos;
+  std::size_t star_text = 0;
+  while (in_text < text.size()) {
+    if (in_pattern < pattern.size() && pattern[in_pattern] == '*') {
+      star = in_pattern++;
+      star_text = in_text;
+      continue;
+    }
+    if (in_pattern < pattern.size()) {
+      const auto [size, matches] = element(in_pattern, text[in_text]);
+      if (matches) {
+        in_pattern += size;
+        ++in_text;
+        continue;
+      }
+    }
+    if (star == std::string_view::npos) return false;
+    in_pattern = star + 1;
+    in_text = ++star_text;
+  }
+  while (in_pattern < pattern.size() && pattern[in_pattern] == '*') ++in_pattern;
+  return in_pattern == pattern.size();
+}
+
+bool is_file_pattern(std::string_view text) {
+  return text.find_first_of("*?[") != std::string::npos;
+}
+
+// The existing paths that an absolute pattern stands for now, as a shell would find them: `*` does
+// not mean hidden files. Fails when the budget does not reach.
+Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBudget& budget) {
+  std::vector<std::string> found = {""};
+  std::size_t at = 1;
+  while (at <= pattern.size() && !found.empty()) {
+    const std::size_t end = std::min(pattern.find('/', at), pattern.size());
+    const std::string_view part = pattern.substr(at, end - at);
+    at = end + 1;
+    if (part.empty()) continue;
+    std::vector<std::string> next;
+    for (std::string& path : found) {
+      if (!is_file_pattern(part)) {
+        next.push_back(concat({path, "/", part}));
+        continue;
+      }
+      const auto resolved = canonical_path(path.empty() ? "/" : path);
+      if (!resolved) continue;
+      const auto listed =
+          list_directory(*resolved, budget, [&](const char* child, const struct stat&) {
+            if (child[0] == '.' && part[0] != '.') return;
+            if (name_has_form(part, child)) next.push_back(concat({path, "/", child}));
+          });
+      // What cannot be read cannot be expanded by the shell, either.
+      if (!listed && listed.error().code == ErrorCode::limit) return listed.error();
+    }
+    found = std::move(next);
+  }
+  const auto is_missing = [](const std::string& path) {
+    struct stat status {};
+    return ::lstat(path.c_str(), &status) != 0;
+  };
+  found.erase(std::remove_if(found.begin(), found.end(), is_missing), found.end());
+  return found;
+}
+
+}  // namespace
+
+bool is_auto_generated(std::string_view path, std::string_view root) {
+  return is_generated(path, root, GeneratedScope::directory) ||
+         is_generated(path, root, GeneratedScope::file);
+}
+
+// Which files are known, the oldest first in `order`.
+struct DeleteGuard::State {
+  using Files = std::map<std::string, bool, std::less<>>;  // canonical path; true: created
+  std::vector<std::string> roots = {};
+  std::mutex mutex = {};
+  Files files = {};
+  std::deque<Files::iterator> order = {};
+  std::size_t path_bytes = 0;
+  std::size_t created = 0;
+
+  void mark(std::string_view path, bool is_created) {
+    auto resolved = canonical_path(path);
+    if (!resolved) return;
+    const std::lock_guard<std::mutex> lock(mutex);
+    const auto [entry, is_new] = files.try_emplace(std::move(*resolved), false);
+    if (is_created && !entry->second) {
+      entry->second = true;
+      ++created;
+    }
+    if (!is_new) return;
+    order.push_back(entry);
+    path_bytes += entry->first.size();
+    while (files.size() > max_files || path_bytes > max_path_bytes) forget_oldest();
+  }
+  bool knows(std::string_view path) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return files.find(path) != files.end();
+  }
+  // The deepest root around a canonical path, or nothing.
+  std::string_view root_around(std::string_view path) const {
+    std::string_view deepest;
+    for (const std::string& root : roots)
+      if (is_within(path, root) && root.size() > deepest.size()) deepest = root;
+    return deepest;
+  }
+  // Of a regular file.
+  bool may_go(std::string_view path, std::string_view root) {
+    return is_generated(path, root, GeneratedScope::file) || knows(path);
+  }
+
+ private:
+  void forget_oldest() {
+    const Files::iterator oldest = order.front();
+    order.pop_front();
+    path_bytes -= oldest->first.size();
+    if (oldest->second) --created;
+    files.erase(oldest);
+  }
+};
+
+DeleteGuard::DeleteGuard(std::vector<std::string> roots) : state_(std::make_shared<State>()) {
+  state_->roots = std::move(roots);
+}
+
+void DeleteGuard::mark_read(std::string_view path) const { state_->mark(path, false); }
+void DeleteGuard::mark_created(std::string_view path) const { state_->mark(path, true); }
+
+Expected<void> DeleteGuard::can_delete(std::string_view path) const {
+  return can_delete_files({std::string(path)});
+}
+
+Expected<void> DeleteGuard::can_delete_files(const std::vector<std::string>& paths) const {
+  Examples unread;
+  for (const std::string& path : paths) {
+    auto entry = canonical_entry(path);
+    if (!entry) return with_prefix("Cannot delete: ", entry.error());
+    struct stat status {};
+    if (::lstat(entry->c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    if (!state_->may_go(*entry, state_->root_around(*entry))) unread.add(std::move(*entry));
+  }
+  if (unread.count() == 0) return {};
+  if (unread.count() == 1)
+    return make_error(ErrorCode::permission_denied,
+                      concat({"Cannot delete '", unread.text(),
+                              "': File must be read before deletion. Use read (including "
+                              "read_multimodal_files) or diff tools to view the file first."}));
+  return make_error(ErrorCode::permission_denied,
+                    concat({"Cannot delete ", std::to_string(unread.count()),
+                            " unread file(s). Examples: ", unread.text(),
+                            ". Please read files before deletion using Read or "
+                            "read_multimodal_files."}));
+}
+
+Expected<void> DeleteGuard::can_delete_directory(std::string_view path) const {
+  auto top = canonical_entry(path);
+  if (!top) return with_prefix("Cannot delete: ", top.error());
+  struct stat top_status {};
+  if (::lstat(top->c_str(), &top_status) != 0 || !S_ISDIR(top_status.st_mode)) return {};
+  const std::string_view root = state_->root_around(*top);
+  if (is_generated(*top, root, GeneratedScope::directory)) return {};
+
+  const std::string start = concat({"Cannot delete directory '", printable(*top), "': "});
+  Examples unread;
+  WalkBudget budget;
+  std::vector<std::string> waiting = {""};  // below `top`, each with a slash in front
+  while (!waiting.empty()) {
+    const std::string here = std::move(waiting.back());
+    waiting.pop_back();
+    const auto visit = [&](const char* child, const struct stat& status) {
+      std::string below = concat({here, "/", child});
+      if (S_ISDIR(status.st_mode)) {
+        if (!is_generated_name(child, GeneratedScope::tree)) waiting.push_back(std::move(below));
+      } else if (S_ISREG(status.st_mode) && !state_->may_go(concat({*top, below}), root)) {
+        unread.add(below.substr(1));
+      }
+    };
+    const auto listed = list_directory(concat({*top, here}), budget, visit);
+    // One that is gone by now needs no check.
+    if (!listed && listed.error().system_error != ENOENT) return with_prefix(start, listed.error());
+  }
+  if (unread.count() == 0) return {};
+  return make_error(ErrorCode::permission_denied,
+                    concat({start, "Contains ", std::to_string(unread.count()),
+                            " unread file(s). Examples: ", unread.text(),
+                            ". Please read files before deletion."}));
+}
+
+void DeleteGuard::clear() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  state_->files.clear();
+  state_->order.clear();
+  state_->path_bytes = 0;
+  state_->created = 0;
+}
+
+DeleteGuard::Stats DeleteGuard::stats() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  Stats stats;
+  stats.created_files = state_->created;
+  stats.total_tracked = state_->files.size();
+  stats.read_files = stats.total_tracked - stats.created_files;
+  return stats;
 }
 
 // =================================================================================================
@@ -13277,10 +13761,10 @@ Process::Chunk Process::read(Stream stream, std::uint64_t cursor) const {
 // =================================================================================================
 // >>executor (definitions)
 //
-// judge() and admit() are the gate: policy, deadline, work_dir, then the place where it runs, in
-// this order, so that the message a caller gets is the same as in the systems this library
-// replaces. run() and start() both go through it and through Gate::record(); neither has a way
-// around.
+// screen() and admit() are the gate: policy, deadline, work_dir, the files it would change, then
+// the place where it runs, in this order, so that the message a caller gets is the same as in the
+// systems this library replaces. run() and start() both go through it and through Gate::record();
+// neither has a way around. Without read-only roots and delete guard, no file is looked for.
 // =================================================================================================
 
 namespace {
@@ -13455,6 +13939,10 @@ Json AuditRecord::to_json() const {
   record.set("work_dir", r.work_dir);
   record.set("allowed", r.outcome != Outcome::refused);
   if (!r.rule.empty()) record.set("rule", r.rule);
+  if (r.rule_end > r.rule_begin) {
+    record.set("rule_begin", r.rule_begin);
+    record.set("rule_end", r.rule_end);
+  }
   if (!r.message.empty()) record.set("message", r.message);
   record.set("outcome", name(r.outcome));
   record.set("exit_code", r.exit_code);
@@ -13466,17 +13954,123 @@ Json AuditRecord::to_json() const {
   return record;
 }
 
-// What all copies of an executor share. Immutable after set_up(), but for the kernel's own state of
-// the audit file, to which every record is one write() of O_APPEND.
+namespace {
+
+// The home directory of a user, as /etc/passwd has it: getpwnam() may load code and ask servers.
+std::string home_of_user(std::string_view user) {
+  constexpr std::size_t longest_user_list = std::size_t{1} << 20;
+  const auto list = read_whole_file("/etc/passwd", longest_user_list, "list of users");
+  if (!list) return {};
+  std::string_view rest = *list;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (!starts_with(line, user) || line.substr(user.size(), 1) != ":") continue;
+    for (int field = 0; field < 5; ++field) {
+      const std::size_t colon = line.find(':');
+      if (colon == std::string_view::npos) return {};
+      line.remove_prefix(colon + 1);
+    }
+    return std::string(line.substr(0, line.find(':')));
+  }
+  return {};
+}
+
+// The path of an access as the shell will have it: absolute, with `~` replaced.
+Expected<std::string> spelled_out(const FileAccess& access, std::string_view work_dir,
+                                  FunctionRef<std::string()> own_home) {
+  const std::string_view path = access.path;
+  if (starts_with(path, "/")) return access.path;
+  if (!starts_with(path, "~")) return concat({work_dir == "/" ? "" : work_dir, "/", path});
+  const std::size_t end = std::min(path.find('/'), path.size());
+  const std::string_view user = path.substr(1, end - 1);
+  const std::string home = user.empty() ? own_home() : home_of_user(user);
+  if (starts_with(home, "/")) return concat({home, path.substr(end)});
+  return make_error(ErrorCode::not_found, "that home directory is not known here");
+}
+
+// What an access of a command comes to on the disk as it is now.
+struct Target {
+  const FileAccess* access = nullptr;
+  std::vector<std::string> files = {};  // canonical: one, or those that a pattern stands for
+  std::string directory = {};           // of a pattern: where all it can ever stand for lies
+};
+
+// Links are followed here and not by the policy, which looks at no disk. What is removed is the
+// entry of a directory, not what it links to.
+Expected<Target> find_target(const FileAccess& access, std::string_view work_dir,
+                             FunctionRef<std::string()> own_home, WalkBudget& budget) {
+  auto path = spelled_out(access, work_dir, own_home);
+  if (!path) return path.error();
+  Target target;
+  target.access = &access;
+  std::vector<std::string> files;
+  if (access.glob && is_file_pattern(*path)) {
+    auto directory =
+        canonical_path(path->substr(0, path->rfind('/', path->find_first_of("*?[")) + 1));
+    if (!directory) return directory.error();
+    target.directory = std::move(*directory);
+    auto found = expand_glob(*path, budget);
+    if (!found) return found.error();
+    files = std::move(*found);
+  }
+  // A pattern without a match means itself.
+  if (files.empty()) files.push_back(std::move(*path));
+  for (const std::string& file : files) {
+    auto resolved =
+        access.kind == FileAccess::Kind::remove ? canonical_entry(file) : canonical_path(file);
+    if (!resolved) return resolved.error();
+    target.files.push_back(std::move(*resolved));
+  }
+  return target;
+}
+
+// What a change to a canonical path would change in a root that is not writable: the path, or such
+// a root below it. Empty when nothing. `around`: what lies below goes with it.
+std::string protected_place(const PathRules& paths, const std::string& path, bool around) {
+  const Root* root = paths.deepest_root(path);
+  if (root && root->permission != Permission::write) return path;
+  if (!around) return {};
+  for (const Root& below : paths.roots())
+    if (below.permission != Permission::write && codeexec::is_within(below.path, path))
+      return below.path;
+  return {};
+}
+
+}  // namespace
+
+// What all copies of an executor share. Immutable after set_up(), but for what the delete guard
+// remembers and the kernel's own state of the audit file, to which every record is one write() of
+// O_APPEND.
 struct Executor::Gate {
   ExecutorOptions options = {};
   Policy policy;
   PathRules paths;
+  std::optional<DeleteGuard> delete_guard = {};
+  bool has_read_only_roots = false;
   UniqueFd audit = {};
 
   Gate(Policy judged_by, PathRules confined_by)
       : policy(std::move(judged_by)), paths(std::move(confined_by)) {}
   bool recording() const { return audit || options.on_audit; }
+  bool guards_files() const { return has_read_only_roots || delete_guard; }
+  // Each of these refuses the first target that it objects to.
+  void guard_read_only(const std::vector<Target>& targets, Admission& admission) const;
+  void guard_deletions(const std::vector<Target>& targets, Admission& admission) const;
+  // Tells the delete guard what a command that has run read and made.
+  void remember(const std::vector<std::string>& read,
+                const std::vector<std::string>& created) const {
+    if (!delete_guard) return;
+    const auto is_file = [](const std::string& path) {
+      struct stat status {};
+      return ::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+    };
+    for (const std::string& path : read)
+      if (is_file(path)) delete_guard->mark_read(path);
+    for (const std::string& path : created)
+      if (is_file(path)) delete_guard->mark_created(path);
+  }
   // Tells the audit log; a failure to do so goes into the notes of the result.
   void record(Result& result, const std::string& tool, const std::string& time) const;
 };
@@ -13487,6 +14081,9 @@ struct Executor::Admission {
   OpenDirectory directory = {};  // pins the work_dir until the child is in it
   UniqueFd script = {};          // a script too long for an argument
   std::string time = {};
+  // Canonical paths of what it uses, for the delete guard, once it has run.
+  std::vector<std::string> read_files = {};
+  std::vector<std::string> created_files = {};
 
   bool admitted() const { return result.rule.empty() && result.message.empty(); }
   void fail(const Error& error, const char* step) {
@@ -13495,12 +14092,64 @@ struct Executor::Admission {
     result.step = step;
     result.message = error.message;
   }
-  void refuse(std::string rule, std::string message) {
+  void refuse(std::string rule, std::string message, std::size_t begin = 0, std::size_t end = 0) {
     result.outcome = Outcome::refused;
     result.rule = std::move(rule);
     result.message = std::move(message);
+    result.rule_begin = begin;
+    result.rule_end = end;
   }
 };
+
+void Executor::Gate::guard_read_only(const std::vector<Target>& targets,
+                                     Admission& admission) const {
+  for (const Target& target : targets) {
+    const FileAccess& access = *target.access;
+    if (access.kind == FileAccess::Kind::read) continue;
+    const bool around = access.kind == FileAccess::Kind::remove || access.recursive;
+    std::string place;
+    if (!target.directory.empty()) place = protected_place(paths, target.directory, false);
+    for (std::size_t i = 0; i < target.files.size() && place.empty(); ++i)
+      place = protected_place(paths, target.files[i], around);
+    if (place.empty()) continue;
+    return admission.refuse(
+        "read-only", concat({"Command would modify read-only context path: ", printable(place)}),
+        access.begin, access.end);
+  }
+}
+
+void Executor::Gate::guard_deletions(const std::vector<Target>& targets,
+                                     Admission& admission) const {
+  std::vector<std::string> files;
+  // With a slash at the end, so that what lies in a directory comes right after it and need not be
+  // walked again.
+  std::set<std::string> trees;
+  std::size_t begin = std::string::npos;
+  std::size_t end = 0;
+  for (const Target& target : targets) {
+    const FileAccess& access = *target.access;
+    if (access.kind != FileAccess::Kind::remove) continue;
+    begin = std::min(begin, access.begin);
+    end = std::max(end, access.end);
+    for (const std::string& file : target.files) {
+      struct stat status {};
+      if (::lstat(file.c_str(), &status) != 0) continue;
+      if (!S_ISDIR(status.st_mode))
+        files.push_back(file);
+      else if (access.recursive)  // an empty directory at most, otherwise
+        trees.insert(file == "/" ? file : file + "/");
+    }
+  }
+  Expected<void> allowed = delete_guard->can_delete_files(files);
+  std::string_view walked;
+  for (auto tree = trees.begin(); tree != trees.end() && allowed; ++tree) {
+    if (!walked.empty() && starts_with(*tree, walked)) continue;
+    walked = *tree;
+    allowed = delete_guard->can_delete_directory(
+        tree->substr(0, std::max<std::size_t>(tree->size() - 1, 1)));
+  }
+  if (!allowed) admission.refuse("delete-guard", allowed.error().message, begin, end);
+}
 
 Executor::~Executor() = default;
 
@@ -13532,6 +14181,8 @@ Expected<void> Executor::set_up(const ExecutorOptions& options) {
 
   auto gate = std::make_shared<Gate>(std::move(*policy), std::move(*paths));
   gate->options = options;
+  for (const Root& root : gate->paths.roots())
+    if (root.permission != Permission::write) gate->has_read_only_roots = true;
   auto unrestricted = PathRules::create({});
   if (!unrestricted) return unrestricted.error();
   auto workspace =
@@ -13542,6 +14193,11 @@ Expected<void> Executor::set_up(const ExecutorOptions& options) {
     return error;
   }
   gate->options.workspace = workspace->path;
+  if (options.delete_guard) {
+    std::vector<std::string> roots = {workspace->path};
+    for (const Root& root : gate->paths.roots()) roots.push_back(root.path);
+    gate->delete_guard.emplace(std::move(roots));
+  }
   auto spill_dir = usable_directory("spill_dir", options.spill_dir, W_OK | X_OK);
   if (!spill_dir) return spill_dir.error();
   gate->options.spill_dir = std::move(*spill_dir);
@@ -13560,8 +14216,16 @@ std::chrono::milliseconds Executor::max_timeout() const noexcept {
   return gate_->options.max_timeout;
 }
 
-// Everything that may refuse a command; nothing is changed by it.
-Executor::Admission Executor::judge(const Command& command) const {
+const DeleteGuard* Executor::delete_guard() const noexcept {
+  return gate_->delete_guard ? &*gate_->delete_guard : nullptr;
+}
+
+std::string Executor::home(const Command&, std::string_view) const { return {}; }
+
+// Everything that may refuse a command; nothing is changed by it. `judgement` is filled `in_full`
+// when that is asked for or needed, and has nothing but the policy's verdict otherwise.
+Executor::Admission Executor::screen(const Command& command, Judgement& judgement,
+                                     bool in_full) const {
   const ExecutorOptions& options = gate_->options;
   Admission admission;
   Result& result = admission.result;
@@ -13573,12 +14237,21 @@ Executor::Admission Executor::judge(const Command& command) const {
     admission.refuse("command", "a command has either a script or an argv, not both");
     return admission;
   }
-  const Verdict verdict = command.argv.empty() ? gate_->policy.check(command.script)
-                                               : gate_->policy.check(command.argv);
+  // What is relative in the script is judged for what it is where the script will run; a work_dir
+  // that is none is refused below.
+  const auto place = command.work_dir.empty() ? options.workspace
+                                              : canonical_path(command.work_dir, options.workspace);
+  const std::string& work_dir = place ? *place : options.workspace;
+  const Policy& policy = gate_->policy;
+  if (in_full || gate_->guards_files())
+    judgement = command.argv.empty() ? policy.judge(command.script, work_dir)
+                                     : policy.judge(command.argv, work_dir);
+  else
+    judgement.verdict = command.argv.empty() ? policy.check(command.script, work_dir)
+                                             : policy.check(command.argv, work_dir);
+  const Verdict& verdict = judgement.verdict;
   if (!verdict) {
-    admission.refuse(verdict.rule, verdict.message);
-    result.rule_begin = verdict.begin;
-    result.rule_end = verdict.end;
+    admission.refuse(verdict.rule, verdict.message, verdict.begin, verdict.end);
     return admission;
   }
 
@@ -13609,12 +14282,47 @@ Executor::Admission Executor::judge(const Command& command) const {
   }
   admission.directory = std::move(*directory);
   result.work_dir = admission.directory.path;
+  if (gate_->guards_files()) guard_files(command, judgement, admission);
   return admission;
+}
+
+void Executor::guard_files(const Command& command, const Judgement& judgement,
+                           Admission& admission) const {
+  const std::string& work_dir = admission.directory.path;
+  const char* const strictest = gate_->has_read_only_roots ? "read-only" : "delete-guard";
+  if (!judgement.complete)
+    return admission.refuse(strictest,
+                            "Command was not understood, so which files it changes is not known", 0,
+                            admission.result.command.size());
+  WalkBudget budget;
+  std::vector<Target> targets;
+  for (const FileAccess& access : judgement.files) {
+    const bool reads = access.kind == FileAccess::Kind::read;
+    if (reads && !gate_->delete_guard) continue;
+    const auto own_home = [&] { return home(command, work_dir); };
+    auto target = find_target(access, work_dir, own_home, budget);
+    if (!target && !reads)
+      return admission.refuse(
+          strictest,
+          concat({"Command would change ", quoted(access.path), ", and ", target.error().message}),
+          access.begin, access.end);
+    if (target) targets.push_back(std::move(*target));
+  }
+  if (gate_->has_read_only_roots) gate_->guard_read_only(targets, admission);
+  if (!admission.admitted() || !gate_->delete_guard) return;
+  gate_->guard_deletions(targets, admission);
+  for (Target& target : targets) {
+    if (target.access->kind == FileAccess::Kind::remove) continue;
+    const bool reads = target.access->kind == FileAccess::Kind::read;
+    std::vector<std::string>& used = reads ? admission.read_files : admission.created_files;
+    for (std::string& file : target.files) used.push_back(std::move(file));
+  }
 }
 
 Executor::Admission Executor::admit(const Command& command) const {
   const ExecutorOptions& options = gate_->options;
-  Admission admission = judge(command);
+  Judgement judgement;
+  Admission admission = screen(command, judgement, false);
   if (!admission.admitted()) return admission;
   Result& result = admission.result;
   ProcessOptions& process = admission.process;
@@ -13659,7 +14367,11 @@ Result Executor::run(const Command& command) const {
   Admission admission = admit(command);
   Result& result = admission.result;
   admission.process.keep_input_open = false;  // nobody could write to it
-  if (admission.admitted()) static_cast<ProcessResult&>(result) = run_process(admission.process);
+  if (admission.admitted()) {
+    static_cast<ProcessResult&>(result) = run_process(admission.process);
+    if (result.outcome != Outcome::not_started)
+      gate_->remember(admission.read_files, admission.created_files);
+  }
   gate_->record(result, command.tool, admission.time);
   return std::move(result);
 }
@@ -13668,7 +14380,23 @@ Result Executor::run(std::string_view script) const {
   return run(Command::shell(std::string(script)));
 }
 
-Result Executor::check(const Command& command) const { return judge(command).result; }
+Result Executor::check(const Command& command) const {
+  Judgement judgement;
+  return screen(command, judgement, false).result;
+}
+
+Judgement Executor::judge(const Command& command) const {
+  Judgement judgement;
+  const Admission admission = screen(command, judgement, true);
+  const Result& result = admission.result;
+  if (admission.admitted() || !judgement.verdict) return judgement;
+  judgement.verdict.allowed = false;
+  judgement.verdict.rule = result.rule.empty() ? result.step : result.rule;
+  judgement.verdict.message = result.message;
+  judgement.verdict.begin = result.rule_begin;
+  judgement.verdict.end = result.rule_end;
+  return judgement;
+}
 
 // `known` is shared with the callback that records the end. That callback lives in the process, so
 // it must not own the process, or neither would ever go away. It writes `known` before the process
@@ -13685,8 +14413,10 @@ Execution Executor::start(const Command& command) const {
   Execution::State& state = *execution.state_;
   *state.known = std::move(admission.result);
   if (state.known->rule.empty() && state.known->message.empty()) {
-    auto on_end = [gate = gate_, known = state.known, tool = command.tool,
-                   time = admission.time](const ProcessResult& ended) {
+    auto on_end = [gate = gate_, known = state.known, tool = command.tool, time = admission.time,
+                   read = std::move(admission.read_files),
+                   created = std::move(admission.created_files)](const ProcessResult& ended) {
+      gate->remember(read, created);
       if (!gate->recording()) return;
       Result result = *known;
       static_cast<ProcessResult&>(result) = ended;
@@ -13757,7 +14487,9 @@ struct LocalExecutor::Place {
 
 Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   LocalExecutor executor;
-  if (auto ok = executor.set_up(options); !ok) return ok.error();
+  ExecutorOptions general = options;
+  general.policy.enable_sudo = false;
+  if (auto ok = executor.set_up(general); !ok) return ok.error();
   if (options.shell.find('\0') != std::string::npos || !is_program(options.shell))
     return make_error(
         ErrorCode::invalid_argument,
@@ -13771,6 +14503,15 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   executor.place_ =
       std::make_shared<const Place>(std::move(*environment), options.shell, std::move(*skills_dir));
   return executor;
+}
+
+std::string LocalExecutor::home(const Command& command, std::string_view work_dir) const {
+  const auto environment = place_->environment.resolve(work_dir, command.environment);
+  if (!environment) return {};
+  constexpr std::string_view wanted = "HOME=";
+  for (const std::string& variable : environment->variables)
+    if (starts_with(variable, wanted)) return variable.substr(wanted.size());
+  return {};
 }
 
 // A prefix goes before the command line as a whole, never before its first simple command only: the
@@ -16153,6 +16894,8 @@ struct ServerConfig {
   // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
   LocalOptions local = {};
   std::size_t max_concurrent = mcp::ServerOptions{}.max_concurrent;
+  std::string policy_mode = "strict";
+  std::vector<std::string> read_only = {};
   std::string execution_mode = "local";
   std::string instance_id = {};
   bool enable_sudo = false;
@@ -16175,6 +16918,7 @@ std::vector<Option> option_table(ServerConfig& config) {
   LocalOptions& local = config.local;
   return {
       {"allowed-paths", "DIR...", "where commands may work; none: anywhere", &local.roots},
+      {"read-only", "DIR...", "where they may work, but not change anything", &config.read_only},
       {"workspace", "DIR", "where commands start (default: the current directory)",
        &local.workspace},
       {"timeout", "SECONDS", "for commands that give none (default: 60)", &local.timeout},
@@ -16182,11 +16926,16 @@ std::vector<Option> option_table(ServerConfig& config) {
        &local.max_timeout},
       {"max-output-size", "BYTES", "kept per stream: its head and its tail (default: 1048576)",
        &local.max_output},
-      {"allowed-commands", "PATTERN...", "commands must match one of these", &local.policy.allowed,
-       "whitelist_patterns"},
-      {"blocked-commands", "PATTERN...", "commands must match none of these", &local.policy.blocked,
-       "blacklist_patterns"},
-      {"disable-rule", "NAME...", "switch sanitizer rules off", &local.policy.disabled_rules},
+      {"policy", "MODE", "strict: understands the shell (default); compat: as MassGen judges",
+       &config.policy_mode},
+      {"allowed-commands", "PATTERN...", "every command of a script must match one of these",
+       &local.policy.allowed, "whitelist_patterns"},
+      {"blocked-commands", "PATTERN...", "no command of a script may match one of these",
+       &local.policy.blocked, "blacklist_patterns"},
+      {"disable-rule", "NAME...", "switch rules off; --list-rules tells what there are",
+       &local.policy.disabled_rules},
+      {"delete-guard", nullptr, "refuse to delete files that no command has read or made",
+       &local.delete_guard},
       {"execution-mode", "MODE", "local: on this host (the only mode of this version)",
        &config.execution_mode},
       {"agent-id", "ID", "for the audit log", &local.agent_id},
@@ -16416,7 +17165,9 @@ struct Invocation {
   bool help = false;
   bool version = false;
   std::optional<std::string> config = {};
+  bool list_rules = false;
   std::optional<std::string> run = {};
+  std::optional<std::string> check = {};
 };
 
 // One option of the command line and the words that follow it, up to the next option.
@@ -16425,7 +17176,8 @@ struct Argument {
   std::vector<std::string> words;
 };
 
-// Every option takes the words up to the next option; --run takes the next word whatever it is.
+// Every option takes the words up to the next option; --run and --check take the next word whatever
+// it is.
 Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
   std::vector<Argument> arguments;
   for (int i = 1; i < argc; ++i) {
@@ -16445,7 +17197,7 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
     arguments.push_back({std::string(word.substr(0, equals)), {}});
     if (equals != std::string_view::npos)
       arguments.back().words.emplace_back(word.substr(equals + 1));
-    else if (word == "--run" && i + 1 < argc)
+    else if ((word == "--run" || word == "--check") && i + 1 < argc)
       arguments.back().words.emplace_back(argv[++i]);
   }
   return arguments;
@@ -16462,6 +17214,13 @@ Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
     if (target) return given_twice(argument.name);
     return set(&target.emplace());
   };
+  // To run nothing is allowed.
+  const auto set_command = [&](std::optional<std::string>& target) -> Expected<void> {
+    const bool empty = !target && argument.words == std::vector<std::string>{""};
+    if (!empty) return set_text(target);
+    target.emplace();
+    return {};
+  };
   Expected<void> ok;
   if (argument.name == "--help")
     ok = set(&invocation.help);
@@ -16469,10 +17228,12 @@ Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
     ok = set(&invocation.version);
   else if (argument.name == "--config")
     ok = set_text(invocation.config);
-  else if (argument.name == "--run" && argument.words == std::vector<std::string>{""})
-    invocation.run.emplace();  // to run nothing is allowed
+  else if (argument.name == "--list-rules")
+    ok = set(&invocation.list_rules);
   else if (argument.name == "--run")
-    ok = set_text(invocation.run);
+    ok = set_command(invocation.run);
+  else if (argument.name == "--check")
+    ok = set_command(invocation.check);
   else
     return false;
   if (!ok) return ok.error();
@@ -16504,6 +17265,8 @@ Expected<Invocation> read_arguments(int argc, char** argv, ServerConfig& config)
       return ok.error();
     set_here.push_back(option->name);
   }
+  if (invocation.run && invocation.check)
+    return make_error(ErrorCode::invalid_argument, "--run and --check exclude each other");
   if (invocation.config) {
     if (auto ok = read_config(*invocation.config, table, set_here); !ok) return ok.error();
   }
@@ -16517,8 +17280,10 @@ std::string help_text() {
       "usage: codeexec-mcp [options]                 serve until the input ends\n"
       "       codeexec-mcp [options] --run COMMAND   run one command, print its result as JSON\n"
       "                                              (exit status 0: succeeded, 1: failed,\n"
-      "                                              125: refused or not started)\n\n"
-      "options; each but the last four is also a key of the configuration file, with _ for -:\n";
+      "                                              125: refused or not started)\n"
+      "       codeexec-mcp [options] --check COMMAND tell whether it would be refused, and why\n"
+      "                                              (exit status 0: allowed, 1: refused)\n\n"
+      "options; each but the last six is also a key of the configuration file, with _ for -:\n";
   const auto line = [&](const std::string& name, const char* value, const char* help) {
     std::string left = concat({"  --", name, value ? " " : "", value ? value : ""});
     left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
@@ -16528,11 +17293,48 @@ std::string help_text() {
   for (const Option& option : option_table(config)) line(option.name, option.value, option.help);
   line("config", "FILE", "read options from a JSON object; the command line wins");
   line("run", "COMMAND", "run one command instead of serving");
+  line("check", "COMMAND", "judge one without running it; - reads JSON strings, one per line");
+  line("list-rules", nullptr, "print what the sanitizer's rules refuse, and exit");
   line("help", nullptr, "print this and exit");
   line("version", nullptr, "print the version and exit");
   text += "\nsanitizer rules, for --disable-rule:\n ";
   for (const RuleInfo& rule : Policy::rules()) text += concat({" ", rule.name});
   text += "\n";
+  return text;
+}
+
+// The words of a text in lines of at most 100 columns, each after `indent` blanks but the first.
+std::string wrapped(std::string_view text, std::size_t indent) {
+  std::string result;
+  std::size_t column = indent;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (column > indent && column + 1 + word.size() > 100) {
+      result += concat({"\n", std::string(indent, ' ')});
+      column = indent;
+    } else if (column > indent) {
+      result += ' ';
+      ++column;
+    }
+    result += word;
+    column += word.size();
+  }
+  return result;
+}
+
+std::string rules_text() {
+  constexpr std::size_t name_width = 22;
+  std::string text =
+      "The sanitizer's rules in the order of judgement, for --disable-rule. Those with a star "
+      "have\n"
+      "a pattern with --policy compat, too.\n\n";
+  for (const RuleInfo& rule : Policy::rules()) {
+    std::string left = concat({rule.compat ? "* " : "  ", rule.name});
+    left.resize(std::max(left.size() + 1, name_width), ' ');
+    text += concat({left, wrapped(rule.description, name_width), "\n"});
+  }
   return text;
 }
 
@@ -16560,6 +17362,15 @@ Expected<LocalExecutor> create_executor(const ServerConfig& config) {
     return bad_value("execution_mode", config.execution_mode,
                      "a mode of this version, which has local only");
   LocalOptions options = config.local;
+  if (config.policy_mode == "compat")
+    options.policy.mode = PolicyOptions::Mode::compat;
+  else if (config.policy_mode != "strict")
+    return bad_value("policy", config.policy_mode, "strict or compat");
+  // To name what is read-only must not forbid everything else.
+  if (options.roots.empty() && !config.read_only.empty())
+    options.roots.push_back({"/", Permission::write});
+  for (const std::string& path : config.read_only)
+    options.roots.push_back({path, Permission::read});
   options.environment.auto_venv = !config.no_auto_venv;
   if (options.timeout.count() == 0)
     options.timeout = std::min(ExecutorOptions().timeout, options.max_timeout);
@@ -16629,9 +17440,112 @@ bool print(const std::string& text) {
          std::fflush(stdout) == 0;
 }
 
-int fail(int status, const std::string& message) {
+void warn(const std::string& message) {
   std::fprintf(stderr, "codeexec-mcp: %s\n", message.c_str());
+}
+
+int fail(int status, const std::string& message) {
+  warn(message);
   return status;
+}
+
+// In strict mode a pattern must match the whole of a command. Whoever blocks `git push` in so many
+// words, as lists written for other systems do, means more than that.
+void warn_of_bare_patterns(const ServerConfig& config) {
+  if (config.policy_mode != "strict") return;
+  for (const std::string& pattern : config.local.policy.blocked) {
+    if (pattern.find_first_of("\\^$.|?*+()[]{}") != std::string::npos) continue;
+    const std::string shown = printable(pattern);
+    warn(concat({"blocked_commands: '", shown, "' matches only this exact command; write '", shown,
+                 "( .*)?' to refuse it with arguments"}));
+  }
+}
+
+// The lines of standard input, each of at most `longest` bytes in memory.
+class InputLines {
+ public:
+  explicit InputLines(std::size_t longest) : longest_(longest) {}
+  // Goes to the next line; false at the end, and where reading fails.
+  bool next() {
+    line_.clear();
+    too_long_ = false;
+    bool any = false;
+    for (;;) {
+      if (rest_.empty() && !fill()) return any;
+      any = true;
+      const std::size_t end = rest_.find('\n');
+      const std::string_view piece = rest_.substr(0, end);
+      if (line_.size() + piece.size() > longest_)
+        too_long_ = true;
+      else
+        line_ += piece;
+      rest_.remove_prefix(std::min(piece.size() + 1, rest_.size()));
+      if (end != std::string_view::npos) return true;
+    }
+  }
+  const std::string& line() const { return line_; }
+  bool too_long() const { return too_long_; }  // then the line is not whole
+  int error() const { return error_; }         // an errno, or 0
+
+ private:
+  bool fill() {
+    ssize_t size = -1;
+    do size = ::read(STDIN_FILENO, buffer_, sizeof buffer_);
+    while (size < 0 && errno == EINTR);
+    if (size < 0) error_ = errno;
+    rest_ = std::string_view(buffer_, size < 0 ? 0 : static_cast<std::size_t>(size));
+    return size > 0;
+  }
+  std::size_t longest_;
+  std::string line_ = {};
+  bool too_long_ = false;
+  int error_ = 0;
+  std::string_view rest_ = {};
+  char buffer_[65536];
+};
+
+// The command in a line of --check -.
+Expected<std::string> command_of_line(const InputLines& lines, std::size_t longest) {
+  if (lines.too_long())
+    return make_error(ErrorCode::limit,
+                      concat({"longer than ", std::to_string(longest), " bytes"}));
+  JsonLimits limits;
+  limits.max_values = 1;
+  auto value = Json::parse(lines.line(), limits);
+  if (!value) return with_prefix("not a JSON string: ", value.error());
+  if (!value->is_string() || value->has_lone_surrogate())
+    return make_error(ErrorCode::parse, "not a JSON string");
+  return value->as_string();
+}
+
+// One answer for each line, as soon as it has come.
+int check_lines(const Executor& executor) {
+  const std::size_t longest = mcp::ServerOptions().max_line;
+  InputLines lines(longest);
+  int status = 0;
+  for (std::size_t number = 1; lines.next(); ++number) {
+    const auto script = command_of_line(lines, longest);
+    Json answer;
+    if (script) {
+      const Judgement judgement = executor.judge(Command::shell(*script));
+      if (!judgement.verdict) status = std::max(status, 1);
+      answer = to_json(judgement);
+    } else {
+      status = 2;
+      answer.set("error", concat({"line ", std::to_string(number), ": ", script.error().message}));
+    }
+    if (!print(answer.dump() + "\n")) return fail(1, "cannot write to standard output");
+  }
+  if (lines.error() != 0)
+    return fail(1, concat({"cannot read standard input: ", errno_text(lines.error())}));
+  return status;
+}
+
+int check(const Executor& executor, const std::string& script) {
+  if (script == "-") return check_lines(executor);
+  const Judgement judgement = executor.judge(Command::shell(script));
+  if (!print(to_json(judgement).dump() + "\n")) return fail(1, "cannot write to standard output");
+  return judgement.verdict ? 0 : 1;
 }
 
 int run_once(const Executor& executor, const std::string& script, const CancelToken& stop) {
@@ -16700,6 +17614,36 @@ Json to_json(const Result& result) {
   return object;
 }
 
+Json to_json(const Judgement& judgement) {
+  const Verdict& verdict = judgement.verdict;
+  Json object = Json::object();
+  object.set("allowed", verdict.allowed);
+  object.set("rule", verdict ? Json() : Json(verdict.rule));
+  object.set("message", verdict ? Json() : Json(verdict.message));
+  object.set("begin", verdict ? Json() : Json(verdict.begin));
+  object.set("end", verdict ? Json() : Json(verdict.end));
+  Json commands = Json::array();
+  for (const shell::Command& command : judgement.commands) {
+    if (command.compound) continue;
+    Json words = Json::array();
+    for (const shell::Word& word : command.words)
+      words.push_back(word.known() ? Json(word.text) : Json());
+    Json assignments = Json::array();
+    for (const shell::Assignment& assignment : command.assignments)
+      assignments.push_back(assignment.value.known()
+                                ? Json(concat({assignment.name, "=", assignment.value.text}))
+                                : Json());
+    Json entry = Json::object();
+    entry.set("words", std::move(words));
+    if (assignments.size() > 0) entry.set("assignments", std::move(assignments));
+    entry.set("begin", command.begin);
+    entry.set("end", command.end);
+    commands.push_back(std::move(entry));
+  }
+  object.set("commands", std::move(commands));
+  return object;
+}
+
 Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor) {
   mcp::Tool tool;
   tool.name = "execute_command";
@@ -16743,7 +17687,9 @@ std::string describe(const Executor& executor) {
                  seconds_text(executor.timeout()), " seconds unless it asks for more (at most ",
                  seconds_text(executor.max_timeout()),
                  "). It gets no standard input and no terminal. Long output is shortened in the "
-                 "middle. Some commands are refused; the answer then says by which rule."});
+                 "middle. Some commands are refused before anything of them runs; the answer then "
+                 "says by which rule.",
+                 executor.delete_guard() ? " Read a file before you delete it." : ""});
 }
 
 int server_main(int argc, char** argv) {
@@ -16752,6 +17698,7 @@ int server_main(int argc, char** argv) {
   if (!invocation) return fail(2, invocation.error().message);
   if (invocation->help) return print(help_text()) ? 0 : 1;
   if (invocation->version) return print("codeexec-mcp " CODEEXEC_VERSION_STRING "\n") ? 0 : 1;
+  if (invocation->list_rules) return print(rules_text()) ? 0 : 1;
 
   // A client that goes away must not kill the server before it has ended what it runs.
   ::signal(SIGPIPE, SIG_IGN);
@@ -16762,8 +17709,9 @@ int server_main(int argc, char** argv) {
 #endif
   const auto executor = create_executor(config);
   if (!executor) return fail(2, executor.error().message);
-  if (config.enable_sudo)
-    std::fprintf(stderr, "codeexec-mcp: enable_sudo has no effect in local mode\n");
+  if (config.enable_sudo) warn("enable_sudo has no effect in local mode");
+  warn_of_bare_patterns(config);
+  if (invocation->check) return check(*executor, *invocation->check);
   const TerminationSignals signals;
   if (signals.error() != 0)
     return fail(1, concat({"cannot start a thread: ", errno_text(signals.error())}));
