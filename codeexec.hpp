@@ -9691,10 +9691,15 @@ class Judge {
 
   // paths -----------------------------------------------------------------------------------------
 
+  static constexpr std::string_view unknown_name = {"\0", 1};
+
   // Where relative paths of the command begin.
   const PathText& base() {
     if (!has_base_) {
-      base_ = case_.start;
+      // Where the script starts in a known directory, an empty text means that cd has left it.
+      base_ = {};
+      if (case_.start.root == PathText::Root::slash && command_->work_dir.text.empty())
+        base_.names.push_back(unknown_name);
       enter(base_, command_->work_dir.text, command_->work_dir.home);
       has_base_ = true;
     }
@@ -10539,8 +10544,9 @@ class Judge {
       if (text != case_.script) message += concat({" (", shown(text), ")"});
       const bool own = form.level == 0;
       const std::size_t begin = own ? command_->begin : form.words[0].begin;
-      const std::size_t end = own ? command_->end : form.words[form.size - 1].end;
-      object(blocked_rank, "blocked-commands", std::move(message), begin, std::max(begin, end));
+      std::size_t end = own ? command_->end : begin;
+      for (std::size_t i = 0; i < form.size && !own; ++i) end = std::max(end, form.words[i].end);
+      object(blocked_rank, "blocked-commands", std::move(message), begin, end);
       return true;
     }
     return false;
