@@ -79,8 +79,8 @@ struct Count {
 
 std::string told(const Count& count) {
   return std::to_string(count.deny) + " to refuse, " + std::to_string(count.allow) +
-         " to allow; wrongly allowed " + std::to_string(count.false_allow) +
-         ", wrongly refused " + std::to_string(count.false_deny);
+         " to allow; wrongly allowed " + std::to_string(count.false_allow) + ", wrongly refused " +
+         std::to_string(count.false_deny);
 }
 
 // Every row but those of interpreters, which are best effort, must have the verdict of its label.
@@ -103,8 +103,8 @@ void judge(const std::string& column) {
       if (!best_effort && !allowed)
         FAIL_CHECK(which, "\n  should be refused: ", row["rule"].as_string());
     } else if (column == "sanitizer" && !allowed && !best_effort) {
-      const bool named = verdict.rule == row["rule"].as_string() ||
-                         verdict.rule == row["or_rule"].as_string();
+      const bool named =
+          verdict.rule == row["rule"].as_string() || verdict.rule == row["or_rule"].as_string();
       CHECK_MESSAGE(named, which, "\n  should be ", row["rule"].as_string(), ", is ", got);
     }
   }
@@ -124,9 +124,7 @@ bool can_be(std::string_view pattern, std::string_view text) {
   return false;
 }
 
-std::string_view base_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 // A word as the sandbox of verify.py has it.
 std::string in_sandbox(const Word& word) {
@@ -182,9 +180,7 @@ class Candidate {
     return fits && rest(word + 1, argv, arg + 1);
   }
 
-  static bool ends(const std::string& text) {
-    return text == ";" || text == "+" || text == ":::";
-  }
+  static bool ends(const std::string& text) { return text == ";" || text == "+" || text == ":::"; }
 
   const std::vector<Word>& words_;
   std::size_t first_;
