@@ -169,7 +169,8 @@ class LeakCheck {
 
 // A script of at least `size` bytes that prints "end".
 std::string long_script(std::size_t size) {
-  const std::string line = ": 0123456789012345678901234567890123456789012345678901234567890\n";
+  // Long lines: a script may have 4096 commands.
+  const std::string line = ": " + std::string(1021, 'x') + "\n";
   std::string script;
   while (script.size() < size) script += line;
   return script + "echo end\n";
@@ -636,6 +637,30 @@ TEST_CASE("read-only roots: a home directory that is not known is none to write 
   }
   CHECK(make(options).check(Command::shell("touch ~root/x")).message ==
         "Command would modify read-only context path: /root/x");
+}
+
+TEST_CASE("the file guard with the compat policy: what cannot be read is refused") {
+  const ReadOnlyPlace at;
+  LocalOptions options = at.options;
+  options.policy.mode = codeexec::PolicyOptions::Mode::compat;
+  const auto rule_of = [](const LocalExecutor& here, const char* script) {
+    return here.check(Command::shell(script)).rule;
+  };
+  const LocalExecutor read_only = make(options);
+  CHECK(rule_of(read_only, "touch ro/x") == "read-only");
+  CHECK(rule_of(read_only, "touch x") == "");
+  CHECK(rule_of(read_only, "rm -fr / --no-such-option") == "read-only");
+  CHECK(rule_of(read_only, "echo dd") == "dd");
+  for (const char* script : {"echo 'open", "touch ro/x; fi", "echo $(", "cat <<'A' $(\nA"})
+    CHECK(rule_of(read_only, script) == "read-only");
+  CHECK(read_only.check(Command::shell("echo 'open")).message ==
+        "Command was not understood, so which files it changes is not known");
+  CHECK(rule_of(read_only, "cat \"$(mktemp)\"; $TOOL x | sh") == "");
+  options.roots = {};
+  CHECK(rule_of(make(options), "echo 'open") == "");
+  options.delete_guard = true;
+  CHECK(rule_of(make(options), "echo 'open") == "delete-guard");
+  CHECK(rule_of(make(options), "rm a") == "delete-guard");
 }
 
 // the delete guard --------------------------------------------------------------------------------
