@@ -11200,7 +11200,7 @@ Expected<void> list_directory(const std::string& path, WalkBudget& budget,
     if (std::strcmp(child, ".") == 0 || std::strcmp(child, "..") == 0) continue;
     if (!budget.take(path.size() + std::strlen(child) + 1))
       return make_error(ErrorCode::limit,
-                        concat({"more than ", std::to_string(DeleteGuard::max_entries),
+                        concat({"there are more than ", std::to_string(DeleteGuard::max_entries),
                                 " entries, too many to be checked"}));
     struct stat status {};
     if (::fstatat(descriptor, child, &status, AT_SYMLINK_NOFOLLOW) == 0) visit(child, status);
@@ -14282,7 +14282,7 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
     if (!target && !reads)
       return admission.refuse(
           strictest,
-          concat({"Command would change ", quoted(access.path), ", and ", target.error().message}),
+          concat({"Command would change ", quoted(access.path), ": ", target.error().message}),
           access.begin, access.end);
     if (target) targets.push_back(std::move(*target));
   }
