@@ -7646,7 +7646,9 @@ class ShellWalker {
     }
     std::swap(payload.input, input_);
     Output* const output = same_shell ? output_ : std::exchange(output_, nullptr);
-    run_text(std::move(payload.text), command, payload.tolerant);
+    const bool outer = std::exchange(tolerant_, tolerant_ || payload.tolerant);
+    run_text(std::move(payload.text), command, tolerant_);
+    tolerant_ = outer;
     output_ = output;
     std::swap(payload.input, input_);
     if (!same_shell) take_frame();
@@ -7654,15 +7656,16 @@ class ShellWalker {
 
   void run_text(std::string text, const shell::Command& command, bool tolerant) {
     if (!enter(command.begin)) return;
+    const bool is_known = text.find('\0') == std::string::npos;
     syntax_.texts.push_back(std::move(text));
     const auto begin = static_cast<std::uint32_t>(command.begin);
     const auto end = static_cast<std::uint32_t>(command.end);
     ShellParser parser(syntax_, options_, syntax_.texts.back(), {begin, end, false}, depth_);
     const std::uint32_t root = parser.parse();
     outcome_.dialect_dependent = outcome_.dialect_dependent || parser.dialect_dependent();
-    const bool outer = std::exchange(tolerant_, tolerant_ || tolerant);
     if (root != no_index) run(root);
-    tolerant_ = outer;
+    // What unknown parts make of a string is not for the parser to say.
+    tolerant = tolerant || !is_known;
     if (parser.failed() && (!tolerant || parser.error().code == ErrorCode::limit) && !stopped()) {
       outcome_.complete = false;
       outcome_.error = parser.error();
@@ -8817,7 +8820,7 @@ static_assert(sorted_by_name(reserved_words));
 // for many programs, and xargs multiply what there is to look at; a script that needs more is
 // refused as too complex.
 constexpr unsigned max_peeled_levels = 32;
-constexpr std::size_t max_judged_words = std::size_t{1} << 22;
+constexpr std::size_t max_judged_words = std::size_t{1} << 20;
 constexpr std::size_t max_generated_bytes = std::size_t{4} << 20;
 
 // policy: text ------------------------------------------------------------------------------------
@@ -9581,6 +9584,17 @@ struct Case {
   std::size_t judged_words = 0;
   std::size_t generated_bytes = 0;
   bool too_complex = false;
+  // Where bash has [[ ]] and (( )). A POSIX shell takes parts of it for commands, as `$a == b` in
+  // [[ -f x && $a == b ]]: one that is not known there is no reason to refuse an ordinary test.
+  std::vector<std::pair<std::size_t, std::size_t>> tests = {};
+  bool posix = false;
+
+  bool in_test(std::size_t begin, std::size_t end) const {
+    const auto after = std::upper_bound(tests.begin(), tests.end(),
+                                        std::pair<std::size_t, std::size_t>(begin, npos));
+    return after != tests.begin() && end <= std::prev(after)->second;
+  }
+  static constexpr std::size_t npos = static_cast<std::size_t>(-1);
 
   bool charge_words(std::size_t count) {
     judged_words += count + 1;
@@ -9607,6 +9621,11 @@ class Judge {
     producer_ = visit.producer;
     payloads_ = &visit.payloads;
     has_base_ = false;
+    if (command_->depth <= code_depth_) in_code_ = false;
+    is_code_ = in_code_ && command_->tolerant;
+    if (!case_.posix && !command_->words.empty() &&
+        (command_->words[0].text == "[[" || command_->words[0].text == "(("))
+      case_.tests.emplace_back(command_->begin, command_->end);
     if (case_.collecting) case_.judgement->commands.push_back(visit.command);
 
     if (command_->fork_bomb && wants(Rule::fork_bomb))
@@ -9620,7 +9639,7 @@ class Judge {
       judge_form(form);
       if (!form.code && !case_.terms.blocked.empty()) check_blocked(form);
     }
-    if (!command_->tolerant && !command_->compound && !case_.terms.allowed.empty()) check_allowed();
+    if (!is_code_ && !command_->compound && !case_.terms.allowed.empty()) check_allowed();
   }
 
  private:
@@ -9628,7 +9647,7 @@ class Judge {
     Form form;
     form.words = command_->words.data();
     form.size = command_->words.size();
-    form.code = command_->tolerant;
+    form.code = is_code_;
     form.input = &command_->input;
     return form;
   }
@@ -9656,12 +9675,14 @@ class Judge {
   void refuse_opaque(const Form& form, const shell::Word& word, std::string_view why) {
     case_.not_understood();
     if (form.code || command_->defined || !wants(Rule::opaque_shell_input)) return;
-    record(Rule::opaque_shell_input, word.begin, word.end, concat({shown(join(form)), ": ", why}));
+    record(Rule::opaque_shell_input, word.begin, word.end,
+           concat({shown(written(word)), ": ", why}));
   }
   void refuse_unknown(const Form& form) {
     case_.not_understood();
     const shell::Word& word = form.words[0];
     if (form.code || command_->defined || !wants(Rule::unknown_command)) return;
+    if (case_.posix && case_.in_test(word.begin, word.end)) return;
     record(Rule::unknown_command, word.begin, word.end, shown(written(word)));
   }
   // A word as the script has it.
@@ -9826,14 +9847,15 @@ class Judge {
   // A pattern may stand for any of the programs that the tables know.
   void judge_pattern(const Form& form, std::string_view pattern) {
     constexpr std::size_t longest = 256;
-    const Form start = form;
+    constexpr std::size_t cost = 64;
+    if (!case_.charge_words(cost)) return;
     bool matched = false;
     const auto try_all = [&](const auto& table) {
       for (const auto& row : table) {
         if (pattern.size() > longest || !glob_matches(pattern, row.name)) continue;
         matched = true;
         if (!case_.charge_words(form.size)) return;
-        judge_program(start, row.name);
+        judge_program(form, row.name);
       }
     };
     try_all(refused_programs);
@@ -10403,14 +10425,20 @@ class Judge {
     payloads_->push_back(std::move(payload));
   }
 
-  // The walk follows eval, trap and alias itself where they are not peeled out of something.
+  // The walk follows eval, trap and alias itself, behind `command` and `builtin` as well.
+  bool is_followed(const Form& form) const {
+    const std::vector<shell::Word>& words = command_->words;
+    std::size_t i = 0;
+    while (i < words.size() && (words[i].text == "command" || words[i].text == "builtin")) ++i;
+    return i == form.level && i < words.size() && form.words == &words[i];
+  }
   void judge_eval(const Form& form) {
     for (std::size_t i = 1; i < form.size; ++i) {
       if (form.words[i].known()) continue;
       refuse_opaque(form, form.words[i], "part of it is not known before it runs");
       break;
     }
-    if (form.level && form.size > 1) add_payload(form, join(form.from(1)), true);
+    if (!is_followed(form) && form.size > 1) add_payload(form, join(form.from(1)), true);
   }
   void judge_source(const Form& form) {
     const std::size_t i = form.size > 1 && form.words[1].text == "--" ? 2 : 1;
@@ -10422,7 +10450,7 @@ class Judge {
     if (i + 1 >= form.size || starts_with(form.words[i].text, "-")) return;
     const shell::Word& word = form.words[i];
     if (!word.known()) refuse_opaque(form, word, "part of it is not known before it runs");
-    if (form.level) add_payload(form, word.text, true);
+    if (!is_followed(form)) add_payload(form, word.text, true);
   }
   void judge_alias(const Form& form) {
     for (std::size_t i = 1; i < form.size; ++i) {
@@ -10473,6 +10501,10 @@ class Judge {
     CodeFindings findings = CodeReader(language, code).read();
     Form started = form.from(0);
     started.code = true;
+    if (!in_code_) {
+      in_code_ = true;
+      code_depth_ = command_->depth;
+    }
     for (std::string& script : findings.scripts) add_payload(started, std::move(script), false);
     for (std::vector<std::string>& command : findings.commands) {
       std::vector<shell::Word> words;
@@ -10592,6 +10624,10 @@ class Judge {
   const shell::Command* command_ = nullptr;
   const shell::Command* producer_ = nullptr;
   std::vector<shell::Payload>* payloads_ = nullptr;
+  // The commands that an interpreter's code runs come next, deeper than its own, and tolerated.
+  bool in_code_ = false;
+  bool is_code_ = false;
+  unsigned code_depth_ = 0;
   bool has_base_ = false;
   PathText base_ = {};
   std::vector<Form> forms_ = {};
@@ -10722,6 +10758,8 @@ struct Policy::Compiled {
     if (!outcome.complete) return not_read(outcome.error, script);
     if (outcome.dialect_dependent && !judged.too_complex) {
       options.dialect = shell::Dialect::posix;
+      judged.posix = true;
+      std::sort(judged.tests.begin(), judged.tests.end());
       const shell::Outcome other = walk_once(judged, options, false);
       // What a POSIX shell cannot read it does not run; what it runs before has been judged.
       if (!other.complete && other.error.code == ErrorCode::limit)
