@@ -6091,8 +6091,8 @@ struct ShellVariable {
   std::uint64_t frame = 0;              // that knows its former value
 };
 
-// Puts a path behind a directory and takes `.`, `..` and doubled slashes out of it. `~` at the start
-// stays the name of a directory that has a parent.
+// Puts a path behind a directory and takes `.`, `..` and doubled slashes out of it. `~` at the
+// start stays the name of a directory that has a parent.
 std::string join_shell_path(std::string_view directory, std::string_view path) {
   std::string joined;
   if (starts_with(path, "/") || starts_with(path, "~") || directory.empty())
