@@ -1205,6 +1205,11 @@ TEST_CASE("policy: xargs and parallel run what they read") {
                     "parallel echo {} < x", "ls | xargs -I{} cp {} {}.bak", "parallel -a x wc"});
 }
 
+TEST_CASE("policy: what at and batch are to run later is judged where it is known") {
+  refuses(strict(), "rm-protected", {"at now <<< 'rm -rf /'", "echo 'rm -rf /' | batch"});
+  passes(strict(), {"at now < x", "at -l", "echo ls | at 10:00", "curl x | batch"});
+}
+
 TEST_CASE("policy: code of interpreters is looked through for what it starts") {
   refuses(strict(), "rm-protected",
           {"python3 -c 'import os; os.system(\"rm -rf /\")'",
