@@ -1335,8 +1335,8 @@ struct ExecutorOptions {
 //
 // The first refusal stands: of the policy, the timeout, the work_dir, read-only roots, the delete
 // guard, in this order. The last two know of a command what Policy::judge() tells of its files:
-// what is spelled out in it, not what a program does by itself. With either of them, a command that
-// was not understood is refused.
+// what is spelled out in it, not what only a run could tell, nor what a program does by itself.
+// With either of them, a command that cannot be read is refused in compat mode, too.
 class Executor {
  public:
   virtual ~Executor();
@@ -6091,8 +6091,8 @@ struct ShellVariable {
   std::uint64_t frame = 0;              // that knows its former value
 };
 
-// Puts a path behind a directory and takes `.`, `..` and doubled slashes out of it. `~` at the start
-// stays the name of a directory that has a parent.
+// Puts a path behind a directory and takes `.`, `..` and doubled slashes out of it. `~` at the
+// start stays the name of a directory that has a parent.
 std::string join_shell_path(std::string_view directory, std::string_view path) {
   std::string joined;
   if (starts_with(path, "/") || starts_with(path, "~") || directory.empty())
@@ -11241,7 +11241,7 @@ Expected<void> list_directory(const std::string& path, WalkBudget& budget,
     if (std::strcmp(child, ".") == 0 || std::strcmp(child, "..") == 0) continue;
     if (!budget.take(path.size() + std::strlen(child) + 1))
       return make_error(ErrorCode::limit,
-                        concat({"more than ", std::to_string(DeleteGuard::max_entries),
+                        concat({"there are more than ", std::to_string(DeleteGuard::max_entries),
                                 " entries, too many to be checked"}));
     struct stat status {};
     if (::fstatat(descriptor, child, &status, AT_SYMLINK_NOFOLLOW) == 0) visit(child, status);
@@ -14056,6 +14056,8 @@ struct Executor::Gate {
   PathRules paths;
   std::optional<DeleteGuard> delete_guard = {};
   bool has_read_only_roots = false;
+  // With such a guard and a policy that lets pass what it cannot read: objects to just that.
+  std::optional<Policy> reader = {};
   UniqueFd audit = {};
 
   Gate(Policy judged_by, PathRules confined_by)
@@ -14205,6 +14207,14 @@ Expected<void> Executor::set_up(const ExecutorOptions& options) {
     for (const Root& root : gate->paths.roots()) roots.push_back(root.path);
     gate->delete_guard.emplace(std::move(roots));
   }
+  if (gate->guards_files() && options.policy.mode == PolicyOptions::Mode::compat) {
+    PolicyOptions nothing_but_syntax;
+    for (const RuleInfo& rule : Policy::rules())
+      nothing_but_syntax.disabled_rules.push_back(rule.name);
+    auto reader = Policy::create(nothing_but_syntax);
+    if (!reader) return reader.error();
+    gate->reader.emplace(std::move(*reader));
+  }
   auto spill_dir = usable_directory("spill_dir", options.spill_dir, W_OK | X_OK);
   if (!spill_dir) return spill_dir.error();
   gate->options.spill_dir = std::move(*spill_dir);
@@ -14297,7 +14307,9 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
                            Admission& admission) const {
   const std::string& work_dir = admission.directory.path;
   const char* const strictest = gate_->has_read_only_roots ? "read-only" : "delete-guard";
-  if (!judgement.complete)
+  const bool unread = !judgement.complete && gate_->reader &&
+                      !gate_->reader->check(admission.result.command, work_dir);
+  if (unread)
     return admission.refuse(strictest,
                             "Command was not understood, so which files it changes is not known", 0,
                             admission.result.command.size());
@@ -14311,7 +14323,7 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
     if (!target && !reads)
       return admission.refuse(
           strictest,
-          concat({"Command would change ", quoted(access.path), ", and ", target.error().message}),
+          concat({"Command would change ", quoted(access.path), ": ", target.error().message}),
           access.begin, access.end);
     if (target) targets.push_back(std::move(*target));
   }
@@ -17280,6 +17292,27 @@ Expected<Invocation> read_arguments(int argc, char** argv, ServerConfig& config)
   return invocation;
 }
 
+// The words of a text in lines of at most 100 columns, each after `indent` blanks but the first.
+std::string wrapped(std::string_view text, std::size_t indent) {
+  std::string result;
+  std::size_t column = indent;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (column > indent && column + 1 + word.size() > 100) {
+      result += concat({"\n", std::string(indent, ' ')});
+      column = indent;
+    } else if (column > indent) {
+      result += ' ';
+      ++column;
+    }
+    result += word;
+    column += word.size();
+  }
+  return result;
+}
+
 std::string help_text() {
   std::string text =
       "codeexec-mcp " CODEEXEC_VERSION_STRING
@@ -17304,31 +17337,10 @@ std::string help_text() {
   line("list-rules", nullptr, "print what the sanitizer's rules refuse, and exit");
   line("help", nullptr, "print this and exit");
   line("version", nullptr, "print the version and exit");
-  text += "\nsanitizer rules, for --disable-rule:\n ";
-  for (const RuleInfo& rule : Policy::rules()) text += concat({" ", rule.name});
-  text += "\n";
-  return text;
-}
-
-// The words of a text in lines of at most 100 columns, each after `indent` blanks but the first.
-std::string wrapped(std::string_view text, std::size_t indent) {
-  std::string result;
-  std::size_t column = indent;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (column > indent && column + 1 + word.size() > 100) {
-      result += concat({"\n", std::string(indent, ' ')});
-      column = indent;
-    } else if (column > indent) {
-      result += ' ';
-      ++column;
-    }
-    result += word;
-    column += word.size();
-  }
-  return result;
+  std::string rules;
+  for (const RuleInfo& rule : Policy::rules())
+    rules += concat({rules.empty() ? "" : " ", rule.name});
+  return concat({text, "\nsanitizer rules, for --disable-rule:\n  ", wrapped(rules, 2), "\n"});
 }
 
 std::string rules_text() {

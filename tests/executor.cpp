@@ -169,7 +169,8 @@ class LeakCheck {
 
 // A script of at least `size` bytes that prints "end".
 std::string long_script(std::size_t size) {
-  const std::string line = ": 0123456789012345678901234567890123456789012345678901234567890\n";
+  // Long lines: a script may have 4096 commands.
+  const std::string line = ": " + std::string(1021, 'x') + "\n";
   std::string script;
   while (script.size() < size) script += line;
   return script + "echo end\n";
@@ -549,6 +550,9 @@ TEST_CASE("W-50: a script that would change a read-only root is refused, with th
       {"rm ro/no*such", "ro"},
       {"touch ro/*", "ro"},
       {"rm -rf .r*", ".ref"},
+      {"rm -rf .*f", ".ref"},
+      {"rm -rf ro*", "ro"},
+      {"rm -rf [p-s]o", "ro"},
       // Home.
       {"touch ~/ro/new", "ro/new"},
       {"touch \"$HOME/ro/new\"", "ro/new"}};
@@ -579,8 +583,10 @@ TEST_CASE("W-49: what changes nothing read-only is not refused") {
   for (const std::string& script :
        Strings{"cat ro/file", "cat link/file > copy", "cp ro/file sub/copy",
                std::string("echo > " + at.ws + "/ro2"), "touch ro2/x", "rm -f rox/*", "rm -f sub/*",
-               "rm -rf sub/*", "rm a*", "echo ro/file", "echo '> ro/file'", "grep -r 'rm ro' .",
-               "touch ro/out/x", "rm -rf ro/out/x", "echo x > /dev/null", "cat a 2> /dev/null",
+               "rm -rf sub/*", "rm a*", "rm -rf ?re[f]", "rm -rf [a-q]o", "rm */nosuch",
+               "touch */nosuch", "rm -rf r", "rm -rf o*", "echo ro/file", "echo '> ro/file'",
+               "grep -r 'rm ro' .", "touch ro/out/x", "rm -rf ro/out/x", "echo x > /dev/null",
+               "cat a 2> /dev/null",
                // The link goes, not what it leads to.
                "rm link", "rm to_file",
                // The false alarms of the reference.
@@ -636,6 +642,30 @@ TEST_CASE("read-only roots: a home directory that is not known is none to write 
   }
   CHECK(make(options).check(Command::shell("touch ~root/x")).message ==
         "Command would modify read-only context path: /root/x");
+}
+
+TEST_CASE("the file guard with the compat policy: what cannot be read is refused") {
+  const ReadOnlyPlace at;
+  LocalOptions options = at.options;
+  options.policy.mode = codeexec::PolicyOptions::Mode::compat;
+  const auto rule_of = [](const LocalExecutor& here, const char* script) {
+    return here.check(Command::shell(script)).rule;
+  };
+  const LocalExecutor read_only = make(options);
+  CHECK(rule_of(read_only, "touch ro/x") == "read-only");
+  CHECK(rule_of(read_only, "touch x") == "");
+  CHECK(rule_of(read_only, "rm -fr / --no-such-option") == "read-only");
+  CHECK(rule_of(read_only, "echo dd") == "dd");
+  for (const char* script : {"echo 'open", "touch ro/x; fi", "echo $(", "cat <<'A' $(\nA"})
+    CHECK(rule_of(read_only, script) == "read-only");
+  CHECK(read_only.check(Command::shell("echo 'open")).message ==
+        "Command was not understood, so which files it changes is not known");
+  CHECK(rule_of(read_only, "cat \"$(mktemp)\"; $TOOL x | sh") == "");
+  options.roots = {};
+  CHECK(rule_of(make(options), "echo 'open") == "");
+  options.delete_guard = true;
+  CHECK(rule_of(make(options), "echo 'open") == "delete-guard");
+  CHECK(rule_of(make(options), "rm a") == "delete-guard");
 }
 
 // the delete guard --------------------------------------------------------------------------------
@@ -722,6 +752,11 @@ TEST_CASE("delete guard: only what has run counts, and start() counts like run()
   here.check(Command::shell("cat b"));
   CHECK(!may("rm a"));
   CHECK(!may("rm b"));
+  CHECK(here.run(Command::program({"/nonexistent/cat", "b"})).outcome == Outcome::not_started);
+  here.run("cat later");
+  place.file("later");
+  CHECK(!may("rm b"));
+  CHECK(!may("rm later"));
   here.start(Command::shell("cat b")).wait();
   CHECK(may("rm b"));
   // A copy has the same memory, another executor its own.
@@ -735,6 +770,24 @@ TEST_CASE("delete guard: only what has run counts, and start() counts like run()
   CHECK(may("rm a"));
   CHECK(make(in(place)).delete_guard() == nullptr);
   CHECK(make(in(place)).check(Command::shell("rm a b c")).rule == "");
+}
+
+TEST_CASE("a pattern that may stand for too many files is refused") {
+  const support::TempDir place;
+  const std::string full = place.directory("full");
+  const int folder = ::open(full.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  REQUIRE(folder >= 0);
+  for (std::size_t i = 0; i <= codeexec::DeleteGuard::max_entries; ++i)
+    ::close(::openat(folder, std::to_string(i).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  ::close(folder);
+  LocalOptions options = in(place);
+  options.delete_guard = true;
+  const LocalExecutor here = make(options);
+  const Result r = here.check(Command::shell("rm full/*x"));
+  CHECK(r.rule == "delete-guard");
+  CHECK(r.message == "Command would change '" + full +
+                         "/*x': there are more than 100000 entries, too many to be checked");
+  CHECK(here.check(Command::shell("cat full/*x")).rule == "");
 }
 
 TEST_CASE("delete guard: the entries of all the trees are looked at once") {

@@ -915,7 +915,7 @@ TEST_CASE("the delete guard: a directory of too many entries does not go") {
   temp.file("top/one.log");
   const auto answer = guard.can_delete_directory(temp / "top");
   CHECK(objection(answer) == "Cannot delete directory '" + (temp / "top") +
-                                 "': more than 100000 entries, too many to be checked");
+                                 "': there are more than 100000 entries, too many to be checked");
   CHECK(answer.error().code == ErrorCode::limit);
 }
 

@@ -440,10 +440,17 @@ TEST_CASE("--help and --version go to stdout, with status 0, and do nothing else
     CHECK(r.err == "");
     CHECK(begins(r.out, "codeexec-mcp " CODEEXEC_VERSION_STRING " - "));
     std::string rules;
+    const Strings lines = lines_of(r.out);
+    for (const std::string& line : lines) {
+      CHECK(line.size() <= 100);
+      // The last lines are the names of the rules.
+      if (has(line, "sanitizer rules, for --disable-rule:")) rules.clear();
+      if (begins(line, "  ")) rules += line.substr(1);
+    }
+    std::string expected;
     for (const codeexec::RuleInfo& rule : codeexec::Policy::rules())
-      rules += std::string(" ") + rule.name;
-    CHECK(has(r.out, rules + "\n"));
-    for (const std::string& line : lines_of(r.out)) CHECK(line.size() <= 100);
+      expected += std::string(" ") + rule.name;
+    CHECK(rules == expected);
   }
   const ProcessResult version = run_program({"--version"});
   CHECK(version.exit_code == 0);
@@ -1423,7 +1430,7 @@ TEST_CASE("no reply is above 8 MiB, and a shortened one says so") {
   CHECK(fits["stdout"] == Json(std::string(1000000, 'x')));
   CHECK(fits["stdout_truncated"] == Json(false));
   // The command is in the reply, too.
-  const Json r = server.execute("true '" + std::string(5000000, '"') + "'");
+  const Json r = server.execute("true '" + std::string(3000000, '"') + "'");
   CHECK(server.last_line_size <= most);
   CHECK(r["success"] == Json(true));
   CHECK(has(r["command"].as_string(), "... (truncated to fit one reply: "));
@@ -1433,10 +1440,13 @@ TEST_CASE("no reply is above 8 MiB, and a shortened one says so") {
 // conversations -----------------------------------------------------------------------------------
 
 TEST_CASE("W-05 W-19: a command made to choke patterns is judged in no time") {
-  Server server(Strings{"--blocked-commands", "(a+)+$", "(\\w+\\s?)+$", "--allowed-paths", "/tmp"});
+  Strings arguments = {"--blocked-commands", "(a+)+$", "(\\w+\\s?)+$", "--allowed-paths", "/tmp"};
+  SUBCASE("strict") {}
+  SUBCASE("compat") { arguments.insert(arguments.end(), {"--policy", "compat"}); }
+  Server server(arguments);
   const auto begin = std::chrono::steady_clock::now();
   for (const std::string& command :
-       {"mv" + std::string(100000, ' ') + "x", std::string(100000, 'a') + "!",
+       {"mv" + std::string(100000, ' ') + "x!", std::string(100000, 'a') + "!",
         std::string(100000, 'b') + "!"}) {
     const Json r = server.execute(command);
     CHECK(r["rule"] == Json("work_dir"));
