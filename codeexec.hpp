@@ -8490,6 +8490,7 @@ struct Wrapper {
     watch,  // the words are joined to a script, unless there is -x
     xargs,
     entr,  // plain, and with -s a script
+    at,    // a script on standard input, for later
   };
   std::string_view name = {};
   Kind kind = Kind::plain;
@@ -8498,6 +8499,8 @@ struct Wrapper {
 };
 constexpr Wrapper wrappers[] = {
     {"aarch64"},
+    {"at", Wrapper::Kind::at},
+    {"batch", Wrapper::Kind::at},
     {"builtin"},
     {"busybox"},
     {"bwrap",
@@ -8827,7 +8830,7 @@ constexpr std::size_t max_generated_bytes = std::size_t{4} << 20;
 
 bool is_unknown(std::string_view text) { return text.find('\0') != std::string_view::npos; }
 
-bool has_pattern(std::string_view text) {
+bool is_pattern(std::string_view text) {
   if (text.find_first_of("*?") != std::string_view::npos) return true;
   const std::size_t open = text.find('[');
   return open != std::string_view::npos && text.find(']', open + 2) != std::string_view::npos;
@@ -9040,7 +9043,7 @@ bool is_protected(const PathText& path, bool contents, bool glob) {
   if (path.root == PathText::Root::relative) return false;
   if (path.root == PathText::Root::home || count == 0) return count == 0;
   const std::string_view top = path.names[0];
-  if (is_unknown(top) || in_protected_tree(top, glob && has_pattern(top))) return true;
+  if (is_unknown(top) || in_protected_tree(top, glob && is_pattern(top))) return true;
   if (count == 1) return !contents || find_row(protected_contents, top);
   return count == 2 && find_row(home_parents, top);
 }
@@ -9066,7 +9069,7 @@ bool is_workspace(const PathText& path) {
 bool is_device(const PathText& path, bool glob) {
   if (path.root != PathText::Root::slash || path.names.empty()) return false;
   const std::string_view top = path.names[0];
-  if (top != "dev" && !(glob && has_pattern(top) && glob_matches(top, "dev"))) return false;
+  if (top != "dev" && !(glob && is_pattern(top) && glob_matches(top, "dev"))) return false;
   const std::size_t count = path.names.size();
   if (count >= 2 && find_row(harmless_device_directories, path.names[1])) return false;
   return count != 2 || !find_row(harmless_devices, path.names[1]);
@@ -9112,7 +9115,7 @@ struct Part {
   std::string_view text = {};
   const shell::Word* word = nullptr;  // null: an option has no argument
   bool home() const { return word->home && text.data() == word->text.data(); }
-  bool glob() const { return word->glob && has_pattern(text); }
+  bool glob() const { return word->glob && is_pattern(text); }
 };
 
 Part part_of(const shell::Word& word) { return {word.text, &word}; }
@@ -9843,7 +9846,7 @@ class Judge {
       const bool known_name = name.size() < word.text.size() && !name.empty() && !is_unknown(name);
       if (word.split || word.process || !known_name) return refuse_unknown(form);
     }
-    if (word.glob && has_pattern(name)) return judge_pattern(form, name);
+    if (word.glob && is_pattern(name)) return judge_pattern(form, name);
     if (!name.empty()) judge_program(form, name);
   }
 
@@ -9922,6 +9925,10 @@ class Judge {
         return peel_runuser(wrapper, form);
       case Wrapper::Kind::su:
         return peel_su(wrapper, form);
+      case Wrapper::Kind::at:
+        // What it does with input that is not known is not the script's doing.
+        if (form.input->kind == shell::Input::Kind::known) read_input(form, form.size, false);
+        return;
       case Wrapper::Kind::watch:
       case Wrapper::Kind::entr:
         return peel_watch(wrapper, form);
@@ -10585,7 +10592,7 @@ class Judge {
     for (std::size_t i = 0; i < command_->words.size(); ++i) {
       const shell::Word& word = command_->words[i];
       const bool certain = word.known() && !word.assumed;
-      if (i == 0 && (!certain || (word.glob && has_pattern(word.text)))) return false;
+      if (i == 0 && (!certain || (word.glob && is_pattern(word.text)))) return false;
       known = known && certain;
       may_vanish = may_vanish || (word.split && word.text.size() == 1);
     }

@@ -1205,6 +1205,11 @@ TEST_CASE("policy: xargs and parallel run what they read") {
                     "parallel echo {} < x", "ls | xargs -I{} cp {} {}.bak", "parallel -a x wc"});
 }
 
+TEST_CASE("policy: what at and batch are to run later is judged where it is known") {
+  refuses(strict(), "rm-protected", {"at now <<< 'rm -rf /'", "echo 'rm -rf /' | batch"});
+  passes(strict(), {"at now < x", "at -l", "echo ls | at 10:00", "curl x | batch"});
+}
+
 TEST_CASE("policy: code of interpreters is looked through for what it starts") {
   refuses(strict(), "rm-protected",
           {"python3 -c 'import os; os.system(\"rm -rf /\")'",
@@ -1368,9 +1373,9 @@ TEST_CASE("policy: each rule can be switched off by its name, and no other goes 
     const Policy policy = strict(options);
     options.mode = PolicyOptions::Mode::compat;
     CHECK(Policy::create(options).has_value());
-    for (const auto& [name, script] : samples) {
-      CAPTURE(std::string(script));
-      CHECK(rule_of(policy, script) == (name == disabled ? ""sv : name));
+    for (const auto& sample : samples) {
+      CAPTURE(std::string(sample.second));
+      CHECK(rule_of(policy, sample.second) == (sample.first == disabled ? ""sv : sample.first));
     }
   }
   PolicyOptions options;
@@ -1655,7 +1660,9 @@ TEST_CASE("policy: hostile scripts get a verdict, and bounded work") {
       {"/" + repeat("*", 1000) + "a x", ""},
       {"/" + repeat("[a-", 1000) + "]* x", ""},
   };
-  for (const auto& [script, rule] : cases) {
+  for (const auto& sample : cases) {
+    const std::string& script = sample.first;
+    const std::string_view rule = sample.second;
     CAPTURE(script.substr(0, 60));
     const Verdict verdict = policy.check(script);
     CHECK(verdict.rule == rule);
