@@ -94,7 +94,7 @@ for device in sda sda1 sdb vda nvme0n1 mmcblk0 loop0 mem kmsg port disk/by-id/a 
   /real/bin/touch -d @1000000000 /dev/$device
 done
 cd /work/team/proj/app
-/real/bin/timeout -k 1 3 /real/bin/$shell -c "$command" < /dev/null > /dev/null 2>&1
+/real/bin/timeout -k 1 10 /real/bin/$shell -c "$command" < /dev/null > /dev/null 2>&1
 # What it left in the background may finish.
 tries=0
 while :; do
@@ -247,7 +247,7 @@ exec /real/sbin/$name "$@"
 
         try:
             done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, timeout=30, preexec_fn=confine,
+                                  stderr=subprocess.STDOUT, timeout=60, preexec_fn=confine,
                                   cwd="/")
         except OSError as error:
             raise Skipped(str(error))
