@@ -9032,6 +9032,14 @@ bool in_protected_tree(std::string_view name, bool glob) {
   return std::any_of(std::begin(protected_trees), std::end(protected_trees), is_it);
 }
 
+// Whether a table has a name, or one that the name is a pattern for.
+template <class Row, std::size_t size>
+bool has_row(const Row (&table)[size], std::string_view name, bool glob) {
+  if (!glob || !is_pattern(name)) return find_row(table, name) != nullptr;
+  return std::any_of(table, table + size,
+                     [name](const Row& row) { return glob_matches(name, row.name); });
+}
+
 // Whether nobody removes this with all that is below it. `contents`: what is in it, not the
 // directory itself, as `/*` has it. `glob`: * ? and [ stand for other names.
 bool is_protected(const PathText& path, bool contents, bool glob) {
@@ -9044,8 +9052,8 @@ bool is_protected(const PathText& path, bool contents, bool glob) {
   if (path.root == PathText::Root::home || count == 0) return count == 0;
   const std::string_view top = path.names[0];
   if (is_unknown(top) || in_protected_tree(top, glob && is_pattern(top))) return true;
-  if (count == 1) return !contents || find_row(protected_contents, top);
-  return count == 2 && find_row(home_parents, top);
+  if (count == 1) return !contents || has_row(protected_contents, top, glob);
+  return count == 2 && has_row(home_parents, top, glob);
 }
 
 // Whether `path` is `above`, or is below it.
@@ -9683,8 +9691,16 @@ class Judge {
     case_.not_understood();
     const shell::Word& word = form.words[0];
     if (form.code || command_->defined || !wants(Rule::unknown_command)) return;
-    if (case_.posix && case_.in_test(word.begin, word.end)) return;
+    if (case_.posix && (case_.in_test(word.begin, word.end) || is_element(written(word)))) return;
     record(Rule::unknown_command, word.begin, word.end, shown(written(word)));
+  }
+  // name[subscript]=value, which bash assigns and a POSIX shell would look for as a command.
+  static bool is_element(std::string_view text) {
+    const std::size_t open = text.find('[');
+    if (open == std::string_view::npos || !is_name(text.substr(0, open))) return false;
+    const std::size_t equals = text.find('=', open);
+    return equals != std::string_view::npos &&
+           (text[equals - 1] == ']' || (text[equals - 1] == '+' && text[equals - 2] == ']'));
   }
   // A word as the script has it.
   std::string_view written(const shell::Word& word) const {
@@ -10073,7 +10089,8 @@ class Judge {
       const std::string& text = form.words[roots.first].text;
       if (text == "-D")
         ++roots.first;
-      else if (text != "-H" && text != "-L" && text != "-P" && !starts_with(text, "-O"))
+      else if (text != "-H" && text != "-L" && text != "-P" && text != "--" &&
+               !starts_with(text, "-O"))
         break;
       ++roots.first;
     }
@@ -10242,7 +10259,14 @@ class Judge {
         directories |= option == "d" || option == "directory";
       };
       read_arguments(form, {}, Order::options_anywhere, on_option, ignore_part);
-      if (directories) read_arguments(form, {}, Order::options_anywhere, ignore_option, add);
+      if (directories) {
+        read_arguments(form, {}, Order::options_anywhere, ignore_option, add);
+      } else {
+        // names of what is in the directory
+        shell::Word all = word_like(form.words[0], "*");
+        all.glob = true;
+        add(part_of(all));
+      }
     }
     return words;
   }

@@ -837,6 +837,19 @@ TEST_CASE("policy: S4: find removes from where it begins") {
                     "find . -exec rm -rf {} \\;", "find / -name rm"});
 }
 
+TEST_CASE("policy: S4: other ways to name what is protected") {
+  refuses(strict(), "rm-protected",
+          {"rm -rf /hom?/u", "rm -rf /va?/*", "rm -rf /libexec/x", "cd /; ls | xargs rm -rf",
+           "find -- / -delete", "find -P -- /etc -delete"});
+  passes(strict(),
+         {"rm -rf /hom?/u/x", "rm -rf /wor?/*", "cd /tmp; ls | xargs rm -rf", "find -- . -delete"});
+}
+
+TEST_CASE("policy: S7: elements of arrays are no commands") {
+  passes(strict(), {"declare -A m; m[rm]=1", "counts[$i]=$((counts[$i] + 1))", "a[$i]+=x"});
+  refuses(strict(), "unknown-command", {"$a[1]=2"});
+}
+
 TEST_CASE("policy: S5: nothing is moved to /dev/null") {
   refuses(strict(), "mv-dev-null",
           {"mv x /dev/null", "mv x '/dev/null'", "mv -f a b /dev/null", "mv x //dev/./null",
