@@ -6091,8 +6091,8 @@ struct ShellVariable {
   std::uint64_t frame = 0;              // that knows its former value
 };
 
-// Puts a path behind a directory and takes `.`, `..` and doubled slashes out of it. `~` at the start
-// stays the name of a directory that has a parent.
+// Puts a path behind a directory and takes `.`, `..` and doubled slashes out of it. `~` at the
+// start stays the name of a directory that has a parent.
 std::string join_shell_path(std::string_view directory, std::string_view path) {
   std::string joined;
   if (starts_with(path, "/") || starts_with(path, "~") || directory.empty())
@@ -9621,8 +9621,6 @@ class Judge {
     producer_ = visit.producer;
     payloads_ = &visit.payloads;
     has_base_ = false;
-    if (command_->depth <= code_depth_) in_code_ = false;
-    is_code_ = in_code_ && command_->tolerant;
     if (!case_.posix && !command_->words.empty() &&
         (command_->words[0].text == "[[" || command_->words[0].text == "(("))
       case_.tests.emplace_back(command_->begin, command_->end);
@@ -9639,7 +9637,7 @@ class Judge {
       judge_form(form);
       if (!form.code && !case_.terms.blocked.empty()) check_blocked(form);
     }
-    if (!is_code_ && !command_->compound && !case_.terms.allowed.empty()) check_allowed();
+    if (!command_->tolerant && !command_->compound && !case_.terms.allowed.empty()) check_allowed();
   }
 
  private:
@@ -9647,7 +9645,7 @@ class Judge {
     Form form;
     form.words = command_->words.data();
     form.size = command_->words.size();
-    form.code = is_code_;
+    form.code = command_->tolerant;
     form.input = &command_->input;
     return form;
   }
@@ -9693,10 +9691,15 @@ class Judge {
 
   // paths -----------------------------------------------------------------------------------------
 
+  static constexpr std::string_view unknown_name = {"\0", 1};
+
   // Where relative paths of the command begin.
   const PathText& base() {
     if (!has_base_) {
-      base_ = case_.start;
+      // Where the script starts in a known directory, an empty text means that cd has left it.
+      base_ = {};
+      if (case_.start.root == PathText::Root::slash && command_->work_dir.text.empty())
+        base_.names.push_back(unknown_name);
       enter(base_, command_->work_dir.text, command_->work_dir.home);
       has_base_ = true;
     }
@@ -10501,10 +10504,6 @@ class Judge {
     CodeFindings findings = CodeReader(language, code).read();
     Form started = form.from(0);
     started.code = true;
-    if (!in_code_) {
-      in_code_ = true;
-      code_depth_ = command_->depth;
-    }
     for (std::string& script : findings.scripts) add_payload(started, std::move(script), false);
     for (std::vector<std::string>& command : findings.commands) {
       std::vector<shell::Word> words;
@@ -10545,8 +10544,9 @@ class Judge {
       if (text != case_.script) message += concat({" (", shown(text), ")"});
       const bool own = form.level == 0;
       const std::size_t begin = own ? command_->begin : form.words[0].begin;
-      const std::size_t end = own ? command_->end : form.words[form.size - 1].end;
-      object(blocked_rank, "blocked-commands", std::move(message), begin, std::max(begin, end));
+      std::size_t end = own ? command_->end : begin;
+      for (std::size_t i = 0; i < form.size && !own; ++i) end = std::max(end, form.words[i].end);
+      object(blocked_rank, "blocked-commands", std::move(message), begin, end);
       return true;
     }
     return false;
@@ -10624,10 +10624,6 @@ class Judge {
   const shell::Command* command_ = nullptr;
   const shell::Command* producer_ = nullptr;
   std::vector<shell::Payload>* payloads_ = nullptr;
-  // The commands that an interpreter's code runs come next, deeper than its own, and tolerated.
-  bool in_code_ = false;
-  bool is_code_ = false;
-  unsigned code_depth_ = 0;
   bool has_base_ = false;
   PathText base_ = {};
   std::vector<Form> forms_ = {};

@@ -8,6 +8,7 @@
 #   --sanitizers   once more under AddressSanitizer + UBSan, and under ThreadSanitizer
 #   --compilers    once more with clang++, without exceptions and type information, and without the
 #                  capabilities of newer systems, as on an older or other one
+#   --fuzz [N]     the fuzzers of tests/fuzz, each for N seconds (60); needs clang++
 #   --all          all of these; what CI runs, and what CI=true in the environment means
 #   --no-install   installs no packages of the system
 #
@@ -23,13 +24,23 @@ build=${CODEEXEC_BUILD_DIR:-$root/build}
 CXX=${CXX:-c++}
 export CXX
 jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
-interop=maybe sanitizers=no compilers=no install=yes
+interop=maybe sanitizers=no compilers=no fuzz=no install=yes
 
 usage() { sed -n '2,/^set -eu/{ /^set -eu/!s/^# \{0,1\}//p; }' "$0"; }
-everything() { interop=yes sanitizers=yes compilers=yes; }
+usage_error() {
+  echo "tests/run.sh: unknown option $1 (try --help)" >&2
+  exit 2
+}
+everything() {
+  interop=yes sanitizers=yes compilers=yes
+  [ $fuzz != no ] || fuzz=60
+}
 if [ "${CI:-}" = true ]; then everything; fi
+previous=
 for option; do
   case $option in
+    [1-9]*) [ "$previous" = --fuzz ] && fuzz=$option || usage_error "$option" ;;
+    --fuzz) fuzz=60 ;;
     --quick) interop=no ;;
     --interop) interop=yes ;;
     --sanitizers) sanitizers=yes ;;
@@ -37,8 +48,9 @@ for option; do
     --all) everything ;;
     --no-install) install=no ;;
     -h | --help) usage && exit 0 ;;
-    *) echo "tests/run.sh: unknown option $option (try --help)" >&2 && exit 2 ;;
+    *) usage_error "$option" ;;
   esac
+  previous=$option
 done
 mkdir -p "$build"
 build=$(cd "$build" && pwd)
@@ -50,6 +62,10 @@ has_header() { echo "#include <$1>" | "$CXX" -x c++ -E - > "$build/probe.log" 2>
 has_python_venv() { python3 -c 'import ensurepip, venv' > "$build/probe.log" 2>&1; }
 has_libcxx() {
   echo '#include <string>' | clang++ -stdlib=libc++ -x c++ -E - > "$build/probe.log" 2>&1
+}
+has_fuzzer() {
+  echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
+    clang++ -fsanitize=fuzzer -x c++ -o "$build/probe" - > "$build/probe.log" 2>&1
 }
 # A locale with a decimal comma, or what one can be made from.
 has_german() { locale -a 2> "$build/probe.log" | grep -qiE '^de_DE\.utf-?8$'; }
@@ -73,6 +89,11 @@ find_missing() {
   want locales can_have_german
   want python3 has python3
   want python3-venv has_python_venv
+  want bash has bash
+  want dash has dash
+  if [ $fuzz != no ]; then
+    want clang has_fuzzer
+  fi
   if [ $compilers = yes ]; then
     want clang has clang++
     want libc++-dev has_libcxx
@@ -209,8 +230,22 @@ run_interop() {
   add interop "$(grep -c '^ok:' "$build/interop.log")" "$(grep -c '^FAILED:' "$build/interop.log")"
 }
 
+run_fuzz() {
+  echo "== fuzz: $fuzz seconds for each fuzzer"
+  status=0
+  OUT=$build/fuzz sh "$root/tests/fuzz/run.sh" "$fuzz" > "$build/fuzz.log" 2>&1 || status=$?
+  if [ $status -ne 0 ] && ! grep -q '^FAILED:' "$build/fuzz.log"; then
+    echo "FAILED: fuzz/run.sh ended with status $status" >> "$build/fuzz.log"
+  fi
+  cat "$build/fuzz.log"
+  grep '^SKIPPED:' "$build/fuzz.log" > "$build/leg-skipped.txt" || true
+  sed -n 's/^FAILED:/fuzz:/p' "$build/fuzz.log" >> "$build/failures.txt"
+  add fuzz "$(grep -c '^ok:' "$build/fuzz.log")" "$(grep -c '^FAILED:' "$build/fuzz.log")"
+}
+
 leg tests "$build" 'unit|hygiene' -DCODEEXEC_BUILD_EXAMPLES=ON
 [ $interop = no ] || run_interop
+[ $fuzz = no ] || run_fuzz
 if [ $sanitizers = yes ]; then
   # Options rather than defaults: a report must end the program, or nobody sees it.
   ASAN_OPTIONS=halt_on_error=1:detect_stack_use_after_return=1
