@@ -634,6 +634,7 @@ TEST_CASE("read-only roots: a home directory that is not known is none to write 
   CHECK(here.check(command).rule == "");
   command.environment = {{"HOME", at.ws + "/ro"}};
   CHECK(here.check(command).rule == "read-only");
+  CHECK(has(here.check(Command::shell("touch ~roo/x")).message, "is not known here"));
   // root's home is what /etc/passwd says.
   options.roots.push_back({"/root", Permission::read});
   if (::access("/root", R_OK | X_OK) != 0) {
@@ -734,6 +735,9 @@ TEST_CASE("delete guard: what no command has read or made is not deleted") {
   CHECK(here.run("rm -rf build").succeeded());
   CHECK(here.run("rm -f missing; rm -rf missing").succeeded());
   CHECK(here.run("echo x > once; rm once").succeeded());
+  // A pattern that stands for no file means itself.
+  place.file("[x]");
+  refused("rm [x]", unread(place / "[x]"));
   // A move takes a file away, too.
   refused("mv b elsewhere", unread(place / "b"));
 }

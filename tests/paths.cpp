@@ -919,6 +919,20 @@ TEST_CASE("the delete guard: a directory of too many entries does not go") {
   CHECK(answer.error().code == ErrorCode::limit);
 }
 
+TEST_CASE("the delete guard: a directory of too many bytes of names does not go") {
+  TempDir temp;
+  std::string name = "top";
+  while (name.size() < 3700) name += "/" + std::string(240, 'x');
+  const int folder = ::open(temp.directory(name).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  REQUIRE(folder >= 0);
+  for (std::size_t i = 0; i < DeleteGuard::max_entry_bytes / name.size() + 1; ++i)
+    ::close(::openat(folder, (std::to_string(i) + ".log").c_str(), O_WRONLY | O_CREAT, 0600));
+  ::close(folder);
+  const auto answer = DeleteGuard().can_delete_directory(temp / "top");
+  REQUIRE(!answer);
+  CHECK(answer.error().code == ErrorCode::limit);
+}
+
 TEST_CASE("the delete guard forgets the oldest files beyond its bounds") {
   TempDir temp;
   const std::string first = temp.file("first");

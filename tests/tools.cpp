@@ -1066,6 +1066,7 @@ TEST_CASE("--check - : exit statuses, and lines that are no command") {
                  "line " + std::to_string(i + 1) + ": not a JSON string"));
   }
   CHECK(check("ls\n").exit_code == 2);
+  CHECK(check("ls\n\"sudo ls\"\n").exit_code == 2);
   // No line costs more memory than a message may have bytes.
   const std::size_t most = std::size_t{16} << 20;
   const ProcessResult big = check("\"" + std::string(most - 2, ' ') + "\"\n\"" +
@@ -1116,6 +1117,8 @@ TEST_CASE("to_json(Judgement): what is not UTF-8 or not known does no harm") {
   command.assignments[1].value.text = std::string(1, '\0');
   command.begin = 1;
   command.end = 9;
+  judgement.commands.push_back(command);
+  command.compound = true;  // redirections of a group: no command of its own
   judgement.commands.push_back(command);
   CHECK(to_json(judgement).dump() ==
         R"({"allowed":false,"rule":"x","message":"","begin":3,"end":0,"commands":[{"words":)"
