@@ -718,6 +718,8 @@ TEST_CASE("delete guard: what no command has read or made is not deleted") {
   refused("rm -rf sub", "Cannot delete directory '" + place / "sub" +
                             "': Contains 2 unread file(s). Examples: f, g. Please read files "
                             "before deletion.");
+  // These take no file with them.
+  CHECK(here.check(Command::shell("rmdir sub; rm sub")).rule == "");
   CHECK(here.run("cat sub/f").succeeded());
   refused("rm -rf s*", "Cannot delete directory '" + place / "sub" +
                            "': Contains 1 unread file(s). Examples: g. Please read files before "
