@@ -630,7 +630,8 @@ struct Command {
   std::size_t begin = 0;  // bytes of the script
   std::size_t end = 0;
   unsigned depth = 0;  // of lists in compound commands, substitutions, functions and strings
-  Word work_dir = {};  // where cd has led it; empty text: where the script started
+  // Where cd has led it: absolute, or as seen from where the script starts. A NUL byte: not known.
+  Word work_dir = {};
   Input input = {};
   bool pipeline = false;    // part of a pipeline of two commands or more
   bool background = false;  // started with &, or in something that was
@@ -4611,7 +4612,8 @@ class ShellParser {
     return origin_.exact ? origin_.begin + static_cast<std::uint32_t>(at) : origin_.begin;
   }
   std::uint32_t end_position(std::size_t at) const {
-    return origin_.exact ? origin_.begin + static_cast<std::uint32_t>(at) : origin_.end;
+    const std::size_t within = std::min(at, text_.size());
+    return origin_.exact ? origin_.begin + static_cast<std::uint32_t>(within) : origin_.end;
   }
   std::string_view token_here() const {
     std::size_t end = at_;
@@ -4721,7 +4723,17 @@ class ShellParser {
     for (; !at_end(); end = at_) {
       while (document.strip_tabs && peek() == '\t') ++at_;
       const std::size_t line_begin = at_;
-      if (read_line(document.quoted, storage) == document.delimiter) break;
+      const std::string_view line = read_line(document.quoted, storage);
+      if (line == document.delimiter) {
+        // bash joins lines before it looks for the delimiter, dash does not.
+        if (!storage.empty())
+          fail(ErrorCode::parse, "delimiter of a here-document in joined lines", line_begin);
+        break;
+      }
+      // There, bash ends the document, and takes the rest of the line for the script.
+      if (substitutions_ > 0 && starts_with(line, document.delimiter) &&
+          line.find(')') != std::string_view::npos)
+        return fail(ErrorCode::parse, "text behind the delimiter of a here-document", line_begin);
       if (document.strip_tabs) stripped += text_.substr(line_begin, at_ - line_begin);
     }
     std::string_view body = text_.substr(begin, end - begin);
@@ -5059,7 +5071,9 @@ class ShellParser {
     std::vector<HereDocument> outer;
     outer.swap(here_documents_);
     const bool outer_braces = std::exchange(in_braces_, false);
+    ++substitutions_;
     const std::uint32_t node = parse_list(true);
+    --substitutions_;
     in_braces_ = outer_braces;
     if (!failed_ && at_end()) unterminated(what, begin);
     if (!failed_ && peek() != close) fail_here(concat({"unexpected ", quoted(token_here())}));
@@ -5322,19 +5336,37 @@ class ShellParser {
 
   // the grammar -----------------------------------------------------------------------------------
 
-  // The reserved word that stands here, or an empty view.
-  std::string_view word_here() const {
+  // The plain word of at most eight characters that stands here, such as a reserved word, or an empty
+  // view. take_word() consumes it.
+  std::string_view word_here() {
     std::size_t end = at_;
     while (end < text_.size() && end < at_ + 9 && !ends_plain_run.has(text_[end])) ++end;
     if (end == at_ && end < text_.size() && (text_[end] == '{' || text_[end] == '}')) ++end;
-    if (end < text_.size() && !ends_word(text_[end])) {
-      const bool closes_condition = text_.substr(at_, 2) == "]]";
-      if (!closes_condition) return {};
-      end = at_ + 2;
-      if (end < text_.size() && !ends_word(text_[end])) return {};
-    }
+    if (text_.substr(at_, 2) == "]]") end = at_ + 2;
+    if (text_.substr(end, 2) == "\\\n") return joined_word_here();
+    if (end < text_.size() && !ends_word(text_[end])) return {};
+    word_end_ = end;
     return text_.substr(at_, end - at_);
   }
+  // The same where lines are joined in it or behind it.
+  std::string_view joined_word_here() {
+    static constexpr std::string_view words[] = {
+        "!",    "{",  "}",   "[[",       "]]", "case", "coproc", "do",   "done", "elif",  "else",
+        "esac", "fi", "for", "function", "if", "in",   "select", "then", "time", "until", "while"};
+    std::string joined;
+    std::size_t end = at_;
+    for (; end < text_.size() && joined.size() < 10 && !ends_word(text_[end]); ++end) {
+      if (text_.substr(end, 2) == "\\\n")
+        ++end;
+      else
+        joined += text_[end];
+    }
+    const auto* const word = std::find(std::begin(words), std::end(words), joined);
+    if (word == std::end(words)) return {};
+    word_end_ = end;
+    return *word;
+  }
+  void take_word() { at_ = word_end_; }
   // Whether the word ends a list.
   static bool ends_list(std::string_view word) {
     return word == "then" || word == "else" || word == "elif" || word == "fi" || word == "do" ||
@@ -5344,7 +5376,7 @@ class ShellParser {
   bool expect(std::string_view word, std::size_t begin, std::string_view construct) {
     if (failed_) return false;
     if (word_here() == word) {
-      at_ += word.size();
+      take_word();
       return true;
     }
     if (at_end())
@@ -5418,7 +5450,9 @@ class ShellParser {
   std::uint32_t parse_pipeline() {
     ShellNode pipeline = node_at(ShellNode::Kind::pipeline, at_);
     const std::size_t from = begin_list();
-    skip_pipeline_prefixes();
+    const bool timed = skip_pipeline_prefixes();
+    if (timed && (at_end() || peek() == ';' || peek() == '\n'))
+      return add_node(node_at(ShellNode::Kind::list, at_), at_);
     for (;;) {
       const std::uint32_t node = parse_command();
       if (node != no_index) add(node);
@@ -5442,22 +5476,26 @@ class ShellParser {
     return add_node(pipeline, at_);
   }
 
-  // ! and time, in any number and order.
-  void skip_pipeline_prefixes() {
+  // ! and time, in any number and order. True: bash's time, which needs no command behind it.
+  bool skip_pipeline_prefixes() {
+    bool timed = false;
     for (;;) {
       skip_blanks();
       const std::string_view word = word_here();
-      if (word == "!" || (peek() == '!' && peek(1) == '(')) {
+      if (word == "!") {
+        take_word();
+      } else if (peek() == '!' && peek(1) == '(') {
         ++at_;
       } else if (word == "time" && bash()) {
         dialect_dependent_ = true;
-        at_ += 4;
+        timed = true;
+        take_word();
         skip_blanks();
-        if (word_here() == "-p") at_ += 2;
+        if (word_here() == "-p") take_word();
         skip_blanks();
-        if (word_here() == "--") at_ += 2;
+        if (word_here() == "--") take_word();
       } else {
-        return;
+        return timed;
       }
     }
   }
@@ -5525,7 +5563,8 @@ class ShellParser {
   std::uint32_t parse_group() {
     ShellNode node = node_at(ShellNode::Kind::group, at_);
     const std::size_t from = begin_list();
-    const std::size_t begin = at_++;
+    const std::size_t begin = at_;
+    take_word();
     if (!enter()) return no_index;
     add(parse_list());
     expect("}", begin, "{");
@@ -5537,19 +5576,19 @@ class ShellParser {
     ShellNode node = node_at(ShellNode::Kind::if_clause, at_);
     const std::size_t from = begin_list();
     const std::size_t begin = at_;
+    take_word();
     if (!enter()) return no_index;
-    at_ += 2;
     for (;;) {
       add(parse_list());
       if (!expect("then", begin, "if")) break;
       add(parse_list());
       if (failed_) break;
       if (word_here() == "elif") {
-        at_ += 4;
+        take_word();
         continue;
       }
       if (word_here() == "else") {
-        at_ += 4;
+        take_word();
         add(parse_list());
       }
       expect("fi", begin, "if");
@@ -5563,8 +5602,8 @@ class ShellParser {
     ShellNode node = node_at(ShellNode::Kind::loop, at_);
     const std::size_t from = begin_list();
     const std::size_t begin = at_;
+    take_word();
     if (!enter()) return no_index;
-    at_ += word.size();
     add(parse_list());
     parse_do(begin, word);
     --depth_;
@@ -5582,8 +5621,8 @@ class ShellParser {
   std::uint32_t parse_for(std::string_view word) {
     ShellNode node = node_at(ShellNode::Kind::for_clause, at_);
     const std::size_t begin = at_;
+    take_word();
     if (!enter()) return no_index;
-    at_ += word.size();
     skip_blanks();
     const std::size_t words_from = begin_list();
     if (looking_at("((") && bash()) {
@@ -5604,7 +5643,7 @@ class ShellParser {
       skip_newlines();
       if (word_here() == "in") {
         node.flag = true;
-        at_ += 2;
+        take_word();
         for (skip_blanks(); !failed_ && !at_end() && (!ends_word(peek()) || at_process());
              skip_blanks())
           add(parse_word());
@@ -5628,8 +5667,8 @@ class ShellParser {
   std::uint32_t parse_case() {
     ShellNode node = node_at(ShellNode::Kind::case_clause, at_);
     const std::size_t begin = at_;
+    take_word();
     if (!enter()) return no_index;
-    at_ += 4;
     skip_blanks();
     // The words of all arms are listed first, their bodies then.
     std::vector<std::uint32_t> words;
@@ -5689,7 +5728,7 @@ class ShellParser {
   std::uint32_t parse_condition() {
     ShellNode node = node_at(ShellNode::Kind::condition, at_);
     const std::size_t begin = at_;
-    at_ += 2;
+    take_word();
     const std::size_t from = begin_list();
     bool after_match = false;  // =~ stood before
     for (;;) {
@@ -5700,7 +5739,7 @@ class ShellParser {
         break;
       }
       if (word_here() == "]]") {
-        at_ += 2;
+        take_word();
         break;
       }
       if (looking_at("&&") || looking_at("||")) {
@@ -5736,8 +5775,8 @@ class ShellParser {
   std::uint32_t parse_coprocess() {
     ShellNode node = node_at(ShellNode::Kind::coprocess, at_);
     const std::size_t begin = at_;
+    take_word();
     if (!enter()) return no_index;
-    at_ += 6;
     skip_blanks();
     // A name is only taken in front of a compound command.
     std::size_t end = at_;
@@ -5764,7 +5803,7 @@ class ShellParser {
 
   std::uint32_t parse_function_keyword() {
     const std::size_t begin = at_;
-    at_ += 8;
+    take_word();
     skip_blanks();
     const std::size_t name_begin = at_;
     while (!at_end() && !ends_word(peek())) ++at_;
@@ -5875,6 +5914,7 @@ class ShellParser {
     while (end < text_.size() && is_name_char(text_[end])) ++end;
     assignment.name = text_.substr(at_, end - at_);
     std::size_t subscript = 0;
+    // dash takes NAME[subscript]= and NAME+= for the names of commands.
     if (end < text_.size() && text_[end] == '[' && bash()) {
       subscript = end;
       end = subscript_end(end);
@@ -6003,6 +6043,7 @@ class ShellParser {
   void begin_here_document(std::uint32_t order) {
     HereDocument document;
     document.redirection = order;
+    while (text_.substr(at_, 2) == "\\\n") at_ += 2;
     if (peek() == '-') {
       document.strip_tabs = true;
       ++at_;
@@ -6021,7 +6062,10 @@ class ShellParser {
         document.quoted = true;
         const std::size_t end = text_.find(c, at_ + 1);
         if (end == std::string_view::npos) return unterminated("quote", at_);
-        document.delimiter += text_.substr(at_ + 1, end - at_ - 1);
+        const std::string_view inner = text_.substr(at_ + 1, end - at_ - 1);
+        if (c == '"' && inner.find_first_of("\\$`") != std::string_view::npos)
+          return fail_here("escape or expansion in the delimiter of a here-document");
+        document.delimiter += inner;
         at_ = end + 1;
       } else if (c == '$' || c == '`') {
         // The shells do not agree on where such a delimiter ends.
@@ -6041,7 +6085,9 @@ class ShellParser {
   ShellOrigin origin_;
   unsigned depth_ = 0;
   std::size_t at_ = 0;
-  bool in_braces_ = false;  // in the word of ${ }, where \} is an escape in double quotes
+  unsigned substitutions_ = 0;  // around what is read now
+  std::size_t word_end_ = 0;    // of the word that word_here() has found
+  bool in_braces_ = false;      // in the word of ${ }, where \} is an escape in double quotes
   bool failed_ = false;
   bool dialect_dependent_ = false;
   Error error_ = {};
@@ -6147,6 +6193,7 @@ class ShellWalker {
     const std::uint32_t root = parser.parse();
     outcome_.dialect_dependent = outcome_.dialect_dependent || parser.dialect_dependent();
     if (root != no_index) run(root);
+    run_traps();
     if (parser.failed() && outcome_.complete) {
       outcome_.complete = false;
       outcome_.error = parser.error();
@@ -6185,20 +6232,26 @@ class ShellWalker {
     std::uint64_t id = 0;
     std::uint64_t first_step = 0;
     std::vector<std::pair<std::string, std::optional<ShellVariable>>> former = {};
+    bool keeps = false;  // the values that are overwritten, in `between`
+    std::vector<std::pair<std::string, ShellVariable>> between = {};
   };
   // What a branch has changed.
   using Changes = std::vector<std::pair<std::string, ShellVariable>>;
 
-  void open_frame() {
+  // `keeps`: it may be left in the middle.
+  void open_frame(bool keeps = false) {
     Frame frame;
+    frame.keeps = keeps;
     frame.id = ++last_frame_;
     frame.first_step = step_;
     frames_.push_back(std::move(frame));
   }
-  // Takes the frame's assignments back and gives what they were.
-  Changes take_frame() {
+  // Takes the frame's assignments back and gives what they were; `between`, when given, what they
+  // had been before, if it was kept.
+  Changes take_frame(Changes* between = nullptr) {
     Frame frame = std::move(frames_.back());
     frames_.pop_back();
+    if (between != nullptr) *between = std::move(frame.between);
     Changes changes;
     for (auto& [name, former] : frame.former) {
       const auto at = variables_.find(name);
@@ -6212,10 +6265,30 @@ class ShellWalker {
   }
 
   void assign(std::string_view name, ShellValue value) {
-    if (references_ && is_name(name)) value = scalar_value(unknown_text());
+    if (is_name(name)) {
+      run_value(name, value);
+      if (references_ || has_attribute(name, 'i')) value = scalar_value(unknown_text());
+      if (has_attribute(name, 'r')) return add_value(name, std::move(value));
+    }
     ShellVariable variable;
     variable.values.push_back(std::move(value));
     set_variable(name, std::move(variable));
+  }
+  // What declare and readonly have said of variables: 'r' that they keep their value, 'i' that what
+  // is stored is not what is written.
+  bool has_attribute(std::string_view name, char attribute) const {
+    if (attributes_.empty()) return false;
+    const auto at = attributes_.find(name);
+    return at != attributes_.end() && at->second.find(attribute) != std::string::npos;
+  }
+  // bash evaluates subscripts in values, where it takes them for arithmetic or for a name, and
+  // expands some variables by itself.
+  void run_value(std::string_view name, const ShellValue& value) {
+    const bool expanded = name == "PS4" || name == "BASH_ENV" || name == "ENV";
+    for (const ShellText& element : value.elements)
+      if (has_substitution(element.text) &&
+          (expanded || element.text.find('[') != std::string::npos))
+        run_expansion_text(element.text);
   }
   void set_variable(std::string_view name, ShellVariable variable) {
     auto at = variables_.find(name);
@@ -6225,9 +6298,16 @@ class ShellWalker {
       at = variables_.emplace(std::string(name), ShellVariable()).first;
     } else if (frame != 0 && at->second.frame != frame) {
       frames_.back().former.emplace_back(std::string(name), std::move(at->second));
+    } else if (frame != 0 && frames_.back().keeps) {
+      frames_.back().between.emplace_back(std::string(name), std::move(at->second));
     }
     at->second = std::move(variable);
     at->second.frame = frame;
+  }
+  // Values that variables may have after all.
+  void add_values(const Changes& changes) {
+    for (const auto& [name, variable] : changes)
+      for (const ShellValue& value : variable.values) add_value(name, value);
   }
   // Adds a value to those a variable may have.
   void add_value(std::string_view name, ShellValue value) {
@@ -6270,6 +6350,7 @@ class ShellWalker {
     if (name == "IFS") text.text = " \t\n";
     if (name == "HOME") text.text = "~";
     if (name == "HOME") text.home = true;
+    if (name == work_dir_key) text.text.clear();
     if (name == "IFS" || name == "HOME" || name == work_dir_key) environment = false;
     ShellVariable variable;
     variable.values.push_back(scalar_value(std::move(text)));
@@ -6292,6 +6373,7 @@ class ShellWalker {
   const ShellValue& value_of(std::string_view name) {
     ShellVariable& variable = variable_of(name);
     variable.last_read = ++step_;
+    if (references_ && is_name(name)) return unknown_value_;
     if (variable.values.size() == 1) return variable.values[0];
     if (too_many_choices_) return unknown_value_;
     for (const Choice& choice : choices_)
@@ -6452,8 +6534,7 @@ class ShellWalker {
       if (home.elements.size() == 1) return add_value_text(fields, home.elements[0], true);
       return add_unknown(fields, true);
     }
-    if (part.text == "+") return add_value_text(fields, value_of(work_dir_key).elements[0], true);
-    if (part.text == "-") return add_unknown(fields, true);
+    if (part.text == "+" || part.text == "-") return add_unknown(fields, true);
     if (!is_name_start(part.text[0])) return add_text(fields, concat({"~", part.text}), false);
     ShellText user;
     user.text = concat({"~", part.text});
@@ -6541,7 +6622,7 @@ class ShellWalker {
       }
       if (alternatives.empty()) {
         for (BraceWord& word : words) word.push_back(piece.part);
-        brace_parts_ += words.size();
+        if (words.size() > 1) brace_parts_ += words.size();
       } else {
         std::vector<BraceWord> product;
         for (const BraceWord& word : words) {
@@ -6632,6 +6713,10 @@ class ShellWalker {
     const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
     return read.ec == std::errc() && read.ptr == text.data() + text.size();
   }
+  // In arithmetic, a 0 in front makes a number octal.
+  static bool read_decimal(std::string_view text, long long& value) {
+    return !is_padded(text) && read_integer(text, value);
+  }
   static bool is_padded(std::string_view text) {
     if (!text.empty() && text[0] == '-') text.remove_prefix(1);
     return text.size() > 1 && text[0] == '0';
@@ -6686,10 +6771,16 @@ class ShellWalker {
     const bool separate = parameter.many && !fields.single && (parameter.all || !part.quoted);
     for (std::size_t i = 0; i < parameter.elements.size() && !stopped(); ++i) {
       if (i > 0 && separate && fields.started) end_field(fields);
-      if (i > 0 && !separate) add_text(fields, " ", true);
+      if (i > 0 && !separate) add_separator(part, fields);
       add_value_text(fields, parameter.elements[i], part.quoted);
     }
     if (parameter.elements.empty() && part.quoted && !parameter.all) add_text(fields, {}, true);
+  }
+  // "$*" joins with the first character of IFS; arrays in assignments are joined with a blank.
+  void add_separator(const ShellPart& part, Fields& fields) {
+    const ShellValue& ifs = value_of("IFS");
+    if (!part.quoted || ifs.unset || ifs.elements.empty()) return add_text(fields, " ", true);
+    add_text(fields, std::string(ifs.elements[0].text.substr(0, 1)), true);
   }
   static bool is_whole(std::string_view name) {
     return name == "PWD" || name == "#" || name == "?" || name == "$" || name == "!" || name == "-";
@@ -6714,6 +6805,8 @@ class ShellWalker {
     if (part.subscript != no_index) return element_parameter(part);
     if (name == "PWD" && variables_.find(name) == variables_.end()) {
       read_elements(value_of(work_dir_key), parameter);
+      if (parameter.state == Parameter::State::set && !is_whole_path(parameter.elements[0]))
+        parameter.state = Parameter::State::unknown;
       return parameter;
     }
     const ShellValue& value = value_of(name);
@@ -6739,6 +6832,9 @@ class ShellWalker {
     }
   }
 
+  static bool is_whole_path(const ShellText& text) {
+    return text.home || starts_with(text.text, "/");
+  }
   Parameter positional_parameter(std::string_view name) {
     Parameter parameter;
     const ShellValue& value = value_of(positional_key);
@@ -6785,7 +6881,7 @@ class ShellWalker {
       return parameter;
     }
     long long index = 0;
-    if (value.environment || !read_integer(subscript.text, index)) {
+    if (value.environment || !read_decimal(subscript.text, index)) {
       parameter.state = Parameter::State::unknown;
       return parameter;
     }
@@ -6820,7 +6916,7 @@ class ShellWalker {
     if (part.length) {
       const bool known = parameter.state == State::set && !parameter.many &&
                          parameter.elements.size() == 1 && parameter.elements[0].known() &&
-                         !parameter.elements[0].home;
+                         is_ascii(parameter.elements[0].text) && !parameter.elements[0].home;
       if (known)
         add_text(fields, std::to_string(parameter.elements[0].text.size()), true);
       else
@@ -6844,6 +6940,7 @@ class ShellWalker {
           walk_operand(part);
           return false;
         }
+        if (part.operation == '=' && part.indirect) references_ = true;
         if (part.operation == '=') assign(part.text, scalar_value(expand_single(part.operand)));
         if (part.operation == '?') add_unknown(fields, part.quoted);
         if (part.operation != '?') add_operand(part, fields);
@@ -6863,7 +6960,8 @@ class ShellWalker {
     const ShellText operand = expand_single(part.operand);
     if (part.operation == '@' && operand.text == "P") run_prompt(parameter);
     if (parameter.state == State::unset) return false;
-    bool known = parameter.state == State::set && operand.known();
+    bool known =
+        parameter.state == State::set && operand.known() && is_plain_pattern(part, operand);
     if (part.operation == ':' && parameter.many) {
       known = known && take_slice(part, operand.text, parameter.elements);
     } else {
@@ -6874,6 +6972,13 @@ class ShellWalker {
     return false;
   }
 
+  // Whether the operand means the same with and without its quotes, and with and without extglob.
+  bool is_plain_pattern(const ShellPart& part, const ShellText& operand) const {
+    if (part.operation == ':' || part.operation == '@' || part.operand == no_index) return true;
+    if (operand.text.find('(') != std::string::npos) return false;
+    return !syntax_.words[part.operand].quoted ||
+           operand.text.find_first_of("*?[]\\/&") == std::string::npos;
+  }
   void add_operand(const ShellPart& part, Fields& fields) {
     if (part.operand == no_index) return;
     const ShellRange parts = syntax_.words[part.operand].parts;
@@ -6886,7 +6991,11 @@ class ShellWalker {
     add_operand(part, fields);
     fields.word.assumed = true;
     fields.assumed = outer;
-    if (part.operation == '=') assign(part.text, scalar_value(unknown_text()));
+    if (part.operation != '=') return;
+    if (part.indirect) references_ = true;
+    ShellText text = expand_single(part.operand);
+    text.assumed = true;
+    assign(part.text, scalar_value(std::move(text)));
   }
   // For the commands in an operand that is not used, as far as the walk can tell.
   void walk_operand(const ShellPart& part) {
@@ -6954,6 +7063,7 @@ class ShellWalker {
     const std::string_view with =
         slash == std::string_view::npos ? std::string_view() : operand.substr(slash + 1);
     if (pattern.empty() || has_glob(pattern) || pattern.find('\\') != std::string_view::npos ||
+        with.find_first_of("&\\") != std::string_view::npos ||
         (!part.doubled && (pattern[0] == '#' || pattern[0] == '%')))
       return false;
     std::string result;
@@ -6978,10 +7088,10 @@ class ShellWalker {
     const bool positional = part.text == "@" || part.text == "*";
     long long offset = 0;
     long long length = static_cast<long long>(elements.size());
-    if (!read_integer(operand.substr(0, colon), offset) || offset < (positional ? 1 : 0))
+    if (!read_decimal(operand.substr(0, colon), offset) || offset < (positional ? 1 : 0))
       return false;
     if (colon != std::string_view::npos &&
-        (!read_integer(operand.substr(colon + 1), length) || length < 0))
+        (!read_decimal(operand.substr(colon + 1), length) || length < 0))
       return false;
     for (const ShellText& element : elements)
       if (!element.known()) return false;
@@ -6999,9 +7109,9 @@ class ShellWalker {
     const auto size = static_cast<long long>(text.size());
     long long offset = 0;
     long long length = size;
-    if (!is_ascii(text) || (!offset_text.empty() && !read_integer(offset_text, offset)))
+    if (!is_ascii(text) || (!offset_text.empty() && !read_decimal(offset_text, offset)))
       return false;
-    if (colon != std::string_view::npos && !read_integer(operand.substr(colon + 1), length))
+    if (colon != std::string_view::npos && !read_decimal(operand.substr(colon + 1), length))
       return false;
     if (offset < 0) offset += size;
     if (length < 0) length += size - offset;
@@ -7026,10 +7136,17 @@ class ShellWalker {
     return std::to_string(number);
   }
   void run_arithmetic_text(std::string_view text) {
+    const bool assigns = text.find('=') != std::string_view::npos ||
+                         text.find("++") != std::string_view::npos ||
+                         text.find("--") != std::string_view::npos;
+    if (has_substitution(text)) run_expansion_text(std::string(text));
     for (std::size_t at = 0; at < text.size() && !stopped();) {
       std::size_t end = at;
       while (end < text.size() && is_name_char(text[end])) ++end;
-      if (end > at && is_name_start(text[at])) run_arithmetic_value(text.substr(at, end - at));
+      if (end > at && is_name_start(text[at])) {
+        run_arithmetic_value(text.substr(at, end - at));
+        if (assigns) assign_unknown(text.substr(at, end - at));
+      }
       at = std::max(end, at + 1);
     }
   }
@@ -7179,16 +7296,22 @@ class ShellWalker {
   void run_and_or(const ShellNode& node) {
     run(item(node.nodes, 0));
     const std::size_t written = output_ == nullptr ? 0 : output_->text.size();
-    open_frame();
+    open_frame(true);
     for (std::size_t i = 1; i < size(node.nodes); ++i) {
       if (this->node(item(node.nodes, i)).joint == '|') {
-        merge_one(take_frame());
-        open_frame();
+        merge_chain();
+        open_frame(true);
       }
       run(item(node.nodes, i));
     }
     if (output_ != nullptr && output_->text.size() > written) write_unknown();
-    merge_one(take_frame());
+    merge_chain();
+  }
+  // Any command of a chain may have been the last.
+  void merge_chain() {
+    Changes between;
+    merge_one(take_frame(&between));
+    add_values(between);
   }
   void merge_one(Changes changes) {
     std::vector<Changes> branches;
@@ -7213,19 +7336,25 @@ class ShellWalker {
   void run_rounds(Round round) {
     for (int rounds = 0; rounds < 2 && !stopped(); ++rounds) {
       const std::size_t written = output_ == nullptr ? 0 : output_->text.size();
-      open_frame();
+      const bool outer = std::exchange(left_, false);
+      const std::size_t definitions = bodies_ + aliases_set_;
+      open_frame(true);
       const std::uint64_t first_step = frames_.back().first_step;
       round();
       if (output_ != nullptr && output_->text.size() > written) write_unknown();
-      Changes changes = take_frame();
+      Changes between;
+      Changes changes = take_frame(&between);
+      if (!left_) between.clear();
+      left_ = outer;
       std::vector<std::string> carried;
       for (const auto& [name, variable] : changes) {
         const auto at = variables_.find(name);
         if (at != variables_.end() && at->second.last_read > first_step) carried.push_back(name);
       }
       merge_one(std::move(changes));
+      add_values(between);
       for (const std::string& name : carried) add_value(name, scalar_value(unknown_text()));
-      if (carried.empty()) return;
+      if (carried.empty() && definitions == bodies_ + aliases_set_) return;
     }
   }
   void run_loop(const ShellNode& node) {
@@ -7335,7 +7464,11 @@ class ShellWalker {
       const bool simple = this->node(item(node.nodes, i)).kind == ShellNode::Kind::simple;
       open_frame();
       run(item(node.nodes, i));
-      take_frame();
+      // Some shells run the last command of a pipeline themselves (bash: lastpipe).
+      if (last)
+        merge_one(take_frame());
+      else
+        take_frame();
       keep_ = nullptr;
       if (last) break;
       producer_ = simple ? &stages.back() : nullptr;
@@ -7371,7 +7504,10 @@ class ShellWalker {
     shell::Command* const outer_keep = std::exchange(keep_, nullptr);
     std::swap(input_, input);
     open_frame();
-    if (index != no_index) run(index);
+    if (index != no_index && enter(node(index).begin)) {
+      run(index);
+      --depth_;
+    }
     take_frame();
     std::swap(input_, input);
     keep_ = outer_keep;
@@ -7384,10 +7520,14 @@ class ShellWalker {
   void define(std::uint32_t index, const ShellNode& node) {
     outcome_.definitions.push_back({std::string(node.name), false, node.begin, node.end});
     std::vector<std::uint32_t>& bodies = functions_[std::string(node.name)];
-    if (std::find(bodies.begin(), bodies.end(), index) == bodies.end()) bodies.push_back(index);
+    if (std::find(bodies.begin(), bodies.end(), index) == bodies.end()) {
+      bodies.push_back(index);
+      ++bodies_;
+    }
     if (size(node.nodes) == 0) return;
     // The body as it stands; when the function is called, it is told again with its arguments.
-    const bool outer = std::exchange(defined_, true);
+    // bash calls this one itself, with what it did not find.
+    const bool outer = std::exchange(defined_, node.name != "command_not_found_handle");
     Output* const output = std::exchange(output_, nullptr);
     shell::Input input;
     std::swap(input, input_);
@@ -7408,6 +7548,7 @@ class ShellWalker {
     std::string name = {};
     std::vector<std::string> arguments = {};
     unsigned parallel = 0;
+    std::vector<std::pair<std::string, ShellVariable>> locals = {};  // and what they were before
   };
 
   void call(const shell::Command& command, const std::vector<std::uint32_t>& bodies) {
@@ -7440,11 +7581,23 @@ class ShellWalker {
       const ShellValue outer = value_of(positional_key);
       charge(outer.elements.size() + arguments.elements.size());
       assign(positional_key, arguments);
-      run(item(syntax_.nodes[body].nodes, 0));
+      run_body(body);
+      for (auto& [name, former] : activations_.back().locals) set_variable(name, std::move(former));
+      activations_.back().locals.clear();
       assign(positional_key, outer);
     }
     std::swap(input, input_);
     activations_.pop_back();
+  }
+  void run_body(std::uint32_t function) {
+    const bool outer = std::exchange(left_, false);
+    open_frame(true);
+    run(item(syntax_.nodes[function].nodes, 0));
+    Changes between;
+    Changes changes = take_frame(&between);
+    for (auto& [name, variable] : changes) set_variable(name, std::move(variable));
+    if (left_) add_values(between);
+    left_ = outer;
   }
   bool is_fork_bomb(const shell::Command& command) const {
     if (command.words.empty()) return false;
@@ -7476,6 +7629,15 @@ class ShellWalker {
     const Changes changes = take_frame();
     for (std::uint32_t i = node.assignments.begin; i < node.assignments.end; ++i)
       if (syntax_.assignments[i].declared) keep_declared(syntax_.assignments[i].name, changes);
+    // In front of special builtins and, in some shells, functions, assignments stay.
+    if (is_special_builtin(told.words[0].text) || functions_.count(told.words[0].text) > 0)
+      add_values(changes);
+  }
+  static bool is_special_builtin(std::string_view name) {
+    static constexpr std::string_view names[] = {
+        ".",        ":",      "break", "continue", "eval",   "exec",  "exit", "export",
+        "readonly", "return", "set",   "shift",    "source", "times", "trap", "unset"};
+    return std::find(std::begin(names), std::end(names), name) != std::end(names);
   }
   void keep_declared(std::string_view name, const Changes& changes) {
     for (const auto& [changed, variable] : changes)
@@ -7494,12 +7656,7 @@ class ShellWalker {
     } else {
       value.elements.push_back(expand_single(assignment.value));
     }
-    if (assignment.append || assignment.subscript != no_index)
-      value = appended(assignment, std::move(value));
-    // bash expands PS4 before each command that set -x shows.
-    if (assignment.name == "PS4" &&
-        has_substitution(value.elements.empty() ? std::string_view() : value.elements[0].text))
-      run_expansion_text(value.elements[0].text);
+
     shell::Assignment told;
     told.name = std::string(assignment.name);
     for (const ShellText& element : value.elements) {
@@ -7512,6 +7669,8 @@ class ShellWalker {
     told.value.begin = assignment.begin;
     told.value.end = assignment.end;
     if (!assignment.declared) command.assignments.push_back(std::move(told));
+    if (assignment.append || assignment.subscript != no_index)
+      value = appended(assignment, std::move(value));
     if (replaces)
       assign(assignment.name, std::move(value));
     else
@@ -7523,7 +7682,7 @@ class ShellWalker {
     if (assignment.subscript != no_index) {
       const ShellText subscript = expand_single(assignment.subscript);
       long long index = 0;
-      const bool fits = read_integer(subscript.text, index) && !whole.environment &&
+      const bool fits = read_decimal(subscript.text, index) && !whole.environment &&
                         index == static_cast<long long>(whole.unset ? 0 : whole.elements.size());
       const bool fresh = whole.environment && read_integer(subscript.text, index) && index == 0;
       if (assignment.append || !(fits || fresh)) {
@@ -7614,7 +7773,7 @@ class ShellWalker {
     command.defined = defined_;
     command.tolerant = tolerant_;
     const ShellValue& directory = value_of(work_dir_key);
-    if (!directory.elements.empty() && directory.elements[0].known()) {
+    if (!directory.elements.empty()) {
       command.work_dir.text = directory.elements[0].text;
       command.work_dir.home = directory.elements[0].home;
       command.work_dir.assumed = directory.elements[0].assumed;
@@ -7728,8 +7887,20 @@ class ShellWalker {
     if (at == aliases_.end() || syntax_.words[item(node.words, 0)].quoted) return false;
     for (const std::string& running : running_aliases_)
       if (running == at->first) return false;
+    if (at->second.find_first_of("#'\"\\`(){}\n") != std::string::npos ||
+        at->second.find("<<") != std::string::npos) {
+      stop(ErrorCode::parse, "alias that changes how the rest is read", command.begin);
+      return true;
+    }
     std::string text = at->second;
     for (std::size_t i = 1; i < command.words.size(); ++i) {
+      // Behind a blank at the end of an alias, the next word may be one, too.
+      const auto next = i == 1 && ends_with(at->second, " ") ? aliases_.find(command.words[1].text)
+                                                             : aliases_.end();
+      if (next != aliases_.end()) {
+        text += next->second;
+        continue;
+      }
       text += " '";
       for (const char c : command.words[i].text) {
         if (c == '\'')
@@ -7750,9 +7921,12 @@ class ShellWalker {
     cat,
     change_directory,
     declare,
+    compgen,
     echo,
     eval,
     exec,
+    hash,
+    leave,
     let,
     pop_directory,
     printf,
@@ -7775,10 +7949,12 @@ class ShellWalker {
         {":", Builtin::silent},
         {"[", Builtin::silent},
         {"alias", Builtin::alias},
+        {"break", Builtin::leave},
         {"cat", Builtin::cat},
         {"cd", Builtin::change_directory},
         {"chdir", Builtin::change_directory},
-        {"compgen", Builtin::read},
+        {"compgen", Builtin::compgen},
+        {"continue", Builtin::leave},
         {"declare", Builtin::declare},
         {"echo", Builtin::echo},
         {"eval", Builtin::eval},
@@ -7787,6 +7963,7 @@ class ShellWalker {
         {"export", Builtin::declare},
         {"false", Builtin::silent},
         {"getopts", Builtin::read},
+        {"hash", Builtin::hash},
         {"let", Builtin::let},
         {"local", Builtin::declare},
         {"mapfile", Builtin::read},
@@ -7796,7 +7973,7 @@ class ShellWalker {
         {"read", Builtin::read},
         {"readarray", Builtin::read},
         {"readonly", Builtin::declare},
-        {"return", Builtin::silent},
+        {"return", Builtin::leave},
         {"set", Builtin::set},
         {"shift", Builtin::shift},
         {"sleep", Builtin::silent},
@@ -7843,6 +8020,13 @@ class ShellWalker {
         for (std::size_t i = at + 1; i < command.words.size(); ++i)
           run_arithmetic_text(command.words[i].text);
         return;
+      case Builtin::compgen:
+        return run_compgen(command, at);
+      case Builtin::hash:
+        return run_hash(command, at);
+      case Builtin::leave:
+        left_ = true;
+        return;
       case Builtin::pop_directory:
         return set_work_dir(unknown_text(), first);
       case Builtin::printf:
@@ -7866,6 +8050,7 @@ class ShellWalker {
 
   void run_eval(const shell::Command& command, std::size_t at) {
     std::string text;
+    if (at + 1 < command.words.size() && command.words[at + 1].text == "--") ++at;
     for (std::size_t i = at + 1; i < command.words.size(); ++i) {
       if (!text.empty()) text += ' ';
       text += command.words[i].text;
@@ -7873,18 +8058,33 @@ class ShellWalker {
     if (!text.empty()) run_text(std::move(text), command, false);
   }
 
+  // Handlers see what the variables are in the end, too.
+  void run_traps() {
+    for (std::size_t i = 0; i < traps_.size() && !stopped(); ++i) {
+      shell::Command command;
+      command.begin = traps_[i].begin;
+      command.end = traps_[i].end;
+      run_text(traps_[i].text, command, false);
+    }
+  }
   // The handler runs later, or never.
   void run_trap(const shell::Command& command, std::size_t at) {
     std::size_t handler = at + 1;
-    if (handler < command.words.size() && command.words[handler].text == "--") ++handler;
+    bool operands = false;
+    if (handler < command.words.size() && command.words[handler].text == "--") {
+      operands = true;
+      ++handler;
+    }
     if (handler + 1 >= command.words.size()) return;
     const std::string& text = command.words[handler].text;
-    if (text.empty() || text == "-" || starts_with(text, "-")) return;
+    if (text.empty() || text == "-" || (!operands && starts_with(text, "-"))) return;
     Output* const output = std::exchange(output_, nullptr);
     open_frame();
     run_text(text, command, false);
     merge_one(take_frame());
     output_ = output;
+    if (traps_.size() < 64) return traps_.push_back({text, command.begin, command.end});
+    over_limit(64, "traps", command.begin);
   }
 
   void run_alias_definitions(const shell::Command& command, std::size_t at) {
@@ -7895,7 +8095,7 @@ class ShellWalker {
       const std::string name = word.text.substr(0, equals);
       std::string value = word.text.substr(equals + 1);
       outcome_.definitions.push_back({name, true, word.begin, word.end});
-      aliases_[name] = value;
+      set_alias(name, value);
       const bool outer = std::exchange(defined_, true);
       Output* const output = std::exchange(output_, nullptr);
       open_frame();
@@ -7926,7 +8126,7 @@ class ShellWalker {
     }
     const ShellValue& directory = value_of(work_dir_key);
     const ShellText from = directory.elements.empty() ? unknown_text() : directory.elements[0];
-    const bool whole = target.home || starts_with(target.text, "/");
+    const bool whole = is_whole_path(target);
     if (!target.known() || target.text == "-" || target.glob || (!whole && !from.known()))
       return set_work_dir(unknown_text(), first);
     ShellText result;
@@ -7945,17 +8145,35 @@ class ShellWalker {
     return text;
   }
 
+  // Within a function, what is declared is its own.
+  void make_local(std::string_view name) {
+    if (activations_.empty() || !is_name(name)) return;
+    auto& locals = activations_.back().locals;
+    for (const auto& local : locals)
+      if (local.first == name) return;
+    if (locals.size() < 64) locals.emplace_back(std::string(name), variable_of(name));
+  }
   void run_declare(const shell::Command& command, std::size_t at, bool first) {
+    const std::string& builtin = command.words[at].text;
+    const bool local = builtin == "local" || builtin == "declare" || builtin == "typeset";
     bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
+    bool keeps_value = builtin == "readonly";
     for (std::size_t i = at + 1; i < command.words.size(); ++i) {
       const shell::Word& word = command.words[i];
       if (!word.text.empty() && (word.text[0] == '-' || word.text[0] == '+')) {
         changes_value = changes_value || word.text.find_first_of("aAilun") != std::string::npos;
         references_ = references_ || word.text.find('n') != std::string::npos;
+        keeps_value = keeps_value || word.text.find('r') != std::string::npos;
         continue;
       }
       const std::size_t equals = word.text.find('=');
-      if (equals == std::string::npos) continue;
+      const std::string_view declared = std::string_view(word.text).substr(0, equals);
+      if (local) make_local(declared);
+      if (changes_value && is_name(declared)) attributes_[std::string(declared)] = "i";
+      if (equals == std::string::npos) {
+        if (keeps_value && is_name(declared)) attributes_[std::string(declared)] += 'r';
+        continue;
+      }
       const bool append = equals > 0 && word.text[equals - 1] == '+';
       const std::string name = word.text.substr(0, equals - (append ? 1 : 0));
       if (!is_name(name)) {
@@ -7970,6 +8188,7 @@ class ShellWalker {
         assign(name, scalar_value(std::move(text)));
       else
         add_value(name, scalar_value(std::move(text)));
+      if (keeps_value) attributes_[name] += 'r';
     }
   }
 
@@ -7993,12 +8212,40 @@ class ShellWalker {
   // Any operand that can be a name may be assigned anything. That of -C is a command.
   void run_read(const shell::Command& command, std::size_t at) {
     for (std::size_t i = at + 1; i < command.words.size(); ++i) {
-      assign_unknown(command.words[i].text);
-      if (command.words[i].text == "-C" && i + 1 < command.words.size())
+      const std::string& word = command.words[i].text;
+      assign_unknown(word);
+      if (word.size() < 2 || word[0] != '-') continue;
+      // A cluster of options: -a and -v may have their name in it, -C its command.
+      for (std::size_t from = 2; from < std::min<std::size_t>(word.size(), 8); ++from)
+        assign_unknown(std::string_view(word).substr(from));
+      const std::size_t callback = word.find('C');
+      if (callback == std::string::npos) continue;
+      if (callback + 1 < word.size())
+        run_text(word.substr(callback + 1), command, true);
+      else if (i + 1 < command.words.size())
         run_text(command.words[i + 1].text, command, true);
     }
     assign("REPLY", scalar_value(unknown_text()));
     assign("MAPFILE", scalar_value(unknown_text()));
+  }
+  // What compgen expands and runs.
+  void run_compgen(const shell::Command& command, std::size_t at) {
+    for (std::size_t i = at + 1; i < command.words.size(); ++i) {
+      if (has_substitution(command.words[i].text)) run_expansion_text(command.words[i].text);
+      if (ends_with(command.words[i].text, "C") && i + 1 < command.words.size())
+        run_text(command.words[i + 1].text, command, true);
+    }
+  }
+  // hash -p FILE NAME: from here on, NAME is FILE.
+  void run_hash(const shell::Command& command, std::size_t at) {
+    for (std::size_t i = at + 1; i + 2 < command.words.size(); ++i)
+      if (ends_with(command.words[i].text, "p") && starts_with(command.words[i].text, "-"))
+        set_alias(command.words[i + 2].text, command.words[i + 1].text);
+  }
+  void set_alias(const std::string& name, std::string value) {
+    std::string& alias = aliases_[name];
+    if (alias != value) ++aliases_set_;
+    alias = std::move(value);
   }
   void run_set(const shell::Command& command, std::size_t at) {
     std::size_t i = at + 1;
@@ -8110,6 +8357,8 @@ class ShellWalker {
     if (i + 1 < command.words.size() && command.words[i].text == "-v") {
       variable = command.words[i + 1].text;
       i += 2;
+    } else if (i < command.words.size() && starts_with(command.words[i].text, "-v")) {
+      variable = command.words[i++].text.substr(2);
     }
     if (i < command.words.size() && command.words[i].text == "--") ++i;
     if (output_ == nullptr && variable.empty()) return;
@@ -8213,12 +8462,22 @@ class ShellWalker {
   std::uint64_t step_ = 0;  // counts the reading of variables
   std::vector<Choice> choices_ = {};
   bool too_many_choices_ = false;
+  std::map<std::string, std::string, std::less<>> attributes_ = {};
+  bool left_ = false;       // a loop or a function, by break, continue or return
+  std::size_t bodies_ = 0;  // of functions
+  std::size_t aliases_set_ = 0;
   bool references_ = false;  // declare -n: an assignment may go to another variable than it says
   const ShellValue unknown_value_ = scalar_value(unknown_text());
 
   std::map<std::string, std::vector<std::uint32_t>, std::less<>> functions_ = {};
   std::map<std::string, std::string, std::less<>> aliases_ = {};
   std::vector<std::string> running_aliases_ = {};
+  struct Trap {
+    std::string text = {};
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  };
+  std::vector<Trap> traps_ = {};
   std::vector<Activation> activations_ = {};
 
   shell::Input input_ = {};
