@@ -6206,7 +6206,7 @@ class ShellWalker {
   static constexpr std::string_view work_dir_key = ".";
   static constexpr std::string_view positional_key = "@";
   static constexpr std::size_t max_values = 16;      // of one variable; more: not known
-  static constexpr std::size_t max_choices = 64;     // tellings of one command
+  static constexpr std::size_t max_choices = 16;     // tellings of one command
   static constexpr std::size_t max_activations = 3;  // of a recursive function
 
   bool bash() const { return options_.dialect == shell::Dialect::bash; }
@@ -6946,9 +6946,10 @@ class ShellWalker {
         if (part.operation != '?') add_operand(part, fields);
         return true;
       case '+':
-        if (parameter.state == State::environment || parameter.state == State::unknown)
-          assume_operand(part, fields);
-        else if (!empty)
+        if (parameter.state == State::environment || parameter.state == State::unknown) {
+          walk_operand(part);
+          add_unknown(fields, part.quoted);
+        } else if (!empty)
           add_operand(part, fields);
         else
           walk_operand(part);
@@ -6993,6 +6994,12 @@ class ShellWalker {
     fields.assumed = outer;
     if (part.operation != '=') return;
     if (part.indirect) references_ = true;
+    if (steers_programs(part.text)) {
+      ShellNode here;
+      here.begin = fields.begin;
+      here.end = fields.end;
+      tell_assignment(here, part.text, variable_of(part.text));
+    }
     ShellText text = expand_single(part.operand);
     text.assumed = true;
     assign(part.text, scalar_value(std::move(text)));
@@ -7282,12 +7289,18 @@ class ShellWalker {
     }
   }
 
+  // What came after the first `written` bytes of output may have been written, or not.
+  void forget_output(std::size_t written) {
+    if (output_ == nullptr || output_->text.size() <= written) return;
+    output_->text.resize(written);
+    write_unknown();
+  }
   // Runs what may or may not run; gives what it changed.
   Changes run_branch(std::uint32_t index) {
     const std::size_t written = output_ == nullptr ? 0 : output_->text.size();
     open_frame();
     run(index);
-    if (output_ != nullptr && output_->text.size() > written) write_unknown();
+    forget_output(written);
     return take_frame();
   }
 
@@ -7304,7 +7317,7 @@ class ShellWalker {
       }
       run(item(node.nodes, i));
     }
-    if (output_ != nullptr && output_->text.size() > written) write_unknown();
+    forget_output(written);
     merge_chain();
   }
   // Any command of a chain may have been the last.
@@ -7341,7 +7354,7 @@ class ShellWalker {
       open_frame(true);
       const std::uint64_t first_step = frames_.back().first_step;
       round();
-      if (output_ != nullptr && output_->text.size() > written) write_unknown();
+      forget_output(written);
       Changes between;
       Changes changes = take_frame(&between);
       if (!left_) between.clear();
@@ -7378,6 +7391,7 @@ class ShellWalker {
       const ShellValue value = value_of(positional_key);
       for (const ShellText& element : value.elements) merge_value(variable, scalar_value(element));
     }
+    if (steers_programs(node.name)) tell_assignment(node, node.name, variable);
     // Without words the body does not run; it is told all the same.
     if (variable.values.empty()) variable.values.push_back(scalar_value({}));
     run_rounds([&] {
@@ -7386,6 +7400,25 @@ class ShellWalker {
     });
   }
 
+  // Variables that decide which program or library runs: setting them is told as an assignment,
+  // however it is done.
+  static bool steers_programs(std::string_view name) {
+    return name == "PATH" || name == "BASH_ENV" || name == "ENV" || name == "IFS" ||
+           starts_with(name, "LD_") || starts_with(name, "PYTHON") || starts_with(name, "GIT_");
+  }
+  void tell_assignment(const ShellNode& node, std::string_view name,
+                       const ShellVariable& variable) {
+    for (const ShellValue& value : variable.values) {
+      shell::Command command;
+      shell::Assignment assignment;
+      assignment.name = std::string(name);
+      if (!value.elements.empty()) assignment.value.text = value.elements[0].text;
+      assignment.value.begin = node.begin;
+      assignment.value.end = node.end;
+      command.assignments.push_back(std::move(assignment));
+      tell(node, std::move(command));
+    }
+  }
   void run_case(const ShellNode& node) {
     for_each_choice([&](bool) {
       for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
@@ -7925,6 +7958,7 @@ class ShellWalker {
     echo,
     eval,
     exec,
+    exit,
     hash,
     leave,
     let,
@@ -7959,7 +7993,7 @@ class ShellWalker {
         {"echo", Builtin::echo},
         {"eval", Builtin::eval},
         {"exec", Builtin::exec},
-        {"exit", Builtin::silent},
+        {"exit", Builtin::exit},
         {"export", Builtin::declare},
         {"false", Builtin::silent},
         {"getopts", Builtin::read},
@@ -8022,6 +8056,8 @@ class ShellWalker {
         return;
       case Builtin::compgen:
         return run_compgen(command, at);
+      case Builtin::exit:
+        return write_unknown();  // whether more comes
       case Builtin::hash:
         return run_hash(command, at);
       case Builtin::leave:
