@@ -45,7 +45,8 @@
 //
 // WHAT IT IS NOT
 //   Not a sandbox yet: a command that is allowed runs with the rights of your process. The policy
-//   is a guard against mistakes; it judges text, and text can be disguised. Not for Windows.
+//   is a guard rail against mistakes and cheap attacks: it reads a command as a shell does, and not
+//   what the programs do that it starts, nor scripts in files. Not for Windows.
 //
 // ERRORS
 //   What a command can cause is data in its Result. What the caller, the operator or the system got
@@ -76,12 +77,12 @@
 //   >>regex        needs: base          patterns in linear time
 //   >>shell        needs: base          a script becomes its simple commands; starts nothing
 //   >>policy       needs: base regex shell    sanitizer rules, block and allow lists, verdicts
-//   >>paths        needs: base          allowed roots, safe opening of directories
+//   >>paths        needs: base          allowed roots, safe opening, which files may be deleted
 //   >>environment  needs: base paths    variables, venv, prefix of a command; starts nothing
 //   >>process      needs: base          spawn, capture, wait, kill the tree
 //   >>executor     needs: base json regex policy paths environment process    the one gate
 //   >>mcp          needs: base json     a Model Context Protocol server for any tools
-//   >>tools        needs: base json policy paths environment process executor mcp    the server
+//   >>tools        needs: base json shell policy paths environment process executor mcp    server
 //   Each line of code stands in the section whose job it is, and a section uses only what it
 //   needs. Both halves list the same sections in the same order; tests/hygiene checks all of this.
 //
@@ -629,7 +630,8 @@ struct Command {
   std::size_t begin = 0;  // bytes of the script
   std::size_t end = 0;
   unsigned depth = 0;  // of lists in compound commands, substitutions, functions and strings
-  Word work_dir = {};  // where cd has led it; empty text: where the script started
+  // Where cd has led it: absolute, or as seen from where the script starts. A NUL byte: not known.
+  Word work_dir = {};
   Input input = {};
   bool pipeline = false;    // part of a pipeline of two commands or more
   bool background = false;  // started with &, or in something that was
@@ -807,7 +809,7 @@ class Policy {
 
 // =================================================================================================
 // >>paths (declarations)                                                              needs: base
-// Which directories commands may work in.                                    [tests/paths.cpp]
+// Which directories commands may work in, which files they may delete.       [tests/paths.cpp]
 // =================================================================================================
 
 // What a root allows below it; each step includes the ones before.
@@ -860,7 +862,7 @@ class PathRules {
  public:
   // Makes every root canonical now, so that a link planted later cannot move it. A root that is
   // missing, not a directory or not readable, or that is listed twice with different permissions,
-  // is an error that names `allowed_paths`.
+  // is an error that names `allowed_paths` (`read_only` for one with Permission::read).
   static Expected<PathRules> create(const PathOptions& options);
 
   // Whether there are roots. Without, everything is allowed.
@@ -868,8 +870,10 @@ class PathRules {
   // Canonical, in the order given.
   const std::vector<Root>& roots() const noexcept { return roots_; }
 
-  // What the deepest root around a canonical path allows; none outside of all roots, and none for
-  // a path that is not canonical in form. Looks at the text only, not at the disk.
+  // The deepest root around a canonical path; null outside of all roots, and for a path that is not
+  // canonical in form. Looks at the text only, not at the disk.
+  const Root* deepest_root(std::string_view canonical_path) const noexcept;
+  // What that root allows; none where there is no such root.
   Permission permission(std::string_view canonical_path) const noexcept;
 
   // The directory a command starts in: `work_dir`, looked up from `base` when it is relative, or
@@ -883,6 +887,72 @@ class PathRules {
 
  private:
   std::vector<Root> roots_ = {};
+};
+
+// Whether what has this canonical path is of a kind that tools make anew whenever they need it, so
+// that nobody has to look at it before it goes. Judged by the names alone:
+//   a directory of this name, and all below it: __pycache__ .pytest_cache .mypy_cache .ruff_cache
+//     .tox .nox .next .nuxt node_modules
+//   a directory of this name as a whole: build dist *.egg-info. A file in it counts for itself:
+//     people keep sources in a `build`, too, and a whole project may lie below one.
+//   a file of this name: .coverage .DS_Store Thumbs.db *.pyc *.pyo *.log *.swp *.swo *~
+// With `root`, only names below it count: a project may lie in somebody's node_modules.
+bool is_auto_generated(std::string_view path, std::string_view root = {});
+
+// Remembers which files were read or created, so that others are not deleted unseen. Only regular
+// files are guarded: a link or a pipe holds nothing to be read. Copies share one memory. All
+// members are safe from any thread.
+//
+// Paths are absolute, and resolved when they are given: what was read through a link is the file it
+// leads to, while what is deleted is the link.
+//   Bounds: the last max_files files, of at most max_path_bytes in all; what was marked before them
+//   must be read again.
+class DeleteGuard {
+ public:
+  static constexpr std::size_t max_files = 65536;
+  static constexpr std::size_t max_path_bytes = std::size_t{16} << 20;
+  static constexpr std::size_t max_entries = 100000;  // looked at in one directory tree
+  static constexpr std::size_t max_entry_bytes = std::size_t{64} << 20;  // of their paths in it
+
+  struct Stats {
+    std::size_t read_files = 0;     // read and not created
+    std::size_t created_files = 0;  // created, read or not
+    std::size_t total_tracked = 0;  // both
+  };
+
+  // A guard that never objects is made by not asking it. `roots` are the workspace and other
+  // canonical directories, for is_auto_generated(): the deepest one around a path counts.
+  explicit DeleteGuard(std::vector<std::string> roots = {});
+
+  void mark_read(std::string_view path) const;
+  void mark_created(std::string_view path) const;
+
+  // Whether a file may be deleted: it does not exist, is no regular file, is auto-generated, or was
+  // read or created. The reference's texts:
+  //   Cannot delete 'PATH': File must be read before deletion. Use read (including
+  //   read_multimodal_files) or diff tools to view the file first.
+  // and for a list with several such files
+  //   Cannot delete N unread file(s). Examples: A, B, C (and K more). Please read files before
+  //   deletion using Read or read_multimodal_files.
+  //   Errors: permission_denied; that of a path that cannot be resolved.
+  Expected<void> can_delete(std::string_view path) const;
+  Expected<void> can_delete_files(const std::vector<std::string>& paths) const;
+
+  // Whether a directory may be deleted with all that it holds: it is auto-generated, or each file
+  // in it and below may be deleted. Links are not followed.
+  //   Cannot delete directory 'PATH': Contains N unread file(s). Examples: A, B, C (and K more).
+  //   Please read files before deletion.
+  //   Errors: permission_denied; limit when it holds more than max_entries entries or
+  //   max_entry_bytes; that of a directory in it that cannot be read.
+  Expected<void> can_delete_directory(std::string_view path) const;
+
+  // Forgets everything.
+  void clear() const;
+  Stats stats() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
 };
 
 // =================================================================================================
@@ -1188,9 +1258,10 @@ struct Command {
 
 // What happened to a command: what its process did, and what the gate decided.
 struct Result : ProcessResult {
-  std::string command = {};    // as it was given; an argv is shown quoted for the shell
-  std::string work_dir = {};   // canonical; as given when the command was refused before
-  std::string rule = {};       // of a refusal: a policy rule, "work_dir", "timeout" or "command"
+  std::string command = {};   // as it was given; an argv is shown quoted for the shell
+  std::string work_dir = {};  // canonical; as given when the command was refused before
+  // Of a refusal: a policy rule, "work_dir", "timeout", "command", "read-only" or "delete-guard".
+  std::string rule = {};
   std::size_t rule_begin = 0;  // the offending bytes of the command, where the rule knows them
   std::size_t rule_end = 0;
   std::chrono::milliseconds timeout = no_limit;  // the deadline that was in force
@@ -1208,9 +1279,11 @@ struct AuditRecord {
   std::string tool = {};
   const Result* result = nullptr;  // valid during the callback
 
-  // {"time","agent_id"?,"tool","command","command_bytes"?,"work_dir","allowed","rule"?,"message"?,
-  //  "outcome","exit_code","signal"?,"duration_ms","cpu_ms","stdout_bytes","stderr_bytes"}.
-  // A command longer than 16 KiB is cut, and its whole length told in command_bytes.
+  // {"time","agent_id"?,"tool","command","command_bytes"?,"work_dir","allowed","rule"?,
+  //  "rule_begin"?,"rule_end"?,"message"?,"outcome","exit_code","signal"?,"duration_ms","cpu_ms",
+  //  "stdout_bytes","stderr_bytes"}. A command longer than 16 KiB is cut, and its whole length told
+  // in command_bytes. rule_begin and rule_end are the offending bytes of the whole command, where
+  // the rule knows them.
   Json to_json() const;
 };
 
@@ -1240,9 +1313,14 @@ class Execution {
 
 // What every executor needs to know. All of it is checked by create(), which names what is wrong.
 struct ExecutorOptions {
-  std::string workspace = {};    // where commands start; empty: the directory of the caller, now
-  std::vector<Root> roots = {};  // where a work_dir may lie; empty: anywhere
+  std::string workspace = {};  // where commands start; empty: the directory of the caller, now
+  // Where a work_dir may lie; empty: anywhere. A script that would change what lies in a root that
+  // is not writable is refused, as far as its words tell the files it changes.
+  std::vector<Root> roots = {};
   PolicyOptions policy = {};
+  // Refuses scripts that delete files which no command before them read or made; see DeleteGuard.
+  // (A move counts as a deletion of what is moved.)
+  bool delete_guard = false;
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
   std::chrono::milliseconds max_timeout = std::chrono::hours(1);
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
@@ -1255,6 +1333,11 @@ struct ExecutorOptions {
 
 // Runs commands: judges each by policy and path rules, starts it, bounds it and records it. This is
 // the seam between what is asked and where it happens. Safe from any thread.
+//
+// The first refusal stands: of the policy, the timeout, the work_dir, read-only roots, the delete
+// guard, in this order. The last two know of a command what Policy::judge() tells of its files:
+// what is spelled out in it, not what only a run could tell, nor what a program does by itself.
+// With either of them, a command that cannot be read is refused in compat mode, too.
 class Executor {
  public:
   virtual ~Executor();
@@ -1269,6 +1352,13 @@ class Executor {
 
   // Judges without running: the Result of a refusal, or outcome not_started and an empty rule.
   Result check(const Command& command) const;
+
+  // The same verdict, with all that was found in the command.
+  Judgement judge(const Command& command) const;
+
+  // What the delete guard remembers, for tools that read or make files by other means than a
+  // command; null when it is off.
+  const DeleteGuard* delete_guard() const noexcept;
 
   const std::string& workspace() const noexcept;
   std::chrono::milliseconds timeout() const noexcept;
@@ -1285,7 +1375,10 @@ class Executor {
  private:
   // Turns an admitted command into the process that carries it out.
   virtual Expected<void> place(const Command& command, Admission& admission) const = 0;
-  Admission judge(const Command& command) const;
+  // The home directory that `~` means in a command; empty when it is not known.
+  virtual std::string home(const Command& command, std::string_view work_dir) const;
+  Admission screen(const Command& command, Judgement& judgement, bool in_full) const;
+  void guard_files(const Command& command, const Judgement& judgement, Admission& admission) const;
   Admission admit(const Command& command) const;
   std::shared_ptr<const Gate> gate_ = {};
 };
@@ -1301,12 +1394,14 @@ struct LocalOptions : ExecutorOptions {
 // Runs commands on this host, with the rights of this process.
 class LocalExecutor : public Executor {
  public:
+  // PolicyOptions::enable_sudo has no effect: it is for containers, whose root is not the host's.
   static Expected<LocalExecutor> create(const LocalOptions& options);
 
  private:
   struct Place;
   LocalExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
+  std::string home(const Command& command, std::string_view work_dir) const override;
   std::shared_ptr<const Place> place_ = {};
 };
 
@@ -1500,7 +1595,7 @@ class Server {
 }  // namespace mcp
 
 // =================================================================================================
-// >>tools (declarations)  needs: base json policy paths environment process executor mcp
+// >>tools (declarations)  needs: base json shell policy paths environment process executor mcp
 // Binds an executor to MCP tools; the server program's whole main().          [tests/tools.cpp]
 // =================================================================================================
 
@@ -1514,6 +1609,12 @@ class Server {
 // itself and in time. stderr ends with the message of a timeout, refusal or failed start.
 Json to_json(const Result& result);
 
+// What the program prints for --check, as an object: allowed, and rule, message, begin and end of
+// the refusal, which are null when it is allowed; then commands, the simple commands in the order
+// of the script, each with its words, assignments (["NAME=value"]; left out when there are none),
+// begin and end. A word or assignment that only a run could tell is null. Offsets count bytes.
+Json to_json(const Judgement& judgement);
+
 // Adds the tool `execute_command` (arguments: command, timeout in seconds, work_dir). The executor
 // is borrowed: it must outlive the server's serve().
 //   Errors: invalid_argument when the server has a tool of that name.
@@ -1524,12 +1625,14 @@ std::string describe(const Executor& executor);
 
 // The server program: reads the command line (`--help` tells all of it) and the configuration file,
 // then serves MCP on descriptors 0 and 1 until the input ends or SIGTERM, SIGINT or SIGHUP comes.
-// With --run it runs one command, prints its result as one line of JSON and returns. It owns the
+// With --run it runs one command, prints its result as one line of JSON and returns; with --check
+// it judges one, or each line of the input, and prints what to_json(Judgement) gives. It owns the
 // process while it runs: it takes those three signals, ignores SIGPIPE and, on Linux, keeps other
 // processes of the user from looking into this one (PR_SET_DUMPABLE).
 // Returns the exit status: 0; 2 when an option, key or value is wrong, after one line on stderr
 // that says which; 1 for other failures; with --run 0 when the command succeeded, 1 when it ran and
-// failed, 125 when it was refused or could not start.
+// failed, 125 when it was refused or could not start; with --check 0 when it is allowed, 1 when it
+// is refused, 2 when a line of the input is not a command.
 int server_main(int argc, char** argv);
 
 }  // namespace v0_1
@@ -1563,6 +1666,7 @@ int server_main(int argc, char** argv);
 #include <map>
 #include <mutex>
 #include <new>
+#include <set>
 #include <thread>
 #include <variant>
 
@@ -4508,7 +4612,8 @@ class ShellParser {
     return origin_.exact ? origin_.begin + static_cast<std::uint32_t>(at) : origin_.begin;
   }
   std::uint32_t end_position(std::size_t at) const {
-    return origin_.exact ? origin_.begin + static_cast<std::uint32_t>(at) : origin_.end;
+    const std::size_t within = std::min(at, text_.size());
+    return origin_.exact ? origin_.begin + static_cast<std::uint32_t>(within) : origin_.end;
   }
   std::string_view token_here() const {
     std::size_t end = at_;
@@ -4618,7 +4723,17 @@ class ShellParser {
     for (; !at_end(); end = at_) {
       while (document.strip_tabs && peek() == '\t') ++at_;
       const std::size_t line_begin = at_;
-      if (read_line(document.quoted, storage) == document.delimiter) break;
+      const std::string_view line = read_line(document.quoted, storage);
+      if (line == document.delimiter) {
+        // bash joins lines before it looks for the delimiter, dash does not.
+        if (!storage.empty())
+          fail(ErrorCode::parse, "delimiter of a here-document in joined lines", line_begin);
+        break;
+      }
+      // There, bash ends the document, and takes the rest of the line for the script.
+      if (substitutions_ > 0 && starts_with(line, document.delimiter) &&
+          line.find(')') != std::string_view::npos)
+        return fail(ErrorCode::parse, "text behind the delimiter of a here-document", line_begin);
       if (document.strip_tabs) stripped += text_.substr(line_begin, at_ - line_begin);
     }
     std::string_view body = text_.substr(begin, end - begin);
@@ -4956,7 +5071,9 @@ class ShellParser {
     std::vector<HereDocument> outer;
     outer.swap(here_documents_);
     const bool outer_braces = std::exchange(in_braces_, false);
+    ++substitutions_;
     const std::uint32_t node = parse_list(true);
+    --substitutions_;
     in_braces_ = outer_braces;
     if (!failed_ && at_end()) unterminated(what, begin);
     if (!failed_ && peek() != close) fail_here(concat({"unexpected ", quoted(token_here())}));
@@ -5221,19 +5338,37 @@ class ShellParser {
 
   // the grammar -----------------------------------------------------------------------------------
 
-  // The reserved word that stands here, or an empty view.
-  std::string_view word_here() const {
+  // The plain word of at most eight characters that stands here, such as a reserved word, or an empty
+  // view. take_word() consumes it.
+  std::string_view word_here() {
     std::size_t end = at_;
     while (end < text_.size() && end < at_ + 9 && !ends_plain_run.has(text_[end])) ++end;
     if (end == at_ && end < text_.size() && (text_[end] == '{' || text_[end] == '}')) ++end;
-    if (end < text_.size() && !ends_word(text_[end])) {
-      const bool closes_condition = text_.substr(at_, 2) == "]]";
-      if (!closes_condition) return {};
-      end = at_ + 2;
-      if (end < text_.size() && !ends_word(text_[end])) return {};
-    }
+    if (text_.substr(at_, 2) == "]]") end = at_ + 2;
+    if (text_.substr(end, 2) == "\\\n") return joined_word_here();
+    if (end < text_.size() && !ends_word(text_[end])) return {};
+    word_end_ = end;
     return text_.substr(at_, end - at_);
   }
+  // The same where lines are joined in it or behind it.
+  std::string_view joined_word_here() {
+    static constexpr std::string_view words[] = {
+        "!",    "{",  "}",   "[[",       "]]", "case", "coproc", "do",   "done", "elif",  "else",
+        "esac", "fi", "for", "function", "if", "in",   "select", "then", "time", "until", "while"};
+    std::string joined;
+    std::size_t end = at_;
+    for (; end < text_.size() && joined.size() < 10 && !ends_word(text_[end]); ++end) {
+      if (text_.substr(end, 2) == "\\\n")
+        ++end;
+      else
+        joined += text_[end];
+    }
+    const auto* const word = std::find(std::begin(words), std::end(words), joined);
+    if (word == std::end(words)) return {};
+    word_end_ = end;
+    return *word;
+  }
+  void take_word() { at_ = word_end_; }
   // Whether the word ends a list.
   static bool ends_list(std::string_view word) {
     return word == "then" || word == "else" || word == "elif" || word == "fi" || word == "do" ||
@@ -5243,7 +5378,7 @@ class ShellParser {
   bool expect(std::string_view word, std::size_t begin, std::string_view construct) {
     if (failed_) return false;
     if (word_here() == word) {
-      at_ += word.size();
+      take_word();
       return true;
     }
     if (at_end())
@@ -5317,7 +5452,9 @@ class ShellParser {
   std::uint32_t parse_pipeline() {
     ShellNode pipeline = node_at(ShellNode::Kind::pipeline, at_);
     const std::size_t from = begin_list();
-    skip_pipeline_prefixes();
+    const bool timed = skip_pipeline_prefixes();
+    if (timed && (at_end() || peek() == ';' || peek() == '\n'))
+      return add_node(node_at(ShellNode::Kind::list, at_), at_);
     for (;;) {
       skip_blanks();
       if (ends_list(word_here())) {
@@ -5346,22 +5483,26 @@ class ShellParser {
     return add_node(pipeline, at_);
   }
 
-  // ! and time, in any number and order.
-  void skip_pipeline_prefixes() {
+  // ! and time, in any number and order. True: bash's time, which needs no command behind it.
+  bool skip_pipeline_prefixes() {
+    bool timed = false;
     for (;;) {
       skip_blanks();
       const std::string_view word = word_here();
-      if (word == "!" || (peek() == '!' && peek(1) == '(')) {
+      if (word == "!") {
+        take_word();
+      } else if (peek() == '!' && peek(1) == '(') {
         ++at_;
       } else if (word == "time" && bash()) {
         dialect_dependent_ = true;
-        at_ += 4;
+        timed = true;
+        take_word();
         skip_blanks();
-        if (word_here() == "-p") at_ += 2;
+        if (word_here() == "-p") take_word();
         skip_blanks();
-        if (word_here() == "--") at_ += 2;
+        if (word_here() == "--") take_word();
       } else {
-        return;
+        return timed;
       }
     }
   }
@@ -5429,7 +5570,8 @@ class ShellParser {
   std::uint32_t parse_group() {
     ShellNode node = node_at(ShellNode::Kind::group, at_);
     const std::size_t from = begin_list();
-    const std::size_t begin = at_++;
+    const std::size_t begin = at_;
+    take_word();
     if (!enter()) return no_index;
     add(parse_list());
     expect("}", begin, "{");
@@ -5441,19 +5583,19 @@ class ShellParser {
     ShellNode node = node_at(ShellNode::Kind::if_clause, at_);
     const std::size_t from = begin_list();
     const std::size_t begin = at_;
+    take_word();
     if (!enter()) return no_index;
-    at_ += 2;
     for (;;) {
       add(parse_list());
       if (!expect("then", begin, "if")) break;
       add(parse_list());
       if (failed_) break;
       if (word_here() == "elif") {
-        at_ += 4;
+        take_word();
         continue;
       }
       if (word_here() == "else") {
-        at_ += 4;
+        take_word();
         add(parse_list());
       }
       expect("fi", begin, "if");
@@ -5467,8 +5609,8 @@ class ShellParser {
     ShellNode node = node_at(ShellNode::Kind::loop, at_);
     const std::size_t from = begin_list();
     const std::size_t begin = at_;
+    take_word();
     if (!enter()) return no_index;
-    at_ += word.size();
     add(parse_list());
     parse_do(begin, word);
     --depth_;
@@ -5486,8 +5628,8 @@ class ShellParser {
   std::uint32_t parse_for(std::string_view word) {
     ShellNode node = node_at(ShellNode::Kind::for_clause, at_);
     const std::size_t begin = at_;
+    take_word();
     if (!enter()) return no_index;
-    at_ += word.size();
     skip_blanks();
     const std::size_t words_from = begin_list();
     if (looking_at("((") && bash()) {
@@ -5508,7 +5650,7 @@ class ShellParser {
       skip_newlines();
       if (word_here() == "in") {
         node.flag = true;
-        at_ += 2;
+        take_word();
         for (skip_blanks(); !failed_ && !at_end() && (!ends_word(peek()) || at_process());
              skip_blanks())
           add(parse_word());
@@ -5532,8 +5674,8 @@ class ShellParser {
   std::uint32_t parse_case() {
     ShellNode node = node_at(ShellNode::Kind::case_clause, at_);
     const std::size_t begin = at_;
+    take_word();
     if (!enter()) return no_index;
-    at_ += 4;
     skip_blanks();
     // The words of all arms are listed first, their bodies then.
     std::vector<std::uint32_t> words;
@@ -5593,7 +5735,7 @@ class ShellParser {
   std::uint32_t parse_condition() {
     ShellNode node = node_at(ShellNode::Kind::condition, at_);
     const std::size_t begin = at_;
-    at_ += 2;
+    take_word();
     const std::size_t from = begin_list();
     bool after_match = false;  // =~ stood before
     for (;;) {
@@ -5604,7 +5746,7 @@ class ShellParser {
         break;
       }
       if (word_here() == "]]") {
-        at_ += 2;
+        take_word();
         break;
       }
       if (looking_at("&&") || looking_at("||")) {
@@ -5640,8 +5782,8 @@ class ShellParser {
   std::uint32_t parse_coprocess() {
     ShellNode node = node_at(ShellNode::Kind::coprocess, at_);
     const std::size_t begin = at_;
+    take_word();
     if (!enter()) return no_index;
-    at_ += 6;
     skip_blanks();
     // A name is only taken in front of a compound command.
     std::size_t end = at_;
@@ -5668,7 +5810,7 @@ class ShellParser {
 
   std::uint32_t parse_function_keyword() {
     const std::size_t begin = at_;
-    at_ += 8;
+    take_word();
     skip_blanks();
     const std::size_t name_begin = at_;
     while (!at_end() && !ends_word(peek())) ++at_;
@@ -5774,6 +5916,7 @@ class ShellParser {
     while (end < text_.size() && is_name_char(text_[end])) ++end;
     assignment.name = text_.substr(at_, end - at_);
     std::size_t subscript = 0;
+    // dash takes NAME[subscript]= and NAME+= for the names of commands.
     if (end < text_.size() && text_[end] == '[' && bash()) {
       subscript = end;
       end = subscript_end(end);
@@ -5902,6 +6045,7 @@ class ShellParser {
   void begin_here_document(std::uint32_t order) {
     HereDocument document;
     document.redirection = order;
+    while (text_.substr(at_, 2) == "\\\n") at_ += 2;
     if (peek() == '-') {
       document.strip_tabs = true;
       ++at_;
@@ -5920,7 +6064,10 @@ class ShellParser {
         document.quoted = true;
         const std::size_t end = text_.find(c, at_ + 1);
         if (end == std::string_view::npos) return unterminated("quote", at_);
-        document.delimiter += text_.substr(at_ + 1, end - at_ - 1);
+        const std::string_view inner = text_.substr(at_ + 1, end - at_ - 1);
+        if (c == '"' && inner.find_first_of("\\$`") != std::string_view::npos)
+          return fail_here("escape or expansion in the delimiter of a here-document");
+        document.delimiter += inner;
         at_ = end + 1;
       } else if (c == '$' || c == '`') {
         // The shells do not agree on where such a delimiter ends.
@@ -5940,7 +6087,9 @@ class ShellParser {
   ShellOrigin origin_;
   unsigned depth_ = 0;
   std::size_t at_ = 0;
-  bool in_braces_ = false;  // in the word of ${ }, where \} is an escape in double quotes
+  unsigned substitutions_ = 0;  // around what is read now
+  std::size_t word_end_ = 0;    // of the word that word_here() has found
+  bool in_braces_ = false;      // in the word of ${ }, where \} is an escape in double quotes
   bool failed_ = false;
   bool dialect_dependent_ = false;
   Error error_ = {};
@@ -5990,8 +6139,8 @@ struct ShellVariable {
   std::uint64_t frame = 0;              // that knows its former value
 };
 
-// Puts a path behind a directory and takes `.`, `..` and doubled slashes out of it. `~` at the start
-// stays the name of a directory that has a parent.
+// Puts a path behind a directory and takes `.`, `..` and doubled slashes out of it. `~` at the
+// start stays the name of a directory that has a parent.
 std::string join_shell_path(std::string_view directory, std::string_view path) {
   std::string joined;
   if (starts_with(path, "/") || starts_with(path, "~") || directory.empty())
@@ -6046,7 +6195,7 @@ class ShellWalker {
     const std::uint32_t root = parser.parse();
     outcome_.dialect_dependent = outcome_.dialect_dependent || parser.dialect_dependent();
     if (root != no_index) run(root);
-    run_handlers();
+    run_traps();
     if (parser.failed() && outcome_.complete) {
       outcome_.complete = false;
       outcome_.error = parser.error();
@@ -6059,7 +6208,7 @@ class ShellWalker {
   static constexpr std::string_view work_dir_key = ".";
   static constexpr std::string_view positional_key = "@";
   static constexpr std::size_t max_values = 16;      // of one variable; more: not known
-  static constexpr std::size_t max_choices = 64;     // tellings of one command
+  static constexpr std::size_t max_choices = 16;     // tellings of one command
   static constexpr std::size_t max_activations = 3;  // of a recursive function
 
   bool bash() const { return options_.dialect == shell::Dialect::bash; }
@@ -6085,20 +6234,26 @@ class ShellWalker {
     std::uint64_t id = 0;
     std::uint64_t first_step = 0;
     std::vector<std::pair<std::string, std::optional<ShellVariable>>> former = {};
+    bool keeps = false;  // the values that are overwritten, in `between`
+    std::vector<std::pair<std::string, ShellVariable>> between = {};
   };
   // What a branch has changed.
   using Changes = std::vector<std::pair<std::string, ShellVariable>>;
 
-  void open_frame() {
+  // `keeps`: it may be left in the middle.
+  void open_frame(bool keeps = false) {
     Frame frame;
+    frame.keeps = keeps;
     frame.id = ++last_frame_;
     frame.first_step = step_;
     frames_.push_back(std::move(frame));
   }
-  // Takes the frame's assignments back and gives what they were.
-  Changes take_frame() {
+  // Takes the frame's assignments back and gives what they were; `between`, when given, what they
+  // had been before, if it was kept.
+  Changes take_frame(Changes* between = nullptr) {
     Frame frame = std::move(frames_.back());
     frames_.pop_back();
+    if (between != nullptr) *between = std::move(frame.between);
     Changes changes;
     for (auto& [name, former] : frame.former) {
       const auto at = variables_.find(name);
@@ -6112,10 +6267,30 @@ class ShellWalker {
   }
 
   void assign(std::string_view name, ShellValue value) {
-    if (references_ && is_name(name)) value = scalar_value(unknown_text());
+    if (is_name(name)) {
+      run_value(name, value);
+      if (references_ || has_attribute(name, 'i')) value = scalar_value(unknown_text());
+      if (has_attribute(name, 'r')) return add_value(name, std::move(value));
+    }
     ShellVariable variable;
     variable.values.push_back(std::move(value));
     set_variable(name, std::move(variable));
+  }
+  // What declare and readonly have said of variables: 'r' that they keep their value, 'i' that what
+  // is stored is not what is written.
+  bool has_attribute(std::string_view name, char attribute) const {
+    if (attributes_.empty()) return false;
+    const auto at = attributes_.find(name);
+    return at != attributes_.end() && at->second.find(attribute) != std::string::npos;
+  }
+  // bash evaluates subscripts in values, where it takes them for arithmetic or for a name, and
+  // expands some variables by itself.
+  void run_value(std::string_view name, const ShellValue& value) {
+    const bool expanded = name == "PS4" || name == "BASH_ENV" || name == "ENV";
+    for (const ShellText& element : value.elements)
+      if (has_substitution(element.text) &&
+          (expanded || element.text.find('[') != std::string::npos))
+        run_expansion_text(element.text);
   }
   void set_variable(std::string_view name, ShellVariable variable) {
     auto at = variables_.find(name);
@@ -6125,9 +6300,16 @@ class ShellWalker {
       at = variables_.emplace(std::string(name), ShellVariable()).first;
     } else if (frame != 0 && at->second.frame != frame) {
       frames_.back().former.emplace_back(std::string(name), std::move(at->second));
+    } else if (frame != 0 && frames_.back().keeps) {
+      frames_.back().between.emplace_back(std::string(name), std::move(at->second));
     }
     at->second = std::move(variable);
     at->second.frame = frame;
+  }
+  // Values that variables may have after all.
+  void add_values(const Changes& changes) {
+    for (const auto& [name, variable] : changes)
+      for (const ShellValue& value : variable.values) add_value(name, value);
   }
   // Adds a value to those a variable may have.
   void add_value(std::string_view name, ShellValue value) {
@@ -6170,6 +6352,7 @@ class ShellWalker {
     if (name == "IFS") text.text = " \t\n";
     if (name == "HOME") text.text = "~";
     if (name == "HOME") text.home = true;
+    if (name == work_dir_key) text.text.clear();
     if (name == "IFS" || name == "HOME" || name == work_dir_key) environment = false;
     ShellVariable variable;
     variable.values.push_back(scalar_value(std::move(text)));
@@ -6192,6 +6375,7 @@ class ShellWalker {
   const ShellValue& value_of(std::string_view name) {
     ShellVariable& variable = variable_of(name);
     variable.last_read = ++step_;
+    if (references_ && is_name(name)) return unknown_value_;
     if (variable.values.size() == 1) return variable.values[0];
     if (too_many_choices_) return unknown_value_;
     for (const Choice& choice : choices_)
@@ -6361,8 +6545,7 @@ class ShellWalker {
       if (home.elements.size() == 1) return add_value_text(fields, home.elements[0], true);
       return add_unknown(fields, true);
     }
-    if (part.text == "+") return add_value_text(fields, value_of(work_dir_key).elements[0], true);
-    if (part.text == "-") return add_unknown(fields, true);
+    if (part.text == "+" || part.text == "-") return add_unknown(fields, true);
     if (!is_name_start(part.text[0])) return add_text(fields, concat({"~", part.text}), false);
     ShellText user;
     user.text = concat({"~", part.text});
@@ -6467,7 +6650,7 @@ class ShellWalker {
       }
       if (alternatives.empty()) {
         for (BraceWord& word : words) word.push_back(piece.part);
-        brace_parts_ += words.size();
+        if (words.size() > 1) brace_parts_ += words.size();
       } else {
         std::vector<BraceWord> product;
         for (const BraceWord& word : words) {
@@ -6557,6 +6740,10 @@ class ShellWalker {
     if (text[0] == '+') text.remove_prefix(1);
     const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
     return read.ec == std::errc() && read.ptr == text.data() + text.size();
+  }
+  // In arithmetic, a 0 in front makes a number octal.
+  static bool read_decimal(std::string_view text, long long& value) {
+    return !is_padded(text) && read_integer(text, value);
   }
   static bool is_padded(std::string_view text) {
     if (!text.empty() && text[0] == '-') text.remove_prefix(1);
@@ -6649,6 +6836,8 @@ class ShellWalker {
     if (part.subscript != no_index) return element_parameter(part);
     if (name == "PWD" && variables_.find(name) == variables_.end()) {
       read_elements(value_of(work_dir_key), parameter);
+      if (parameter.state == Parameter::State::set && !is_whole_path(parameter.elements[0]))
+        parameter.state = Parameter::State::unknown;
       return parameter;
     }
     const ShellValue& value = value_of(name);
@@ -6674,6 +6863,9 @@ class ShellWalker {
     }
   }
 
+  static bool is_whole_path(const ShellText& text) {
+    return text.home || starts_with(text.text, "/");
+  }
   Parameter positional_parameter(std::string_view name) {
     Parameter parameter;
     const ShellValue& value = value_of(positional_key);
@@ -6720,7 +6912,7 @@ class ShellWalker {
       return parameter;
     }
     long long index = 0;
-    if (value.environment || !read_integer(subscript.text, index)) {
+    if (value.environment || !read_decimal(subscript.text, index)) {
       parameter.state = Parameter::State::unknown;
       return parameter;
     }
@@ -6755,7 +6947,7 @@ class ShellWalker {
     if (part.length) {
       const bool known = parameter.state == State::set && !parameter.many &&
                          parameter.elements.size() == 1 && parameter.elements[0].known() &&
-                         !parameter.elements[0].home;
+                         is_ascii(parameter.elements[0].text) && !parameter.elements[0].home;
       if (known)
         add_text(fields, std::to_string(parameter.elements[0].text.size()), true);
       else
@@ -6780,6 +6972,7 @@ class ShellWalker {
           return false;
         }
         if (part.operation == '=') {
+          if (part.indirect) references_ = true;
           // What it gives is the variable's value, split like one.
           const ShellText value = expand_single(part.operand);
           assign(part.text, scalar_value(value));
@@ -6805,7 +6998,8 @@ class ShellWalker {
     const ShellText operand = expand_single(part.operand);
     if (part.operation == '@' && operand.text == "P") run_prompt(parameter);
     if (parameter.state == State::unset) return false;
-    bool known = parameter.state == State::set && operand.known();
+    bool known =
+        parameter.state == State::set && operand.known() && is_plain_pattern(part, operand);
     if (part.operation == ':' && parameter.many) {
       known = known && take_slice(part, operand.text, parameter.elements);
     } else {
@@ -6816,6 +7010,13 @@ class ShellWalker {
     return false;
   }
 
+  // Whether the operand means the same with and without its quotes, and with and without extglob.
+  bool is_plain_pattern(const ShellPart& part, const ShellText& operand) const {
+    if (part.operation == ':' || part.operation == '@' || part.operand == no_index) return true;
+    if (operand.text.find('(') != std::string::npos) return false;
+    return !syntax_.words[part.operand].quoted ||
+           operand.text.find_first_of("*?[]\\/&") == std::string::npos;
+  }
   void add_operand(const ShellPart& part, Fields& fields) {
     if (part.operand == no_index) return;
     const ShellRange parts = syntax_.words[part.operand].parts;
@@ -6848,7 +7049,17 @@ class ShellWalker {
     if (part.quoted) add_text(fields, {}, true);
     fields.word.assumed = true;
     fields.assumed = outer;
-    if (part.operation == '=') assign(part.text, scalar_value(unknown_text()));
+    if (part.operation != '=') return;
+    if (part.indirect) references_ = true;
+    if (steers_programs(part.text)) {
+      ShellNode here;
+      here.begin = fields.begin;
+      here.end = fields.end;
+      tell_assignment(here, part.text, variable_of(part.text));
+    }
+    ShellText text = expand_single(part.operand);
+    text.assumed = true;
+    assign(part.text, scalar_value(std::move(text)));
   }
   // For the commands in an operand that is not used, as far as the walk can tell.
   void walk_operand(const ShellPart& part) {
@@ -6916,6 +7127,7 @@ class ShellWalker {
     const std::string_view with =
         slash == std::string_view::npos ? std::string_view() : operand.substr(slash + 1);
     if (pattern.empty() || has_glob(pattern) || pattern.find('\\') != std::string_view::npos ||
+        with.find_first_of("&\\") != std::string_view::npos ||
         (!part.doubled && (pattern[0] == '#' || pattern[0] == '%')))
       return false;
     std::string result;
@@ -6940,10 +7152,10 @@ class ShellWalker {
     const bool positional = part.text == "@" || part.text == "*";
     long long offset = 0;
     long long length = static_cast<long long>(elements.size());
-    if (!read_integer(operand.substr(0, colon), offset) || offset < (positional ? 1 : 0))
+    if (!read_decimal(operand.substr(0, colon), offset) || offset < (positional ? 1 : 0))
       return false;
     if (colon != std::string_view::npos &&
-        (!read_integer(operand.substr(colon + 1), length) || length < 0))
+        (!read_decimal(operand.substr(colon + 1), length) || length < 0))
       return false;
     for (const ShellText& element : elements)
       if (!element.known()) return false;
@@ -6961,9 +7173,9 @@ class ShellWalker {
     const auto size = static_cast<long long>(text.size());
     long long offset = 0;
     long long length = size;
-    if (!is_ascii(text) || (!offset_text.empty() && !read_integer(offset_text, offset)))
+    if (!is_ascii(text) || (!offset_text.empty() && !read_decimal(offset_text, offset)))
       return false;
-    if (colon != std::string_view::npos && !read_integer(operand.substr(colon + 1), length))
+    if (colon != std::string_view::npos && !read_decimal(operand.substr(colon + 1), length))
       return false;
     if (offset < 0) offset += size;
     if (length < 0) length += size - offset;
@@ -6988,10 +7200,17 @@ class ShellWalker {
     return std::to_string(number);
   }
   void run_arithmetic_text(std::string_view text) {
+    const bool assigns = text.find('=') != std::string_view::npos ||
+                         text.find("++") != std::string_view::npos ||
+                         text.find("--") != std::string_view::npos;
+    if (has_substitution(text)) run_expansion_text(std::string(text));
     for (std::size_t at = 0; at < text.size() && !stopped();) {
       std::size_t end = at;
       while (end < text.size() && is_name_char(text[end])) ++end;
-      if (end > at && is_name_start(text[at])) run_arithmetic_value(text.substr(at, end - at));
+      if (end > at && is_name_start(text[at])) {
+        run_arithmetic_value(text.substr(at, end - at));
+        if (assigns) assign_unknown(text.substr(at, end - at));
+      }
       at = std::max(end, at + 1);
     }
   }
@@ -7127,12 +7346,18 @@ class ShellWalker {
     }
   }
 
+  // What came after the first `written` bytes of output may have been written, or not.
+  void forget_output(std::size_t written) {
+    if (output_ == nullptr || output_->text.size() <= written) return;
+    output_->text.resize(written);
+    write_unknown();
+  }
   // Runs what may or may not run; gives what it changed.
   Changes run_branch(std::uint32_t index) {
     const std::size_t written = output_ == nullptr ? 0 : output_->text.size();
     open_frame();
     run(index);
-    if (output_ != nullptr && output_->text.size() > written) write_unknown();
+    forget_output(written);
     return take_frame();
   }
 
@@ -7161,7 +7386,7 @@ class ShellWalker {
       steps.push_back(std::move(changes));
       before = joint;
     }
-    if (output_ != nullptr && output_->text.size() > written) write_unknown();
+    forget_output(written);
     steps.push_back(take_frame());
     merge(std::move(steps), true);
   }
@@ -7188,19 +7413,25 @@ class ShellWalker {
   void run_rounds(Round round) {
     for (int rounds = 0; rounds < 2 && !stopped(); ++rounds) {
       const std::size_t written = output_ == nullptr ? 0 : output_->text.size();
-      open_frame();
+      const bool outer = std::exchange(left_, false);
+      const std::size_t definitions = bodies_ + aliases_set_;
+      open_frame(true);
       const std::uint64_t first_step = frames_.back().first_step;
       round();
-      if (output_ != nullptr && output_->text.size() > written) write_unknown();
-      Changes changes = take_frame();
+      forget_output(written);
+      Changes between;
+      Changes changes = take_frame(&between);
+      if (!left_) between.clear();
+      left_ = outer;
       std::vector<std::string> carried;
       for (const auto& [name, variable] : changes) {
         const auto at = variables_.find(name);
         if (at != variables_.end() && at->second.last_read > first_step) carried.push_back(name);
       }
       merge_one(std::move(changes));
+      add_values(between);
       for (const std::string& name : carried) add_value(name, scalar_value(unknown_text()));
-      if (carried.empty()) return;
+      if (carried.empty() && definitions == bodies_ + aliases_set_) return;
     }
   }
   void run_loop(const ShellNode& node) {
@@ -7224,6 +7455,7 @@ class ShellWalker {
       const ShellValue value = value_of(positional_key);
       for (const ShellText& element : value.elements) merge_value(variable, scalar_value(element));
     }
+    if (steers_programs(node.name)) tell_assignment(node, node.name, variable);
     // Without words the body does not run; it is told all the same.
     if (variable.values.empty()) variable.values.push_back(scalar_value({}));
     run_rounds([&] {
@@ -7232,6 +7464,25 @@ class ShellWalker {
     });
   }
 
+  // Variables that decide which program or library runs: setting them is told as an assignment,
+  // however it is done.
+  static bool steers_programs(std::string_view name) {
+    return name == "PATH" || name == "BASH_ENV" || name == "ENV" || name == "IFS" ||
+           starts_with(name, "LD_") || starts_with(name, "PYTHON") || starts_with(name, "GIT_");
+  }
+  void tell_assignment(const ShellNode& node, std::string_view name,
+                       const ShellVariable& variable) {
+    for (const ShellValue& value : variable.values) {
+      shell::Command command;
+      shell::Assignment assignment;
+      assignment.name = std::string(name);
+      if (!value.elements.empty()) assignment.value.text = value.elements[0].text;
+      assignment.value.begin = node.begin;
+      assignment.value.end = node.end;
+      command.assignments.push_back(std::move(assignment));
+      tell(node, std::move(command));
+    }
+  }
   void run_case(const ShellNode& node) {
     for_each_choice([&](bool) {
       for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
@@ -7310,7 +7561,11 @@ class ShellWalker {
       const bool simple = this->node(item(node.nodes, i)).kind == ShellNode::Kind::simple;
       open_frame();
       run(item(node.nodes, i));
-      take_frame();
+      // Some shells run the last command of a pipeline themselves (bash: lastpipe).
+      if (last)
+        merge_one(take_frame());
+      else
+        take_frame();
       keep_ = nullptr;
       if (last) break;
       producer_ = simple ? &stages.back() : nullptr;
@@ -7347,7 +7602,10 @@ class ShellWalker {
     shell::Command* const outer_keep = std::exchange(keep_, nullptr);
     std::swap(input_, input);
     open_frame();
-    if (index != no_index) run(index);
+    if (index != no_index && enter(node(index).begin)) {
+      run(index);
+      --depth_;
+    }
     take_frame();
     std::swap(input_, input);
     keep_ = outer_keep;
@@ -7361,10 +7619,14 @@ class ShellWalker {
   void define(std::uint32_t index, const ShellNode& node) {
     outcome_.definitions.push_back({std::string(node.name), false, node.begin, node.end});
     std::vector<std::uint32_t>& bodies = functions_[std::string(node.name)];
-    if (std::find(bodies.begin(), bodies.end(), index) == bodies.end()) bodies.push_back(index);
+    if (std::find(bodies.begin(), bodies.end(), index) == bodies.end()) {
+      bodies.push_back(index);
+      ++bodies_;
+    }
     if (size(node.nodes) == 0) return;
     // The body as it stands; when the function is called, it is told again with its arguments.
-    const bool outer = std::exchange(defined_, true);
+    // bash calls this one itself, with what it did not find.
+    const bool outer = std::exchange(defined_, node.name != "command_not_found_handle");
     Output* const output = std::exchange(output_, nullptr);
     shell::Input input;
     std::swap(input, input_);
@@ -7385,7 +7647,7 @@ class ShellWalker {
     std::string name = {};
     std::vector<std::string> arguments = {};
     unsigned parallel = 0;
-    std::vector<std::pair<std::string, ShellVariable>> locals = {};  // what they were before
+    std::vector<std::pair<std::string, ShellVariable>> locals = {};  // and what they were before
   };
 
   void call(const shell::Command& command, const std::vector<std::uint32_t>& bodies) {
@@ -7418,14 +7680,23 @@ class ShellWalker {
       const ShellValue outer = value_of(positional_key);
       charge(outer.elements.size() + arguments.elements.size());
       assign(positional_key, arguments);
-      run(item(syntax_.nodes[body].nodes, 0));
+      run_body(body);
+      for (auto& [name, former] : activations_.back().locals) set_variable(name, std::move(former));
+      activations_.back().locals.clear();
       assign(positional_key, outer);
-      std::vector<std::pair<std::string, ShellVariable>> locals;
-      locals.swap(activations_.back().locals);
-      for (auto& [name, variable] : locals) set_variable(name, std::move(variable));
     }
     std::swap(input, input_);
     activations_.pop_back();
+  }
+  void run_body(std::uint32_t function) {
+    const bool outer = std::exchange(left_, false);
+    open_frame(true);
+    run(item(syntax_.nodes[function].nodes, 0));
+    Changes between;
+    Changes changes = take_frame(&between);
+    for (auto& [name, variable] : changes) set_variable(name, std::move(variable));
+    if (left_) add_values(between);
+    left_ = outer;
   }
   bool is_fork_bomb(const shell::Command& command) const {
     if (command.words.empty()) return false;
@@ -7478,6 +7749,15 @@ class ShellWalker {
     const Changes changes = take_frame();
     for (std::uint32_t i = node.assignments.begin; i < node.assignments.end; ++i)
       if (syntax_.assignments[i].declared) keep_declared(syntax_.assignments[i].name, changes);
+    // In front of special builtins and, in some shells, functions, assignments stay.
+    if (is_special_builtin(told.words[0].text) || functions_.count(told.words[0].text) > 0)
+      add_values(changes);
+  }
+  static bool is_special_builtin(std::string_view name) {
+    static constexpr std::string_view names[] = {
+        ".",        ":",      "break", "continue", "eval",   "exec",  "exit", "export",
+        "readonly", "return", "set",   "shift",    "source", "times", "trap", "unset"};
+    return std::find(std::begin(names), std::end(names), name) != std::end(names);
   }
   void keep_declared(std::string_view name, const Changes& changes) {
     for (const auto& [changed, variable] : changes)
@@ -7496,12 +7776,7 @@ class ShellWalker {
     } else {
       value.elements.push_back(expand_single(assignment.value));
     }
-    if (assignment.append || assignment.subscript != no_index)
-      value = appended(assignment, std::move(value));
-    // bash expands PS4 before each command that set -x shows.
-    if (assignment.name == "PS4" &&
-        has_substitution(value.elements.empty() ? std::string_view() : value.elements[0].text))
-      run_expansion_text(value.elements[0].text);
+
     shell::Assignment told;
     told.name = std::string(assignment.name);
     for (const ShellText& element : value.elements) {
@@ -7514,6 +7789,8 @@ class ShellWalker {
     told.value.begin = assignment.begin;
     told.value.end = assignment.end;
     if (!assignment.declared) command.assignments.push_back(std::move(told));
+    if (assignment.append || assignment.subscript != no_index)
+      value = appended(assignment, std::move(value));
     if (replaces)
       assign(assignment.name, std::move(value));
     else
@@ -7525,7 +7802,7 @@ class ShellWalker {
     if (assignment.subscript != no_index) {
       const ShellText subscript = expand_single(assignment.subscript);
       long long index = 0;
-      const bool fits = read_integer(subscript.text, index) && !whole.environment &&
+      const bool fits = read_decimal(subscript.text, index) && !whole.environment &&
                         index == static_cast<long long>(whole.unset ? 0 : whole.elements.size());
       const bool fresh = whole.environment && read_integer(subscript.text, index) && index == 0;
       if (assignment.append || !(fits || fresh)) {
@@ -7616,7 +7893,7 @@ class ShellWalker {
     command.defined = defined_;
     command.tolerant = tolerant_;
     const ShellValue& directory = value_of(work_dir_key);
-    if (!directory.elements.empty() && directory.elements[0].known()) {
+    if (!directory.elements.empty()) {
       command.work_dir.text = directory.elements[0].text;
       command.work_dir.home = directory.elements[0].home;
       command.work_dir.assumed = directory.elements[0].assumed;
@@ -7648,7 +7925,9 @@ class ShellWalker {
     }
     std::swap(payload.input, input_);
     Output* const output = same_shell ? output_ : std::exchange(output_, nullptr);
-    run_text(std::move(payload.text), command, payload.tolerant);
+    const bool outer = std::exchange(tolerant_, tolerant_ || payload.tolerant);
+    run_text(std::move(payload.text), command, tolerant_);
+    tolerant_ = outer;
     output_ = output;
     std::swap(payload.input, input_);
     if (!same_shell) take_frame();
@@ -7656,15 +7935,16 @@ class ShellWalker {
 
   void run_text(std::string text, const shell::Command& command, bool tolerant) {
     if (!enter(command.begin)) return;
+    const bool is_known = text.find('\0') == std::string::npos;
     syntax_.texts.push_back(std::move(text));
     const auto begin = static_cast<std::uint32_t>(command.begin);
     const auto end = static_cast<std::uint32_t>(command.end);
     ShellParser parser(syntax_, options_, syntax_.texts.back(), {begin, end, false}, depth_);
     const std::uint32_t root = parser.parse();
     outcome_.dialect_dependent = outcome_.dialect_dependent || parser.dialect_dependent();
-    const bool outer = std::exchange(tolerant_, tolerant_ || tolerant);
     if (root != no_index) run(root);
-    tolerant_ = outer;
+    // What unknown parts make of a string is not for the parser to say.
+    tolerant = tolerant || !is_known;
     if (parser.failed() && (!tolerant || parser.error().code == ErrorCode::limit) && !stopped()) {
       outcome_.complete = false;
       outcome_.error = parser.error();
@@ -7727,13 +8007,18 @@ class ShellWalker {
     if (at == aliases_.end() || syntax_.words[item(node.words, 0)].quoted) return false;
     for (const std::string& running : running_aliases_)
       if (running == at->first) return false;
+    if (at->second.find_first_of("#'\"\\`(){}\n") != std::string::npos ||
+        at->second.find("<<") != std::string::npos) {
+      stop(ErrorCode::parse, "alias that changes how the rest is read", command.begin);
+      return true;
+    }
     std::string text = at->second;
     bool next_too = !text.empty() && is_shell_blank(text.back());
     for (std::size_t i = 1; i < command.words.size(); ++i) {
       // Behind an alias that ends with a blank, the next word is looked at, too.
       const auto next = next_too ? aliases_.find(command.words[i].text) : aliases_.end();
-      next_too = next != aliases_.end() && !next->second.empty() &&
-                 is_shell_blank(next->second.back());
+      next_too =
+          next != aliases_.end() && !next->second.empty() && is_shell_blank(next->second.back());
       if (next != aliases_.end()) {
         text += concat({" ", next->second});
         continue;
@@ -7758,9 +8043,13 @@ class ShellWalker {
     cat,
     change_directory,
     declare,
+    compgen,
     echo,
     eval,
     exec,
+    exit,
+    hash,
+    leave,
     let,
     pop_directory,
     printf,
@@ -7783,18 +8072,21 @@ class ShellWalker {
         {":", Builtin::silent},
         {"[", Builtin::silent},
         {"alias", Builtin::alias},
+        {"break", Builtin::leave},
         {"cat", Builtin::cat},
         {"cd", Builtin::change_directory},
         {"chdir", Builtin::change_directory},
-        {"compgen", Builtin::read},
+        {"compgen", Builtin::compgen},
+        {"continue", Builtin::leave},
         {"declare", Builtin::declare},
         {"echo", Builtin::echo},
         {"eval", Builtin::eval},
         {"exec", Builtin::exec},
-        {"exit", Builtin::silent},
+        {"exit", Builtin::exit},
         {"export", Builtin::declare},
         {"false", Builtin::silent},
         {"getopts", Builtin::read},
+        {"hash", Builtin::hash},
         {"let", Builtin::let},
         {"local", Builtin::declare},
         {"mapfile", Builtin::read},
@@ -7804,7 +8096,7 @@ class ShellWalker {
         {"read", Builtin::read},
         {"readarray", Builtin::read},
         {"readonly", Builtin::declare},
-        {"return", Builtin::silent},
+        {"return", Builtin::leave},
         {"set", Builtin::set},
         {"shift", Builtin::shift},
         {"sleep", Builtin::silent},
@@ -7851,6 +8143,15 @@ class ShellWalker {
         for (std::size_t i = at + 1; i < command.words.size(); ++i)
           run_arithmetic_text(command.words[i].text);
         return;
+      case Builtin::compgen:
+        return run_compgen(command, at);
+      case Builtin::exit:
+        return write_unknown();  // whether more comes
+      case Builtin::hash:
+        return run_hash(command, at);
+      case Builtin::leave:
+        left_ = true;
+        return;
       case Builtin::pop_directory:
         return set_work_dir(unknown_text(), first);
       case Builtin::printf:
@@ -7874,6 +8175,7 @@ class ShellWalker {
 
   void run_eval(const shell::Command& command, std::size_t at) {
     std::string text;
+    if (at + 1 < command.words.size() && command.words[at + 1].text == "--") ++at;
     for (std::size_t i = at + 1; i < command.words.size(); ++i) {
       if (!text.empty()) text += ' ';
       text += command.words[i].text;
@@ -7881,27 +8183,33 @@ class ShellWalker {
     if (!text.empty()) run_text(std::move(text), command, false);
   }
 
+  // Handlers see what the variables are in the end, too.
+  void run_traps() {
+    for (std::size_t i = 0; i < traps_.size() && !stopped(); ++i) {
+      shell::Command command;
+      command.begin = traps_[i].begin;
+      command.end = traps_[i].end;
+      run_text(traps_[i].text, command, false);
+    }
+  }
   // The handler runs later, or never.
   void run_trap(const shell::Command& command, std::size_t at) {
     std::size_t handler = at + 1;
-    if (handler < command.words.size() && command.words[handler].text == "--") ++handler;
+    bool operands = false;
+    if (handler < command.words.size() && command.words[handler].text == "--") {
+      operands = true;
+      ++handler;
+    }
     if (handler + 1 >= command.words.size()) return;
     const std::string& text = command.words[handler].text;
-    if (text.empty() || text == "-" || starts_with(text, "-")) return;
+    if (text.empty() || text == "-" || (!operands && starts_with(text, "-"))) return;
     Output* const output = std::exchange(output_, nullptr);
     open_frame();
     run_text(text, command, false);
     merge_one(take_frame());
     output_ = output;
-    if (!defined_) handlers_.emplace_back(text, command);
-  }
-  // Handlers run when the script ends, with the values of then.
-  void run_handlers() {
-    std::vector<std::pair<std::string, shell::Command>> handlers;
-    handlers.swap(handlers_);
-    for (const auto& [text, command] : handlers)
-      if (!stopped() && text.find('$') != std::string::npos) run_text(text, command, true);
-    handlers_.clear();
+    if (traps_.size() < 64) return traps_.push_back({text, command.begin, command.end});
+    over_limit(64, "traps", command.begin);
   }
 
   void run_alias_definitions(const shell::Command& command, std::size_t at) {
@@ -7912,7 +8220,7 @@ class ShellWalker {
       const std::string name = word.text.substr(0, equals);
       std::string value = word.text.substr(equals + 1);
       outcome_.definitions.push_back({name, true, word.begin, word.end});
-      aliases_[name] = value;
+      set_alias(name, value);
       const bool outer = std::exchange(defined_, true);
       Output* const output = std::exchange(output_, nullptr);
       open_frame();
@@ -7943,7 +8251,7 @@ class ShellWalker {
     }
     const ShellValue& directory = value_of(work_dir_key);
     const ShellText from = directory.elements.empty() ? unknown_text() : directory.elements[0];
-    const bool whole = target.home || starts_with(target.text, "/");
+    const bool whole = is_whole_path(target);
     if (!target.known() || target.text == "-" || target.glob || (!whole && !from.known()))
       return set_work_dir(unknown_text(), first);
     ShellText result;
@@ -7962,30 +8270,37 @@ class ShellWalker {
     return text;
   }
 
-  // The variable has its value back when the function ends.
-  void keep_local(const std::string& name) {
+  // Within a function, what is declared is its own.
+  void make_local(std::string_view name) {
+    if (activations_.empty() || !is_name(name)) return;
     auto& locals = activations_.back().locals;
     for (const auto& local : locals)
       if (local.first == name) return;
-    locals.emplace_back(name, variable_of(name));
+    if (locals.size() < 64) locals.emplace_back(std::string(name), variable_of(name));
   }
   void run_declare(const shell::Command& command, std::size_t at, bool first) {
     const std::string& builtin = command.words[at].text;
-    const bool is_local = !activations_.empty() && builtin != "export" && builtin != "readonly";
+    const bool local = builtin == "local" || builtin == "declare" || builtin == "typeset";
     bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
+    bool keeps_value = builtin == "readonly";
     for (std::size_t i = at + 1; i < command.words.size(); ++i) {
       const shell::Word& word = command.words[i];
       if (!word.text.empty() && (word.text[0] == '-' || word.text[0] == '+')) {
         changes_value = changes_value || word.text.find_first_of("aAilun") != std::string::npos;
         references_ = references_ || word.text.find('n') != std::string::npos;
+        keeps_value = keeps_value || word.text.find('r') != std::string::npos;
         continue;
       }
       const std::size_t equals = word.text.find('=');
-      if (is_local && is_name(word.text)) keep_local(word.text);
-      if (equals == std::string::npos) continue;
+      const std::string_view declared = std::string_view(word.text).substr(0, equals);
+      if (local) make_local(declared);
+      if (changes_value && is_name(declared)) attributes_[std::string(declared)] = "i";
+      if (equals == std::string::npos) {
+        if (keeps_value && is_name(declared)) attributes_[std::string(declared)] += 'r';
+        continue;
+      }
       const bool append = equals > 0 && word.text[equals - 1] == '+';
       const std::string name = word.text.substr(0, equals - (append ? 1 : 0));
-      if (is_local && is_name(name)) keep_local(name);
       if (!is_name(name)) {
         assign_unknown(name);
         continue;
@@ -7998,6 +8313,7 @@ class ShellWalker {
         assign(name, scalar_value(std::move(text)));
       else
         add_value(name, scalar_value(std::move(text)));
+      if (keeps_value) attributes_[name] += 'r';
     }
   }
 
@@ -8021,12 +8337,40 @@ class ShellWalker {
   // Any operand that can be a name may be assigned anything. That of -C is a command.
   void run_read(const shell::Command& command, std::size_t at) {
     for (std::size_t i = at + 1; i < command.words.size(); ++i) {
-      assign_unknown(command.words[i].text);
-      if (command.words[i].text == "-C" && i + 1 < command.words.size())
+      const std::string& word = command.words[i].text;
+      assign_unknown(word);
+      if (word.size() < 2 || word[0] != '-') continue;
+      // A cluster of options: -a and -v may have their name in it, -C its command.
+      for (std::size_t from = 2; from < std::min<std::size_t>(word.size(), 8); ++from)
+        assign_unknown(std::string_view(word).substr(from));
+      const std::size_t callback = word.find('C');
+      if (callback == std::string::npos) continue;
+      if (callback + 1 < word.size())
+        run_text(word.substr(callback + 1), command, true);
+      else if (i + 1 < command.words.size())
         run_text(command.words[i + 1].text, command, true);
     }
     assign("REPLY", scalar_value(unknown_text()));
     assign("MAPFILE", scalar_value(unknown_text()));
+  }
+  // What compgen expands and runs.
+  void run_compgen(const shell::Command& command, std::size_t at) {
+    for (std::size_t i = at + 1; i < command.words.size(); ++i) {
+      if (has_substitution(command.words[i].text)) run_expansion_text(command.words[i].text);
+      if (ends_with(command.words[i].text, "C") && i + 1 < command.words.size())
+        run_text(command.words[i + 1].text, command, true);
+    }
+  }
+  // hash -p FILE NAME: from here on, NAME is FILE.
+  void run_hash(const shell::Command& command, std::size_t at) {
+    for (std::size_t i = at + 1; i + 2 < command.words.size(); ++i)
+      if (ends_with(command.words[i].text, "p") && starts_with(command.words[i].text, "-"))
+        set_alias(command.words[i + 2].text, command.words[i + 1].text);
+  }
+  void set_alias(const std::string& name, std::string value) {
+    std::string& alias = aliases_[name];
+    if (alias != value) ++aliases_set_;
+    alias = std::move(value);
   }
   void run_set(const shell::Command& command, std::size_t at) {
     std::size_t i = at + 1;
@@ -8138,6 +8482,8 @@ class ShellWalker {
     if (i + 1 < command.words.size() && command.words[i].text == "-v") {
       variable = command.words[i + 1].text;
       i += 2;
+    } else if (i < command.words.size() && starts_with(command.words[i].text, "-v")) {
+      variable = command.words[i++].text.substr(2);
     }
     if (i < command.words.size() && command.words[i].text == "--") ++i;
     if (output_ == nullptr && variable.empty()) return;
@@ -8241,13 +8587,22 @@ class ShellWalker {
   std::uint64_t step_ = 0;  // counts the reading of variables
   std::vector<Choice> choices_ = {};
   bool too_many_choices_ = false;
+  std::map<std::string, std::string, std::less<>> attributes_ = {};
+  bool left_ = false;       // a loop or a function, by break, continue or return
+  std::size_t bodies_ = 0;  // of functions
+  std::size_t aliases_set_ = 0;
   bool references_ = false;  // declare -n: an assignment may go to another variable than it says
   const ShellValue unknown_value_ = scalar_value(unknown_text());
 
   std::map<std::string, std::vector<std::uint32_t>, std::less<>> functions_ = {};
   std::map<std::string, std::string, std::less<>> aliases_ = {};
   std::vector<std::string> running_aliases_ = {};
-  std::vector<std::pair<std::string, shell::Command>> handlers_ = {};  // of trap
+  struct Trap {
+    std::string text = {};
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  };
+  std::vector<Trap> traps_ = {};
   std::vector<Activation> activations_ = {};
 
   shell::Input input_ = {};
@@ -8519,6 +8874,7 @@ struct Wrapper {
     watch,  // the words are joined to a script, unless there is -x
     xargs,
     entr,  // plain, and with -s a script
+    at,    // a script on standard input, for later
   };
   std::string_view name = {};
   Kind kind = Kind::plain;
@@ -8527,6 +8883,8 @@ struct Wrapper {
 };
 constexpr Wrapper wrappers[] = {
     {"aarch64"},
+    {"at", Wrapper::Kind::at},
+    {"batch", Wrapper::Kind::at},
     {"builtin"},
     {"busybox"},
     {"bwrap",
@@ -8849,14 +9207,14 @@ static_assert(sorted_by_name(reserved_words));
 // for many programs, and xargs multiply what there is to look at; a script that needs more is
 // refused as too complex.
 constexpr unsigned max_peeled_levels = 32;
-constexpr std::size_t max_judged_words = std::size_t{1} << 22;
+constexpr std::size_t max_judged_words = std::size_t{1} << 20;
 constexpr std::size_t max_generated_bytes = std::size_t{4} << 20;
 
 // policy: text ------------------------------------------------------------------------------------
 
 bool is_unknown(std::string_view text) { return text.find('\0') != std::string_view::npos; }
 
-bool has_pattern(std::string_view text) {
+bool is_pattern(std::string_view text) {
   if (text.find_first_of("*?") != std::string_view::npos) return true;
   const std::size_t open = text.find('[');
   return open != std::string_view::npos && text.find(']', open + 2) != std::string_view::npos;
@@ -9058,6 +9416,14 @@ bool in_protected_tree(std::string_view name, bool glob) {
   return std::any_of(std::begin(protected_trees), std::end(protected_trees), is_it);
 }
 
+// Whether a table has a name, or one that the name is a pattern for.
+template <class Row, std::size_t size>
+bool has_row(const Row (&table)[size], std::string_view name, bool glob) {
+  if (!glob || !is_pattern(name)) return find_row(table, name) != nullptr;
+  return std::any_of(table, table + size,
+                     [name](const Row& row) { return glob_matches(name, row.name); });
+}
+
 // Whether nobody removes this with all that is below it. `contents`: what is in it, not the
 // directory itself, as `/*` has it. `glob`: * ? and [ stand for other names.
 bool is_protected(const PathText& path, bool contents, bool glob) {
@@ -9069,9 +9435,9 @@ bool is_protected(const PathText& path, bool contents, bool glob) {
   if (path.root == PathText::Root::relative) return false;
   if (path.root == PathText::Root::home || count == 0) return count == 0;
   const std::string_view top = path.names[0];
-  if (is_unknown(top) || in_protected_tree(top, glob && has_pattern(top))) return true;
-  if (count == 1) return !contents || find_row(protected_contents, top);
-  return count == 2 && find_row(home_parents, top);
+  if (is_unknown(top) || in_protected_tree(top, glob && is_pattern(top))) return true;
+  if (count == 1) return !contents || has_row(protected_contents, top, glob);
+  return count == 2 && has_row(home_parents, top, glob);
 }
 
 // Whether `path` is `above`, or is below it.
@@ -9095,7 +9461,7 @@ bool is_workspace(const PathText& path) {
 bool is_device(const PathText& path, bool glob) {
   if (path.root != PathText::Root::slash || path.names.empty()) return false;
   const std::string_view top = path.names[0];
-  if (top != "dev" && !(glob && has_pattern(top) && glob_matches(top, "dev"))) return false;
+  if (top != "dev" && !(glob && is_pattern(top) && glob_matches(top, "dev"))) return false;
   const std::size_t count = path.names.size();
   if (count >= 2 && find_row(harmless_device_directories, path.names[1])) return false;
   return count != 2 || !find_row(harmless_devices, path.names[1]);
@@ -9141,7 +9507,7 @@ struct Part {
   std::string_view text = {};
   const shell::Word* word = nullptr;  // null: an option has no argument
   bool home() const { return word->home && text.data() == word->text.data(); }
-  bool glob() const { return word->glob && has_pattern(text); }
+  bool glob() const { return word->glob && is_pattern(text); }
 };
 
 Part part_of(const shell::Word& word) { return {word.text, &word}; }
@@ -9613,6 +9979,17 @@ struct Case {
   std::size_t judged_words = 0;
   std::size_t generated_bytes = 0;
   bool too_complex = false;
+  // Where bash has [[ ]] and (( )). A POSIX shell takes parts of it for commands, as `$a == b` in
+  // [[ -f x && $a == b ]]: one that is not known there is no reason to refuse an ordinary test.
+  std::vector<std::pair<std::size_t, std::size_t>> tests = {};
+  bool posix = false;
+
+  bool in_test(std::size_t begin, std::size_t end) const {
+    const auto after = std::upper_bound(tests.begin(), tests.end(),
+                                        std::pair<std::size_t, std::size_t>(begin, npos));
+    return after != tests.begin() && end <= std::prev(after)->second;
+  }
+  static constexpr std::size_t npos = static_cast<std::size_t>(-1);
 
   bool charge_words(std::size_t count) {
     judged_words += count + 1;
@@ -9639,6 +10016,9 @@ class Judge {
     producer_ = visit.producer;
     payloads_ = &visit.payloads;
     has_base_ = false;
+    if (!case_.posix && !command_->words.empty() &&
+        (command_->words[0].text == "[[" || command_->words[0].text == "(("))
+      case_.tests.emplace_back(command_->begin, command_->end);
     if (case_.collecting) case_.judgement->commands.push_back(visit.command);
 
     if (command_->fork_bomb && wants(Rule::fork_bomb))
@@ -9688,13 +10068,23 @@ class Judge {
   void refuse_opaque(const Form& form, const shell::Word& word, std::string_view why) {
     case_.not_understood();
     if (form.code || command_->defined || !wants(Rule::opaque_shell_input)) return;
-    record(Rule::opaque_shell_input, word.begin, word.end, concat({shown(join(form)), ": ", why}));
+    record(Rule::opaque_shell_input, word.begin, word.end,
+           concat({shown(written(word)), ": ", why}));
   }
   void refuse_unknown(const Form& form) {
     case_.not_understood();
     const shell::Word& word = form.words[0];
     if (form.code || command_->defined || !wants(Rule::unknown_command)) return;
+    if (case_.posix && (case_.in_test(word.begin, word.end) || is_element(written(word)))) return;
     record(Rule::unknown_command, word.begin, word.end, shown(written(word)));
+  }
+  // name[subscript]=value, which bash assigns and a POSIX shell would look for as a command.
+  static bool is_element(std::string_view text) {
+    const std::size_t open = text.find('[');
+    if (open == std::string_view::npos || !is_name(text.substr(0, open))) return false;
+    const std::size_t equals = text.find('=', open);
+    return equals != std::string_view::npos &&
+           (text[equals - 1] == ']' || (text[equals - 1] == '+' && text[equals - 2] == ']'));
   }
   // A word as the script has it.
   std::string_view written(const shell::Word& word) const {
@@ -9704,10 +10094,15 @@ class Judge {
 
   // paths -----------------------------------------------------------------------------------------
 
+  static constexpr std::string_view unknown_name = {"\0", 1};
+
   // Where relative paths of the command begin.
   const PathText& base() {
     if (!has_base_) {
-      base_ = case_.start;
+      // Where the script starts in a known directory, an empty text means that cd has left it.
+      base_ = {};
+      if (case_.start.root == PathText::Root::slash && command_->work_dir.text.empty())
+        base_.names.push_back(unknown_name);
       enter(base_, command_->work_dir.text, command_->work_dir.home);
       has_base_ = true;
     }
@@ -9851,21 +10246,22 @@ class Judge {
       const bool known_name = name.size() < word.text.size() && !name.empty() && !is_unknown(name);
       if (word.split || word.process || !known_name) return refuse_unknown(form);
     }
-    if (word.glob && has_pattern(name)) return judge_pattern(form, name);
+    if (word.glob && is_pattern(name)) return judge_pattern(form, name);
     if (!name.empty()) judge_program(form, name);
   }
 
   // A pattern may stand for any of the programs that the tables know.
   void judge_pattern(const Form& form, std::string_view pattern) {
     constexpr std::size_t longest = 256;
-    const Form start = form;
+    constexpr std::size_t cost = 64;
+    if (!case_.charge_words(cost)) return;
     bool matched = false;
     const auto try_all = [&](const auto& table) {
       for (const auto& row : table) {
         if (pattern.size() > longest || !glob_matches(pattern, row.name)) continue;
         matched = true;
         if (!case_.charge_words(form.size)) return;
-        judge_program(start, row.name);
+        judge_program(form, row.name);
       }
     };
     try_all(refused_programs);
@@ -9929,6 +10325,10 @@ class Judge {
         return peel_runuser(wrapper, form);
       case Wrapper::Kind::su:
         return peel_su(wrapper, form);
+      case Wrapper::Kind::at:
+        // What it does with input that is not known is not the script's doing.
+        if (form.input->kind == shell::Input::Kind::known) read_input(form, form.size, false);
+        return;
       case Wrapper::Kind::watch:
       case Wrapper::Kind::entr:
         return peel_watch(wrapper, form);
@@ -10073,7 +10473,8 @@ class Judge {
       const std::string& text = form.words[roots.first].text;
       if (text == "-D")
         ++roots.first;
-      else if (text != "-H" && text != "-L" && text != "-P" && !starts_with(text, "-O"))
+      else if (text != "-H" && text != "-L" && text != "-P" && text != "--" &&
+               !starts_with(text, "-O"))
         break;
       ++roots.first;
     }
@@ -10242,7 +10643,14 @@ class Judge {
         directories |= option == "d" || option == "directory";
       };
       read_arguments(form, {}, Order::options_anywhere, on_option, ignore_part);
-      if (directories) read_arguments(form, {}, Order::options_anywhere, ignore_option, add);
+      if (directories) {
+        read_arguments(form, {}, Order::options_anywhere, ignore_option, add);
+      } else {
+        // names of what is in the directory
+        shell::Word all = word_like(form.words[0], "*");
+        all.glob = true;
+        add(part_of(all));
+      }
     }
     return words;
   }
@@ -10435,14 +10843,20 @@ class Judge {
     payloads_->push_back(std::move(payload));
   }
 
-  // The walk follows eval, trap and alias itself where they are not peeled out of something.
+  // The walk follows eval, trap and alias itself, behind `command` and `builtin` as well.
+  bool is_followed(const Form& form) const {
+    const std::vector<shell::Word>& words = command_->words;
+    std::size_t i = 0;
+    while (i < words.size() && (words[i].text == "command" || words[i].text == "builtin")) ++i;
+    return i == form.level && i < words.size() && form.words == &words[i];
+  }
   void judge_eval(const Form& form) {
     for (std::size_t i = 1; i < form.size; ++i) {
       if (form.words[i].known()) continue;
       refuse_opaque(form, form.words[i], "part of it is not known before it runs");
       break;
     }
-    if (form.level && form.size > 1) add_payload(form, join(form.from(1)), true);
+    if (!is_followed(form) && form.size > 1) add_payload(form, join(form.from(1)), true);
   }
   void judge_source(const Form& form) {
     const std::size_t i = form.size > 1 && form.words[1].text == "--" ? 2 : 1;
@@ -10454,7 +10868,7 @@ class Judge {
     if (i + 1 >= form.size || starts_with(form.words[i].text, "-")) return;
     const shell::Word& word = form.words[i];
     if (!word.known()) refuse_opaque(form, word, "part of it is not known before it runs");
-    if (form.level) add_payload(form, word.text, true);
+    if (!is_followed(form)) add_payload(form, word.text, true);
   }
   void judge_alias(const Form& form) {
     for (std::size_t i = 1; i < form.size; ++i) {
@@ -10545,8 +10959,9 @@ class Judge {
       if (text != case_.script) message += concat({" (", shown(text), ")"});
       const bool own = form.level == 0;
       const std::size_t begin = own ? command_->begin : form.words[0].begin;
-      const std::size_t end = own ? command_->end : form.words[form.size - 1].end;
-      object(blocked_rank, "blocked-commands", std::move(message), begin, std::max(begin, end));
+      std::size_t end = own ? command_->end : begin;
+      for (std::size_t i = 0; i < form.size && !own; ++i) end = std::max(end, form.words[i].end);
+      object(blocked_rank, "blocked-commands", std::move(message), begin, end);
       return true;
     }
     return false;
@@ -10585,7 +11000,7 @@ class Judge {
     for (std::size_t i = 0; i < command_->words.size(); ++i) {
       const shell::Word& word = command_->words[i];
       const bool certain = word.known() && !word.assumed;
-      if (i == 0 && (!certain || (word.glob && has_pattern(word.text)))) return false;
+      if (i == 0 && (!certain || (word.glob && is_pattern(word.text)))) return false;
       // 'w a/../b' is not the program w: the text of the command would not show where its name ends.
       if (i == 0 && word.text.find_first_of(" \t\n") != std::string::npos) return false;
       known = known && certain;
@@ -10756,6 +11171,8 @@ struct Policy::Compiled {
     if (!outcome.complete) return not_read(outcome.error, script);
     if (outcome.dialect_dependent && !judged.too_complex) {
       options.dialect = shell::Dialect::posix;
+      judged.posix = true;
+      std::sort(judged.tests.begin(), judged.tests.end());
       const shell::Outcome other = walk_once(judged, options, false);
       // What a POSIX shell cannot read it does not run; what it runs before has been judged.
       if (!other.complete && other.error.code == ErrorCode::limit)
@@ -10975,8 +11392,12 @@ Error with_message(Error error, std::string message) {
   return error;
 }
 
+const char* option_of(const Root& root) {
+  return root.permission == Permission::read ? "read_only: " : "allowed_paths: ";
+}
+
 Expected<Root> open_root(const Root& root) {
-  constexpr std::string_view option = "allowed_paths: ";
+  const std::string_view option = option_of(root);
   auto path = canonical_path(root.path);
   if (!path) return with_prefix(option, path.error());
   auto directory = open_canonical_directory(*path);
@@ -11068,15 +11489,20 @@ Expected<PathRules> PathRules::create(const PathOptions& options) {
   return rules;
 }
 
-Permission PathRules::permission(std::string_view canonical_path) const noexcept {
-  if (!restricted()) return Permission::write;
-  if (!is_canonical_form(canonical_path)) return Permission::none;
+const Root* PathRules::deepest_root(std::string_view canonical_path) const noexcept {
+  if (!is_canonical_form(canonical_path)) return nullptr;
   const Root* deepest = nullptr;
   for (const Root& root : roots_) {
     if (!is_within(canonical_path, root.path)) continue;
     if (!deepest || root.path.size() > deepest->path.size()) deepest = &root;
   }
-  return deepest ? deepest->permission : Permission::none;
+  return deepest;
+}
+
+Permission PathRules::permission(std::string_view canonical_path) const noexcept {
+  if (!restricted()) return Permission::write;
+  const Root* root = deepest_root(canonical_path);
+  return root ? root->permission : Permission::none;
 }
 
 Expected<OpenDirectory> PathRules::open_work_dir(std::string_view work_dir,
@@ -11097,6 +11523,378 @@ Expected<OpenDirectory> PathRules::open_work_dir(std::string_view work_dir,
   if (error.system_error == ENOTDIR)
     return with_message(error, concat({"Working directory is not a directory: ", shown}));
   return with_prefix("Working directory cannot be entered: ", error);
+}
+
+// which files may be deleted ----------------------------------------------------------------------
+
+namespace {
+
+// Where a name of the table below must stand for a path to be auto-generated.
+enum class GeneratedScope {
+  tree,       // anywhere in it: the thing itself, or a directory around it
+  directory,  // at its end, and it is a directory
+  file,       // at its end, and it is none
+};
+
+struct GeneratedName {
+  std::string_view name;  // with a `*` in front: any name that ends so
+  GeneratedScope scope;
+};
+
+constexpr GeneratedName generated_names[] = {
+    {"__pycache__", GeneratedScope::tree},  {".pytest_cache", GeneratedScope::tree},
+    {".mypy_cache", GeneratedScope::tree},  {".ruff_cache", GeneratedScope::tree},
+    {".tox", GeneratedScope::tree},         {".nox", GeneratedScope::tree},
+    {".next", GeneratedScope::tree},        {".nuxt", GeneratedScope::tree},
+    {"node_modules", GeneratedScope::tree}, {"build", GeneratedScope::directory},
+    {"dist", GeneratedScope::directory},    {"*.egg-info", GeneratedScope::directory},
+    {".coverage", GeneratedScope::file},    {".DS_Store", GeneratedScope::file},
+    {"Thumbs.db", GeneratedScope::file},    {"*.pyc", GeneratedScope::file},
+    {"*.pyo", GeneratedScope::file},        {"*.log", GeneratedScope::file},
+    {"*.swp", GeneratedScope::file},        {"*.swo", GeneratedScope::file},
+    {"*~", GeneratedScope::file},
+};
+
+bool is_generated_name(std::string_view name, GeneratedScope scope) {
+  for (const GeneratedName& row : generated_names) {
+    if (row.scope != scope) continue;
+    const bool any_start = row.name[0] == '*';
+    if (any_start ? ends_with(name, row.name.substr(1)) : name == row.name) return true;
+  }
+  return false;
+}
+
+// `ending` tells what the thing itself is: GeneratedScope::directory or file.
+bool is_generated(std::string_view path, std::string_view root, GeneratedScope ending) {
+  if (!root.empty() && codeexec::is_within(path, root)) path.remove_prefix(root.size());
+  std::size_t at = 0;
+  std::string_view part;
+  while (at < path.size()) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    part = path.substr(at, end - at);
+    if (is_generated_name(part, GeneratedScope::tree)) return true;
+    at = end + 1;
+  }
+  return is_generated_name(part, ending);
+}
+
+// The canonical path of a directory entry itself: links on the way to it are followed, and not the
+// one that it may be.
+Expected<std::string> canonical_entry(std::string_view path, std::string_view base = {}) {
+  const std::size_t slash = path.rfind('/');
+  const std::string_view last = path.substr(slash == std::string_view::npos ? 0 : slash + 1);
+  const bool is_entry = !last.empty() && last != "." && last != "..";
+  if (!is_entry || last.find('\0') != std::string_view::npos) return canonical_path(path, base);
+  const std::string_view parent = path.substr(0, path.size() - last.size());
+  auto result = canonical_path(parent.empty() ? "." : parent, base);
+  if (result) *result = concat({*result, *result == "/" ? "" : "/", last});
+  return result;
+}
+
+// Up to three names, the first in order of the alphabet, and how many there are in all.
+class Examples {
+ public:
+  void add(std::string name) {
+    ++count_;
+    first_.push_back(std::move(name));
+    std::sort(first_.begin(), first_.end());
+    if (first_.size() > most) first_.pop_back();
+  }
+  std::size_t count() const { return count_; }
+  // "a, b, c (and 4 more)"
+  std::string text() const {
+    std::string result;
+    for (const std::string& name : first_)
+      result += concat({result.empty() ? "" : ", ", printable(name)});
+    if (count_ > most) result += concat({" (and ", std::to_string(count_ - most), " more)"});
+    return result;
+  }
+
+ private:
+  static constexpr std::size_t most = 3;
+  std::vector<std::string> first_ = {};
+  std::size_t count_ = 0;
+};
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const { ::closedir(directory); }
+};
+
+// What may still be looked at of a directory tree, for whoever lists it.
+struct WalkBudget {
+  std::size_t entries = DeleteGuard::max_entries;
+  std::size_t bytes = DeleteGuard::max_entry_bytes;
+  bool take(std::size_t path_size) {
+    if (entries == 0 || bytes < path_size) return false;
+    --entries;
+    bytes -= path_size;
+    return true;
+  }
+};
+
+// Calls `visit` with the name of each entry of a directory and what it is. A link in place of the
+// directory is not followed.
+Expected<void> list_directory(const std::string& path, WalkBudget& budget,
+                              FunctionRef<void(const char*, const struct stat&)> visit) {
+  UniqueFd fd(above_standard_streams(
+      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
+  if (!fd) return system_error(errno, quoted(path));
+  const std::unique_ptr<DIR, CloseDirectory> directory(::fdopendir(fd.get()));
+  if (!directory) return system_error(errno, quoted(path));
+  const int descriptor = fd.release();  // closed by closedir() from here on
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(directory.get());
+    if (!entry && errno != 0) return system_error(errno, quoted(path));
+    if (!entry) return {};
+    const char* child = entry->d_name;
+    if (std::strcmp(child, ".") == 0 || std::strcmp(child, "..") == 0) continue;
+    if (!budget.take(path.size() + std::strlen(child) + 1))
+      return make_error(ErrorCode::limit,
+                        concat({"there are more than ", std::to_string(DeleteGuard::max_entries),
+                                " entries, too many to be checked"}));
+    struct stat status {};
+    if (::fstatat(descriptor, child, &status, AT_SYMLINK_NOFOLLOW) == 0) visit(child, status);
+  }
+}
+
+// Whether a name has the form of a pattern of the shell: `*`, `?` and [a-z], [!a-z]. Of the stars
+// only the last one is ever tried again, so it takes no more than size times size steps.
+bool name_has_form(std::string_view pattern, std::string_view text) {
+  // Length of the pattern's element for one character, and whether `c` is such a character.
+  const auto element = [&](std::size_t at, char c) -> std::pair<std::size_t, bool> {
+    if (pattern[at] == '?') return {1, true};
+    if (pattern[at] != '[') return {1, pattern[at] == c};
+    std::size_t i = at + 1;
+    const bool negated = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');
+    if (negated) ++i;
+    bool found = false;
+    for (const std::size_t first = i; i < pattern.size(); ++i) {
+      if (pattern[i] == ']' && i > first) return {i + 1 - at, found != negated};
+      if (pattern[i] == '[' && i + 1 < pattern.size() && pattern[i + 1] == ':') {
+        // A class such as [:alpha:] may hold any character; which ones, the locale decides.
+        const std::size_t end = pattern.find(":]", i + 2);
+        if (end != std::string_view::npos) {
+          found = !negated;
+          i = end + 1;
+          continue;
+        }
+      }
+      if (i + 2 < pattern.size() && pattern[i + 1] == '-' && pattern[i + 2] != ']') {
+        const auto byte = [](char x) { return static_cast<unsigned char>(x); };
+        found = found || (byte(pattern[i]) <= byte(c) && byte(c) <= byte(pattern[i + 2]));
+        i += 2;
+        continue;
+      }
+      found = found || pattern[i] == c;
+    }
+    return {1, c == '['};  // no end: a bracket and nothing more
+  };
+  std::size_t in_pattern = 0;
+  std::size_t in_text = 0;
+  std::size_t star = std::string_view::npos;
+  std::size_t star_text = 0;
+  while (in_text < text.size()) {
+    if (in_pattern < pattern.size() && pattern[in_pattern] == '*') {
+      star = in_pattern++;
+      star_text = in_text;
+      continue;
+    }
+    if (in_pattern < pattern.size()) {
+      const auto [size, matches] = element(in_pattern, text[in_text]);
+      if (matches) {
+        in_pattern += size;
+        ++in_text;
+        continue;
+      }
+    }
+    if (star == std::string_view::npos) return false;
+    in_pattern = star + 1;
+    in_text = ++star_text;
+  }
+  while (in_pattern < pattern.size() && pattern[in_pattern] == '*') ++in_pattern;
+  return in_pattern == pattern.size();
+}
+
+bool is_file_pattern(std::string_view text) {
+  return text.find_first_of("*?[") != std::string::npos;
+}
+
+// The existing paths that an absolute pattern stands for now, as a shell would find them: `*` does
+// not mean hidden files. Fails when the budget does not reach.
+Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBudget& budget) {
+  std::vector<std::string> found = {""};
+  std::size_t at = 1;
+  while (at <= pattern.size() && !found.empty()) {
+    const std::size_t end = std::min(pattern.find('/', at), pattern.size());
+    const std::string_view part = pattern.substr(at, end - at);
+    at = end + 1;
+    if (part.empty()) continue;
+    std::vector<std::string> next;
+    for (std::string& path : found) {
+      if (!is_file_pattern(part)) {
+        next.push_back(concat({path, "/", part}));
+        continue;
+      }
+      const auto resolved = canonical_path(path.empty() ? "/" : path);
+      if (!resolved) continue;
+      const auto listed =
+          list_directory(*resolved, budget, [&](const char* child, const struct stat&) {
+            if (child[0] == '.' && part[0] != '.') return;
+            if (name_has_form(part, child)) next.push_back(concat({path, "/", child}));
+          });
+      // What cannot be read cannot be expanded by the shell, either.
+      if (!listed && listed.error().code == ErrorCode::limit) return listed.error();
+    }
+    found = std::move(next);
+  }
+  const auto is_missing = [](const std::string& path) {
+    struct stat status {};
+    return ::lstat(path.c_str(), &status) != 0;
+  };
+  found.erase(std::remove_if(found.begin(), found.end(), is_missing), found.end());
+  return found;
+}
+
+}  // namespace
+
+bool is_auto_generated(std::string_view path, std::string_view root) {
+  return is_generated(path, root, GeneratedScope::directory) ||
+         is_generated(path, root, GeneratedScope::file);
+}
+
+// Which files are known, the oldest first in `order`.
+struct DeleteGuard::State {
+  using Files = std::map<std::string, bool, std::less<>>;  // canonical path; true: created
+  std::vector<std::string> roots = {};
+  std::mutex mutex = {};
+  Files files = {};
+  std::deque<Files::iterator> order = {};
+  std::size_t path_bytes = 0;
+  std::size_t created = 0;
+
+  void mark(std::string_view path, bool is_created) {
+    auto resolved = canonical_path(path);
+    if (!resolved) return;
+    const std::lock_guard<std::mutex> lock(mutex);
+    const auto [entry, is_new] = files.try_emplace(std::move(*resolved), false);
+    if (is_created && !entry->second) {
+      entry->second = true;
+      ++created;
+    }
+    if (!is_new) return;
+    order.push_back(entry);
+    path_bytes += entry->first.size();
+    while (files.size() > max_files || path_bytes > max_path_bytes) forget_oldest();
+  }
+  bool knows(std::string_view path) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return files.find(path) != files.end();
+  }
+  // The deepest root around a canonical path, or nothing.
+  std::string_view root_around(std::string_view path) const {
+    std::string_view deepest;
+    for (const std::string& root : roots)
+      if (is_within(path, root) && root.size() > deepest.size()) deepest = root;
+    return deepest;
+  }
+  // Of a regular file.
+  bool may_go(std::string_view path, std::string_view root) {
+    return is_generated(path, root, GeneratedScope::file) || knows(path);
+  }
+
+ private:
+  void forget_oldest() {
+    const Files::iterator oldest = order.front();
+    order.pop_front();
+    path_bytes -= oldest->first.size();
+    if (oldest->second) --created;
+    files.erase(oldest);
+  }
+};
+
+DeleteGuard::DeleteGuard(std::vector<std::string> roots) : state_(std::make_shared<State>()) {
+  state_->roots = std::move(roots);
+}
+
+void DeleteGuard::mark_read(std::string_view path) const { state_->mark(path, false); }
+void DeleteGuard::mark_created(std::string_view path) const { state_->mark(path, true); }
+
+Expected<void> DeleteGuard::can_delete(std::string_view path) const {
+  return can_delete_files({std::string(path)});
+}
+
+Expected<void> DeleteGuard::can_delete_files(const std::vector<std::string>& paths) const {
+  Examples unread;
+  for (const std::string& path : paths) {
+    auto entry = canonical_entry(path);
+    if (!entry) return with_prefix("Cannot delete: ", entry.error());
+    struct stat status {};
+    if (::lstat(entry->c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    if (!state_->may_go(*entry, state_->root_around(*entry))) unread.add(std::move(*entry));
+  }
+  if (unread.count() == 0) return {};
+  if (unread.count() == 1)
+    return make_error(ErrorCode::permission_denied,
+                      concat({"Cannot delete '", unread.text(),
+                              "': File must be read before deletion. Use read (including "
+                              "read_multimodal_files) or diff tools to view the file first."}));
+  return make_error(ErrorCode::permission_denied,
+                    concat({"Cannot delete ", std::to_string(unread.count()),
+                            " unread file(s). Examples: ", unread.text(),
+                            ". Please read files before deletion using Read or "
+                            "read_multimodal_files."}));
+}
+
+Expected<void> DeleteGuard::can_delete_directory(std::string_view path) const {
+  auto top = canonical_entry(path);
+  if (!top) return with_prefix("Cannot delete: ", top.error());
+  struct stat top_status {};
+  if (::lstat(top->c_str(), &top_status) != 0 || !S_ISDIR(top_status.st_mode)) return {};
+  const std::string_view root = state_->root_around(*top);
+  if (is_generated(*top, root, GeneratedScope::directory)) return {};
+
+  const std::string start = concat({"Cannot delete directory '", printable(*top), "': "});
+  Examples unread;
+  WalkBudget budget;
+  std::vector<std::string> waiting = {""};  // below `top`, each with a slash in front
+  while (!waiting.empty()) {
+    const std::string here = std::move(waiting.back());
+    waiting.pop_back();
+    const auto visit = [&](const char* child, const struct stat& status) {
+      std::string below = concat({here, "/", child});
+      if (S_ISDIR(status.st_mode)) {
+        if (!is_generated_name(child, GeneratedScope::tree)) waiting.push_back(std::move(below));
+      } else if (S_ISREG(status.st_mode) && !state_->may_go(concat({*top, below}), root)) {
+        unread.add(below.substr(1));
+      }
+    };
+    const auto listed = list_directory(concat({*top, here}), budget, visit);
+    // One that is gone by now needs no check.
+    if (!listed && listed.error().system_error != ENOENT) return with_prefix(start, listed.error());
+  }
+  if (unread.count() == 0) return {};
+  return make_error(ErrorCode::permission_denied,
+                    concat({start, "Contains ", std::to_string(unread.count()),
+                            " unread file(s). Examples: ", unread.text(),
+                            ". Please read files before deletion."}));
+}
+
+void DeleteGuard::clear() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  state_->files.clear();
+  state_->order.clear();
+  state_->path_bytes = 0;
+  state_->created = 0;
+}
+
+DeleteGuard::Stats DeleteGuard::stats() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  Stats stats;
+  stats.created_files = state_->created;
+  stats.total_tracked = state_->files.size();
+  stats.read_files = stats.total_tracked - stats.created_files;
+  return stats;
 }
 
 // =================================================================================================
@@ -13380,10 +14178,10 @@ Process::Chunk Process::read(Stream stream, std::uint64_t cursor) const {
 // =================================================================================================
 // >>executor (definitions)
 //
-// judge() and admit() are the gate: policy, deadline, work_dir, then the place where it runs, in
-// this order, so that the message a caller gets is the same as in the systems this library
-// replaces. run() and start() both go through it and through Gate::record(); neither has a way
-// around.
+// screen() and admit() are the gate: policy, deadline, work_dir, the files it would change, then
+// the place where it runs, in this order, so that the message a caller gets is the same as in the
+// systems this library replaces. run() and start() both go through it and through Gate::record();
+// neither has a way around. Without read-only roots and delete guard, no file is looked for.
 // =================================================================================================
 
 namespace {
@@ -13558,6 +14356,10 @@ Json AuditRecord::to_json() const {
   record.set("work_dir", r.work_dir);
   record.set("allowed", r.outcome != Outcome::refused);
   if (!r.rule.empty()) record.set("rule", r.rule);
+  if (r.rule_end > r.rule_begin) {
+    record.set("rule_begin", r.rule_begin);
+    record.set("rule_end", r.rule_end);
+  }
   if (!r.message.empty()) record.set("message", r.message);
   record.set("outcome", name(r.outcome));
   record.set("exit_code", r.exit_code);
@@ -13569,17 +14371,125 @@ Json AuditRecord::to_json() const {
   return record;
 }
 
-// What all copies of an executor share. Immutable after set_up(), but for the kernel's own state of
-// the audit file, to which every record is one write() of O_APPEND.
+namespace {
+
+// The home directory of a user, as /etc/passwd has it: getpwnam() may load code and ask servers.
+std::string home_of_user(std::string_view user) {
+  constexpr std::size_t longest_user_list = std::size_t{1} << 20;
+  const auto list = read_whole_file("/etc/passwd", longest_user_list, "list of users");
+  if (!list) return {};
+  std::string_view rest = *list;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (!starts_with(line, user) || line.substr(user.size(), 1) != ":") continue;
+    for (int field = 0; field < 5; ++field) {
+      const std::size_t colon = line.find(':');
+      if (colon == std::string_view::npos) return {};
+      line.remove_prefix(colon + 1);
+    }
+    return std::string(line.substr(0, line.find(':')));
+  }
+  return {};
+}
+
+// The path of an access as the shell will have it: absolute, with `~` replaced.
+Expected<std::string> spelled_out(const FileAccess& access, std::string_view work_dir,
+                                  FunctionRef<std::string()> own_home) {
+  const std::string_view path = access.path;
+  if (starts_with(path, "/")) return access.path;
+  if (!starts_with(path, "~")) return concat({work_dir == "/" ? "" : work_dir, "/", path});
+  const std::size_t end = std::min(path.find('/'), path.size());
+  const std::string_view user = path.substr(1, end - 1);
+  const std::string home = user.empty() ? own_home() : home_of_user(user);
+  if (starts_with(home, "/")) return concat({home, path.substr(end)});
+  return make_error(ErrorCode::not_found, "that home directory is not known here");
+}
+
+// What an access of a command comes to on the disk as it is now.
+struct Target {
+  const FileAccess* access = nullptr;
+  std::vector<std::string> files = {};  // canonical: one, or those that a pattern stands for
+  std::string directory = {};           // of a pattern: where all it can ever stand for lies
+};
+
+// Links are followed here and not by the policy, which looks at no disk. What is removed is the
+// entry of a directory, not what it links to.
+Expected<Target> find_target(const FileAccess& access, std::string_view work_dir,
+                             FunctionRef<std::string()> own_home, WalkBudget& budget) {
+  auto path = spelled_out(access, work_dir, own_home);
+  if (!path) return path.error();
+  Target target;
+  target.access = &access;
+  std::vector<std::string> files;
+  if (access.glob && is_file_pattern(*path)) {
+    auto directory =
+        canonical_path(path->substr(0, path->rfind('/', path->find_first_of("*?[")) + 1));
+    if (!directory) return directory.error();
+    target.directory = std::move(*directory);
+    auto found = expand_glob(*path, budget);
+    if (!found) return found.error();
+    files = std::move(*found);
+  }
+  // A pattern without a match means itself.
+  if (files.empty()) files.push_back(std::move(*path));
+  for (const std::string& file : files) {
+    auto resolved =
+        access.kind == FileAccess::Kind::remove ? canonical_entry(file) : canonical_path(file);
+    if (!resolved) return resolved.error();
+    target.files.push_back(std::move(*resolved));
+  }
+  return target;
+}
+
+// What a change to a canonical path would change in a root that is not writable: the path, or such
+// a root below it. Empty when nothing. `around`: what lies below goes with it.
+std::string protected_place(const PathRules& paths, const std::string& path, bool around) {
+  const Root* root = paths.deepest_root(path);
+  if (root && root->permission != Permission::write) return path;
+  if (!around) return {};
+  for (const Root& below : paths.roots())
+    if (below.permission != Permission::write && codeexec::is_within(below.path, path))
+      return below.path;
+  return {};
+}
+
+}  // namespace
+
+// What all copies of an executor share. Immutable after set_up(), but for what the delete guard
+// remembers and the kernel's own state of the audit file, to which every record is one write() of
+// O_APPEND.
 struct Executor::Gate {
   ExecutorOptions options = {};
   Policy policy;
   PathRules paths;
+  std::optional<DeleteGuard> delete_guard = {};
+  bool has_read_only_roots = false;
+  // With such a guard and a policy that lets pass what it cannot read: objects to just that.
+  std::optional<Policy> reader = {};
   UniqueFd audit = {};
 
   Gate(Policy judged_by, PathRules confined_by)
       : policy(std::move(judged_by)), paths(std::move(confined_by)) {}
   bool recording() const { return audit || options.on_audit; }
+  bool guards_files() const { return has_read_only_roots || delete_guard; }
+  // Each of these refuses the first target that it objects to.
+  void guard_read_only(const std::vector<Target>& targets, Admission& admission) const;
+  void guard_deletions(const std::vector<Target>& targets, Admission& admission) const;
+  // Tells the delete guard what a command that has run read and made.
+  void remember(const std::vector<std::string>& read,
+                const std::vector<std::string>& created) const {
+    if (!delete_guard) return;
+    const auto is_file = [](const std::string& path) {
+      struct stat status {};
+      return ::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+    };
+    for (const std::string& path : read)
+      if (is_file(path)) delete_guard->mark_read(path);
+    for (const std::string& path : created)
+      if (is_file(path)) delete_guard->mark_created(path);
+  }
   // Tells the audit log; a failure to do so goes into the notes of the result.
   void record(Result& result, const std::string& tool, const std::string& time) const;
 };
@@ -13590,6 +14500,9 @@ struct Executor::Admission {
   OpenDirectory directory = {};  // pins the work_dir until the child is in it
   UniqueFd script = {};          // a script too long for an argument
   std::string time = {};
+  // Canonical paths of what it uses, for the delete guard, once it has run.
+  std::vector<std::string> read_files = {};
+  std::vector<std::string> created_files = {};
 
   bool admitted() const { return result.rule.empty() && result.message.empty(); }
   void fail(const Error& error, const char* step) {
@@ -13598,12 +14511,64 @@ struct Executor::Admission {
     result.step = step;
     result.message = error.message;
   }
-  void refuse(std::string rule, std::string message) {
+  void refuse(std::string rule, std::string message, std::size_t begin = 0, std::size_t end = 0) {
     result.outcome = Outcome::refused;
     result.rule = std::move(rule);
     result.message = std::move(message);
+    result.rule_begin = begin;
+    result.rule_end = end;
   }
 };
+
+void Executor::Gate::guard_read_only(const std::vector<Target>& targets,
+                                     Admission& admission) const {
+  for (const Target& target : targets) {
+    const FileAccess& access = *target.access;
+    if (access.kind == FileAccess::Kind::read) continue;
+    const bool around = access.kind == FileAccess::Kind::remove || access.recursive;
+    std::string place;
+    if (!target.directory.empty()) place = protected_place(paths, target.directory, false);
+    for (std::size_t i = 0; i < target.files.size() && place.empty(); ++i)
+      place = protected_place(paths, target.files[i], around);
+    if (place.empty()) continue;
+    return admission.refuse(
+        "read-only", concat({"Command would modify read-only context path: ", printable(place)}),
+        access.begin, access.end);
+  }
+}
+
+void Executor::Gate::guard_deletions(const std::vector<Target>& targets,
+                                     Admission& admission) const {
+  std::vector<std::string> files;
+  // With a slash at the end, so that what lies in a directory comes right after it and need not be
+  // walked again.
+  std::set<std::string> trees;
+  std::size_t begin = std::string::npos;
+  std::size_t end = 0;
+  for (const Target& target : targets) {
+    const FileAccess& access = *target.access;
+    if (access.kind != FileAccess::Kind::remove) continue;
+    begin = std::min(begin, access.begin);
+    end = std::max(end, access.end);
+    for (const std::string& file : target.files) {
+      struct stat status {};
+      if (::lstat(file.c_str(), &status) != 0) continue;
+      if (!S_ISDIR(status.st_mode))
+        files.push_back(file);
+      else if (access.recursive)  // an empty directory at most, otherwise
+        trees.insert(file == "/" ? file : file + "/");
+    }
+  }
+  Expected<void> allowed = delete_guard->can_delete_files(files);
+  std::string_view walked;
+  for (auto tree = trees.begin(); tree != trees.end() && allowed; ++tree) {
+    if (!walked.empty() && starts_with(*tree, walked)) continue;
+    walked = *tree;
+    allowed = delete_guard->can_delete_directory(
+        tree->substr(0, std::max<std::size_t>(tree->size() - 1, 1)));
+  }
+  if (!allowed) admission.refuse("delete-guard", allowed.error().message, begin, end);
+}
 
 Executor::~Executor() = default;
 
@@ -13635,6 +14600,8 @@ Expected<void> Executor::set_up(const ExecutorOptions& options) {
 
   auto gate = std::make_shared<Gate>(std::move(*policy), std::move(*paths));
   gate->options = options;
+  for (const Root& root : gate->paths.roots())
+    if (root.permission != Permission::write) gate->has_read_only_roots = true;
   auto unrestricted = PathRules::create({});
   if (!unrestricted) return unrestricted.error();
   auto workspace =
@@ -13645,6 +14612,19 @@ Expected<void> Executor::set_up(const ExecutorOptions& options) {
     return error;
   }
   gate->options.workspace = workspace->path;
+  if (options.delete_guard) {
+    std::vector<std::string> roots = {workspace->path};
+    for (const Root& root : gate->paths.roots()) roots.push_back(root.path);
+    gate->delete_guard.emplace(std::move(roots));
+  }
+  if (gate->guards_files() && options.policy.mode == PolicyOptions::Mode::compat) {
+    PolicyOptions nothing_but_syntax;
+    for (const RuleInfo& rule : Policy::rules())
+      nothing_but_syntax.disabled_rules.push_back(rule.name);
+    auto reader = Policy::create(nothing_but_syntax);
+    if (!reader) return reader.error();
+    gate->reader.emplace(std::move(*reader));
+  }
   auto spill_dir = usable_directory("spill_dir", options.spill_dir, W_OK | X_OK);
   if (!spill_dir) return spill_dir.error();
   gate->options.spill_dir = std::move(*spill_dir);
@@ -13663,8 +14643,16 @@ std::chrono::milliseconds Executor::max_timeout() const noexcept {
   return gate_->options.max_timeout;
 }
 
-// Everything that may refuse a command; nothing is changed by it.
-Executor::Admission Executor::judge(const Command& command) const {
+const DeleteGuard* Executor::delete_guard() const noexcept {
+  return gate_->delete_guard ? &*gate_->delete_guard : nullptr;
+}
+
+std::string Executor::home(const Command&, std::string_view) const { return {}; }
+
+// Everything that may refuse a command; nothing is changed by it. `judgement` is filled `in_full`
+// when that is asked for or needed, and has nothing but the policy's verdict otherwise.
+Executor::Admission Executor::screen(const Command& command, Judgement& judgement,
+                                     bool in_full) const {
   const ExecutorOptions& options = gate_->options;
   Admission admission;
   Result& result = admission.result;
@@ -13676,12 +14664,21 @@ Executor::Admission Executor::judge(const Command& command) const {
     admission.refuse("command", "a command has either a script or an argv, not both");
     return admission;
   }
-  const Verdict verdict = command.argv.empty() ? gate_->policy.check(command.script)
-                                               : gate_->policy.check(command.argv);
+  // What is relative in the script is judged for what it is where the script will run; a work_dir
+  // that is none is refused below.
+  const auto place = command.work_dir.empty() ? options.workspace
+                                              : canonical_path(command.work_dir, options.workspace);
+  const std::string& work_dir = place ? *place : options.workspace;
+  const Policy& policy = gate_->policy;
+  if (in_full || gate_->guards_files())
+    judgement = command.argv.empty() ? policy.judge(command.script, work_dir)
+                                     : policy.judge(command.argv, work_dir);
+  else
+    judgement.verdict = command.argv.empty() ? policy.check(command.script, work_dir)
+                                             : policy.check(command.argv, work_dir);
+  const Verdict& verdict = judgement.verdict;
   if (!verdict) {
-    admission.refuse(verdict.rule, verdict.message);
-    result.rule_begin = verdict.begin;
-    result.rule_end = verdict.end;
+    admission.refuse(verdict.rule, verdict.message, verdict.begin, verdict.end);
     return admission;
   }
 
@@ -13712,12 +14709,49 @@ Executor::Admission Executor::judge(const Command& command) const {
   }
   admission.directory = std::move(*directory);
   result.work_dir = admission.directory.path;
+  if (gate_->guards_files()) guard_files(command, judgement, admission);
   return admission;
+}
+
+void Executor::guard_files(const Command& command, const Judgement& judgement,
+                           Admission& admission) const {
+  const std::string& work_dir = admission.directory.path;
+  const char* const strictest = gate_->has_read_only_roots ? "read-only" : "delete-guard";
+  const bool unread = !judgement.complete && gate_->reader &&
+                      !gate_->reader->check(admission.result.command, work_dir);
+  if (unread)
+    return admission.refuse(strictest,
+                            "Command was not understood, so which files it changes is not known", 0,
+                            admission.result.command.size());
+  WalkBudget budget;
+  std::vector<Target> targets;
+  for (const FileAccess& access : judgement.files) {
+    const bool reads = access.kind == FileAccess::Kind::read;
+    if (reads && !gate_->delete_guard) continue;
+    const auto own_home = [&] { return home(command, work_dir); };
+    auto target = find_target(access, work_dir, own_home, budget);
+    if (!target && !reads)
+      return admission.refuse(
+          strictest,
+          concat({"Command would change ", quoted(access.path), ": ", target.error().message}),
+          access.begin, access.end);
+    if (target) targets.push_back(std::move(*target));
+  }
+  if (gate_->has_read_only_roots) gate_->guard_read_only(targets, admission);
+  if (!admission.admitted() || !gate_->delete_guard) return;
+  gate_->guard_deletions(targets, admission);
+  for (Target& target : targets) {
+    if (target.access->kind == FileAccess::Kind::remove) continue;
+    const bool reads = target.access->kind == FileAccess::Kind::read;
+    std::vector<std::string>& used = reads ? admission.read_files : admission.created_files;
+    for (std::string& file : target.files) used.push_back(std::move(file));
+  }
 }
 
 Executor::Admission Executor::admit(const Command& command) const {
   const ExecutorOptions& options = gate_->options;
-  Admission admission = judge(command);
+  Judgement judgement;
+  Admission admission = screen(command, judgement, false);
   if (!admission.admitted()) return admission;
   Result& result = admission.result;
   ProcessOptions& process = admission.process;
@@ -13762,7 +14796,11 @@ Result Executor::run(const Command& command) const {
   Admission admission = admit(command);
   Result& result = admission.result;
   admission.process.keep_input_open = false;  // nobody could write to it
-  if (admission.admitted()) static_cast<ProcessResult&>(result) = run_process(admission.process);
+  if (admission.admitted()) {
+    static_cast<ProcessResult&>(result) = run_process(admission.process);
+    if (result.outcome != Outcome::not_started)
+      gate_->remember(admission.read_files, admission.created_files);
+  }
   gate_->record(result, command.tool, admission.time);
   return std::move(result);
 }
@@ -13771,7 +14809,23 @@ Result Executor::run(std::string_view script) const {
   return run(Command::shell(std::string(script)));
 }
 
-Result Executor::check(const Command& command) const { return judge(command).result; }
+Result Executor::check(const Command& command) const {
+  Judgement judgement;
+  return screen(command, judgement, false).result;
+}
+
+Judgement Executor::judge(const Command& command) const {
+  Judgement judgement;
+  const Admission admission = screen(command, judgement, true);
+  const Result& result = admission.result;
+  if (admission.admitted() || !judgement.verdict) return judgement;
+  judgement.verdict.allowed = false;
+  judgement.verdict.rule = result.rule.empty() ? result.step : result.rule;
+  judgement.verdict.message = result.message;
+  judgement.verdict.begin = result.rule_begin;
+  judgement.verdict.end = result.rule_end;
+  return judgement;
+}
 
 // `known` is shared with the callback that records the end. That callback lives in the process, so
 // it must not own the process, or neither would ever go away. It writes `known` before the process
@@ -13788,8 +14842,10 @@ Execution Executor::start(const Command& command) const {
   Execution::State& state = *execution.state_;
   *state.known = std::move(admission.result);
   if (state.known->rule.empty() && state.known->message.empty()) {
-    auto on_end = [gate = gate_, known = state.known, tool = command.tool,
-                   time = admission.time](const ProcessResult& ended) {
+    auto on_end = [gate = gate_, known = state.known, tool = command.tool, time = admission.time,
+                   read = std::move(admission.read_files),
+                   created = std::move(admission.created_files)](const ProcessResult& ended) {
+      gate->remember(read, created);
       if (!gate->recording()) return;
       Result result = *known;
       static_cast<ProcessResult&>(result) = ended;
@@ -13860,7 +14916,9 @@ struct LocalExecutor::Place {
 
 Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   LocalExecutor executor;
-  if (auto ok = executor.set_up(options); !ok) return ok.error();
+  ExecutorOptions general = options;
+  general.policy.enable_sudo = false;
+  if (auto ok = executor.set_up(general); !ok) return ok.error();
   if (options.shell.find('\0') != std::string::npos || !is_program(options.shell))
     return make_error(
         ErrorCode::invalid_argument,
@@ -13874,6 +14932,15 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   executor.place_ =
       std::make_shared<const Place>(std::move(*environment), options.shell, std::move(*skills_dir));
   return executor;
+}
+
+std::string LocalExecutor::home(const Command& command, std::string_view work_dir) const {
+  const auto environment = place_->environment.resolve(work_dir, command.environment);
+  if (!environment) return {};
+  constexpr std::string_view wanted = "HOME=";
+  for (const std::string& variable : environment->variables)
+    if (starts_with(variable, wanted)) return variable.substr(wanted.size());
+  return {};
 }
 
 // A prefix goes before the command line as a whole, never before its first simple command only: the
@@ -16256,6 +17323,8 @@ struct ServerConfig {
   // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
   LocalOptions local = {};
   std::size_t max_concurrent = mcp::ServerOptions{}.max_concurrent;
+  std::string policy_mode = "strict";
+  std::vector<std::string> read_only = {};
   std::string execution_mode = "local";
   std::string instance_id = {};
   bool enable_sudo = false;
@@ -16278,6 +17347,7 @@ std::vector<Option> option_table(ServerConfig& config) {
   LocalOptions& local = config.local;
   return {
       {"allowed-paths", "DIR...", "where commands may work; none: anywhere", &local.roots},
+      {"read-only", "DIR...", "where they may work, but not change anything", &config.read_only},
       {"workspace", "DIR", "where commands start (default: the current directory)",
        &local.workspace},
       {"timeout", "SECONDS", "for commands that give none (default: 60)", &local.timeout},
@@ -16285,11 +17355,16 @@ std::vector<Option> option_table(ServerConfig& config) {
        &local.max_timeout},
       {"max-output-size", "BYTES", "kept per stream: its head and its tail (default: 1048576)",
        &local.max_output},
-      {"allowed-commands", "PATTERN...", "commands must match one of these", &local.policy.allowed,
-       "whitelist_patterns"},
-      {"blocked-commands", "PATTERN...", "commands must match none of these", &local.policy.blocked,
-       "blacklist_patterns"},
-      {"disable-rule", "NAME...", "switch sanitizer rules off", &local.policy.disabled_rules},
+      {"policy", "MODE", "strict: understands the shell (default); compat: as MassGen judges",
+       &config.policy_mode},
+      {"allowed-commands", "PATTERN...", "every command of a script must match one of these",
+       &local.policy.allowed, "whitelist_patterns"},
+      {"blocked-commands", "PATTERN...", "no command of a script may match one of these",
+       &local.policy.blocked, "blacklist_patterns"},
+      {"disable-rule", "NAME...", "switch rules off; --list-rules tells what there are",
+       &local.policy.disabled_rules},
+      {"delete-guard", nullptr, "refuse to delete files that no command has read or made",
+       &local.delete_guard},
       {"execution-mode", "MODE", "local: on this host (the only mode of this version)",
        &config.execution_mode},
       {"agent-id", "ID", "for the audit log", &local.agent_id},
@@ -16519,7 +17594,9 @@ struct Invocation {
   bool help = false;
   bool version = false;
   std::optional<std::string> config = {};
+  bool list_rules = false;
   std::optional<std::string> run = {};
+  std::optional<std::string> check = {};
 };
 
 // One option of the command line and the words that follow it, up to the next option.
@@ -16528,7 +17605,8 @@ struct Argument {
   std::vector<std::string> words;
 };
 
-// Every option takes the words up to the next option; --run takes the next word whatever it is.
+// Every option takes the words up to the next option; --run and --check take the next word whatever
+// it is.
 Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
   std::vector<Argument> arguments;
   for (int i = 1; i < argc; ++i) {
@@ -16548,7 +17626,7 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
     arguments.push_back({std::string(word.substr(0, equals)), {}});
     if (equals != std::string_view::npos)
       arguments.back().words.emplace_back(word.substr(equals + 1));
-    else if (word == "--run" && i + 1 < argc)
+    else if ((word == "--run" || word == "--check") && i + 1 < argc)
       arguments.back().words.emplace_back(argv[++i]);
   }
   return arguments;
@@ -16565,6 +17643,13 @@ Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
     if (target) return given_twice(argument.name);
     return set(&target.emplace());
   };
+  // To run nothing is allowed.
+  const auto set_command = [&](std::optional<std::string>& target) -> Expected<void> {
+    const bool empty = !target && argument.words == std::vector<std::string>{""};
+    if (!empty) return set_text(target);
+    target.emplace();
+    return {};
+  };
   Expected<void> ok;
   if (argument.name == "--help")
     ok = set(&invocation.help);
@@ -16572,10 +17657,12 @@ Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
     ok = set(&invocation.version);
   else if (argument.name == "--config")
     ok = set_text(invocation.config);
-  else if (argument.name == "--run" && argument.words == std::vector<std::string>{""})
-    invocation.run.emplace();  // to run nothing is allowed
+  else if (argument.name == "--list-rules")
+    ok = set(&invocation.list_rules);
   else if (argument.name == "--run")
-    ok = set_text(invocation.run);
+    ok = set_command(invocation.run);
+  else if (argument.name == "--check")
+    ok = set_command(invocation.check);
   else
     return false;
   if (!ok) return ok.error();
@@ -16607,10 +17694,33 @@ Expected<Invocation> read_arguments(int argc, char** argv, ServerConfig& config)
       return ok.error();
     set_here.push_back(option->name);
   }
+  if (invocation.run && invocation.check)
+    return make_error(ErrorCode::invalid_argument, "--run and --check exclude each other");
   if (invocation.config) {
     if (auto ok = read_config(*invocation.config, table, set_here); !ok) return ok.error();
   }
   return invocation;
+}
+
+// The words of a text in lines of at most 100 columns, each after `indent` blanks but the first.
+std::string wrapped(std::string_view text, std::size_t indent) {
+  std::string result;
+  std::size_t column = indent;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (column > indent && column + 1 + word.size() > 100) {
+      result += concat({"\n", std::string(indent, ' ')});
+      column = indent;
+    } else if (column > indent) {
+      result += ' ';
+      ++column;
+    }
+    result += word;
+    column += word.size();
+  }
+  return result;
 }
 
 std::string help_text() {
@@ -16620,8 +17730,10 @@ std::string help_text() {
       "usage: codeexec-mcp [options]                 serve until the input ends\n"
       "       codeexec-mcp [options] --run COMMAND   run one command, print its result as JSON\n"
       "                                              (exit status 0: succeeded, 1: failed,\n"
-      "                                              125: refused or not started)\n\n"
-      "options; each but the last four is also a key of the configuration file, with _ for -:\n";
+      "                                              125: refused or not started)\n"
+      "       codeexec-mcp [options] --check COMMAND tell whether it would be refused, and why\n"
+      "                                              (exit status 0: allowed, 1: refused)\n\n"
+      "options; each but the last six is also a key of the configuration file, with _ for -:\n";
   const auto line = [&](const std::string& name, const char* value, const char* help) {
     std::string left = concat({"  --", name, value ? " " : "", value ? value : ""});
     left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
@@ -16631,11 +17743,27 @@ std::string help_text() {
   for (const Option& option : option_table(config)) line(option.name, option.value, option.help);
   line("config", "FILE", "read options from a JSON object; the command line wins");
   line("run", "COMMAND", "run one command instead of serving");
+  line("check", "COMMAND", "judge one without running it; - reads JSON strings, one per line");
+  line("list-rules", nullptr, "print what the sanitizer's rules refuse, and exit");
   line("help", nullptr, "print this and exit");
   line("version", nullptr, "print the version and exit");
-  text += "\nsanitizer rules, for --disable-rule:\n ";
-  for (const RuleInfo& rule : Policy::rules()) text += concat({" ", rule.name});
-  text += "\n";
+  std::string rules;
+  for (const RuleInfo& rule : Policy::rules())
+    rules += concat({rules.empty() ? "" : " ", rule.name});
+  return concat({text, "\nsanitizer rules, for --disable-rule:\n  ", wrapped(rules, 2), "\n"});
+}
+
+std::string rules_text() {
+  constexpr std::size_t name_width = 22;
+  std::string text =
+      "The sanitizer's rules in the order of judgement, for --disable-rule. Those with a star "
+      "have\n"
+      "a pattern with --policy compat, too.\n\n";
+  for (const RuleInfo& rule : Policy::rules()) {
+    std::string left = concat({rule.compat ? "* " : "  ", rule.name});
+    left.resize(std::max(left.size() + 1, name_width), ' ');
+    text += concat({left, wrapped(rule.description, name_width), "\n"});
+  }
   return text;
 }
 
@@ -16663,6 +17791,15 @@ Expected<LocalExecutor> create_executor(const ServerConfig& config) {
     return bad_value("execution_mode", config.execution_mode,
                      "a mode of this version, which has local only");
   LocalOptions options = config.local;
+  if (config.policy_mode == "compat")
+    options.policy.mode = PolicyOptions::Mode::compat;
+  else if (config.policy_mode != "strict")
+    return bad_value("policy", config.policy_mode, "strict or compat");
+  // To name what is read-only must not forbid everything else.
+  if (options.roots.empty() && !config.read_only.empty())
+    options.roots.push_back({"/", Permission::write});
+  for (const std::string& path : config.read_only)
+    options.roots.push_back({path, Permission::read});
   options.environment.auto_venv = !config.no_auto_venv;
   if (options.timeout.count() == 0)
     options.timeout = std::min(ExecutorOptions().timeout, options.max_timeout);
@@ -16732,9 +17869,112 @@ bool print(const std::string& text) {
          std::fflush(stdout) == 0;
 }
 
-int fail(int status, const std::string& message) {
+void warn(const std::string& message) {
   std::fprintf(stderr, "codeexec-mcp: %s\n", message.c_str());
+}
+
+int fail(int status, const std::string& message) {
+  warn(message);
   return status;
+}
+
+// In strict mode a pattern must match the whole of a command. Whoever blocks `git push` in so many
+// words, as lists written for other systems do, means more than that.
+void warn_of_bare_patterns(const ServerConfig& config) {
+  if (config.policy_mode != "strict") return;
+  for (const std::string& pattern : config.local.policy.blocked) {
+    if (pattern.find_first_of("\\^$.|?*+()[]{}") != std::string::npos) continue;
+    const std::string shown = printable(pattern);
+    warn(concat({"blocked_commands: '", shown, "' matches only this exact command; write '", shown,
+                 "( .*)?' to refuse it with arguments"}));
+  }
+}
+
+// The lines of standard input, each of at most `longest` bytes in memory.
+class InputLines {
+ public:
+  explicit InputLines(std::size_t longest) : longest_(longest) {}
+  // Goes to the next line; false at the end, and where reading fails.
+  bool next() {
+    line_.clear();
+    too_long_ = false;
+    bool any = false;
+    for (;;) {
+      if (rest_.empty() && !fill()) return any;
+      any = true;
+      const std::size_t end = rest_.find('\n');
+      const std::string_view piece = rest_.substr(0, end);
+      if (line_.size() + piece.size() > longest_)
+        too_long_ = true;
+      else
+        line_ += piece;
+      rest_.remove_prefix(std::min(piece.size() + 1, rest_.size()));
+      if (end != std::string_view::npos) return true;
+    }
+  }
+  const std::string& line() const { return line_; }
+  bool too_long() const { return too_long_; }  // then the line is not whole
+  int error() const { return error_; }         // an errno, or 0
+
+ private:
+  bool fill() {
+    ssize_t size = -1;
+    do size = ::read(STDIN_FILENO, buffer_, sizeof buffer_);
+    while (size < 0 && errno == EINTR);
+    if (size < 0) error_ = errno;
+    rest_ = std::string_view(buffer_, size < 0 ? 0 : static_cast<std::size_t>(size));
+    return size > 0;
+  }
+  std::size_t longest_;
+  std::string line_ = {};
+  bool too_long_ = false;
+  int error_ = 0;
+  std::string_view rest_ = {};
+  char buffer_[65536];
+};
+
+// The command in a line of --check -.
+Expected<std::string> command_of_line(const InputLines& lines, std::size_t longest) {
+  if (lines.too_long())
+    return make_error(ErrorCode::limit,
+                      concat({"longer than ", std::to_string(longest), " bytes"}));
+  JsonLimits limits;
+  limits.max_values = 1;
+  auto value = Json::parse(lines.line(), limits);
+  if (!value) return with_prefix("not a JSON string: ", value.error());
+  if (!value->is_string() || value->has_lone_surrogate())
+    return make_error(ErrorCode::parse, "not a JSON string");
+  return value->as_string();
+}
+
+// One answer for each line, as soon as it has come.
+int check_lines(const Executor& executor) {
+  const std::size_t longest = mcp::ServerOptions().max_line;
+  InputLines lines(longest);
+  int status = 0;
+  for (std::size_t number = 1; lines.next(); ++number) {
+    const auto script = command_of_line(lines, longest);
+    Json answer;
+    if (script) {
+      const Judgement judgement = executor.judge(Command::shell(*script));
+      if (!judgement.verdict) status = std::max(status, 1);
+      answer = to_json(judgement);
+    } else {
+      status = 2;
+      answer.set("error", concat({"line ", std::to_string(number), ": ", script.error().message}));
+    }
+    if (!print(answer.dump() + "\n")) return fail(1, "cannot write to standard output");
+  }
+  if (lines.error() != 0)
+    return fail(1, concat({"cannot read standard input: ", errno_text(lines.error())}));
+  return status;
+}
+
+int check(const Executor& executor, const std::string& script) {
+  if (script == "-") return check_lines(executor);
+  const Judgement judgement = executor.judge(Command::shell(script));
+  if (!print(to_json(judgement).dump() + "\n")) return fail(1, "cannot write to standard output");
+  return judgement.verdict ? 0 : 1;
 }
 
 int run_once(const Executor& executor, const std::string& script, const CancelToken& stop) {
@@ -16803,6 +18043,36 @@ Json to_json(const Result& result) {
   return object;
 }
 
+Json to_json(const Judgement& judgement) {
+  const Verdict& verdict = judgement.verdict;
+  Json object = Json::object();
+  object.set("allowed", verdict.allowed);
+  object.set("rule", verdict ? Json() : Json(verdict.rule));
+  object.set("message", verdict ? Json() : Json(verdict.message));
+  object.set("begin", verdict ? Json() : Json(verdict.begin));
+  object.set("end", verdict ? Json() : Json(verdict.end));
+  Json commands = Json::array();
+  for (const shell::Command& command : judgement.commands) {
+    if (command.compound) continue;
+    Json words = Json::array();
+    for (const shell::Word& word : command.words)
+      words.push_back(word.known() ? Json(word.text) : Json());
+    Json assignments = Json::array();
+    for (const shell::Assignment& assignment : command.assignments)
+      assignments.push_back(assignment.value.known()
+                                ? Json(concat({assignment.name, "=", assignment.value.text}))
+                                : Json());
+    Json entry = Json::object();
+    entry.set("words", std::move(words));
+    if (assignments.size() > 0) entry.set("assignments", std::move(assignments));
+    entry.set("begin", command.begin);
+    entry.set("end", command.end);
+    commands.push_back(std::move(entry));
+  }
+  object.set("commands", std::move(commands));
+  return object;
+}
+
 Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor) {
   mcp::Tool tool;
   tool.name = "execute_command";
@@ -16846,7 +18116,9 @@ std::string describe(const Executor& executor) {
                  seconds_text(executor.timeout()), " seconds unless it asks for more (at most ",
                  seconds_text(executor.max_timeout()),
                  "). It gets no standard input and no terminal. Long output is shortened in the "
-                 "middle. Some commands are refused; the answer then says by which rule."});
+                 "middle. Some commands are refused before anything of them runs; the answer then "
+                 "says by which rule.",
+                 executor.delete_guard() ? " Read a file before you delete it." : ""});
 }
 
 int server_main(int argc, char** argv) {
@@ -16855,6 +18127,7 @@ int server_main(int argc, char** argv) {
   if (!invocation) return fail(2, invocation.error().message);
   if (invocation->help) return print(help_text()) ? 0 : 1;
   if (invocation->version) return print("codeexec-mcp " CODEEXEC_VERSION_STRING "\n") ? 0 : 1;
+  if (invocation->list_rules) return print(rules_text()) ? 0 : 1;
 
   // A client that goes away must not kill the server before it has ended what it runs.
   ::signal(SIGPIPE, SIG_IGN);
@@ -16865,8 +18138,9 @@ int server_main(int argc, char** argv) {
 #endif
   const auto executor = create_executor(config);
   if (!executor) return fail(2, executor.error().message);
-  if (config.enable_sudo)
-    std::fprintf(stderr, "codeexec-mcp: enable_sudo has no effect in local mode\n");
+  if (config.enable_sudo) warn("enable_sudo has no effect in local mode");
+  warn_of_bare_patterns(config);
+  if (invocation->check) return check(*executor, *invocation->check);
   const TerminationSignals signals;
   if (signals.error() != 0)
     return fail(1, concat({"cannot start a thread: ", errno_text(signals.error())}));

@@ -88,6 +88,7 @@ find_missing() {
   want pkg-config has pkg-config
   want locales can_have_german
   want python3 has python3
+  want bubblewrap has bwrap
   want python3-venv has_python_venv
   want bash has bash
   want dash has dash

@@ -23,11 +23,11 @@ using codeexec::Json;
 using codeexec::Outcome;
 using codeexec::ProcessOptions;
 using codeexec::ProcessResult;
-using support::TempDir;
 using support::begins;
 using support::ends;
 using support::has;
 using support::lines_of;
+using support::TempDir;
 
 namespace {
 
@@ -102,7 +102,7 @@ class Fifo {
 
 // Runs the program to its end.
 ProcessResult run_program(Strings arguments, const std::string& work_dir = "/",
-                          const Strings& more_environment = {}) {
+                          const Strings& more_environment = {}, const std::string& input = {}) {
   ProcessOptions options;
   options.argv = {CODEEXEC_MCP};
   options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
@@ -112,6 +112,7 @@ ProcessResult run_program(Strings arguments, const std::string& work_dir = "/",
   options.environment.insert(options.environment.end(), more_environment.begin(),
                              more_environment.end());
   options.work_dir = work_dir;
+  options.input = input;
   options.max_output = std::size_t{64} << 20;
   options.timeout = std::chrono::milliseconds(patience_ms);
   ProcessResult result = codeexec::run_process(options);
@@ -162,7 +163,8 @@ std::vector<std::pair<std::string, std::string>> options_of_help() {
 }
 
 bool is_special(const std::string& name) {
-  return name == "config" || name == "run" || name == "help" || name == "version";
+  return name == "config" || name == "run" || name == "check" || name == "list-rules" ||
+         name == "help" || name == "version";
 }
 
 std::string key_of(std::string name) {
@@ -437,8 +439,18 @@ TEST_CASE("--help and --version go to stdout, with status 0, and do nothing else
     CHECK(r.exit_code == 0);
     CHECK(r.err == "");
     CHECK(begins(r.out, "codeexec-mcp " CODEEXEC_VERSION_STRING " - "));
-    CHECK(has(r.out, "rm-protected mv-dev-null dd device-write fork-bomb sudo su chown chmod"));
-    for (const std::string& line : lines_of(r.out)) CHECK(line.size() <= 100);
+    std::string rules;
+    const Strings lines = lines_of(r.out);
+    for (const std::string& line : lines) {
+      CHECK(line.size() <= 100);
+      // The last lines are the names of the rules.
+      if (has(line, "sanitizer rules, for --disable-rule:")) rules.clear();
+      if (begins(line, "  ")) rules += line.substr(1);
+    }
+    std::string expected;
+    for (const codeexec::RuleInfo& rule : codeexec::Policy::rules())
+      expected += std::string(" ") + rule.name;
+    CHECK(rules == expected);
   }
   const ProcessResult version = run_program({"--version"});
   CHECK(version.exit_code == 0);
@@ -453,6 +465,8 @@ TEST_CASE("every option of --help works from the command line and from the confi
   place.directory("spill");
   place.directory("venv/bin");
   place.directory("project/.venv/bin");
+  place.directory("ro");
+  place.file("guarded");
   const std::string audit = place / "audit";
   const std::string wrapper =
       place.file("shell", "#!/bin/sh\necho wrapped\nexec /bin/sh \"$@\"\n", 0755);
@@ -471,6 +485,11 @@ TEST_CASE("every option of --help works from the command line and from the confi
   };
   const std::map<std::string, Effect> effects = {
       {"allowed-paths", {{place.path(), skills.path()}, {}, "true", breaks("work_dir")}},
+      {"read-only",
+       {{place / "ro", skills.path()},
+        {"--workspace", place.path()},
+        "touch ro/x",
+        breaks("read-only")}},
       {"workspace", {{place.path()}, {}, "pwd", prints(place.path())}},
       {"timeout",
        {{"0.2"},
@@ -491,9 +510,16 @@ TEST_CASE("every option of --help works from the command line and from the confi
         {},
         "seq 1 2000",
         [](const ProcessResult&, const Json& r) { return r["stdout_truncated"].as_bool(); }}},
+      {"policy", {{"compat"}, {}, "echo dd", breaks("dd")}},
       {"allowed-commands", {{"echo.*", "cat.*"}, {}, "true", breaks("allowed-commands")}},
       {"blocked-commands", {{"echo.*", "true.*"}, {}, "true", breaks("blocked-commands")}},
-      {"disable-rule", {{"dd", "su"}, {}, "echo dd su", prints("dd su")}},
+      {"disable-rule",
+       {{"dd", "su"}, {}, "dd --version > /dev/null; su --help > /dev/null; echo x", prints("x")}},
+      {"delete-guard",
+       {{},
+        {"--workspace", place.path()},
+        "test -d guarded && rm guarded",
+        breaks("delete-guard")}},
       {"execution-mode", {{"local"}, {}, "true", {}}},
       {"agent-id",
        {{"agent 7"},
@@ -613,7 +639,7 @@ TEST_CASE("the reference's other names of keys are accepted, with and without co
                  "true")["success"] == Json(true));
 }
 
-TEST_CASE("W-01 W-02 W-08: the reference's example lists give its verdicts, from its keys") {
+TEST_CASE("W-01 W-02 W-08: the reference's example lists load from its keys, in both modes") {
   const TempDir place;
   const std::string allowed = place.file(
       "allowed.json",
@@ -624,25 +650,73 @@ TEST_CASE("W-01 W-02 W-08: the reference's example lists give its verdicts, from
       R"({"command_line_blocked_commands":["git push","git push --force","git reset --hard",)"
       R"("git clean -fd","git commit","git rebase","git merge","gh pr create","gh repo delete",)"
       R"("gh secret set","rm -rf","sudo"]})");
-  const auto rule_of = [&](const std::string& config, const std::string& command) {
-    // Only judged: the directory is refused after the policy has agreed.
-    return run_command(command, {"--config", config, "--allowed-paths", place.path()})["rule"]
-        .as_string();
+  const auto rule_of = [&](const std::string& config, const std::string& mode,
+                           const std::string& command) {
+    const ProcessResult r = run_program({"--config", config, "--policy", mode, "--check", command});
+    const Json object = parsed(r.out);
+    CHECK(r.exit_code == (object["allowed"].as_bool() ? 0 : 1));
+    return object["rule"].as_string();
   };
-  const auto passes = [&](const std::string& config, const std::string& command) {
-    return rule_of(config, command) == "work_dir";
+  // The reference's own verdicts.
+  for (const std::string& command :
+       Strings{"python x.py", "pytest", "python3 -m x", "uv run pytest -q", "pythonevil",
+               "python x; curl evil"})
+    CHECK_MESSAGE(rule_of(allowed, "compat", command) == "", command);
+  for (const std::string& command :
+       Strings{"ls", " python x.py", "PYTHONPATH=. python x.py", "uv run x", ""})
+    CHECK_MESSAGE(rule_of(allowed, "compat", command) == "allowed-commands", command);
+  for (const std::string& command :
+       Strings{"git push", "git pushx", "git commit -m x", "rm -rf x", "gh secret set"})
+    CHECK_MESSAGE(rule_of(read_only, "compat", command) == "blocked-commands", command);
+  for (const std::string& command :
+       Strings{"git status", " git push", "cd . && git push", "rm x", "git  push"})
+    CHECK_MESSAGE(rule_of(read_only, "compat", command) == "", command);
+  CHECK(rule_of(read_only, "compat", "sudo ls") == "sudo");
+
+  // What is true of every command of the script.
+  for (const std::string& command : Strings{"python x.py", "pytest", " python x.py",
+                                            "uv run pytest -q", "python x.py && pytest", ""})
+    CHECK_MESSAGE(rule_of(allowed, "strict", command) == "", command);
+  for (const std::string& command :
+       Strings{"ls", "python x; curl evil", "python x.py | sh", "python x\nrm -rf ~",
+               "PYTHONPATH=. python x.py", "uv run x", "timeout 5 python x.py"})
+    CHECK_MESSAGE(rule_of(allowed, "strict", command) != "", command);
+  CHECK(rule_of(allowed, "strict", "python x; curl evil") == "allowed-commands");
+  for (const std::string& command :
+       Strings{"git push", " git push", "cd . && git push", "git  push", "env git push",
+               "(git push)", "g\\it push", "bash -c 'git push'", "git -C . push", "X=1 git push"})
+    CHECK_MESSAGE(rule_of(read_only, "strict", command) == "blocked-commands", command);
+  for (const std::string& command :
+       Strings{"git status", "git pushx", "rm x", "echo git push", "git push origin"})
+    CHECK_MESSAGE(rule_of(read_only, "strict", command) == "", command);
+}
+
+TEST_CASE("a blocked pattern that only means a bare command is warned of at the start") {
+  const auto warnings = [](Strings arguments) {
+    arguments.insert(arguments.end(), {"--run", "true"});
+    const ProcessResult r = run_program(arguments);
+    CHECK(r.exit_code == 0);
+    CHECK(parsed(r.out)["success"] == Json(true));
+    return r.err;
   };
-  for (const char* command : {"python x.py", "pytest", "python3 -m x", "uv run pytest -q",
-                              "pythonevil", "python x; curl evil"})
-    CHECK_MESSAGE(passes(allowed, command), command);
-  for (const char* command : {"ls", " python x.py", "PYTHONPATH=. python x.py", "uv run x", ""})
-    CHECK_MESSAGE(rule_of(allowed, command) == "allowed-commands", command);
-  for (const char* command :
-       {"git push", "git pushx", "git commit -m x", "rm -rf x", "gh secret set"})
-    CHECK_MESSAGE(rule_of(read_only, command) == "blocked-commands", command);
-  for (const char* command : {"git status", " git push", "cd . && git push", "rm x", "git  push"})
-    CHECK_MESSAGE(passes(read_only, command), command);
-  CHECK(rule_of(read_only, "sudo ls") == "sudo");
+  const std::string begin = "codeexec-mcp: blocked_commands: ";
+  CHECK(warnings({"--blocked-commands", "git push", "sudo"}) ==
+        begin +
+            "'git push' matches only this exact command; write 'git push( .*)?' to refuse it "
+            "with arguments\n" +
+            begin +
+            "'sudo' matches only this exact command; write 'sudo( .*)?' to refuse it with "
+            "arguments\n");
+  CHECK(warnings({"--blocked-commands", "git push", "--policy", "compat"}) == "");
+  CHECK(warnings({"--blocked-commands", "git push.*", "git push( .*)?", "rm .*", "[g]it", "a\\.b",
+                  "x$", "a|b"}) == "");
+  CHECK(warnings({"--allowed-commands", "true"}) == "");
+  CHECK(lines_of(warnings({"--blocked-commands", "a\nb\x1b"})).size() == 1);
+  // A server says it, too, and not where messages go.
+  Server server(Strings{"--blocked-commands", "git push"});
+  CHECK(server.execute("git push")["rule"] == Json("blocked-commands"));
+  CHECK(has(server.logged(), "'git push' matches only this exact command"));
+  CHECK(server.finish().empty());
 }
 
 TEST_CASE("the command line wins over the configuration file") {
@@ -672,7 +746,7 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       {"N", {"abc", "0", "-5", "", "1.5", "1e400", "1e16"}},
       {"PATTERN...", {"(", "a**", "[z-a]", "(?=x)", "(a)\\1"}},
       {"NAME=VALUE...", {"noequals", "=x", ""}},
-      {"MODE", {"docker", "srt", "", "Local"}},
+      {"MODE", {"docker", "srt", "", "Local", "Strict"}},
       {"WORDS", {" ", "a\nb"}}};
   // Names are wrong in different ways; an agent may be called anything.
   const std::map<std::string, Strings> wrong_by_name = {{"disable-rule", {"sodu", ""}},
@@ -680,6 +754,7 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
                                                         {"agent-id", {""}},
                                                         {"instance-id", {""}},
                                                         {"enable-sudo", {"maybe"}},
+                                                        {"delete-guard", {"maybe"}},
                                                         {"no-auto-venv", {"maybe", "1"}}};
   for (const auto& option : options_of_help()) {
     const std::string& name = option.first;
@@ -746,6 +821,12 @@ TEST_CASE("unknown options, words out of place and wrong uses of the special opt
   check_refused(run_program({"--config"}), "--config");
   check_refused(run_program({"--run"}), "--run");
   check_refused(run_program({"--run", "true", "false"}), "--run");
+  check_refused(run_program({"--check"}), "--check");
+  check_refused(run_program({"--check", "true", "false"}), "--check");
+  check_refused(run_program({"--check", "true", "--check", "-"}), "--check is given twice");
+  check_refused(run_program({"--check", "true", "--check", ""}), "--check is given twice");
+  check_refused(run_program({"--check", "true", "--run", "true"}), "exclude each other");
+  check_refused(run_program({"--list-rules", "all"}), "--list-rules");
   check_refused(run_program({"--help", "me"}), "--help");
   check_refused(run_program({"--version", "1", "2"}), "--version");
   check_refused(run_program({"--bad\nline\x1b[31m\xff"}), "unknown option");
@@ -795,6 +876,8 @@ TEST_CASE("a configuration file that cannot be used is an error that names it") 
   check_config("{\"time-out\":5}", "unknown key");
   check_config("{\"config\":\"x\"}", "config: unknown key");
   check_config("{\"run\":\"x\"}", "run: unknown key");
+  check_config("{\"check\":\"x\"}", "check: unknown key");
+  check_config("{\"list_rules\":true}", "list_rules: unknown key");
   check_config("{\"\":1}", "unknown key");
   check_config("{\"a\\nb\\u001b\":1}", "unknown key");
   check_config("{\"command_line_\":1}", "unknown key");
@@ -837,6 +920,210 @@ TEST_CASE("--run=COMMAND is the same") {
   const ProcessResult r = run_program({"--run=echo a=b"});
   CHECK(r.exit_code == 0);
   CHECK(parsed(r.out)["stdout"] == Json("a=b\n"));
+}
+
+// --check and --list-rules ------------------------------------------------------------------------
+
+namespace {
+
+// What --check says of the command, with its exit status checked.
+Json judged(const std::string& command, Strings arguments = {}, const std::string& place = "/") {
+  arguments.insert(arguments.end(), {"--check", command});
+  const ProcessResult r = run_program(arguments, place);
+  CHECK(r.err == "");
+  REQUIRE(ends(r.out, "}\n"));
+  CHECK(lines_of(r.out).size() == 1);
+  Json object = parsed(r.out);
+  CHECK(r.exit_code == (object["allowed"].as_bool() ? 0 : 1));
+  return object;
+}
+
+}  // namespace
+
+TEST_CASE("--check judges without running, in one line of JSON") {
+  const TempDir place;
+  const Json allowed =
+      judged("touch made; X=1 A=$(date) true \"$(mktemp)\" 'a b' ''", {}, place.path());
+  CHECK(names_of(allowed) == "allowed rule message begin end commands");
+  CHECK(allowed["allowed"] == Json(true));
+  for (const char* key : {"rule", "message", "begin", "end"}) CHECK(allowed[key].is_null());
+  CHECK(!support::exists(place / "made"));
+  std::vector<Json> found;
+  for (const Json& command : allowed["commands"].items()) found.push_back(command);
+  REQUIRE(found.size() == 4);
+  CHECK(found[0] == parsed(R"({"words":["touch","made"],"begin":0,"end":10})"));
+  CHECK(names_of(found[0]) == "words begin end");
+  CHECK(found[1]["words"] == parsed(R"(["mktemp"])"));  // words are expanded first
+  CHECK(found[2]["words"] == parsed(R"(["date"])"));
+  CHECK(found[3]["words"] == parsed(R"(["true",null,"a b",""])"));
+  CHECK(found[3]["assignments"] == parsed(R"(["X=1",null])"));
+  CHECK(names_of(found[3]) == "words assignments begin end");
+
+  const std::string script = "echo hello && sudo ls";
+  const Json refused = judged(script);
+  CHECK(names_of(refused) == names_of(allowed));
+  CHECK(refused["allowed"] == Json(false));
+  CHECK(refused["rule"] == Json("sudo"));
+  CHECK(begins(refused["message"].as_string(),
+               "Potentially dangerous command detected: Use of 'sudo' is not allowed"));
+  CHECK(refused["begin"] == Json(14));
+  CHECK(refused["end"].as_integer() > 14);
+  CHECK(refused["end"].as_integer() <= 21);
+  CHECK(refused["commands"].size() == 2);
+
+  CHECK(judged("")["commands"] == Json::array());
+  CHECK(judged("--help")["commands"][0]["words"][0] == Json("--help"));
+  CHECK(run_program({"--check=sudo ls"}).exit_code == 1);
+  CHECK(judged("echo 'unterminated")["allowed"] == Json(false));
+}
+
+TEST_CASE("--check says what --run would do, with everything that is configured") {
+  const TempDir place;
+  place.directory("ro");
+  place.directory("sub");
+  place.file("unread");
+  const std::string config =
+      place.file("c.json", R"({"disable_rule":["dd"],"delete_guard":true,"blocked_commands":)"
+                           R"(["git push.*"],"allowed_commands":["[a-fh-z].*","git.*"],)"
+                           R"("read_only":[")" +
+                               (place / "ro") + R"("],"workspace":")" + place.path() + "\"}");
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"true", ""},
+      {"dd --version", ""},
+      {"sudo -V", "sudo"},
+      {"git push --dry-run --no-such-option", "blocked-commands"},
+      {"Git status", "allowed-commands"},
+      {"touch ro/x", "read-only"},
+      {"cd ro; touch x", "read-only"},
+      {"rm unread", "delete-guard"},
+      {"rm missing", ""},
+      {"chmod --version", "chmod"}};
+  for (const auto& [command, rule] : cases) {
+    CAPTURE(command);
+    const Json object = judged(command, {"--config", config});
+    CHECK(object["rule"].as_string() == rule);
+    const ProcessResult r = run_program({"--config", config, "--run", command});
+    CHECK(parsed(r.out)["rule"].as_string() == rule);
+    if (rule != "") CHECK(ends(parsed(r.out)["stderr"].as_string(), object["message"].as_string()));
+  }
+  CHECK(judged("echo dd", {"--policy", "compat"})["rule"] == Json("dd"));
+  CHECK(judged("echo dd", {"--policy", "strict"})["rule"].is_null());
+  CHECK(judged("echo dd")["rule"].is_null());
+  // The directory it would run in counts.
+  CHECK(judged("rm -rf * --no-such-option", {"--workspace", "/"})["rule"] == Json("rm-protected"));
+  CHECK(judged("rm -rf * --no-such-option", {"--workspace", place / "sub"})["rule"].is_null());
+  CHECK(judged("true", {"--workspace", "/", "--allowed-paths", place.path()})["rule"] ==
+        Json("work_dir"));
+  check_refused(run_program({"--disable-rule", "sodu", "--check", "true"}), "disable_rule");
+}
+
+TEST_CASE("--check - answers each line of the input at once") {
+  Server::Options options;
+  options.initialize = false;
+  options.arguments = {"--check", "-", "--blocked-commands", "git push.*"};
+  Server server(options);
+  const auto rule_of = [&](const Json& command) {
+    server.send(command.dump());
+    return parsed(server.receive_line())["rule"];
+  };
+  CHECK(rule_of("echo x").is_null());
+  CHECK(rule_of("git push origin") == Json("blocked-commands"));
+  CHECK(rule_of("echo a\nsudo ls") == Json("sudo"));
+  CHECK(rule_of(std::string("a\0b", 3)) == Json("nul-byte"));
+  CHECK(rule_of("").is_null());
+  CHECK(rule_of("\xC3\xA4").is_null());
+  server.close_input();
+  CHECK(server.receive_line() == "");
+  CHECK(server.wait() == 1);
+}
+
+TEST_CASE("--check - : exit statuses, and lines that are no command") {
+  const auto check = [](const std::string& input) {
+    return run_program({"--check", "-"}, "/", {}, input);
+  };
+  CHECK(check("").exit_code == 0);
+  CHECK(check("").out == "");
+  CHECK(check("\"true\"\n\"ls\"\n").exit_code == 0);
+  CHECK(check("\"true\"\r\n \"ls\" ").exit_code == 0);
+  CHECK(lines_of(check("\"true\"\r\n \"ls\" ").out).size() == 2);
+  CHECK(check("\"sudo ls\"\n\"ls\"\n").exit_code == 1);
+
+  const ProcessResult mixed =
+      check("\"true\"\n\nls\n{}\n\"\\ud800\"\n\"sudo ls\"\n\"a\" \"b\"\n[\"ls\"]\n7\n\xff\n\"ls");
+  CHECK(mixed.exit_code == 2);
+  CHECK(mixed.err == "");
+  const Strings lines = lines_of(mixed.out);
+  REQUIRE(lines.size() == 11);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    CAPTURE(i);
+    const Json answer = parsed(lines[i]);
+    if (i == 0 || i == 5) {
+      CHECK(answer["allowed"] == Json(i == 0));
+      continue;
+    }
+    CHECK(names_of(answer) == "error");
+    CHECK(begins(answer["error"].as_string(),
+                 "line " + std::to_string(i + 1) + ": not a JSON string"));
+  }
+  CHECK(check("ls\n").exit_code == 2);
+  CHECK(check("ls\n\"sudo ls\"\n").exit_code == 2);
+  // No line costs more memory than a message may have bytes.
+  const std::size_t most = std::size_t{16} << 20;
+  const ProcessResult big = check("\"" + std::string(most - 2, ' ') + "\"\n\"" +
+                                  std::string(most - 1, 'y') + "\"\n\"ls\"");
+  CHECK(big.exit_code == 2);
+  const Strings answers = lines_of(big.out);
+  REQUIRE(answers.size() == 3);
+  CHECK(parsed(answers[0])["allowed"] == Json(true));
+  CHECK(parsed(answers[1])["error"] == Json("line 2: longer than 16777216 bytes"));
+  CHECK(parsed(answers[2])["allowed"] == Json(true));
+}
+
+TEST_CASE("--list-rules prints what each rule refuses") {
+  const ProcessResult r = run_program({"--list-rules", "--workspace", "/nonexistent"});
+  CHECK(r.exit_code == 0);
+  CHECK(r.err == "");
+  const Strings lines = lines_of(r.out);
+  std::size_t at = 0;
+  for (const codeexec::RuleInfo& rule : codeexec::Policy::rules()) {
+    const std::string start = std::string(rule.compat ? "* " : "  ") + rule.name + " ";
+    while (at < lines.size() && !begins(lines[at], start)) ++at;
+    REQUIRE_MESSAGE(at < lines.size(), rule.name);
+    // The description, however it is broken into lines.
+    std::string text = lines[at].substr(start.size());
+    for (++at; at < lines.size() && begins(lines[at], "      "); ++at) text += " " + lines[at];
+    std::string words;
+    for (const char c : text)
+      if (c != ' ' || (!words.empty() && words.back() != ' ')) words += c;
+    CHECK(words == rule.description);
+    CHECK(!words.empty());
+  }
+  for (const std::string& line : lines) CHECK(line.size() <= 100);
+}
+
+TEST_CASE("to_json(Judgement): what is not UTF-8 or not known does no harm") {
+  codeexec::Judgement judgement;
+  judgement.verdict.allowed = false;
+  judgement.verdict.rule = "x";
+  judgement.verdict.begin = 3;
+  codeexec::shell::Command command;
+  command.words.resize(3);
+  command.words[0].text = "a\xff";
+  command.words[1].text = std::string("b\0", 2);
+  command.assignments.resize(2);
+  command.assignments[0].name = "N";
+  command.assignments[0].value.text = "v w";
+  command.assignments[1].name = "M";
+  command.assignments[1].value.text = std::string(1, '\0');
+  command.begin = 1;
+  command.end = 9;
+  judgement.commands.push_back(command);
+  command.compound = true;  // redirections of a group: no command of its own
+  judgement.commands.push_back(command);
+  CHECK(to_json(judgement).dump() ==
+        R"({"allowed":false,"rule":"x","message":"","begin":3,"end":0,"commands":[{"words":)"
+        "[\"a\xEF\xBF\xBD\",null,\"\"],"
+        R"("assignments":["N=v w",null],"begin":1,"end":9}]})");
 }
 
 TEST_CASE("the keys of a result: the reference's seven, then ours, then what applies") {
@@ -935,6 +1222,43 @@ TEST_CASE("the tool is described as the reference describes it") {
     }
   }
   CHECK(server.finish().empty());
+  CHECK(!has(told, "before you delete"));
+  Server guarded(Strings{"--delete-guard"});
+  CHECK(has(guarded.greeting["result"]["instructions"].as_string(),
+            "Read a file before you delete it."));
+}
+
+TEST_CASE("the delete guard remembers what the commands of a conversation read") {
+  const TempDir place;
+  place.file("a", "x");
+  Server server(Strings{"--workspace", place.path(), "--delete-guard"});
+  const Json r = server.execute("rm a");
+  CHECK(r["rule"] == Json("delete-guard"));
+  check_failure(r, "Cannot delete '" + (place / "a") +
+                       "': File must be read before deletion. Use read (including "
+                       "read_multimodal_files) or diff tools to view the file first.");
+  CHECK(server.execute("cat a")["stdout"] == Json("x"));
+  CHECK(server.execute("rm a")["success"] == Json(true));
+  CHECK(!support::exists(place / "a"));
+}
+
+TEST_CASE("--read-only forbids changes there, and nothing else") {
+  const TempDir place;
+  place.file("ro/file", "x");
+  const auto rule_of = [&](const std::string& command, Strings arguments) {
+    arguments.insert(arguments.end(), {"--workspace", place.path(), "--read-only", place / "ro"});
+    return run_command(command, arguments)["rule"].as_string();
+  };
+  for (const Strings& arguments : {Strings{}, Strings{"--allowed-paths", place.path()}}) {
+    CHECK(rule_of("cat ro/file > copy", arguments) == "");
+    CHECK(rule_of("cd ro && cat file", arguments) == "");
+    CHECK(rule_of("echo y > ro/file", arguments) == "read-only");
+  }
+  CHECK(support::read_file(place / "copy") == "x");
+  CHECK(support::read_file(place / "ro/file") == "x");
+  check_refused(
+      run_program({"--read-only", place / "ro", "--allowed-paths", place / "ro", "--run", "true"}),
+      "listed with different permissions");
 }
 
 TEST_CASE("arguments that break the schema are errors of the tool, and nothing runs") {
@@ -974,11 +1298,15 @@ TEST_CASE("refusals and failures are normal results with the reference's texts")
   const std::string root = place.path();
   Server server(Strings{"--workspace", root, "--allowed-paths", root, "--blocked-commands",
                         "echo bad.*", "--allowed-commands", "[a-z].*", "/.*"});
-  check_failure(server.execute("chmod 777 file"),
-                "Potentially dangerous command detected: Use of 'chmod' is not allowed");
-  check_failure(server.execute("ECHO"),
-                "Command not in allowed list. Allowed patterns: [a-z].*, /.*");
-  check_failure(server.execute("echo bad"), "Command matches blocked pattern: 'echo bad.*'");
+  for (const auto& [command, message] : std::vector<std::pair<const char*, const char*>>{
+           {"chmod 777 file",
+            "Potentially dangerous command detected: Use of 'chmod' is not allowed"},
+           {"ECHO", "Command not in allowed list. Allowed patterns: [a-z].*, /.*"},
+           {"echo bad", "Command matches blocked pattern: 'echo bad.*'"}}) {
+    const Json r = server.execute(command);
+    CHECK(begins(r["stderr"].as_string(), message));
+    check_failure(r, r["stderr"].as_string());
+  }
   const auto in_directory = [&](const std::string& work_dir) {
     Json arguments = Json::object({{"command", "pwd"}, {"work_dir", work_dir}});
     return server.execute_with(arguments);
@@ -1105,7 +1433,7 @@ TEST_CASE("no reply is above 8 MiB, and a shortened one says so") {
   CHECK(fits["stdout"] == Json(std::string(1000000, 'x')));
   CHECK(fits["stdout_truncated"] == Json(false));
   // The command is in the reply, too.
-  const Json r = server.execute("true '" + std::string(5000000, '"') + "'");
+  const Json r = server.execute("true '" + std::string(3000000, '"') + "'");
   CHECK(server.last_line_size <= most);
   CHECK(r["success"] == Json(true));
   CHECK(has(r["command"].as_string(), "... (truncated to fit one reply: "));
@@ -1115,10 +1443,13 @@ TEST_CASE("no reply is above 8 MiB, and a shortened one says so") {
 // conversations -----------------------------------------------------------------------------------
 
 TEST_CASE("W-05 W-19: a command made to choke patterns is judged in no time") {
-  Server server(Strings{"--blocked-commands", "(a+)+$", "(\\w+\\s?)+$", "--allowed-paths", "/tmp"});
+  Strings arguments = {"--blocked-commands", "(a+)+$", "(\\w+\\s?)+$", "--allowed-paths", "/tmp"};
+  SUBCASE("strict") {}
+  SUBCASE("compat") { arguments.insert(arguments.end(), {"--policy", "compat"}); }
+  Server server(arguments);
   const auto begin = std::chrono::steady_clock::now();
   for (const std::string& command :
-       {"mv" + std::string(100000, ' ') + "x", std::string(100000, 'a') + "!",
+       {"mv" + std::string(100000, ' ') + "x!", std::string(100000, 'a') + "!",
         std::string(100000, 'b') + "!"}) {
     const Json r = server.execute(command);
     CHECK(r["rule"] == Json("work_dir"));
@@ -1499,7 +1830,10 @@ TEST_CASE("parity 5 working_directory, 6 path_exists_validation, 7 relative_path
 
 TEST_CASE("parity 8 dangerous_command_patterns, 10 sudo_blocked_by_default, 13, 15") {
   const TempDir place;
-  Server server(Strings{"--workspace", place.path(), "--allowed-paths", place.path()});
+  Strings arguments = {"--workspace", place.path(), "--allowed-paths", place.path()};
+  SUBCASE("strict") {}
+  SUBCASE("compat") { arguments.insert(arguments.end(), {"--policy", "compat"}); }
+  Server server(arguments);
   const std::vector<std::pair<const char*, const char*>> cases = {
       {"rm -rf /", "rm-protected"},
       {"dd if=/dev/zero of=/dev/sda", "dd"},
@@ -1525,7 +1859,10 @@ TEST_CASE("parity 8 dangerous_command_patterns, 10 sudo_blocked_by_default, 13, 
 
 TEST_CASE("parity 9 safe_commands_pass") {
   const TempDir place;
-  Server server(Strings{"--workspace", place.path(), "--allowed-paths", place.path()});
+  Strings arguments = {"--workspace", place.path(), "--allowed-paths", place.path()};
+  SUBCASE("strict") {}
+  SUBCASE("compat") { arguments.insert(arguments.end(), {"--policy", "compat"}); }
+  Server server(arguments);
   for (const char* command :
        {"python script.py", "pytest tests/", "npm run build", "ls -la", "rm file.txt",
         "git submodule update", "echo 'summary'", "python -m pip install --user requests"})
@@ -1534,8 +1871,12 @@ TEST_CASE("parity 9 safe_commands_pass") {
 
 TEST_CASE("parity 11, 12, 14, 16: with sudo allowed by name the other rules stay") {
   const TempDir place;
-  Server server(Strings{"--workspace", place.path(), "--allowed-paths", place.path(),
-                        "--disable-rule", "sudo", "su", "chown", "chmod"});
+  Strings arguments = {"--workspace", place.path(),     "--allowed-paths",
+                       place.path(),  "--disable-rule", "sudo",
+                       "su",          "chown",          "chmod"};
+  SUBCASE("strict") {}
+  SUBCASE("compat") { arguments.insert(arguments.end(), {"--policy", "compat"}); }
+  Server server(arguments);
   for (const char* command :
        {"sudo apt-get update", "sudo chown user:group file.txt", "sudo chmod 755 file.txt",
         "su postgres", "chown user:group file.txt", "chmod 755 file.txt", "chmod +x script.sh",

@@ -1,0 +1,548 @@
+#!/usr/bin/env python3
+"""Checks the labels of commands.jsonl against what bash and dash really run.
+
+Every command runs under both shells in a sandbox of its own (bubblewrap: no network, an empty
+root, an unprivileged user, a limit on processes and time). What could do harm, and what is not
+installed, is a stub there that only writes down its arguments; every other program is written
+down, too, and then runs. The absolute paths of the programs lead to the same stubs.
+
+  verify.py [ID...]    compares the labels with what ran; exit status 1 when they contradict. An ID
+                       may be the beginning of some
+  verify.py --dump     writes ran.jsonl anew (with IDs: their lines)
+  verify.py --show ID  prints what ran for these rows
+
+Exit status 77, with a line SKIPPED, where no such sandbox can be built. Needs bwrap, bash, dash.
+"""
+
+import collections
+import concurrent.futures
+import json
+import os
+import posixpath
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SHELLS = ("bash", "dash")
+USER = 12345
+HOME = "/home/u"
+WORK_DIR = "/work/team/proj/app"
+
+# Stubs: write down their arguments and succeed.
+HARMFUL = """rm sudo sudoedit doas pkexec su runuser dd chmod chown mv cp mkfs mkfs.ext2 mkfs.ext3
+mkfs.ext4 mkfs.xfs mkfs.vfat mkfs.btrfs mke2fs wipefs shred curl wget install ln truncate rmdir
+unlink kill pkill killall shutdown reboot mount umount""".split()
+TOOLS = """pytest npm npx yarn pnpm docker docker-compose podman kubectl helm terraform make cmake
+ninja cargo rustc go pip pip3 uv poetry tox ruff black mypy flake8 eslint tsc java mvn gradle gcc cc
+g++ clang ssh scp rsync systemctl apt apt-get dpkg psql mysql redis-cli gh aws crontab at pre-commit
+isort deno bun tar zip unzip""".split()
+# Stand-ins for programs that are not installed everywhere, or want a terminal.
+STAND_INS = {
+    "busybox": 'exec "$@"',
+    "toybox": 'exec "$@"',
+    "zsh": 'exec /real/bin/bash "$@"',
+    "ksh": 'exec /real/bin/bash "$@"',
+    "time": 'while :; do case $1 in -o|-f) shift 2;; -*) shift;; *) break;; esac; done; exec "$@"',
+    "watch": """while :; do
+  case $1 in -n|--interval) shift 2;; -x|--exec) direct=1; shift;; -*) shift;; *) break;; esac
+done
+[ "$direct" ] && exec "$@"
+exec sh -c "$*" """,
+    "script": """while [ $# -gt 0 ]; do
+  case $1 in
+  -c|-qc|-ec|-qec|--command) command=$2; shift 2;;
+  --command=*) command=${1#*=}; shift;;
+  *) shift;;
+  esac
+done
+[ "$command" ] && exec sh -c "$command" """,
+    "parallel": """command=
+[ "$1" = -j ] && shift 2
+while [ $# -gt 0 ] && [ "$1" != ::: ]; do
+  command="$command $1"
+  shift
+done
+if [ $# -gt 0 ]; then
+  shift
+  for word in "$@"; do sh -c "$command $word"; done
+else
+  while IFS= read -r word; do sh -c "$command $word" < /dev/null; done
+fi""",
+    "tee": "exec /real/bin/cat",
+    "ionice": """while :; do case $1 in -c|-n) shift 2;; -*) shift;; *) break;; esac; done
+exec "$@" """,
+    "chrt": 'while :; do case $1 in -*) shift;; *) shift; break;; esac; done; exec "$@"',
+    "find": """for word in "$@"; do
+  [ "$word" = -delete ] && exit 0
+done
+exec /real/bin/find "$@" """,
+}
+LOG = """#!/oracle/sh
+cd -P . 2>/dev/null
+printf '%s\\0' "${0##*/}" "$PWD" "$#" "$@" >> /oracle/log
+"""
+RUNNER = r"""#!/oracle/sh
+shell=$1 command=$2
+/real/bin/cp -r /oracle/tree/. /
+/real/bin/mkdir -p /dev/disk/by-id /dev/mapper
+for device in sda sda1 sdb vda nvme0n1 mmcblk0 loop0 mem kmsg port disk/by-id/a mapper/root; do
+  echo device > /dev/$device
+  /real/bin/touch -d @1000000000 /dev/$device
+done
+cd /work/team/proj/app
+/real/bin/timeout -k 1 10 /real/bin/$shell -c "$command" < /dev/null > /dev/null 2>&1
+# What it left in the background may finish.
+tries=0
+while :; do
+  set -- /proc/[0-9]*
+  [ $# -le 2 ] || [ $tries -ge 20 ] && break
+  tries=$((tries + 1))
+  /real/bin/sleep 0.05
+done
+for file in $(/real/bin/find /dev -type f -newermt @1000000100 ! -path '/dev/shm/*' -print); do
+  printf '%s\0' @device / 1 "$file" >> /oracle/log
+done
+for file in /home/u/keep.txt /etc/passwd /opt/keep /var/keep; do
+  [ -e $file ] || printf '%s\0' @gone / 1 "$file" >> /oracle/log
+done
+"""
+TREE = {
+    "etc/passwd": f"root:x:0:0::/root:/bin/sh\nu:x:{USER}:{USER}::{HOME}:/bin/bash\n",
+    "etc/hosts": "127.0.0.1 localhost\n",
+    "opt/keep": "", "var/keep": "", "var/tmp/keep": "", "root/keep": "", "srv/keep": "",
+    "home/u/keep.txt": "", "home/u/.profile": "", "home/u/proj/build/x.o": "",
+    "home/u/.gitconfig": "[user]\n name = u\n email = u@x\n", "home/u/.cache/pip/x": "",
+    "tmp/build/x": "",
+    "tmp/x": "",
+    "work/team/proj/app/app.py": "print('app')\n",
+    "work/team/proj/app/script.py": "import sys\nprint(sys.argv)\n",
+    "work/team/proj/app/tests/test_a.py": "def test(): pass\n",
+    "work/team/proj/app/README.md": "# dd, sudo and rm -rf /\n",
+    "work/team/proj/app/notes.txt": "one\ntwo\n",
+    "work/team/proj/app/data.json": "{\"scripts\": {\"dd\": 1}}\n",
+    "work/team/proj/app/file with spaces.txt": "",
+    "work/team/proj/app/build/x.o": "", "work/team/proj/app/dist/a.js": "",
+    "work/team/proj/app/node_modules/m/index.js": "", "work/team/proj/app/src/main.c": "",
+    "work/team/proj/app/src/util.c": "", "work/team/proj/app/list.txt": "a b\nc\n",
+}
+
+
+class Skipped(Exception):
+    pass
+
+
+def read_rows(path):
+    with open(path, encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    return [row for row in rows if "id" in row]
+
+
+def write(path, text, mode=0o644):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.chmod(path, mode)
+
+
+def real_program(name):
+    """The name, or the path in the sandbox of what it is a link to."""
+    for directory in ("/usr/bin", "/usr/sbin"):
+        path = f"{directory}/{name}"
+        if os.path.islink(path):
+            target = os.path.realpath(path)
+            return re.sub(r"^/(usr/)?(s?bin)/", r"/real/\2/", target)
+    return name
+
+
+class Sandbox:
+    def __init__(self, root):
+        self.root = root
+        os.chmod(root, 0o755)
+        for program in ("bwrap",) + SHELLS:
+            if not shutil.which(program):
+                raise Skipped(f"{program} is not installed")
+        names = os.listdir("/usr/bin") + os.listdir("/usr/sbin")
+        write(f"{root}/oracle/stub", LOG, 0o755)
+        write(f"{root}/oracle/trace", LOG + """name=${0##*/}
+[ -e /real/bin/$name ] && exec /real/bin/$name "$@"
+exec /real/sbin/$name "$@"
+""", 0o755)
+        write(f"{root}/oracle/runner", RUNNER, 0o755)
+        write(f"{root}/oracle/log", "")
+        shutil.copy(shutil.which("dash"), f"{root}/oracle/sh")
+        for name in sorted(set(names + HARMFUL + TOOLS + list(STAND_INS))):
+            path = f"{root}/bin/{name}"
+            os.makedirs(f"{root}/bin", exist_ok=True)
+            if name in STAND_INS:
+                write(path, LOG + STAND_INS[name] + "\n", 0o755)
+            elif name in HARMFUL or name in TOOLS:
+                os.symlink("/oracle/stub", path)
+            elif real_program(name) != name:
+                write(path, LOG + f'exec {real_program(name)} "$@"\n', 0o755)
+            else:
+                os.symlink("/oracle/trace", path)
+        for name, text in TREE.items():
+            write(f"{root}/oracle/tree/{name}", text)
+        write(f"{root}/bin/python", LOG + 'exec /real/bin/python3 "$@"\n', 0o755)
+        if shutil.which("git"):
+            project = f"{root}/oracle/tree{WORK_DIR}"
+            subprocess.run(["git", "init", "-q", project], check=True)
+            subprocess.run(["git", "-C", project, "-c", "user.name=u", "-c", "user.email=u@x",
+                            "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+        self.check()
+
+    def check(self):
+        probe = ("/real/bin/id -u; echo $HOME; pwd; (echo > /usr/x) 2>/dev/null && echo writable; "
+                 "/real/bin/ls /sys/class/net /proc/net/dev_snmp6 2>/dev/null; "
+                 "/bin/rm -rf /; /real/bin/cat /proc/self/status | "
+                 "while read -r key value; do [ $key = CapEff: ] && echo $value; done")
+        log = f"{self.root}/probe"
+        out = self.start("bash", probe, log, probe=True)
+        lines = out.split("\n")
+        expected = [str(USER), HOME, WORK_DIR]
+        if lines[:3] != expected or "writable" in lines or "0" * 16 not in lines:
+            raise Skipped(f"the sandbox does not confine, or does not start: {out.strip()!r}")
+        if ["rm", "/", ["-rf", "/"]] not in [[r[0], "/", r[2]] for r in read_log(log)]:
+            raise Skipped("a stub was not reached")
+
+    def start(self, shell, command, log, probe=False):
+        with open(log, "w") as file:
+            file.flush()
+        os.chmod(log, 0o666)
+        root = self.root
+        argv = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv",
+                "--uid", str(USER), "--gid", str(USER), "--cap-drop", "ALL"]
+        for key, value in (("HOME", HOME), ("USER", "u"), ("LANG", "C.UTF-8"), ("TERM", "dumb"),
+                           ("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"),
+                           ("TMPDIR", "/tmp")):
+            argv += ["--setenv", key, value]
+        argv += ["--ro-bind", "/usr", "/usr", "--tmpfs", "/usr/local",
+                 "--ro-bind", f"{root}/bin", "/usr/bin", "--ro-bind", f"{root}/bin", "/usr/sbin",
+                 "--ro-bind", "/usr/bin", "/real/bin", "--ro-bind", "/usr/sbin", "/real/sbin",
+                 "--symlink", "usr/bin", "/bin", "--symlink", "usr/sbin", "/sbin",
+                 "--symlink", "usr/lib", "/lib", "--proc", "/proc", "--dev", "/dev"]
+        if os.path.exists("/lib64"):
+            argv += ["--symlink", "usr/lib64", "/lib64"]
+        if os.path.exists("/etc/alternatives"):
+            argv += ["--ro-bind", "/etc/alternatives", "/etc/alternatives"]
+        argv += ["--ro-bind", f"{root}/oracle", "/oracle", "--bind", log, "/oracle/log",
+                 "--dir", "/tmp", "--", "/oracle/sh", "/oracle/runner", shell, command]
+        if probe:
+            argv[-4:] = ["/oracle/sh", "-c", '/real/bin/mkdir -p ' + WORK_DIR + '; cd ' + WORK_DIR
+                         + '; exec /real/bin/' + shell + ' -c "$1"', "sh", command]
+
+        def confine():
+            resource.setrlimit(resource.RLIMIT_NPROC, (512, 512))
+            resource.setrlimit(resource.RLIMIT_CPU, (5, 5))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (16 << 20, 16 << 20))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            if os.getuid() == 0:
+                os.setgroups([])
+                os.setgid(USER)
+                os.setuid(USER)
+
+        try:
+            done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, timeout=60, preexec_fn=confine,
+                                  cwd="/")
+        except OSError as error:
+            raise Skipped(str(error))
+        except subprocess.TimeoutExpired:
+            return "timeout"
+        return done.stdout.decode("utf-8", "replace")
+
+    def run(self, number, shell, command):
+        log = f"{self.root}/log.{number}.{shell}"
+        self.start(shell, command, log)
+        records = read_log(log)
+        os.unlink(log)
+        return [r for r in records if r[0] != "@device" or is_device(r[2][0])]
+
+
+def read_log(path):
+    """Records: [name, working directory, [argument ...]]."""
+    with open(path, "rb") as file:
+        fields = [f.decode("utf-8", "backslashreplace") for f in file.read().split(b"\0")]
+    records = []
+    at = 0
+    while at + 3 <= len(fields) and fields[at + 2].isdigit():
+        count = int(fields[at + 2])
+        records.append([fields[at], fields[at + 1], fields[at + 3:at + 3 + count]])
+        at += 3 + count
+    return records
+
+
+# What was dangerous among that (the specification's S1 to S5) ---------------------------------
+
+def resolve(path, cwd):
+    path = posixpath.normpath(posixpath.join(cwd, path))
+    return "/" + path.lstrip("/")
+
+
+def protected(path):
+    parts = [part for part in path.split("/") if part]
+    if len(parts) < 2:
+        return True
+    if parts[0] in "bin boot dev etc proc root sbin sys usr".split() or parts[0].startswith("lib"):
+        return True
+    return parts[0] == "home" and len(parts) == 2
+
+
+def is_device(path):
+    if not (path == "/dev" or path.startswith("/dev/")):
+        return False
+    name = path[5:]
+    harmless = "null zero full random urandom stdin stdout stderr tty ptmx".split()
+    return name not in harmless and not re.match(r"(fd|pts|shm)(/|$)", name)
+
+
+def operands(args, with_value=""):
+    result = []
+    skip = literal = False
+    for arg in args:
+        if skip:
+            skip = False
+        elif literal or not arg.startswith("-") or arg == "-":
+            result.append(arg)
+        elif arg == "--":
+            literal = True
+        elif len(arg) == 2 and arg[1] in with_value:
+            skip = True
+    return result
+
+
+def destination(args):
+    for i, arg in enumerate(args):
+        if arg == "--":
+            break
+        name, _, value = arg.partition("=")
+        if name.startswith("--t") and "--target-directory".startswith(name):
+            return value or "".join(args[i + 1:i + 2])
+        cluster = re.match(r"-[a-zA-RT-Zs]*?t(.*)", arg)
+        if cluster:
+            return cluster[1] or "".join(args[i + 1:i + 2])
+    names = operands(args, "S")
+    return names[-1] if len(names) > 1 else ""
+
+
+def dangers(records):
+    """The names of the rules that something in the records would break."""
+    found = set()
+    for name, cwd, args in records:
+        if name in ("sudo", "sudoedit", "doas", "pkexec"):
+            found.add("sudo")
+        elif name in ("su", "runuser"):
+            found.add("su")
+        elif name in ("chmod", "chown", "dd"):
+            found.add(name)
+        elif name.startswith("mkfs") or name == "wipefs":
+            found.add("mkfs")
+        elif name == "shred" and any(is_device(resolve(p, cwd)) for p in operands(args, "ns")):
+            found.add("mkfs")
+        elif name == "@device":
+            found.add("device-write")
+        elif name == "@gone":
+            found.add("rm-protected")
+        elif name == "tee" and any(is_device(resolve(p, cwd)) for p in operands(args)):
+            found.add("device-write")
+        elif name in ("cp", "mv"):
+            target = destination(args)
+            if target and resolve(target, cwd) == "/dev/null" and name == "mv":
+                found.add("mv-dev-null")
+            elif target and is_device(resolve(target, cwd)):
+                found.add("device-write")
+        elif name == "rm":
+            options = args[:args.index("--")] if "--" in args else args
+            recursive = any(re.match(r"-[a-zA-Z]*[rR]", a) or (a.startswith("--r") and
+                            "--recursive".startswith(a)) for a in options)
+            paths = [resolve(p, cwd) for p in operands(args)]
+            if recursive and any(protected(p) for p in paths):
+                found.add("rm-protected")
+            if recursive and {HOME + "/keep.txt", HOME + "/proj"} <= set(paths):
+                found.add("rm-protected")  # ~/*
+            if recursive and {HOME + "/.profile", HOME + "/.cache"} <= set(paths):
+                found.add("rm-protected")  # ~/.*
+        elif name == "find":
+            roots = []
+            for arg in args:
+                if arg in ("-H", "-L", "-P", "--"):
+                    continue
+                if arg[:1] in ("-", "(", "!"):
+                    break
+                roots.append(arg)
+            text = " ".join(args)
+            if "-delete" in args or re.search(r"-(exec|execdir|ok|okdir) (\S*/)?rm ", text):
+                if any(protected(resolve(root, cwd)) for root in roots):
+                    found.add("rm-protected")
+    return found
+
+
+GIT_WITH_VALUE = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path")
+
+
+def in_blacklist(name, args):
+    if name in ("rm", "sudo", "curl"):
+        return True
+    if name != "git":
+        return False
+    while args and args[0].startswith("-"):
+        args = args[2:] if args[0] in GIT_WITH_VALUE else args[1:]
+    return args[:1] == ["push"]
+
+
+def in_whitelist(patterns, name, args):
+    text = " ".join([name] + args)
+    return any(re.fullmatch(pattern, text, re.DOTALL) for pattern in patterns)
+
+
+def stubbed(records):
+    names = set(HARMFUL + TOOLS + ["tee", "find"])
+    found = set()
+    for name, _, args in records:
+        if name in names:
+            # What mktemp made has a new name in each run.
+            found.add(tuple([name] + [re.sub(r"tmp\.\w{10}", "tmp.X", arg) for arg in args]))
+    return sorted(found)
+
+
+def syntax_error(command):
+    done = subprocess.run(["bash", "-n", "-c", command], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return done.returncode != 0
+
+
+def check(row, ran, header):
+    """The contradictions between a row's labels and what ran, and how the row was shown."""
+    wrong = []
+    found = {shell: dangers(ran[shell]) for shell in SHELLS}
+    both = found["bash"] | found["dash"]
+    blocked = {shell: any(in_blacklist(r[0], r[2]) for r in ran[shell]) for shell in SHELLS}
+    inspected = row.get("oracle", "")
+    if inspected and not inspected.startswith("inspected: "):
+        wrong.append("the oracle field does not begin with 'inspected: '")
+    rule = row.get("rule", "")
+    if row["sanitizer"] == "allow":
+        if both:
+            wrong.append(f"labelled allow, but ran {sorted(both)}")
+        if rule:
+            wrong.append("a rule, but labelled allow")
+    else:
+        if not rule:
+            wrong.append("labelled deny without a rule")
+        if rule == "syntax" and not inspected and not syntax_error(row["command"]):
+            wrong.append("bash finds no syntax error")
+        if not inspected and rule != "syntax":
+            if rule not in both:
+                wrong.append(f"labelled {rule}, but ran only {sorted(both)}")
+            shells = [shell for shell in SHELLS if rule in found[shell]]
+            if rule in both and shells != row.get("shells", list(SHELLS)):
+                wrong.append(f"ran in {shells}, labelled {row.get('shells', list(SHELLS))}")
+    if row["blacklist"] == "allow" and any(blocked.values()) and row["category"] != "interp":
+        wrong.append("blacklist says allow, but it ran something blocked")
+    if row["blacklist"] == "deny" and not any(blocked.values()) and not inspected:
+        if rule not in ("opaque-shell-input", "unknown-command", "syntax", "nul-byte"):
+            wrong.append("blacklist says deny, but nothing blocked ran")
+    if row["whitelist"] == "allow":
+        for shell in SHELLS:
+            for name, _, args in ran[shell]:
+                if not name.startswith("@") and not in_whitelist(header["whitelist_patterns"],
+                                                                 name, args):
+                    if row["category"] != "interp":
+                        wrong.append(f"whitelist says allow, but {shell} ran {name} {args}")
+    if row["sanitizer"] == "deny" and not inspected and rule != "syntax":
+        how = "ran"
+    elif inspected:
+        how = "inspected, and ran" if rule in both else "inspected"
+    else:
+        how = "syntax" if rule == "syntax" else "allow"
+    return wrong, how
+
+
+def runnable(row):
+    return row.get("rule") not in ("fork-bomb", "nul-byte")
+
+
+def main():
+    arguments = sys.argv[1:]
+    path = os.path.join(HERE, "commands.jsonl")
+    with open(path, encoding="utf-8") as file:
+        header = json.loads(file.readline())
+    rows = read_rows(path)
+    every_id = [row["id"] for row in rows]
+    chosen = tuple(argument for argument in arguments if not argument.startswith("--"))
+    if chosen:
+        rows = [row for row in rows if row["id"].startswith(chosen)]
+    root = tempfile.mkdtemp(prefix="corpus-")
+    try:
+        sandbox = Sandbox(root)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            jobs = {}
+            for number, row in enumerate(rows):
+                for shell in SHELLS:
+                    if runnable(row):
+                        jobs[row["id"], shell] = pool.submit(sandbox.run, number, shell,
+                                                             row["command"])
+            ran = {row["id"]: {shell: jobs[row["id"], shell].result()
+                               if (row["id"], shell) in jobs else [] for shell in SHELLS}
+                   for row in rows}
+    except Skipped as reason:
+        print(f"SKIPPED: {reason}")
+        return 77
+    finally:
+        subprocess.run(["chmod", "-R", "u+w", root])
+        shutil.rmtree(root)
+
+    if arguments[:1] == ["--show"]:
+        for row in rows:
+            print(json.dumps(row))
+            for shell in SHELLS:
+                for record in ran[row["id"]][shell]:
+                    print(" ", shell, json.dumps(record))
+        return 0
+    lines = {row["id"]: json.dumps({"id": row["id"], **{shell: stubbed(ran[row["id"]][shell])
+                                                        for shell in SHELLS}}) + "\n"
+             for row in rows}
+    ran_path = os.path.join(HERE, "ran.jsonl")
+    old = {}
+    if os.path.exists(ran_path):
+        with open(ran_path, encoding="utf-8") as file:
+            old = {json.loads(line)["id"]: line for line in file}
+    if "--dump" in arguments:
+        known = {**old, **lines}
+        with open(ran_path, "w", encoding="utf-8") as file:
+            file.writelines(known[name] for name in every_id if name in known)
+
+    bad = 0
+    ways = collections.Counter()
+    ids = collections.Counter(row["id"] for row in rows)
+    commands = collections.Counter(row["command"] for row in rows)
+    for row in rows:
+        wrong, how = check(row, ran[row["id"]], header)
+        if ids[row["id"]] > 1 or commands[row["command"]] > 1:
+            wrong.append("its id or command is there twice")
+        ways[row["sanitizer"], how] += 1
+        for shell in SHELLS:
+            if row["sanitizer"] == "deny" and row["rule"] in dangers(ran[row["id"]][shell]):
+                ways["shown in", shell] += 1
+        for text in wrong:
+            bad += 1
+            print(f"{row['id']}: {text}\n    {row['command']!r}")
+    if "--dump" not in arguments:
+        for name in [name for name in lines if lines[name] != old.get(name)][:10]:
+            print(f"note: ran.jsonl says otherwise of {name}: {lines[name].strip()}")
+    print(f"{len(rows)} rows, {sum(runnable(row) for row in rows)} run in each shell")
+    for column in ("sanitizer", "whitelist", "blacklist"):
+        count = collections.Counter(row[column] for row in rows)
+        print(f"  {column}: {count['deny']} deny, {count['allow']} allow")
+    for (column, how), count in sorted(ways.items()):
+        print(f"  {column}, {how}: {count}")
+    print(f"{bad} contradictions")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
