@@ -7455,6 +7455,7 @@ class ShellWalker {
       const ShellValue value = value_of(positional_key);
       for (const ShellText& element : value.elements) merge_value(variable, scalar_value(element));
     }
+    for (const ShellValue& value : variable.values) run_value(node.name, value);
     if (steers_programs(node.name)) tell_assignment(node, node.name, variable);
     // Without words the body does not run; it is told all the same.
     if (variable.values.empty()) variable.values.push_back(scalar_value({}));
@@ -10026,6 +10027,8 @@ class Judge {
     for (const shell::Redirection& redirection : command_->redirections) redirect(redirection);
     forms_.clear();
     generated_.clear();
+    for (const shell::Assignment& assignment : command_->assignments)
+      judge_variable(whole(), assignment.value, assignment.name, assignment.value.text);
     if (!command_->words.empty()) forms_.push_back(whole());
     for (std::size_t i = 0; i < forms_.size() && !case_.too_complex; ++i) {
       const Form form = forms_[i];
@@ -10099,10 +10102,7 @@ class Judge {
   // Where relative paths of the command begin.
   const PathText& base() {
     if (!has_base_) {
-      // Where the script starts in a known directory, an empty text means that cd has left it.
       base_ = {};
-      if (case_.start.root == PathText::Root::slash && command_->work_dir.text.empty())
-        base_.names.push_back(unknown_name);
       enter(base_, command_->work_dir.text, command_->work_dir.home);
       has_base_ = true;
     }
@@ -10359,8 +10359,26 @@ class Judge {
         },
         ignore_part);
     if (script.word) return run_words(form, std::string(script.text), i, *script.word);
-    while (i < form.size && (form.words[i].text == "-" || is_assignment(form.words[i].text))) ++i;
+    // For env, any word with = in it is an assignment.
+    for (; i < form.size; ++i) {
+      const shell::Word& word = form.words[i];
+      const std::size_t equals = word.text.find('=');
+      if (word.text != "-" && equals == std::string::npos) break;
+      if (equals != std::string::npos)
+        judge_variable(form, word, word.text.substr(0, equals), word.text.substr(equals + 1));
+    }
     add_form(form.from(i));
+  }
+
+  // Shells run the file that BASH_ENV or ENV names, and take functions from the environment.
+  void judge_variable(const Form& form, const shell::Word& word, std::string_view name,
+                      std::string_view value) {
+    const std::string path = join_shell_path(command_->work_dir.text, value);
+    const bool runs = name == "BASH_ENV" || name == "ENV";
+    if (starts_with(name, "BASH_FUNC_") ||
+        (runs && (word.process || is_unknown(value) || starts_with(path, "/dev/") ||
+                  starts_with(path, "/proc/"))))
+      refuse_opaque(form, word, "a shell would run what is not known before it runs");
   }
 
   // A script, and the words from `first` on as its arguments.
@@ -10789,15 +10807,16 @@ class Judge {
       }
       if (starts_with(text, "--")) {
         if (text == "--version" || text == "--help") return;
-        if (lists_option(shell_syntax.longs, text.substr(2)) && ++i < form.size)
-          check_script_file(form, form.words[i]);
+        if (lists_option(shell_syntax.longs, text.substr(2)) && ++i < form.size &&
+            check_script_file(form, form.words[i]))
+          read_input(form, i, false);
         continue;
       }
       if (is_unknown(text))
         refuse_opaque(form, form.words[i], "its options are not known before it runs");
       for (const char letter : text.substr(1)) {
         const bool on = text[0] == '-';
-        if (letter == 'n' && on) return;  // reads, and runs nothing
+
         has_command |= letter == 'c' && on;
         from_input |= letter == 's' && on;
         i += shell_syntax.letters.find(letter) != std::string_view::npos;
@@ -10814,12 +10833,13 @@ class Judge {
 
   // Whether the script is what comes in on standard input.
   bool check_script_file(const Form& form, const shell::Word& word) {
-    const std::string_view text = word.text;
+    const std::string text = join_shell_path(command_->work_dir.text, word.text);
     if (text == "/dev/stdin" || text == "/dev/fd/0" || text == "/proc/self/fd/0") return true;
     const std::string_view name = base_name(text);
     const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
-    if (word.process || (!word.known() && (word.split || !known_name)) ||
-        starts_with(text, "/dev/fd/") || starts_with(text, "/proc/self/fd/"))
+    const bool descriptor = starts_with(text, "/dev/fd/") ||
+                            (starts_with(text, "/proc/") && text.find("/fd/") != std::string::npos);
+    if (word.process || (!word.known() && (word.split || !known_name)) || descriptor)
       refuse_opaque(form, word, "the script is not known before it runs");
     else
       use_file(Use::read, part_of(word), false, form);
@@ -10864,11 +10884,11 @@ class Judge {
   }
   void judge_trap(const Form& form) {
     std::size_t i = 1;
-    if (i < form.size && form.words[i].text == "--") ++i;
-    if (i + 1 >= form.size || starts_with(form.words[i].text, "-")) return;
-    const shell::Word& word = form.words[i];
-    if (!word.known()) refuse_opaque(form, word, "part of it is not known before it runs");
-    if (!is_followed(form)) add_payload(form, word.text, true);
+    const bool operands = i < form.size && form.words[i].text == "--";
+    if (operands) ++i;
+    if (i + 1 >= form.size || (!operands && starts_with(form.words[i].text, "-"))) return;
+    // Unknown parts are expansions to the walk, as `trap "rm -rf $tmp" EXIT` means them.
+    if (!is_followed(form)) add_payload(form, form.words[i].text, true);
   }
   void judge_alias(const Form& form) {
     for (std::size_t i = 1; i < form.size; ++i) {
