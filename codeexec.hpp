@@ -587,7 +587,8 @@ struct Word {
   bool known() const noexcept { return text.find('\0') == std::string::npos; }
 };
 
-// NAME=value in front of a command; of an array, the elements with one blank between them.
+// NAME=value in front of a command; of an array, the elements with one blank between them; of
+// NAME+=value and NAME[subscript]=value, what is added.
 struct Assignment {
   std::string name = {};
   Word value = {};
@@ -8186,6 +8187,7 @@ class ShellWalker {
 
   // Handlers see what the variables are in the end, too.
   void run_traps() {
+    in_traps_ = true;
     for (std::size_t i = 0; i < traps_.size() && !stopped(); ++i) {
       shell::Command command;
       command.begin = traps_[i].begin;
@@ -8209,6 +8211,9 @@ class ShellWalker {
     run_text(text, command, false);
     merge_one(take_frame());
     output_ = output;
+    if (in_traps_) return;
+    for (const Trap& trap : traps_)
+      if (trap.text == text) return;
     if (traps_.size() < 64) return traps_.push_back({text, command.begin, command.end});
     over_limit(64, "traps", command.begin);
   }
@@ -8604,6 +8609,7 @@ class ShellWalker {
     std::size_t end = 0;
   };
   std::vector<Trap> traps_ = {};
+  bool in_traps_ = false;
   std::vector<Activation> activations_ = {};
 
   shell::Input input_ = {};
@@ -10017,6 +10023,7 @@ class Judge {
     producer_ = visit.producer;
     payloads_ = &visit.payloads;
     has_base_ = false;
+    environment_.clear();
     if (!case_.posix && !command_->words.empty() &&
         (command_->words[0].text == "[[" || command_->words[0].text == "(("))
       case_.tests.emplace_back(command_->begin, command_->end);
@@ -10228,7 +10235,7 @@ class Judge {
                    std::size_t first_argument = static_cast<std::size_t>(-1)) {
     if (!case_.charge_bytes(text.size() + form.input->text.size())) return;
     shell::Payload payload;
-    payload.text = std::move(text);
+    payload.text = same_shell ? std::move(text) : concat({environment_, text});
     payload.same_shell = same_shell;
     payload.tolerant = form.code;
     payload.input = *form.input;
@@ -10364,8 +10371,14 @@ class Judge {
       const shell::Word& word = form.words[i];
       const std::size_t equals = word.text.find('=');
       if (word.text != "-" && equals == std::string::npos) break;
-      if (equals != std::string::npos)
-        judge_variable(form, word, word.text.substr(0, equals), word.text.substr(equals + 1));
+      if (equals == std::string::npos) continue;
+      const std::string name = word.text.substr(0, equals);
+      const std::string value = word.text.substr(equals + 1);
+      judge_variable(form, word, name, value);
+      if (!is_name(name) || !case_.charge_bytes(word.text.size())) continue;
+      environment_ += name + "=";
+      append_quoted(environment_, value);
+      environment_ += '\n';
     }
     add_form(form.from(i));
   }
@@ -10796,7 +10809,7 @@ class Judge {
   // shells ----------------------------------------------------------------------------------------
 
   void judge_shell(const Form& form) {
-    bool has_command = false, from_input = false;
+    bool has_command = false, from_input = false, reads_only = false;
     std::size_t i = 1;
     for (; i < form.size; ++i) {
       const std::string_view text = form.words[i].text;
@@ -10817,11 +10830,13 @@ class Judge {
       for (const char letter : text.substr(1)) {
         const bool on = text[0] == '-';
 
+        if (letter == 'n') reads_only = on;
         has_command |= letter == 'c' && on;
         from_input |= letter == 's' && on;
         i += shell_syntax.letters.find(letter) != std::string_view::npos;
       }
     }
+    if (reads_only) return;
     if (has_command) {
       if (i < form.size) run_string(form, part_of(form.words[i]), i + 1);
     } else if (i < form.size && !from_input) {
@@ -11061,6 +11076,7 @@ class Judge {
   const shell::Command* command_ = nullptr;
   const shell::Command* producer_ = nullptr;
   std::vector<shell::Payload>* payloads_ = nullptr;
+  std::string environment_ = {};  // assignments that env makes, for the shells it starts
   bool has_base_ = false;
   PathText base_ = {};
   std::vector<Form> forms_ = {};
