@@ -588,7 +588,7 @@ struct Word {
 };
 
 // NAME=value in front of a command; of an array, the elements with one blank between them; of
-// NAME+=value and NAME[subscript]=value, what is added.
+// NAME+=value the whole, of NAME[subscript]=value the element.
 struct Assignment {
   std::string name = {};
   Word value = {};
@@ -6186,6 +6186,7 @@ class ShellWalker {
       stop(ErrorCode::parse, "NUL byte", nul);
       return std::move(outcome_);
     }
+    last_in_shell_ = script.find("lastpipe") != std::string_view::npos;
     if (!options_.work_dir.empty()) {
       ShellText directory;
       directory.text = options_.work_dir;
@@ -6289,8 +6290,7 @@ class ShellWalker {
   void run_value(std::string_view name, const ShellValue& value) {
     const bool expanded = name == "PS4" || name == "BASH_ENV" || name == "ENV";
     for (const ShellText& element : value.elements)
-      if (has_substitution(element.text) &&
-          (expanded || element.text.find('[') != std::string::npos))
+      if (has_substitution(element.text) && (expanded || (bash() && has_subscript(element.text))))
         run_expansion_text(element.text);
   }
   void set_variable(std::string_view name, ShellVariable variable) {
@@ -6356,6 +6356,12 @@ class ShellWalker {
     if (name == work_dir_key) text.text.clear();
     if (name == "IFS" || name == "HOME" || name == work_dir_key) environment = false;
     ShellVariable variable;
+    if (name[0] == '+') {
+      // Whether a variable of the environment is there; see add_either().
+      variable.values.resize(2);
+      variable.values[1].unset = true;
+      return variable;
+    }
     variable.values.push_back(scalar_value(std::move(text)));
     variable.values[0].environment = environment;
     if (name == positional_key) {
@@ -7027,15 +7033,7 @@ class ShellWalker {
   }
   // ${name:+word} of a variable that may be set or not: both are told.
   void add_either(const ShellPart& part, Fields& fields) {
-    const std::string key = concat({"+", part.text});
-    if (variables_.find(key) == variables_.end()) {
-      ShellVariable either;
-      either.values.push_back(scalar_value(ShellText()));
-      either.values.push_back(ShellValue());
-      either.values[1].unset = true;
-      set_variable(key, std::move(either));
-    }
-    const ShellValue& value = value_of(key);
+    const ShellValue& value = value_of(concat({"+", part.text}));
     if (&value == &unknown_value_) return add_unknown(fields, part.quoted);
     if (!value.unset) return assume_operand(part, fields);
     fields.word.assumed = true;
@@ -7221,14 +7219,17 @@ class ShellWalker {
     for (const ShellText& element : value.elements)
       if (has_substitution(element.text)) run_expansion_text(element.text);
   }
+  static bool has_subscript(std::string_view text) {
+    const std::size_t open = text.find('[');
+    return open != std::string_view::npos && open > 0 && is_name_char(text[open - 1]);
+  }
   static bool has_substitution(std::string_view text) {
     return text.find("$(") != std::string_view::npos || text.find('`') != std::string_view::npos;
   }
   // Builtins that take names of variables evaluate the subscripts in them: unset 'a[$(command)]'.
   void run_subscripts(const shell::Command& command) {
     for (const shell::Word& word : command.words)
-      if (word.text.find('[') != std::string::npos && has_substitution(word.text))
-        run_expansion_text(word.text);
+      if (has_subscript(word.text) && has_substitution(word.text)) run_expansion_text(word.text);
   }
   // ${name@P}: the value is expanded as a prompt.
   void run_prompt(const Parameter& parameter) {
@@ -7563,8 +7564,8 @@ class ShellWalker {
       const bool simple = this->node(item(node.nodes, i)).kind == ShellNode::Kind::simple;
       open_frame();
       run(item(node.nodes, i));
-      // Some shells run the last command of a pipeline themselves (bash: lastpipe).
-      if (last)
+      // bash can be told to run the last command of a pipeline itself.
+      if (last && last_in_shell_)
         merge_one(take_frame());
       else
         take_frame();
@@ -7751,9 +7752,11 @@ class ShellWalker {
     const Changes changes = take_frame();
     for (std::uint32_t i = node.assignments.begin; i < node.assignments.end; ++i)
       if (syntax_.assignments[i].declared) keep_declared(syntax_.assignments[i].name, changes);
-    // In front of special builtins and, in some shells, functions, assignments stay.
-    if (is_special_builtin(told.words[0].text) || functions_.count(told.words[0].text) > 0)
-      add_values(changes);
+    // In front of a special builtin they stay, by POSIX; in bash only when it is called sh.
+    if (!is_special_builtin(told.words[0].text)) return;
+    outcome_.dialect_dependent = true;
+    if (bash()) return;
+    for (const auto& [name, variable] : changes) set_variable(name, variable);
   }
   static bool is_special_builtin(std::string_view name) {
     static constexpr std::string_view names[] = {
@@ -7779,6 +7782,8 @@ class ShellWalker {
       value.elements.push_back(expand_single(assignment.value));
     }
 
+    if (assignment.append && assignment.subscript == no_index)
+      value = appended(assignment, std::move(value));
     shell::Assignment told;
     told.name = std::string(assignment.name);
     for (const ShellText& element : value.elements) {
@@ -7791,8 +7796,7 @@ class ShellWalker {
     told.value.begin = assignment.begin;
     told.value.end = assignment.end;
     if (!assignment.declared) command.assignments.push_back(std::move(told));
-    if (assignment.append || assignment.subscript != no_index)
-      value = appended(assignment, std::move(value));
+    if (assignment.subscript != no_index) value = appended(assignment, std::move(value));
     if (replaces)
       assign(assignment.name, std::move(value));
     else
@@ -7977,7 +7981,9 @@ class ShellWalker {
     if (words.empty()) {
       if (!command.redirections.empty()) write_unknown();  // $(<file)
     } else if (!words[0].known()) {
+      // It may be anything, cd too.
       write_unknown();
+      set_work_dir(unknown_text(), first);
     } else if (!run_alias(node, command) && !run_function(command)) {
       run_builtin(command, at, first);
     }
@@ -8517,6 +8523,9 @@ class ShellWalker {
     if (format.text.find('\\') != std::string::npos) outcome_.dialect_dependent = true;
     std::size_t argument = format_at + 1;
     const std::size_t first = argument;
+    // Which conversion gets which word is not known behind one that may be several.
+    for (std::size_t i = argument; i < command.words.size(); ++i)
+      if (command.words[i].split) return write_unknown();
     do {
       const std::size_t before = argument;
       if (!print_once(command, format.text, argument)) return;
@@ -8616,6 +8625,7 @@ class ShellWalker {
   Output* output_ = nullptr;                  // where standard output goes, if anybody asks
   const shell::Command* producer_ = nullptr;  // of input_
   shell::Command* keep_ = nullptr;            // where the next command is kept for the one behind
+  bool last_in_shell_ = false;                // the script speaks of lastpipe
   bool pipeline_ = false;
   bool background_ = false;
   bool defined_ = false;

@@ -585,7 +585,7 @@ TEST_CASE("shell: variables that the script sets") {
       {"IFS=; X='a b'; w $X", "[IFS=<>] ; [X=<a b>] ; w <a b>"},
   });
   check({
-      {"X=a; X+=b; w $X", "[X=a] ; [X=b] ; w ab"},
+      {"X=a; X+=b; w $X", "[X=a] ; [X=ab] ; w ab"},
       {"declare X=a; w $X", "declare X=a ; w a"},
       {"X=(a 'b c'); w \"${X[@]}\"", "[X=<a b c>] ; w a <b c>"},
       {"X=(a b); w ${X[1]} ${X[0]} $X", "[X=<a b>] ; w b a a"},
@@ -1167,7 +1167,7 @@ TEST_CASE("shell: what the dialects read differently") {
       {"w <<< a", "w", "!parse"},
       {"w <(v)", "v ; w @", "!parse"},
       {"[[ a ]]", "[[ a ]]", "[[ a ]]"},
-      {"X=a; X+=b; w $X", "[X=a] ; [X=b] ; w ab", "[X=a] ; X+=b ; w a"},
+      {"X=a; X+=b; w $X", "[X=a] ; [X=ab] ; w ab", "[X=a] ; X+=b ; w a"},
       {"function f { w a; }", "w a", "function f { w a !parse"},
       {"X=(a)", "[X=a]", "[X=<>] !parse"},
       {"time w a", "w a", "time w a"},
