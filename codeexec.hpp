@@ -5339,8 +5339,8 @@ class ShellParser {
 
   // the grammar -----------------------------------------------------------------------------------
 
-  // The plain word of at most eight characters that stands here, such as a reserved word, or an empty
-  // view. take_word() consumes it.
+  // The plain word of at most eight characters that stands here, such as a reserved word, or an
+  // empty view. take_word() consumes it.
   std::string_view word_here() {
     std::size_t end = at_;
     while (end < text_.size() && end < at_ + 9 && !ends_plain_run.has(text_[end])) ++end;
@@ -11046,7 +11046,7 @@ class Judge {
       const shell::Word& word = command_->words[i];
       const bool certain = word.known() && !word.assumed;
       if (i == 0 && (!certain || (word.glob && is_pattern(word.text)))) return false;
-      // 'w a/../b' is not the program w: the text of the command would not show where its name ends.
+      // 'w a/../b' is not the program w: the text would not show where the name ends.
       if (i == 0 && word.text.find_first_of(" \t\n") != std::string::npos) return false;
       known = known && certain;
       may_vanish = may_vanish || (word.split && word.text.size() == 1);
