@@ -1917,6 +1917,26 @@ Utf8Step utf8_step(const unsigned char* s, std::size_t left) {
   return {length, 0, false};
 }
 
+// The UTF-8 form of a code point.
+void append_utf8(std::uint32_t code, std::string& out) {
+  const auto byte = [&out](std::uint32_t value) { out += static_cast<char>(value); };
+  if (code < 0x80) {
+    byte(code);
+  } else if (code < 0x800) {
+    byte(0xc0 | code >> 6);
+    byte(0x80 | (code & 63));
+  } else if (code < 0x10000) {
+    byte(0xe0 | code >> 12);
+    byte(0x80 | (code >> 6 & 63));
+    byte(0x80 | (code & 63));
+  } else {
+    byte(0xf0 | (code >> 18 & 7));
+    byte(0x80 | (code >> 12 & 63));
+    byte(0x80 | (code >> 6 & 63));
+    byte(0x80 | (code & 63));
+  }
+}
+
 // Number of leading ASCII bytes, eight at a time.
 std::size_t ascii_run(const char* s, std::size_t size) {
   std::size_t i = 0;
@@ -2300,25 +2320,6 @@ const char* json_run_out(const char* at, const char* end) {
 }
 
 constexpr std::string_view json_replacement = "\xef\xbf\xbd";  // U+FFFD
-
-void json_append_code_point(unsigned code, std::string& out) {
-  const auto byte = [&](unsigned value) { out += static_cast<char>(value); };
-  if (code < 0x80) {
-    byte(code);
-  } else if (code < 0x800) {
-    byte(0xc0 | code >> 6);
-    byte(0x80 | (code & 63));
-  } else if (code < 0x10000) {
-    byte(0xe0 | code >> 12);
-    byte(0x80 | (code >> 6 & 63));
-    byte(0x80 | (code & 63));
-  } else {
-    byte(0xf0 | code >> 18);
-    byte(0x80 | (code >> 12 & 63));
-    byte(0x80 | (code >> 6 & 63));
-    byte(0x80 | (code & 63));
-  }
-}
 
 Utf8Step json_utf8_step(const char* at, const char* end) {
   return utf8_step(reinterpret_cast<const unsigned char*>(at), static_cast<std::size_t>(end - at));
@@ -3092,7 +3093,7 @@ class Json::Parser {
       at_ += 2;
       if (!read_hex(low)) return false;
       if (low >= 0xdc00 && low < 0xe000) {
-        json_append_code_point(0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00), out);
+        append_utf8(0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00), out);
         return true;
       }
       at_ = behind_first;
@@ -3101,7 +3102,7 @@ class Json::Parser {
       lone_surrogate_ = true;
       code = 0xfffd;
     }
-    json_append_code_point(code, out);
+    append_utf8(code, out);
     return true;
   }
 
@@ -4454,25 +4455,6 @@ bool is_name(std::string_view text) {
 }
 bool is_shell_blank(char c) { return c == ' ' || c == '\t'; }
 bool has_glob(std::string_view text) { return text.find_first_of("*?[") != std::string_view::npos; }
-
-void append_utf8(std::uint32_t code, std::string& out) {
-  const auto byte = [&out](std::uint32_t value) { out += static_cast<char>(value); };
-  if (code < 0x80) {
-    byte(code);
-  } else if (code < 0x800) {
-    byte(0xc0 | code >> 6);
-    byte(0x80 | (code & 63));
-  } else if (code < 0x10000) {
-    byte(0xe0 | code >> 12);
-    byte(0x80 | (code >> 6 & 63));
-    byte(0x80 | (code & 63));
-  } else {
-    byte(0xf0 | (code >> 18 & 7));
-    byte(0x80 | (code >> 12 & 63));
-    byte(0x80 | (code >> 6 & 63));
-    byte(0x80 | (code & 63));
-  }
-}
 
 // Up to `most` digits of a base from text[at] on; advances `at`.
 std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t most, unsigned base) {
