@@ -4423,7 +4423,6 @@ struct ShellSyntax {
   std::deque<std::string> texts = {};         // what the views of the above point into
   std::vector<std::uint32_t> pending = {};    // lists under construction
   std::vector<ShellPart> pending_parts = {};  // words under construction
-  std::vector<std::uint32_t> pending_words = {};
 };
 
 // Characters, for fast tests.
@@ -4577,12 +4576,10 @@ class ShellParser {
   bool dialect_dependent() const { return dialect_dependent_; }
 
  private:
-  // Where a word ends, apart from blanks and operators.
+  // What a word is part of.
   enum class Context {
-    command,    // a word of a command
-    condition,  // in [[ ]]
-    pattern,    // after =~ in [[ ]], where ( and | are part of it
-    element,    // of an array
+    command,
+    pattern,  // after =~ in [[ ]], where ( and | belong to it
   };
 
   bool bash() const { return options_.dialect == shell::Dialect::bash; }
@@ -5068,7 +5065,7 @@ class ShellParser {
     return node;
   }
 
-  void read_backquotes(bool in_double_quotes, bool quoted_context = false) {
+  void read_backquotes(bool in_double_quotes) {
     const std::size_t begin = at_++;
     std::size_t end = at_;
     bool escapes = false;
@@ -5098,8 +5095,7 @@ class ShellParser {
     take_over(parser);
     --depth_;
     at_ = end + 1;
-    if (!failed_)
-      add_part(ShellPart::Kind::command, in_double_quotes || quoted_context).node = node;
+    if (!failed_) add_part(ShellPart::Kind::command, in_double_quotes).node = node;
   }
 
   // Where the arithmetic that begins at `at` (behind two opening parentheses) has its `))`; npos
@@ -5742,7 +5738,7 @@ class ShellParser {
         fail_here(concat({"unexpected ", quoted(token_here()), " in [["}));
       } else {
         const std::size_t word_begin = at_;
-        add(parse_word(after_match ? Context::pattern : Context::condition));
+        add(parse_word(after_match ? Context::pattern : Context::command));
         after_match = text_.substr(word_begin, at_ - word_begin) == "=~";
         continue;
       }
@@ -5946,7 +5942,7 @@ class ShellParser {
       if (ends_word(peek()) && !at_process())
         fail_here(concat({"unexpected ", quoted(token_here()), " in an array"}));
       else
-        add(parse_word(Context::element));
+        add(parse_word());
     }
     if (at_end()) return unterminated("array", begin);
     ++at_;
