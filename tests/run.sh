@@ -6,9 +6,9 @@
 #   --quick        without the MCP clients
 #   --interop      the MCP clients for sure: installs Node.js when it is missing
 #   --sanitizers   once more under AddressSanitizer + UBSan, and under ThreadSanitizer
-#   --compilers    once more with clang++, without exceptions and type information, and without the
+#   --compilers    once more with clang++, and without exceptions, type information and the
 #                  capabilities of newer systems, as on an older or other one
-#   --fuzz [N]     the fuzzers of tests/fuzz, each for N seconds (60); needs clang++
+#   --fuzz [N]     the fuzzers of tests/fuzz, each for N seconds (60, with --all 20); needs clang++
 #   --all          all of these; what CI runs, and what CI=true in the environment means
 #   --no-install   installs no packages of the system
 #
@@ -33,7 +33,7 @@ usage_error() {
 }
 everything() {
   interop=yes sanitizers=yes compilers=yes
-  [ $fuzz != no ] || fuzz=60
+  [ $fuzz != no ] || fuzz=20
 }
 if [ "${CI:-}" = true ]; then everything; fi
 previous=
@@ -265,13 +265,11 @@ if [ $compilers = yes ]; then
     echo "SKIPPED: clang++ is not installed" > "$build/leg-skipped.txt"
     add clang++ 0 0
   fi
-  leg no-exceptions "$build/no-exceptions" unit -DCODEEXEC_BUILD_EXAMPLES=OFF \
-    -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -fno-exceptions -fno-rtti \
--DDOCTEST_CONFIG_NO_EXCEPTIONS_BUT_WITH_ALL_ASSERTS"
-  # Every capability macro of the header set to 0.
+  # Every capability macro of the header set to 0, and neither exceptions nor type information.
   capabilities=$(grep -oE 'CODEEXEC_HAS_[A-Z_]+' "$root/codeexec.hpp" | sort -u | sed 's/.*/-D&=0/')
-  leg no-capabilities "$build/no-capabilities" unit -DCODEEXEC_BUILD_EXAMPLES=OFF \
-    -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="$(echo -O1 $capabilities)"
+  leg least "$build/least" unit -DCODEEXEC_BUILD_EXAMPLES=OFF -DCMAKE_BUILD_TYPE=None \
+    -DCMAKE_CXX_FLAGS="$(echo -O1 -fno-exceptions -fno-rtti $capabilities) \
+-DDOCTEST_CONFIG_NO_EXCEPTIONS_BUT_WITH_ALL_ASSERTS"
 fi
 
 echo
