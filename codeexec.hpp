@@ -4313,9 +4313,14 @@ const std::string& Regex::pattern() const noexcept { return program_->pattern; }
 // the words, and tells each simple command. Strings that are run (eval, the payloads of visitors)
 // are parsed when the walk comes to them, into the same tree.
 //
-// Both steps recurse only as deep as Limits::max_depth allows. The parser reads each character a
-// fixed number of times; it never goes back, except that `((` is looked through once to tell
-// arithmetic from a nested subshell.
+// Both steps recurse only as deep as Limits::max_depth allows. The parser reads each character at
+// most once per level of nesting; it never goes back, except that `((` is looked through first, to
+// tell arithmetic from a nested subshell. The walk is bounded by Limits: whatever makes one word
+// stand for many, or many commands out of one, is charged to them.
+//
+// Where the shells themselves do not agree on how a text is read, or where a reading would be
+// guesswork, that is a syntax error. Where a value cannot be known, it is unknown. The walk may
+// tell a command that never runs; it must not miss one that does.
 
 namespace {
 
