@@ -7318,7 +7318,7 @@ class ShellWalker {
       case ShellNode::Kind::for_clause:
         return run_for(node);
       case ShellNode::Kind::arithmetic_for:
-        arithmetic(item(node.words, 0));
+        for_each_choice([&](bool) { arithmetic(item(node.words, 0)); });
         return run_loop(node);
       case ShellNode::Kind::case_clause:
         return run_case(node);
@@ -7437,8 +7437,12 @@ class ShellWalker {
           merge_value(variable, scalar_value(text_of(std::move(word))));
       });
     } else {
-      const ShellValue value = value_of(positional_key);
-      for (const ShellText& element : value.elements) merge_value(variable, scalar_value(element));
+      for_each_choice([&](bool) {
+        const ShellValue& arguments = value_of(positional_key);
+        charge(arguments.elements.size());
+        for (const ShellText& element : arguments.elements)
+          merge_value(variable, scalar_value(element));
+      });
     }
     for (const ShellValue& value : variable.values) run_value(node.name, value);
     if (steers_programs(node.name)) tell_assignment(node, node.name, variable);

@@ -586,6 +586,7 @@ TEST_CASE("shell: variables that the script sets") {
   });
   check({
       {"X=a; X+=b; w $X", "[X=a] ; [X=ab] ; w ab"},
+      {"v && set -- a b; for x; do w $x; done", "v ; set -- a b ; w a ; w b"},
       {"declare X=a; w $X", "declare X=a ; w a"},
       {"X=(a 'b c'); w \"${X[@]}\"", "[X=<a b c>] ; w a <b c>"},
       {"X=(a b); w ${X[1]} ${X[0]} $X", "[X=<a b>] ; w b a a"},
