@@ -7887,6 +7887,7 @@ class ShellWalker {
     command.tolerant = tolerant_;
     const ShellValue& directory = value_of(work_dir_key);
     if (!directory.elements.empty()) {
+      charge(directory.elements[0].text.size());
       command.work_dir.text = directory.elements[0].text;
       command.work_dir.home = directory.elements[0].home;
       command.work_dir.assumed = directory.elements[0].assumed;
