@@ -998,7 +998,8 @@ TEST_CASE("--check says what --run would do, with everything that is configured"
       {"rm unread", "delete-guard"},
       {"rm missing", ""},
       {"chmod --version", "chmod"}};
-  for (const auto& [command, rule] : cases) {
+  for (const auto& [script, rule] : cases) {
+    const std::string command = script;
     CAPTURE(command);
     const Json object = judged(command, {"--config", config});
     CHECK(object["rule"].as_string() == rule);
