@@ -79,10 +79,12 @@
 //   >>policy       needs: base regex shell    sanitizer rules, block and allow lists, verdicts
 //   >>paths        needs: base          allowed roots, safe opening, which files may be deleted
 //   >>environment  needs: base paths    variables, venv, prefix of a command; starts nothing
-//   >>process      needs: base          spawn, capture, wait, kill the tree
-//   >>executor     needs: base json regex policy paths environment process    the one gate
+//   >>sandbox      needs: base          Landlock, seccomp, limits: one compiled policy
+//   >>process      needs: base sandbox  spawn, capture, wait, kill the tree
+//   >>executor     needs: base json regex policy paths environment sandbox process    the one gate
 //   >>mcp          needs: base json     a Model Context Protocol server for any tools
-//   >>tools        needs: base json shell policy paths environment process executor mcp    server
+//   >>tools        needs: base json policy paths environment sandbox process executor mcp
+//                                       binds executors to MCP tools; the server
 //   Each line of code stands in the section whose job it is, and a section uses only what it
 //   needs. Both halves list the same sections in the same order; tests/hygiene checks all of this.
 //
@@ -971,6 +973,9 @@ struct EnvironmentOptions {
   bool keep_all = false;
   // Added, and stronger than what is kept; of two with one name the later counts.
   std::vector<std::pair<std::string, std::string>> set = {};
+  // Variables whose values are secrets: kept like those of `keep` (no `*` here), and told in
+  // secrets(). One that neither the host nor `set` has is an error.
+  std::vector<std::string> secret = {};
   // A Python virtual environment for every command. Its `bin` must exist.
   std::string venv_path = {};
   // Without prefix and venv_path: use the `.venv` of the command's work_dir, else the one of the
@@ -1018,10 +1023,14 @@ class Environment {
       std::string_view work_dir,
       const std::vector<std::pair<std::string, std::string>>& extra = {}) const;
 
+  // The values of the secret variables.
+  const std::vector<std::string>& secrets() const noexcept { return secrets_; }
+
  private:
   Expected<std::string> find_venv(std::string_view work_dir) const;
 
   std::vector<std::pair<std::string, std::string>> variables_ = {};  // after steps 1 and 2
+  std::vector<std::string> secrets_ = {};
   std::string venv_path_ = {};
   std::string workspace_ = {};
   std::string prefix_ = {};
@@ -1029,7 +1038,123 @@ class Environment {
 };
 
 // =================================================================================================
-// >>process (declarations)                                                            needs: base
+// >>sandbox (declarations)                                                            needs: base
+// What the kernel holds a command to: one compiled object per policy.        [tests/sandbox.cpp]
+// =================================================================================================
+
+// How much of a sandbox must be there for a command to run.
+enum class SandboxMode {
+  off,          // none: commands have the rights of this process; only Limits apply
+  best_effort,  // what this kernel offers; the report tells what is missing
+  strict,       // all that was asked for, or nothing runs
+};
+const char* name(SandboxMode mode) noexcept;
+
+// What commands can reach over sockets.
+enum class Network {
+  host,      // what this process can reach
+  none,      // nothing: no socket of a network family can be made
+  loopback,  // only each other within one command, on 127.0.0.1 and ::1: a network namespace
+};
+const char* name(Network network) noexcept;
+
+// Bounds on what one command may use. 0: no bound of ours; never more than this process has itself.
+// A command that reaches one is told in ProcessResult::limits_reached by the name of the member, as
+// far as that can be seen from outside.
+struct Limits {
+  std::uint64_t cpu_time = 0;  // seconds of each process (RLIMIT_CPU), then SIGXCPU and SIGKILL
+  // Bytes. Where a cgroup can be made: of all processes together, and the largest is killed.
+  // Elsewhere of each process: its private writable memory (RLIMIT_DATA); allocations fail.
+  std::uint64_t memory = 0;
+  // Bytes of addresses in each process (RLIMIT_AS). Better left off: it counts what is reserved and
+  // never used, of which Node takes 16 GiB for a WebAssembly, and Java 4 GiB.
+  std::uint64_t address_space = 0;
+  // Where a cgroup can be made: processes and threads of the command. Elsewhere those of the user
+  // in all (RLIMIT_NPROC), which the kernel does not count for root: report() says when it is moot.
+  std::uint64_t processes = 0;
+  std::uint64_t open_files = 0;  // descriptors of each process (RLIMIT_NOFILE)
+  std::uint64_t file_size = 0;   // bytes of each file that is written (RLIMIT_FSIZE), then SIGXFSZ
+  // Bytes by which the file system of the first writable root may fill up during a command,
+  // whoever fills it. Looked at four times a second; the command is killed.
+  std::uint64_t disk = 0;
+};
+
+struct SandboxOptions {
+  SandboxMode mode = SandboxMode::off;
+  // Directories, or single files, with all below them. Absolute paths. A path that leads through a
+  // symbolic link which a command could have put there is not granted; see create().
+  std::vector<std::string> writable = {};
+  std::vector<std::string> readable = {};
+  // The PATH of the commands. The prefixes of its directories outside of the system (~/.cargo,
+  // ~/.pyenv, /opt/tools ...) become readable, and so does what they link to.
+  std::string search_path = {};
+  Network network = Network::host;
+  // With Network::none and loopback: sockets with a path, which reach the services of this host
+  // (docker.sock among them) as far as file permissions let them. Pairs of connected stream sockets
+  // are always there.
+  bool unix_sockets = false;
+  // /dev/shm is writable, for Python's multiprocessing. It is shared with the whole host.
+  bool shared_memory = false;
+  // A process table of the command's own: it sees and reaches no process of the host, and none of
+  // its processes can outlive it whatever becomes of this program. An ordinary user needs user
+  // namespaces for it; costs about 0.1 ms.
+  bool pid_namespace = false;
+  Limits limits = {};
+};
+
+// What is in force. Each name stands in exactly one of the two lists when the mode is not off:
+//   filesystem         writes and reads only where granted (Landlock, Linux 5.13)
+//   rename             files can be moved between directories (ABI 2)
+//   truncate           files outside cannot be emptied (ABI 3, or the filter)
+//   devices            no device can be made, and ioctl only on harmless ones (ABI 5)
+//   signals            no signals to processes outside (ABI 6)
+//   abstract_sockets   no connections to abstract sockets outside (ABI 6, or the network's)
+//   system_calls       the filter (seccomp) refuses what an agent's command does not need
+//   privileges         no_new_privs, and no capabilities
+//   network            as in `network`
+//   containment        nothing of a command outlives it, this program's SIGKILL included
+//   pid_namespace, memory, processes and so on: what was asked for
+struct SandboxReport {
+  SandboxMode mode = SandboxMode::off;
+  Network network = Network::host;  // what commands really have
+  int landlock_abi = 0;             // of the kernel; 0: there is no Landlock
+  std::vector<std::string> enforced = {};
+  std::vector<std::string> missing = {};  // the name, then why: "signals: needs Landlock ABI 6"
+};
+
+// A policy, compiled once and applied in each child between clone and exec; the host itself is
+// never restricted. Copies share it. Does not change after create(); any thread may use it.
+//
+// What it does not hold back, on Linux up to 7.0: reading names, sizes and times of files
+// anywhere; chmod, utimes and setxattr on files that the user owns; with Network::host everything
+// the network reaches. The README has the list, with an answer to each.
+class Sandbox {
+ public:
+  // No sandbox and no limits.
+  Sandbox() = default;
+
+  // Builds the policy and tries it in a child that attempts what is forbidden: what only claims to
+  // work counts as missing. In strict mode anything missing is an error (ErrorCode::unsupported)
+  // that names all of it, and so is a grant that cannot be given; best_effort leaves the grant out.
+  //   Errors in both: invalid_argument for a path that is not absolute or has a NUL in it, for a
+  //   grant of `/` or of a directory above the system's, and for a limit that cannot be had.
+  static Expected<Sandbox> create(const SandboxOptions& options);
+
+  const SandboxReport& report() const noexcept;
+
+  // Whether every granted path still is the file it was at create(). The kernel's rules hold on to
+  // the files; a path that now leads elsewhere only means that something is wrong.
+  Expected<void> check_grants() const;
+
+ private:
+  friend class Process;
+  friend struct SandboxedSpawn;
+  struct State;
+  std::shared_ptr<const State> state_ = {};
+};
+
+// =================================================================================================
+// >>process (declarations)                                                     needs: base sandbox
 // Start a program, feed and capture it, wait for it, kill its tree.          [tests/process.cpp]
 // =================================================================================================
 
@@ -1054,6 +1179,7 @@ struct OutputCounts {
   std::uint64_t dropped_bytes = 0;  // of them not in the text
   std::uint64_t invalid_bytes = 0;  // of the kept ones: not UTF-8, replaced by U+FFFD
   std::uint64_t file_bytes = 0;     // in the spill file; less than total_bytes: it was cut
+  std::uint64_t redactions = 0;     // secrets masked; the other counts are those of the masked text
 };
 
 // Keeps the beginning and the end of a stream of any length in at most `max_bytes` of memory (in
@@ -1101,6 +1227,38 @@ class Capture {
   std::vector<std::unique_ptr<char[]>> blocks_ = {};
 };
 
+// Masks secrets in a stream that comes in pieces. Linear in the bytes, whatever the secrets are
+// (Aho-Corasick). Not thread-safe; a copy begins a stream of its own.
+class Redactor {
+ public:
+  static constexpr std::size_t min_size = 4;
+  static constexpr std::string_view mask = "[redacted]";
+
+  // Masks nothing.
+  Redactor() = default;
+  explicit Redactor(const std::vector<std::string>& secrets);
+  bool empty() const noexcept { return !table_; }
+
+  // What is known of the stream so far that was not returned before: `bytes`, after what was held
+  // back because a secret might have begun there. Valid until the next call.
+  std::string_view add(std::string_view bytes);
+  // The rest, at the end of the stream.
+  std::string_view finish();
+  // Secrets masked so far.
+  std::uint64_t count() const noexcept { return count_; }
+
+  // A whole text at once.
+  std::string redact(std::string_view text) const;
+
+ private:
+  struct Table;
+  std::shared_ptr<const Table> table_ = {};
+  std::size_t state_ = 0;
+  std::string held_ = {};
+  std::string out_ = {};
+  std::uint64_t count_ = 0;
+};
+
 struct ProcessOptions {
   // Program and arguments. A program without a slash is searched in the PATH of `environment`
   // (without one: /bin:/usr/bin), as execvp(3) does, scripts without a #! line included.
@@ -1115,6 +1273,15 @@ struct ProcessOptions {
   std::string input = {};
   bool keep_input_open = false;  // for Process::write(), until Process::close_input()
   bool merge_streams = false;    // one pipe for both streams: true order, all of it in `out`
+
+  // What the program is held to. With one that is not off, a supervisor process stands between this
+  // program and the command (Linux on x86_64 and aarch64): it adopts whatever the command leaves
+  // behind, and kills all of it when the command ends, and when this program does.
+  Sandbox sandbox = {};
+  // Values that are masked: each occurrence in the output, in the spill file and in what on_output
+  // is given becomes [redacted], also when it comes in pieces. Those of fewer than
+  // Redactor::min_size bytes are not, they would hit by chance.
+  std::vector<std::string> secrets = {};
 
   std::size_t max_output = 1 << 20;  // bytes kept per stream, see Capture
   // When not empty: a stream that outgrows max_output goes whole into a new file in this directory
@@ -1158,8 +1325,11 @@ struct ProcessResult {
   std::chrono::microseconds cpu_time{0};  // user and system, of the program and what it waited for
   std::uint64_t peak_memory = 0;          // bytes: resident set of the largest process
   int pid = -1;
-  int system_error = 0;      // of a failed start: errno
-  std::string step = {};     // of a failed start: setup, start, stdio, work_dir, pass_fd or exec
+  // Names of the Limits that the run came up against, as far as can be told from outside.
+  std::vector<std::string> limits_reached = {};
+  int system_error = 0;  // of a failed start: errno
+  // Of a failed start: setup, start, stdio, work_dir, pass_fd, sandbox or exec.
+  std::string step = {};
   std::string message = {};  // one line for a person when something did not go as asked
   bool succeeded() const noexcept { return outcome == Outcome::exited && exit_code == 0; }
 };
@@ -1228,7 +1398,7 @@ class Process {
 };
 
 // =================================================================================================
-// >>executor (declarations)       needs: base json regex policy paths environment process
+// >>executor (declarations)  needs: base json regex policy paths environment sandbox process
 // The one gate that every command passes, and running on this host.        [tests/executor.cpp]
 // =================================================================================================
 
@@ -1265,8 +1435,12 @@ struct Result : ProcessResult {
   std::string rule = {};
   std::size_t rule_begin = 0;  // the offending bytes of the command, where the rule knows them
   std::size_t rule_end = 0;
-  std::chrono::milliseconds timeout = no_limit;  // the deadline that was in force
-  std::string venv = {};                         // the virtual environment in use, or empty
+  std::chrono::milliseconds timeout = no_limit;       // the deadline that was in force
+  std::string venv = {};                              // the virtual environment in use, or empty
+  std::shared_ptr<const SandboxReport> sandbox = {};  // what was in force; null: refused before
+  // Files that run later and outside of the sandbox, by the user's own tools, and that changed
+  // during the command: canonical paths. See LocalOptions::watch_files.
+  std::vector<std::string> changed_files = {};
   std::vector<std::string> notes = {};  // what else the caller should know, a sentence each
 
   // One line: how it ended, how long it took, how much it wrote.
@@ -1384,19 +1558,39 @@ class Executor {
   std::shared_ptr<const Gate> gate_ = {};
 };
 
+// A directory of the commands' own that HOME and TMPDIR lead to, in place of the user's with its
+// keys and tokens; made with mode 0700 in the TMPDIR of this process, or /tmp.
+enum class PrivateHome {
+  off,       // HOME and TMPDIR as the environment has them
+  command,   // a new one for each command, removed with all that is in it when the command ends
+  executor,  // one for all, removed with the last copy of the executor: caches and settings stay
+};
+const char* name(PrivateHome home) noexcept;
+
 struct LocalOptions : ExecutorOptions {
   EnvironmentOptions environment = {};  // its `workspace` is taken from the executor's
-  std::string shell = "/bin/sh";        // any shell that knows -c
+  // Its `writable`, `readable` and `search_path` are added to: the roots by their permission (the
+  // workspace, when there are none), venv_path and skills_dir, the private home, the PATH.
+  SandboxOptions sandbox = {};
+  // Without a sandbox it has no effect.
+  PrivateHome private_home = PrivateHome::executor;
+  // In a sandbox: notice when a command changes what the user's own tools will run, in each
+  // writable root and the work_dir: .git/hooks, .git/config, .vscode, .envrc, and the start files
+  // of shells. Changes are told in Result::changed_files; they are not prevented.
+  bool watch_files = true;
+  std::string shell = "/bin/sh";  // any shell that knows -c
   // Linked as .agent/skills in the workspace before the first command, unless something of that
   // name is there already. Empty: no link.
   std::string skills_dir = {};
 };
 
-// Runs commands on this host, with the rights of this process.
+// Runs commands on this host, with the rights of this process or in a sandbox.
 class LocalExecutor : public Executor {
  public:
   // PolicyOptions::enable_sudo has no effect: it is for containers, whose root is not the host's.
   static Expected<LocalExecutor> create(const LocalOptions& options);
+
+  const SandboxReport& sandbox_report() const noexcept;
 
  private:
   struct Place;
@@ -1596,7 +1790,7 @@ class Server {
 }  // namespace mcp
 
 // =================================================================================================
-// >>tools (declarations)  needs: base json shell policy paths environment process executor mcp
+// >>tools (declarations) needs: base json policy paths environment sandbox process executor mcp
 // Binds an executor to MCP tools; the server program's whole main().          [tests/tools.cpp]
 // =================================================================================================
 
@@ -12115,6 +12309,34 @@ Expected<CommandEnvironment> Environment::resolve(
   result.prefix = prefix_;
   result.venv = std::move(*venv);
   return result;
+}
+
+// =================================================================================================
+// >>sandbox (definitions)
+// =================================================================================================
+
+const char* name(SandboxMode mode) noexcept {
+  switch (mode) {
+    case SandboxMode::off:
+      return "off";
+    case SandboxMode::best_effort:
+      return "best_effort";
+    case SandboxMode::strict:
+      break;
+  }
+  return "strict";
+}
+
+const char* name(Network network) noexcept {
+  switch (network) {
+    case Network::host:
+      return "host";
+    case Network::none:
+      return "none";
+    case Network::loopback:
+      break;
+  }
+  return "loopback";
 }
 
 // =================================================================================================
