@@ -12426,9 +12426,13 @@ Expected<Sandbox> Sandbox::create(const SandboxOptions& options) {
   Sandbox sandbox;
   auto state = std::make_shared<State>();
   state->options = options;
+  state->report.enforced = {"containment"};
+  if (options.limits.disk > 0)
+    state->disk_root.reset(::open(options.writable[0].c_str(), O_PATH | O_CLOEXEC));
   sandbox.state_ = state;
   return sandbox;
 }
+const SandboxReport& Sandbox::report() const noexcept { return state_->report; }
 #endif
 
 const char* name(SandboxMode mode) noexcept {
@@ -13245,12 +13249,14 @@ CODEEXEC_IN_CHILD void tell(Supervision& run) {
   raw(SYS_write, run.reports, &run.report, sizeof run.report);
 }
 
-// Gives up everything of the host's but what it needs.
-CODEEXEC_IN_CHILD void keep_descriptors(Supervision& run, int command) {
+// Gives up everything of the host's but what it needs. 0 or a negative errno.
+CODEEXEC_IN_CHILD long keep_descriptors(Supervision& run, int command) {
   const int kept[] = {run.orders, run.host, command, run.reports};
-  int high[first_other_fd] = {};
-  for (int i = 0; i < first_other_fd; ++i)
-    high[i] = static_cast<int>(raw(SYS_fcntl, kept[i], F_DUPFD, first_other_fd));
+  long high[first_other_fd];
+  for (int i = 0; i < first_other_fd; ++i) {
+    high[i] = raw(SYS_fcntl, kept[i], F_DUPFD, int{first_other_fd});
+    if (high[i] < 0 && kept[i] >= 0) return high[i];
+  }
   for (int i = 0; i < first_other_fd; ++i) {
     raw(SYS_close, i);
     if (high[i] >= 0) raw(SYS_dup3, high[i], i, 0);
@@ -13259,6 +13265,7 @@ CODEEXEC_IN_CHILD void keep_descriptors(Supervision& run, int command) {
   run.reports = reports_fd;
   if (run.host >= 0) run.host = host_fd;
   close_from(first_other_fd, -1);
+  return 0;
 }
 
 // Kills its children. How many there were; -1 when they cannot be listed.
@@ -13340,6 +13347,9 @@ CODEEXEC_IN_CHILD void end_command(Supervision& run) {
 CODEEXEC_IN_CHILD long start_command(Supervision& run) {
   raw(SYS_prctl, PR_SET_NAME, "codeexec", 0, 0, 0);
   raw(SYS_setsid);
+  // A host that ignores this signal has its children reaped by the kernel.
+  const unsigned long by_default[8] = {};
+  raw(SYS_rt_sigaction, SIGCHLD, &by_default[0], as_word(nullptr), kernel_sigset_size);
   long result = raw(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   if (result == 0) result = set_up_namespaces(*run.sandbox);
   if (result < 0) {
@@ -13355,13 +13365,15 @@ CODEEXEC_IN_CHILD long start_command(Supervision& run) {
     return result;
   }
   run.report.pid = result;
-  if (plan.failed_error == 0) {
-    keep_descriptors(run, command);
-    return 0;
-  }
   run.report.failure = failed_at(static_cast<SpawnStep>(int{plan.failed_step}), -plan.failed_error);
-  raw(SYS_waitid, P_PID, result, &run.info, WEXITED, 0);
-  return -plan.failed_error;
+  if (plan.failed_error == 0) {
+    const long kept = keep_descriptors(run, command);
+    if (kept == 0) return 0;
+    run.report.failure = failed_at(SpawnStep::start, kept);
+    raw(SYS_kill, -run.report.pid, SIGKILL);
+  }
+  raw(SYS_waitid, P_PID, run.report.pid, &run.info, WEXITED, 0);
+  return -run.report.failure.error;
 }
 
 CODEEXEC_IN_CHILD int supervisor_main(void* argument) {
