@@ -12315,6 +12315,120 @@ Expected<CommandEnvironment> Environment::resolve(
 // >>sandbox (definitions)
 // =================================================================================================
 
+// 1: children are made by clone with shared memory and watched through a pidfd. 0: by fork, watched
+// by a thread each; for systems without clone, and to test that path on Linux.
+#ifndef CODEEXEC_HAS_CLONE
+#if defined(__linux__)
+#define CODEEXEC_HAS_CLONE 1
+#else
+#define CODEEXEC_HAS_CLONE 0
+#endif
+#endif
+
+// For code that runs in a child on borrowed memory: instrumentation would write to the shadow state
+// of the thread that waits in the parent.
+#if defined(__clang__) || defined(__GNUC__)
+#define CODEEXEC_IN_CHILD __attribute__((noinline, no_sanitize("address", "thread", "undefined")))
+#else
+#define CODEEXEC_IN_CHILD
+#endif
+
+// 1: Landlock, seccomp, namespaces and the supervisor. They need clone as above, and system calls
+// without libc, which are written down for two kinds of processors.
+#ifndef CODEEXEC_HAS_SANDBOX
+#if CODEEXEC_HAS_CLONE && ((defined(__x86_64__) && !defined(__ILP32__)) || defined(__aarch64__))
+#define CODEEXEC_HAS_SANDBOX 1
+#else
+#define CODEEXEC_HAS_SANDBOX 0
+#endif
+#endif
+
+#if CODEEXEC_HAS_SANDBOX
+
+// Everything the processes of a run need of a sandbox, as plain data that outlives them.
+struct SandboxPlan {
+  unsigned long clone_flags = 0;  // CLONE_NEW... of the supervisor
+  bool supervised = true;
+};
+
+#endif
+
+namespace {
+
+#if CODEEXEC_HAS_CLONE
+
+CODEEXEC_IN_CHILD long as_word(int value) { return value; }
+CODEEXEC_IN_CHILD long as_word(unsigned value) { return static_cast<long>(value); }
+CODEEXEC_IN_CHILD long as_word(long value) { return value; }
+CODEEXEC_IN_CHILD long as_word(unsigned long value) { return static_cast<long>(value); }
+CODEEXEC_IN_CHILD long as_word(const volatile void* value) { return reinterpret_cast<long>(value); }
+
+// A system call: its result, or an errno made negative. It does without libc, whose function would
+// write to the errno of a thread of the parent that goes on running.
+CODEEXEC_IN_CHILD long raw_call(long number, const long (&words)[6]) {
+#if defined(__x86_64__) && !defined(__ILP32__)
+  register long fourth asm("r10") = words[3];
+  register long fifth asm("r8") = words[4];
+  register long sixth asm("r9") = words[5];
+  long result = number;
+  asm volatile("syscall"
+               : "+a"(result)
+               : "D"(words[0]), "S"(words[1]), "d"(words[2]), "r"(fourth), "r"(fifth), "r"(sixth)
+               : "rcx", "r11", "memory");
+  return result;
+#elif defined(__aarch64__)
+  register long call asm("x8") = number;
+  register long result asm("x0") = words[0];
+  register long second asm("x1") = words[1];
+  register long third asm("x2") = words[2];
+  register long fourth asm("x3") = words[3];
+  register long fifth asm("x4") = words[4];
+  register long sixth asm("x5") = words[5];
+  asm volatile("svc #0"
+               : "+r"(result)
+               : "r"(call), "r"(second), "r"(third), "r"(fourth), "r"(fifth), "r"(sixth)
+               : "memory", "cc");
+  return result;
+#else
+  const long result = ::syscall(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+  return result < 0 ? -errno : result;
+#endif
+}
+
+template <class... Words>
+CODEEXEC_IN_CHILD long raw(long number, Words... words) {
+  const long list[6] = {as_word(words)...};
+  return raw_call(number, list);
+}
+
+#endif
+
+#if CODEEXEC_HAS_SANDBOX
+
+CODEEXEC_IN_CHILD long set_up_namespaces(const SandboxPlan&) { return 0; }
+CODEEXEC_IN_CHILD long confine(const SandboxPlan&) { return 0; }
+CODEEXEC_IN_CHILD long install_filter(const SandboxPlan&) { return 0; }
+
+#endif
+
+}  // namespace
+
+#if CODEEXEC_HAS_SANDBOX
+struct Sandbox::State {
+  SandboxOptions options = {};
+  SandboxReport report = {};
+  SandboxPlan plan = {};
+};
+
+Expected<Sandbox> Sandbox::create(const SandboxOptions& options) {
+  Sandbox sandbox;
+  auto state = std::make_shared<State>();
+  state->options = options;
+  sandbox.state_ = state;
+  return sandbox;
+}
+#endif
+
 const char* name(SandboxMode mode) noexcept {
   switch (mode) {
     case SandboxMode::off:
@@ -12362,46 +12476,14 @@ const char* name(Network network) noexcept {
 // that has closed our pipes. Only a PID namespace, a cgroup or a system call filter can hold that.
 // =================================================================================================
 
-// 1: children are made by clone with shared memory and watched through a pidfd. 0: by fork, watched
-// by a thread each; for systems without clone, and to test that path on Linux.
-#ifndef CODEEXEC_HAS_CLONE
-#if defined(__linux__)
-#define CODEEXEC_HAS_CLONE 1
-#else
-#define CODEEXEC_HAS_CLONE 0
-#endif
-#endif
-
-// For code that runs in a child on borrowed memory: instrumentation would write to the shadow state
-// of the thread that waits in the parent.
-#if defined(__clang__) || defined(__GNUC__)
-#define CODEEXEC_IN_CHILD __attribute__((noinline, no_sanitize("address", "thread", "undefined")))
-#else
-#define CODEEXEC_IN_CHILD
-#endif
-
-namespace {
-
 // The parts of a start that can fail; step_name() is what ProcessResult::step says.
-enum class SpawnStep : int { setup, start, stdio, work_dir, pass_fd, exec };
+enum class SpawnStep : int { setup, start, stdio, work_dir, pass_fd, sandbox, exec };
 
-const char* step_name(SpawnStep step) {
-  switch (step) {
-    case SpawnStep::setup:
-      return "setup";
-    case SpawnStep::start:
-      return "start";
-    case SpawnStep::stdio:
-      return "stdio";
-    case SpawnStep::work_dir:
-      return "work_dir";
-    case SpawnStep::pass_fd:
-      return "pass_fd";
-    case SpawnStep::exec:
-      break;
-  }
-  return "exec";
-}
+// A step of a start that failed, with its errno.
+struct Failure {
+  SpawnStep step;
+  int error;
+};
 
 // What a child needs, as plain pointers into the parent's memory, and what it tells.
 struct ChildPlan {
@@ -12416,15 +12498,86 @@ struct ChildPlan {
   int error_output = -1;
   int pass_fd = -1;
   int report = -1;  // also told the failure, where memory might not be shared
+#if CODEEXEC_HAS_SANDBOX
+  const SandboxPlan* sandbox = nullptr;
+  const int* cgroups = nullptr;  // to join: descriptors of files to which the child writes itself
+  std::size_t cgroup_count = 0;
+  long supervisor = 0;  // its pid as the child sees it; 0: this program starts the child itself
+#endif
   bool handlers_cleared = false;
   volatile int ran = 0;
   volatile int failed_step = 0;
   volatile int failed_error = 0;  // 0: the program runs
 };
 
+constexpr std::size_t child_stack_size = 16384;
+
+#if CODEEXEC_HAS_SANDBOX
+
+// What a supervisor tells: first that the command runs or why it does not, then how it ended.
+struct SupervisorReport {
+  Failure failure;
+  long pid;    // of the command, as the supervisor sees it
+  bool known;  // that it ended as follows
+  bool exited;
+  int value;       // exit status or signal
+  bool all_ended;  // nothing of the run is left
+  rusage usage;
+};
+
+struct Supervision {
+  ChildPlan* plan = nullptr;  // until the first report
+  const SandboxPlan* sandbox = nullptr;
+  int orders = -1;  // a pipe: each byte is a signal for the command's group; SIGKILL is for all
+  int host = -1;    // a pidfd of this program, or -1
+  int reports = -1;
+  SupervisorReport report = {};
+  siginfo_t info = {};
+  char text[512] = {};
+  alignas(16) char stack[child_stack_size];
+  alignas(16) char command_stack[child_stack_size];
+};
+
+// What this program has of a supervisor.
+struct Supervisor {
+  std::unique_ptr<Supervision> run = {};  // stays until the supervisor has ended
+  UniqueFd orders = UniqueFd();
+  UniqueFd reports = UniqueFd();
+  pid_t command = -1;  // -1 in a process table of its own
+  SupervisorReport last = {};
+};
+
+#else
+
+struct Supervisor {};
+
+#endif
+
+namespace {
+
+const char* step_name(SpawnStep step) {
+  switch (step) {
+    case SpawnStep::setup:
+      return "setup";
+    case SpawnStep::start:
+      return "start";
+    case SpawnStep::stdio:
+      return "stdio";
+    case SpawnStep::work_dir:
+      return "work_dir";
+    case SpawnStep::pass_fd:
+      return "pass_fd";
+    case SpawnStep::sandbox:
+      return "sandbox";
+    case SpawnStep::exec:
+      break;
+  }
+  return "exec";
+}
+
 // A child that runs, or why there is none.
 struct Spawned {
-  pid_t pid = -1;
+  pid_t pid = -1;                    // of our own child: the program, or its supervisor
   UniqueFd exit_event = UniqueFd();  // becomes readable when the whole process has ended
   bool is_pidfd = false;
   pthread_t waiter = {};  // unless is_pidfd: the thread that makes exit_event readable
@@ -12492,6 +12645,14 @@ bool make_pipe(UniqueFd& read_end, UniqueFd& write_end) {
   if (!read_end) errno = error;
   return false;
 }
+
+#if defined(__linux__)
+// A process, and not another that gets its number later; -1 before Linux 5.3.
+int open_pidfd(pid_t pid) {
+  return above_standard_streams(
+      static_cast<int>(::syscall(SYS_pidfd_open, static_cast<long>(pid), 0L)));
+}
+#endif
 
 void set_nonblocking(const UniqueFd& fd) {
   if (fd) ::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
@@ -12627,6 +12788,23 @@ int watch_by_thread(Spawned& child) {
   return error;
 }
 
+// Reads what a child has written to its pipe. False when there is nothing, or not all of it.
+template <class Record>
+bool read_record(const UniqueFd& pipe, Record& record) {
+  ssize_t size = 0;
+  do size = ::read(pipe.get(), &record, sizeof record);
+  while (size < 0 && errno == EINTR);
+  return size == static_cast<ssize_t>(sizeof record);
+}
+
+// Makes the pipe by which a child tells what went wrong. An errno, or 0.
+int make_report_pipe(UniqueFd& report, UniqueFd& report_end) {
+  if (!make_pipe(report, report_end)) return errno;
+  // Descriptor 3 may be needed for pass_fd.
+  report_end.reset(::fcntl(report_end.get(), F_DUPFD_CLOEXEC, 4));
+  return report_end ? 0 : errno;
+}
+
 // Reaps a child that never became a program, or is not wanted.
 void reap_failed(pid_t pid) {
   siginfo_t info{};
@@ -12637,16 +12815,6 @@ void reap_failed(pid_t pid) {
 #if CODEEXEC_HAS_CLONE
 
 // clone -------------------------------------------------------------------------------------------
-
-CODEEXEC_IN_CHILD long as_word(int value) { return value; }
-CODEEXEC_IN_CHILD long as_word(long value) { return value; }
-CODEEXEC_IN_CHILD long as_word(const volatile void* value) { return reinterpret_cast<long>(value); }
-
-// A system call without libc's bookkeeping around it (cancellation, locks, hidden signals).
-template <class... Words>
-CODEEXEC_IN_CHILD long raw(long number, Words... words) {
-  return ::syscall(number, as_word(words)...);
-}
 
 constexpr long kernel_signals = _NSIG - 1;
 constexpr long kernel_sigset_size = kernel_signals / 8;
@@ -12721,48 +12889,79 @@ CODEEXEC_IN_CHILD void close_from(int first, int keep) {
   if (failed != 0) mark_descriptors(first);
 }
 
-// The step that failed, with its errno set; or does not return.
-CODEEXEC_IN_CHILD SpawnStep become_program(ChildPlan& plan) {
+CODEEXEC_IN_CHILD Failure failed_at(SpawnStep step, long result) {
+  return {step, static_cast<int>(-result)};
+}
+
+#if CODEEXEC_HAS_SANDBOX
+
+// All of it but the filter, which would keep the next steps from being taken. 0 or a negative errno.
+CODEEXEC_IN_CHILD long enter_sandbox(const ChildPlan& plan) {
+  if (!plan.sandbox) return 0;
+  for (std::size_t i = 0; i < plan.cgroup_count; ++i) {
+    const long written = raw(SYS_write, plan.cgroups[i], "0", 1);
+    if (written < 0) return written;
+  }
+  const long result = confine(*plan.sandbox);
+  if (result < 0 || plan.supervisor == 0) return result;
+  // Should the supervisor be killed, by whomever, the program dies with it; what it has started
+  // until then is found by its marks.
+  raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  return raw(SYS_getppid) == plan.supervisor ? 0 : -ESRCH;
+}
+
+#endif
+
+// Returns only if a step fails.
+CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
   reset_signals(plan);
   // No terminal: a prompt for a password fails at once instead of waiting for ever.
   raw(SYS_setsid);
   // All sources are above 2, so that none is overwritten before its turn.
-  if (raw(SYS_dup3, plan.input, 0, 0) < 0 || raw(SYS_dup3, plan.output, 1, 0) < 0 ||
-      raw(SYS_dup3, plan.error_output, 2, 0) < 0)
-    return SpawnStep::stdio;
-  if (plan.work_dir_fd >= 0) {
-    if (raw(SYS_fchdir, plan.work_dir_fd) < 0) return SpawnStep::work_dir;
-  } else if (plan.work_dir) {
-    if (raw(SYS_chdir, plan.work_dir) < 0) return SpawnStep::work_dir;
+  const int streams[3] = {plan.input, plan.output, plan.error_output};
+  for (int fd = 0; fd < 3; ++fd) {
+    const long result = raw(SYS_dup3, streams[fd], fd, 0);
+    if (result < 0) return failed_at(SpawnStep::stdio, result);
   }
-  if (plan.pass_fd == 3) {
-    if (raw(SYS_fcntl, 3, F_SETFD, 0) < 0) return SpawnStep::pass_fd;
-  } else if (plan.pass_fd >= 0) {
-    if (raw(SYS_dup3, plan.pass_fd, 3, 0) < 0) return SpawnStep::pass_fd;
-  }
+  long result = 0;
+  if (plan.work_dir_fd >= 0)
+    result = raw(SYS_fchdir, plan.work_dir_fd);
+  else if (plan.work_dir)
+    result = raw(SYS_chdir, plan.work_dir);
+  if (result < 0) return failed_at(SpawnStep::work_dir, result);
+  if (plan.pass_fd == 3)
+    result = raw(SYS_fcntl, 3, F_SETFD, 0);
+  else if (plan.pass_fd >= 0)
+    result = raw(SYS_dup3, plan.pass_fd, 3, 0);
+  if (result < 0) return failed_at(SpawnStep::pass_fd, result);
   const std::uint64_t no_core[2] = {0, 0};
   raw(SYS_prlimit64, 0, RLIMIT_CORE, &no_core[0], as_word(nullptr));
+#if CODEEXEC_HAS_SANDBOX
+  result = enter_sandbox(plan);
+  if (result < 0) return failed_at(SpawnStep::sandbox, result);
+#endif
   close_from(plan.pass_fd >= 0 ? 4 : 3, plan.report);
   const KernelSigset none = {};
   set_signal_mask(&none, nullptr);
+#if CODEEXEC_HAS_SANDBOX
+  if (plan.sandbox) result = install_filter(*plan.sandbox);
+  if (result < 0) return failed_at(SpawnStep::sandbox, result);
+#endif
   struct Execute {
     CODEEXEC_IN_CHILD int operator()(const char* path, char* const* argv, char* const* variables) {
-      raw(SYS_execve, path, argv, variables);
-      return errno;
+      return static_cast<int>(-raw(SYS_execve, path, argv, variables));
     }
   };
-  errno = execute_first(plan, Execute());
-  return SpawnStep::exec;
+  return {SpawnStep::exec, execute_first(plan, Execute())};
 }
 
 CODEEXEC_IN_CHILD int child_main(void* argument) {
   ChildPlan& plan = *static_cast<ChildPlan*>(argument);
   plan.ran = 1;
-  const SpawnStep step = become_program(plan);
-  const int failure[2] = {errno, static_cast<int>(step)};
-  plan.failed_step = failure[1];
-  plan.failed_error = failure[0];
-  if (plan.report >= 0) raw(SYS_write, plan.report, &failure[0], as_word(int{sizeof failure}));
+  const Failure failure = become_program(plan);
+  plan.failed_step = static_cast<int>(failure.step);
+  plan.failed_error = failure.error;
+  if (plan.report >= 0) raw(SYS_write, plan.report, &failure, sizeof failure);
   for (;;) raw(SYS_exit_group, 127);
 }
 
@@ -12826,32 +13025,59 @@ CODEEXEC_IN_CHILD long clone3_call(CloneArguments* arguments, int (*function)(vo
 #endif
 }
 
-// A pid or a negative errno. Returns when the child has executed its program or has ended.
-CODEEXEC_IN_CHILD long clone_child(ChildPlan& plan, int* pidfd) {
+// A process on borrowed memory that runs `function` on `stack`. A pid or a negative errno.
+struct CloneRequest {
+  std::uint64_t flags;
+  int (*function)(void*);
+  void* argument;
+  char* stack;
+  std::size_t stack_size;
+  int* pidfd;
+};
+
+// `cleared` is told, before the process begins, whether it has no handlers of the host's.
+CODEEXEC_IN_CHILD long clone_process(const CloneRequest& request, bool& cleared) {
   constexpr std::uint64_t clear_sighand = 0x100000000u;  // Linux 5.5
-  constexpr int flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD;
-  alignas(16) char stack[16384];
-  KernelSigset all;
-  KernelSigset before;
-  std::memset(&all, 0xff, sizeof all);
-  set_signal_mask(&all, &before);
   CloneArguments arguments;
-  arguments.flags = static_cast<unsigned>(flags) | clear_sighand;
-  arguments.pidfd = reinterpret_cast<std::uintptr_t>(pidfd);
+  arguments.flags = request.flags | CLONE_VM | CLONE_PIDFD | clear_sighand;
+  arguments.pidfd = reinterpret_cast<std::uintptr_t>(request.pidfd);
   arguments.exit_signal = SIGCHLD;
-  arguments.stack = reinterpret_cast<std::uintptr_t>(&stack[0]);
-  arguments.stack_size = sizeof stack;
-  plan.handlers_cleared = true;
-  long pid = clone3_call(&arguments, child_main, &plan);
+  arguments.stack = reinterpret_cast<std::uintptr_t>(request.stack);
+  arguments.stack_size = request.stack_size;
+  cleared = true;
+  long pid = clone3_call(&arguments, request.function, request.argument);
   // An old kernel, or a container's filter, which cannot look into clone3's arguments.
   if (pid == -ENOSYS || pid == -EPERM || pid == -EINVAL) {
-    plan.handlers_cleared = false;
-    pid = ::clone(child_main, stack + sizeof stack, flags | SIGCHLD, &plan, pidfd);
+    cleared = false;
+    const int flags = static_cast<int>(request.flags) | CLONE_VM | CLONE_PIDFD | SIGCHLD;
+    pid = ::clone(request.function, request.stack + request.stack_size, flags, request.argument,
+                  request.pidfd);
     if (pid < 0) pid = -errno;
   }
-  set_signal_mask(&before, nullptr);
   return pid;
 }
+
+// Returns when the child has executed its program or has ended.
+CODEEXEC_IN_CHILD long clone_child(ChildPlan& plan, char* stack, std::size_t size, int* pidfd) {
+  const CloneRequest request = {CLONE_VFORK, child_main, &plan, stack, size, pidfd};
+  return clone_process(request, plan.handlers_cleared);
+}
+
+// Blocks all signals, so that no handler of the host runs in a child on its memory.
+class SignalPause {
+ public:
+  SignalPause() {
+    KernelSigset all;
+    std::memset(&all, 0xff, sizeof all);
+    set_signal_mask(&all, &before_);
+  }
+  SignalPause(const SignalPause&) = delete;
+  SignalPause& operator=(const SignalPause&) = delete;
+  ~SignalPause() { set_signal_mask(&before_, nullptr); }
+
+ private:
+  KernelSigset before_ = {};
+};
 
 // Whether clone really shares memory. Emulators (qemu-user, Valgrind) turn it into a fork, and then
 // a failure must travel through a pipe. Learned from the first start, which has a pipe in any case.
@@ -12859,13 +13085,10 @@ enum class SharedMemory : int { unknown, yes, no };
 std::atomic<SharedMemory> shared_memory{SharedMemory::unknown};
 
 void read_report(const UniqueFd& report, ChildPlan& plan) {
-  int failure[2] = {0, 0};
-  ssize_t size = 0;
-  do size = ::read(report.get(), failure, sizeof failure);
-  while (size < 0 && errno == EINTR);
-  if (size != static_cast<ssize_t>(sizeof failure)) return;
-  plan.failed_error = failure[0];
-  plan.failed_step = failure[1];
+  Failure failure = {};
+  if (!read_record(report, failure)) return;
+  plan.failed_error = failure.error;
+  plan.failed_step = static_cast<int>(failure.step);
 }
 
 Spawned spawn_once(ChildPlan& plan) {
@@ -12874,23 +13097,19 @@ Spawned spawn_once(ChildPlan& plan) {
   UniqueFd report;
   UniqueFd report_end;
   if (shared_memory.load() != SharedMemory::yes) {
-    if (!make_pipe(report, report_end)) {
-      child.error = errno;
-      return child;
-    }
-    // Descriptor 3 may be needed for pass_fd.
-    const int high = ::fcntl(report_end.get(), F_DUPFD_CLOEXEC, 4);
-    if (high < 0) {
-      child.error = errno;
-      return child;
-    }
-    report_end.reset(high);
+    child.error = make_report_pipe(report, report_end);
+    if (child.error != 0) return child;
   }
   plan.report = report_end.get();
   plan.ran = 0;
   plan.failed_error = 0;
   int pidfd = -1;
-  const long pid = clone_child(plan, &pidfd);
+  long pid = -1;
+  {
+    alignas(16) char stack[child_stack_size];
+    const SignalPause pause;
+    pid = clone_child(plan, stack, sizeof stack, &pidfd);
+  }
   child.exit_event.reset(above_standard_streams(pidfd));
   if (pid < 0) {
     child.step = SpawnStep::start;
@@ -12963,17 +13182,9 @@ Spawned spawn_once(ChildPlan& plan) {
   child.step = SpawnStep::setup;
   UniqueFd report;
   UniqueFd report_end;
-  if (!make_pipe(report, report_end)) {
-    child.error = errno;
-    return child;
-  }
-  // Descriptor 3 may be needed for pass_fd.
-  plan.report = ::fcntl(report_end.get(), F_DUPFD_CLOEXEC, 4);
-  if (plan.report < 0) {
-    child.error = errno;
-    return child;
-  }
-  report_end.reset(plan.report);
+  child.error = make_report_pipe(report, report_end);
+  if (child.error != 0) return child;
+  plan.report = report_end.get();
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -12981,8 +13192,8 @@ Spawned spawn_once(ChildPlan& plan) {
   child.pid = ::fork();
   if (child.pid == 0) {
     const SpawnStep step = become_program(plan);
-    const int failure[2] = {errno, static_cast<int>(step)};
-    (void)!::write(plan.report, failure, sizeof failure);
+    const Failure failure = {step, errno};
+    (void)!::write(plan.report, &failure, sizeof failure);
     ::_exit(127);
   }
   child.error = child.pid < 0 ? errno : 0;
@@ -12990,13 +13201,10 @@ Spawned spawn_once(ChildPlan& plan) {
   child.step = SpawnStep::start;
   if (child.pid < 0) return child;
   report_end.reset();
-  int failure[2] = {0, 0};
-  ssize_t size = 0;
-  do size = ::read(report.get(), failure, sizeof failure);
-  while (size < 0 && errno == EINTR);
-  if (size == static_cast<ssize_t>(sizeof failure)) {
-    child.error = failure[0];
-    child.step = static_cast<SpawnStep>(failure[1]);
+  Failure failure = {};
+  if (read_record(report, failure)) {
+    child.error = failure.error;
+    child.step = failure.step;
   } else {
     child.error = watch_by_thread(child);
     if (child.error == 0) return child;
@@ -13008,14 +13216,231 @@ Spawned spawn_once(ChildPlan& plan) {
 
 #endif
 
+#if CODEEXEC_HAS_SANDBOX
+
+// supervising -------------------------------------------------------------------------------------
+//
+// A sandboxed command is the child of a supervisor, and that is ours: a process on this program's
+// memory that never executes anything, and so costs a clone without an exec. It is a subreaper:
+// whatever the command starts, in whichever session, becomes its child when its own parents die.
+// So it can kill all of them when the command ends, when it is told to, and when this program is
+// gone, however that came; and it knows that nobody is left when it has no more children.
+//
+// It shares the memory with threads that go on running: it may use nothing but raw system calls and
+// what lies in its Supervision, which must stay until it has ended.
+
+// Where it keeps its descriptors, in a table of its own.
+enum SupervisorDescriptor : int { orders_fd, host_fd, command_fd, reports_fd, first_other_fd };
+
+CODEEXEC_IN_CHILD void tell(Supervision& run) {
+  raw(SYS_write, run.reports, &run.report, sizeof run.report);
+}
+
+// Gives up everything of the host's but what it needs.
+CODEEXEC_IN_CHILD void keep_descriptors(Supervision& run, int command) {
+  const int kept[] = {run.orders, run.host, command, run.reports};
+  int high[first_other_fd] = {};
+  for (int i = 0; i < first_other_fd; ++i)
+    high[i] = static_cast<int>(raw(SYS_fcntl, kept[i], F_DUPFD, first_other_fd));
+  for (int i = 0; i < first_other_fd; ++i) {
+    raw(SYS_close, i);
+    if (high[i] >= 0) raw(SYS_dup3, high[i], i, 0);
+  }
+  run.orders = orders_fd;
+  run.reports = reports_fd;
+  if (run.host >= 0) run.host = host_fd;
+  close_from(first_other_fd, -1);
+}
+
+// Kills its children. How many there were; -1 when they cannot be listed.
+CODEEXEC_IN_CHILD long kill_children(Supervision& run) {
+  // In a process table of its own, these are all but itself.
+  if (run.sandbox->clone_flags & CLONE_NEWPID) {
+    const long result = raw(SYS_kill, -1, SIGKILL);
+    return result == 0 ? 1 : result == -ESRCH ? 0 : -1;
+  }
+  const long list = raw(SYS_openat, AT_FDCWD, "/proc/thread-self/children", O_RDONLY, 0);
+  if (list < 0) return -1;
+  long count = 0;
+  int pid = 0;
+  long size = 0;
+  while ((size = raw(SYS_read, list, &run.text[0], sizeof run.text)) > 0) {
+    for (long i = 0; i < size; ++i) {
+      const char c = run.text[i];
+      if (c >= '0' && c <= '9') {
+        pid = pid * 10 + (c - '0');
+        continue;
+      }
+      if (pid > 0 && raw(SYS_kill, pid, SIGKILL) == 0) ++count;
+      pid = 0;
+    }
+  }
+  raw(SYS_close, list);
+  return count;
+}
+
+// Until it has no children. False: there are some, but they cannot be found.
+CODEEXEC_IN_CHILD bool end_children(Supervision& run) {
+  int misses = 0;
+  for (;;) {
+    if (raw(SYS_waitid, P_ALL, 0, &run.info, WEXITED | WNOHANG | __WALL, 0) == -ECHILD) return true;
+    const long count = kill_children(run);
+    if (count <= 0 && ++misses == 100) return false;
+    // Each that was killed ends, and hands on its own children.
+    for (long i = 0; i < count; ++i)
+      if (raw(SYS_waitid, P_ALL, 0, &run.info, WEXITED | __WALL, 0) == -ECHILD) return true;
+  }
+}
+
+// Waits for the end of the command. True: it is to be brought about.
+CODEEXEC_IN_CHILD bool watch_command(Supervision& run) {
+  for (;;) {
+    pollfd set[3];
+    set[0].fd = orders_fd;
+    set[1].fd = run.host;
+    set[2].fd = command_fd;
+    for (pollfd& entry : set) {
+      entry.events = POLLIN;
+      entry.revents = 0;
+    }
+    raw(SYS_ppoll, &set[0], 3, as_word(nullptr), as_word(nullptr), 0);
+    if (set[2].revents) return false;
+    if (set[1].revents) return true;
+    if (!set[0].revents) continue;
+    const long size = raw(SYS_read, orders_fd, &run.text[0], sizeof run.text);
+    if (size <= 0) return true;
+    for (long i = 0; i < size; ++i) {
+      if (run.text[i] == SIGKILL) return true;
+      raw(SYS_kill, -run.report.pid, int{run.text[i]});
+    }
+  }
+}
+
+CODEEXEC_IN_CHILD void end_command(Supervision& run) {
+  SupervisorReport& report = run.report;
+  // The command is not reaped yet: the number of its group is still its own.
+  raw(SYS_kill, -report.pid, SIGKILL);
+  raw(SYS_kill, report.pid, SIGKILL);
+  const long ended = raw(SYS_waitid, P_PID, report.pid, &run.info, WEXITED, &report.usage);
+  report.known = ended == 0;
+  report.exited = run.info.si_code == CLD_EXITED;
+  report.value = run.info.si_status;
+  report.all_ended = end_children(run);
+}
+
+CODEEXEC_IN_CHILD long start_command(Supervision& run) {
+  raw(SYS_prctl, PR_SET_NAME, "codeexec", 0, 0, 0);
+  raw(SYS_setsid);
+  long result = raw(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  if (result == 0) result = set_up_namespaces(*run.sandbox);
+  if (result < 0) {
+    run.report.failure = failed_at(SpawnStep::sandbox, result);
+    return result;
+  }
+  ChildPlan& plan = *run.plan;
+  plan.supervisor = raw(SYS_getpid);
+  int command = -1;
+  result = clone_child(plan, run.command_stack, sizeof run.command_stack, &command);
+  if (result < 0) {
+    run.report.failure = failed_at(SpawnStep::start, result);
+    return result;
+  }
+  run.report.pid = result;
+  if (plan.failed_error == 0) {
+    keep_descriptors(run, command);
+    return 0;
+  }
+  run.report.failure = failed_at(static_cast<SpawnStep>(int{plan.failed_step}), -plan.failed_error);
+  raw(SYS_waitid, P_PID, result, &run.info, WEXITED, 0);
+  return -plan.failed_error;
+}
+
+CODEEXEC_IN_CHILD int supervisor_main(void* argument) {
+  Supervision& run = *static_cast<Supervision*>(argument);
+  run.plan->ran = 1;
+  const long result = start_command(run);
+  tell(run);
+  if (result == 0) {
+    if (watch_command(run)) raw(SYS_kill, run.report.pid, SIGKILL);
+    end_command(run);
+    tell(run);
+  }
+  for (;;) raw(SYS_exit_group, 0);
+}
+
+// As spawn_once(), with a supervisor between.
+Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
+  Spawned child;
+  child.step = SpawnStep::setup;
+  UniqueFd report_end;
+  UniqueFd orders_end;
+  child.error = make_report_pipe(supervisor.reports, report_end);
+  if (child.error == 0 && !make_pipe(orders_end, supervisor.orders)) child.error = errno;
+  if (child.error != 0) return child;
+  const UniqueFd host(open_pidfd(::getpid()));
+  supervisor.run.reset(new Supervision);
+  Supervision& run = *supervisor.run;
+  run.plan = &plan;
+  run.sandbox = plan.sandbox;
+  run.orders = orders_end.get();
+  run.host = host.get();
+  run.reports = report_end.get();
+  plan.report = -1;
+  plan.ran = 0;
+  plan.failed_error = 0;
+  int pidfd = -1;
+  const CloneRequest request = {plan.sandbox->clone_flags, supervisor_main, &run, run.stack,
+                                sizeof run.stack,          &pidfd};
+  long pid = -1;
+  {
+    const SignalPause pause;
+    pid = clone_process(request, plan.handlers_cleared);
+  }
+  child.exit_event.reset(above_standard_streams(pidfd));
+  if (pid < 0) {
+    child.step = SpawnStep::start;
+    child.error = static_cast<int>(-pid);
+    return child;
+  }
+  child.pid = static_cast<pid_t>(pid);
+  child.is_pidfd = true;
+  report_end.reset();
+  orders_end.reset();
+  SupervisorReport& report = supervisor.last;
+  const bool told = read_record(supervisor.reports, report);
+  // Where memory is not shared, as in an emulator, the supervisor cannot tell all failures.
+  if (!told || !plan.ran) report.failure = {SpawnStep::sandbox, told ? ENOSYS : ESRCH};
+  if (report.failure.error == 0 && child.exit_event) {
+    const bool own_table = (plan.sandbox->clone_flags & CLONE_NEWPID) != 0;
+    supervisor.command = own_table ? -1 : static_cast<pid_t>(report.pid);
+    set_nonblocking(supervisor.orders);
+    set_nonblocking(supervisor.reports);
+    return child;
+  }
+  child.step = report.failure.step;
+  child.error = report.failure.error != 0 ? report.failure.error : EMFILE;
+  supervisor.orders.reset();  // its order to end
+  reap_failed(child.pid);
+  child.exit_event.reset();
+  return child;
+}
+
+#endif
+
 // Both failures pass by themselves: a system that is out of processes for a moment, and a program
 // that another thread's fork still holds open for writing.
-Spawned spawn(ChildPlan& plan) {
-  Spawned child = spawn_once(plan);
+Spawned spawn(ChildPlan& plan, [[maybe_unused]] Supervisor& supervisor) {
+  const auto attempt = [&] {
+#if CODEEXEC_HAS_SANDBOX
+    if (plan.sandbox && plan.sandbox->supervised) return spawn_supervised(plan, supervisor);
+#endif
+    return spawn_once(plan);
+  };
+  Spawned child = attempt();
   for (const int milliseconds : {1, 5, 20}) {
     if (child.error != EAGAIN && child.error != ETXTBSY) break;
     ::poll(nullptr, 0, milliseconds);
-    child = spawn_once(plan);
+    child = attempt();
   }
   return child;
 }
@@ -13137,12 +13562,6 @@ std::vector<pid_t> children_of(pid_t pid) {
     }
   }
   return children;
-}
-
-// A process, and not another that gets its number later; -1 before Linux 5.3.
-int open_pidfd(pid_t pid) {
-  return above_standard_streams(
-      static_cast<int>(::syscall(SYS_pidfd_open, static_cast<long>(pid), 0L)));
 }
 
 bool signal_pidfd(int pidfd, int number, unsigned flags = 0) {
@@ -13607,10 +14026,11 @@ struct Process::State {
   Function<void(const ProcessResult&)> on_end = {};
   Phase phase = Phase::running;
   Outcome stopped_as = Outcome::exited;  // timed_out or cancelled once it was asked to end
-  pid_t pid = -1;
+  pid_t pid = -1;                        // of our child: the program, or its supervisor
   UniqueFd exit_event = UniqueFd();
   bool is_pidfd = false;
   pthread_t waiter = {};
+  Supervisor supervisor = {};
   Output out;
   Output err;
   UniqueFd input = UniqueFd();
@@ -13668,6 +14088,13 @@ struct Process::State {
   void fill_output(Output& output, std::string& text, OutputCounts& counts, std::string& file);
   bool find_escaped();
   void signal_escaped(int number);
+  bool supervised() const;
+  pid_t command() const;
+  bool order(int number);
+  void take_report();
+  bool none_left() const;  // nothing of the run is alive, for sure
+  ExitStatus last_status();
+  void name_limits();
 };
 
 // Fails the start for a mistake of the caller's, before anything is made.
@@ -13714,6 +14141,9 @@ bool Process::State::start(bool hold_writers) {
   run_variable = concat({run_variable_name, std::to_string(::getpid()), "-",
                          std::to_string(start_ticks), "-", std::to_string(runs.fetch_add(1))});
   Launch launch(options, run_variable);
+#if CODEEXEC_HAS_SANDBOX
+  if (options.sandbox.state_) launch.plan.sandbox = &options.sandbox.state_->plan;
+#endif
   const auto fail_at = [&](SpawnStep step, int error) {
     return fail(step, error, describe_failure(options, launch, step, error));
   };
@@ -13733,13 +14163,13 @@ bool Process::State::start(bool hold_writers) {
   launch.plan.output = child_out.get();
   launch.plan.error_output = options.merge_streams ? child_out.get() : child_err.get();
   started = Clock::now();
-  Spawned child = spawn(launch.plan);
+  Spawned child = spawn(launch.plan, supervisor);
   if (child.error != 0) return fail_at(child.step, child.error);
   pid = child.pid;
   exit_event = std::move(child.exit_event);
   is_pidfd = child.is_pidfd;
   waiter = child.waiter;
-  result.pid = pid;
+  result.pid = command();
   out.open = true;
   err.open = !options.merge_streams;
   if (hold_writers) {
@@ -14004,6 +14434,7 @@ void Process::State::ask_to_end(Outcome why, Clock::time_point now) {
 
 // Stops first, so that nobody forks away from under the search, then kills.
 void Process::State::kill_all() {
+  if (order(SIGKILL)) return;
   signal_group(SIGSTOP);
   for (int round = 0; round < 16 && find_escaped(); ++round) signal_escaped(SIGSTOP);
   signal_group(SIGKILL);
@@ -14024,11 +14455,12 @@ void Process::State::leader_ended(ReadBuffer& buffer, Clock::time_point now) {
   out.writer.reset();
   err.writer.reset();
   close_input();
-  const bool keep = options.keep_background && stopped_as == Outcome::exited;
-  if (!keep) kill_background();
+  take_report();
+  const bool keep = options.keep_background && stopped_as == Outcome::exited && !supervised();
+  if (!keep && !none_left()) kill_background();
   drain_end = later(now, options.max_drain);
   drain_until = std::min(later(now, options.drain), drain_end);
-  if (stopped_as != Outcome::exited) kill_scattered(now);
+  if (!none_left() && (stopped_as != Outcome::exited || supervised())) kill_scattered(now);
   if (out.open) read_output(out, buffer, now);
   if (err.open) read_output(err, buffer, now);
   if (keep) finish(false);
@@ -14039,7 +14471,7 @@ void Process::State::kill_scattered([[maybe_unused]] Clock::time_point now) {
 #if defined(__linux__)
   scattered_killed = true;
   RunMarks marks;
-  marks.session = pid;
+  marks.session = command();
   marks.variable = run_variable;
   marks.since = start_ticks;
   for (const Output* output : {&out, &err})
@@ -14067,6 +14499,7 @@ bool Process::State::find_escaped() {
 #if defined(__linux__)
   std::map<pid_t, std::uint64_t> seen;  // with the time of its start
   std::vector<pid_t> parents;
+  const pid_t group = command();
   const auto visit = [&](pid_t process) {
     ProcessStat stat;
     if (read_stat(process, stat) && seen.emplace(process, stat.start).second)
@@ -14089,7 +14522,7 @@ bool Process::State::find_escaped() {
       if (!read_stat(parent, parent_stat) || parent_stat.start != seen[parent]) continue;
       seen.emplace(child, stat.start);
       parents.push_back(child);
-      if (stat.group == pid) continue;
+      if (stat.group == group) continue;
       escaped.push_back({child, stat.start});
       found = true;
     }
@@ -14109,6 +14542,7 @@ void Process::State::signal_escaped(int number) {
 bool Process::State::signal_group(int number) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (reaped || pid <= 0) return false;
+  if (supervised()) return order(number);
 #if CODEEXEC_HAS_CLONE
   // Linux 6.9: cannot hit another group, even if the host has reaped the leader.
   constexpr unsigned to_group = 4;
@@ -14132,16 +14566,71 @@ void Process::State::fill_output(Output& output, std::string& text, OutputCounts
   result.message += output.spill.problem;
 }
 
+#if CODEEXEC_HAS_SANDBOX
+
+bool Process::State::supervised() const { return static_cast<bool>(supervisor.reports); }
+
+// The number of the command's group, as this program sees it.
+pid_t Process::State::command() const {
+  if (!supervised()) return pid;
+  if (supervisor.command > 0) return supervisor.command;
+  const std::vector<pid_t> children = children_of(pid);
+  return children.empty() ? pid : children[0];
+}
+
+// Tells the supervisor. False when there is none, or none any more.
+bool Process::State::order(int number) {
+  if (!supervisor.orders) return false;
+  const char byte = static_cast<char>(number);
+  NoSigpipe guard;
+  const ssize_t written = ::write(supervisor.orders.get(), &byte, 1);
+  if (written < 0 && errno == EPIPE) guard.take_back();
+  return written == 1;
+}
+
+void Process::State::take_report() {
+  if (!supervised() || read_record(supervisor.reports, supervisor.last)) return;
+  supervisor.last.known = false;
+  supervisor.last.all_ended = false;
+}
+
+bool Process::State::none_left() const { return supervised() && supervisor.last.all_ended; }
+
+ExitStatus Process::State::last_status() {
+  const ExitStatus own = reap(exit_event, is_pidfd, pid);
+  if (!supervised()) return own;
+  ExitStatus status;
+  status.known = supervisor.last.known;
+  status.exited = supervisor.last.exited;
+  status.value = supervisor.last.value;
+  status.usage = supervisor.last.usage;
+  supervisor.run.reset();
+  return status;
+}
+
+#else
+
+bool Process::State::supervised() const { return false; }
+pid_t Process::State::command() const { return pid; }
+bool Process::State::order(int) { return false; }
+void Process::State::take_report() {}
+bool Process::State::none_left() const { return false; }
+ExitStatus Process::State::last_status() { return reap(exit_event, is_pidfd, pid); }
+
+#endif
+
 void Process::State::fill_status() {
   if (!is_pidfd) ::pthread_join(waiter, nullptr);
-  const ExitStatus status = reap(exit_event, is_pidfd, pid);
+  const ExitStatus status = last_status();
   result.outcome = status.exited ? Outcome::exited : Outcome::signaled;
   if (status.known && status.exited) result.exit_code = status.value;
   if (status.known && !status.exited) result.signal = status.value;
   if (!status.known) {
     result.outcome = Outcome::unknown;
-    result.message =
-        "its exit status was lost: this program ignores SIGCHLD or waits for any child";
+    result.message = supervised()
+                         ? "its exit status was lost: its supervisor was killed"
+                         : "its exit status was lost: this program ignores SIGCHLD or waits for "
+                           "any child";
   }
   const auto micros = [](const timeval& time) {
     return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
@@ -14168,6 +14657,9 @@ void Process::State::finish(bool abandon) {
     close_input();
     result.message = "it did not die within 2 s of SIGKILL and was given up";
     if (!is_pidfd) ::pthread_detach(waiter);
+#if CODEEXEC_HAS_SANDBOX
+    (void)supervisor.run.release();  // it is still in use
+#endif
     Abandoned& list = abandoned();
     const std::lock_guard<std::mutex> lock(list.mutex);
     list.pids.push_back(pid);
