@@ -1872,6 +1872,7 @@ int server_main(int argc, char** argv);
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -12418,6 +12419,7 @@ struct Sandbox::State {
   SandboxOptions options = {};
   SandboxReport report = {};
   SandboxPlan plan = {};
+  UniqueFd disk_root = UniqueFd();  // where Limits::disk counts; none without that limit
 };
 
 Expected<Sandbox> Sandbox::create(const SandboxOptions& options) {
@@ -12656,6 +12658,13 @@ int open_pidfd(pid_t pid) {
 
 void set_nonblocking(const UniqueFd& fd) {
   if (fd) ::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
+}
+
+// Of the file system that a directory lies on, for users without privileges; 0 if it is not known.
+std::uint64_t free_bytes(const UniqueFd& directory) {
+  struct statvfs status {};
+  if (::fstatvfs(directory.get(), &status) != 0) return 0;
+  return std::uint64_t{status.f_bavail} * status.f_frsize;
 }
 
 // Starting ----------------------------------------------------------------------------------------
@@ -14045,6 +14054,9 @@ struct Process::State {
   Clock::time_point ended = {};
   Clock::time_point timeout_at = Clock::time_point::max();
   Clock::time_point heartbeat_at = Clock::time_point::max();
+  Clock::time_point disk_check_at = Clock::time_point::max();
+  std::uint64_t free_disk = 0;  // bytes, at the start
+  bool disk_reached = false;
   Clock::time_point phase_until = {};  // of asked_to_end and killed
   Clock::time_point drain_until = {};
   Clock::time_point drain_end = {};
@@ -14077,6 +14089,7 @@ struct Process::State {
   void feed_input();
   void close_input();
   void check_time(Clock::time_point now);
+  void check_disk(Clock::time_point now);
   void ask_to_end(Outcome why, Clock::time_point now);
   void kill_all();
   void kill_background();
@@ -14185,6 +14198,10 @@ bool Process::State::start(bool hold_writers) {
   timeout_at = later(started, options.timeout);
   if (options.heartbeat.count() > 0 && options.on_heartbeat)
     heartbeat_at = later(started, options.heartbeat);
+  if (options.sandbox.state_ && options.sandbox.state_->disk_root) {
+    free_disk = free_bytes(options.sandbox.state_->disk_root);
+    disk_check_at = started;
+  }
   return true;
 }
 
@@ -14212,7 +14229,7 @@ void Process::State::add_descriptors(std::vector<pollfd>& set) {
 Clock::time_point Process::State::deadline() const {
   switch (phase) {
     case Phase::running:
-      return std::min(timeout_at, heartbeat_at);
+      return std::min({timeout_at, heartbeat_at, disk_check_at});
     case Phase::asked_to_end:
     case Phase::killed:
       return std::min(phase_until, heartbeat_at);
@@ -14251,6 +14268,8 @@ void Process::State::check_time(Clock::time_point now) {
         ask_to_end(Outcome::cancelled, now);
       else if (now >= timeout_at)
         ask_to_end(Outcome::timed_out, now);
+      else if (now >= disk_check_at)
+        check_disk(now);
       break;
     case Phase::asked_to_end:
       if (kill_asked.load() || now >= phase_until) {
@@ -14420,10 +14439,23 @@ void Process::State::close_input() {
   queued_input.clear();
 }
 
+// Nothing tells when a disk fills up, so it is looked at now and then.
+void Process::State::check_disk(Clock::time_point now) {
+  constexpr std::chrono::milliseconds interval(250);
+  const Sandbox::State& sandbox = *options.sandbox.state_;
+  const std::uint64_t free_now = free_bytes(sandbox.disk_root);
+  disk_check_at = later(now, interval);
+  if (free_now >= free_disk || free_disk - free_now <= sandbox.options.limits.disk) return;
+  disk_reached = true;
+  ask_to_end(Outcome::signaled, now);
+}
+
 void Process::State::ask_to_end(Outcome why, Clock::time_point now) {
   stopped_as = why;
   phase = Phase::asked_to_end;
-  phase_until = kill_asked.load() ? now : later(now, options.kill_grace);
+  // Asked politely, it would go on writing.
+  const bool at_once = kill_asked.load() || disk_reached;
+  phase_until = at_once ? now : later(now, options.kill_grace);
   if (now >= phase_until) return check_time(now);
   find_escaped();
   signal_group(SIGTERM);
@@ -14642,6 +14674,22 @@ void Process::State::fill_status() {
   constexpr std::uint64_t unit = 1024;
 #endif
   result.peak_memory = static_cast<std::uint64_t>(status.usage.ru_maxrss) * unit;
+  if (options.sandbox.state_) name_limits();
+}
+
+// As far as it shows: in the signals that the kernel sends for some limits, to the program itself
+// or to what a shell ran and tells by its own status, and in the counters of a cgroup.
+void Process::State::name_limits() {
+  const Limits& limits = options.sandbox.state_->options.limits;
+  const auto ended_by = [&](int number) {
+    return result.signal == number || result.exit_code == 128 + number;
+  };
+  const auto cpu_seconds = std::chrono::duration_cast<std::chrono::seconds>(result.cpu_time);
+  const bool cpu_used_up = static_cast<std::uint64_t>(cpu_seconds.count()) >= limits.cpu_time;
+  if (limits.cpu_time > 0 && (ended_by(SIGXCPU) || (ended_by(SIGKILL) && cpu_used_up)))
+    result.limits_reached.push_back("cpu_time");
+  if (limits.file_size > 0 && ended_by(SIGXFSZ)) result.limits_reached.push_back("file_size");
+  if (disk_reached) result.limits_reached.push_back("disk");
 }
 
 void Process::State::finish(bool abandon) {
