@@ -1302,8 +1302,8 @@ struct ProcessOptions {
   // behind, and kills all of it when the command ends, and when this program does.
   Sandbox sandbox = {};
   // Values that are masked: each occurrence in the output, in the spill file and in what on_output
-  // is given becomes [redacted], also when it comes in pieces. Those of fewer than
-  // Redactor::min_size bytes are not, they would hit by chance.
+  // is given becomes [redacted], also when it comes in pieces; see Redactor. Those of fewer than
+  // Redactor::min_size bytes are not; with more than Redactor::max_total nothing is started.
   std::vector<std::string> secrets = {};
 
   std::size_t max_output = 1 << 20;  // bytes kept per stream, see Capture
@@ -1326,7 +1326,8 @@ struct ProcessOptions {
   std::optional<CancelToken> cancel = {};  // stops the run like a timeout
   // These are called in the thread that waits: the caller's in run_process(), this library's in
   // Process. They must return soon, and must not wait for or destroy their own Process.
-  Function<void(Stream, std::string_view)> on_output = {};  // raw bytes, as they arrive
+  // Raw bytes, as they arrive; but what may be the beginning of a secret waits for its end.
+  Function<void(Stream, std::string_view)> on_output = {};
   std::chrono::milliseconds heartbeat = no_limit;
   Function<void()> on_heartbeat = {};  // every `heartbeat` while it runs
 };
@@ -2031,6 +2032,12 @@ constexpr std::size_t longest_secrets = std::size_t{1} << 20;
 
 // A text without the line ends at its end, which are no part of a secret.
 std::string_view without_line_ends(std::string_view text) {
+std::size_t total_size(const std::vector<std::string>& texts) {
+  std::size_t size = 0;
+  for (const std::string& text : texts) size += text.size();
+  return size;
+}
+
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
   return text;
 }
@@ -13805,13 +13812,17 @@ struct Process::State {
   explicit State(const ProcessOptions& borrowed)
       : options(borrowed),
         out(Stream::out, borrowed.max_output),
-        err(Stream::err, borrowed.merge_streams ? 0 : borrowed.max_output) {}
+        err(Stream::err, borrowed.merge_streams ? 0 : borrowed.max_output) {
+    if (!options.secrets.empty() && total_size(options.secrets) <= Redactor::max_total)
+      out.redactor = err.redactor = Redactor(options.secrets);
+  }
   explicit State(std::unique_ptr<ProcessOptions> given) : State(*given) {
     owned_options = std::move(given);
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() = default;
+    Redactor redactor = {};
 
   // With `hold_writers` the program's ends of the pipes stay open here until it has ended, so that
   // its exit wakes this thread once and not three times. That costs two descriptors for each.
@@ -13904,12 +13915,19 @@ bool Process::State::refuse_options() {
   if (any_nul(options.environment)) where = "environment";
   if (has_nul(options.work_dir)) where = "work_dir";
   if (has_nul(options.spill_dir)) where = "spill_dir";
-  if (!where) return false;
-  return !fail(SpawnStep::setup, EINVAL,
-               concat({"cannot start ", quoted(options.argv[0]), ": ", where,
-                       " has a NUL byte in it, which no program can be given"}));
+  if (where)
+    return !fail(SpawnStep::setup, EINVAL,
+                 concat({"cannot start ", quoted(options.argv[0]), ": ", where,
+                         " has a NUL byte in it, which no program can be given"}));
+  if (total_size(options.secrets) > Redactor::max_total)
+    return !fail(SpawnStep::setup, E2BIG,
+                 concat({"cannot start ", quoted(options.argv[0]), ": secrets has more than ",
+                         std::to_string(Redactor::max_total), " bytes"}));
+  return false;
 }
 
+  void keep_output(Output& output, std::string_view bytes);
+  void end_output(Output& output);
 // Always false, so that a failing step can return it.
 bool Process::State::fail(SpawnStep step, int error, std::string message) {
   phase = Phase::over;
@@ -14070,7 +14088,7 @@ void Process::State::check_time(Clock::time_point now) {
 void Process::State::output_event(Output& output, short events, ReadBuffer& buffer,
                                   Clock::time_point now) {
   if (events == POLLHUP)
-    output.open = false;
+    end_output(output);
   else if (events)
     read_output(output, buffer, now);
 }
@@ -14079,15 +14097,13 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
   // So many and no more: `yes` must not keep a deadline from being seen.
   constexpr int most_reads = 16;
   for (int count = 0; count < most_reads; ++count) {
-    const bool direct = options.spill_dir.empty() && output.capture.keeps_only_end(buffer_size);
+    const bool direct = options.spill_dir.empty() && output.redactor.empty() &&
+                        output.capture.keeps_only_end(buffer_size);
     const ssize_t size =
         direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), buffer_size);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;
-    if (size <= 0) {
-      output.open = false;
-      return;
-    }
+    if (size <= 0) return end_output(output);
     if (!direct) take_output(output, {buffer.data(), static_cast<std::size_t>(size)});
     if (phase == Phase::draining) drain_until = std::min(later(now, options.drain), drain_end);
     // The pipe is probably empty now; poll knows better than another read.
@@ -14159,6 +14175,17 @@ void Process::State::write_spill(Output& output, std::string_view bytes) {
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) {
       file.problem =
+  keep_output(output, output.redactor.empty() ? bytes : output.redactor.add(bytes));
+}
+
+// Nothing comes any more: what might have become a secret is none.
+void Process::State::end_output(Output& output) {
+  output.open = false;
+  keep_output(output, output.redactor.finish());
+}
+
+void Process::State::keep_output(Output& output, std::string_view bytes) {
+  if (bytes.empty()) return;
           concat({"output file ", quoted(file.path), " is not complete: ", errno_text(errno)});
       return file.file.reset();
     }
@@ -14381,9 +14408,11 @@ void Process::State::finish(bool abandon) {
   phase = Phase::over;
   result.pipe_held = out.open || err.open;
   {
+  end_output(output);
     const std::lock_guard<std::mutex> lock(mutex);
     reaped = true;
     if (!abandon) fill_status();
+  counts.redactions = output.redactor.count();
   }
   if (abandon) {
     ended = Clock::now();
