@@ -974,7 +974,9 @@ struct EnvironmentOptions {
   // Added, and stronger than what is kept; of two with one name the later counts.
   std::vector<std::pair<std::string, std::string>> set = {};
   // Variables whose values are secrets: kept like those of `keep` (no `*` here), and told in
-  // secrets(). One that neither the host nor `set` has is an error.
+  // secrets(). Errors are one that neither the host nor `set` has; a value that has fewer than 4
+  // bytes, not counting line ends at its end, which could not be masked in the output; and more
+  // than 1 MiB of values. A value that a command gives such a variable itself is no secret.
   std::vector<std::string> secret = {};
   // A Python virtual environment for every command. Its `bin` must exist.
   std::string venv_path = {};
@@ -1001,9 +1003,9 @@ class Environment {
  public:
   // Copies the host's variables, so that a later setenv() of the host cannot race with a command;
   // like getenv(), it must not run while another thread changes them. Fails, and names the option,
-  // for names that are empty or have a `=` or NUL in them, values with a NUL, a venv_path without
-  // a `bin` directory or with a `:` (which PATH cannot hold), a prefix that is blank or has a
-  // newline or NUL.
+  // for names that are empty or have a `=` or NUL in them, values with a NUL, secrets that are not
+  // there or cannot be masked, a venv_path without a `bin` directory or with a `:` (which PATH
+  // cannot hold), a prefix that is blank or has a newline or NUL.
   static Expected<Environment> create(const EnvironmentOptions& options);
 
   // The environment of a command in `work_dir`, which must be absolute (or empty: no PWD, no
@@ -1023,7 +1025,7 @@ class Environment {
       std::string_view work_dir,
       const std::vector<std::pair<std::string, std::string>>& extra = {}) const;
 
-  // The values of the secret variables.
+  // The values of the secret variables, in the order of the option.
   const std::vector<std::string>& secrets() const noexcept { return secrets_; }
 
  private:
@@ -2030,14 +2032,14 @@ constexpr std::size_t shortest_secret = 4;
 // Of all secrets together: what it takes to find them grows with it.
 constexpr std::size_t longest_secrets = std::size_t{1} << 20;
 
-// A text without the line ends at its end, which are no part of a secret.
-std::string_view without_line_ends(std::string_view text) {
 std::size_t total_size(const std::vector<std::string>& texts) {
   std::size_t size = 0;
   for (const std::string& text : texts) size += text.size();
   return size;
 }
 
+// A text without the line ends at its end, which are no part of a secret.
+std::string_view without_line_ends(std::string_view text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
   return text;
 }
@@ -12241,6 +12243,10 @@ bool is_kept(std::string_view variable, const EnvironmentOptions& options) {
   return false;
 }
 
+bool is_secret(std::string_view variable, const EnvironmentOptions& options) {
+  return std::find(options.secret.begin(), options.secret.end(), variable) != options.secret.end();
+}
+
 // The host's variables that commands may see. Of two with one name the first counts, as for
 // getenv().
 VariableMap kept_variables(const EnvironmentOptions& options) {
@@ -12250,9 +12256,37 @@ VariableMap kept_variables(const EnvironmentOptions& options) {
     const std::size_t equals = text.find('=');
     if (equals == 0 || equals == std::string_view::npos) continue;
     const std::string_view variable = text.substr(0, equals);
-    if (is_kept(variable, options)) map.emplace(variable, text.substr(equals + 1));
+    if (is_kept(variable, options) || is_secret(variable, options))
+      map.emplace(variable, text.substr(equals + 1));
   }
   return map;
+}
+
+// The values of the secret variables among those of commands.
+Expected<std::vector<std::string>> secret_values(const VariableMap& map,
+                                                 const std::vector<std::string>& variables) {
+  std::vector<std::string> values;
+  for (const std::string& variable : variables) {
+    if (!is_variable_name(variable))
+      return environment_error("secret", variable, "is no variable name: empty, or has '=' or NUL");
+    if (variable.find('*') != std::string::npos)
+      return environment_error("secret", variable, "has a '*': each secret is named by itself");
+    const auto found = map.find(variable);
+    if (found == map.end())
+      return make_error(ErrorCode::not_found,
+                        concat({"secret: ", quoted(variable),
+                                " is neither a variable of this process nor one of 'set'"}));
+    if (without_line_ends(found->second).size() < shortest_secret)
+      return environment_error(
+          "secret", variable,
+          concat({"has a value of fewer than ", std::to_string(shortest_secret),
+                  " bytes, which cannot be masked"}));
+    values.push_back(found->second);
+  }
+  if (total_size(values) > longest_secrets)
+    return make_error(ErrorCode::limit, concat({"secret: the values have more than ",
+                                                std::to_string(longest_secrets), " bytes"}));
+  return values;
 }
 
 bool is_missing(const VariableMap& map, const char* variable) {
@@ -12302,6 +12336,9 @@ Expected<Environment> Environment::create(const EnvironmentOptions& options) {
 
   VariableMap map = kept_variables(options);
   if (auto assigned = assign_variables(map, "set", options.set); !assigned) return assigned.error();
+  auto secrets = secret_values(map, options.secret);
+  if (!secrets) return secrets.error();
+  result.secrets_ = std::move(*secrets);
   if (is_missing(map, "PATH")) map["PATH"] = default_path;
   if (is_missing(map, "LANG") && is_missing(map, "LC_ALL")) map["LANG"] = "C.UTF-8";
   result.variables_.assign(map.begin(), map.end());
@@ -13782,6 +13819,7 @@ struct Process::State {
     bool open = false;             // not yet seen at its end
     Spill spill = {};
     Capture capture;
+    Redactor redactor = {};
     Output(Stream which, std::size_t max_bytes) : stream(which), capture(max_bytes) {}
   };
 
@@ -13822,7 +13860,6 @@ struct Process::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() = default;
-    Redactor redactor = {};
 
   // With `hold_writers` the program's ends of the pipes stay open here until it has ended, so that
   // its exit wakes this thread once and not three times. That costs two descriptors for each.
@@ -13884,6 +13921,8 @@ struct Process::State {
   void read_output(Output& output, ReadBuffer& buffer, Clock::time_point now);
   ssize_t read_in_place(Output& output);
   void take_output(Output& output, std::string_view bytes);
+  void keep_output(Output& output, std::string_view bytes);
+  void end_output(Output& output);
   void spill(Output& output, std::string_view bytes);
   void write_spill(Output& output, std::string_view bytes);
   bool more_input();
@@ -13926,8 +13965,6 @@ bool Process::State::refuse_options() {
   return false;
 }
 
-  void keep_output(Output& output, std::string_view bytes);
-  void end_output(Output& output);
 // Always false, so that a failing step can return it.
 bool Process::State::fail(SpawnStep step, int error, std::string message) {
   phase = Phase::over;
@@ -14138,6 +14175,17 @@ ssize_t Process::State::read_in_place(Output& output) {
 }
 
 void Process::State::take_output(Output& output, std::string_view bytes) {
+  keep_output(output, output.redactor.empty() ? bytes : output.redactor.add(bytes));
+}
+
+// Nothing comes any more: what might have become a secret is none.
+void Process::State::end_output(Output& output) {
+  output.open = false;
+  keep_output(output, output.redactor.finish());
+}
+
+void Process::State::keep_output(Output& output, std::string_view bytes) {
+  if (bytes.empty()) return;
   if (!options.spill_dir.empty()) spill(output, bytes);
   {
     const std::lock_guard<std::mutex> lock(mutex);
@@ -14175,17 +14223,6 @@ void Process::State::write_spill(Output& output, std::string_view bytes) {
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) {
       file.problem =
-  keep_output(output, output.redactor.empty() ? bytes : output.redactor.add(bytes));
-}
-
-// Nothing comes any more: what might have become a secret is none.
-void Process::State::end_output(Output& output) {
-  output.open = false;
-  keep_output(output, output.redactor.finish());
-}
-
-void Process::State::keep_output(Output& output, std::string_view bytes) {
-  if (bytes.empty()) return;
           concat({"output file ", quoted(file.path), " is not complete: ", errno_text(errno)});
       return file.file.reset();
     }
@@ -14371,9 +14408,11 @@ bool Process::State::signal_group(int number) {
 
 void Process::State::fill_output(Output& output, std::string& text, OutputCounts& counts,
                                  std::string& file) {
+  end_output(output);
   output.pipe.reset();
   output.spill.file.reset();
   text = output.capture.text(&counts);
+  counts.redactions = output.redactor.count();
   counts.file_bytes = output.spill.written;
   file = output.spill.path;
   if (output.spill.problem.empty()) return;
@@ -14408,11 +14447,9 @@ void Process::State::finish(bool abandon) {
   phase = Phase::over;
   result.pipe_held = out.open || err.open;
   {
-  end_output(output);
     const std::lock_guard<std::mutex> lock(mutex);
     reaped = true;
     if (!abandon) fill_status();
-  counts.redactions = output.redactor.count();
   }
   if (abandon) {
     ended = Clock::now();
