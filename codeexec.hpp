@@ -1585,10 +1585,15 @@ class Executor {
 };
 
 // A directory of the commands' own that HOME and TMPDIR lead to, in place of the user's with its
-// keys and tokens; made with mode 0700 in the TMPDIR of this process, or /tmp.
+// keys and tokens; made with mode 0700 in the TMPDIR of this process, or /tmp. TMPDIR is `tmp` in
+// it. Both are stronger than what is kept of the host, and weaker than EnvironmentOptions::set and
+// the variables of a command. What a program leaves that is killed, the next one removes.
 enum class PrivateHome {
-  off,       // HOME and TMPDIR as the environment has them
-  command,   // a new one for each command, removed with all that is in it when the command ends
+  off,  // HOME and TMPDIR as the environment has them
+  // A new one for each command, removed with all that is in it when run() returns, or with the last
+  // handle of a started one. All lie in one directory that commands may write to, so that those
+  // that run at the same time can reach each other's.
+  command,
   executor,  // one for all, removed with the last copy of the executor: caches and settings stay
 };
 const char* name(PrivateHome home) noexcept;
@@ -1896,6 +1901,7 @@ int server_main(int argc, char** argv);
 #include <locale.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -15039,10 +15045,11 @@ struct Executor::Gate {
 };
 
 struct Executor::Admission {
-  Result result = {};            // of a refusal, or what is known before the start
-  ProcessOptions process = {};   // filled by place()
-  OpenDirectory directory = {};  // pins the work_dir until the child is in it
-  UniqueFd script = {};          // a script too long for an argument
+  Result result = {};                     // of a refusal, or what is known before the start
+  ProcessOptions process = {};            // filled by place()
+  OpenDirectory directory = {};           // pins the work_dir until the child is in it
+  UniqueFd script = {};                   // a script too long for an argument
+  std::shared_ptr<const void> home = {};  // removed when it goes away
   std::string time = {};
   // Canonical paths of what it uses, for the delete guard, once it has run.
   std::vector<std::string> read_files = {};
@@ -15376,6 +15383,8 @@ Judgement Executor::judge(const Command& command) const {
 // is done(), and everybody else reads it after.
 struct Execution::State {
   std::shared_ptr<Result> known = std::make_shared<Result>();
+  std::shared_ptr<const void> home =
+      {};  // removed when it goes away, and that is after the process
   std::optional<Process> process = {};
 };
 
@@ -15385,6 +15394,7 @@ Execution Executor::start(const Command& command) const {
   execution.state_ = std::make_shared<Execution::State>();
   Execution::State& state = *execution.state_;
   *state.known = std::move(admission.result);
+  state.home = std::move(admission.home);
   if (state.known->rule.empty() && state.known->message.empty()) {
     auto on_end = [gate = gate_, known = state.known, tool = command.tool, time = admission.time,
                    read = std::move(admission.read_files),
@@ -15446,17 +15456,290 @@ Capture::Chunk Execution::read(Stream stream, std::uint64_t cursor) const {
 
 // on this host ------------------------------------------------------------------------------------
 
+namespace {
+
+// Removing trees. What a command leaves is hostile: links, mounts, directories without rights or
+// ten thousand deep, names of any bytes. Nothing here follows a link or a path of more than one
+// name, and the state is a handful of descriptors: directories within directories are moved up to
+// the root of the tree, one at a time, instead of being descended into.
+
+constexpr int listed_directory_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+// Opens a directory within a directory, unless something is mounted on it.
+UniqueFd open_subdirectory(int parent, const char* entry, int flags) {
+#if CODEEXEC_HAVE_OPENAT2
+  struct {
+    std::uint64_t flags;
+    std::uint64_t mode;
+    std::uint64_t resolve;
+  } how = {static_cast<std::uint64_t>(flags), 0, 0x01 | 0x04};  // RESOLVE_NO_XDEV, NO_SYMLINKS
+  const auto at_once = static_cast<int>(::syscall(SYS_openat2, parent, entry, &how, sizeof how));
+  // Old kernels do not have it, and old filters forbid it.
+  if (at_once >= 0 || (errno != ENOSYS && errno != EPERM))
+    return UniqueFd(above_standard_streams(at_once));
+#endif
+  UniqueFd fd(above_standard_streams(::openat(parent, entry, flags)));
+  struct stat above {};
+  struct stat below {};
+  if (!fd || ::fstat(parent, &above) != 0 || ::fstat(fd.get(), &below) != 0) return UniqueFd();
+  if (above.st_dev == below.st_dev) return fd;
+  errno = EXDEV;
+  return UniqueFd();
+}
+
+// Gives its owner all rights to a directory within a directory.
+bool make_usable(int parent, const char* entry) {
+#if defined(__linux__)
+  // fchmod() takes no descriptor of this kind, and fchmodat() cannot be told to follow no link.
+  const UniqueFd itself =
+      open_subdirectory(parent, entry, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  return itself &&
+         ::chmod(concat({"/proc/self/fd/", std::to_string(itself.get())}).c_str(), 0700) == 0;
+#else
+  return ::fchmodat(parent, entry, 0700, AT_SYMLINK_NOFOLLOW) == 0;
+#endif
+}
+
+// To be listed; a directory without the rights for that is given them.
+UniqueFd open_for_removal(int parent, const char* entry) {
+  UniqueFd fd = open_subdirectory(parent, entry, listed_directory_flags);
+  if (fd || errno != EACCES || !make_usable(parent, entry)) return fd;
+  return open_subdirectory(parent, entry, listed_directory_flags);
+}
+
+// Calls `use` with the names in a directory, as long as it returns true.
+void for_each_entry(int directory, FunctionRef<bool(const char*)> use) {
+  UniqueFd own(
+      above_standard_streams(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  const std::unique_ptr<DIR, CloseDirectory> listing(own ? ::fdopendir(own.get()) : nullptr);
+  if (!listing) return;
+  (void)own.release();  // closed by closedir() from here on
+  while (const dirent* entry = ::readdir(listing.get())) {
+    const std::string_view text = entry->d_name;
+    if (text != "." && text != ".." && !use(entry->d_name)) return;
+  }
+}
+
+class TreeRemoval {
+ public:
+  // Of all that is in a directory, but not the directory.
+  explicit TreeRemoval(int root) : root_(root) {}
+
+  // False when something could not be removed.
+  bool run() {
+    // Each round takes away a level of the tree. The bound is for a process that goes on adding.
+    constexpr int most_rounds = 1 << 17;
+    ::fchmod(root_, 0700);
+    for (int round = 0; round < most_rounds; ++round) {
+      const std::uint64_t before = done_;
+      bool any = false;
+      for_each_entry(root_, [&](const char* entry) {
+        any = true;
+        empty_and_remove(entry);
+        return true;
+      });
+      if (!any) return true;
+      if (done_ == before) return false;
+    }
+    return false;
+  }
+
+ private:
+  // A file or an empty directory. True when it is gone.
+  bool remove(int parent, const char* entry) {
+    const bool gone = ::unlinkat(parent, entry, 0) == 0 || errno == ENOENT ||
+                      ::unlinkat(parent, entry, AT_REMOVEDIR) == 0 || errno == ENOENT;
+    if (gone) ++done_;
+    return gone;
+  }
+
+  void empty_and_remove(const char* entry) {
+    if (remove(root_, entry)) return;
+    const UniqueFd directory = open_for_removal(root_, entry);
+    if (!directory) return;
+    ::fchmod(directory.get(), 0700);
+    for_each_entry(directory.get(), [&](const char* inner) {
+      if (!remove(directory.get(), inner)) move_up(directory.get(), inner);
+      return true;
+    });
+    remove(root_, entry);
+  }
+
+  void move_up(int parent, const char* entry) {
+    bool may_change = true;
+    for (;;) {
+      const std::string target = concat({"removed-", std::to_string(names_++)});
+      if (::renameat(parent, entry, root_, target.c_str()) == 0) {
+        ++done_;
+        return;
+      }
+      const bool taken = errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR;
+      if (taken) continue;
+      // Moving a directory takes the right to write to it.
+      if (errno != EACCES || !may_change || !make_usable(parent, entry)) return;
+      may_change = false;
+    }
+  }
+
+  int root_;
+  std::uint64_t names_ = 0;
+  std::uint64_t done_ = 0;
+};
+
+constexpr std::string_view home_prefix = "codeexec-home-";
+
+// Removes homes in a directory that nobody uses any more: a few, as the caller waits for it.
+void remove_left_homes(const std::string& parent) {
+  constexpr int most = 16;
+  constexpr std::size_t random_size = 6;
+  const UniqueFd directory(
+      above_standard_streams(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  if (!directory) return;
+  int removed = 0;
+  for_each_entry(directory.get(), [&](const char* entry) {
+    const std::string_view text = entry;
+    if (!starts_with(text, home_prefix) || text.size() != home_prefix.size() + random_size)
+      return true;
+    const auto is_own = [](const struct stat& status) {
+      return S_ISDIR(status.st_mode) && status.st_uid == ::geteuid();
+    };
+    struct stat status {};
+    if (::fstatat(directory.get(), entry, &status, AT_SYMLINK_NOFOLLOW) != 0 || !is_own(status))
+      return true;
+    const UniqueFd home = open_for_removal(directory.get(), entry);
+    if (!home || ::fstat(home.get(), &status) != 0 || !is_own(status)) return true;
+    if (::flock(home.get(), LOCK_EX | LOCK_NB) != 0) return true;
+    TreeRemoval(home.get()).run();
+    ::unlinkat(directory.get(), entry, AT_REMOVEDIR);
+    return ++removed < most;
+  });
+}
+
+}  // namespace
+
+const char* name(PrivateHome home) noexcept {
+  switch (home) {
+    case PrivateHome::off:
+      return "off";
+    case PrivateHome::command:
+      return "command";
+    case PrivateHome::executor:
+      break;
+  }
+  return "executor";
+}
+
 struct LocalExecutor::Place {
+  class Home;
+
   Environment environment;
   std::string shell;
   std::string skills_dir;
   mutable std::once_flag skills_linked = {};
+  // The directory that all private homes are, or lie in. Null: there are none.
+  std::shared_ptr<const Home> homes = {};
+  bool home_per_command = false;
+  bool gives_home = true;
+  bool gives_temporary = true;
 
   Place(Environment variables, std::string shell_path, std::string skills)
       : environment(std::move(variables)),
         shell(std::move(shell_path)),
         skills_dir(std::move(skills)) {}
+
+  Expected<void> make_homes(const LocalOptions& options);
+  Expected<std::shared_ptr<const Home>> next_home() const;
+  Expected<CommandEnvironment> resolve(const Command& command, std::string_view work_dir,
+                                       const Home* home) const;
 };
+
+// A directory for HOME and TMPDIR to lead to, which is removed with all that is in it. It is locked
+// as long as it is in use: one that is not belonged to a program that was killed.
+class LocalExecutor::Place::Home {
+ public:
+  // `parent` is a canonical path.
+  static Expected<std::shared_ptr<const Home>> create(const std::string& parent,
+                                                      std::string_view prefix) {
+    constexpr int most_tries = 10;
+    int error = EWOULDBLOCK;
+    for (int tries = 0; tries < most_tries && error == EWOULDBLOCK; ++tries) {
+      std::string path = concat({parent, "/", prefix, "XXXXXX"});
+      if (!::mkdtemp(&path[0])) {
+        error = errno;
+        break;
+      }
+      UniqueFd fd(above_standard_streams(::open(path.c_str(), listed_directory_flags)));
+      error = fd ? prepare(fd.get()) : errno;
+      if (error == 0) return std::make_shared<const Home>(std::move(path), std::move(fd));
+      ::rmdir(path.c_str());
+    }
+    return system_error(error,
+                        concat({"private_home: cannot make a directory in ", quoted(parent)}));
+  }
+
+  Home(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  Home(const Home&) = delete;
+  Home& operator=(const Home&) = delete;
+  ~Home() {
+    // A fork of the program has a copy of this object, and no part in the directory.
+    if (owner_ != ::getpid()) return;
+    TreeRemoval(fd_.get()).run();
+    ::rmdir(path_.c_str());
+  }
+
+  const std::string& path() const noexcept { return path_; }
+  std::string temporary() const { return path_ + "/tmp"; }
+
+ private:
+  // An errno, or 0. EWOULDBLOCK: another program, looking for what was left, was faster.
+  static int prepare(int fd) {
+    // On a file system without locks nobody removes what was left.
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return EWOULDBLOCK;
+    if (::mkdirat(fd, "tmp", 0700) == 0) return 0;
+    return errno == ENOENT ? EWOULDBLOCK : errno;
+  }
+
+  std::string path_;
+  UniqueFd fd_;
+  pid_t owner_ = ::getpid();
+};
+
+Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {
+  if (options.sandbox.mode == SandboxMode::off || options.private_home == PrivateHome::off)
+    return {};
+  const char* const given = std::getenv("TMPDIR");
+  auto parent = canonical_path(given && *given == '/' ? given : "/tmp");
+  if (!parent) return with_prefix("private_home: ", parent.error());
+  remove_left_homes(*parent);
+  auto made = Home::create(*parent, home_prefix);
+  if (!made) return made.error();
+  homes = std::move(*made);
+  home_per_command = options.private_home == PrivateHome::command;
+  for (const auto& variable : options.environment.set) {
+    if (variable.first == "HOME") gives_home = false;
+    if (variable.first == "TMPDIR") gives_temporary = false;
+  }
+  return {};
+}
+
+// The home of one more command, or null.
+Expected<std::shared_ptr<const LocalExecutor::Place::Home>> LocalExecutor::Place::next_home()
+    const {
+  if (!home_per_command) return homes;
+  return Home::create(homes->path(), "command-");
+}
+
+// The variables of a command in a work_dir; `home` is its private one, or null.
+Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& command,
+                                                           std::string_view work_dir,
+                                                           const Home* home) const {
+  if (!home) return environment.resolve(work_dir, command.environment);
+  std::vector<std::pair<std::string, std::string>> extra;
+  if (gives_home) extra.emplace_back("HOME", home->path());
+  if (gives_temporary) extra.emplace_back("TMPDIR", home->temporary());
+  extra.insert(extra.end(), command.environment.begin(), command.environment.end());
+  return environment.resolve(work_dir, extra);
+}
 
 Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   LocalExecutor executor;
@@ -15473,13 +15756,16 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   if (!environment) return environment.error();
   auto skills_dir = usable_directory("skills_dir", options.skills_dir, R_OK | X_OK);
   if (!skills_dir) return skills_dir.error();
-  executor.place_ =
-      std::make_shared<const Place>(std::move(*environment), options.shell, std::move(*skills_dir));
+  const auto place =
+      std::make_shared<Place>(std::move(*environment), options.shell, std::move(*skills_dir));
+  if (auto ok = place->make_homes(options); !ok) return ok.error();
+  executor.place_ = place;
   return executor;
 }
 
 std::string LocalExecutor::home(const Command& command, std::string_view work_dir) const {
-  const auto environment = place_->environment.resolve(work_dir, command.environment);
+  // The home of a command that has not started is not there yet, but this is where it will be.
+  const auto environment = place_->resolve(command, work_dir, place_->homes.get());
   if (!environment) return {};
   constexpr std::string_view wanted = "HOME=";
   for (const std::string& variable : environment->variables)
@@ -15490,7 +15776,10 @@ std::string LocalExecutor::home(const Command& command, std::string_view work_di
 // A prefix goes before the command line as a whole, never before its first simple command only: the
 // shell that reads the prefix gets the rest as arguments.
 Expected<void> LocalExecutor::place(const Command& command, Admission& admission) const {
-  auto environment = place_->environment.resolve(admission.directory.path, command.environment);
+  auto home = place_->next_home();
+  if (!home) return home.error();
+  admission.home = *home;
+  auto environment = place_->resolve(command, admission.directory.path, home->get());
   if (!environment) return environment.error();
   if (!place_->skills_dir.empty()) {
     std::call_once(place_->skills_linked, [&] {
