@@ -1853,8 +1853,9 @@ std::string describe(const Executor& executor);
 // then serves MCP on descriptors 0 and 1 until the input ends or SIGTERM, SIGINT or SIGHUP comes.
 // With --run it runs one command, prints its result as one line of JSON and returns; with --check
 // it judges one, or each line of the input, and prints what to_json(Judgement) gives. It owns the
-// process while it runs: it takes those three signals, ignores SIGPIPE and, on Linux, keeps other
-// processes of the user from looking into this one (PR_SET_DUMPABLE).
+// process while it runs: it takes those three signals, ignores SIGPIPE, overwrites the variables of
+// its environment that commands do not see and, on Linux, keeps other processes of the user from
+// looking into this one (PR_SET_DUMPABLE).
 // Returns the exit status: 0; 2 when an option, key or value is wrong, after one line on stderr
 // that says which; 1 for other failures; with --run 0 when the command succeeded, 1 when it ran and
 // failed, 125 when it was refused or could not start; with --check 0 when it is allowed, 1 when it
@@ -18711,6 +18712,22 @@ int fail(int status, const std::string& message) {
   return status;
 }
 
+// Takes away the variables of this process that commands do not see either; the server needs none
+// but some of those. They are overwritten where they lie: that is what /proc/PID/environ shows, and
+// a command of root's may read it. Not for a process with other threads.
+void drop_variables(const EnvironmentOptions& options) {
+  char** kept = ::environ;
+  for (char** entry = ::environ; entry && *entry; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = std::min(text.find('='), text.size());
+    if (is_kept(text.substr(0, equals), options))
+      *kept++ = *entry;
+    else
+      std::memset(*entry, 0, text.size());
+  }
+  if (kept) *kept = nullptr;
+}
+
 // In strict mode a pattern must match the whole of a command. Whoever blocks `git push` in so many
 // words, as lists written for other systems do, means more than that.
 void warn_of_bare_patterns(const ServerConfig& config) {
@@ -18971,6 +18988,7 @@ int server_main(int argc, char** argv) {
 #endif
   const auto executor = create_executor(config);
   if (!executor) return fail(2, executor.error().message);
+  drop_variables(config.local.environment);
   if (config.enable_sudo) warn("enable_sudo has no effect in local mode");
   warn_of_bare_patterns(config);
   if (invocation->check) return check(*executor, *invocation->check);
