@@ -974,7 +974,9 @@ struct EnvironmentOptions {
   // Added, and stronger than what is kept; of two with one name the later counts.
   std::vector<std::pair<std::string, std::string>> set = {};
   // Variables whose values are secrets: kept like those of `keep` (no `*` here), and told in
-  // secrets(). One that neither the host nor `set` has is an error.
+  // secrets(). Errors are one that neither the host nor `set` has; a value that has fewer than 4
+  // bytes, not counting line ends at its end, which could not be masked in the output; and more
+  // than 1 MiB of values. A value that a command gives such a variable itself is no secret.
   std::vector<std::string> secret = {};
   // A Python virtual environment for every command. Its `bin` must exist.
   std::string venv_path = {};
@@ -1001,9 +1003,9 @@ class Environment {
  public:
   // Copies the host's variables, so that a later setenv() of the host cannot race with a command;
   // like getenv(), it must not run while another thread changes them. Fails, and names the option,
-  // for names that are empty or have a `=` or NUL in them, values with a NUL, a venv_path without
-  // a `bin` directory or with a `:` (which PATH cannot hold), a prefix that is blank or has a
-  // newline or NUL.
+  // for names that are empty or have a `=` or NUL in them, values with a NUL, secrets that are not
+  // there or cannot be masked, a venv_path without a `bin` directory or with a `:` (which PATH
+  // cannot hold), a prefix that is blank or has a newline or NUL.
   static Expected<Environment> create(const EnvironmentOptions& options);
 
   // The environment of a command in `work_dir`, which must be absolute (or empty: no PWD, no
@@ -1023,7 +1025,7 @@ class Environment {
       std::string_view work_dir,
       const std::vector<std::pair<std::string, std::string>>& extra = {}) const;
 
-  // The values of the secret variables.
+  // The values of the secret variables, in the order of the option.
   const std::vector<std::string>& secrets() const noexcept { return secrets_; }
 
  private:
@@ -1227,11 +1229,18 @@ class Capture {
   std::vector<std::unique_ptr<char[]>> blocks_ = {};
 };
 
-// Masks secrets in a stream that comes in pieces. Linear in the bytes, whatever the secrets are
-// (Aho-Corasick). Not thread-safe; a copy begins a stream of its own.
+// Masks secrets in a stream that comes in pieces. Every byte that is part of an occurrence goes;
+// occurrences that overlap become one mask, those that only touch one each. Line ends at the end of
+// a secret do not count as part of it: `echo` prints them, `$(...)` does not. Linear in the bytes,
+// whatever the secrets are (Aho-Corasick). Takes about 20 bytes of memory for each byte of all
+// secrets, shared by copies, and holds back at most the longest one. Not thread-safe; a copy goes
+// on with a stream of its own.
 class Redactor {
  public:
-  static constexpr std::size_t min_size = 4;
+  static constexpr std::size_t min_size = 4;  // shorter ones are left out: they would hit by chance
+  // Of all secrets together. Who takes secrets as an option refuses more; a Redactor made with more
+  // works (up to 4 GiB) and takes the memory.
+  static constexpr std::size_t max_total = std::size_t{1} << 20;
   static constexpr std::string_view mask = "[redacted]";
 
   // Masks nothing.
@@ -1240,11 +1249,12 @@ class Redactor {
   bool empty() const noexcept { return !table_; }
 
   // What is known of the stream so far that was not returned before: `bytes`, after what was held
-  // back because a secret might have begun there. Valid until the next call.
+  // back because a secret might have begun there. No byte is held back longer than that. Valid
+  // until the next call.
   std::string_view add(std::string_view bytes);
-  // The rest, at the end of the stream.
+  // The rest, at the end of the stream. What is added later begins another.
   std::string_view finish();
-  // Secrets masked so far.
+  // Masks returned so far.
   std::uint64_t count() const noexcept { return count_; }
 
   // A whole text at once.
@@ -1252,9 +1262,24 @@ class Redactor {
 
  private:
   struct Table;
+  struct Span {
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
+  void scan(std::string_view piece);
+  void found(std::uint64_t begin, std::uint64_t end);
+  void settle(std::uint64_t limit);
+  void give(std::uint64_t end);
+
+  // Offsets count bytes from the start of the stream.
   std::shared_ptr<const Table> table_ = {};
-  std::size_t state_ = 0;
-  std::string held_ = {};
+  std::size_t state_ = 0;           // of the automaton
+  std::uint64_t position_ = 0;      // bytes taken
+  std::uint64_t decided_ = 0;       // bytes before this one were returned or masked
+  std::uint64_t masked_until_ = 0;  // the end of what the last returned mask stands for
+  std::vector<Span> spans_ = {};    // to be masked, in order, not overlapping
+  std::size_t first_span_ = 0;      // those before it are done
+  std::string held_ = {};           // the last bytes taken, all that are not decided among them
   std::string out_ = {};
   std::uint64_t count_ = 0;
 };
@@ -1279,8 +1304,8 @@ struct ProcessOptions {
   // behind, and kills all of it when the command ends, and when this program does.
   Sandbox sandbox = {};
   // Values that are masked: each occurrence in the output, in the spill file and in what on_output
-  // is given becomes [redacted], also when it comes in pieces. Those of fewer than
-  // Redactor::min_size bytes are not, they would hit by chance.
+  // is given becomes [redacted], also when it comes in pieces; see Redactor. Those of fewer than
+  // Redactor::min_size bytes are not; with more than Redactor::max_total nothing is started.
   std::vector<std::string> secrets = {};
 
   std::size_t max_output = 1 << 20;  // bytes kept per stream, see Capture
@@ -1303,7 +1328,8 @@ struct ProcessOptions {
   std::optional<CancelToken> cancel = {};  // stops the run like a timeout
   // These are called in the thread that waits: the caller's in run_process(), this library's in
   // Process. They must return soon, and must not wait for or destroy their own Process.
-  Function<void(Stream, std::string_view)> on_output = {};  // raw bytes, as they arrive
+  // Raw bytes, as they arrive; but what may be the beginning of a secret waits for its end.
+  Function<void(Stream, std::string_view)> on_output = {};
   std::chrono::milliseconds heartbeat = no_limit;
   Function<void()> on_heartbeat = {};  // every `heartbeat` while it runs
 };
@@ -1559,10 +1585,15 @@ class Executor {
 };
 
 // A directory of the commands' own that HOME and TMPDIR lead to, in place of the user's with its
-// keys and tokens; made with mode 0700 in the TMPDIR of this process, or /tmp.
+// keys and tokens; made with mode 0700 in the TMPDIR of this process, or /tmp. TMPDIR is `tmp` in
+// it. Both are stronger than what is kept of the host, and weaker than EnvironmentOptions::set and
+// the variables of a command. What a program leaves that is killed, the next one removes.
 enum class PrivateHome {
-  off,       // HOME and TMPDIR as the environment has them
-  command,   // a new one for each command, removed with all that is in it when the command ends
+  off,  // HOME and TMPDIR as the environment has them
+  // A new one for each command, removed with all that is in it when run() returns, or with the last
+  // handle of a started one. All lie in one directory that commands may write to, so that those
+  // that run at the same time can reach each other's.
+  command,
   executor,  // one for all, removed with the last copy of the executor: caches and settings stay
 };
 const char* name(PrivateHome home) noexcept;
@@ -1822,8 +1853,9 @@ std::string describe(const Executor& executor);
 // then serves MCP on descriptors 0 and 1 until the input ends or SIGTERM, SIGINT or SIGHUP comes.
 // With --run it runs one command, prints its result as one line of JSON and returns; with --check
 // it judges one, or each line of the input, and prints what to_json(Judgement) gives. It owns the
-// process while it runs: it takes those three signals, ignores SIGPIPE and, on Linux, keeps other
-// processes of the user from looking into this one (PR_SET_DUMPABLE).
+// process while it runs: it takes those three signals, ignores SIGPIPE, overwrites the variables of
+// its environment that commands do not see and, on Linux, keeps other processes of the user from
+// looking into this one (PR_SET_DUMPABLE).
 // Returns the exit status: 0; 2 when an option, key or value is wrong, after one line on stderr
 // that says which; 1 for other failures; with --run 0 when the command succeeded, 1 when it ran and
 // failed, 125 when it was refused or could not start; with --check 0 when it is allowed, 1 when it
@@ -1870,6 +1902,7 @@ int server_main(int argc, char** argv);
 #include <locale.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -2008,6 +2041,23 @@ bool starts_with(std::string_view text, std::string_view prefix) {
 
 bool ends_with(std::string_view text, std::string_view suffix) {
   return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
+}
+
+// Secrets are masked in what commands print; shorter ones would hit by chance.
+constexpr std::size_t shortest_secret = 4;
+// Of all secrets together: what it takes to find them grows with it.
+constexpr std::size_t longest_secrets = std::size_t{1} << 20;
+
+std::size_t total_size(const std::vector<std::string>& texts) {
+  std::size_t size = 0;
+  for (const std::string& text : texts) size += text.size();
+  return size;
+}
+
+// A text without the line ends at its end, which are no part of a secret.
+std::string_view without_line_ends(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+  return text;
 }
 
 // Moves a descriptor to 3 or above: one of 0, 1 and 2 turns up when the host has closed them, and
@@ -12209,6 +12259,10 @@ bool is_kept(std::string_view variable, const EnvironmentOptions& options) {
   return false;
 }
 
+bool is_secret(std::string_view variable, const EnvironmentOptions& options) {
+  return std::find(options.secret.begin(), options.secret.end(), variable) != options.secret.end();
+}
+
 // The host's variables that commands may see. Of two with one name the first counts, as for
 // getenv().
 VariableMap kept_variables(const EnvironmentOptions& options) {
@@ -12218,9 +12272,37 @@ VariableMap kept_variables(const EnvironmentOptions& options) {
     const std::size_t equals = text.find('=');
     if (equals == 0 || equals == std::string_view::npos) continue;
     const std::string_view variable = text.substr(0, equals);
-    if (is_kept(variable, options)) map.emplace(variable, text.substr(equals + 1));
+    if (is_kept(variable, options) || is_secret(variable, options))
+      map.emplace(variable, text.substr(equals + 1));
   }
   return map;
+}
+
+// The values of the secret variables among those of commands.
+Expected<std::vector<std::string>> secret_values(const VariableMap& map,
+                                                 const std::vector<std::string>& variables) {
+  std::vector<std::string> values;
+  for (const std::string& variable : variables) {
+    if (!is_variable_name(variable))
+      return environment_error("secret", variable, "is no variable name: empty, or has '=' or NUL");
+    if (variable.find('*') != std::string::npos)
+      return environment_error("secret", variable, "has a '*': each secret is named by itself");
+    const auto found = map.find(variable);
+    if (found == map.end())
+      return make_error(ErrorCode::not_found,
+                        concat({"secret: ", quoted(variable),
+                                " is neither a variable of this process nor one of 'set'"}));
+    if (without_line_ends(found->second).size() < shortest_secret)
+      return environment_error(
+          "secret", variable,
+          concat({"has a value of fewer than ", std::to_string(shortest_secret),
+                  " bytes, which cannot be masked"}));
+    values.push_back(found->second);
+  }
+  if (total_size(values) > longest_secrets)
+    return make_error(ErrorCode::limit, concat({"secret: the values have more than ",
+                                                std::to_string(longest_secrets), " bytes"}));
+  return values;
 }
 
 bool is_missing(const VariableMap& map, const char* variable) {
@@ -12270,6 +12352,9 @@ Expected<Environment> Environment::create(const EnvironmentOptions& options) {
 
   VariableMap map = kept_variables(options);
   if (auto assigned = assign_variables(map, "set", options.set); !assigned) return assigned.error();
+  auto secrets = secret_values(map, options.secret);
+  if (!secrets) return secrets.error();
+  result.secrets_ = std::move(*secrets);
   if (is_missing(map, "PATH")) map["PATH"] = default_path;
   if (is_missing(map, "LANG") && is_missing(map, "LC_ALL")) map["LANG"] = "C.UTF-8";
   result.variables_.assign(map.begin(), map.end());
@@ -16111,6 +16196,194 @@ Capture::Chunk Capture::read(std::uint64_t cursor, bool ended) const {
   return chunk;
 }
 
+// Masking -----------------------------------------------------------------------------------------
+
+static_assert(Redactor::min_size == shortest_secret && Redactor::max_total == longest_secrets,
+              "the environment checks what the redactor can do");
+
+// The secrets as a trie. States are numbered in breadth-first order, so that the children of each
+// have numbers in a row, in order of their bytes: no state needs a table of 256.
+struct Redactor::Table {
+  using Index = std::uint32_t;
+  static constexpr Index root = 0;
+
+  std::array<Index, 256> root_children = {};
+  std::vector<Index> first_child = {root +
+                                    1};    // of each state, and one more for the last one's end
+  std::vector<unsigned char> label = {0};  // the byte that leads to it
+  std::vector<Index> depth = {0};
+  std::vector<Index> match = {0};  // length of the longest secret that ends here, or 0
+  // The state of the longest shorter suffix that can go on.
+  std::vector<Index> fallback = {root};
+
+  explicit Table(const std::vector<std::string_view>& secrets) {
+    build_trie(secrets);
+    link();
+  }
+
+  bool is_leaf(Index state) const { return first_child[state] == first_child[state + 1]; }
+
+  // The child for that byte, or the root.
+  Index child(Index state, unsigned char byte) const {
+    if (state == root) return root_children[byte];
+    const auto begin = label.begin() + first_child[state];
+    const auto end = label.begin() + first_child[state + 1];
+    const auto at = std::lower_bound(begin, end, byte);
+    return at != end && *at == byte ? static_cast<Index>(at - label.begin()) : root;
+  }
+
+  // Goes as far back as it must; as each byte leads at most one level down, that is linear in all.
+  Index next(Index state, unsigned char byte) const {
+    for (;;) {
+      const Index found = child(state, byte);
+      if (found != root || state == root) return found;
+      state = fallback[state];
+    }
+  }
+
+ private:
+  // `secrets` are sorted and different, so that those with a common beginning stand in a row.
+  void build_trie(const std::vector<std::string_view>& secrets) {
+    struct Row {
+      std::size_t begin;
+      std::size_t end;
+    };
+    std::vector<Row> rows = {{0, secrets.size()}};  // of each state
+    for (std::size_t state = 0; state < rows.size(); ++state) {
+      first_child.resize(state + 1);
+      first_child[state] = static_cast<Index>(rows.size());
+      const Index level = depth[state];
+      std::size_t at = rows[state].begin;
+      const std::size_t end = rows[state].end;
+      if (secrets[at].size() == level) {
+        match[state] = level;
+        ++at;
+      }
+      while (at < end) {
+        const char byte = secrets[at][level];
+        const std::size_t begin = at;
+        while (at < end && secrets[at][level] == byte) ++at;
+        if (state == root)
+          root_children[static_cast<unsigned char>(byte)] = static_cast<Index>(rows.size());
+        rows.push_back({begin, at});
+        label.push_back(static_cast<unsigned char>(byte));
+        depth.push_back(level + 1);
+        match.push_back(0);
+      }
+    }
+    first_child.push_back(static_cast<Index>(rows.size()));
+  }
+
+  // From the shallow to the deep: what a state falls back to is always done already.
+  void link() {
+    fallback.assign(depth.size(), root);
+    for (Index state = root; state < depth.size(); ++state) {
+      for (Index below = first_child[state]; below < first_child[state + 1]; ++below) {
+        const Index suffix = state == root ? root : next(fallback[state], label[below]);
+        if (match[below] == 0) match[below] = match[suffix];
+        fallback[below] = is_leaf(suffix) ? fallback[suffix] : suffix;
+      }
+    }
+  }
+};
+
+Redactor::Redactor(const std::vector<std::string>& secrets) {
+  std::vector<std::string_view> wanted;
+  for (const std::string& secret : secrets) {
+    const std::string_view text = without_line_ends(secret);
+    if (text.size() >= min_size) wanted.push_back(text);
+  }
+  if (wanted.empty()) return;
+  std::sort(wanted.begin(), wanted.end());
+  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  table_ = std::make_shared<const Table>(wanted);
+}
+
+std::string_view Redactor::add(std::string_view bytes) {
+  // Bounds what is found, but not settled, whatever the size of `bytes` is.
+  constexpr std::size_t most = 65536;
+  out_.clear();
+  if (!table_) return out_ = bytes;
+  while (!bytes.empty()) {
+    scan(bytes.substr(0, most));
+    bytes.remove_prefix(std::min(bytes.size(), most));
+  }
+  return out_;
+}
+
+std::string_view Redactor::finish() {
+  out_.clear();
+  settle(position_);
+  state_ = 0;
+  position_ = decided_ = masked_until_ = 0;
+  held_.clear();
+  return out_;
+}
+
+std::string Redactor::redact(std::string_view text) const {
+  Redactor fresh;
+  fresh.table_ = table_;
+  std::string result(fresh.add(text));
+  result += fresh.finish();
+  return result;
+}
+
+void Redactor::scan(std::string_view piece) {
+  const Table& table = *table_;
+  auto state = static_cast<Table::Index>(state_);
+  for (std::size_t i = 0; i < piece.size(); ++i) {
+    state = table.next(state, static_cast<unsigned char>(piece[i]));
+    const std::uint64_t end = position_ + i + 1;
+    if (table.match[state] > 0) found(end - table.match[state], end);
+    // Nothing can begin where a secret that has ended began.
+    if (table.is_leaf(state)) state = table.fallback[state];
+  }
+  state_ = state;
+  held_.append(piece);
+  position_ += piece.size();
+  settle(position_ - table.depth[state]);
+  // As with the spans.
+  const auto undecided = static_cast<std::size_t>(position_ - decided_);
+  if (undecided <= held_.size() / 2) held_.erase(0, held_.size() - undecided);
+}
+
+void Redactor::found(std::uint64_t begin, std::uint64_t end) {
+  while (spans_.size() > first_span_ && spans_.back().end > begin) {
+    begin = std::min(begin, spans_.back().begin);
+    spans_.pop_back();
+  }
+  if (begin < masked_until_)
+    masked_until_ = end;
+  else
+    spans_.push_back({begin, end});
+}
+
+// Returns what is certain when no secret can begin before `limit` any more.
+void Redactor::settle(std::uint64_t limit) {
+  decided_ = std::max(decided_, masked_until_);
+  for (; first_span_ < spans_.size() && spans_[first_span_].begin <= limit; ++first_span_) {
+    give(spans_[first_span_].begin);
+    out_ += mask;
+    ++count_;
+    decided_ = masked_until_ = spans_[first_span_].end;
+  }
+  // Only when the done ones are the larger part, so that it costs no more than they did.
+  if (first_span_ > spans_.size() / 2) {
+    spans_.erase(spans_.begin(), spans_.begin() + static_cast<std::ptrdiff_t>(first_span_));
+    first_span_ = 0;
+  }
+  give(limit);
+}
+
+// Returns the bytes up to that offset.
+void Redactor::give(std::uint64_t end) {
+  if (end <= decided_) return;
+  const std::uint64_t held_begin = position_ - held_.size();
+  out_.append(held_, static_cast<std::size_t>(decided_ - held_begin),
+              static_cast<std::size_t>(end - decided_));
+  decided_ = end;
+}
+
 // One child ---------------------------------------------------------------------------------------
 
 // Fields above the mutex belong to the thread that pumps; those below are shared with the handles.
@@ -16133,6 +16406,7 @@ struct Process::State {
     bool open = false;             // not yet seen at its end
     Spill spill = {};
     Capture capture;
+    Redactor redactor = {};
     Output(Stream which, std::size_t max_bytes) : stream(which), capture(max_bytes) {}
   };
 
@@ -16163,7 +16437,10 @@ struct Process::State {
   explicit State(const ProcessOptions& borrowed)
       : options(borrowed),
         out(Stream::out, borrowed.max_output),
-        err(Stream::err, borrowed.merge_streams ? 0 : borrowed.max_output) {}
+        err(Stream::err, borrowed.merge_streams ? 0 : borrowed.max_output) {
+    if (!options.secrets.empty() && total_size(options.secrets) <= Redactor::max_total)
+      out.redactor = err.redactor = Redactor(options.secrets);
+  }
   explicit State(std::unique_ptr<ProcessOptions> given) : State(*given) {
     owned_options = std::move(given);
   }
@@ -16238,6 +16515,8 @@ struct Process::State {
   void read_output(Output& output, ReadBuffer& buffer, Clock::time_point now);
   ssize_t read_in_place(Output& output);
   void take_output(Output& output, std::string_view bytes);
+  void keep_output(Output& output, std::string_view bytes);
+  void end_output(Output& output);
   void spill(Output& output, std::string_view bytes);
   void write_spill(Output& output, std::string_view bytes);
   bool more_input();
@@ -16277,10 +16556,15 @@ bool Process::State::refuse_options() {
   if (any_nul(options.environment)) where = "environment";
   if (has_nul(options.work_dir)) where = "work_dir";
   if (has_nul(options.spill_dir)) where = "spill_dir";
-  if (!where) return false;
-  return !fail(SpawnStep::setup, EINVAL,
-               concat({"cannot start ", quoted(options.argv[0]), ": ", where,
-                       " has a NUL byte in it, which no program can be given"}));
+  if (where)
+    return !fail(SpawnStep::setup, EINVAL,
+                 concat({"cannot start ", quoted(options.argv[0]), ": ", where,
+                         " has a NUL byte in it, which no program can be given"}));
+  if (total_size(options.secrets) > Redactor::max_total)
+    return !fail(SpawnStep::setup, E2BIG,
+                 concat({"cannot start ", quoted(options.argv[0]), ": secrets has more than ",
+                         std::to_string(Redactor::max_total), " bytes"}));
+  return false;
 }
 
 // Always false, so that a failing step can return it.
@@ -16459,7 +16743,7 @@ void Process::State::check_time(Clock::time_point now) {
 void Process::State::output_event(Output& output, short events, ReadBuffer& buffer,
                                   Clock::time_point now) {
   if (events == POLLHUP)
-    output.open = false;
+    end_output(output);
   else if (events)
     read_output(output, buffer, now);
 }
@@ -16468,15 +16752,13 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
   // So many and no more: `yes` must not keep a deadline from being seen.
   constexpr int most_reads = 16;
   for (int count = 0; count < most_reads; ++count) {
-    const bool direct = options.spill_dir.empty() && output.capture.keeps_only_end(buffer_size);
+    const bool direct = options.spill_dir.empty() && output.redactor.empty() &&
+                        output.capture.keeps_only_end(buffer_size);
     const ssize_t size =
         direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), buffer_size);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;
-    if (size <= 0) {
-      output.open = false;
-      return;
-    }
+    if (size <= 0) return end_output(output);
     if (!direct) take_output(output, {buffer.data(), static_cast<std::size_t>(size)});
     if (phase == Phase::draining) drain_until = std::min(later(now, options.drain), drain_end);
     // The pipe is probably empty now; poll knows better than another read.
@@ -16511,6 +16793,17 @@ ssize_t Process::State::read_in_place(Output& output) {
 }
 
 void Process::State::take_output(Output& output, std::string_view bytes) {
+  keep_output(output, output.redactor.empty() ? bytes : output.redactor.add(bytes));
+}
+
+// Nothing comes any more: what might have become a secret is none.
+void Process::State::end_output(Output& output) {
+  output.open = false;
+  keep_output(output, output.redactor.finish());
+}
+
+void Process::State::keep_output(Output& output, std::string_view bytes) {
+  if (bytes.empty()) return;
   if (!options.spill_dir.empty()) spill(output, bytes);
   {
     const std::lock_guard<std::mutex> lock(mutex);
@@ -16750,9 +17043,11 @@ bool Process::State::signal_group(int number) {
 
 void Process::State::fill_output(Output& output, std::string& text, OutputCounts& counts,
                                  std::string& file) {
+  end_output(output);
   output.pipe.reset();
   output.spill.file.reset();
   text = output.capture.text(&counts);
+  counts.redactions = output.redactor.count();
   counts.file_bytes = output.spill.written;
   file = output.spill.path;
   if (output.spill.problem.empty()) return;
@@ -17456,10 +17751,11 @@ struct Executor::Gate {
 };
 
 struct Executor::Admission {
-  Result result = {};            // of a refusal, or what is known before the start
-  ProcessOptions process = {};   // filled by place()
-  OpenDirectory directory = {};  // pins the work_dir until the child is in it
-  UniqueFd script = {};          // a script too long for an argument
+  Result result = {};                     // of a refusal, or what is known before the start
+  ProcessOptions process = {};            // filled by place()
+  OpenDirectory directory = {};           // pins the work_dir until the child is in it
+  UniqueFd script = {};                   // a script too long for an argument
+  std::shared_ptr<const void> home = {};  // removed when it goes away
   std::string time = {};
   // Canonical paths of what it uses, for the delete guard, once it has run.
   std::vector<std::string> read_files = {};
@@ -17793,6 +18089,8 @@ Judgement Executor::judge(const Command& command) const {
 // is done(), and everybody else reads it after.
 struct Execution::State {
   std::shared_ptr<Result> known = std::make_shared<Result>();
+  std::shared_ptr<const void> home =
+      {};  // removed when it goes away, and that is after the process
   std::optional<Process> process = {};
 };
 
@@ -17802,6 +18100,7 @@ Execution Executor::start(const Command& command) const {
   execution.state_ = std::make_shared<Execution::State>();
   Execution::State& state = *execution.state_;
   *state.known = std::move(admission.result);
+  state.home = std::move(admission.home);
   if (state.known->rule.empty() && state.known->message.empty()) {
     auto on_end = [gate = gate_, known = state.known, tool = command.tool, time = admission.time,
                    read = std::move(admission.read_files),
@@ -17863,17 +18162,290 @@ Capture::Chunk Execution::read(Stream stream, std::uint64_t cursor) const {
 
 // on this host ------------------------------------------------------------------------------------
 
+namespace {
+
+// Removing trees. What a command leaves is hostile: links, mounts, directories without rights or
+// ten thousand deep, names of any bytes. Nothing here follows a link or a path of more than one
+// name, and the state is a handful of descriptors: directories within directories are moved up to
+// the root of the tree, one at a time, instead of being descended into.
+
+constexpr int listed_directory_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+// Opens a directory within a directory, unless something is mounted on it.
+UniqueFd open_subdirectory(int parent, const char* entry, int flags) {
+#if CODEEXEC_HAVE_OPENAT2
+  struct {
+    std::uint64_t flags;
+    std::uint64_t mode;
+    std::uint64_t resolve;
+  } how = {static_cast<std::uint64_t>(flags), 0, 0x01 | 0x04};  // RESOLVE_NO_XDEV, NO_SYMLINKS
+  const auto at_once = static_cast<int>(::syscall(SYS_openat2, parent, entry, &how, sizeof how));
+  // Old kernels do not have it, and old filters forbid it.
+  if (at_once >= 0 || (errno != ENOSYS && errno != EPERM))
+    return UniqueFd(above_standard_streams(at_once));
+#endif
+  UniqueFd fd(above_standard_streams(::openat(parent, entry, flags)));
+  struct stat above {};
+  struct stat below {};
+  if (!fd || ::fstat(parent, &above) != 0 || ::fstat(fd.get(), &below) != 0) return UniqueFd();
+  if (above.st_dev == below.st_dev) return fd;
+  errno = EXDEV;
+  return UniqueFd();
+}
+
+// Gives its owner all rights to a directory within a directory.
+bool make_usable(int parent, const char* entry) {
+#if defined(__linux__)
+  // fchmod() takes no descriptor of this kind, and fchmodat() cannot be told to follow no link.
+  const UniqueFd itself =
+      open_subdirectory(parent, entry, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  return itself &&
+         ::chmod(concat({"/proc/self/fd/", std::to_string(itself.get())}).c_str(), 0700) == 0;
+#else
+  return ::fchmodat(parent, entry, 0700, AT_SYMLINK_NOFOLLOW) == 0;
+#endif
+}
+
+// To be listed; a directory without the rights for that is given them.
+UniqueFd open_for_removal(int parent, const char* entry) {
+  UniqueFd fd = open_subdirectory(parent, entry, listed_directory_flags);
+  if (fd || errno != EACCES || !make_usable(parent, entry)) return fd;
+  return open_subdirectory(parent, entry, listed_directory_flags);
+}
+
+// Calls `use` with the names in a directory, as long as it returns true.
+void for_each_entry(int directory, FunctionRef<bool(const char*)> use) {
+  UniqueFd own(
+      above_standard_streams(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  const std::unique_ptr<DIR, CloseDirectory> listing(own ? ::fdopendir(own.get()) : nullptr);
+  if (!listing) return;
+  (void)own.release();  // closed by closedir() from here on
+  while (const dirent* entry = ::readdir(listing.get())) {
+    const std::string_view text = entry->d_name;
+    if (text != "." && text != ".." && !use(entry->d_name)) return;
+  }
+}
+
+class TreeRemoval {
+ public:
+  // Of all that is in a directory, but not the directory.
+  explicit TreeRemoval(int root) : root_(root) {}
+
+  // False when something could not be removed.
+  bool run() {
+    // Each round takes away a level of the tree. The bound is for a process that goes on adding.
+    constexpr int most_rounds = 1 << 17;
+    ::fchmod(root_, 0700);
+    for (int round = 0; round < most_rounds; ++round) {
+      const std::uint64_t before = done_;
+      bool any = false;
+      for_each_entry(root_, [&](const char* entry) {
+        any = true;
+        empty_and_remove(entry);
+        return true;
+      });
+      if (!any) return true;
+      if (done_ == before) return false;
+    }
+    return false;
+  }
+
+ private:
+  // A file or an empty directory. True when it is gone.
+  bool remove(int parent, const char* entry) {
+    const bool gone = ::unlinkat(parent, entry, 0) == 0 || errno == ENOENT ||
+                      ::unlinkat(parent, entry, AT_REMOVEDIR) == 0 || errno == ENOENT;
+    if (gone) ++done_;
+    return gone;
+  }
+
+  void empty_and_remove(const char* entry) {
+    if (remove(root_, entry)) return;
+    const UniqueFd directory = open_for_removal(root_, entry);
+    if (!directory) return;
+    ::fchmod(directory.get(), 0700);
+    for_each_entry(directory.get(), [&](const char* inner) {
+      if (!remove(directory.get(), inner)) move_up(directory.get(), inner);
+      return true;
+    });
+    remove(root_, entry);
+  }
+
+  void move_up(int parent, const char* entry) {
+    bool may_change = true;
+    for (;;) {
+      const std::string target = concat({"removed-", std::to_string(names_++)});
+      if (::renameat(parent, entry, root_, target.c_str()) == 0) {
+        ++done_;
+        return;
+      }
+      const bool taken = errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR;
+      if (taken) continue;
+      // Moving a directory takes the right to write to it.
+      if (errno != EACCES || !may_change || !make_usable(parent, entry)) return;
+      may_change = false;
+    }
+  }
+
+  int root_;
+  std::uint64_t names_ = 0;
+  std::uint64_t done_ = 0;
+};
+
+constexpr std::string_view home_prefix = "codeexec-home-";
+
+// Removes homes in a directory that nobody uses any more: a few, as the caller waits for it.
+void remove_left_homes(const std::string& parent) {
+  constexpr int most = 16;
+  constexpr std::size_t random_size = 6;
+  const UniqueFd directory(
+      above_standard_streams(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  if (!directory) return;
+  int removed = 0;
+  for_each_entry(directory.get(), [&](const char* entry) {
+    const std::string_view text = entry;
+    if (!starts_with(text, home_prefix) || text.size() != home_prefix.size() + random_size)
+      return true;
+    const auto is_own = [](const struct stat& status) {
+      return S_ISDIR(status.st_mode) && status.st_uid == ::geteuid();
+    };
+    struct stat status {};
+    if (::fstatat(directory.get(), entry, &status, AT_SYMLINK_NOFOLLOW) != 0 || !is_own(status))
+      return true;
+    const UniqueFd home = open_for_removal(directory.get(), entry);
+    if (!home || ::fstat(home.get(), &status) != 0 || !is_own(status)) return true;
+    if (::flock(home.get(), LOCK_EX | LOCK_NB) != 0) return true;
+    TreeRemoval(home.get()).run();
+    ::unlinkat(directory.get(), entry, AT_REMOVEDIR);
+    return ++removed < most;
+  });
+}
+
+}  // namespace
+
+const char* name(PrivateHome home) noexcept {
+  switch (home) {
+    case PrivateHome::off:
+      return "off";
+    case PrivateHome::command:
+      return "command";
+    case PrivateHome::executor:
+      break;
+  }
+  return "executor";
+}
+
 struct LocalExecutor::Place {
+  class Home;
+
   Environment environment;
   std::string shell;
   std::string skills_dir;
   mutable std::once_flag skills_linked = {};
+  // The directory that all private homes are, or lie in. Null: there are none.
+  std::shared_ptr<const Home> homes = {};
+  bool home_per_command = false;
+  bool gives_home = true;
+  bool gives_temporary = true;
 
   Place(Environment variables, std::string shell_path, std::string skills)
       : environment(std::move(variables)),
         shell(std::move(shell_path)),
         skills_dir(std::move(skills)) {}
+
+  Expected<void> make_homes(const LocalOptions& options);
+  Expected<std::shared_ptr<const Home>> next_home() const;
+  Expected<CommandEnvironment> resolve(const Command& command, std::string_view work_dir,
+                                       const Home* home) const;
 };
+
+// A directory for HOME and TMPDIR to lead to, which is removed with all that is in it. It is locked
+// as long as it is in use: one that is not belonged to a program that was killed.
+class LocalExecutor::Place::Home {
+ public:
+  // `parent` is a canonical path.
+  static Expected<std::shared_ptr<const Home>> create(const std::string& parent,
+                                                      std::string_view prefix) {
+    constexpr int most_tries = 10;
+    int error = EWOULDBLOCK;
+    for (int tries = 0; tries < most_tries && error == EWOULDBLOCK; ++tries) {
+      std::string path = concat({parent, "/", prefix, "XXXXXX"});
+      if (!::mkdtemp(&path[0])) {
+        error = errno;
+        break;
+      }
+      UniqueFd fd(above_standard_streams(::open(path.c_str(), listed_directory_flags)));
+      error = fd ? prepare(fd.get()) : errno;
+      if (error == 0) return std::make_shared<const Home>(std::move(path), std::move(fd));
+      ::rmdir(path.c_str());
+    }
+    return system_error(error,
+                        concat({"private_home: cannot make a directory in ", quoted(parent)}));
+  }
+
+  Home(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  Home(const Home&) = delete;
+  Home& operator=(const Home&) = delete;
+  ~Home() {
+    // A fork of the program has a copy of this object, and no part in the directory.
+    if (owner_ != ::getpid()) return;
+    TreeRemoval(fd_.get()).run();
+    ::rmdir(path_.c_str());
+  }
+
+  const std::string& path() const noexcept { return path_; }
+  std::string temporary() const { return path_ + "/tmp"; }
+
+ private:
+  // An errno, or 0. EWOULDBLOCK: another program, looking for what was left, was faster.
+  static int prepare(int fd) {
+    // On a file system without locks nobody removes what was left.
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return EWOULDBLOCK;
+    if (::mkdirat(fd, "tmp", 0700) == 0) return 0;
+    return errno == ENOENT ? EWOULDBLOCK : errno;
+  }
+
+  std::string path_;
+  UniqueFd fd_;
+  pid_t owner_ = ::getpid();
+};
+
+Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {
+  if (options.sandbox.mode == SandboxMode::off || options.private_home == PrivateHome::off)
+    return {};
+  const char* const given = std::getenv("TMPDIR");
+  auto parent = canonical_path(given && *given == '/' ? given : "/tmp");
+  if (!parent) return with_prefix("private_home: ", parent.error());
+  remove_left_homes(*parent);
+  auto made = Home::create(*parent, home_prefix);
+  if (!made) return made.error();
+  homes = std::move(*made);
+  home_per_command = options.private_home == PrivateHome::command;
+  for (const auto& variable : options.environment.set) {
+    if (variable.first == "HOME") gives_home = false;
+    if (variable.first == "TMPDIR") gives_temporary = false;
+  }
+  return {};
+}
+
+// The home of one more command, or null.
+Expected<std::shared_ptr<const LocalExecutor::Place::Home>> LocalExecutor::Place::next_home()
+    const {
+  if (!home_per_command) return homes;
+  return Home::create(homes->path(), "command-");
+}
+
+// The variables of a command in a work_dir; `home` is its private one, or null.
+Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& command,
+                                                           std::string_view work_dir,
+                                                           const Home* home) const {
+  if (!home) return environment.resolve(work_dir, command.environment);
+  std::vector<std::pair<std::string, std::string>> extra;
+  if (gives_home) extra.emplace_back("HOME", home->path());
+  if (gives_temporary) extra.emplace_back("TMPDIR", home->temporary());
+  extra.insert(extra.end(), command.environment.begin(), command.environment.end());
+  return environment.resolve(work_dir, extra);
+}
 
 Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   LocalExecutor executor;
@@ -17890,13 +18462,16 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   if (!environment) return environment.error();
   auto skills_dir = usable_directory("skills_dir", options.skills_dir, R_OK | X_OK);
   if (!skills_dir) return skills_dir.error();
-  executor.place_ =
-      std::make_shared<const Place>(std::move(*environment), options.shell, std::move(*skills_dir));
+  const auto place =
+      std::make_shared<Place>(std::move(*environment), options.shell, std::move(*skills_dir));
+  if (auto ok = place->make_homes(options); !ok) return ok.error();
+  executor.place_ = place;
   return executor;
 }
 
 std::string LocalExecutor::home(const Command& command, std::string_view work_dir) const {
-  const auto environment = place_->environment.resolve(work_dir, command.environment);
+  // The home of a command that has not started is not there yet, but this is where it will be.
+  const auto environment = place_->resolve(command, work_dir, place_->homes.get());
   if (!environment) return {};
   constexpr std::string_view wanted = "HOME=";
   for (const std::string& variable : environment->variables)
@@ -17907,7 +18482,10 @@ std::string LocalExecutor::home(const Command& command, std::string_view work_di
 // A prefix goes before the command line as a whole, never before its first simple command only: the
 // shell that reads the prefix gets the rest as arguments.
 Expected<void> LocalExecutor::place(const Command& command, Admission& admission) const {
-  auto environment = place_->environment.resolve(admission.directory.path, command.environment);
+  auto home = place_->next_home();
+  if (!home) return home.error();
+  admission.home = *home;
+  auto environment = place_->resolve(command, admission.directory.path, home->get());
   if (!environment) return environment.error();
   if (!place_->skills_dir.empty()) {
     std::call_once(place_->skills_linked, [&] {
@@ -20839,6 +21417,22 @@ int fail(int status, const std::string& message) {
   return status;
 }
 
+// Takes away the variables of this process that commands do not see either; the server needs none
+// but some of those. They are overwritten where they lie: that is what /proc/PID/environ shows, and
+// a command of root's may read it. Not for a process with other threads.
+void drop_variables(const EnvironmentOptions& options) {
+  char** kept = ::environ;
+  for (char** entry = ::environ; entry && *entry; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = std::min(text.find('='), text.size());
+    if (is_kept(text.substr(0, equals), options))
+      *kept++ = *entry;
+    else
+      std::memset(*entry, 0, text.size());
+  }
+  if (kept) *kept = nullptr;
+}
+
 // In strict mode a pattern must match the whole of a command. Whoever blocks `git push` in so many
 // words, as lists written for other systems do, means more than that.
 void warn_of_bare_patterns(const ServerConfig& config) {
@@ -21099,6 +21693,7 @@ int server_main(int argc, char** argv) {
 #endif
   const auto executor = create_executor(config);
   if (!executor) return fail(2, executor.error().message);
+  drop_variables(config.local.environment);
   if (config.enable_sudo) warn("enable_sudo has no effect in local mode");
   warn_of_bare_patterns(config);
   if (invocation->check) return check(*executor, *invocation->check);

@@ -1683,6 +1683,29 @@ TEST_CASE("W-21 W-07: secrets stay with the server, and --enable-sudo does not c
   CHECK(has(server.logged(), "enable_sudo has no effect in local mode"));
 }
 
+TEST_CASE("R07b: the server itself keeps no variables but those that commands see") {
+  Server::Options options;
+  options.arguments = {"--keep-env", "CODEEXEC_TEST_KEPT"};
+  options.environment = {"CODEEXEC_TEST_TOKEN=hunter2", "CODEEXEC_TEST_KEPT=kept", "LC_TIME=C",
+                         "=odd=hunter2", "hunter2"};
+  Server server(options);
+  server.ping();
+  const std::string path = "/proc/" + std::to_string(server.pid()) + "/environ";
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    MESSAGE("SKIPPED: " << path << " cannot be read, which root with all capabilities may");
+    return;
+  }
+  ::close(file);
+  const std::string variables = support::read_file(path);
+  for (const char* part : {"hunter2", "CODEEXEC_TEST_TOKEN"}) CHECK(!has(variables, part));
+  for (const char* part : {"CODEEXEC_TEST_KEPT=kept", "PATH=", "LC_TIME=C"})
+    CHECK(has(variables, part));
+  const Json r = server.execute("tr '\\0' '\\n' < " + path + "; env");
+  CHECK(has(r["stdout"].as_string(), "CODEEXEC_TEST_KEPT=kept"));
+  CHECK(!has(r["stdout"].as_string(), "hunter2"));
+}
+
 TEST_CASE("starting has no effects on disk") {
   const TempDir place;
   const TempDir skills;
