@@ -13602,7 +13602,7 @@ const char* objection_to_writing(const OpenedGrant& grant) {
   for (const std::string_view directory : system_directories)
     if (lies_within(directory, grant.path)) return "is a directory of the system, or above one";
   for (const std::string_view directory : {"/proc", "/sys", "/dev", "/boot"})
-    if (lies_within(grant.path, directory) && !lies_within(grant.path, "/dev/shm"))
+    if (lies_within(grant.path, directory) && !starts_with(grant.path, "/dev/shm/"))
       return "belongs to the system";
   if (!S_ISDIR(grant.status.st_mode) && !S_ISREG(grant.status.st_mode))
     return "is neither a directory nor a regular file";
@@ -13880,6 +13880,9 @@ class ToolGrants {
       if (is_general ? is_tool_part(entry) : !is_secret(prefix, entry)) add_whole(path);
     }
     if (!is_general) ruleset_.add_path(prefix, right_read_dir);
+    // What is in ~/.cargo/bin are fronts for what is here.
+    if (ends_with(prefix, "/.cargo"))
+      add_whole(concat({prefix.substr(0, prefix.rfind('/')), "/.rustup"}));
     // Python's parts of ~/.local that are not in a directory of their own.
     if (is_general)
       for (const char* part : {"uv", "pipx", "mise", "pnpm", "virtualenvs"})
@@ -14193,8 +14196,9 @@ std::vector<std::string> RunCgroup::finish() {
     if (leaf.tasks && counter_in(read_control(leaf.directory + "/pids.events"), "max") != 0)
       reached.emplace_back("processes");
     leaf.processes.reset();
-    // The dead leave their group a moment after they can be waited for.
-    constexpr int attempts = 200;
+    // The dead stay in their group until somebody has waited for them. What is not gone by then is
+    // removed by a later create(), of another program.
+    constexpr int attempts = 50;
     for (int i = 0; i < attempts && ::rmdir(leaf.directory.c_str()) != 0 && errno == EBUSY; ++i) {
       if (!leaf.unified || write_control(leaf.directory + "/cgroup.kill", "1") != 0) {
         for (const std::string_view line :
