@@ -1033,1020 +1033,1014 @@ TEST_CASE("a command that fills the disk beyond its limit is killed, and that is
   CHECK(r.outcome == Outcome::signaled);
   CHECK(r.signal == SIGKILL);
   CHECK(r.limits_reached == std::vector<std::string>{"disk"});
+}
 
-  // Masking -----------------------------------------------------------------------------------------
+// Masking -----------------------------------------------------------------------------------------
 
-  namespace {
+namespace {
 
-  // What is known of a masked stream of which only `text` has come: worked out from the definition,
-  // in quadratic time. With `ended`, nothing may be held back.
-  struct Masked {
-    std::string text = {};
-    std::uint64_t count = 0;
-  };
+// What is known of a masked stream of which only `text` has come: worked out from the definition,
+// in quadratic time. With `ended`, nothing may be held back.
+struct Masked {
+  std::string text = {};
+  std::uint64_t count = 0;
+};
 
-  Masked naively_masked(const std::vector<std::string>& secrets, const std::string& text,
-                        bool ended) {
-    std::size_t certain = text.size();  // no secret that goes on begins before it
-    std::vector<std::pair<std::size_t, std::size_t>> found;
-    for (std::size_t begin = 0; begin < text.size(); ++begin) {
-      std::size_t longest = 0;
-      for (std::string secret : secrets) {
-        while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r'))
-          secret.pop_back();
-        if (secret.size() < Redactor::min_size) continue;
-        if (text.compare(begin, secret.size(), secret) == 0)
-          longest = std::max(longest, secret.size());
-        const std::size_t left = text.size() - begin;
-        const bool goes_on = left < secret.size() && secret.compare(0, left, text, begin) == 0;
-        if (!ended && goes_on) certain = std::min(certain, begin);
-      }
-      if (longest == 0) continue;
-      if (found.empty() || begin >= found.back().second)
-        found.emplace_back(begin, begin + longest);
-      else
-        found.back().second = std::max(found.back().second, begin + longest);
+Masked naively_masked(const std::vector<std::string>& secrets, const std::string& text,
+                      bool ended) {
+  std::size_t certain = text.size();  // no secret that goes on begins before it
+  std::vector<std::pair<std::size_t, std::size_t>> found;
+  for (std::size_t begin = 0; begin < text.size(); ++begin) {
+    std::size_t longest = 0;
+    for (std::string secret : secrets) {
+      while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r')) secret.pop_back();
+      if (secret.size() < Redactor::min_size) continue;
+      if (text.compare(begin, secret.size(), secret) == 0)
+        longest = std::max(longest, secret.size());
+      const std::size_t left = text.size() - begin;
+      const bool goes_on = left < secret.size() && secret.compare(0, left, text, begin) == 0;
+      if (!ended && goes_on) certain = std::min(certain, begin);
     }
-    Masked result;
+    if (longest == 0) continue;
+    if (found.empty() || begin >= found.back().second)
+      found.emplace_back(begin, begin + longest);
+    else
+      found.back().second = std::max(found.back().second, begin + longest);
+  }
+  Masked result;
+  std::size_t at = 0;
+  for (const auto& [begin, end] : found) {
+    if (begin > certain) break;
+    result.text += text.substr(at, begin - at) + std::string(Redactor::mask);
+    ++result.count;
+    at = end;
+  }
+  if (at < certain) result.text += text.substr(at, certain - at);
+  return result;
+}
+
+std::string masked(const std::vector<std::string>& secrets, const std::string& text) {
+  return Redactor(secrets).redact(text);
+}
+
+// What becomes of a text that comes in two pieces, cut at every place: the same, or an empty text.
+std::string masked_in_two(const std::vector<std::string>& secrets, const std::string& text) {
+  std::string first;
+  for (std::size_t cut = 0; cut <= text.size(); ++cut) {
+    Redactor redactor(secrets);
+    std::string result(redactor.add(text.substr(0, cut)));
+    result += redactor.add(text.substr(cut));
+    result += redactor.finish();
+    if (cut == 0) first = result;
+    if (result != first) return {};
+  }
+  return first;
+}
+
+}  // namespace
+
+TEST_CASE("a Redactor masks each secret wherever the stream is cut") {
+  const std::vector<std::string> secrets = {"hunter2", "correct horse", "hunter2hunter2",
+                                            std::string("nul\0bytes", 9), "\xff\xfe\xff\xfe"};
+  const std::pair<std::string, std::string> cases[] = {
+      {"", ""},
+      {"nothing here", "nothing here"},
+      {"hunter2", "[redacted]"},
+      {"my hunter2!", "my [redacted]!"},
+      {"hunter", "hunter"},
+      {"hunterhunter2", "hunter[redacted]"},
+      {"hunter2hunter2", "[redacted]"},
+      {"hunter2hunter", "[redacted]hunter"},
+      {"hunter2 hunter2", "[redacted] [redacted]"},
+      {"hunter2correct horse", "[redacted][redacted]"},
+      {std::string("a nul\0bytes b", 13), "a [redacted] b"},
+      {std::string("a nul\0byte b", 12), std::string("a nul\0byte b", 12)},
+      {"\xff\xff\xfe\xff\xfe\xff", "\xff[redacted]\xff"},
+      {"[redacted]", "[redacted]"},
+  };
+  for (const auto& each : cases) {
+    const std::string& text = each.first;
+    CAPTURE(text);
+    CHECK(masked(secrets, text) == each.second);
+    CHECK(masked_in_two(secrets, text) == each.second);
+  }
+}
+
+TEST_CASE("a Redactor masks every byte of secrets that overlap, touch or lie in each other") {
+  CHECK(masked({"abcd", "cdef"}, "xabcdefx") == "x[redacted]x");
+  CHECK(masked({"abcd", "efgh"}, "xabcdefghx") == "x[redacted][redacted]x");
+  CHECK(masked({"abcd", "efgh", "dedd"}, "abcdefgh") == "[redacted][redacted]");
+  CHECK(masked({"abcd", "efgh", "cdef"}, "abcdefgh") == "[redacted]");
+  CHECK(masked({"bcde", "abcdefg"}, "abcdefg abcdef") == "[redacted] a[redacted]f");
+  CHECK(masked({"1111", "2222", "x1111y2222z"}, "x1111y2222z") == "[redacted]");
+  CHECK(masked({"1111", "2222", "x1111y2222z"}, "x1111y2222y") == "x[redacted]y[redacted]y");
+  CHECK(masked({"aaaa"}, "aaaaaaaaa") == "[redacted]");
+  CHECK(masked({"aaaa"}, "aaa aaaa") == "aaa [redacted]");
+  Redactor redactor({"abcd", "abcd", "cdab"});
+  CHECK(redactor.add("abcdabcd abcd") == "[redacted] [redacted]");
+  CHECK(redactor.count() == 2);
+}
+
+TEST_CASE("a Redactor leaves out what is too short, and line ends at the end of a secret") {
+  CHECK(Redactor().empty());
+  CHECK(Redactor({"", "abc", "abc\n", "ab\r\n", "\n\n\n\n\n"}).empty());
+  CHECK(!Redactor({"abcd"}).empty());
+  CHECK(masked({}, "abcd") == "abcd");
+  CHECK(masked({"", "abc"}, "abcd") == "abcd");
+  CHECK(masked({"secret\n"}, "secret") == "[redacted]");
+  CHECK(masked({"secret\r\n\n"}, "a secret\nb") == "a [redacted]\nb");
+  CHECK(masked({"two\nlines\n"}, "two\nlines two") == "[redacted] two");
+}
+
+TEST_CASE("a Redactor returns at once what cannot become a secret any more") {
+  Redactor redactor({"hunter2", "hunter2 and more"});
+  CHECK(redactor.add("password: ") == "password: ");
+  CHECK(redactor.add("hunt") == "");
+  CHECK(redactor.add("x") == "huntx");
+  CHECK(redactor.add("huhunter") == "hu");
+  CHECK(redactor.add("2") == "[redacted]");
+  CHECK(redactor.add(" and") == "");
+  CHECK(redactor.add("!") == " and!");
+  CHECK(redactor.add("hunter2 and mor") == "[redacted]");
+  CHECK(redactor.add("e") == "");
+  CHECK(redactor.add("h") == "");
+  CHECK(redactor.finish() == "h");
+  CHECK(redactor.finish() == "");
+  CHECK(redactor.count() == 2);
+  CHECK(redactor.add("unter2") == "unter2");  // the end of one stream and the next are no secret
+}
+
+TEST_CASE("copies of a Redactor go on by themselves") {
+  Redactor one({"hunter2"});
+  CHECK(one.add("hun") == "");
+  Redactor other = one;
+  CHECK(one.add("ter2") == "[redacted]");
+  CHECK(other.add("gry") == "hungry");
+  CHECK(one.redact("hunter2") == "[redacted]");
+  CHECK(one.count() == 1);
+  CHECK(other.count() == 0);
+}
+
+TEST_CASE("a Redactor does what its definition says, whatever the secrets and the pieces are") {
+  support::Random random;
+  for (int round = 0; round < 3000; ++round) {
+    const std::size_t letters = 1 + random.below(3);
+    const auto random_text = [&](std::size_t longest) {
+      std::string text;
+      for (std::size_t left = random.below(longest + 1); left > 0; --left)
+        text += random.below(40) == 0 ? '\n' : static_cast<char>('a' + random.below(letters));
+      return text;
+    };
+    std::vector<std::string> secrets;
+    for (std::size_t left = random.below(5); left > 0; --left) secrets.push_back(random_text(12));
+    const std::string text = random_text(60);
+    Redactor redactor(secrets);
+    std::string result;
     std::size_t at = 0;
-    for (const auto& [begin, end] : found) {
-      if (begin > certain) break;
-      result.text += text.substr(at, begin - at) + std::string(Redactor::mask);
-      ++result.count;
-      at = end;
+    while (at < text.size()) {
+      const std::size_t size = 1 + random.below(text.size() - at);
+      result += redactor.add(text.substr(at, size));
+      at += size;
+      const Masked expected = naively_masked(secrets, text.substr(0, at), false);
+      if (result == expected.text && redactor.count() == expected.count) continue;
+      std::string all = "text '" + text.substr(0, at) + "' secrets";
+      for (const std::string& secret : secrets) all += " '" + secret + "'";
+      FAIL(all << ": got '" << result << "', expected '" << expected.text << "'");
     }
-    if (at < certain) result.text += text.substr(at, certain - at);
-    return result;
+    result += redactor.finish();
+    const Masked expected = naively_masked(secrets, text, true);
+    REQUIRE(result == expected.text);
+    REQUIRE(redactor.count() == expected.count);
+    REQUIRE(redactor.redact(text) == expected.text);
   }
+}
 
-  std::string masked(const std::vector<std::string>& secrets, const std::string& text) {
-    return Redactor(secrets).redact(text);
-  }
-
-  // What becomes of a text that comes in two pieces, cut at every place: the same, or an empty text.
-  std::string masked_in_two(const std::vector<std::string>& secrets, const std::string& text) {
-    std::string first;
-    for (std::size_t cut = 0; cut <= text.size(); ++cut) {
-      Redactor redactor(secrets);
-      std::string result(redactor.add(text.substr(0, cut)));
-      result += redactor.add(text.substr(cut));
-      result += redactor.finish();
-      if (cut == 0) first = result;
-      if (result != first) return {};
-    }
-    return first;
-  }
-
-  }  // namespace
-
-  TEST_CASE("a Redactor masks each secret wherever the stream is cut") {
-    const std::vector<std::string> secrets = {"hunter2", "correct horse", "hunter2hunter2",
-                                              std::string("nul\0bytes", 9), "\xff\xfe\xff\xfe"};
-    const std::pair<std::string, std::string> cases[] = {
-        {"", ""},
-        {"nothing here", "nothing here"},
-        {"hunter2", "[redacted]"},
-        {"my hunter2!", "my [redacted]!"},
-        {"hunter", "hunter"},
-        {"hunterhunter2", "hunter[redacted]"},
-        {"hunter2hunter2", "[redacted]"},
-        {"hunter2hunter", "[redacted]hunter"},
-        {"hunter2 hunter2", "[redacted] [redacted]"},
-        {"hunter2correct horse", "[redacted][redacted]"},
-        {std::string("a nul\0bytes b", 13), "a [redacted] b"},
-        {std::string("a nul\0byte b", 12), std::string("a nul\0byte b", 12)},
-        {"\xff\xff\xfe\xff\xfe\xff", "\xff[redacted]\xff"},
-        {"[redacted]", "[redacted]"},
-    };
-    for (const auto& each : cases) {
-      const std::string& text = each.first;
-      CAPTURE(text);
-      CHECK(masked(secrets, text) == each.second);
-      CHECK(masked_in_two(secrets, text) == each.second);
-    }
-  }
-
-  TEST_CASE("a Redactor masks every byte of secrets that overlap, touch or lie in each other") {
-    CHECK(masked({"abcd", "cdef"}, "xabcdefx") == "x[redacted]x");
-    CHECK(masked({"abcd", "efgh"}, "xabcdefghx") == "x[redacted][redacted]x");
-    CHECK(masked({"abcd", "efgh", "dedd"}, "abcdefgh") == "[redacted][redacted]");
-    CHECK(masked({"abcd", "efgh", "cdef"}, "abcdefgh") == "[redacted]");
-    CHECK(masked({"bcde", "abcdefg"}, "abcdefg abcdef") == "[redacted] a[redacted]f");
-    CHECK(masked({"1111", "2222", "x1111y2222z"}, "x1111y2222z") == "[redacted]");
-    CHECK(masked({"1111", "2222", "x1111y2222z"}, "x1111y2222y") == "x[redacted]y[redacted]y");
-    CHECK(masked({"aaaa"}, "aaaaaaaaa") == "[redacted]");
-    CHECK(masked({"aaaa"}, "aaa aaaa") == "aaa [redacted]");
-    Redactor redactor({"abcd", "abcd", "cdab"});
-    CHECK(redactor.add("abcdabcd abcd") == "[redacted] [redacted]");
-    CHECK(redactor.count() == 2);
-  }
-
-  TEST_CASE("a Redactor leaves out what is too short, and line ends at the end of a secret") {
-    CHECK(Redactor().empty());
-    CHECK(Redactor({"", "abc", "abc\n", "ab\r\n", "\n\n\n\n\n"}).empty());
-    CHECK(!Redactor({"abcd"}).empty());
-    CHECK(masked({}, "abcd") == "abcd");
-    CHECK(masked({"", "abc"}, "abcd") == "abcd");
-    CHECK(masked({"secret\n"}, "secret") == "[redacted]");
-    CHECK(masked({"secret\r\n\n"}, "a secret\nb") == "a [redacted]\nb");
-    CHECK(masked({"two\nlines\n"}, "two\nlines two") == "[redacted] two");
-  }
-
-  TEST_CASE("a Redactor returns at once what cannot become a secret any more") {
-    Redactor redactor({"hunter2", "hunter2 and more"});
-    CHECK(redactor.add("password: ") == "password: ");
-    CHECK(redactor.add("hunt") == "");
-    CHECK(redactor.add("x") == "huntx");
-    CHECK(redactor.add("huhunter") == "hu");
-    CHECK(redactor.add("2") == "[redacted]");
-    CHECK(redactor.add(" and") == "");
-    CHECK(redactor.add("!") == " and!");
-    CHECK(redactor.add("hunter2 and mor") == "[redacted]");
-    CHECK(redactor.add("e") == "");
-    CHECK(redactor.add("h") == "");
-    CHECK(redactor.finish() == "h");
+// Each of these takes minutes where a byte costs as much as a secret is long.
+TEST_CASE("a Redactor is linear for the worst secrets and streams") {
+  constexpr std::size_t size = 300000;
+  SUBCASE("a stream that is always about to become the secret, byte by byte") {
+    const std::string secret = std::string(size, 'a') + "b";
+    Redactor redactor({secret});
+    std::size_t returned = 0;
+    for (std::size_t i = 0; i < 2 * size; ++i) returned += redactor.add("a").size();
+    CHECK(returned == size);
+    CHECK(redactor.add("b") == Redactor::mask);
     CHECK(redactor.finish() == "");
-    CHECK(redactor.count() == 2);
-    CHECK(redactor.add("unter2") == "unter2");  // the end of one stream and the next are no secret
+  }
+  SUBCASE("many secrets within one that does not come") {
+    std::string secret;
+    while (secret.size() < size) secret += "1111y";
+    Redactor redactor({"1111", secret + "z"});
+    std::uint64_t returned = 0;
+    for (std::size_t i = 0; i < 2 * size; ++i)
+      returned += redactor.add(std::string(1, "1111y"[i % 5])).size();
+    returned += redactor.finish().size();
+    CHECK(redactor.count() == 2 * size / 5);
+    CHECK(returned == 2 * size / 5 * (Redactor::mask.size() + 1));
+  }
+  SUBCASE("secrets that are the ends of each other") {
+    std::vector<std::string> secrets;
+    for (std::size_t length = 4; length < 1000; ++length)
+      secrets.push_back("c" + std::string(length, 'a') + "b");
+    const Redactor redactor(secrets);
+    const std::string longer = "c" + std::string(1200, 'a') + "b";
+    std::string text;
+    std::string expected;
+    while (text.size() < size) {
+      text += longer + "c" + std::string(9, 'a') + "b";
+      expected += longer + std::string(Redactor::mask);
+    }
+    CHECK(redactor.redact(text) == expected);
+  }
+}
+
+namespace {
+
+// A program that has printed a part of the secret waits for a line here before it prints the rest.
+class Gate {
+ public:
+  Gate() : path_(directory_ / "gate") {
+    if (::mkfifo(path_.c_str(), 0600) != 0) support::fail("mkfifo", path_);
+    fd_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
+    if (fd_ < 0) support::fail("open", path_);
+  }
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+  ~Gate() { ::close(fd_); }
+  std::string wait() const { return "read line < " + path_ + "; "; }  // for a script
+  void open() const {
+    if (::write(fd_, "go\n", 3) != 3) support::fail("write", path_);
   }
 
-  TEST_CASE("copies of a Redactor go on by themselves") {
-    Redactor one({"hunter2"});
-    CHECK(one.add("hun") == "");
-    Redactor other = one;
-    CHECK(one.add("ter2") == "[redacted]");
-    CHECK(other.add("gry") == "hungry");
-    CHECK(one.redact("hunter2") == "[redacted]");
-    CHECK(one.count() == 1);
-    CHECK(other.count() == 0);
-  }
+ private:
+  support::TempDir directory_ = {};
+  std::string path_;
+  int fd_ = -1;
+};
 
-  TEST_CASE("a Redactor does what its definition says, whatever the secrets and the pieces are") {
-    support::Random random;
-    for (int round = 0; round < 3000; ++round) {
-      const std::size_t letters = 1 + random.below(3);
-      const auto random_text = [&](std::size_t longest) {
-        std::string text;
-        for (std::size_t left = random.below(longest + 1); left > 0; --left)
-          text += random.below(40) == 0 ? '\n' : static_cast<char>('a' + random.below(letters));
-        return text;
-      };
-      std::vector<std::string> secrets;
-      for (std::size_t left = random.below(5); left > 0; --left) secrets.push_back(random_text(12));
-      const std::string text = random_text(60);
-      Redactor redactor(secrets);
-      std::string result;
-      std::size_t at = 0;
-      while (at < text.size()) {
-        const std::size_t size = 1 + random.below(text.size() - at);
-        result += redactor.add(text.substr(at, size));
-        at += size;
-        const Masked expected = naively_masked(secrets, text.substr(0, at), false);
-        if (result == expected.text && redactor.count() == expected.count) continue;
-        std::string all = "text '" + text.substr(0, at) + "' secrets";
-        for (const std::string& secret : secrets) all += " '" + secret + "'";
-        FAIL(all << ": got '" << result << "', expected '" << expected.text << "'");
-      }
-      result += redactor.finish();
-      const Masked expected = naively_masked(secrets, text, true);
-      REQUIRE(result == expected.text);
-      REQUIRE(redactor.count() == expected.count);
-      REQUIRE(redactor.redact(text) == expected.text);
-    }
-  }
+}  // namespace
 
-  // Each of these takes minutes where a byte costs as much as a secret is long.
-  TEST_CASE("a Redactor is linear for the worst secrets and streams") {
-    constexpr std::size_t size = 300000;
-    SUBCASE("a stream that is always about to become the secret, byte by byte") {
-      const std::string secret = std::string(size, 'a') + "b";
-      Redactor redactor({secret});
-      std::size_t returned = 0;
-      for (std::size_t i = 0; i < 2 * size; ++i) returned += redactor.add("a").size();
-      CHECK(returned == size);
-      CHECK(redactor.add("b") == Redactor::mask);
-      CHECK(redactor.finish() == "");
-    }
-    SUBCASE("many secrets within one that does not come") {
-      std::string secret;
-      while (secret.size() < size) secret += "1111y";
-      Redactor redactor({"1111", secret + "z"});
-      std::uint64_t returned = 0;
-      for (std::size_t i = 0; i < 2 * size; ++i)
-        returned += redactor.add(std::string(1, "1111y"[i % 5])).size();
-      returned += redactor.finish().size();
-      CHECK(redactor.count() == 2 * size / 5);
-      CHECK(returned == 2 * size / 5 * (Redactor::mask.size() + 1));
-    }
-    SUBCASE("secrets that are the ends of each other") {
-      std::vector<std::string> secrets;
-      for (std::size_t length = 4; length < 1000; ++length)
-        secrets.push_back("c" + std::string(length, 'a') + "b");
-      const Redactor redactor(secrets);
-      const std::string longer = "c" + std::string(1200, 'a') + "b";
-      std::string text;
-      std::string expected;
-      while (text.size() < size) {
-        text += longer + "c" + std::string(9, 'a') + "b";
-        expected += longer + std::string(Redactor::mask);
-      }
-      CHECK(redactor.redact(text) == expected);
-    }
-  }
-
-  namespace {
-
-  // A program that has printed a part of the secret waits for a line here before it prints the rest.
-  class Gate {
-   public:
-    Gate() : path_(directory_ / "gate") {
-      if (::mkfifo(path_.c_str(), 0600) != 0) support::fail("mkfifo", path_);
-      fd_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
-      if (fd_ < 0) support::fail("open", path_);
-    }
-    Gate(const Gate&) = delete;
-    Gate& operator=(const Gate&) = delete;
-    ~Gate() { ::close(fd_); }
-    std::string wait() const { return "read line < " + path_ + "; "; }  // for a script
-    void open() const {
-      if (::write(fd_, "go\n", 3) != 3) support::fail("write", path_);
-    }
-
-   private:
-    support::TempDir directory_ = {};
-    std::string path_;
-    int fd_ = -1;
-  };
-
-  }  // namespace
-
-  TEST_CASE("a secret that comes in two pieces is masked in both streams and for the listener") {
-    for (const bool merged : {false, true}) {
-      CAPTURE(merged);
-      const Gate gate;
-      ProcessOptions options =
-          shell("printf 'out: hun'; " + gate.wait() + "printf 'ter2 in'; " +
-                "printf 'err: correct' >&2; " + gate.wait() + "printf ' horse in hunter' >&2");
-      options.secrets = {"hunter2", "correct horse"};
-      options.merge_streams = merged;
-      std::string heard[2];
-      options.on_output = [&](Stream stream, std::string_view bytes) {
-        std::string& text = heard[stream == Stream::out ? 0 : 1];
-        text += bytes;
-        if (bytes == "out: " || support::has(bytes, "err: ")) gate.open();
-      };
-      const ProcessResult r = run_clean(options);
-      CHECK(r.succeeded());
-      if (merged) {
-        CHECK(r.out == "out: [redacted] inerr: [redacted] in hunter");
-        CHECK(r.out_counts.redactions == 2);
-      } else {
-        CHECK(r.out == "out: [redacted] in");
-        CHECK(r.err == "err: [redacted] in hunter");
-        CHECK(r.out_counts.redactions == 1);
-        CHECK(r.err_counts.redactions == 1);
-        CHECK(r.err_counts.total_bytes == r.err.size());
-      }
-      CHECK(heard[0] == r.out);
-      CHECK(heard[1] == r.err);
-    }
-  }
-
-  TEST_CASE(
-      "what is read of a running program is masked, and the end of a stream frees what is held") {
+TEST_CASE("a secret that comes in two pieces is masked in both streams and for the listener") {
+  for (const bool merged : {false, true}) {
+    CAPTURE(merged);
+    const Gate gate;
     ProcessOptions options =
-        shell("printf 'a hun'; read line; printf 'ter2 b hunt'; read line; exec >&-; read line");
-    options.secrets = {"hunter2"};
-    options.keep_input_open = true;
-    auto process = Process::start(options);
-    REQUIRE(process);
-    const auto wait_for = [&](const std::string& expected) {
-      std::string text;
-      while ((text = process->read(Stream::out, 0).text).size() < expected.size() &&
-             !process->done())
-        std::this_thread::yield();
-      CHECK(text == expected);
-    };
-    wait_for("a ");
-    CHECK(process->write("go\n"));
-    wait_for("a [redacted] b ");
-    CHECK(process->write("go\n"));
-    wait_for("a [redacted] b hunt");
-    CHECK(!process->done());
-    process->close_input();
-    CHECK(process->wait().out == "a [redacted] b hunt");
-    CHECK(process->wait().out_counts.redactions == 1);
-  }
-
-  TEST_CASE("what was held back is not lost when somebody still holds the pipe, or at a cancel") {
-    ProcessOptions options = shell("sleep 300 2>&- & echo $! >&2; printf hunt");
-    options.secrets = {"hunter2"};
-    options.keep_background = true;
-    std::string heard;
+        shell("printf 'out: hun'; " + gate.wait() + "printf 'ter2 in'; " +
+              "printf 'err: correct' >&2; " + gate.wait() + "printf ' horse in hunter' >&2");
+    options.secrets = {"hunter2", "correct horse"};
+    options.merge_streams = merged;
+    std::string heard[2];
     options.on_output = [&](Stream stream, std::string_view bytes) {
-      if (stream == Stream::out) heard += bytes;
+      std::string& text = heard[stream == Stream::out ? 0 : 1];
+      text += bytes;
+      if (bytes == "out: " || support::has(bytes, "err: ")) gate.open();
     };
-    ProcessResult r = run_clean(options);
-    CHECK(r.pipe_held);
-    CHECK(r.out == "hunt");
-    CHECK(heard == "hunt");
-    CHECK(::kill(first_number(r.err), SIGKILL) == 0);
-
-    options = shell("printf 'go hunt'; exec sleep 300");
-    options.secrets = {"hunter2"};
-    options.cancel.emplace();
-    options.on_output = [&](Stream, std::string_view bytes) {
-      if (bytes == "go ") options.cancel->cancel();
-    };
-    r = run_process(options);
-    CHECK(r.outcome == Outcome::cancelled);
-    CHECK(r.out == "go hunt");
-  }
-
-  TEST_CASE("the head, the tail and the spill file are cut from the masked stream") {
-    const support::TempDir directory;
-    const std::string secret = "0123456789abcdef";
-    // Without masking, each cut of max_output would go through a secret.
-    ProcessOptions options =
-        shell("i=0; while [ $i -lt 5000 ]; do printf 'k=" + secret + "\\n'; i=$((i+1)); done");
-    options.secrets = {secret, "unrelated"};
-    std::string whole;
-    for (int i = 0; i < 5000; ++i) whole += "k=[redacted]\n";
-    for (const bool spilled : {false, true}) {
-      for (const std::size_t max : {100u, 101u, 40000u, 1u << 20}) {
-        CAPTURE(spilled);
-        CAPTURE(max);
-        options.max_output = max;
-        if (spilled) options.spill_dir = directory.path();
-        std::string heard;
-        options.on_output = [&](Stream, std::string_view bytes) { heard += bytes; };
-        const ProcessResult r = run_process(options);
-        Capture expected(max);
-        expected.add(whole);
-        CHECK((r.out == expected.text()));
-        CHECK((heard == whole));
-        CHECK(r.out_counts.total_bytes == whole.size());
-        CHECK(r.out_counts.redactions == 5000);
-        CHECK(r.out_file.empty() == (!spilled || whole.size() <= max));
-        if (r.out_file.empty()) continue;
-        CHECK((support::read_file(r.out_file) == whole));
-        CHECK(r.out_counts.file_bytes == whole.size());
-      }
-    }
-  }
-
-  TEST_CASE("a secret at the border of two reads is masked") {
-    for (const std::size_t before : {65530u, 65535u, 65536u, 131070u}) {
-      ProcessOptions options = shell("cat");
-      options.input = std::string(before, 'x') + "hunter2";
-      options.secrets = {"hunter2"};
-      const ProcessResult r = run_process(options);
-      CHECK((r.out == std::string(before, 'x') + "[redacted]"));
-    }
-  }
-
-  TEST_CASE("secrets that are too short mask nothing, and too many start nothing") {
-    ProcessOptions options = shell("echo abc abc");
-    options.secrets = {"", "abc", "a", "\n\n\n\n"};
-    CHECK(run_process(options).out == "abc abc\n");
-    options.secrets = {std::string(Redactor::max_total, 'x')};
-    CHECK(run_process(options).out == "abc abc\n");
-    options.secrets.push_back("y");
-    const ProcessResult r = run_process(options);
-    CHECK(r.outcome == Outcome::not_started);
-    CHECK(r.step == "setup");
-    CHECK(r.message == "cannot start '/bin/sh': secrets has more than 1048576 bytes");
-  }
-
-  // What the program gets ---------------------------------------------------------------------------
-
-  TEST_CASE("the environment is exactly what was given, and a mark that differs for each run") {
-    support::EnvironmentGuard guard("CODEEXEC_SECRET", "hidden");
-    ProcessOptions options = program({"/usr/bin/env"});
-    options.environment = {"A=1", "CODEEXEC_RUN_ID=forged", "B=two words"};
-    const std::string given = "A=1\nB=two words\nCODEEXEC_RUN_ID=";
-    const std::string first = run_process(options).out;
-    const std::string second = run_process(options).out;
-    for (const std::string& out : {first, second}) {
-      CHECK(out.substr(0, given.size()) == given);
-      CHECK(out.find("forged") == out.npos);
-      CHECK(out.find('\n', given.size()) == out.size() - 1);
-    }
-    CHECK(first != second);
-  }
-
-  TEST_CASE("the program runs in work_dir, and the host stays where it is") {
-    const support::TempDir directory;
-    ProcessOptions options = program({"pwd"});
-    options.work_dir = directory.path();
-    CHECK(run_process(options).out == directory.path() + "\n");
-
-    const int fd = ::open("/usr", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    options.work_dir_fd = fd;
-    CHECK(run_process(options).out == "/usr\n");
-    CHECK(support::descriptor_is_open(fd));
-    ::close(fd);
-  }
-
-  TEST_CASE("the program has a session of its own, no terminal and no core dumps") {
-    const std::string problem = in_other_host([]() -> std::string {
-      rlimit core{};
-      ::getrlimit(RLIMIT_CORE, &core);
-      core.rlim_cur = core.rlim_max = std::max<rlim_t>(core.rlim_max, 4096);
-      ::setrlimit(RLIMIT_CORE, &core);
-      const ProcessResult r = run_process(child({"session"}));
-      return r.out == "session leader\ngroup leader\nno terminal\nno core\n" ? "" : describe(r);
-    });
-    CHECK(problem == "");
-  }
-
-  TEST_CASE("no descriptor of the host reaches the program") {
-    const int leaky = ::fcntl(1, F_DUPFD, 77);  // not CLOEXEC
-    REQUIRE(leaky >= 77);
-    const ProcessResult r = run_process(child({"descriptors"}));
-    ::close(leaky);
-    CHECK(r.out == "0 1 2 \n");
-  }
-
-  TEST_CASE("pass_fd becomes descriptor 3 and nothing else") {
-    const support::TempDir directory;
-    const std::string path = directory.file("passed", "hello");
-    for (const int number : {3, 60}) {
-      const std::string problem = in_other_host([&]() -> std::string {
-        const int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-        ::dup2(opened, number);
-        ::fcntl(number, F_SETFD, FD_CLOEXEC);
-        if (opened != number) ::close(opened);
-        ProcessOptions options = child({"copy", "3"});
-        options.pass_fd = number;
-        const ProcessResult r = run_process(options);
-        if (r.out != "hello") return describe(r);
-        ProcessOptions list = child({"descriptors"});
-        list.pass_fd = number;
-        const ProcessResult all = run_process(list);
-        return all.out == "0 1 2 3 \n" ? "" : describe(all);
-      });
-      CAPTURE(number);
-      CHECK(problem == "");
-    }
-  }
-
-  TEST_CASE("PATH is searched in the program's environment") {
-    const support::TempDir directory;
-    directory.file("tool", "#!/bin/sh\necho mine\n", 0755);
-    directory.file("blocked/tool", "#!/bin/sh\necho blocked\n", 0644);
-    ProcessOptions options = program({"tool"});
-    options.environment = {"PATH=/nowhere:" + (directory / "blocked") + ":" + directory.path()};
-    CHECK(run_process(options).out == "mine\n");
-    options.environment = {};  // /bin:/usr/bin
-    options.argv = {"echo", "found"};
-    CHECK(run_process(options).out == "found\n");
-  }
-
-  TEST_CASE("a script without a first line is given to sh") {
-    const support::TempDir directory;
-    ProcessOptions options = program({directory.file("script", "echo \"$0 $1\"\n", 0755), "arg"});
-    CHECK(run_process(options).out == (directory / "script") + " arg\n");
-  }
-
-  // Failed starts -----------------------------------------------------------------------------------
-
-  TEST_CASE("every failed start tells errno, step and a sentence") {
-    const support::TempDir directory;
-    const std::string plain = directory.file("plain", "text", 0644);
-    const std::string orphan = directory.file("orphan", "#!/no/such/interpreter\n", 0755);
-    struct Case {
-      const char* what;
-      std::vector<std::string> argv;
-      std::string work_dir;
-      int error;
-      const char* step;
-      std::string message;
-    };
-    const Case cases[] = {
-        {"missing in PATH",
-         {"nosuch"},
-         "",
-         ENOENT,
-         "exec",
-         "cannot start 'nosuch': No such file or directory (exec; looked in PATH=/usr/bin:/bin)"},
-        {"missing",
-         {"/no/such"},
-         "",
-         ENOENT,
-         "exec",
-         "cannot start '/no/such': No such file or directory (exec)"},
-        {"directory",
-         {"/etc"},
-         "",
-         EACCES,
-         "exec",
-         "cannot start '/etc': Permission denied (exec)"},
-        {"not executable",
-         {plain},
-         "",
-         EACCES,
-         "exec",
-         "cannot start '" + plain + "': Permission denied (exec)"},
-        {"interpreter",
-         {orphan},
-         "",
-         ENOENT,
-         "exec",
-         "cannot start '" + orphan +
-             "': No such file or directory (exec; its interpreter "
-             "'/no/such/interpreter' is missing)"},
-        {"path through a file", {plain + "/x"}, "", ENOENT, "exec", "cannot start "},
-        {"empty name", {""}, "", ENOENT, "exec", "cannot start '': No such file or directory"},
-        {"argument too long",
-         {"true", std::string(3 << 20, 'a')},
-         "",
-         E2BIG,
-         "exec",
-         "cannot start 'true': Argument list too long (exec"},
-        {"work_dir missing",
-         {"true"},
-         "/no/dir",
-         ENOENT,
-         "work_dir",
-         "cannot enter work_dir '/no/dir': No such file or directory"},
-        {"work_dir a file",
-         {"true"},
-         plain,
-         ENOTDIR,
-         "work_dir",
-         "cannot enter work_dir '" + plain + "': Not a directory"},
-        {"no argv", {}, "", EINVAL, "setup", "argv is empty"},
-        {"NUL in argv",
-         {"true", std::string("a\0b", 3)},
-         "",
-         EINVAL,
-         "setup",
-         "cannot start 'true': argv has a NUL byte"},
-        {"NUL in work_dir",
-         {"true"},
-         std::string("/\0x", 3),
-         EINVAL,
-         "setup",
-         "cannot start 'true': work_dir has a NUL byte"},
-    };
-    for (const Case& expected : cases) {
-      CAPTURE(expected.what);
-      ProcessOptions options = program(expected.argv);
-      options.work_dir = expected.work_dir;
-      const ProcessResult r = run_clean(options);
-      CHECK(r.outcome == Outcome::not_started);
-      CHECK(r.system_error == expected.error);
-      CHECK(r.step == expected.step);
-      CHECK(r.message.substr(0, expected.message.size()) == expected.message);
-      CHECK(r.exit_code == -1);
-      CHECK(r.pid == -1);
-
-      ProcessResult failure;
-      const auto started = Process::start(options, {}, &failure);
-      REQUIRE(!started);
-      CHECK(started.error().system_error == expected.error);
-      CHECK(started.error().message == r.message);
-      CHECK(failure.step == expected.step);
-    }
-  }
-
-  TEST_CASE("NUL bytes in the environment keep a program from being started") {
-    ProcessOptions options = program({"true"});
-    options.environment.push_back(std::string("A=\0", 3));
     const ProcessResult r = run_clean(options);
-    CHECK(r.outcome == Outcome::not_started);
-    CHECK(r.step == "setup");
-    CHECK(r.message.find("environment") != std::string::npos);
-  }
-
-  TEST_CASE("a bad work_dir_fd and a bad pass_fd are told apart") {
-    ProcessOptions options = program({"true"});
-    options.work_dir_fd = 4000;
-    CHECK(run_clean(options).step == "work_dir");
-    options.work_dir_fd = -1;
-    options.pass_fd = 4000;
-    const ProcessResult r = run_clean(options);
-    CHECK(r.step == "pass_fd");
-    CHECK(r.system_error == EBADF);
-  }
-
-  TEST_CASE("a program that is still open for writing is tried again for a moment") {
-    const support::TempDir directory;
-    const std::string path = directory.file("busy", support::read_file("/bin/true"), 0755);
-    const int writer = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-    REQUIRE(writer >= 0);
-    const ProcessResult busy = run_clean(program({path}));
-    CHECK(busy.outcome == Outcome::not_started);
-    CHECK(busy.system_error == ETXTBSY);
-    std::thread closer([&] {
-      ::poll(nullptr, 0, 4);
-      ::close(writer);
-    });
-    const ProcessResult r = run_process(program({path}));
-    closer.join();
     CHECK(r.succeeded());
-  }
-
-  TEST_CASE("running out of descriptors at any point is told and leaks none") {
-    const std::string problem = in_other_host([]() -> std::string {
-      int failures = 0;
-      for (int limit = 3; limit < 20; ++limit) {
-        const rlimit few = {static_cast<rlim_t>(limit), 4096};
-        ::setrlimit(RLIMIT_NOFILE, &few);
-        const int before = support::count_descriptors();
-        ProcessOptions options = program({"true"});
-        options.input = "x";
-        const ProcessResult r = run_process(options);
-        if (support::count_descriptors() != before)
-          return "leak with a limit of " + std::to_string(limit);
-        if (has_zombie()) return "zombie";
-        if (r.succeeded()) continue;
-        ++failures;
-        if (r.outcome != Outcome::not_started || r.message.empty()) return describe(r);
-        if (r.system_error != EMFILE) return describe(r);
-      }
-      return failures >= 4 ? "" : "only " + std::to_string(failures) + " failures";
-    });
-    CHECK(problem == "");
-  }
-
-  TEST_CASE("running out of processes is told, and the signal mask is as before") {
-    if (::geteuid() == 0) {
-      const std::string problem = in_other_host([]() -> std::string {
-        const rlimit none = {1, 1};
-        if (::setrlimit(RLIMIT_NPROC, &none) != 0 || ::setuid(65534) != 0) return "";
-        sigset_t before;
-        ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
-        const ProcessResult r = run_process(program({"true"}));
-        sigset_t after;
-        ::pthread_sigmask(SIG_SETMASK, nullptr, &after);
-        if (!same_mask(before, after)) return "mask changed";
-        if (r.outcome != Outcome::not_started) return describe(r);
-        if (r.system_error != EAGAIN || r.step != "start") return describe(r);
-        return "";
-      });
-      CHECK(problem == "");
+    if (merged) {
+      CHECK(r.out == "out: [redacted] inerr: [redacted] in hunter");
+      CHECK(r.out_counts.redactions == 2);
     } else {
-      MESSAGE("SKIPPED: lowering RLIMIT_NPROC to nothing needs a user without processes (root)");
+      CHECK(r.out == "out: [redacted] in");
+      CHECK(r.err == "err: [redacted] in hunter");
+      CHECK(r.out_counts.redactions == 1);
+      CHECK(r.err_counts.redactions == 1);
+      CHECK(r.err_counts.total_bytes == r.err.size());
+    }
+    CHECK(heard[0] == r.out);
+    CHECK(heard[1] == r.err);
+  }
+}
+
+TEST_CASE(
+    "what is read of a running program is masked, and the end of a stream frees what is held") {
+  ProcessOptions options =
+      shell("printf 'a hun'; read line; printf 'ter2 b hunt'; read line; exec >&-; read line");
+  options.secrets = {"hunter2"};
+  options.keep_input_open = true;
+  auto process = Process::start(options);
+  REQUIRE(process);
+  const auto wait_for = [&](const std::string& expected) {
+    std::string text;
+    while ((text = process->read(Stream::out, 0).text).size() < expected.size() && !process->done())
+      std::this_thread::yield();
+    CHECK(text == expected);
+  };
+  wait_for("a ");
+  CHECK(process->write("go\n"));
+  wait_for("a [redacted] b ");
+  CHECK(process->write("go\n"));
+  wait_for("a [redacted] b hunt");
+  CHECK(!process->done());
+  process->close_input();
+  CHECK(process->wait().out == "a [redacted] b hunt");
+  CHECK(process->wait().out_counts.redactions == 1);
+}
+
+TEST_CASE("what was held back is not lost when somebody still holds the pipe, or at a cancel") {
+  ProcessOptions options = shell("sleep 300 2>&- & echo $! >&2; printf hunt");
+  options.secrets = {"hunter2"};
+  options.keep_background = true;
+  std::string heard;
+  options.on_output = [&](Stream stream, std::string_view bytes) {
+    if (stream == Stream::out) heard += bytes;
+  };
+  ProcessResult r = run_clean(options);
+  CHECK(r.pipe_held);
+  CHECK(r.out == "hunt");
+  CHECK(heard == "hunt");
+  CHECK(::kill(first_number(r.err), SIGKILL) == 0);
+
+  options = shell("printf 'go hunt'; exec sleep 300");
+  options.secrets = {"hunter2"};
+  options.cancel.emplace();
+  options.on_output = [&](Stream, std::string_view bytes) {
+    if (bytes == "go ") options.cancel->cancel();
+  };
+  r = run_process(options);
+  CHECK(r.outcome == Outcome::cancelled);
+  CHECK(r.out == "go hunt");
+}
+
+TEST_CASE("the head, the tail and the spill file are cut from the masked stream") {
+  const support::TempDir directory;
+  const std::string secret = "0123456789abcdef";
+  // Without masking, each cut of max_output would go through a secret.
+  ProcessOptions options =
+      shell("i=0; while [ $i -lt 5000 ]; do printf 'k=" + secret + "\\n'; i=$((i+1)); done");
+  options.secrets = {secret, "unrelated"};
+  std::string whole;
+  for (int i = 0; i < 5000; ++i) whole += "k=[redacted]\n";
+  for (const bool spilled : {false, true}) {
+    for (const std::size_t max : {100u, 101u, 40000u, 1u << 20}) {
+      CAPTURE(spilled);
+      CAPTURE(max);
+      options.max_output = max;
+      if (spilled) options.spill_dir = directory.path();
+      std::string heard;
+      options.on_output = [&](Stream, std::string_view bytes) { heard += bytes; };
+      const ProcessResult r = run_process(options);
+      Capture expected(max);
+      expected.add(whole);
+      CHECK((r.out == expected.text()));
+      CHECK((heard == whole));
+      CHECK(r.out_counts.total_bytes == whole.size());
+      CHECK(r.out_counts.redactions == 5000);
+      CHECK(r.out_file.empty() == (!spilled || whole.size() <= max));
+      if (r.out_file.empty()) continue;
+      CHECK((support::read_file(r.out_file) == whole));
+      CHECK(r.out_counts.file_bytes == whole.size());
     }
   }
+}
 
-  // Hostile hosts -----------------------------------------------------------------------------------
-
-  namespace {
-
-  // The status is right, or it is said not to be known; never a success that was not seen.
-  std::string check_status_seven(const ProcessResult& r) {
-    if (r.outcome == Outcome::unknown)
-      return r.exit_code == -1 && !r.message.empty() ? "" : describe(r);
-    return r.outcome == Outcome::exited && r.exit_code == 7 ? "" : describe(r);
+TEST_CASE("a secret at the border of two reads is masked") {
+  for (const std::size_t before : {65530u, 65535u, 65536u, 131070u}) {
+    ProcessOptions options = shell("cat");
+    options.input = std::string(before, 'x') + "hunter2";
+    options.secrets = {"hunter2"};
+    const ProcessResult r = run_process(options);
+    CHECK((r.out == std::string(before, 'x') + "[redacted]"));
   }
+}
 
-  }  // namespace
+TEST_CASE("secrets that are too short mask nothing, and too many start nothing") {
+  ProcessOptions options = shell("echo abc abc");
+  options.secrets = {"", "abc", "a", "\n\n\n\n"};
+  CHECK(run_process(options).out == "abc abc\n");
+  options.secrets = {std::string(Redactor::max_total, 'x')};
+  CHECK(run_process(options).out == "abc abc\n");
+  options.secrets.push_back("y");
+  const ProcessResult r = run_process(options);
+  CHECK(r.outcome == Outcome::not_started);
+  CHECK(r.step == "setup");
+  CHECK(r.message == "cannot start '/bin/sh': secrets has more than 1048576 bytes");
+}
 
-  TEST_CASE("a host that ignores SIGCHLD never sees a wrong status") {
-    const std::string problem = in_other_host([]() -> std::string {
-      ::signal(SIGCHLD, SIG_IGN);
-      for (int i = 0; i < 20; ++i) {
-        const std::string wrong = check_status_seven(run_process(shell("echo hi; exit 7")));
-        if (!wrong.empty()) return wrong;
-      }
-      const ProcessResult r = run_process(shell("sleep 300 & echo $!; exit 7"));
-      if (!dies(first_number(r.out))) return "the background job lives";
-      return ::signal(SIGCHLD, SIG_DFL) == SIG_IGN ? "" : "the disposition was changed";
-    });
-    CHECK(problem == "");
+// What the program gets ---------------------------------------------------------------------------
+
+TEST_CASE("the environment is exactly what was given, and a mark that differs for each run") {
+  support::EnvironmentGuard guard("CODEEXEC_SECRET", "hidden");
+  ProcessOptions options = program({"/usr/bin/env"});
+  options.environment = {"A=1", "CODEEXEC_RUN_ID=forged", "B=two words"};
+  const std::string given = "A=1\nB=two words\nCODEEXEC_RUN_ID=";
+  const std::string first = run_process(options).out;
+  const std::string second = run_process(options).out;
+  for (const std::string& out : {first, second}) {
+    CHECK(out.substr(0, given.size()) == given);
+    CHECK(out.find("forged") == out.npos);
+    CHECK(out.find('\n', given.size()) == out.size() - 1);
   }
+  CHECK(first != second);
+}
 
-  TEST_CASE("a host thread that waits for any child never leads to a wrong status") {
-    const std::string problem = in_other_host([]() -> std::string {
-      std::atomic<bool> stop{false};
-      std::thread thief([&] {
-        while (!stop)
-          if (::waitpid(-1, nullptr, 0) < 0) std::this_thread::yield();
-      });
-      std::string wrong;
-      for (int i = 0; i < 100 && wrong.empty(); ++i)
-        wrong = check_status_seven(run_process(shell("exit 7")));
-      stop = true;
-      thief.join();
-      return wrong;
-    });
-    CHECK(problem == "");
-  }
+TEST_CASE("the program runs in work_dir, and the host stays where it is") {
+  const support::TempDir directory;
+  ProcessOptions options = program({"pwd"});
+  options.work_dir = directory.path();
+  CHECK(run_process(options).out == directory.path() + "\n");
 
-  TEST_CASE("blocked and ignored signals of the host do not reach the program") {
-    const std::string problem = in_other_host([]() -> std::string {
-      sigset_t all;
-      sigfillset(&all);
-      ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
-      ::signal(SIGPIPE, SIG_IGN);
-      ::signal(SIGINT, SIG_IGN);
-      ::signal(SIGUSR1, [](int) { ::_exit(77); });
-      const std::string none = "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n";
-      ProcessResult r = run_process(child({"signals"}));
-      if (r.out != none) return describe(r);
-      // Signals that hardly anybody ignores are looked for once in a second.
-      ::signal(SIGRTMIN + 3, SIG_IGN);
-      ::signal(SIGXCPU, SIG_IGN);
-      const auto limit = std::chrono::steady_clock::now() + safety;
-      do r = run_process(child({"signals"}));
-      while (r.out != none && std::chrono::steady_clock::now() < limit);
-      if (r.out != none) return describe(r);
-      sigset_t now;
-      ::pthread_sigmask(SIG_SETMASK, nullptr, &now);
-      if (sigismember(&now, SIGTERM) != 1) return "the host's mask was changed";
-      return ::signal(SIGPIPE, SIG_DFL) == SIG_IGN ? "" : "the host's disposition was changed";
-    });
-    CHECK(problem == "");
-  }
+  const int fd = ::open("/usr", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  options.work_dir_fd = fd;
+  CHECK(run_process(options).out == "/usr\n");
+  CHECK(support::descriptor_is_open(fd));
+  ::close(fd);
+}
 
-  TEST_CASE("a host without descriptors 0, 1 and 2 runs programs") {
-    const std::string problem = in_other_host([]() -> std::string {
-      ::close(0);
-      ::close(1);
-      ::close(2);
-      ProcessOptions options = shell("cat; echo err >&2");
-      options.input = "in";
+TEST_CASE("the program has a session of its own, no terminal and no core dumps") {
+  const std::string problem = in_other_host([]() -> std::string {
+    rlimit core{};
+    ::getrlimit(RLIMIT_CORE, &core);
+    core.rlim_cur = core.rlim_max = std::max<rlim_t>(core.rlim_max, 4096);
+    ::setrlimit(RLIMIT_CORE, &core);
+    const ProcessResult r = run_process(child({"session"}));
+    return r.out == "session leader\ngroup leader\nno terminal\nno core\n" ? "" : describe(r);
+  });
+  CHECK(problem == "");
+}
+
+TEST_CASE("no descriptor of the host reaches the program") {
+  const int leaky = ::fcntl(1, F_DUPFD, 77);  // not CLOEXEC
+  REQUIRE(leaky >= 77);
+  const ProcessResult r = run_process(child({"descriptors"}));
+  ::close(leaky);
+  CHECK(r.out == "0 1 2 \n");
+}
+
+TEST_CASE("pass_fd becomes descriptor 3 and nothing else") {
+  const support::TempDir directory;
+  const std::string path = directory.file("passed", "hello");
+  for (const int number : {3, 60}) {
+    const std::string problem = in_other_host([&]() -> std::string {
+      const int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+      ::dup2(opened, number);
+      ::fcntl(number, F_SETFD, FD_CLOEXEC);
+      if (opened != number) ::close(opened);
+      ProcessOptions options = child({"copy", "3"});
+      options.pass_fd = number;
       const ProcessResult r = run_process(options);
-      if (r.out != "in" || r.err != "err\n" || !r.succeeded()) return describe(r);
-      const ProcessResult list = run_process(child({"descriptors"}));
-      if (list.out != "0 1 2 \n") return describe(list);
-      return support::descriptor_is_open(0) || support::descriptor_is_open(1) ? "left open" : "";
+      if (r.out != "hello") return describe(r);
+      ProcessOptions list = child({"descriptors"});
+      list.pass_fd = number;
+      const ProcessResult all = run_process(list);
+      return all.out == "0 1 2 3 \n" ? "" : describe(all);
     });
+    CAPTURE(number);
     CHECK(problem == "");
   }
+}
 
-  TEST_CASE("interrupted system calls change nothing") {
+TEST_CASE("PATH is searched in the program's environment") {
+  const support::TempDir directory;
+  directory.file("tool", "#!/bin/sh\necho mine\n", 0755);
+  directory.file("blocked/tool", "#!/bin/sh\necho blocked\n", 0644);
+  ProcessOptions options = program({"tool"});
+  options.environment = {"PATH=/nowhere:" + (directory / "blocked") + ":" + directory.path()};
+  CHECK(run_process(options).out == "mine\n");
+  options.environment = {};  // /bin:/usr/bin
+  options.argv = {"echo", "found"};
+  CHECK(run_process(options).out == "found\n");
+}
+
+TEST_CASE("a script without a first line is given to sh") {
+  const support::TempDir directory;
+  ProcessOptions options = program({directory.file("script", "echo \"$0 $1\"\n", 0755), "arg"});
+  CHECK(run_process(options).out == (directory / "script") + " arg\n");
+}
+
+// Failed starts -----------------------------------------------------------------------------------
+
+TEST_CASE("every failed start tells errno, step and a sentence") {
+  const support::TempDir directory;
+  const std::string plain = directory.file("plain", "text", 0644);
+  const std::string orphan = directory.file("orphan", "#!/no/such/interpreter\n", 0755);
+  struct Case {
+    const char* what;
+    std::vector<std::string> argv;
+    std::string work_dir;
+    int error;
+    const char* step;
+    std::string message;
+  };
+  const Case cases[] = {
+      {"missing in PATH",
+       {"nosuch"},
+       "",
+       ENOENT,
+       "exec",
+       "cannot start 'nosuch': No such file or directory (exec; looked in PATH=/usr/bin:/bin)"},
+      {"missing",
+       {"/no/such"},
+       "",
+       ENOENT,
+       "exec",
+       "cannot start '/no/such': No such file or directory (exec)"},
+      {"directory", {"/etc"}, "", EACCES, "exec", "cannot start '/etc': Permission denied (exec)"},
+      {"not executable",
+       {plain},
+       "",
+       EACCES,
+       "exec",
+       "cannot start '" + plain + "': Permission denied (exec)"},
+      {"interpreter",
+       {orphan},
+       "",
+       ENOENT,
+       "exec",
+       "cannot start '" + orphan +
+           "': No such file or directory (exec; its interpreter "
+           "'/no/such/interpreter' is missing)"},
+      {"path through a file", {plain + "/x"}, "", ENOENT, "exec", "cannot start "},
+      {"empty name", {""}, "", ENOENT, "exec", "cannot start '': No such file or directory"},
+      {"argument too long",
+       {"true", std::string(3 << 20, 'a')},
+       "",
+       E2BIG,
+       "exec",
+       "cannot start 'true': Argument list too long (exec"},
+      {"work_dir missing",
+       {"true"},
+       "/no/dir",
+       ENOENT,
+       "work_dir",
+       "cannot enter work_dir '/no/dir': No such file or directory"},
+      {"work_dir a file",
+       {"true"},
+       plain,
+       ENOTDIR,
+       "work_dir",
+       "cannot enter work_dir '" + plain + "': Not a directory"},
+      {"no argv", {}, "", EINVAL, "setup", "argv is empty"},
+      {"NUL in argv",
+       {"true", std::string("a\0b", 3)},
+       "",
+       EINVAL,
+       "setup",
+       "cannot start 'true': argv has a NUL byte"},
+      {"NUL in work_dir",
+       {"true"},
+       std::string("/\0x", 3),
+       EINVAL,
+       "setup",
+       "cannot start 'true': work_dir has a NUL byte"},
+  };
+  for (const Case& expected : cases) {
+    CAPTURE(expected.what);
+    ProcessOptions options = program(expected.argv);
+    options.work_dir = expected.work_dir;
+    const ProcessResult r = run_clean(options);
+    CHECK(r.outcome == Outcome::not_started);
+    CHECK(r.system_error == expected.error);
+    CHECK(r.step == expected.step);
+    CHECK(r.message.substr(0, expected.message.size()) == expected.message);
+    CHECK(r.exit_code == -1);
+    CHECK(r.pid == -1);
+
+    ProcessResult failure;
+    const auto started = Process::start(options, {}, &failure);
+    REQUIRE(!started);
+    CHECK(started.error().system_error == expected.error);
+    CHECK(started.error().message == r.message);
+    CHECK(failure.step == expected.step);
+  }
+}
+
+TEST_CASE("NUL bytes in the environment keep a program from being started") {
+  ProcessOptions options = program({"true"});
+  options.environment.push_back(std::string("A=\0", 3));
+  const ProcessResult r = run_clean(options);
+  CHECK(r.outcome == Outcome::not_started);
+  CHECK(r.step == "setup");
+  CHECK(r.message.find("environment") != std::string::npos);
+}
+
+TEST_CASE("a bad work_dir_fd and a bad pass_fd are told apart") {
+  ProcessOptions options = program({"true"});
+  options.work_dir_fd = 4000;
+  CHECK(run_clean(options).step == "work_dir");
+  options.work_dir_fd = -1;
+  options.pass_fd = 4000;
+  const ProcessResult r = run_clean(options);
+  CHECK(r.step == "pass_fd");
+  CHECK(r.system_error == EBADF);
+}
+
+TEST_CASE("a program that is still open for writing is tried again for a moment") {
+  const support::TempDir directory;
+  const std::string path = directory.file("busy", support::read_file("/bin/true"), 0755);
+  const int writer = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  REQUIRE(writer >= 0);
+  const ProcessResult busy = run_clean(program({path}));
+  CHECK(busy.outcome == Outcome::not_started);
+  CHECK(busy.system_error == ETXTBSY);
+  std::thread closer([&] {
+    ::poll(nullptr, 0, 4);
+    ::close(writer);
+  });
+  const ProcessResult r = run_process(program({path}));
+  closer.join();
+  CHECK(r.succeeded());
+}
+
+TEST_CASE("running out of descriptors at any point is told and leaks none") {
+  const std::string problem = in_other_host([]() -> std::string {
+    int failures = 0;
+    for (int limit = 3; limit < 20; ++limit) {
+      const rlimit few = {static_cast<rlim_t>(limit), 4096};
+      ::setrlimit(RLIMIT_NOFILE, &few);
+      const int before = support::count_descriptors();
+      ProcessOptions options = program({"true"});
+      options.input = "x";
+      const ProcessResult r = run_process(options);
+      if (support::count_descriptors() != before)
+        return "leak with a limit of " + std::to_string(limit);
+      if (has_zombie()) return "zombie";
+      if (r.succeeded()) continue;
+      ++failures;
+      if (r.outcome != Outcome::not_started || r.message.empty()) return describe(r);
+      if (r.system_error != EMFILE) return describe(r);
+    }
+    return failures >= 4 ? "" : "only " + std::to_string(failures) + " failures";
+  });
+  CHECK(problem == "");
+}
+
+TEST_CASE("running out of processes is told, and the signal mask is as before") {
+  if (::geteuid() == 0) {
     const std::string problem = in_other_host([]() -> std::string {
-      struct sigaction action {};
-      action.sa_handler = [](int) {};
-      ::sigaction(SIGALRM, &action, nullptr);  // without SA_RESTART
-      const itimerval storm = {{0, 200}, {0, 200}};
-      ::setitimer(ITIMER_REAL, &storm, nullptr);
-      for (int i = 0; i < 100; ++i) {
-        ProcessOptions options = shell("cat; exit 7");
-        options.input.assign(100000, 'e');
-        const ProcessResult r = run_process(options);
-        if (r.exit_code != 7 || r.out != options.input) return describe(r).substr(0, 200);
-      }
+      const rlimit none = {1, 1};
+      if (::setrlimit(RLIMIT_NPROC, &none) != 0 || ::setuid(65534) != 0) return "";
+      sigset_t before;
+      ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
+      const ProcessResult r = run_process(program({"true"}));
+      sigset_t after;
+      ::pthread_sigmask(SIG_SETMASK, nullptr, &after);
+      if (!same_mask(before, after)) return "mask changed";
+      if (r.outcome != Outcome::not_started) return describe(r);
+      if (r.system_error != EAGAIN || r.step != "start") return describe(r);
       return "";
     });
     CHECK(problem == "");
+  } else {
+    MESSAGE("SKIPPED: lowering RLIMIT_NPROC to nothing needs a user without processes (root)");
   }
+}
 
-  TEST_CASE("eight threads run a hundred programs each, without mixing them up") {
-    const LeakCheck leaks;
-    std::atomic<int> wrong{0};
-    std::vector<std::thread> threads;
-    for (int t = 0; t < 8; ++t)
-      threads.emplace_back([&, t] {
-        for (int i = 0; i < 100; ++i) {
-          const std::string word = std::to_string(t) + "-" + std::to_string(i);
-          ProcessOptions options = program({"/bin/echo", word});
-          if (i % 10 == 0) {
-            options = shell("cat; exit " + std::to_string(t));
-            options.input = word + "\n";
-          }
-          const ProcessResult r = run_process(options);
-          if (r.out != word + "\n" || r.exit_code != (i % 10 == 0 ? t : 0)) ++wrong;
-        }
-      });
-    for (std::thread& thread : threads) thread.join();
-    CHECK(wrong == 0);
-    CHECK(leaks.clean());
-  }
+// Hostile hosts -----------------------------------------------------------------------------------
 
-  TEST_CASE("other threads' programs do not hold this one's pipes") {
-    // A program that got our pipe would hold it for longer than the drain, and be killed for it.
-    std::atomic<bool> started{false};
-    std::vector<codeexec::Process> others;
-    std::thread other([&] {
-      for (int i = 0; i < 100; ++i) {
-        ProcessOptions options = child({"sleep"});
-        options.timeout = milliseconds(500);
-        auto process = codeexec::Process::start(std::move(options));
-        if (process) others.push_back(std::move(*process));
-      }
-      started = true;
-    });
-    int held = 0;
-    while (!started)
-      if (run_process(program({"/bin/true"})).pipe_held) ++held;
-    other.join();
-    CHECK(others.size() == 100);
-    CHECK(held == 0);
-    for (const codeexec::Process& process : others)
-      CHECK(process.wait().outcome == Outcome::timed_out);
-  }
+namespace {
 
-  TEST_CASE("pthread_cancel during a run acts after it and leaks nothing") {
-    const LeakCheck leaks;
-    static std::atomic<bool> running;
-    static std::atomic<bool> ended;
-    running = false;
-    ended = false;
-    pthread_t thread;
-    const auto body = [](void*) -> void* {
-      ProcessOptions options = shell("echo; sleep 0.2");
-      options.on_output = [](Stream, std::string_view) { running = true; };
-      ended = run_process(options).succeeded();
-      return nullptr;
-    };
-    REQUIRE(::pthread_create(&thread, nullptr, body, nullptr) == 0);
-    while (!running) std::this_thread::yield();
-    ::pthread_cancel(thread);
-    ::pthread_join(thread, nullptr);
-    CHECK(ended);
-    CHECK(leaks.clean());
-  }
+// The status is right, or it is said not to be known; never a success that was not seen.
+std::string check_status_seven(const ProcessResult& r) {
+  if (r.outcome == Outcome::unknown)
+    return r.exit_code == -1 && !r.message.empty() ? "" : describe(r);
+  return r.outcome == Outcome::exited && r.exit_code == 7 ? "" : describe(r);
+}
 
-  TEST_CASE("a host that forks at the same time is not disturbed") {
+}  // namespace
+
+TEST_CASE("a host that ignores SIGCHLD never sees a wrong status") {
+  const std::string problem = in_other_host([]() -> std::string {
+    ::signal(SIGCHLD, SIG_IGN);
+    for (int i = 0; i < 20; ++i) {
+      const std::string wrong = check_status_seven(run_process(shell("echo hi; exit 7")));
+      if (!wrong.empty()) return wrong;
+    }
+    const ProcessResult r = run_process(shell("sleep 300 & echo $!; exit 7"));
+    if (!dies(first_number(r.out))) return "the background job lives";
+    return ::signal(SIGCHLD, SIG_DFL) == SIG_IGN ? "" : "the disposition was changed";
+  });
+  CHECK(problem == "");
+}
+
+TEST_CASE("a host thread that waits for any child never leads to a wrong status") {
+  const std::string problem = in_other_host([]() -> std::string {
     std::atomic<bool> stop{false};
-    std::thread forker([&] {
-      while (!stop) {
-        const pid_t pid = ::fork();
-        if (pid == 0) ::_exit(0);
-        if (pid > 0) ::waitpid(pid, nullptr, 0);
-      }
+    std::thread thief([&] {
+      while (!stop)
+        if (::waitpid(-1, nullptr, 0) < 0) std::this_thread::yield();
     });
-    int wrong = 0;
-    for (int i = 0; i < 100; ++i)
-      if (!run_process(program({"/bin/true"})).succeeded()) ++wrong;
+    std::string wrong;
+    for (int i = 0; i < 100 && wrong.empty(); ++i)
+      wrong = check_status_seven(run_process(shell("exit 7")));
     stop = true;
-    forker.join();
-    CHECK(wrong == 0);
-  }
+    thief.join();
+    return wrong;
+  });
+  CHECK(problem == "");
+}
 
-  // Started processes -------------------------------------------------------------------------------
+TEST_CASE("blocked and ignored signals of the host do not reach the program") {
+  const std::string problem = in_other_host([]() -> std::string {
+    sigset_t all;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+    ::signal(SIGPIPE, SIG_IGN);
+    ::signal(SIGINT, SIG_IGN);
+    ::signal(SIGUSR1, [](int) { ::_exit(77); });
+    const std::string none = "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n";
+    ProcessResult r = run_process(child({"signals"}));
+    if (r.out != none) return describe(r);
+    // Signals that hardly anybody ignores are looked for once in a second.
+    ::signal(SIGRTMIN + 3, SIG_IGN);
+    ::signal(SIGXCPU, SIG_IGN);
+    const auto limit = std::chrono::steady_clock::now() + safety;
+    do r = run_process(child({"signals"}));
+    while (r.out != none && std::chrono::steady_clock::now() < limit);
+    if (r.out != none) return describe(r);
+    sigset_t now;
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &now);
+    if (sigismember(&now, SIGTERM) != 1) return "the host's mask was changed";
+    return ::signal(SIGPIPE, SIG_DFL) == SIG_IGN ? "" : "the host's disposition was changed";
+  });
+  CHECK(problem == "");
+}
 
-  TEST_CASE("a started process runs on its own and gives its result to every waiter") {
-    const LeakCheck leaks;
-    {
-      auto process = Process::start(shell("echo out; sleep 0.1; exit 3"));
-      REQUIRE(process);
-      CHECK(process->pid() > 0);
-      std::vector<std::thread> waiters;
-      std::atomic<int> right{0};
-      for (int i = 0; i < 4; ++i)
-        waiters.emplace_back([&] {
-          if (process->wait().exit_code == 3) ++right;
-        });
-      for (std::thread& waiter : waiters) waiter.join();
-      CHECK(right == 4);
-      CHECK(process->done());
-      CHECK(process->wait_for(milliseconds(0)));
-      CHECK(process->wait().out == "out\n");
-      CHECK(!process->signal(SIGTERM));
+TEST_CASE("a host without descriptors 0, 1 and 2 runs programs") {
+  const std::string problem = in_other_host([]() -> std::string {
+    ::close(0);
+    ::close(1);
+    ::close(2);
+    ProcessOptions options = shell("cat; echo err >&2");
+    options.input = "in";
+    const ProcessResult r = run_process(options);
+    if (r.out != "in" || r.err != "err\n" || !r.succeeded()) return describe(r);
+    const ProcessResult list = run_process(child({"descriptors"}));
+    if (list.out != "0 1 2 \n") return describe(list);
+    return support::descriptor_is_open(0) || support::descriptor_is_open(1) ? "left open" : "";
+  });
+  CHECK(problem == "");
+}
+
+TEST_CASE("interrupted system calls change nothing") {
+  const std::string problem = in_other_host([]() -> std::string {
+    struct sigaction action {};
+    action.sa_handler = [](int) {};
+    ::sigaction(SIGALRM, &action, nullptr);  // without SA_RESTART
+    const itimerval storm = {{0, 200}, {0, 200}};
+    ::setitimer(ITIMER_REAL, &storm, nullptr);
+    for (int i = 0; i < 100; ++i) {
+      ProcessOptions options = shell("cat; exit 7");
+      options.input.assign(100000, 'e');
+      const ProcessResult r = run_process(options);
+      if (r.exit_code != 7 || r.out != options.input) return describe(r).substr(0, 200);
     }
-    CHECK(leaks.clean());
-  }
+    return "";
+  });
+  CHECK(problem == "");
+}
 
-  TEST_CASE("writing to and reading from a started process") {
-    ProcessOptions options = program({"cat"});
-    options.keep_input_open = true;
-    options.input = "first\n";
-    auto process = Process::start(options);
-    REQUIRE(process);
-    std::uint64_t cursor = 0;
-    std::string seen;
-    const auto read_until = [&](const std::string& end) {
-      while (seen.size() < end.size() || seen.substr(seen.size() - end.size()) != end) {
-        const Process::Chunk chunk = process->read(Stream::out, cursor);
-        seen += chunk.text;
-        cursor = chunk.next;
-        if (chunk.text.empty()) std::this_thread::yield();
-        if (process->done() && chunk.text.empty()) break;
+TEST_CASE("eight threads run a hundred programs each, without mixing them up") {
+  const LeakCheck leaks;
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 100; ++i) {
+        const std::string word = std::to_string(t) + "-" + std::to_string(i);
+        ProcessOptions options = program({"/bin/echo", word});
+        if (i % 10 == 0) {
+          options = shell("cat; exit " + std::to_string(t));
+          options.input = word + "\n";
+        }
+        const ProcessResult r = run_process(options);
+        if (r.out != word + "\n" || r.exit_code != (i % 10 == 0 ? t : 0)) ++wrong;
       }
-    };
-    read_until("first\n");
-    CHECK(seen == "first\n");
-    REQUIRE(process->write("second\n"));
-    read_until("second\n");
-    CHECK(!process->done());
-    REQUIRE(process->write("third\n"));
-    process->close_input();
-    CHECK(!process->write("late"));
-    const ProcessResult& r = process->wait();
-    CHECK(r.succeeded());
-    CHECK(r.out == "first\nsecond\nthird\n");
-    CHECK(process->read(Stream::out, 6).text == "second\nthird\n");
-  }
-
-  TEST_CASE("the queue for standard input is bounded, and writing after the end is an error") {
-    ProcessOptions options = child({"sleep"});
-    options.keep_input_open = true;
-    auto process = Process::start(options);
-    REQUIRE(process);
-    const std::string block(300000, 'b');
-    bool refused = false;
-    for (int i = 0; i < 20 && !refused; ++i) {
-      const auto written = process->write(block);
-      if (!written) {
-        refused = true;
-        CHECK(written.error().code == codeexec::ErrorCode::limit);
-      }
-    }
-    CHECK(refused);
-    process->cancel();
-    CHECK(process->wait().outcome == Outcome::cancelled);
-    const auto written = process->write("x");
-    REQUIRE(!written);
-    CHECK(written.error().system_error == EPIPE);
-  }
-
-  TEST_CASE("cancel and signal from other threads") {
-    auto process = Process::start(child({"handle-term", "9"}));
-    REQUIRE(process);
-    while (process->read(Stream::out, 0).text.empty()) std::this_thread::yield();
-    std::thread([&] { CHECK(process->signal(SIGTERM)); }).join();
-    CHECK(process->wait().outcome == Outcome::exited);
-    CHECK(process->wait().exit_code == 9);
-
-    auto other = Process::start(child({"handle-term", "9"}));
-    REQUIRE(other);
-    while (other->read(Stream::out, 0).text.empty()) std::this_thread::yield();
-    std::thread([&] { other->cancel(); }).join();
-    CHECK(other->wait().outcome == Outcome::cancelled);
-    CHECK(other->wait().exit_code == 9);
-  }
-
-  TEST_CASE("the end of a handle kills its group at once and waits for it") {
-    const LeakCheck leaks;
-    const Stopwatch watch;
-    pid_t leader = 0;
-    pid_t other = 0;
-    {
-      ProcessOptions options = shell("trap '' TERM; sleep 300 & echo $!; wait");
-      options.kill_grace = safety;
-      auto process = Process::start(options);
-      REQUIRE(process);
-      leader = process->pid();
-      while (process->read(Stream::out, 0).text.empty()) std::this_thread::yield();
-      other = first_number(process->read(Stream::out, 0).text);
-      CHECK(alive(other));
-      Process moved = std::move(*process);
-      CHECK(alive(leader));
-    }
-    CHECK(!alive(leader));
-    CHECK(watch.soon());
-    CHECK(dies(other));
-    CHECK(leaks.clean());
-  }
-
-  TEST_CASE("the timeout, the token and on_end work for started processes, too") {
-    ProcessOptions options = child({"sleep"});
-    options.timeout = milliseconds(100);
-    std::atomic<int> ends{0};
-    auto slow = Process::start(options, [&](const ProcessResult& r) {
-      if (r.outcome == Outcome::timed_out) ++ends;
     });
-    REQUIRE(slow);
-    CHECK(slow->wait().outcome == Outcome::timed_out);
-    CHECK(ends == 1);
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  CHECK(leaks.clean());
+}
 
-    options.timeout = safety;
-    options.cancel.emplace();
-    auto cancelled = Process::start(options);
-    REQUIRE(cancelled);
-    options.cancel->cancel();
-    CHECK(cancelled->wait().outcome == Outcome::cancelled);
+TEST_CASE("other threads' programs do not hold this one's pipes") {
+  // A program that got our pipe would hold it for longer than the drain, and be killed for it.
+  std::atomic<bool> started{false};
+  std::vector<codeexec::Process> others;
+  std::thread other([&] {
+    for (int i = 0; i < 100; ++i) {
+      ProcessOptions options = child({"sleep"});
+      options.timeout = milliseconds(500);
+      auto process = codeexec::Process::start(std::move(options));
+      if (process) others.push_back(std::move(*process));
+    }
+    started = true;
+  });
+  int held = 0;
+  while (!started)
+    if (run_process(program({"/bin/true"})).pipe_held) ++held;
+  other.join();
+  CHECK(others.size() == 100);
+  CHECK(held == 0);
+  for (const codeexec::Process& process : others)
+    CHECK(process.wait().outcome == Outcome::timed_out);
+}
+
+TEST_CASE("pthread_cancel during a run acts after it and leaks nothing") {
+  const LeakCheck leaks;
+  static std::atomic<bool> running;
+  static std::atomic<bool> ended;
+  running = false;
+  ended = false;
+  pthread_t thread;
+  const auto body = [](void*) -> void* {
+    ProcessOptions options = shell("echo; sleep 0.2");
+    options.on_output = [](Stream, std::string_view) { running = true; };
+    ended = run_process(options).succeeded();
+    return nullptr;
+  };
+  REQUIRE(::pthread_create(&thread, nullptr, body, nullptr) == 0);
+  while (!running) std::this_thread::yield();
+  ::pthread_cancel(thread);
+  ::pthread_join(thread, nullptr);
+  CHECK(ended);
+  CHECK(leaks.clean());
+}
+
+TEST_CASE("a host that forks at the same time is not disturbed") {
+  std::atomic<bool> stop{false};
+  std::thread forker([&] {
+    while (!stop) {
+      const pid_t pid = ::fork();
+      if (pid == 0) ::_exit(0);
+      if (pid > 0) ::waitpid(pid, nullptr, 0);
+    }
+  });
+  int wrong = 0;
+  for (int i = 0; i < 100; ++i)
+    if (!run_process(program({"/bin/true"})).succeeded()) ++wrong;
+  stop = true;
+  forker.join();
+  CHECK(wrong == 0);
+}
+
+// Started processes -------------------------------------------------------------------------------
+
+TEST_CASE("a started process runs on its own and gives its result to every waiter") {
+  const LeakCheck leaks;
+  {
+    auto process = Process::start(shell("echo out; sleep 0.1; exit 3"));
+    REQUIRE(process);
+    CHECK(process->pid() > 0);
+    std::vector<std::thread> waiters;
+    std::atomic<int> right{0};
+    for (int i = 0; i < 4; ++i)
+      waiters.emplace_back([&] {
+        if (process->wait().exit_code == 3) ++right;
+      });
+    for (std::thread& waiter : waiters) waiter.join();
+    CHECK(right == 4);
+    CHECK(process->done());
+    CHECK(process->wait_for(milliseconds(0)));
+    CHECK(process->wait().out == "out\n");
+    CHECK(!process->signal(SIGTERM));
   }
+  CHECK(leaks.clean());
+}
 
-  TEST_CASE("one thread serves all started processes and ends with the last handle") {
-    const int before = thread_count();
-    const LeakCheck leaks;
-    {
-      std::vector<Process> processes;
-      for (int i = 0; i < 50; ++i) {
-        auto process = Process::start(shell("read x; echo " + std::to_string(i)));
-        REQUIRE(process);
-        processes.push_back(std::move(*process));
-      }
-      for (int i = 0; i < 50; ++i)
-        CHECK(processes[static_cast<std::size_t>(i)].wait().out == std::to_string(i) + "\n");
+TEST_CASE("writing to and reading from a started process") {
+  ProcessOptions options = program({"cat"});
+  options.keep_input_open = true;
+  options.input = "first\n";
+  auto process = Process::start(options);
+  REQUIRE(process);
+  std::uint64_t cursor = 0;
+  std::string seen;
+  const auto read_until = [&](const std::string& end) {
+    while (seen.size() < end.size() || seen.substr(seen.size() - end.size()) != end) {
+      const Process::Chunk chunk = process->read(Stream::out, cursor);
+      seen += chunk.text;
+      cursor = chunk.next;
+      if (chunk.text.empty()) std::this_thread::yield();
+      if (process->done() && chunk.text.empty()) break;
+    }
+  };
+  read_until("first\n");
+  CHECK(seen == "first\n");
+  REQUIRE(process->write("second\n"));
+  read_until("second\n");
+  CHECK(!process->done());
+  REQUIRE(process->write("third\n"));
+  process->close_input();
+  CHECK(!process->write("late"));
+  const ProcessResult& r = process->wait();
+  CHECK(r.succeeded());
+  CHECK(r.out == "first\nsecond\nthird\n");
+  CHECK(process->read(Stream::out, 6).text == "second\nthird\n");
+}
+
+TEST_CASE("the queue for standard input is bounded, and writing after the end is an error") {
+  ProcessOptions options = child({"sleep"});
+  options.keep_input_open = true;
+  auto process = Process::start(options);
+  REQUIRE(process);
+  const std::string block(300000, 'b');
+  bool refused = false;
+  for (int i = 0; i < 20 && !refused; ++i) {
+    const auto written = process->write(block);
+    if (!written) {
+      refused = true;
+      CHECK(written.error().code == codeexec::ErrorCode::limit);
+    }
+  }
+  CHECK(refused);
+  process->cancel();
+  CHECK(process->wait().outcome == Outcome::cancelled);
+  const auto written = process->write("x");
+  REQUIRE(!written);
+  CHECK(written.error().system_error == EPIPE);
+}
+
+TEST_CASE("cancel and signal from other threads") {
+  auto process = Process::start(child({"handle-term", "9"}));
+  REQUIRE(process);
+  while (process->read(Stream::out, 0).text.empty()) std::this_thread::yield();
+  std::thread([&] { CHECK(process->signal(SIGTERM)); }).join();
+  CHECK(process->wait().outcome == Outcome::exited);
+  CHECK(process->wait().exit_code == 9);
+
+  auto other = Process::start(child({"handle-term", "9"}));
+  REQUIRE(other);
+  while (other->read(Stream::out, 0).text.empty()) std::this_thread::yield();
+  std::thread([&] { other->cancel(); }).join();
+  CHECK(other->wait().outcome == Outcome::cancelled);
+  CHECK(other->wait().exit_code == 9);
+}
+
+TEST_CASE("the end of a handle kills its group at once and waits for it") {
+  const LeakCheck leaks;
+  const Stopwatch watch;
+  pid_t leader = 0;
+  pid_t other = 0;
+  {
+    ProcessOptions options = shell("trap '' TERM; sleep 300 & echo $!; wait");
+    options.kill_grace = safety;
+    auto process = Process::start(options);
+    REQUIRE(process);
+    leader = process->pid();
+    while (process->read(Stream::out, 0).text.empty()) std::this_thread::yield();
+    other = first_number(process->read(Stream::out, 0).text);
+    CHECK(alive(other));
+    Process moved = std::move(*process);
+    CHECK(alive(leader));
+  }
+  CHECK(!alive(leader));
+  CHECK(watch.soon());
+  CHECK(dies(other));
+  CHECK(leaks.clean());
+}
+
+TEST_CASE("the timeout, the token and on_end work for started processes, too") {
+  ProcessOptions options = child({"sleep"});
+  options.timeout = milliseconds(100);
+  std::atomic<int> ends{0};
+  auto slow = Process::start(options, [&](const ProcessResult& r) {
+    if (r.outcome == Outcome::timed_out) ++ends;
+  });
+  REQUIRE(slow);
+  CHECK(slow->wait().outcome == Outcome::timed_out);
+  CHECK(ends == 1);
+
+  options.timeout = safety;
+  options.cancel.emplace();
+  auto cancelled = Process::start(options);
+  REQUIRE(cancelled);
+  options.cancel->cancel();
+  CHECK(cancelled->wait().outcome == Outcome::cancelled);
+}
+
+TEST_CASE("one thread serves all started processes and ends with the last handle") {
+  const int before = thread_count();
+  const LeakCheck leaks;
+  {
+    std::vector<Process> processes;
+    for (int i = 0; i < 50; ++i) {
+      auto process = Process::start(shell("read x; echo " + std::to_string(i)));
+      REQUIRE(process);
+      processes.push_back(std::move(*process));
+    }
+    for (int i = 0; i < 50; ++i)
+      CHECK(processes[static_cast<std::size_t>(i)].wait().out == std::to_string(i) + "\n");
 #if !defined(CODEEXEC_HAS_CLONE) || CODEEXEC_HAS_CLONE
-      CHECK(thread_count() == before + 1);
+    CHECK(thread_count() == before + 1);
 #endif
-    }
-    CHECK(thread_count() == before);
-    CHECK(leaks.clean());
   }
+  CHECK(thread_count() == before);
+  CHECK(leaks.clean());
+}
 
-  TEST_CASE("a handle that a fork of the host inherited does nothing there") {
-    auto process = Process::start(child({"sleep"}));
-    REQUIRE(process);
-    // From here on the thread only waits: a fork must not copy an allocator that it has locked.
-    while (process->read(Stream::out, 0).text.empty()) std::this_thread::yield();
-    const std::string problem = in_other_host([&]() -> std::string {
-      { Process inherited = std::move(*process); }
-      if (thread_sanitizer) return "";
-      auto own = Process::start(program({"/bin/echo", "own"}));
-      if (!own) return own.error().message;
-      return own->wait().out == "own\n" ? "" : describe(own->wait());
-    });
-    CHECK(problem == "");
-    CHECK(alive(process->pid()));
-    CHECK(!process->done());
-  }
+TEST_CASE("a handle that a fork of the host inherited does nothing there") {
+  auto process = Process::start(child({"sleep"}));
+  REQUIRE(process);
+  // From here on the thread only waits: a fork must not copy an allocator that it has locked.
+  while (process->read(Stream::out, 0).text.empty()) std::this_thread::yield();
+  const std::string problem = in_other_host([&]() -> std::string {
+    { Process inherited = std::move(*process); }
+    if (thread_sanitizer) return "";
+    auto own = Process::start(program({"/bin/echo", "own"}));
+    if (!own) return own.error().message;
+    return own->wait().out == "own\n" ? "" : describe(own->wait());
+  });
+  CHECK(problem == "");
+  CHECK(alive(process->pid()));
+  CHECK(!process->done());
+}
