@@ -1852,13 +1852,16 @@ std::string describe(const Executor& executor);
 // The server program: reads the command line (`--help` tells all of it) and the configuration file,
 // then serves MCP on descriptors 0 and 1 until the input ends or SIGTERM, SIGINT or SIGHUP comes.
 // With --run it runs one command, prints its result as one line of JSON and returns; with --check
-// it judges one, or each line of the input, and prints what to_json(Judgement) gives. It owns the
+// it judges one, or each line of the input, and prints what to_json(Judgement) gives; with
+// --sandbox-report it prints an object: mode, network, landlock_abi, enforced and missing. Commands
+// are in a sandbox, best_effort, when allowed paths are given, unless told otherwise. It owns the
 // process while it runs: it takes those three signals, ignores SIGPIPE and, on Linux, keeps other
 // processes of the user from looking into this one (PR_SET_DUMPABLE).
 // Returns the exit status: 0; 2 when an option, key or value is wrong, after one line on stderr
 // that says which; 1 for other failures; with --run 0 when the command succeeded, 1 when it ran and
 // failed, 125 when it was refused or could not start; with --check 0 when it is allowed, 1 when it
-// is refused, 2 when a line of the input is not a command.
+// is refused, 2 when a line of the input is not a command; with --sandbox-report 0 when nothing is
+// missing, 1 when something is. 2, too, when a strict sandbox cannot be had.
 int server_main(int argc, char** argv);
 
 }  // namespace v0_1
@@ -20749,9 +20752,14 @@ struct ServerConfig {
 
   // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
   LocalOptions local = {};
-  std::size_t max_concurrent = mcp::ServerOptions{}.max_concurrent;
+  std::uint64_t max_output = LocalOptions().max_output;
+  std::uint64_t max_concurrent = mcp::ServerOptions{}.max_concurrent;
   std::string policy_mode = "strict";
   std::vector<std::string> read_only = {};
+  std::string sandbox = {};  // not given: best_effort when the paths are, else off
+  std::string network = "host";
+  std::string private_home = name(LocalOptions().private_home);
+  bool no_watch_files = false;
   std::string execution_mode = "local";
   std::string instance_id = {};
   bool enable_sudo = false;
@@ -20762,7 +20770,7 @@ struct ServerConfig {
 struct Option {
   using Variables = std::vector<std::pair<std::string, std::string>>;
   using Target = std::variant<std::string*, std::vector<std::string>*, std::chrono::milliseconds*,
-                              std::size_t*, bool*, std::vector<Root>*, Variables*>;
+                              std::uint64_t*, bool*, std::vector<Root>*, Variables*>;
   const char* name;   // of the command line; the configuration's key has `_` for `-`
   const char* value;  // what --help calls it
   const char* help;
@@ -20772,6 +20780,8 @@ struct Option {
 
 std::vector<Option> option_table(ServerConfig& config) {
   LocalOptions& local = config.local;
+  SandboxOptions& sandbox = local.sandbox;
+  Limits& limits = sandbox.limits;
   return {
       {"allowed-paths", "DIR...", "where commands may work; none: anywhere", &local.roots},
       {"read-only", "DIR...", "where they may work, but not change anything", &config.read_only},
@@ -20781,7 +20791,7 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"max-timeout", "SECONDS", "the most a command may ask for (default: 3600)",
        &local.max_timeout},
       {"max-output-size", "BYTES", "kept per stream: its head and its tail (default: 1048576)",
-       &local.max_output},
+       &config.max_output},
       {"policy", "MODE", "strict: understands the shell (default); compat: as MassGen judges",
        &config.policy_mode},
       {"allowed-commands", "PATTERN...", "every command of a script must match one of these",
@@ -20792,6 +20802,29 @@ std::vector<Option> option_table(ServerConfig& config) {
        &local.policy.disabled_rules},
       {"delete-guard", nullptr, "refuse to delete files that no command has read or made",
        &local.delete_guard},
+      {"sandbox", "MODE", "off, best-effort, strict (default: best-effort with --allowed-paths)",
+       &config.sandbox},
+      {"network", "MODE", "what the sandbox lets commands reach: host (default), none, loopback",
+       &config.network},
+      {"private-home", "MODE", "HOME and TMPDIR of the sandbox: executor (default), command, off",
+       &config.private_home},
+      {"unix-sockets", nullptr, "let them reach sockets with a path, where the network is off",
+       &sandbox.unix_sockets},
+      {"shared-memory", nullptr, "let them use /dev/shm, as Python's multiprocessing does",
+       &sandbox.shared_memory},
+      {"pid-namespace", nullptr, "a process table of their own", &sandbox.pid_namespace},
+      {"no-watch-files", nullptr, "do not look for changes of .git/hooks, .vscode and the like",
+       &config.no_watch_files},
+      {"limit-cpu", "SECONDS", "whole ones, of each process of a command", &limits.cpu_time},
+      {"limit-memory", "BYTES", "of a command, where there are cgroups; else of each process",
+       &limits.memory},
+      {"limit-address-space", "BYTES", "of each process; better --limit-memory",
+       &limits.address_space},
+      {"limit-processes", "N", "and threads of a command; without cgroups of the whole user",
+       &limits.processes},
+      {"limit-open-files", "N", "descriptors of each process", &limits.open_files},
+      {"limit-file-size", "BYTES", "of each file that is written", &limits.file_size},
+      {"limit-disk", "BYTES", "by which the disk may fill up during a command", &limits.disk},
       {"execution-mode", "MODE", "local: on this host (the only mode of this version)",
        &config.execution_mode},
       {"agent-id", "ID", "for the audit log", &local.agent_id},
@@ -20809,6 +20842,8 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"keep-env", "NAME...", "variables of the server that commands see, too",
        &local.environment.keep},
       {"set-env", "NAME=VALUE...", "variables for all commands", &local.environment.set},
+      {"secret-env", "NAME...", "variables that commands see, but whose values nobody is shown",
+       &local.environment.secret},
       {"shell", "PATH", "runs the commands (default: /bin/sh)", &local.shell},
       {"audit-file", "FILE", "append a line of JSON for every command", &local.audit_file},
       {"spill-dir", "DIR", "outputs over the limit go whole to files here", &local.spill_dir},
@@ -20886,12 +20921,12 @@ class OptionSetter {
     *target = std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(*seconds * 1000.0)));
     return {};
   }
-  Expected<void> operator()(std::size_t* target) const {
+  Expected<void> operator()(std::uint64_t* target) const {
     if (auto ok = single(); !ok) return ok;
     const std::optional<double> number = parse_number(words_[0]);
     if (!number || *number < 1 || *number > 1e15 || *number != std::floor(*number))
       return bad_value(label_, words_[0], "a whole number greater than 0");
-    *target = static_cast<std::size_t>(*number);
+    *target = static_cast<std::uint64_t>(*number);
     return {};
   }
   Expected<void> operator()(bool* target) const {
@@ -20973,7 +21008,7 @@ Expected<void> check_shape(const std::string& label, const Option& option, const
     return value.is_string() ? Expected<void>() : fail("a string");
   if (std::holds_alternative<bool*>(option.target))
     return value.is_bool() ? Expected<void>() : fail("true or false");
-  if (std::holds_alternative<std::size_t*>(option.target) ||
+  if (std::holds_alternative<std::uint64_t*>(option.target) ||
       std::holds_alternative<std::chrono::milliseconds*>(option.target))
     return value.is_number() ? Expected<void>() : fail("a number");
   if (std::holds_alternative<Option::Variables*>(option.target))
@@ -21022,6 +21057,7 @@ struct Invocation {
   bool version = false;
   std::optional<std::string> config = {};
   bool list_rules = false;
+  bool sandbox_report = false;
   std::optional<std::string> run = {};
   std::optional<std::string> check = {};
 };
@@ -21086,6 +21122,8 @@ Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
     ok = set_text(invocation.config);
   else if (argument.name == "--list-rules")
     ok = set(&invocation.list_rules);
+  else if (argument.name == "--sandbox-report")
+    ok = set(&invocation.sandbox_report);
   else if (argument.name == "--run")
     ok = set_command(invocation.run);
   else if (argument.name == "--check")
@@ -21160,7 +21198,7 @@ std::string help_text() {
       "                                              125: refused or not started)\n"
       "       codeexec-mcp [options] --check COMMAND tell whether it would be refused, and why\n"
       "                                              (exit status 0: allowed, 1: refused)\n\n"
-      "options; each but the last six is also a key of the configuration file, with _ for -:\n";
+      "options; each but the last seven is also a key of the configuration file, with _ for -:\n";
   const auto line = [&](const std::string& name, const char* value, const char* help) {
     std::string left = concat({"  --", name, value ? " " : "", value ? value : ""});
     left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
@@ -21172,6 +21210,7 @@ std::string help_text() {
   line("run", "COMMAND", "run one command instead of serving");
   line("check", "COMMAND", "judge one without running it; - reads JSON strings, one per line");
   line("list-rules", nullptr, "print what the sanitizer's rules refuse, and exit");
+  line("sandbox-report", nullptr, "print what is in force and what is missing here, and exit");
   line("help", nullptr, "print this and exit");
   line("version", nullptr, "print the version and exit");
   std::string rules;
@@ -21200,6 +21239,7 @@ Error in_our_words(Error error) {
       {"disabled_rules", "disable_rule"},
       {"keep", "keep_env"},
       {"max_output", "max_output_size"},
+      {"secret", "secret_env"},
       {"set", "set_env"},
       {"skills_dir", "local_skills_directory"}};
   const std::string_view first =
@@ -21212,6 +21252,41 @@ Error in_our_words(Error error) {
   return error;
 }
 
+// The value whose name was given; `-` stands for `_`, too.
+template <class Enum>
+Expected<Enum> parse_enum(std::string_view option, std::string_view value,
+                          std::initializer_list<Enum> choices) {
+  std::string wanted(value);
+  std::replace(wanted.begin(), wanted.end(), '-', '_');
+  std::string all;
+  for (const Enum choice : choices) {
+    if (wanted == name(choice)) return choice;
+    all += concat({all.empty() ? "" : ", ", name(choice)});
+  }
+  return bad_value(option, value, concat({"one of ", all}));
+}
+
+// Without paths there is nothing to confine commands to, unless it is asked for.
+Expected<void> set_sandbox(const ServerConfig& config, LocalOptions& options) {
+  options.sandbox.mode = options.roots.empty() ? SandboxMode::off : SandboxMode::best_effort;
+  if (!config.sandbox.empty()) {
+    const auto mode = parse_enum("sandbox", config.sandbox,
+                                 {SandboxMode::off, SandboxMode::best_effort, SandboxMode::strict});
+    if (!mode) return mode.error();
+    options.sandbox.mode = *mode;
+  }
+  const auto network =
+      parse_enum("network", config.network, {Network::host, Network::none, Network::loopback});
+  if (!network) return network.error();
+  options.sandbox.network = *network;
+  const auto home = parse_enum("private_home", config.private_home,
+                               {PrivateHome::off, PrivateHome::command, PrivateHome::executor});
+  if (!home) return home.error();
+  options.private_home = *home;
+  options.watch_files = !config.no_watch_files;
+  return {};
+}
+
 // Options that hang together, and the modes that this version has.
 Expected<LocalExecutor> create_executor(const ServerConfig& config) {
   if (config.execution_mode != "local")
@@ -21222,11 +21297,17 @@ Expected<LocalExecutor> create_executor(const ServerConfig& config) {
     options.policy.mode = PolicyOptions::Mode::compat;
   else if (config.policy_mode != "strict")
     return bad_value("policy", config.policy_mode, "strict or compat");
-  // To name what is read-only must not forbid everything else.
-  if (options.roots.empty() && !config.read_only.empty())
-    options.roots.push_back({"/", Permission::write});
+  if (auto ok = set_sandbox(config, options); !ok) return ok.error();
+  // To name what is read-only must not forbid everything else. A sandbox, though, cannot be given
+  // everything: there it is the workspace that may be changed.
+  if (options.roots.empty() && !config.read_only.empty()) {
+    const bool off = options.sandbox.mode == SandboxMode::off;
+    const std::string workspace = options.workspace.empty() ? "." : options.workspace;
+    options.roots.push_back({off ? "/" : workspace, Permission::write});
+  }
   for (const std::string& path : config.read_only)
     options.roots.push_back({path, Permission::read});
+  options.max_output = static_cast<std::size_t>(config.max_output);
   options.environment.auto_venv = !config.no_auto_venv;
   if (options.timeout.count() == 0)
     options.timeout = std::min(ExecutorOptions().timeout, options.max_timeout);
@@ -21315,6 +21396,23 @@ void warn_of_bare_patterns(const ServerConfig& config) {
     warn(concat({"blocked_commands: '", shown, "' matches only this exact command; write '", shown,
                  "( .*)?' to refuse it with arguments"}));
   }
+}
+
+// Once, on one line: whoever relies on a sandbox must learn that this one has gaps.
+void warn_of_gaps(const SandboxReport& report) {
+  if (report.mode == SandboxMode::off || report.missing.empty()) return;
+  warn(concat({"sandbox: missing here: ", printable(joined(report.missing, "; "))}));
+}
+
+int print_report(const SandboxReport& report) {
+  Json object = Json::object();
+  object.set("mode", name(report.mode));
+  object.set("network", name(report.network));
+  object.set("landlock_abi", report.landlock_abi);
+  object.set("enforced", list_of(report.enforced));
+  object.set("missing", list_of(report.missing));
+  if (!print(object.dump() + "\n")) return fail(1, "cannot write to standard output");
+  return report.missing.empty() ? 0 : 1;
 }
 
 // The lines of standard input, each of at most `longest` bytes in memory.
@@ -21419,7 +21517,7 @@ int serve(const Executor& executor, const ServerConfig& config, const CancelToke
   options.title = "Command Execution";
   options.version = CODEEXEC_VERSION_STRING;
   options.instructions = describe(executor);
-  options.max_concurrent = config.max_concurrent;
+  options.max_concurrent = static_cast<std::size_t>(config.max_concurrent);
   mcp::Server server(options);
   if (auto ok = add_execution_tools(server, executor); !ok) return fail(2, ok.error().message);
   const auto served = server.serve(stop);
@@ -21467,6 +21565,7 @@ Json to_json(const Result& result) {
   const bool told_elsewhere = !closing.empty() && closing.find(result.message) != std::string::npos;
   if (!result.message.empty() && !told_elsewhere) notes.push_back(result.message);
   if (notes.size() > 0) object.set("notes", std::move(notes));
+  set_sandbox_fields(object, result);
   return object;
 }
 
@@ -21538,6 +21637,7 @@ Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor
 }
 
 std::string describe(const Executor& executor) {
+  const std::string place = executor.describe_place();
   return concat({"execute_command runs shell commands on this machine, by default in ",
                  to_utf8(executor.workspace()), ". A command may take ",
                  seconds_text(executor.timeout()), " seconds unless it asks for more (at most ",
@@ -21545,7 +21645,8 @@ std::string describe(const Executor& executor) {
                  "). It gets no standard input and no terminal. Long output is shortened in the "
                  "middle. Some commands are refused before anything of them runs; the answer then "
                  "says by which rule.",
-                 executor.delete_guard() ? " Read a file before you delete it." : ""});
+                 executor.delete_guard() ? " Read a file before you delete it." : "",
+                 place.empty() ? "" : " ", place});
 }
 
 int server_main(int argc, char** argv) {
@@ -21567,6 +21668,8 @@ int server_main(int argc, char** argv) {
   if (!executor) return fail(2, executor.error().message);
   if (config.enable_sudo) warn("enable_sudo has no effect in local mode");
   warn_of_bare_patterns(config);
+  if (invocation->sandbox_report) return print_report(executor->sandbox_report());
+  warn_of_gaps(executor->sandbox_report());
   if (invocation->check) return check(*executor, *invocation->check);
   const TerminationSignals signals;
   if (signals.error() != 0)
