@@ -18160,6 +18160,13 @@ std::string roots_out_of_reach(const std::vector<Root>& roots, Permission permis
   return joined(paths, ", ");
 }
 
+// What lies in a writable directory is readable already.
+void grant_reading(SandboxOptions& sandbox, const std::string& path) {
+  const auto holds_it = [&](const std::string& other) { return codeexec::is_within(path, other); };
+  if (std::none_of(sandbox.writable.begin(), sandbox.writable.end(), holds_it))
+    sandbox.readable.push_back(path);
+}
+
 // What the roots allow as grants of the sandbox. What it cannot hold goes into `missing`.
 Expected<void> grant_roots(const std::vector<Root>& roots, const std::string& workspace,
                            SandboxOptions& sandbox, std::vector<std::string>& missing) {
@@ -18178,8 +18185,10 @@ Expected<void> grant_roots(const std::vector<Root>& roots, const std::string& wo
     if (root.permission == Permission::none) continue;
     const bool write = root.permission == Permission::write;
     if (auto ok = check(write ? "allowed_paths" : "read_only", root.path); !ok) return ok;
-    (write ? sandbox.writable : sandbox.readable).push_back(root.path);
+    if (write) sandbox.writable.push_back(root.path);
   }
+  for (const Root& root : roots)
+    if (root.permission == Permission::read) grant_reading(sandbox, root.path);
   for (const Permission permission : {Permission::none, Permission::read}) {
     const std::string paths = roots_out_of_reach(roots, permission);
     if (paths.empty()) continue;
@@ -18197,6 +18206,19 @@ Expected<void> grant_roots(const std::vector<Root>& roots, const std::string& wo
   return {};
 }
 
+// The sandbox calls grants what are roots here, or the workspace.
+Error in_words_of_roots(Error error, const LocalOptions& options) {
+  constexpr std::string_view theirs = "grants: ";
+  for (const char* own : {"limits: ", "sandbox: "})
+    if (starts_with(error.message, own)) return error;
+  if (!starts_with(error.message, theirs) || !options.sandbox.writable.empty() ||
+      !options.sandbox.readable.empty())
+    return with_prefix("sandbox: ", std::move(error));
+  error.message.replace(0, theirs.size(),
+                        options.roots.empty() ? "workspace: " : "allowed_paths: ");
+  return error;
+}
+
 // The options of the sandbox with all that the executor's options imply.
 Expected<SandboxOptions> complete_sandbox(const LocalOptions& options,
                                           const std::vector<Root>& roots,
@@ -18209,12 +18231,12 @@ Expected<SandboxOptions> complete_sandbox(const LocalOptions& options,
     return sandbox;
   }
   if (auto ok = grant_roots(roots, workspace, sandbox, missing); !ok) return ok.error();
-  if (!skills_dir.empty()) sandbox.readable.push_back(skills_dir);
+  if (!skills_dir.empty()) grant_reading(sandbox, skills_dir);
   for (const std::string* path : {&options.environment.venv_path, &options.shell}) {
     if (path->empty()) continue;
     auto canonical = canonical_path(*path);
     if (!canonical) return canonical.error();
-    sandbox.readable.push_back(std::move(*canonical));
+    grant_reading(sandbox, *canonical);
   }
   // Of the commands' PATH, but without a venv that a command may have made: what its links lead to
   // would be granted as well.
@@ -18310,7 +18332,7 @@ Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options,
     place.watch_files = options.watch_files;
   }
   auto sandbox = Sandbox::create(*wanted);
-  if (!sandbox) return with_prefix("sandbox: ", sandbox.error());
+  if (!sandbox) return in_words_of_roots(sandbox.error(), options);
   place.sandbox = std::move(*sandbox);
   SandboxReport report = place.sandbox.report();
   report.missing.insert(report.missing.end(), missing.begin(), missing.end());
@@ -20802,11 +20824,11 @@ std::vector<Option> option_table(ServerConfig& config) {
        &local.policy.disabled_rules},
       {"delete-guard", nullptr, "refuse to delete files that no command has read or made",
        &local.delete_guard},
-      {"sandbox", "MODE", "off, best-effort, strict (default: best-effort with --allowed-paths)",
+      {"sandbox", "MODE", "off, best-effort, strict; default: best-effort with allowed paths",
        &config.sandbox},
-      {"network", "MODE", "what the sandbox lets commands reach: host (default), none, loopback",
+      {"network", "MODE", "what a sandbox lets them reach: host (default), none, loopback",
        &config.network},
-      {"private-home", "MODE", "HOME and TMPDIR of the sandbox: executor (default), command, off",
+      {"private-home", "MODE", "HOME and TMPDIR in a sandbox: executor (default), command, off",
        &config.private_home},
       {"unix-sockets", nullptr, "let them reach sockets with a path, where the network is off",
        &sandbox.unix_sockets},
@@ -20842,7 +20864,7 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"keep-env", "NAME...", "variables of the server that commands see, too",
        &local.environment.keep},
       {"set-env", "NAME=VALUE...", "variables for all commands", &local.environment.set},
-      {"secret-env", "NAME...", "variables that commands see, but whose values nobody is shown",
+      {"secret-env", "NAME...", "the same, but their values are masked in what commands print",
        &local.environment.secret},
       {"shell", "PATH", "runs the commands (default: /bin/sh)", &local.shell},
       {"audit-file", "FILE", "append a line of JSON for every command", &local.audit_file},
@@ -21242,6 +21264,8 @@ Error in_our_words(Error error) {
       {"secret", "secret_env"},
       {"set", "set_env"},
       {"skills_dir", "local_skills_directory"}};
+  constexpr std::string_view limits = "limits: ";
+  if (starts_with(error.message, limits)) error.message.replace(0, limits.size(), "limit_");
   const std::string_view first =
       std::string_view(error.message).substr(0, error.message.find_first_of(": "));
   for (const auto& [theirs, ours] : names) {

@@ -1895,6 +1895,10 @@ TEST_CASE("a sandboxed command can use the venv, the skills and the shell of the
   if (!enforces(here, "filesystem")) return;
   CHECK(output_of(here, "tool; cat .agent/skills/s.md; echo $0") ==
         "tool\na skill\n" + options.shell + "\n");
+  // In a writable root they need no grant of their own, which a strict one could not have.
+  options.roots = {{place.path(), Permission::write}, {elsewhere.path(), Permission::write}};
+  CHECK(output_of(make(options), "tool; cat .agent/skills/s.md") == "tool\na skill\n");
+  CHECK(make(options).sandbox_report().missing.size() == here.sandbox_report().missing.size());
   elsewhere.file("secret", "hidden");
   CHECK(here.run("cat " + (elsewhere / "secret")).out == "");
 }

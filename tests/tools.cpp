@@ -1319,6 +1319,9 @@ TEST_CASE("the sandbox is best_effort when allowed paths are given, and off othe
                 "workspace: a sandbox cannot be given '/'");
   check_refused(run_program({"--allowed-paths", "/", "--run", "true"}),
                 "allowed_paths: a sandbox cannot be given '/'");
+  check_refused(run_program({"--allowed-paths", "/usr", "--run", "true"}), "allowed_paths: '/usr'");
+  check_refused(run_program({"--sandbox", "strict", "--run", "true"}, "/usr"), "workspace: '/usr'");
+  check_refused(run_program({"--limit-open-files", "3", "--run", "true"}), "limit_open_files");
   // A choice is told.
   check_refused(run_program({"--sandbox", "on"}), "is not one of off, best_effort, strict");
   check_refused(run_program({"--network", "off"}), "is not one of host, none, loopback");
