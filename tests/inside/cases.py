@@ -475,6 +475,24 @@ works("ruby", "ruby -e 'puts `echo child`, 6 * 7'", "child\n42\n", needs="ruby",
 works("php", "php -r 'echo shell_exec(\"echo child\"), 6 * 7;'", "child\n42", needs="php",
       extra=True)
 
+# What some machines have --------------------------------------------------------------------------
+
+works("rsync", "mkdir a && echo x > a/f && rsync -a a/ b && cat b/f", "x\n", needs="rsync",
+      extra=True)
+works("ssh-keygen", "ssh-keygen -q -t ed25519 -N '' -f ~/key && ls ~", "key\nkey.pub\n",
+      needs=("ssh-keygen", "id -un"), extra=True)
+works("openssl", "openssl rand -hex 4 | wc -c; openssl genrsa -out k 1024 2> log && ls k", "9\nk\n",
+      needs="openssl", extra=True)
+works("zip", "echo x > f; zip -q z f; rm f; unzip -q z; cat f", "x\n", needs=("zip", "unzip"),
+      extra=True)
+works("jq", "echo '{\"a\": 42}' | jq .a", "42\n", needs="jq", extra=True)
+works("vim", "echo abc > f; vim -es -c 's/b/B/' -c wq f; cat f", "aBc\n", needs="vim", extra=True)
+# It would have its socket in /tmp.
+works("tmux", "export TMUX_TMPDIR=$TMPDIR; tmux new -d 'echo inside > f' &&\n"
+      "while ! [ -s f ]; do sleep 0.02; done; cat f", "inside\n", needs="tmux", extra=True,
+      options=("--unix-sockets",))
+works("sqlite3", "sqlite3 f.db 'create table t(a); insert into t values(42); select * from t'",
+      "42\n", needs="sqlite3", extra=True)
 # A network of the command's own -------------------------------------------------------------------
 
 SERVER = r'''

@@ -1,6 +1,6 @@
 """The sandbox on a kernel that refuses some of what it needs.
 
-usage: degrade.py --program CODEEXEC_MCP --deny CODEEXEC_TEST_DENY [--as root|user] [name...]
+usage: degrade.py --program CODEEXEC_MCP --deny CODEEXEC_TEST_DENY [--as root|user] [check...]
 
 codeexec-test-deny makes system calls fail. Then `strict` must refuse before anything runs, and
 `best_effort` must run and tell what is missing. What a report calls enforced is tried: an attempt
@@ -8,7 +8,6 @@ that succeeds all the same is a failure here. That the attempts can succeed is s
 sandbox, first.
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -20,7 +19,7 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
-from run import PATIENCE, Runner
+from support import Client, PATIENCE, main
 
 ERRORS = ("ENOSYS", "EPERM", "EOPNOTSUPP")
 NAMESPACES = "unshare=EPERM,clone3=ENOSYS,clone&0x7e020000=EPERM"
@@ -93,7 +92,7 @@ attempt("truncate", "O_TRUNC", lambda: os.open(outside + "/emptied", os.O_RDONLY
 attempt("signals", "signalled", lambda: os.kill(victim, signal.SIGTERM))
 attempt("abstract_sockets", "connected", lambda: connect(socket.AF_UNIX, "\0" + name))
 attempt("system_calls", "ptrace", lambda: in_child(lambda: must_fail(libc.ptrace(0, 0, 0, 0))))
-attempt("system_calls", "personality of another's memory",
+attempt("system_calls", "process_vm_readv",
         lambda: must_fail(libc.process_vm_readv(os.getpid(), None, 0, None, 0, 0)))
 attempt("network", "a TCP socket", lambda: connect(socket.AF_INET, ("127.0.0.1", port)))
 status = dict(line.split(":\t", 1) for line in open("/proc/self/status") if ":\t" in line)
@@ -171,42 +170,36 @@ class Outside:
                      if os.path.exists(f"{self.place}/{name}")), None)
 
 
-class Degraded(Runner):
+def call(runner, denial, words, workspace):
     """Runs the program under codeexec-test-deny, with a descriptor that is not to be inherited."""
+    command = [runner.program, "--timeout", str(PATIENCE)]
+    if "--allowed-paths" not in words:
+        command += ["--allowed-paths", workspace]
+    if "--workspace" not in words:
+        command += ["--workspace", workspace]
+    if "--network" not in words:
+        command += ["--network", "none"]
+    command += words
+    if denial:
+        command = [runner.deny, denial, "--"] + command
+    # Open in the program, so that a command could inherit it.
+    reader = os.open("/dev/null", os.O_RDONLY)
+    leaked = 77
+    os.dup2(reader, leaked)
+    os.close(reader)
+    try:
+        return subprocess.run(
+            runner.become(command), check=False, env=runner.environment, cwd="/",
+            pass_fds=(leaked,), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, errors="replace", timeout=PATIENCE + 60)
+    finally:
+        os.close(leaked)
 
-    def __init__(self, options):
-        super().__init__(options)
-        self.deny = self.base + "/codeexec-test-deny"
-        shutil.copy(options.deny, self.deny)
 
-    def call(self, denial, words, workspace):
-        command = [self.program, "--timeout", str(PATIENCE)]
-        if "--allowed-paths" not in words:
-            command += ["--allowed-paths", workspace]
-        if "--workspace" not in words:
-            command += ["--workspace", workspace]
-        if "--network" not in words:
-            command += ["--network", "none"]
-        command += words
-        if denial:
-            command = [self.deny, denial, "--"] + command
-        # Open in the program, so that a command could inherit it.
-        reader = os.open("/dev/null", os.O_RDONLY)
-        leaked = 77
-        os.dup2(reader, leaked)
-        os.close(reader)
-        try:
-            return subprocess.run(
-                self.become(command), check=False, env=self.environment, cwd="/", pass_fds=(leaked,),
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                text=True, errors="replace", timeout=PATIENCE + 60)
-        finally:
-            os.close(leaked)
-
-    def told(self, name, problem, answer):
-        self.report(name, problem, answer and {
-            "outcome": f"status {answer.returncode}", "stdout": answer.stdout,
-            "stderr": answer.stderr})
+def tell(runner, name, problem, answer):
+    runner.report(name, problem, answer and {
+        "outcome": f"status {answer.returncode}", "stdout": answer.stdout,
+        "stderr": answer.stderr})
 
 
 def parsed(text):
@@ -237,14 +230,14 @@ def check_strict(runner, name, denial, options, expected):
     workspace = runner.workspace()
     marker = workspace + "/marker"
     words = ["--sandbox", "strict", *options, "--run", "echo x > marker"]
-    answer = runner.call(denial, words, workspace)
+    answer = call(runner, denial, words, workspace)
     if expected:
         problem = refusal_problem(answer, marker, expected)
     elif expected is None and answer.returncode == 2:
         problem = refusal_problem(answer, marker, ())
     else:
         problem = None if os.path.exists(marker) else "it can do without, and should run"
-    runner.told(f"{name}: strict", problem, answer)
+    tell(runner, f"{name}: strict", problem, answer)
     if not problem and os.path.exists(marker):
         check_attempts(runner, f"{name}: strict holds", denial,
                        ["--sandbox", "strict", *options], set())
@@ -254,7 +247,7 @@ def check_strict(runner, name, denial, options, expected):
 def check_attempts(runner, name, denial, words, expected):
     """The report must have `expected` missing, and what it calls enforced must hold."""
     workspace = runner.workspace()
-    answer = runner.call(denial, [*words, "--sandbox-report"], workspace)
+    answer = call(runner, denial, [*words, "--sandbox-report"], workspace)
     report = parsed(answer.stdout)
     enforced, missing = report.get("enforced", []), report.get("missing", [])
     problem = None
@@ -268,30 +261,30 @@ def check_attempts(runner, name, denial, words, expected):
         problem = f"nothing should be missing, but {missing}"
     elif any(not entry.partition(": ")[2] for entry in missing):
         problem = "a missing one without a reason"
-    runner.told(name + ": report", problem, answer)
+    tell(runner, name + ": report", problem, answer)
     if problem:
         return
     with Outside(runner) as outside:
-        answer = runner.call(denial, [*words, "--run", outside.attempts()], workspace)
+        answer = call(runner, denial, [*words, "--run", outside.attempts()], workspace)
         result = parsed(answer.stdout)
         held = parsed(result.get("stdout", ""))
         changed = outside.changed()
-    told = result.get("sandbox", {})
+    said = result.get("sandbox", {})
     broken = {feature: held[feature] for feature in enforced
               if held.get(feature, "held") != "held"}
     if not held or not result.get("success"):
         problem = "the attempts did not run"
-    elif sorted(told.get("missing", [])) != sorted(missing):
-        problem = f"the result says that {told.get('missing')} is missing"
+    elif sorted(said.get("missing", [])) != sorted(missing):
+        problem = f"the result says that {said.get('missing')} is missing"
     elif broken:
         problem = f"enforced, but: {broken}"
     elif "filesystem" in enforced and "truncate" in enforced and changed:
         problem = changed
     elif held.get("descriptors") != "held":
         problem = held["descriptors"]
-    elif told.get("network") != "host" and held.get("network") != "held":
-        problem = f"network {told.get('network')}, but {held['network']}"
-    runner.told(name, problem, answer)
+    elif said.get("network") != "host" and held.get("network") != "held":
+        problem = f"network {said.get('network')}, but {held['network']}"
+    tell(runner, name, problem, answer)
     shutil.rmtree(workspace)
 
 
@@ -311,14 +304,14 @@ def check_controls(runner):
     """Without a sandbox the attempts go through, so that "held" means something."""
     workspace = runner.workspace()
     with Outside(runner) as outside:
-        answer = runner.call("", ["--sandbox", "off", "--run", outside.attempts()], workspace)
+        answer = call(runner, "", ["--sandbox", "off", "--run", outside.attempts()], workspace)
     held = parsed(parsed(answer.stdout).get("stdout", ""))
     wanted = {"filesystem", "truncate", "signals", "abstract_sockets", "system_calls", "network",
               "privileges", "pid_namespace", "open_files"}
     if not runner.as_user and os.getuid() == 0:
         wanted.add("devices")
     silent = [feature for feature in sorted(wanted) if held.get(feature, "held") == "held"]
-    runner.told("without a sandbox the attempts succeed",
+    tell(runner, "without a sandbox the attempts succeed",
                 f"these do not: {silent}" if silent else None, answer)
     shutil.rmtree(workspace)
 
@@ -335,12 +328,12 @@ def check_nothing_denied(runner):
 def check_default(runner):
     """With allowed paths and no --sandbox: best effort, which a poor kernel does not stop."""
     workspace = runner.workspace()
-    answer = runner.call("landlock_create_ruleset=ENOSYS", ["--run", "echo ran"], workspace)
+    answer = call(runner, "landlock_create_ruleset=ENOSYS", ["--run", "echo ran"], workspace)
     result = parsed(answer.stdout)
     told = result.get("sandbox", {})
     good = (result.get("stdout") == "ran\n" and told.get("mode") == "best_effort"
             and "filesystem" in names(told.get("missing", [])))
-    runner.told("the default is best effort", None if good else "it is not", answer)
+    tell(runner, "the default is best effort", None if good else "it is not", answer)
 
 
 # Containment --------------------------------------------------------------------------------------
@@ -409,12 +402,12 @@ def check_bad_grants(runner):
             ("the whole system", ["--allowed-paths", "/"], "/"),
             ("the whole system, spelled otherwise", ["--allowed-paths", "/usr/.."], "/")):
         words = ["--sandbox", "strict", *words, "--run", "echo x > marker"]
-        answer = runner.call("", words, workspace)
+        answer = call(runner, "", words, workspace)
         problem = refusal_problem(answer, marker, (why,))
-        runner.told(f"grant: {name}: strict", problem, answer)
-    answer = runner.call("", ["--sandbox", "best-effort", "--allowed-paths", "/", "--run",
+        tell(runner, f"grant: {name}: strict", problem, answer)
+    answer = call(runner, "", ["--sandbox", "best-effort", "--allowed-paths", "/", "--run",
                               "echo x > marker"], workspace)
-    runner.told("grant: the whole system: best effort", refusal_problem(answer, marker, ("/",)),
+    tell(runner, "grant: the whole system: best effort", refusal_problem(answer, marker, ("/",)),
                 answer)
     shutil.rmtree(workspace)
 
@@ -427,10 +420,10 @@ def check_swapped_between_runs(runner):
         with Outside(runner) as outside:
             words = ["--sandbox", mode]
             swap = f"mkdir away && ln -s {outside.place} granted && echo swapped"
-            first = runner.call("", [*words, "--run", swap], workspace)
+            first = call(runner, "", [*words, "--run", swap], workspace)
             harm = f"echo x >> {outside.place}/secret; rm {outside.place}/removed; ls {granted}"
             words = [*words, "--allowed-paths", granted, "--workspace", granted, "--run", harm]
-            second = runner.call("", words, workspace)
+            second = call(runner, "", words, workspace)
             problem = outside.changed()
         if "swapped" not in first.stdout:
             problem = "it could not be swapped"
@@ -438,37 +431,8 @@ def check_swapped_between_runs(runner):
             problem = "it could be listed"
         elif not problem and mode == "strict" and second.returncode != 2:
             problem = "strict should refuse a grant that became a link"
-        runner.told(f"grant: swapped between two runs: {mode}", problem, second)
+        tell(runner, f"grant: swapped between two runs: {mode}", problem, second)
         shutil.rmtree(workspace)
-
-
-class Client:
-    """As much of an MCP client as one tool call takes."""
-
-    def __init__(self, process):
-        self.process = process
-        self.count = 0
-        self.call("initialize", {
-            "protocolVersion": "2025-06-18", "capabilities": {},
-            "clientInfo": {"name": "degrade", "version": "1"}})
-        self.send({"method": "notifications/initialized"})
-
-    def send(self, message):
-        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-        self.process.stdin.flush()
-
-    def call(self, method, parameters):
-        self.count += 1
-        self.send({"id": self.count, "method": method, "params": parameters})
-        for line in self.process.stdout:
-            message = json.loads(line)
-            if message.get("id") == self.count:
-                return message.get("result", {})
-        return {}
-
-    def run(self, **arguments):
-        answer = self.call("tools/call", {"name": "execute_command", "arguments": arguments})
-        return answer.get("structuredContent", answer)
 
 
 def check_swapped_between_commands(runner):
@@ -479,18 +443,14 @@ def check_swapped_between_commands(runner):
     if runner.as_user:
         os.chown(granted, os.stat(workspace).st_uid, -1)
     with Outside(runner) as outside:
-        command = [runner.program, "--allowed-paths", workspace, granted, "--workspace", workspace,
+        options = ["--allowed-paths", workspace, granted, "--workspace", workspace,
                    "--sandbox", "strict", "--network", "none"]
-        with subprocess.Popen(
-                runner.become(command), env=runner.environment, cwd="/", text=True,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
-            client = Client(server)
+        with Client(runner, options) as client:
             first = client.run(command=f"mv granted away && ln -s {outside.place} granted")
             harm = "echo x >> secret; rm -f removed; : > emptied; cat secret"
             results = [client.run(command=f"cd {granted}; {harm}"),
                        client.run(command=harm, work_dir="granted"),
                        client.run(command=harm, work_dir=granted)]
-            server.stdin.close()
         problem = outside.changed()
     if not first.get("success"):
         problem = "it could not be swapped"
@@ -506,31 +466,11 @@ CHECKS = (check_controls, check_nothing_denied, check_denials, check_default, ch
           check_bad_grants, check_swapped_between_runs, check_swapped_between_commands)
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--program", required=True)
-    parser.add_argument("--deny", required=True)
-    parser.add_argument("--as", dest="identity", choices=["root", "user"],
-                        default="root" if os.getuid() == 0 else "user")
-    parser.add_argument("names", nargs="*", help="beginnings of denials, or names of checks")
-    options = parser.parse_args()
-    options.show = False
-    if options.identity == "root" and os.getuid() != 0:
-        print("SKIPPED: inside.degrade-root: not root")
-        return 77
-    if os.getuid() == 0 and options.identity == "user" and not shutil.which("setpriv"):
-        print("SKIPPED: inside.degrade-user: no setpriv to become another user")
-        return 77
-    runner = Degraded(options)
-    try:
-        for check in CHECKS:
-            if not options.names or check.__name__ in options.names:
-                check(runner)
-    finally:
-        runner.remove()
-    print(f"inside.degrade-{options.identity}: {runner.passed} passed, {runner.failures} failed")
-    return 1 if runner.failures or not runner.passed else 0
+def work(runner):
+    for check in CHECKS:
+        if not runner.options.names or check.__name__ in runner.options.names:
+            check(runner)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main("inside.degrade-", sys.argv[1:], work))

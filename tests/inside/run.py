@@ -12,134 +12,15 @@ One line per case: "ok: ...", "FAILED: ..." or "SKIPPED: ...", and the exit stat
 failure. What only few machines have is "left out: ...".
 """
 
-import argparse
-import json
 import os
 import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 
 sys.dont_write_bytecode = True
 import cases
-
-USER = 12345
-SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# Longer than any script takes on a busy machine: only what hangs comes up against it.
-PATIENCE = 240
-
-
-class Runner:
-    """The identity that commands run with, its directories, and what it can call."""
-
-    def __init__(self, options):
-        self.options = options
-        self.base = os.path.realpath(tempfile.mkdtemp(prefix="codeexec-inside-", dir="/tmp"))
-        os.chmod(self.base, 0o755)
-        self.as_user = os.getuid() == 0 and options.identity == "user"
-        self.home = self.directory("home")
-        # The build folder may be one that the user cannot enter.
-        self.program = self.base + "/codeexec-mcp"
-        shutil.copy(options.program, self.program)
-        path = os.environ.get("PATH", SYSTEM_PATH)
-        if self.as_user:
-            path = ":".join(place for place in (path + ":" + SYSTEM_PATH).split(":")
-                            if self.can_enter(place))
-        self.environment = {
-            "PATH": path,
-            "HOME": self.home if self.as_user else os.environ.get("HOME", self.home),
-            "LANG": "C.UTF-8",
-            "TMPDIR": self.directory("tmp"),
-        }
-        self.probes = {}
-        self.count = 0
-        self.failures = 0
-        self.skipped = 0
-        self.passed = 0
-
-    def remove(self):
-        shutil.rmtree(self.base, ignore_errors=True)
-
-    def directory(self, name):
-        place = f"{self.base}/{name}"
-        os.mkdir(place, 0o700)
-        if self.as_user:
-            os.chown(place, USER, USER)
-        return place
-
-    def workspace(self):
-        self.count += 1
-        return self.directory(f"ws{self.count}")
-
-    def become(self, words):
-        if not self.as_user:
-            return words
-        return ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"] + words
-
-    def can_enter(self, place):
-        command = self.become(["/usr/bin/test", "-x", place])
-        return subprocess.run(command, check=False).returncode == 0
-
-    def missing(self, needs):
-        """The first of the needs that this identity does not have outside of the sandbox."""
-        for need in needs:
-            if need not in self.probes:
-                script = need if " " in need else "command -v " + need
-                answer = subprocess.run(
-                    self.become(["/bin/sh", "-c", script]), check=False, env=self.environment,
-                    cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL)
-                self.probes[need] = answer.returncode == 0
-            if not self.probes[need]:
-                return need
-        return None
-
-    def start(self, workspace, script, network="none", options=()):
-        words = [self.program, "--allowed-paths", workspace, "--workspace", workspace]
-        words += ["--timeout", str(PATIENCE), "--sandbox", self.options.sandbox]
-        if self.options.sandbox != "off":
-            words += ["--network", network]
-        words += list(options) + ["--run", script]
-        return subprocess.Popen(
-            self.become(words), env=self.environment, cwd="/", stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
-
-    @staticmethod
-    def finish(process):
-        """The result object; one of our own when the program printed none."""
-        out, err = process.communicate(timeout=PATIENCE + 60)
-        try:
-            return json.loads(out)
-        except ValueError:
-            return {"success": False, "outcome": f"the program ended with {process.returncode}",
-                    "stdout": out, "stderr": err}
-
-    def run(self, *words, **more):
-        return self.finish(self.start(*words, **more))
-
-    def report(self, name, problem, result=None):
-        if problem:
-            self.failures += 1
-            print(f"FAILED: {name}: {problem}")
-        else:
-            self.passed += 1
-            print(f"ok: {name}")
-        if result is not None and (problem or self.options.show):
-            for key in ("outcome", "exit_code", "rule", "stdout", "stderr", "notes"):
-                if result.get(key) not in (None, "", []):
-                    text = result[key] if isinstance(result[key], str) else repr(result[key])
-                    if len(text) > 3000:
-                        text = text[:1500] + "\n...\n" + text[-1500:]
-                    print(f"    {key}: " + text.rstrip().replace("\n", "\n        "))
-        sys.stdout.flush()
-
-    def skip(self, name, why, extra=False):
-        if extra:
-            print(f"left out: {name}: {why}")
-        else:
-            self.skipped += 1
-            print(f"SKIPPED: inside.{self.options.identity}: {name}: {why}")
+import support
 
 
 def problem_of(case, result):
@@ -285,7 +166,7 @@ def homes(runner):
     for kind in ("executor", "command"):
         result = runner.run(runner.workspace(), script, options=["--private-home", kind])
         lines = result["stdout"].split("\n")
-        uid = USER if runner.as_user else os.getuid()
+        uid = support.USER if runner.as_user else os.getuid()
         problem = None
         if len(lines) != 4 or lines[0] != f"700 {uid}":
             problem = "HOME should be a directory of mode 0700 of the user"
@@ -299,37 +180,35 @@ def homes(runner):
                   None if places[0] != places[1] else "the same twice")
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--program", required=True)
-    parser.add_argument("--as", dest="identity", choices=["root", "user"],
-                        default="root" if os.getuid() == 0 else "user")
-    parser.add_argument("--sandbox", default="strict")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--show", action="store_true")
-    parser.add_argument("names", nargs="*")
-    options = parser.parse_args()
-    if options.identity == "root" and os.getuid() != 0:
-        print("SKIPPED: inside.root: not root")
-        return 77
-    if os.getuid() == 0 and options.identity == "user" and not shutil.which("setpriv"):
-        print("SKIPPED: inside.user: no setpriv to become another user")
-        return 77
-    runner = Runner(options)
-    try:
-        for case in cases.CASES:
-            if not options.names or any(case.name.startswith(name) for name in options.names):
-                run_case(runner, case)
-        if options.sandbox != "off":
-            for check in (other_loopbacks, own_processes, homes):
-                if not options.names or check.__name__ in options.names:
-                    check(runner)
-    finally:
-        runner.remove()
-    print(f"inside.{options.identity}: {runner.passed} passed, {runner.failures} failed,"
-          f" {runner.skipped} skipped")
-    return 1 if runner.failures or not runner.passed else 0
+def settings_stay(runner):
+    """The private home of a server is one for all of its commands."""
+    workspace = runner.workspace()
+    with support.Client(runner, ["--allowed-paths", workspace, "--workspace", workspace,
+                                 "--sandbox", "strict", "--network", "none"]) as client:
+        client.run(command="echo kept > ~/setting; echo shared > file")
+        result = client.run(command="cat ~/setting file; echo $HOME")
+        home = result.get("stdout", "\n").split("\n")[-2]
+        there = os.path.isdir(home)
+    problem = None
+    if not result.get("stdout", "").startswith("kept\nshared\n"):
+        problem = "it should have kept both files"
+    elif not there or os.path.exists(home):
+        problem = "the home should be there as long as the server is"
+    runner.report("private home: the commands of a server share one", problem, result)
+
+
+CHECKS = (other_loopbacks, own_processes, homes, settings_stay)
+
+
+def work(runner):
+    chosen = runner.options.names
+    for case in cases.CASES:
+        if not chosen or any(case.name.startswith(name) for name in chosen):
+            run_case(runner, case)
+    for check in CHECKS:
+        if runner.options.sandbox != "off" and (not chosen or check.__name__ in chosen):
+            check(runner)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(support.main("inside.", sys.argv[1:], work))
