@@ -363,7 +363,7 @@ def check_killed_host(runner):
     """What a command started in the background dies with the program, even by SIGKILL."""
     for denial in ("", "pidfd_open=ENOSYS", "landlock_create_ruleset=ENOSYS"):
         for options in ((), ("--pid-namespace",)):
-            name = " ".join(("SIGKILL of the program", denial, *options))
+            name = " ".join(filter(None, ("SIGKILL of the program", denial, *options)))
             mark = f"600.1{os.getpid()}{runner.count:03}"
             workspace = runner.workspace()
             script = f"(setsid sleep {mark} > /dev/null 2>&1 < /dev/null &); sleep {mark}"
