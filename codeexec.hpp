@@ -1872,6 +1872,7 @@ int server_main(int argc, char** argv);
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -1881,13 +1882,21 @@ int server_main(int argc, char** argv);
 #include <xlocale.h>
 #endif
 #if defined(__linux__)
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #endif
 
 extern "C" char** environ;
@@ -12313,7 +12322,50 @@ Expected<CommandEnvironment> Environment::resolve(
 
 // =================================================================================================
 // >>sandbox (definitions)
+//
+// Building. create() does all that needs memory, names or time, once: a Landlock ruleset whose rules
+// hold on to the granted files, the filter's program, the limits. What it leaves behind is a
+// SandboxPlan, plain data that any number of children apply with raw system calls between clone and
+// exec, on memory that they borrow from this program: no allocation, no lock, no errno.
+//
+// Trying. Whether a kernel, a container's filter or an emulator really does what its answers claim
+// is learned by doing: a child applies the plan and attempts what is forbidden. A feature whose
+// step fails is taken out of the plan, and the rest is tried again.
+//
+// Rules of Landlock are a union: what one grants no other can take back. So nothing is granted
+// that has a secret in it; /etc and the prefixes of tools are granted entry by entry around theirs.
 // =================================================================================================
+
+// 1: children are made by clone with shared memory and watched through a pidfd. 0: by fork, watched
+// by a thread each; for systems without clone, and to test that path on Linux.
+#ifndef CODEEXEC_HAS_CLONE
+#if defined(__linux__)
+#define CODEEXEC_HAS_CLONE 1
+#else
+#define CODEEXEC_HAS_CLONE 0
+#endif
+#endif
+
+// 1: commands can be held by the kernel. It takes Linux, a clone that shares memory, and a processor
+// whose system calls the filter knows by number. 0: strict is refused, best_effort enforces nothing.
+#ifndef CODEEXEC_HAS_SANDBOX
+#if CODEEXEC_HAS_CLONE && ((defined(__x86_64__) && !defined(__ILP32__)) || defined(__aarch64__))
+#define CODEEXEC_HAS_SANDBOX 1
+#else
+#define CODEEXEC_HAS_SANDBOX 0
+#endif
+#elif CODEEXEC_HAS_SANDBOX && !CODEEXEC_HAS_CLONE
+#undef CODEEXEC_HAS_SANDBOX
+#define CODEEXEC_HAS_SANDBOX 0
+#endif
+
+// For code that runs in a child on borrowed memory: instrumentation would write to the shadow state
+// of the thread that waits in the parent.
+#if defined(__clang__) || defined(__GNUC__)
+#define CODEEXEC_IN_CHILD __attribute__((noinline, no_sanitize("address", "thread", "undefined")))
+#else
+#define CODEEXEC_IN_CHILD
+#endif
 
 const char* name(SandboxMode mode) noexcept {
   switch (mode) {
@@ -12339,6 +12391,2216 @@ const char* name(Network network) noexcept {
   return "loopback";
 }
 
+namespace {
+
+// Whether a clean absolute path is the other one or lies below it, by whole names.
+bool lies_within(std::string_view path, std::string_view root) {
+  if (root == "/") return true;
+  return starts_with(path, root) && (path.size() == root.size() || path[root.size()] == '/');
+}
+
+struct NamedLimit {
+  const char* name;
+  std::uint64_t Limits::*value;
+};
+
+constexpr NamedLimit limit_names[] = {
+    {"cpu_time", &Limits::cpu_time},
+    {"memory", &Limits::memory},
+    {"address_space", &Limits::address_space},
+    {"processes", &Limits::processes},
+    {"open_files", &Limits::open_files},
+    {"file_size", &Limits::file_size},
+    {"disk", &Limits::disk},
+};
+
+// The errors of create() that are the same in every mode and on every system.
+Expected<void> check_sandbox_options(const SandboxOptions& options) {
+  for (const auto* list : {&options.writable, &options.readable}) {
+    for (const std::string& path : *list) {
+      if (!starts_with(path, "/"))
+        return make_error(ErrorCode::invalid_argument,
+                          concat({"grants: ", quoted(path), " is not an absolute path"}));
+      if (path.find('\0') != std::string::npos)
+        return make_error(ErrorCode::invalid_argument,
+                          concat({"grants: ", quoted(path), " has a NUL byte"}));
+    }
+  }
+  constexpr std::uint64_t most = std::uint64_t{1} << 62;
+  for (const NamedLimit& limit : limit_names) {
+    if (options.limits.*limit.value > most)
+      return make_error(ErrorCode::invalid_argument,
+                        concat({"limits: ", limit.name, " is larger than 2^62"}));
+  }
+  // The loader of a program needs a descriptor beside the three standard ones.
+  constexpr std::uint64_t fewest_files = 4;
+  if (options.limits.open_files != 0 && options.limits.open_files < fewest_files)
+    return make_error(ErrorCode::invalid_argument,
+                      "limits: open_files below 4 lets no program start");
+  return {};
+}
+
+}  // namespace
+
+namespace {
+
+#if CODEEXEC_HAS_CLONE
+
+CODEEXEC_IN_CHILD long as_word(int value) { return value; }
+CODEEXEC_IN_CHILD long as_word(unsigned value) { return static_cast<long>(value); }
+CODEEXEC_IN_CHILD long as_word(long value) { return value; }
+CODEEXEC_IN_CHILD long as_word(unsigned long value) { return static_cast<long>(value); }
+CODEEXEC_IN_CHILD long as_word(const volatile void* value) { return reinterpret_cast<long>(value); }
+
+// A system call: its result, or an errno made negative. It does without libc, whose function would
+// write to the errno of a thread of the parent that goes on running.
+CODEEXEC_IN_CHILD long raw_call(long number, const long (&words)[6]) {
+#if defined(__x86_64__) && !defined(__ILP32__)
+  register long fourth asm("r10") = words[3];
+  register long fifth asm("r8") = words[4];
+  register long sixth asm("r9") = words[5];
+  long result = number;
+  asm volatile("syscall"
+               : "+a"(result)
+               : "D"(words[0]), "S"(words[1]), "d"(words[2]), "r"(fourth), "r"(fifth), "r"(sixth)
+               : "rcx", "r11", "memory");
+  return result;
+#elif defined(__aarch64__)
+  register long call asm("x8") = number;
+  register long result asm("x0") = words[0];
+  register long second asm("x1") = words[1];
+  register long third asm("x2") = words[2];
+  register long fourth asm("x3") = words[3];
+  register long fifth asm("x4") = words[4];
+  register long sixth asm("x5") = words[5];
+  asm volatile("svc #0"
+               : "+r"(result)
+               : "r"(call), "r"(second), "r"(third), "r"(fourth), "r"(fifth), "r"(sixth)
+               : "memory", "cc");
+  return result;
+#else
+  const long result = ::syscall(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+  return result < 0 ? -errno : result;
+#endif
+}
+
+template <class... Words>
+CODEEXEC_IN_CHILD long raw(long number, Words... words) {
+  const long list[6] = {as_word(words)...};
+  return raw_call(number, list);
+}
+
+#endif
+
+}  // namespace
+
+#if CODEEXEC_HAS_SANDBOX
+
+// These are not in the unnamed namespace because they are fields of classes that the declarations
+// name.
+
+// A limit as the kernel takes it.
+struct SandboxRlimit {
+  int resource = 0;
+  std::uint64_t soft = 0;
+  std::uint64_t hard = 0;
+};
+
+// The kernel's landlock_ruleset_attr and landlock_path_beneath_attr, of which headers of older
+// systems lack parts.
+struct LandlockAttributes {
+  std::uint64_t handled_fs = 0;
+  std::uint64_t handled_net = 0;
+  std::uint64_t scoped = 0;
+};
+struct LandlockRule {
+  std::uint64_t rights = 0;
+  std::int32_t fd = -1;
+};
+
+// Everything that the processes of a run need of a sandbox, as plain data that outlives them.
+struct SandboxPlan {
+  bool supervised = true;         // a supervisor stands between this program and the command
+  unsigned long clone_flags = 0;  // CLONE_NEW... of the supervisor
+  // What set_up_namespaces() writes when CLONE_NEWUSER is among the flags, else null.
+  const char* uid_map = nullptr;
+  const char* gid_map = nullptr;
+  bool loopback = false;    // bring `lo` up
+  bool mount_proc = false;  // a /proc of the new process table
+
+  int ruleset = -1;  // Landlock's, or -1
+  // With mount_proc: what the ruleset is made of, because a /proc that is mounted only then needs
+  // a rule of its own. The descriptors must still be open in set_up_namespaces().
+  const LandlockRule* rules = nullptr;
+  std::size_t rule_count = 0;
+  LandlockAttributes attributes = {};
+  std::size_t attributes_size = 0;
+
+  const sock_filter* filter = nullptr;  // or null
+  unsigned short filter_size = 0;
+  const SandboxRlimit* rlimits = nullptr;
+  std::size_t rlimit_count = 0;
+  bool drop_capabilities = false;
+  bool no_new_privs = false;
+};
+
+// Where the cgroups of runs are made: a directory that leaves can be added to.
+struct CgroupBase {
+  std::string directory = {};  // empty: there is none
+  bool unified = false;        // cgroup v2
+};
+
+#endif
+
+// A granted path, and the file that it was at create().
+struct SandboxGrant {
+  std::string path = {};
+  dev_t device = 0;
+  ino_t inode = 0;
+};
+
+// One policy; the plan points into it.
+struct SandboxState {
+  SandboxOptions options = {};
+  SandboxReport report = {};
+  std::vector<SandboxGrant> grants = {};
+  UniqueFd disk_root = UniqueFd();  // where Limits::disk counts; none without that limit
+#if CODEEXEC_HAS_SANDBOX
+  SandboxPlan plan = {};
+  // Where the cgroups of runs are made, when one is needed and can be made. With cgroup v2 it is
+  // the same directory.
+  CgroupBase memory_base = {};
+  CgroupBase process_base = {};
+
+  UniqueFd ruleset = UniqueFd();
+  std::vector<UniqueFd> rule_files = {};
+  std::vector<LandlockRule> rules = {};
+  std::vector<sock_filter> filter = {};
+  std::vector<SandboxRlimit> rlimits = {};
+  std::string uid_map = {};
+  std::string gid_map = {};
+#endif
+
+  SandboxState() = default;
+  SandboxState(const SandboxState&) = delete;
+  SandboxState& operator=(const SandboxState&) = delete;
+  ~SandboxState() = default;
+};
+
+#if CODEEXEC_HAS_SANDBOX
+
+// The cgroup of one run, or two of them with cgroup v1, made by the parent before the start. Empty
+// when no limit needs one. Removed by finish(), or by the destructor.
+class RunCgroup {
+ public:
+  RunCgroup() = default;
+  RunCgroup(RunCgroup&& other) noexcept;
+  RunCgroup& operator=(RunCgroup&& other) noexcept;
+  ~RunCgroup();
+  static Expected<RunCgroup> make(const SandboxState& state);
+
+  // Open for writing: a process joins by writing "0" to each. They are closed on exec.
+  const int* descriptors() const noexcept { return descriptors_.data(); }
+  std::size_t count() const noexcept { return descriptors_.size(); }
+
+  // Kills what is left in it, removes it, and gives the names of the limits that were reached.
+  std::vector<std::string> finish();
+
+ private:
+  struct Leaf {
+    std::string directory = {};
+    UniqueFd processes = UniqueFd();
+    bool unified = false;
+    bool memory = false;
+    bool tasks = false;
+  };
+  Expected<void> add(const CgroupBase& base, std::uint64_t memory, std::uint64_t processes);
+
+  std::vector<Leaf> leaves_ = {};
+  std::vector<int> descriptors_ = {};
+};
+
+namespace {
+
+// In the child ------------------------------------------------------------------------------------
+
+// The same on every architecture; headers of older systems lack some.
+constexpr long number_of_clone3 = 435;
+constexpr long number_of_landlock_create_ruleset = 444;
+constexpr long number_of_landlock_add_rule = 445;
+constexpr long number_of_landlock_restrict_self = 446;
+
+constexpr int rule_path_beneath = 1;  // LANDLOCK_RULE_PATH_BENEATH
+
+// Landlock's rights, with the ABI that brought them when it was not the first.
+constexpr std::uint64_t right_execute = 1u << 0;
+constexpr std::uint64_t right_write_file = 1u << 1;
+constexpr std::uint64_t right_read_file = 1u << 2;
+constexpr std::uint64_t right_read_dir = 1u << 3;
+constexpr std::uint64_t right_remove_dir = 1u << 4;
+constexpr std::uint64_t right_remove_file = 1u << 5;
+constexpr std::uint64_t right_make_dir = 1u << 7;
+constexpr std::uint64_t right_make_reg = 1u << 8;
+constexpr std::uint64_t right_make_sock = 1u << 9;
+constexpr std::uint64_t right_make_fifo = 1u << 10;
+constexpr std::uint64_t right_make_sym = 1u << 12;
+constexpr std::uint64_t right_refer = 1u << 13;         // ABI 2, Linux 5.19
+constexpr std::uint64_t right_truncate = 1u << 14;      // ABI 3, Linux 6.2
+constexpr std::uint64_t right_ioctl_dev = 1u << 15;     // ABI 5, Linux 6.10
+constexpr std::uint64_t right_resolve_unix = 1u << 16;  // ABI 9, Linux 7.1
+
+constexpr std::uint64_t readable_rights = right_execute | right_read_file | right_read_dir;
+// No devices: with one of its own making a command of root's would read the disk itself.
+constexpr std::uint64_t writable_rights = readable_rights | right_write_file | right_remove_dir |
+                                          right_remove_file | right_make_dir | right_make_reg |
+                                          right_make_sock | right_make_fifo | right_make_sym |
+                                          right_refer | right_truncate | right_resolve_unix;
+// Without ioctl, isatty() on /dev/null would say EACCES, which some programs do not take for a no.
+constexpr std::uint64_t device_rights =
+    right_read_file | right_write_file | right_truncate | right_ioctl_dev;
+// What a rule for a file, and not a directory, may have.
+constexpr std::uint64_t file_rights = right_execute | right_write_file | right_read_file |
+                                      right_truncate | right_ioctl_dev | right_resolve_unix;
+
+CODEEXEC_IN_CHILD long write_text(const char* path, const char* text) {
+  const long fd = raw(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
+  if (fd < 0) return fd;
+  unsigned long size = 0;
+  while (text[size] != '\0') ++size;
+  const long written = raw(SYS_write, fd, text, size);
+  raw(SYS_close, fd);
+  return written < 0 ? written : 0;
+}
+
+CODEEXEC_IN_CHILD long bring_loopback_up() {
+  const long fd = raw(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return fd;
+  ifreq request;
+  auto* bytes = reinterpret_cast<volatile unsigned char*>(&request);
+  for (std::size_t i = 0; i < sizeof request; ++i) bytes[i] = 0;
+  request.ifr_name[0] = 'l';
+  request.ifr_name[1] = 'o';
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  const long result = raw(SYS_ioctl, fd, SIOCSIFFLAGS, &request);
+  raw(SYS_close, fd);
+  return result;
+}
+
+// Puts a ruleset with a rule for the new /proc in the place of the plan's. The table of descriptors
+// is this process's own, so the number means the other ruleset elsewhere.
+CODEEXEC_IN_CHILD long replace_ruleset(const SandboxPlan& plan) {
+  const long ruleset =
+      raw(number_of_landlock_create_ruleset, &plan.attributes, plan.attributes_size, 0);
+  if (ruleset < 0) return ruleset;
+  for (std::size_t i = 0; i < plan.rule_count; ++i) {
+    const long added =
+        raw(number_of_landlock_add_rule, ruleset, rule_path_beneath, &plan.rules[i], 0);
+    if (added < 0) return added;
+  }
+  LandlockRule rule;
+  rule.rights = readable_rights & plan.attributes.handled_fs;
+  rule.fd = static_cast<std::int32_t>(
+      raw(SYS_openat, AT_FDCWD, "/proc", O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
+  if (rule.fd < 0) return rule.fd;
+  const long added = raw(number_of_landlock_add_rule, ruleset, rule_path_beneath, &rule, 0);
+  raw(SYS_close, rule.fd);
+  if (added < 0) return added;
+  const long moved = raw(SYS_dup3, ruleset, plan.ruleset, O_CLOEXEC);
+  raw(SYS_close, ruleset);
+  return moved < 0 ? moved : 0;
+}
+
+// In the first process of the new namespaces, before it starts the command and while the plan's
+// descriptors are open. 0 or a negative errno.
+CODEEXEC_IN_CHILD long set_up_namespaces(const SandboxPlan& plan) {
+  if (plan.uid_map) {
+    // An ordinary user may map a group only when setgroups() is given up.
+    const long denied = write_text("/proc/self/setgroups", "deny");
+    if (denied < 0 && denied != -ENOENT) return denied;
+    const long users = write_text("/proc/self/uid_map", plan.uid_map);
+    if (users < 0) return users;
+    const long groups = write_text("/proc/self/gid_map", plan.gid_map);
+    if (groups < 0) return groups;
+  }
+  if (plan.loopback) {
+    const long up = bring_loopback_up();
+    if (up < 0) return up;
+  }
+  if (plan.mount_proc) {
+    // Mounts of the host still come in; none of ours goes out.
+    const long apart = raw(SYS_mount, "none", "/", as_word(0), MS_REC | MS_SLAVE, 0);
+    if (apart < 0) return apart;
+    const long mounted =
+        raw(SYS_mount, "proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, 0);
+    if (mounted < 0) return mounted;
+    if (plan.ruleset >= 0) return replace_ruleset(plan);
+  }
+  return 0;
+}
+
+CODEEXEC_IN_CHILD long lower_limit(const SandboxRlimit& limit) {
+  std::uint64_t now[2] = {0, 0};
+  const long known = raw(SYS_prlimit64, 0, limit.resource, 0, &now[0]);
+  if (known < 0) return known;
+  // Never more than there is, which only root could ask for.
+  if (limit.hard < now[1]) now[1] = limit.hard;
+  if (limit.soft < now[0]) now[0] = limit.soft;
+  if (now[0] > now[1]) now[0] = now[1];
+  return raw(SYS_prlimit64, 0, limit.resource, &now[0], 0);
+}
+
+// The kernel's arguments of capget() and capset(), third version.
+struct CapabilityHeader {
+  std::uint32_t version = 0x20080522;
+  int pid = 0;
+};
+struct CapabilityData {
+  std::uint32_t effective = 0;
+  std::uint32_t permitted = 0;
+  std::uint32_t inheritable = 0;
+};
+
+CODEEXEC_IN_CHILD long drop_capabilities() {
+  constexpr int most_capabilities = 64;
+  // NOROOT, NO_SETUID_FIXUP, NO_CAP_AMBIENT_RAISE and their locks, and the lock of KEEP_CAPS.
+  constexpr int secure_bits = 0xef;
+  // These need CAP_SETPCAP. Who lacks it is held by no_new_privs alone: an exec then gains nothing.
+  raw(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  for (int capability = 0; capability < most_capabilities; ++capability)
+    if (raw(SYS_prctl, PR_CAPBSET_DROP, capability, 0, 0, 0) < 0) break;
+  raw(SYS_prctl, PR_SET_SECUREBITS, secure_bits, 0, 0, 0);
+  const CapabilityHeader header;
+  const CapabilityData none[2];
+  return raw(SYS_capset, &header, &none[0]);
+}
+
+// The parts of a start that the plan can fail in.
+enum class ConfineStep : int {
+  namespaces,
+  limits,
+  capabilities,
+  privileges,
+  landlock,
+  filter,
+  end
+};
+
+// In the command's process, after it has entered its directory and before its descriptors are
+// closed. 0 or a negative errno; `step`, when given, then tells what failed.
+CODEEXEC_IN_CHILD long confine(const SandboxPlan& plan, volatile ConfineStep* step = nullptr) {
+  ConfineStep ignored = ConfineStep::limits;
+  if (!step) step = &ignored;
+  *step = ConfineStep::limits;
+  for (std::size_t i = 0; i < plan.rlimit_count; ++i) {
+    const long result = lower_limit(plan.rlimits[i]);
+    if (result < 0) return result;
+  }
+  *step = ConfineStep::capabilities;
+  if (plan.drop_capabilities) {
+    const long result = drop_capabilities();
+    if (result < 0) return result;
+  }
+  *step = ConfineStep::privileges;
+  if (plan.no_new_privs) {
+    const long result = raw(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (result < 0) return result;
+  }
+  *step = ConfineStep::landlock;
+  if (plan.ruleset >= 0) {
+    const long result = raw(number_of_landlock_restrict_self, plan.ruleset, 0);
+    if (result < 0) return result;
+  }
+  return 0;
+}
+
+// The very last step before execve: from here on the filter holds the setting up, too.
+CODEEXEC_IN_CHILD long install_filter(const SandboxPlan& plan) {
+  constexpr int set_mode_filter = 1;  // SECCOMP_SET_MODE_FILTER
+  if (!plan.filter) return 0;
+  sock_fprog program;
+  program.len = plan.filter_size;
+  program.filter = const_cast<sock_filter*>(plan.filter);
+  return raw(SYS_seccomp, set_mode_filter, 0, &program);
+}
+
+// Trying it ---------------------------------------------------------------------------------------
+
+// What the child of a trial could do although the plan forbids it, and one thing that it could not
+// although the plan promises it.
+enum Breach : unsigned {
+  breach_read = 1u << 0,        // listed a directory that is not granted
+  breach_write = 1u << 1,       // opened a file for writing that is not granted
+  breach_create = 1u << 2,      // made a directory outside
+  breach_truncate = 1u << 3,    // emptied a file outside
+  breach_signal = 1u << 4,      // could have sent a signal to this program
+  breach_abstract = 1u << 5,    // reached an abstract socket of this program
+  breach_filter = 1u << 6,      // a system call that the filter refuses went through
+  breach_capability = 1u << 7,  // has capabilities left
+  breach_privilege = 1u << 8,   // could gain privileges by executing a program
+  breach_internet = 1u << 9,    // has sockets that it must not have
+  breach_unix = 1u << 10,       // has a socket with a path
+  breach_outside = 1u << 11,    // has a route that leads out of its own network
+  breach_loopback = 1u << 12,   // has no working network of its own
+};
+
+// What one trial does and finds. The child writes it through the memory it shares; what only looks
+// like shared memory (an emulator's fork) leaves `finished` false, and nothing is believed.
+struct Trial {
+  const SandboxPlan* plan = nullptr;
+  Network network = Network::host;
+  bool unix_sockets = false;
+  int host = 0;                    // this program's process id
+  const void* abstract = nullptr;  // the address of an abstract socket that listens here, or null
+  unsigned abstract_size = 0;
+  volatile ConfineStep step = ConfineStep::namespaces;
+  volatile long error = 0;  // of that step: 0 or a negative errno
+  volatile unsigned breaches = 0;
+  volatile bool finished = false;
+};
+
+CODEEXEC_IN_CHILD bool refused(long result) {
+  return result == -EACCES || result == -EPERM || result == -EROFS;
+}
+
+CODEEXEC_IN_CHILD unsigned try_files() {
+  // Everybody may list it, and write to the name of the own process.
+  constexpr const char* directory = "/";
+  constexpr const char* file = "/proc/self/comm";
+  constexpr const char* made = "/.codeexec-trial";
+  unsigned breaches = 0;
+  const long listed = raw(SYS_openat, AT_FDCWD, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+  if (!refused(listed)) breaches |= breach_read;
+  if (listed >= 0) raw(SYS_close, listed);
+  const long written = raw(SYS_openat, AT_FDCWD, file, O_WRONLY | O_CLOEXEC, 0);
+  if (!refused(written)) breaches |= breach_write;
+  if (written >= 0) raw(SYS_close, written);
+  const long directory_made = raw(SYS_mkdirat, AT_FDCWD, made, 0700);
+  if (directory_made >= 0) raw(SYS_unlinkat, AT_FDCWD, made, AT_REMOVEDIR);
+  if (!refused(directory_made)) breaches |= breach_create;
+  const long emptied = raw(SYS_openat, AT_FDCWD, file, O_RDONLY | O_TRUNC | O_CLOEXEC, 0);
+  if (emptied >= 0) raw(SYS_close, emptied);
+  if (!refused(emptied) || !refused(raw(SYS_truncate, file, 0))) breaches |= breach_truncate;
+  return breaches;
+}
+
+CODEEXEC_IN_CHILD bool can_make_socket(int family, int type) {
+  const long fd = raw(SYS_socket, family, type | SOCK_CLOEXEC, 0);
+  if (fd >= 0) raw(SYS_close, fd);
+  return fd >= 0;
+}
+
+CODEEXEC_IN_CHILD bool can_connect_to_abstract(const Trial& trial) {
+  const long fd = raw(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  const long connected = raw(SYS_connect, fd, trial.abstract, trial.abstract_size);
+  raw(SYS_close, fd);
+  return connected >= 0 || connected == -EAGAIN;
+}
+
+CODEEXEC_IN_CHILD void set_address(sockaddr_in& address, std::uint32_t host, unsigned port) {
+  auto* bytes = reinterpret_cast<volatile unsigned char*>(&address);
+  for (std::size_t i = 0; i < sizeof address; ++i) bytes[i] = 0;
+  address.sin_family = AF_INET;
+  for (int i = 0; i < 4; ++i)
+    bytes[offsetof(sockaddr_in, sin_addr) + static_cast<unsigned>(i)] =
+        static_cast<unsigned char>(host >> (24 - 8 * i));
+  bytes[offsetof(sockaddr_in, sin_port)] = static_cast<unsigned char>(port >> 8);
+  bytes[offsetof(sockaddr_in, sin_port) + 1] = static_cast<unsigned char>(port);
+}
+
+// A connection from the own network to itself.
+CODEEXEC_IN_CHILD bool loopback_works() {
+  constexpr std::uint32_t own = 0x7f000001;
+  const long server = raw(SYS_socket, AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const long client = raw(SYS_socket, AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address;
+  set_address(address, own, 0);
+  socklen_t size = sizeof address;
+  const bool works =
+      server >= 0 && client >= 0 && raw(SYS_bind, server, &address, sizeof address) == 0 &&
+      raw(SYS_listen, server, 1) == 0 && raw(SYS_getsockname, server, &address, &size) == 0 &&
+      raw(SYS_connect, client, &address, sizeof address) == 0;
+  if (client >= 0) raw(SYS_close, client);
+  if (server >= 0) raw(SYS_close, server);
+  return works;
+}
+
+// Whether there is a route to the world. Connecting a datagram socket sends nothing.
+CODEEXEC_IN_CHILD bool has_way_out() {
+  constexpr std::uint32_t documentation = 0xc0000201;  // 192.0.2.1, which nobody has
+  const long fd = raw(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  sockaddr_in address;
+  set_address(address, documentation, 9);
+  const long connected = raw(SYS_connect, fd, &address, sizeof address);
+  raw(SYS_close, fd);
+  return connected >= 0;
+}
+
+CODEEXEC_IN_CHILD unsigned try_network(const Trial& trial) {
+  unsigned breaches = 0;
+  if (trial.abstract && can_connect_to_abstract(trial)) breaches |= breach_abstract;
+  if (trial.network == Network::host) return breaches;
+  if (!trial.unix_sockets &&
+      (can_make_socket(AF_UNIX, SOCK_STREAM) || can_make_socket(AF_UNIX, SOCK_DGRAM)))
+    breaches |= breach_unix;
+  if (trial.network == Network::loopback) {
+    if (!loopback_works()) breaches |= breach_loopback;
+    if (has_way_out()) breaches |= breach_outside;
+    return breaches;
+  }
+  for (const int family : {AF_INET, AF_INET6})
+    for (const int type : {SOCK_STREAM, SOCK_DGRAM})
+      if (can_make_socket(family, type)) breaches |= breach_internet;
+  if (can_make_socket(AF_NETLINK, SOCK_RAW) || can_make_socket(AF_PACKET, SOCK_RAW))
+    breaches |= breach_internet;
+  return breaches;
+}
+
+CODEEXEC_IN_CHILD unsigned try_privileges(const SandboxPlan& plan) {
+  unsigned breaches = 0;
+  if (plan.drop_capabilities) {
+    const CapabilityHeader header;
+    CapabilityData left[2];
+    const long known = raw(SYS_capget, &header, &left[0]);
+    if (known < 0) breaches |= breach_capability;
+    for (const CapabilityData& word : left)
+      if ((word.effective | word.permitted | word.inheritable) != 0) breaches |= breach_capability;
+  }
+  if (plan.no_new_privs && raw(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+    breaches |= breach_privilege;
+  return breaches;
+}
+
+// Without a filter the first would find no such process, and the second say that it has no
+// arguments.
+CODEEXEC_IN_CHILD bool filter_refuses() {
+  constexpr int peek = 2;  // PTRACE_PEEKDATA
+  return raw(SYS_ptrace, peek, 0, 0, 0) == -EPERM && raw(number_of_clone3, 0, 0) == -ENOSYS;
+}
+
+CODEEXEC_IN_CHILD long apply_in_trial(Trial& trial) {
+  const SandboxPlan& plan = *trial.plan;
+  trial.step = ConfineStep::namespaces;
+  long result = set_up_namespaces(plan);
+  if (result < 0) return result;
+  result = confine(plan, &trial.step);
+  if (result < 0) return result;
+  trial.step = ConfineStep::filter;
+  return install_filter(plan);
+}
+
+CODEEXEC_IN_CHILD int trial_main(void* argument) {
+  Trial& trial = *static_cast<Trial*>(argument);
+  trial.error = apply_in_trial(trial);
+  if (trial.error == 0) {
+    const SandboxPlan& plan = *trial.plan;
+    trial.step = ConfineStep::end;
+    unsigned breaches = try_privileges(plan) | try_network(trial);
+    if (plan.ruleset >= 0) breaches |= try_files();
+    const long reached = raw(SYS_kill, trial.host, 0);
+    // In a process table of its own this program does not exist.
+    if (!refused(reached) && reached != -ESRCH) breaches |= breach_signal;
+    if (plan.filter && !filter_refuses()) breaches |= breach_filter;
+    trial.breaches = breaches;
+  }
+  trial.finished = true;
+  for (;;) raw(SYS_exit_group, 0);
+}
+
+// Runs the trial in a child that borrows this program's memory and is waited for here. 0, or the
+// negative errno with which no child could be made. Neither this program's signal handlers nor its
+// other children have a part in it: the child sends no signal at its end.
+CODEEXEC_IN_CHILD long run_trial(Trial& trial) {
+  constexpr std::size_t stack_size = 32768;
+  alignas(16) char stack[stack_size];
+  const unsigned long all = ~0ul;
+  unsigned long before = 0;
+  raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
+  const int flags = static_cast<int>(CLONE_VM | CLONE_VFORK | trial.plan->clone_flags);
+  const int saved = errno;
+  long child = ::clone(trial_main, stack + stack_size, flags, &trial);
+  if (child < 0) child = -errno;
+  errno = saved;
+  if (child > 0) {
+    while (raw(SYS_wait4, child, 0, __WALL, 0) == -EINTR) {
+    }
+  }
+  raw(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof all);
+  return child < 0 ? child : 0;
+}
+
+// An abstract socket of this program that a trial tries to reach, with a name that the kernel
+// chooses. Its size is 0 when there can be none.
+struct AbstractListener {
+  UniqueFd fd = UniqueFd();
+  sockaddr_un address = {};
+  socklen_t size = 0;
+
+  AbstractListener() {
+    fd.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!fd) return;
+    address.sun_family = AF_UNIX;
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    socklen_t length = sizeof address;
+    if (::bind(fd.get(), generic, sizeof address.sun_family) == 0 && ::listen(fd.get(), 8) == 0 &&
+        ::getsockname(fd.get(), generic, &length) == 0)
+      size = length;
+  }
+};
+
+}  // namespace
+
+// 1: there is a system call filter for this machine. The numbers of the calls are the machine's
+// own; x32 and big-endian ARM have others.
+#ifndef CODEEXEC_HAS_FILTER
+#if defined(__linux__) && defined(__LP64__) && \
+    (defined(__x86_64__) || (defined(__aarch64__) && !defined(__AARCH64EB__)))
+#define CODEEXEC_HAS_FILTER 1
+#else
+#define CODEEXEC_HAS_FILTER 0
+#endif
+#endif
+
+#if CODEEXEC_HAS_FILTER
+
+namespace {
+
+// system call filter ------------------------------------------------------------------------------
+//
+// A program for the kernel's packet filter, which looks at each system call before it is made: its
+// number and arguments, but not what an argument points to. It starts like this:
+//
+//   another architecture than ours    kill: i386 calls (int 0x80) have other numbers
+//   a number newer than our audit     ENOSYS, as on an older kernel; so have all x32 numbers
+//   all others                        a search tree over the numbers leads to the answer
+//
+// The kernel runs a filter for each number at the time of installing it, to remember which calls
+// need no look at all. What installing costs is therefore the length of the way to each answer: the
+// tree halves the numbers, not the rules.
+//
+// Numbers are compared as 32 bits without a sign, and so are the arguments that the kernel takes as
+// an int: it ignores the upper half, and a filter that does not can be fooled with it.
+
+// The program is built from its end, so that the targets of all jumps, which only lead forward, are
+// known when a jump is added.
+class FilterProgram {
+ public:
+  // A place in the program: how many instructions there are from it to the end.
+  using Label = std::size_t;
+
+  Label answer(std::uint32_t action) { return add(BPF_RET | BPF_K, action, 0, 0); }
+
+  // Loads 32 bits of the seccomp_data at `offset`, then goes on at what was added last.
+  Label load(std::size_t offset) {
+    return add(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset), 0, 0);
+  }
+
+  // Clears the bits that are not in `mask` in what was loaded, then goes on in the same way.
+  Label mask(std::uint32_t mask) { return add(BPF_ALU | BPF_AND | BPF_K, mask, 0, 0); }
+
+  // Compares what was loaded with `operand`. `test`: BPF_JEQ equal, BPF_JGE not less, BPF_JSET has
+  // one of its bits.
+  Label branch(std::uint16_t test, std::uint32_t operand, Label yes, Label no) {
+    yes = within_reach(yes);
+    no = within_reach(no);
+    return add(static_cast<std::uint16_t>(BPF_JMP | BPF_K | test), operand, skipping_to(yes),
+               skipping_to(no));
+  }
+
+  std::vector<sock_filter> finish() const { return {reversed_.rbegin(), reversed_.rend()}; }
+
+ private:
+  // A branch skips 255 instructions at most. One less, as bringing one of its targets near moves
+  // the other one away.
+  Label within_reach(Label target) {
+    const std::size_t skipped = reversed_.size() - target;
+    if (skipped < 255) return target;
+    return add(BPF_JMP | BPF_JA, static_cast<std::uint32_t>(skipped), 0, 0);
+  }
+
+  std::uint8_t skipping_to(Label target) const {
+    return static_cast<std::uint8_t>(reversed_.size() - target);
+  }
+
+  Label add(std::uint16_t code, std::uint32_t k, std::uint8_t yes, std::uint8_t no) {
+    reversed_.push_back(sock_filter{code, yes, no, k});
+    return reversed_.size();
+  }
+
+  std::vector<sock_filter> reversed_ = {};
+};
+
+using FilterLabel = FilterProgram::Label;
+
+#if defined(__x86_64__)
+constexpr std::uint32_t filter_architecture = AUDIT_ARCH_X86_64;
+// The table of x86_64 ends with uprobe. 337 to 423 are free.
+constexpr unsigned first_free_call = 337;
+#else
+constexpr std::uint32_t filter_architecture = AUDIT_ARCH_AARCH64;
+constexpr unsigned first_free_call = 295;
+#endif
+
+// From here on the numbers are the same on all architectures. Headers as old as Linux 4.18, which
+// is enough to build this, do not have them.
+constexpr unsigned first_common_call = 424;
+constexpr unsigned call_io_uring_setup = 425;
+constexpr unsigned call_io_uring_enter = 426;
+constexpr unsigned call_io_uring_register = 427;
+constexpr unsigned call_open_tree = 428;
+constexpr unsigned call_move_mount = 429;
+constexpr unsigned call_fsopen = 430;
+constexpr unsigned call_fsconfig = 431;
+constexpr unsigned call_fsmount = 432;
+constexpr unsigned call_fspick = 433;
+constexpr unsigned call_clone3 = 435;
+constexpr unsigned call_openat2 = 437;
+constexpr unsigned call_pidfd_getfd = 438;
+constexpr unsigned call_process_madvise = 440;
+constexpr unsigned call_mount_setattr = 442;
+constexpr unsigned call_quotactl_fd = 443;
+constexpr unsigned call_process_mrelease = 448;
+constexpr unsigned call_open_tree_attr = 467;
+constexpr unsigned call_file_setattr = 469;
+constexpr unsigned first_unknown_call = 470;  // Linux 6.18 has none from here on
+
+#if defined(__x86_64__)
+constexpr unsigned call_kexec_file_load = SYS_kexec_file_load;
+#else
+constexpr unsigned call_kexec_file_load = 294;  // Linux 5.0
+#endif
+
+// Refused with EPERM, as to a user without the right.
+// The memory, descriptors and system calls of other processes.
+constexpr unsigned process_calls[] = {
+    SYS_ptrace,       SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp,
+    call_pidfd_getfd, call_process_madvise, call_process_mrelease};
+// These make system calls, sockets among them, that no filter sees.
+constexpr unsigned ring_calls[] = {call_io_uring_setup, call_io_uring_enter,
+                                   call_io_uring_register};
+// Large parts of the kernel that a command does not need.
+constexpr unsigned kernel_calls[] = {SYS_bpf,           SYS_perf_event_open, SYS_userfaultfd,
+                                     SYS_fanotify_init, SYS_keyctl,          SYS_add_key,
+                                     SYS_request_key};
+// Mounts and namespaces, and files by a handle that passes by all directories.
+constexpr unsigned mount_calls[] = {SYS_mount,          SYS_umount2,        SYS_pivot_root,
+                                    SYS_chroot,         SYS_setns,          SYS_open_by_handle_at,
+                                    call_open_tree,     call_move_mount,    call_fsopen,
+                                    call_fsconfig,      call_fsmount,       call_fspick,
+                                    call_mount_setattr, call_open_tree_attr};
+// The machine. The kernel asks for capabilities as well, which a command does not have.
+constexpr unsigned machine_calls[] = {
+    SYS_init_module,  SYS_finit_module,  SYS_delete_module, SYS_kexec_load,    call_kexec_file_load,
+    SYS_reboot,       SYS_swapon,        SYS_swapoff,       SYS_acct,          SYS_quotactl,
+    call_quotactl_fd, SYS_settimeofday,  SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex,
+    SYS_sethostname,  SYS_setdomainname, SYS_syslog,        SYS_vhangup,       SYS_lookup_dcookie};
+#if defined(__x86_64__)
+constexpr unsigned x86_calls[] = {SYS_iopl, SYS_ioperm, SYS_modify_ldt, SYS_uselib, SYS__sysctl};
+#endif
+
+// ENOSYS: programs then take an older way, which can be looked at.
+// The flags of clone3 are in memory; C libraries go on with clone. file_setattr changes a file
+// anywhere by its path; the ioctl that does the same needs the file opened.
+constexpr unsigned absent_calls[] = {call_clone3, call_file_setattr};
+
+// ENOSYS, as of a kernel built without them: memory, semaphores and messages that are shared with
+// all of the IPC namespace, by number or by a name that is no path, so that Landlock does not see
+// them.
+constexpr unsigned ipc_calls[] = {
+    SYS_shmget, SYS_shmat,  SYS_shmctl, SYS_shmdt,  SYS_semget, SYS_semop,   SYS_semtimedop,
+    SYS_semctl, SYS_msgget, SYS_msgsnd, SYS_msgrcv, SYS_msgctl, SYS_mq_open, SYS_mq_unlink,
+};
+
+// For clone, whose lowest byte is a signal. CLONE_NEWTIME is in that byte and cannot be asked for.
+// CLONE_PARENT would make a child of the process that watches over the command.
+constexpr std::uint32_t refused_clone_flags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
+                                              CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
+                                              CLONE_NEWNET | CLONE_PARENT;
+// For unshare; all others make namespaces, or are not known yet.
+constexpr std::uint32_t harmless_unshare_flags =
+    CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_VM | CLONE_SIGHAND | CLONE_THREAD;
+
+// Families of sockets by number: old headers lack some, and only four are ever let through.
+constexpr std::uint32_t family_unix = 1;
+constexpr std::uint32_t family_inet = 2;
+constexpr std::uint32_t family_inet6 = 10;
+constexpr std::uint32_t family_netlink = 16;
+constexpr std::uint32_t netlink_route = 0;
+constexpr std::uint32_t socket_type_bits = 15;      // the others are SOCK_CLOEXEC and the like
+constexpr std::uint32_t type_obsolete_packet = 10;  // turns AF_INET into AF_PACKET
+
+struct FilterOptions {
+  Network network = Network::host;
+  // With Network::none and loopback: AF_UNIX sockets of all kinds.
+  bool unix_sockets = false;
+  // What there is of Landlock: 0 nothing. At 1 and 2 the filter keeps files from being truncated,
+  // below 6 from the one signal that goes to everybody.
+  int landlock_abi = 0;
+  // The command has a namespace of its own for System V IPC and POSIX message queues.
+  bool own_ipc = false;
+  // The command has a process table of its own.
+  bool own_processes = false;
+};
+
+// Builds one filter: the answers, the looks at arguments, and the tree that leads to them.
+class FilterBuilder {
+ public:
+  explicit FilterBuilder(const FilterOptions& options) : options_(options) {}
+
+  std::vector<sock_filter> build() {
+    answers_.fill(allow_);
+    answer_all(process_calls, not_permitted_);
+    answer_all(ring_calls, not_permitted_);
+    answer_all(kernel_calls, not_permitted_);
+    answer_all(mount_calls, not_permitted_);
+    answer_all(machine_calls, not_permitted_);
+#if defined(__x86_64__)
+    answer_all(x86_calls, not_permitted_);
+#endif
+    answer_all(absent_calls, absent_);
+    if (!options_.own_ipc) answer_all(ipc_calls, absent_);
+    const auto first = answers_.begin();
+    std::fill(first + first_free_call, first + first_common_call, absent_);
+    answers_[first_unknown_call] = absent_;
+    answers_[SYS_unshare] = look_at_unshare();
+    answers_[SYS_clone] = look_at_clone();
+    answers_[SYS_ioctl] = look_at_ioctl();
+    answers_[SYS_socket] = look_at_socket();
+    answers_[SYS_socketpair] = look_at_socketpair();
+    if (!options_.own_processes) answers_[SYS_prlimit64] = look_at_prlimit();
+    if (!options_.own_processes && options_.landlock_abi < 6) answers_[SYS_kill] = look_at_kill();
+    if (options_.landlock_abi == 1 || options_.landlock_abi == 2) keep_files_from_truncation();
+
+    tree(0, answers_.size());
+    const FilterLabel native = program_.load(offsetof(seccomp_data, nr));
+    program_.branch(BPF_JEQ, filter_architecture, native, killed_);
+    program_.load(offsetof(seccomp_data, arch));
+    return program_.finish();
+  }
+
+ private:
+  template <std::size_t N>
+  void answer_all(const unsigned (&calls)[N], FilterLabel answer) {
+    for (const unsigned call : calls) answers_[call] = answer;
+  }
+
+  // The lower half of an argument, which is all of it where the kernel takes an int.
+  FilterLabel load_argument(std::size_t index) {
+    return program_.load(offsetof(seccomp_data, args) + 8 * index);
+  }
+  FilterLabel load_upper_half(std::size_t index) {
+    return program_.load(offsetof(seccomp_data, args) + 8 * index + 4);
+  }
+
+  FilterLabel look_at_unshare() {
+    program_.branch(BPF_JSET, ~harmless_unshare_flags, not_permitted_, allow_);
+    const FilterLabel lower = load_argument(0);
+    program_.branch(BPF_JEQ, 0, lower, not_permitted_);
+    return load_upper_half(0);
+  }
+
+  FilterLabel look_at_clone() {
+    program_.branch(BPF_JSET, refused_clone_flags, not_permitted_, allow_);
+    return load_argument(0);
+  }
+
+  // TIOCSTI and TIOCLINUX type into a terminal; TIOCSETD puts network drivers on it.
+  FilterLabel look_at_ioctl() {
+    FilterLabel next = program_.branch(BPF_JEQ, TIOCSETD, not_permitted_, allow_);
+    next = program_.branch(BPF_JEQ, TIOCLINUX, not_permitted_, next);
+    next = program_.branch(BPF_JEQ, TIOCSTI, not_permitted_, next);
+    return load_argument(1);
+  }
+
+  // Nothing else needs a look: where no socket can be made there is none to connect, to bind or to
+  // send with. Refusing those as well breaks programs that use pairs of connected sockets.
+  FilterLabel look_at_socket() {
+    const bool unix_sockets = options_.network == Network::host || options_.unix_sockets;
+    if (options_.network == Network::none && !unix_sockets) return no_socket();
+
+    FilterLabel next = no_socket();
+    if (unix_sockets) next = program_.branch(BPF_JEQ, family_unix, allow_, next);
+    if (options_.network != Network::none) {
+      const FilterLabel inet = look_at_packet_type();
+      const FilterLabel netlink =
+          options_.network == Network::host ? allow_ : look_at_netlink_protocol();
+      next = program_.branch(BPF_JEQ, family_netlink, netlink, next);
+      next = program_.branch(BPF_JEQ, family_inet6, allow_, next);
+      next = program_.branch(BPF_JEQ, family_inet, inet, next);
+    }
+    return load_argument(0);
+  }
+
+  FilterLabel look_at_packet_type() {
+    program_.branch(BPF_JEQ, type_obsolete_packet, no_socket(), allow_);
+    program_.mask(socket_type_bits);
+    return load_argument(1);
+  }
+
+  // Names and addresses of the interfaces, for getifaddrs().
+  FilterLabel look_at_netlink_protocol() {
+    program_.branch(BPF_JEQ, netlink_route, allow_, no_socket());
+    return load_argument(2);
+  }
+
+  // A pair of datagram sockets can send to every socket that has a path; other pairs cannot.
+  FilterLabel look_at_socketpair() {
+    FilterLabel pair = allow_;
+    if (options_.network != Network::host && !options_.unix_sockets) {
+      pair = program_.branch(BPF_JEQ, SOCK_SEQPACKET, allow_, no_socket());
+      program_.branch(BPF_JEQ, SOCK_STREAM, allow_, pair);
+      program_.mask(socket_type_bits);
+      pair = load_argument(1);
+    }
+    program_.branch(BPF_JEQ, family_unix, pair, no_socket());
+    return load_argument(0);
+  }
+
+  // With the network of the host what a kernel without that family says, else a refusal that name
+  // resolution gives up at soon.
+  FilterLabel no_socket() const {
+    return options_.network == Network::host ? no_family_ : no_access_;
+  }
+
+  // A limit on the CPU time of another process kills it. Reading the limits of others, and setting
+  // one's own, is what programs do.
+  FilterLabel look_at_prlimit() {
+    program_.branch(BPF_JEQ, 0, allow_, not_permitted_);
+    const FilterLabel upper = load_upper_half(2);
+    program_.branch(BPF_JEQ, 0, upper, not_permitted_);
+    const FilterLabel new_limit = load_argument(2);
+    program_.branch(BPF_JEQ, 0, allow_, new_limit);
+    return load_argument(0);
+  }
+
+  // `kill -9 -1` ends all that the user runs.
+  FilterLabel look_at_kill() {
+    program_.branch(BPF_JEQ, static_cast<std::uint32_t>(-1), not_permitted_, allow_);
+    return load_argument(0);
+  }
+
+  // Below ABI 3 Landlock asks for no right to write when a file is truncated without being opened
+  // for writing.
+  void keep_files_from_truncation() {
+    answers_[SYS_truncate] = no_access_;
+    answers_[call_openat2] = absent_;  // its flags are in memory
+    answers_[SYS_openat] = look_at_open_flags(2);
+#if defined(__x86_64__)
+    answers_[SYS_open] = look_at_open_flags(1);
+#endif
+  }
+
+  // O_TRUNC only together with O_WRONLY or O_RDWR. The fourth access mode, 3, truncates as well and
+  // opens for neither.
+  FilterLabel look_at_open_flags(std::size_t index) {
+    constexpr std::uint32_t access_mode_bits = 3;
+    const FilterLabel read_write = program_.branch(BPF_JEQ, O_RDWR, allow_, no_access_);
+    program_.branch(BPF_JEQ, O_WRONLY, allow_, read_write);
+    const FilterLabel truncating = program_.mask(access_mode_bits);
+    program_.branch(BPF_JSET, O_TRUNC, truncating, allow_);
+    return load_argument(index);
+  }
+
+  // Leads to the answers of the calls from `first` to before `last`. Splits where the answer changes
+  // next to the middle.
+  FilterLabel tree(std::size_t first, std::size_t last) {
+    std::size_t split = first;  // none
+    std::size_t larger_part = last - first;
+    for (std::size_t call = first + 1; call < last; ++call) {
+      const std::size_t larger = std::max(call - first, last - call);
+      if (answers_[call] == answers_[call - 1] || larger >= larger_part) continue;
+      split = call;
+      larger_part = larger;
+    }
+    if (split == first) return answers_[first];
+    const FilterLabel below = tree(first, split);
+    const FilterLabel above = tree(split, last);
+    return program_.branch(BPF_JGE, static_cast<std::uint32_t>(split), above, below);
+  }
+
+  FilterOptions options_;
+  FilterProgram program_ = {};
+  FilterLabel allow_ = program_.answer(SECCOMP_RET_ALLOW);
+  FilterLabel not_permitted_ = program_.answer(SECCOMP_RET_ERRNO | EPERM);
+  FilterLabel absent_ = program_.answer(SECCOMP_RET_ERRNO | ENOSYS);
+  FilterLabel no_access_ = program_.answer(SECCOMP_RET_ERRNO | EACCES);
+  FilterLabel no_family_ = program_.answer(SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+  FilterLabel killed_ = program_.answer(SECCOMP_RET_KILL_PROCESS);
+  // By number; the last one stands for all numbers that are not known.
+  std::array<FilterLabel, first_unknown_call + 1> answers_ = {};
+};
+
+// Any thread may install it, after no_new_privs: it holds nothing but numbers.
+std::vector<sock_filter> build_filter(const FilterOptions& options) {
+  return FilterBuilder(options).build();
+}
+
+}  // namespace
+
+#endif  // CODEEXEC_HAS_FILTER
+
+namespace {
+
+// Grants ------------------------------------------------------------------------------------------
+
+struct OpenedGrant {
+  UniqueFd fd = UniqueFd();  // O_PATH
+  std::string path = {};     // without links
+  struct stat status = {};
+};
+
+// No command can have put a link into `/`, nor into a directory that this process cannot change.
+bool link_is_trusted(const UniqueFd& directory, const std::string& path) {
+  return path.empty() || ::faccessat(directory.get(), ".", W_OK, AT_EACCESS) != 0;
+}
+
+// Opens a path name by name, so that no link is followed but those that can be trusted, whatever
+// anybody does to the path meanwhile.
+Expected<OpenedGrant> open_grant(const std::string& path) {
+  constexpr int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+  constexpr int most_links_followed = 40;
+  const std::string subject = concat({"grants: ", quoted(path)});
+  OpenedGrant grant;
+  grant.fd.reset(::open("/", flags));
+  if (!grant.fd || ::fstat(grant.fd.get(), &grant.status) != 0) return system_error(errno, subject);
+  std::string todo = path;
+  std::size_t at = 0;
+  int links = 0;
+  while (at < todo.size()) {
+    const std::size_t end = std::min(todo.find('/', at), todo.size());
+    const std::string part = todo.substr(at, end - at);
+    at = end + 1;
+    if (part.empty() || part == ".") continue;
+    UniqueFd next(::openat(grant.fd.get(), part.c_str(), flags));
+    if (!next || ::fstat(next.get(), &grant.status) != 0) return system_error(errno, subject);
+    if (!S_ISLNK(grant.status.st_mode)) {
+      grant.fd = std::move(next);
+      if (part != "..") {
+        grant.path += '/';
+        grant.path += part;
+      } else if (!grant.path.empty()) {
+        grant.path.resize(grant.path.rfind('/'));
+      }
+      continue;
+    }
+    const std::string link = concat({grant.path, "/", part});
+    if (!link_is_trusted(grant.fd, grant.path))
+      return make_error(ErrorCode::permission_denied,
+                        concat({subject, " leads through the symbolic link ", quoted(link),
+                                "; name the real directory"}));
+    char target[PATH_MAX];
+    const ssize_t size = ::readlinkat(next.get(), "", target, sizeof target);
+    if (size < 0) return system_error(errno, subject);
+    if (++links > most_links_followed) return system_error(ELOOP, subject);
+    const std::string rest = at < todo.size() ? todo.substr(at) : std::string();
+    todo = concat({{target, static_cast<std::size_t>(size)}, "/", rest});
+    at = 0;
+    if (target[0] != '/') continue;
+    grant.fd.reset(::open("/", flags));
+    if (!grant.fd || ::fstat(grant.fd.get(), &grant.status) != 0)
+      return system_error(errno, subject);
+    grant.path.clear();
+  }
+  if (grant.path.empty()) grant.path = "/";
+  return grant;
+}
+
+// What a system consists of: who may write to one of these owns it. Directories below them, like a
+// workspace in /var/lib, are not meant.
+constexpr std::string_view system_directories[] = {
+    "/bin",       "/boot",    "/dev",       "/etc",           "/lib",           "/lib32",
+    "/lib64",     "/libx32",  "/proc",      "/run",           "/sbin",          "/sys",
+    "/usr/bin",   "/usr/lib", "/usr/lib64", "/usr/local/bin", "/usr/local/lib", "/usr/sbin",
+    "/var/cache", "/var/lib", "/var/log",   "/var/run",       "/var/spool",     "/nix/store"};
+
+// Why a directory may not be written to by any command, or null.
+const char* objection_to_writing(const OpenedGrant& grant) {
+  for (const std::string_view directory : system_directories)
+    if (lies_within(directory, grant.path)) return "is a directory of the system, or above one";
+  for (const std::string_view directory : {"/proc", "/sys", "/dev", "/boot"})
+    if (lies_within(grant.path, directory) && !lies_within(grant.path, "/dev/shm"))
+      return "belongs to the system";
+  if (!S_ISDIR(grant.status.st_mode) && !S_ISREG(grant.status.st_mode))
+    return "is neither a directory nor a regular file";
+  return nullptr;
+}
+
+// The ruleset ---------------------------------------------------------------------------------------
+
+// What each ABI of Landlock can forbid; of newer ones than the last only that.
+constexpr std::uint64_t rights_of_abi[] = {0,      0x1fff, 0x3fff, 0x7fff, 0x7fff,
+                                           0xffff, 0xffff, 0xffff, 0xffff, 0x1ffff};
+constexpr int newest_known_abi = 9;
+
+constexpr int rename_abi = 2;
+constexpr int truncate_abi = 3;
+constexpr int tcp_abi = 4;
+constexpr int ioctl_abi = 5;
+constexpr int scope_abi = 6;
+
+// A ruleset while it is built.
+class Ruleset {
+ public:
+  // False and errno: there is none.
+  bool create(int abi, const SandboxOptions& options) {
+    const int known = std::min(abi, newest_known_abi);
+    attributes_.handled_fs = rights_of_abi[known];
+    // Sockets with a path are the user's to allow, and belong to the network otherwise.
+    if (options.network == Network::host || options.unix_sockets)
+      attributes_.handled_fs &= ~right_resolve_unix;
+    size_ = sizeof attributes_.handled_fs;
+    if (known >= tcp_abi) {
+      constexpr std::uint64_t bind_and_connect = 3;
+      size_ += sizeof attributes_.handled_net;
+      if (options.network == Network::none) attributes_.handled_net = bind_and_connect;
+    }
+    if (known >= scope_abi) {
+      constexpr std::uint64_t abstract_sockets_and_signals = 3;
+      size_ += sizeof attributes_.scoped;
+      attributes_.scoped = abstract_sockets_and_signals;
+    }
+    const long fd = ::syscall(number_of_landlock_create_ruleset, &attributes_, size_, 0);
+    fd_.reset(above_standard_streams(static_cast<int>(fd)));
+    return static_cast<bool>(fd_);
+  }
+
+  // Keep the files of all rules open, for a second ruleset.
+  void keep_files() { keep_ = true; }
+
+  // False and errno when there can be no such rule.
+  bool add(UniqueFd file, mode_t mode, std::uint64_t rights) {
+    if (!S_ISDIR(mode)) rights &= file_rights;
+    LandlockRule rule;
+    rule.rights = rights & attributes_.handled_fs;
+    rule.fd = file.get();
+    // The kernel refuses a rule without rights, which says nothing anyway.
+    if (rule.rights == 0) return true;
+    if (::syscall(number_of_landlock_add_rule, fd_.get(), rule_path_beneath, &rule, 0) != 0)
+      return false;
+    if (keep_) {
+      rules.push_back(rule);
+      files.push_back(std::move(file));
+    }
+    return true;
+  }
+
+  // The file that a path leads to, but not through a link at its end when `flags` is O_NOFOLLOW;
+  // what is missing needs no rule.
+  void add_path(const std::string& path, std::uint64_t rights, int flags = 0) {
+    UniqueFd file(above_standard_streams(::open(path.c_str(), O_PATH | O_CLOEXEC | flags)));
+    struct stat status {};
+    if (file && ::fstat(file.get(), &status) == 0 && !S_ISLNK(status.st_mode))
+      add(std::move(file), status.st_mode, rights);
+  }
+
+  UniqueFd take() { return std::move(fd_); }
+  const LandlockAttributes& attributes() const { return attributes_; }
+  std::size_t size() const { return size_; }
+
+  std::vector<LandlockRule> rules = {};
+  std::vector<UniqueFd> files = {};
+
+ private:
+  UniqueFd fd_ = UniqueFd();
+  LandlockAttributes attributes_ = {};
+  std::size_t size_ = 0;
+  bool keep_ = false;
+};
+
+// The names in a directory, at most as many as are worth looking at.
+std::vector<std::string> names_in(const std::string& path) {
+  constexpr std::size_t most_names = 10000;
+  std::vector<std::string> names;
+  DIR* directory = ::opendir(path.c_str());
+  if (!directory) return names;
+  while (const dirent* entry = ::readdir(directory)) {
+    const std::string_view entry_name = entry->d_name;
+    if (entry_name == "." || entry_name == "..") continue;
+    names.emplace_back(entry_name);
+    if (names.size() == most_names) break;
+  }
+  ::closedir(directory);
+  return names;
+}
+
+// What a path leads to, without links; empty when it cannot be learned.
+std::string real_path_of(const std::string& path) {
+  char buffer[PATH_MAX];
+  return ::realpath(path.c_str(), buffer) ? std::string(buffer) : std::string();
+}
+
+// Adds what commands need of the system: programs, their settings, harmless devices.
+class SystemGrants {
+ public:
+  explicit SystemGrants(Ruleset& ruleset) : ruleset_(ruleset) {}
+
+  void add(bool shared_memory) {
+    for (const std::string_view path : readable_system)
+      ruleset_.add_path(std::string(path), readable_rights);
+    // Names only; rules reach down.
+    ruleset_.add_path("/etc", right_read_dir);
+    add_settings("/etc", 0);
+    for (const char* device : {"null", "zero", "full", "random", "urandom", "tty", "ptmx"})
+      ruleset_.add_path(concat({"/dev/", device}), device_rights);
+    ruleset_.add_path("/dev/pts", device_rights | right_read_dir);
+    if (shared_memory) ruleset_.add_path("/dev/shm", writable_rights);
+  }
+
+  static bool covers(std::string_view path) {
+    return std::any_of(std::begin(readable_system), std::end(readable_system),
+                       [&](std::string_view root) { return lies_within(path, root); });
+  }
+
+ private:
+  static constexpr std::string_view readable_system[] = {"/usr",
+                                                         "/bin",
+                                                         "/sbin",
+                                                         "/lib",
+                                                         "/lib32",
+                                                         "/lib64",
+                                                         "/libx32",
+                                                         "/opt",
+                                                         "/nix/store",
+                                                         "/run/current-system",
+                                                         "/proc",
+                                                         "/sys/devices/system/cpu",
+                                                         "/sys/devices/system/node",
+                                                         "/sys/fs/cgroup",
+                                                         "/sys/kernel/mm/transparent_hugepage"};
+
+  // Kept from commands whatever their mode is. A command of root's owns them even without
+  // capabilities, and a member of a group may read what others may not.
+  static bool is_secret(std::string_view entry) {
+    constexpr std::string_view secrets[] = {"shadow",         "shadow-",      "gshadow",
+                                            "gshadow-",       "sudoers",      "sudoers.d",
+                                            "private",        "docker",       "kubernetes",
+                                            "rancher",        "wireguard",    "openvpn",
+                                            "ipsec.d",        "ppp",          "letsencrypt",
+                                            "NetworkManager", "credstore",    "credstore.encrypted",
+                                            "machine-id",     "vault.d",      "opasswd",
+                                            "krb5.keytab",    "netrc",        "polkit-1",
+                                            "swanctl",        "ipsec.secrets"};
+    return std::find(std::begin(secrets), std::end(secrets), entry) != std::end(secrets);
+  }
+
+  // What its owner does not show to everybody is a secret, too.
+  static bool is_public(const struct stat& status) {
+    const mode_t needed = S_ISDIR(status.st_mode) ? S_IROTH | S_IXOTH : S_IROTH;
+    return (status.st_mode & needed) == needed;
+  }
+
+  // Entry by entry where there is a secret in a directory, at once where there is none.
+  void add_settings(const std::string& directory, int depth) {
+    for (const std::string& entry : names_in(directory)) {
+      if (is_secret(entry)) continue;
+      const std::string path = concat({directory, "/", entry});
+      struct stat status {};
+      if (::lstat(path.c_str(), &status) != 0) continue;
+      if (S_ISLNK(status.st_mode)) {
+        add_link(path);
+      } else if (S_ISDIR(status.st_mode)) {
+        if (!is_public(status)) continue;
+        if (is_public_tree(path, depth + 1))
+          ruleset_.add_path(path, readable_rights);
+        else if (depth < deepest)
+          add_settings(path, depth + 1);
+      } else if (S_ISREG(status.st_mode) && is_public(status)) {
+        ruleset_.add_path(path, readable_rights);
+      }
+    }
+  }
+
+  // Settings that are kept elsewhere: /etc/resolv.conf in /run. A file only.
+  void add_link(const std::string& path) {
+    const std::string target = real_path_of(path);
+    struct stat status {};
+    if (target.empty() || lies_within(target, "/etc") || covers(target) ||
+        !(lies_within(target, "/run") || lies_within(target, "/var/lib")))
+      return;
+    if (::lstat(target.c_str(), &status) == 0 && S_ISREG(status.st_mode) && is_public(status))
+      ruleset_.add_path(target, right_read_file);
+  }
+
+  bool is_public_tree(const std::string& directory, int depth) {
+    if (depth > deepest) return false;
+    for (const std::string& entry : names_in(directory)) {
+      struct stat status {};
+      const std::string path = concat({directory, "/", entry});
+      if (budget_ == 0 || is_secret(entry) || ::lstat(path.c_str(), &status) != 0) return false;
+      --budget_;
+      // What a link leads to is judged by its own rules.
+      if (S_ISLNK(status.st_mode)) continue;
+      if (!is_public(status)) return false;
+      if (S_ISDIR(status.st_mode) && !is_public_tree(path, depth + 1)) return false;
+    }
+    return true;
+  }
+
+  static constexpr int deepest = 6;
+  Ruleset& ruleset_;
+  std::size_t budget_ = 20000;  // entries that are looked at
+};
+
+// Adds the directories of PATH that lie outside of the system, and what their programs need.
+class ToolGrants {
+ public:
+  ToolGrants(Ruleset& ruleset, const std::vector<SandboxGrant>& grants)
+      : ruleset_(ruleset), grants_(grants) {
+    const char* home = std::getenv("HOME");
+    if (home && home[0] == '/') home_ = real_path_of(home);
+  }
+
+  void add(std::string_view search_path) {
+    while (!search_path.empty()) {
+      const std::size_t end = std::min(search_path.find(':'), search_path.size());
+      const std::string_view directory = search_path.substr(0, end);
+      search_path.remove_prefix(std::min(end + 1, search_path.size()));
+      // What lies in a grant is granted, and a link in it could have been planted.
+      if (!starts_with(directory, "/") || is_granted(directory)) continue;
+      const std::string path = real_path_of(std::string(directory));
+      if (path.empty() || is_known(path)) continue;
+      add_tools(path);
+      add_targets(path);
+    }
+  }
+
+ private:
+  bool is_granted(std::string_view path) const {
+    return std::any_of(grants_.begin(), grants_.end(),
+                       [&](const SandboxGrant& grant) { return lies_within(path, grant.path); });
+  }
+  bool is_known(const std::string& path) const {
+    if (SystemGrants::covers(path) || is_granted(path)) return true;
+    return std::any_of(done_.begin(), done_.end(),
+                       [&](const std::string& root) { return lies_within(path, root); });
+  }
+
+  // A home directory, or one above it, is nobody's prefix.
+  bool is_too_much(const std::string& path) const {
+    const auto depth = std::count(path.begin(), path.end(), '/');
+    return depth < 2 || lies_within(home_.empty() ? "/root" : home_, path) ||
+           (depth == 2 && (lies_within(path, "/home") || lies_within(path, "/Users")));
+  }
+
+  // The directory, and all of its prefix when it is the `bin` of one.
+  void add_tools(const std::string& directory) {
+    const std::size_t slash = directory.rfind('/');
+    const std::string last = directory.substr(slash + 1);
+    const std::string prefix = directory.substr(0, slash);
+    const bool is_bin = last == "bin" || last == "sbin" || last == "shims";
+    add_whole(directory);
+    if (!is_bin || is_too_much(prefix)) return;
+    const bool is_general = is_shared_prefix(prefix);
+    for (const std::string& entry : names_in(prefix)) {
+      const std::string path = concat({prefix, "/", entry});
+      if (is_general ? is_tool_part(entry) : !is_secret(prefix, entry)) add_whole(path);
+    }
+    if (!is_general) ruleset_.add_path(prefix, right_read_dir);
+    // Python's parts of ~/.local that are not in a directory of their own.
+    if (is_general)
+      for (const char* part : {"uv", "pipx", "mise", "pnpm", "virtualenvs"})
+        add_whole(concat({prefix, "/share/", part}));
+  }
+
+  void add_whole(const std::string& path) {
+    if (is_known(path)) return;
+    ruleset_.add_path(path, readable_rights, O_NOFOLLOW);
+    done_.push_back(path);
+  }
+
+  // ~/.local and ~/.config hold the data of all programs, keyrings among it.
+  static bool is_shared_prefix(const std::string& prefix) {
+    const std::string last = prefix.substr(prefix.rfind('/') + 1);
+    return last == ".local" || last == ".config" || last == "share" || last == ".cache" ||
+           last == ".ssh" || last == ".gnupg" || last == ".aws" || last == ".kube";
+  }
+  static bool is_tool_part(const std::string& entry) {
+    return entry == "bin" || entry == "sbin" || entry == "shims" || entry == "lib" ||
+           entry == "lib64" || entry == "libexec" || entry == "include";
+  }
+
+  // Names of what keeps passwords, and files that only their owner may read beside tools that
+  // everybody may.
+  static bool is_secret(const std::string& prefix, const std::string& entry) {
+    std::string lower = entry;
+    for (char& c : lower)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    for (const char* part : {"credential", "secret", "token", "passw", "keystore", "netrc", "npmrc",
+                             "pypirc", "history", "id_rsa", "id_ed25519", "private"})
+      if (lower.find(part) != std::string::npos) return true;
+    for (const char* whole : {"config.json", "config.yml", "config.yaml", "auth.json", "hosts.yml"})
+      if (lower == whole) return true;
+    struct stat file {};
+    struct stat directory {};
+    return ::lstat(concat({prefix, "/", entry}).c_str(), &file) != 0 ||
+           ::stat(prefix.c_str(), &directory) != 0 ||
+           (S_ISREG(file.st_mode) && (file.st_mode & S_IROTH) == 0 &&
+            (directory.st_mode & S_IROTH) != 0);
+  }
+
+  // Programs in a directory are often links to where they are installed.
+  void add_targets(const std::string& directory) {
+    for (const std::string& entry : names_in(directory)) {
+      const std::string path = concat({directory, "/", entry});
+      struct stat status {};
+      if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) continue;
+      const std::string target = real_path_of(path);
+      if (target.empty() || is_known(target) || ::stat(target.c_str(), &status) != 0 ||
+          !S_ISREG(status.st_mode) || (status.st_mode & S_IXUSR) == 0)
+        continue;
+      const std::string parent = target.substr(0, target.rfind('/'));
+      const std::string prefix = parent.substr(0, parent.rfind('/'));
+      // An interpreter brings its library, anything else is but a file.
+      if (ends_with(parent, "/bin") && ::access(concat({prefix, "/lib"}).c_str(), F_OK) == 0)
+        add_tools(parent);
+      else
+        add_whole(target);
+    }
+  }
+
+  Ruleset& ruleset_;
+  const std::vector<SandboxGrant>& grants_;
+  std::string home_ = {};
+  std::vector<std::string> done_ = {};
+};
+
+// cgroups -----------------------------------------------------------------------------------------
+//
+// A run's leaf is made below the group that this program is in, so that whatever holds this program
+// holds its commands, too. With cgroup v2 a group that has processes cannot have such children,
+// unless it is the root; then the leaf is made beside it, but only where that escapes no limit.
+
+// Writes a control file of a cgroup, in one call as they need it. An errno, or 0.
+int write_control(const std::string& path, std::string_view text) {
+  const UniqueFd fd(above_standard_streams(::open(path.c_str(), O_WRONLY | O_CLOEXEC)));
+  if (!fd) return errno;
+  return ::write(fd.get(), text.data(), text.size()) < 0 ? errno : 0;
+}
+
+// A control file, or nothing. They are short.
+std::string read_control(const std::string& path) {
+  constexpr std::size_t most = 65536;
+  auto text = read_whole_file(path, most, "cgroup");
+  return text ? std::move(*text) : std::string();
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(separator), text.size());
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+bool has_word(std::string_view text, std::string_view word, char separator) {
+  for (const std::string_view part : split(text, separator))
+    if (part == word ||
+        (part.size() == word.size() + 1 && ends_with(part, "\n") && starts_with(part, word)))
+      return true;
+  return false;
+}
+
+// The count after a word in a control file of lines like "oom_kill 3".
+std::uint64_t counter_in(const std::string& text, std::string_view word) {
+  for (const std::string_view line : split(text, '\n')) {
+    if (!starts_with(line, word) || line.size() <= word.size() || line[word.size()] != ' ')
+      continue;
+    const std::string_view digits = line.substr(word.size() + 1);
+    std::uint64_t value = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return value;
+  }
+  return 0;
+}
+
+// This process's group in the hierarchy of a controller; an empty `controller` is cgroup v2.
+std::string own_group(std::string_view groups, std::string_view controller) {
+  for (const std::string_view line : split(groups, '\n')) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first + 1);
+    if (first == std::string_view::npos || second == std::string_view::npos) continue;
+    const std::string_view controllers = line.substr(first + 1, second - first - 1);
+    const bool matches =
+        controller.empty() ? controllers.empty() : has_word(controllers, controller, ',');
+    if (matches) return std::string(line.substr(second + 1));
+  }
+  return {};
+}
+
+// Blanks and backslashes of mountinfo are written in octal.
+std::string unescaped(std::string_view text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unsigned code = 0;
+    const char* digits = text.data() + i + 1;
+    if (text[i] == '\\' && text.size() - i > 3 &&
+        std::from_chars(digits, digits + 3, code, 8).ptr == digits + 3) {
+      result += static_cast<char>(code);
+      i += 3;
+    } else {
+      result += text[i];
+    }
+  }
+  return result;
+}
+
+// The directory of this process's group, as it is mounted here.
+std::string group_directory(std::string_view mounts, const std::string& group,
+                            std::string_view controller) {
+  for (const std::string_view line : split(mounts, '\n')) {
+    // id parent device ROOT PLACE options [tags] - TYPE source SUPER_OPTIONS
+    const std::vector<std::string_view> fields = split(line, ' ');
+    const auto dash = std::find(fields.begin(), fields.end(), "-");
+    if (fields.size() < 6 || fields.end() - dash < 4) continue;
+    const bool matches = controller.empty()
+                             ? dash[1] == "cgroup2"
+                             : dash[1] == "cgroup" && has_word(dash[3], controller, ',');
+    const std::string root = unescaped(fields[3]);
+    if (!matches || !lies_within(group, root)) continue;
+    std::string below = root == "/" ? group : group.substr(root.size());
+    if (below == "/") below.clear();
+    return unescaped(fields[4]) + below;
+  }
+  return {};
+}
+
+// A name that no other program's leaf has, and no other run's.
+std::string new_leaf_name() {
+  static std::atomic<std::uint64_t> runs{0};
+  return concat({"codeexec-", std::to_string(::getpid()), "-", std::to_string(runs.fetch_add(1))});
+}
+
+// Removes what programs left that were killed. A leaf with processes in it stays.
+void remove_dead_leaves(const std::string& directory) {
+  constexpr std::string_view prefix = "codeexec-";
+  for (const std::string& leaf : names_in(directory)) {
+    if (!starts_with(leaf, prefix)) continue;
+    int pid = 0;
+    const char* digits = leaf.data() + prefix.size();
+    const auto parsed = std::from_chars(digits, leaf.data() + leaf.size(), pid);
+    if (parsed.ptr == digits || *parsed.ptr != '-' || pid <= 0) continue;
+    if (::kill(pid, 0) != 0 && errno == ESRCH) ::rmdir(concat({directory, "/", leaf}).c_str());
+  }
+}
+
+// Gives a leaf its limits; 0 is none. An errno, or 0.
+int limit_leaf(const std::string& leaf, bool unified, std::uint64_t memory,
+               std::uint64_t processes) {
+  if (memory != 0) {
+    const std::string bytes = std::to_string(memory);
+    const int error =
+        write_control(leaf + (unified ? "/memory.max" : "/memory.limit_in_bytes"), bytes);
+    if (error != 0) return error;
+    // Without it a command swaps instead of ending. Missing where swap is not accounted for.
+    if (unified)
+      write_control(leaf + "/memory.swap.max", "0");
+    else
+      write_control(leaf + "/memory.memsw.limit_in_bytes", bytes);
+  }
+  return processes == 0 ? 0 : write_control(leaf + "/pids.max", std::to_string(processes));
+}
+
+// Whether leaves with these limits can really be made in a directory.
+bool can_make_leaves(const std::string& directory, bool unified, bool memory, bool processes) {
+  constexpr std::uint64_t some_memory = std::uint64_t{1} << 30;
+  constexpr std::uint64_t some_processes = 1024;
+  const std::string leaf = concat({directory, "/", new_leaf_name()});
+  if (::mkdir(leaf.c_str(), 0755) != 0) return false;
+  const bool limited =
+      limit_leaf(leaf, unified, memory ? some_memory : 0, processes ? some_processes : 0) == 0;
+  const bool can_be_joined =
+      UniqueFd(::open((leaf + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC)).get() >= 0;
+  return ::rmdir(leaf.c_str()) == 0 && limited && can_be_joined;
+}
+
+// Where leaves with a limit can be made; its directory is empty when there is no such place.
+CgroupBase find_cgroup_base(bool memory) {
+  const std::string_view controller = memory ? "memory" : "pids";
+  const std::string groups = read_control("/proc/self/cgroup");
+  constexpr std::size_t most_mounts = std::size_t{16} << 20;
+  auto mounts = read_whole_file("/proc/self/mountinfo", most_mounts, "mounts");
+  CgroupBase base;
+  if (!mounts) return base;
+  std::string group = own_group(groups, controller);
+  if (!group.empty()) {
+    base.directory = group_directory(*mounts, group, controller);
+  } else {
+    base.unified = true;
+    group = own_group(groups, {});
+    if (group.empty()) return base;
+    base.directory = group_directory(*mounts, group, {});
+    const auto gives = [&](const std::string& directory) {
+      return has_word(read_control(directory + "/cgroup.subtree_control"), controller, ' ');
+    };
+    if (!base.directory.empty() && !gives(base.directory)) {
+      const std::string own_limit =
+          read_control(base.directory + (memory ? "/memory.max" : "/pids.max"));
+      base.directory.resize(base.directory.rfind('/'));
+      if (own_limit != "max\n" || !gives(base.directory)) base.directory.clear();
+    }
+  }
+  if (base.directory.empty()) return base;
+  remove_dead_leaves(base.directory);
+  if (!can_make_leaves(base.directory, base.unified, memory, !memory)) base.directory.clear();
+  return base;
+}
+
+}  // namespace
+
+RunCgroup::RunCgroup(RunCgroup&& other) noexcept
+    : leaves_(std::exchange(other.leaves_, {})),
+      descriptors_(std::exchange(other.descriptors_, {})) {}
+
+RunCgroup& RunCgroup::operator=(RunCgroup&& other) noexcept {
+  if (this == &other) return *this;
+  finish();
+  leaves_ = std::exchange(other.leaves_, {});
+  descriptors_ = std::exchange(other.descriptors_, {});
+  return *this;
+}
+
+RunCgroup::~RunCgroup() { finish(); }
+
+Expected<RunCgroup> RunCgroup::make(const SandboxState& state) {
+  RunCgroup cgroup;
+  const Limits& limits = state.options.limits;
+  const std::string& for_memory = state.memory_base.directory;
+  const std::string& for_processes = state.process_base.directory;
+  const std::uint64_t memory = for_memory.empty() ? 0 : limits.memory;
+  const std::uint64_t processes = for_processes.empty() ? 0 : limits.processes;
+  const bool together = for_memory == for_processes;
+  if (memory != 0)
+    if (auto added = cgroup.add(state.memory_base, memory, together ? processes : 0); !added)
+      return added.error();
+  if (processes != 0 && !(together && memory != 0))
+    if (auto added = cgroup.add(state.process_base, 0, processes); !added) return added.error();
+  return cgroup;
+}
+
+Expected<void> RunCgroup::add(const CgroupBase& base, std::uint64_t memory,
+                              std::uint64_t processes) {
+  Leaf leaf;
+  leaf.directory = concat({base.directory, "/", new_leaf_name()});
+  leaf.unified = base.unified;
+  leaf.memory = memory != 0;
+  leaf.tasks = processes != 0;
+  const std::string subject = concat({"limits: cgroup ", quoted(leaf.directory)});
+  if (::mkdir(leaf.directory.c_str(), 0755) != 0) return system_error(errno, subject);
+  leaves_.push_back(std::move(leaf));
+  Leaf& made = leaves_.back();
+  if (const int error = limit_leaf(made.directory, made.unified, memory, processes); error != 0)
+    return system_error(error, subject);
+  made.processes.reset(above_standard_streams(
+      ::open((made.directory + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC)));
+  if (!made.processes) return system_error(errno, subject);
+  descriptors_.push_back(made.processes.get());
+  return {};
+}
+
+std::vector<std::string> RunCgroup::finish() {
+  std::vector<std::string> reached;
+  for (Leaf& leaf : leaves_) {
+    const std::string events =
+        leaf.directory + (leaf.unified ? "/memory.events" : "/memory.oom_control");
+    if (leaf.memory && counter_in(read_control(events), "oom_kill") != 0)
+      reached.emplace_back("memory");
+    if (leaf.tasks && counter_in(read_control(leaf.directory + "/pids.events"), "max") != 0)
+      reached.emplace_back("processes");
+    leaf.processes.reset();
+    // The dead leave their group a moment after they can be waited for.
+    constexpr int attempts = 200;
+    for (int i = 0; i < attempts && ::rmdir(leaf.directory.c_str()) != 0 && errno == EBUSY; ++i) {
+      if (!leaf.unified || write_control(leaf.directory + "/cgroup.kill", "1") != 0) {
+        for (const std::string_view line :
+             split(read_control(leaf.directory + "/cgroup.procs"), '\n')) {
+          int pid = 0;
+          std::from_chars(line.data(), line.data() + line.size(), pid);
+          if (pid > 0) ::kill(pid, SIGKILL);
+        }
+      }
+      ::poll(nullptr, 0, 1);
+    }
+  }
+  leaves_.clear();
+  descriptors_.clear();
+  return reached;
+}
+
+namespace {
+
+// Building ----------------------------------------------------------------------------------------
+
+// Fills in a state: the plan, and the report of what it does.
+class SandboxBuilder {
+ public:
+  explicit SandboxBuilder(SandboxState& state) : state_(state), options_(state.options) {}
+
+  Expected<void> build() {
+    if (auto checked = check_sandbox_options(options_); !checked) return checked;
+    state_.report.mode = options_.mode;
+    const bool sandboxed = options_.mode != SandboxMode::off;
+    state_.plan.supervised = sandboxed;
+    if (auto opened = open_grants(sandboxed); !opened) return opened;
+    set_limits();
+    if (sandboxed) {
+      state_.report.network = network_;
+      if (auto made = make_plan(); !made) return made;
+      if (auto tried = try_plan(); !tried) return tried;
+    }
+    write_report(sandboxed);
+    if (options_.mode == SandboxMode::strict && !state_.report.missing.empty())
+      return make_error(ErrorCode::unsupported, refusal());
+    return {};
+  }
+
+ private:
+  struct Grant {
+    OpenedGrant file = {};
+    std::string given = {};
+    std::uint64_t rights = 0;
+  };
+
+  bool strict() const { return options_.mode == SandboxMode::strict; }
+
+  // Why a feature is missing; the first reason stays.
+  void miss(const std::string& feature, std::string why) {
+    missing_.emplace(feature, std::move(why));
+  }
+
+  Expected<void> open_grants(bool sandboxed) {
+    for (const std::string& path : options_.writable)
+      if (auto added = open_one(path, writable_rights, sandboxed); !added) return added;
+    for (const std::string& path : options_.readable)
+      if (auto added = open_one(path, readable_rights, sandboxed); !added) return added;
+    return {};
+  }
+
+  Expected<void> open_one(const std::string& path, std::uint64_t rights, bool sandboxed) {
+    auto opened = open_grant(path);
+    if (!opened) {
+      if (strict()) return opened.error();
+      state_.report.missing.push_back(opened.error().message);
+      return {};
+    }
+    const bool writable = rights == writable_rights;
+    const char* objection = writable ? objection_to_writing(*opened) : nullptr;
+    if (opened->path == "/") objection = "is the whole system";
+    if (objection)
+      return make_error(ErrorCode::invalid_argument,
+                        concat({"grants: ", quoted(path), " ", objection,
+                                "; name the directories that commands need"}));
+    if (writable) keep_disk_root(*opened);
+    if (!writable && lies_in_writable(opened->path)) {
+      state_.report.missing.push_back(
+          concat({"read_only: ", quoted(path), " lies in a writable directory"}));
+      return {};
+    }
+    if (!sandboxed) return {};
+    state_.grants.push_back({opened->path, opened->status.st_dev, opened->status.st_ino});
+    Grant grant;
+    grant.file = std::move(*opened);
+    grant.given = path;
+    grant.rights = rights;
+    grants_.push_back(std::move(grant));
+    return {};
+  }
+
+  bool lies_in_writable(const std::string& path) const {
+    return std::any_of(grants_.begin(), grants_.end(), [&](const Grant& grant) {
+      return grant.rights == writable_rights && lies_within(path, grant.file.path);
+    });
+  }
+
+  void keep_disk_root(const OpenedGrant& grant) {
+    if (options_.limits.disk == 0 || state_.disk_root) return;
+    state_.disk_root.reset(above_standard_streams(::fcntl(grant.fd.get(), F_DUPFD_CLOEXEC, 3)));
+  }
+
+  // limits ----------------------------------------------------------------------------------------
+
+  void add_rlimit(int resource, std::uint64_t soft, std::uint64_t hard) {
+    SandboxRlimit limit;
+    limit.resource = resource;
+    limit.soft = soft;
+    limit.hard = hard;
+    state_.rlimits.push_back(limit);
+  }
+
+  void set_limits() {
+    const Limits& limits = options_.limits;
+    // A second between the signal that can be caught and the one that cannot.
+    if (limits.cpu_time != 0) add_rlimit(RLIMIT_CPU, limits.cpu_time, limits.cpu_time + 1);
+    if (limits.address_space != 0)
+      add_rlimit(RLIMIT_AS, limits.address_space, limits.address_space);
+    if (limits.open_files != 0) add_rlimit(RLIMIT_NOFILE, limits.open_files, limits.open_files);
+    if (limits.file_size != 0) add_rlimit(RLIMIT_FSIZE, limits.file_size, limits.file_size);
+    if (limits.memory != 0) {
+      state_.memory_base = find_cgroup_base(true);
+      if (state_.memory_base.directory.empty())
+        add_rlimit(RLIMIT_DATA, limits.memory, limits.memory);
+    }
+    if (limits.processes != 0) {
+      state_.process_base = find_cgroup_base(false);
+      if (state_.process_base.directory.empty()) {
+        add_rlimit(RLIMIT_NPROC, limits.processes, limits.processes);
+        if (::getuid() == 0)
+          miss("processes", "there is no cgroup for it, and the kernel does not count root's");
+      }
+    }
+    if (limits.disk != 0 && !state_.disk_root) miss("disk", "no writable directory is granted");
+    state_.plan.rlimits = state_.rlimits.data();
+    state_.plan.rlimit_count = state_.rlimits.size();
+  }
+
+  // plan ------------------------------------------------------------------------------------------
+
+  Expected<void> make_plan() {
+    find_landlock();
+    if (abi_ > 0)
+      if (auto built = build_ruleset(); !built) return built;
+    state_.plan.drop_capabilities = true;
+    state_.plan.no_new_privs = true;
+    return {};
+  }
+
+  void find_landlock() {
+    constexpr int version = 1;  // LANDLOCK_CREATE_RULESET_VERSION
+    const long abi = ::syscall(number_of_landlock_create_ruleset, nullptr, 0, version);
+    if (abi > 0) {
+      abi_ = static_cast<int>(std::min(abi, long{INT_MAX}));
+      state_.report.landlock_abi = abi_;
+      return;
+    }
+    landlock_problem_ = errno == ENOSYS ? "the kernel has no Landlock (Linux 5.13)"
+                        : errno == EOPNOTSUPP
+                            ? "Landlock is switched off (lsm= of the kernel)"
+                            : "Landlock is not permitted here: " + errno_text(errno);
+  }
+
+  SandboxOptions effective_options() const {
+    SandboxOptions options;
+    options.network = network_;
+    options.unix_sockets = options_.unix_sockets;
+    return options;
+  }
+
+  void drop_ruleset(std::string why) {
+    abi_ = 0;
+    landlock_problem_ = std::move(why);
+    state_.plan.ruleset = -1;
+    state_.plan.rules = nullptr;
+    state_.plan.rule_count = 0;
+  }
+
+  Expected<void> build_ruleset() {
+    Ruleset ruleset;
+    if (!ruleset.create(abi_, effective_options())) {
+      drop_ruleset("no ruleset can be made: " + errno_text(errno));
+      return {};
+    }
+    if (options_.pid_namespace) ruleset.keep_files();
+    SystemGrants(ruleset).add(options_.shared_memory);
+    ToolGrants(ruleset, state_.grants).add(options_.search_path);
+    for (const Grant& grant : grants_) {
+      UniqueFd file(above_standard_streams(::fcntl(grant.file.fd.get(), F_DUPFD_CLOEXEC, 3)));
+      if (!file || !ruleset.add(std::move(file), grant.file.status.st_mode, grant.rights)) {
+        const Error error = system_error(errno, concat({"grants: ", quoted(grant.given)}));
+        if (strict()) return error;
+        state_.report.missing.push_back(error.message);
+      }
+    }
+    SandboxPlan& plan = state_.plan;
+    plan.attributes = ruleset.attributes();
+    plan.attributes_size = ruleset.size();
+    state_.rules = std::move(ruleset.rules);
+    state_.rule_files = std::move(ruleset.files);
+    plan.rules = state_.rules.data();
+    plan.rule_count = state_.rules.size();
+    state_.ruleset = ruleset.take();
+    plan.ruleset = state_.ruleset.get();
+    return {};
+  }
+
+  void build_program() {
+    if (!with_filter_) {
+      state_.plan.filter = nullptr;
+      state_.plan.filter_size = 0;
+      return;
+    }
+    FilterOptions options;
+    options.network = network_;
+    options.unix_sockets = options_.unix_sockets;
+    options.landlock_abi = abi_;
+    options.own_processes = (state_.plan.clone_flags & CLONE_NEWPID) != 0;
+    options.own_ipc = (state_.plan.clone_flags & CLONE_NEWIPC) != 0;
+    state_.filter = build_filter(options);
+    state_.plan.filter = state_.filter.data();
+    state_.plan.filter_size = static_cast<unsigned short>(state_.filter.size());
+  }
+
+  // The namespaces that are wanted still, with a user namespace around them or without.
+  void choose_namespaces(bool user_namespace) {
+    SandboxPlan& plan = state_.plan;
+    plan.clone_flags = 0;
+    plan.loopback = network_ == Network::loopback;
+    plan.mount_proc = with_processes_;
+    if (plan.loopback) plan.clone_flags |= CLONE_NEWNET;
+    if (with_processes_) plan.clone_flags |= CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC;
+    plan.uid_map = nullptr;
+    plan.gid_map = nullptr;
+    if (plan.clone_flags == 0 || !user_namespace) return;
+    const auto only = [](std::uint64_t id) {
+      return concat({std::to_string(id), " ", std::to_string(id), " 1\n"});
+    };
+    state_.uid_map = only(::geteuid());
+    state_.gid_map = only(::getegid());
+    plan.clone_flags |= CLONE_NEWUSER;
+    plan.uid_map = state_.uid_map.c_str();
+    plan.gid_map = state_.gid_map.c_str();
+  }
+
+  // trial -----------------------------------------------------------------------------------------
+
+  Expected<void> try_plan() {
+    const AbstractListener listener;
+    with_processes_ = options_.pid_namespace;
+    bool user_namespace = ::geteuid() != 0;
+    for (;;) {
+      choose_namespaces(user_namespace);
+      build_program();
+      Trial trial;
+      trial.plan = &state_.plan;
+      trial.network = network_;
+      trial.unix_sockets = options_.unix_sockets;
+      trial.host = static_cast<int>(::getpid());
+      if (listener.size != 0) {
+        trial.abstract = &listener.address;
+        trial.abstract_size = listener.size;
+      }
+      const long started = run_trial(trial);
+      const long error = started < 0 ? started : long{trial.error};
+      const bool by_namespaces =
+          state_.plan.clone_flags != 0 &&
+          (started < 0 || trial.step == ConfineStep::namespaces || !trial.finished);
+      if (by_namespaces) {
+        if (!user_namespace)
+          user_namespace = true;
+        else if (auto left = leave_out_namespace(error); !left)
+          return left;
+        else
+          user_namespace = ::geteuid() != 0;
+        continue;
+      }
+      if (started < 0 || !trial.finished)
+        return system_error(started < 0 ? static_cast<int>(-started) : ENOSYS,
+                            "sandbox: the trial of it could not be run");
+      if (error == 0) {
+        if ((trial.breaches & breach_loopback) != 0 && network_ == Network::loopback) {
+          if (auto left = give_up_loopback("127.0.0.1 does not work in it"); !left) return left;
+          continue;
+        }
+        judge(trial);
+        return {};
+      }
+      if (!leave_out_step(trial.step, static_cast<int>(-error)))
+        return system_error(static_cast<int>(-error), "sandbox: limits");
+    }
+  }
+
+  Expected<void> give_up_loopback(std::string why) {
+    miss("network", concat({"loopback cannot be had (", why, "); commands have none"}));
+    network_ = Network::none;
+    // Its rules for the network are others.
+    if (abi_ > 0) return build_ruleset();
+    return {};
+  }
+
+  // The process table goes first: it needs most.
+  Expected<void> leave_out_namespace(long error) {
+    const std::string why = errno_text(static_cast<int>(-error));
+    if (with_processes_ && !processes_left_out_) {
+      with_processes_ = false;
+      processes_left_out_ = true;
+      miss("pid_namespace", concat({"no namespaces can be made here: ", why}));
+      return {};
+    }
+    return give_up_loopback(concat({"no namespaces can be made here: ", why}));
+  }
+
+  bool leave_out_step(ConfineStep step, int error) {
+    SandboxPlan& plan = state_.plan;
+    const std::string why = errno_text(error);
+    switch (step) {
+      case ConfineStep::capabilities:
+        plan.drop_capabilities = false;
+        miss("privileges", "capabilities cannot be dropped: " + why);
+        return true;
+      case ConfineStep::privileges:
+        plan.no_new_privs = false;
+        miss("privileges", "no_new_privs cannot be set: " + why);
+        return true;
+      case ConfineStep::landlock:
+        drop_ruleset("Landlock cannot be put in force: " + why);
+        return true;
+      case ConfineStep::filter:
+        with_filter_ = false;
+        miss("system_calls", "a filter (seccomp) cannot be installed: " + why);
+        return true;
+      case ConfineStep::namespaces:
+      case ConfineStep::limits:
+      case ConfineStep::end:
+        break;
+    }
+    return false;
+  }
+
+  // report ----------------------------------------------------------------------------------------
+
+  void judge(const Trial& trial) {
+    constexpr const char* broken = "it is claimed to be there, but a trial got around it";
+    const unsigned breaches = trial.breaches;
+    const auto has = [&](unsigned some) { return (breaches & some) != 0; };
+    if (abi_ == 0) {
+      for (const char* feature : {"filesystem", "rename", "truncate", "devices"})
+        miss(feature, landlock_problem_);
+    } else {
+      if (has(breach_read | breach_write | breach_create)) miss("filesystem", broken);
+      if (abi_ < rename_abi) miss("rename", "needs Landlock ABI 2");
+      if (has(breach_truncate))
+        miss("truncate", abi_ < truncate_abi ? "needs Landlock ABI 3" : broken);
+      if (abi_ < ioctl_abi) miss("devices", "needs Landlock ABI 5");
+    }
+    if (has(breach_signal)) miss("signals", reason_of_scope(broken));
+    if (has(breach_abstract)) miss("abstract_sockets", reason_of_scope(broken));
+    if (has(breach_capability | breach_privilege)) miss("privileges", broken);
+    if (has(breach_filter)) miss("system_calls", broken);
+    judge_network(breaches);
+  }
+
+  std::string reason_of_scope(const char* broken) const {
+    if (abi_ == 0) return landlock_problem_;
+    return abi_ < scope_abi ? "needs Landlock ABI 6" : broken;
+  }
+
+  void judge_network(unsigned breaches) {
+    state_.report.network = network_;
+    if ((breaches & (breach_internet | breach_outside)) != 0) {
+      state_.report.network = Network::host;
+      missing_["network"] = with_filter_ ? "a trial could make sockets"
+                                         : "it needs a filter (seccomp), which cannot be installed";
+    } else if ((breaches & breach_unix) != 0) {
+      miss("network", "sockets with a path reach services of this host");
+    }
+  }
+
+  void write_report(bool sandboxed) {
+    std::vector<std::string> features;
+    if (sandboxed) {
+      features = {"filesystem",       "rename",       "truncate",   "devices", "signals",
+                  "abstract_sockets", "system_calls", "privileges", "network", "containment"};
+      if (options_.pid_namespace) features.emplace_back("pid_namespace");
+    }
+    for (const NamedLimit& limit : limit_names)
+      if (options_.limits.*limit.value != 0) features.emplace_back(limit.name);
+    for (const std::string& feature : features) {
+      const auto missing = missing_.find(feature);
+      if (missing == missing_.end())
+        state_.report.enforced.push_back(feature);
+      else
+        state_.report.missing.push_back(concat({feature, ": ", missing->second}));
+    }
+  }
+
+  std::string refusal() const {
+    std::string text = "sandbox: strict mode is refused, for lack of ";
+    for (const std::string& entry : state_.report.missing) {
+      if (&entry != &state_.report.missing.front()) text += "; ";
+      text += entry;
+    }
+    return text;
+  }
+
+  SandboxState& state_;
+  const SandboxOptions& options_;
+  Network network_ = options_.network;
+  std::vector<Grant> grants_ = {};
+  std::map<std::string, std::string> missing_ = {};
+  int abi_ = 0;
+  std::string landlock_problem_ = {};
+  bool with_filter_ = true;
+  bool with_processes_ = false;
+  bool processes_left_out_ = false;
+};
+
+}  // namespace
+
+#else
+
+namespace {
+
+// Nothing of it can be had here.
+Expected<void> build_without_kernel(SandboxState& state) {
+  const SandboxOptions& options = state.options;
+  if (auto checked = check_sandbox_options(options); !checked) return checked;
+  state.report.mode = options.mode;
+  constexpr const char* why = ": not on this system";
+  std::vector<const char*> features;
+  if (options.mode != SandboxMode::off) {
+    features = {"filesystem",       "rename",       "truncate",   "devices", "signals",
+                "abstract_sockets", "system_calls", "privileges", "network", "containment"};
+    if (options.pid_namespace) features.push_back("pid_namespace");
+  }
+  for (const NamedLimit& limit : limit_names)
+    if (options.limits.*limit.value != 0) features.push_back(limit.name);
+  for (const char* feature : features) state.report.missing.push_back(concat({feature, why}));
+  if (options.mode == SandboxMode::strict)
+    return make_error(ErrorCode::unsupported,
+                      "sandbox: strict mode needs Linux on x86_64 or aarch64");
+  return {};
+}
+
+}  // namespace
+
+#endif
+
+struct Sandbox::State : SandboxState {};
+
+Expected<Sandbox> Sandbox::create(const SandboxOptions& options) {
+  auto state = std::make_shared<State>();
+  state->options = options;
+#if CODEEXEC_HAS_SANDBOX
+  auto built = SandboxBuilder(*state).build();
+#else
+  auto built = build_without_kernel(*state);
+#endif
+  if (!built) return built.error();
+  Sandbox sandbox;
+  sandbox.state_ = std::move(state);
+  return sandbox;
+}
+
+const SandboxReport& Sandbox::report() const noexcept {
+  static const SandboxReport none;
+  return state_ ? state_->report : none;
+}
+
+Expected<void> Sandbox::check_grants() const {
+  if (!state_) return {};
+  for (const SandboxGrant& grant : state_->grants) {
+    struct stat status {};
+    if (::fstatat(AT_FDCWD, grant.path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+      return system_error(errno, concat({"grants: ", quoted(grant.path)}));
+    if (status.st_dev != grant.device || status.st_ino != grant.inode)
+      return make_error(ErrorCode::permission_denied,
+                        concat({"grants: ", quoted(grant.path),
+                                " is no longer the file that was granted; restart to grant it"}));
+  }
+  return {};
+}
+
 // =================================================================================================
 // >>process (definitions)
 //
@@ -12362,46 +14624,14 @@ const char* name(Network network) noexcept {
 // that has closed our pipes. Only a PID namespace, a cgroup or a system call filter can hold that.
 // =================================================================================================
 
-// 1: children are made by clone with shared memory and watched through a pidfd. 0: by fork, watched
-// by a thread each; for systems without clone, and to test that path on Linux.
-#ifndef CODEEXEC_HAS_CLONE
-#if defined(__linux__)
-#define CODEEXEC_HAS_CLONE 1
-#else
-#define CODEEXEC_HAS_CLONE 0
-#endif
-#endif
-
-// For code that runs in a child on borrowed memory: instrumentation would write to the shadow state
-// of the thread that waits in the parent.
-#if defined(__clang__) || defined(__GNUC__)
-#define CODEEXEC_IN_CHILD __attribute__((noinline, no_sanitize("address", "thread", "undefined")))
-#else
-#define CODEEXEC_IN_CHILD
-#endif
-
-namespace {
-
 // The parts of a start that can fail; step_name() is what ProcessResult::step says.
-enum class SpawnStep : int { setup, start, stdio, work_dir, pass_fd, exec };
+enum class SpawnStep : int { setup, start, stdio, work_dir, pass_fd, sandbox, exec };
 
-const char* step_name(SpawnStep step) {
-  switch (step) {
-    case SpawnStep::setup:
-      return "setup";
-    case SpawnStep::start:
-      return "start";
-    case SpawnStep::stdio:
-      return "stdio";
-    case SpawnStep::work_dir:
-      return "work_dir";
-    case SpawnStep::pass_fd:
-      return "pass_fd";
-    case SpawnStep::exec:
-      break;
-  }
-  return "exec";
-}
+// A step of a start that failed, with its errno.
+struct Failure {
+  SpawnStep step;
+  int error;
+};
 
 // What a child needs, as plain pointers into the parent's memory, and what it tells.
 struct ChildPlan {
@@ -12416,15 +14646,86 @@ struct ChildPlan {
   int error_output = -1;
   int pass_fd = -1;
   int report = -1;  // also told the failure, where memory might not be shared
+#if CODEEXEC_HAS_SANDBOX
+  const SandboxPlan* sandbox = nullptr;
+  const int* cgroups = nullptr;  // to join: descriptors of files to which the child writes itself
+  std::size_t cgroup_count = 0;
+  long supervisor = 0;  // its pid as the child sees it; 0: this program starts the child itself
+#endif
   bool handlers_cleared = false;
   volatile int ran = 0;
   volatile int failed_step = 0;
   volatile int failed_error = 0;  // 0: the program runs
 };
 
+constexpr std::size_t child_stack_size = 16384;
+
+#if CODEEXEC_HAS_SANDBOX
+
+// What a supervisor tells: first that the command runs or why it does not, then how it ended.
+struct SupervisorReport {
+  Failure failure;
+  long pid;    // of the command, as the supervisor sees it
+  bool known;  // that it ended as follows
+  bool exited;
+  int value;       // exit status or signal
+  bool all_ended;  // nothing of the run is left
+  rusage usage;
+};
+
+struct Supervision {
+  ChildPlan* plan = nullptr;  // until the first report
+  const SandboxPlan* sandbox = nullptr;
+  int orders = -1;  // a pipe: each byte is a signal for the command's group; SIGKILL is for all
+  int host = -1;    // a pidfd of this program, or -1
+  int reports = -1;
+  SupervisorReport report = {};
+  siginfo_t info = {};
+  char text[512] = {};
+  alignas(16) char stack[child_stack_size];
+  alignas(16) char command_stack[child_stack_size];
+};
+
+// What this program has of a supervisor.
+struct Supervisor {
+  std::unique_ptr<Supervision> run = {};  // stays until the supervisor has ended
+  UniqueFd orders = UniqueFd();
+  UniqueFd reports = UniqueFd();
+  pid_t command = -1;  // -1 in a process table of its own
+  SupervisorReport last = {};
+};
+
+#else
+
+struct Supervisor {};
+
+#endif
+
+namespace {
+
+const char* step_name(SpawnStep step) {
+  switch (step) {
+    case SpawnStep::setup:
+      return "setup";
+    case SpawnStep::start:
+      return "start";
+    case SpawnStep::stdio:
+      return "stdio";
+    case SpawnStep::work_dir:
+      return "work_dir";
+    case SpawnStep::pass_fd:
+      return "pass_fd";
+    case SpawnStep::sandbox:
+      return "sandbox";
+    case SpawnStep::exec:
+      break;
+  }
+  return "exec";
+}
+
 // A child that runs, or why there is none.
 struct Spawned {
-  pid_t pid = -1;
+  pid_t pid = -1;                    // of our own child: the program, or its supervisor
   UniqueFd exit_event = UniqueFd();  // becomes readable when the whole process has ended
   bool is_pidfd = false;
   pthread_t waiter = {};  // unless is_pidfd: the thread that makes exit_event readable
@@ -12493,8 +14794,23 @@ bool make_pipe(UniqueFd& read_end, UniqueFd& write_end) {
   return false;
 }
 
+#if defined(__linux__)
+// A process, and not another that gets its number later; -1 before Linux 5.3.
+int open_pidfd(pid_t pid) {
+  return above_standard_streams(
+      static_cast<int>(::syscall(SYS_pidfd_open, static_cast<long>(pid), 0L)));
+}
+#endif
+
 void set_nonblocking(const UniqueFd& fd) {
   if (fd) ::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
+}
+
+// Of the file system that a directory lies on, for users without privileges; 0 if it is not known.
+std::uint64_t free_bytes(const UniqueFd& directory) {
+  struct statvfs status {};
+  if (::fstatvfs(directory.get(), &status) != 0) return 0;
+  return std::uint64_t{status.f_bavail} * status.f_frsize;
 }
 
 // Starting ----------------------------------------------------------------------------------------
@@ -12627,6 +14943,23 @@ int watch_by_thread(Spawned& child) {
   return error;
 }
 
+// Reads what a child has written to its pipe. False when there is nothing, or not all of it.
+template <class Record>
+bool read_record(const UniqueFd& pipe, Record& record) {
+  ssize_t size = 0;
+  do size = ::read(pipe.get(), &record, sizeof record);
+  while (size < 0 && errno == EINTR);
+  return size == static_cast<ssize_t>(sizeof record);
+}
+
+// Makes the pipe by which a child tells what went wrong. An errno, or 0.
+int make_report_pipe(UniqueFd& report, UniqueFd& report_end) {
+  if (!make_pipe(report, report_end)) return errno;
+  // Descriptor 3 may be needed for pass_fd.
+  report_end.reset(::fcntl(report_end.get(), F_DUPFD_CLOEXEC, 4));
+  return report_end ? 0 : errno;
+}
+
 // Reaps a child that never became a program, or is not wanted.
 void reap_failed(pid_t pid) {
   siginfo_t info{};
@@ -12637,16 +14970,6 @@ void reap_failed(pid_t pid) {
 #if CODEEXEC_HAS_CLONE
 
 // clone -------------------------------------------------------------------------------------------
-
-CODEEXEC_IN_CHILD long as_word(int value) { return value; }
-CODEEXEC_IN_CHILD long as_word(long value) { return value; }
-CODEEXEC_IN_CHILD long as_word(const volatile void* value) { return reinterpret_cast<long>(value); }
-
-// A system call without libc's bookkeeping around it (cancellation, locks, hidden signals).
-template <class... Words>
-CODEEXEC_IN_CHILD long raw(long number, Words... words) {
-  return ::syscall(number, as_word(words)...);
-}
 
 constexpr long kernel_signals = _NSIG - 1;
 constexpr long kernel_sigset_size = kernel_signals / 8;
@@ -12721,48 +15044,79 @@ CODEEXEC_IN_CHILD void close_from(int first, int keep) {
   if (failed != 0) mark_descriptors(first);
 }
 
-// The step that failed, with its errno set; or does not return.
-CODEEXEC_IN_CHILD SpawnStep become_program(ChildPlan& plan) {
+CODEEXEC_IN_CHILD Failure failed_at(SpawnStep step, long result) {
+  return {step, static_cast<int>(-result)};
+}
+
+#if CODEEXEC_HAS_SANDBOX
+
+// All of it but the filter, which would keep the next steps from being taken. 0 or a negative errno.
+CODEEXEC_IN_CHILD long enter_sandbox(const ChildPlan& plan) {
+  if (!plan.sandbox) return 0;
+  for (std::size_t i = 0; i < plan.cgroup_count; ++i) {
+    const long written = raw(SYS_write, plan.cgroups[i], "0", 1);
+    if (written < 0) return written;
+  }
+  const long result = confine(*plan.sandbox);
+  if (result < 0 || plan.supervisor == 0) return result;
+  // Should the supervisor be killed, by whomever, the program dies with it; what it has started
+  // until then is found by its marks.
+  raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  return raw(SYS_getppid) == plan.supervisor ? 0 : -ESRCH;
+}
+
+#endif
+
+// Returns only if a step fails.
+CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
   reset_signals(plan);
   // No terminal: a prompt for a password fails at once instead of waiting for ever.
   raw(SYS_setsid);
   // All sources are above 2, so that none is overwritten before its turn.
-  if (raw(SYS_dup3, plan.input, 0, 0) < 0 || raw(SYS_dup3, plan.output, 1, 0) < 0 ||
-      raw(SYS_dup3, plan.error_output, 2, 0) < 0)
-    return SpawnStep::stdio;
-  if (plan.work_dir_fd >= 0) {
-    if (raw(SYS_fchdir, plan.work_dir_fd) < 0) return SpawnStep::work_dir;
-  } else if (plan.work_dir) {
-    if (raw(SYS_chdir, plan.work_dir) < 0) return SpawnStep::work_dir;
+  const int streams[3] = {plan.input, plan.output, plan.error_output};
+  for (int fd = 0; fd < 3; ++fd) {
+    const long result = raw(SYS_dup3, streams[fd], fd, 0);
+    if (result < 0) return failed_at(SpawnStep::stdio, result);
   }
-  if (plan.pass_fd == 3) {
-    if (raw(SYS_fcntl, 3, F_SETFD, 0) < 0) return SpawnStep::pass_fd;
-  } else if (plan.pass_fd >= 0) {
-    if (raw(SYS_dup3, plan.pass_fd, 3, 0) < 0) return SpawnStep::pass_fd;
-  }
+  long result = 0;
+  if (plan.work_dir_fd >= 0)
+    result = raw(SYS_fchdir, plan.work_dir_fd);
+  else if (plan.work_dir)
+    result = raw(SYS_chdir, plan.work_dir);
+  if (result < 0) return failed_at(SpawnStep::work_dir, result);
+  if (plan.pass_fd == 3)
+    result = raw(SYS_fcntl, 3, F_SETFD, 0);
+  else if (plan.pass_fd >= 0)
+    result = raw(SYS_dup3, plan.pass_fd, 3, 0);
+  if (result < 0) return failed_at(SpawnStep::pass_fd, result);
   const std::uint64_t no_core[2] = {0, 0};
   raw(SYS_prlimit64, 0, RLIMIT_CORE, &no_core[0], as_word(nullptr));
+#if CODEEXEC_HAS_SANDBOX
+  result = enter_sandbox(plan);
+  if (result < 0) return failed_at(SpawnStep::sandbox, result);
+#endif
   close_from(plan.pass_fd >= 0 ? 4 : 3, plan.report);
   const KernelSigset none = {};
   set_signal_mask(&none, nullptr);
+#if CODEEXEC_HAS_SANDBOX
+  if (plan.sandbox) result = install_filter(*plan.sandbox);
+  if (result < 0) return failed_at(SpawnStep::sandbox, result);
+#endif
   struct Execute {
     CODEEXEC_IN_CHILD int operator()(const char* path, char* const* argv, char* const* variables) {
-      raw(SYS_execve, path, argv, variables);
-      return errno;
+      return static_cast<int>(-raw(SYS_execve, path, argv, variables));
     }
   };
-  errno = execute_first(plan, Execute());
-  return SpawnStep::exec;
+  return {SpawnStep::exec, execute_first(plan, Execute())};
 }
 
 CODEEXEC_IN_CHILD int child_main(void* argument) {
   ChildPlan& plan = *static_cast<ChildPlan*>(argument);
   plan.ran = 1;
-  const SpawnStep step = become_program(plan);
-  const int failure[2] = {errno, static_cast<int>(step)};
-  plan.failed_step = failure[1];
-  plan.failed_error = failure[0];
-  if (plan.report >= 0) raw(SYS_write, plan.report, &failure[0], as_word(int{sizeof failure}));
+  const Failure failure = become_program(plan);
+  plan.failed_step = static_cast<int>(failure.step);
+  plan.failed_error = failure.error;
+  if (plan.report >= 0) raw(SYS_write, plan.report, &failure, sizeof failure);
   for (;;) raw(SYS_exit_group, 127);
 }
 
@@ -12826,32 +15180,59 @@ CODEEXEC_IN_CHILD long clone3_call(CloneArguments* arguments, int (*function)(vo
 #endif
 }
 
-// A pid or a negative errno. Returns when the child has executed its program or has ended.
-CODEEXEC_IN_CHILD long clone_child(ChildPlan& plan, int* pidfd) {
+// A process on borrowed memory that runs `function` on `stack`. A pid or a negative errno.
+struct CloneRequest {
+  std::uint64_t flags;
+  int (*function)(void*);
+  void* argument;
+  char* stack;
+  std::size_t stack_size;
+  int* pidfd;
+};
+
+// `cleared` is told, before the process begins, whether it has no handlers of the host's.
+CODEEXEC_IN_CHILD long clone_process(const CloneRequest& request, bool& cleared) {
   constexpr std::uint64_t clear_sighand = 0x100000000u;  // Linux 5.5
-  constexpr int flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD;
-  alignas(16) char stack[16384];
-  KernelSigset all;
-  KernelSigset before;
-  std::memset(&all, 0xff, sizeof all);
-  set_signal_mask(&all, &before);
   CloneArguments arguments;
-  arguments.flags = static_cast<unsigned>(flags) | clear_sighand;
-  arguments.pidfd = reinterpret_cast<std::uintptr_t>(pidfd);
+  arguments.flags = request.flags | CLONE_VM | CLONE_PIDFD | clear_sighand;
+  arguments.pidfd = reinterpret_cast<std::uintptr_t>(request.pidfd);
   arguments.exit_signal = SIGCHLD;
-  arguments.stack = reinterpret_cast<std::uintptr_t>(&stack[0]);
-  arguments.stack_size = sizeof stack;
-  plan.handlers_cleared = true;
-  long pid = clone3_call(&arguments, child_main, &plan);
+  arguments.stack = reinterpret_cast<std::uintptr_t>(request.stack);
+  arguments.stack_size = request.stack_size;
+  cleared = true;
+  long pid = clone3_call(&arguments, request.function, request.argument);
   // An old kernel, or a container's filter, which cannot look into clone3's arguments.
   if (pid == -ENOSYS || pid == -EPERM || pid == -EINVAL) {
-    plan.handlers_cleared = false;
-    pid = ::clone(child_main, stack + sizeof stack, flags | SIGCHLD, &plan, pidfd);
+    cleared = false;
+    const int flags = static_cast<int>(request.flags) | CLONE_VM | CLONE_PIDFD | SIGCHLD;
+    pid = ::clone(request.function, request.stack + request.stack_size, flags, request.argument,
+                  request.pidfd);
     if (pid < 0) pid = -errno;
   }
-  set_signal_mask(&before, nullptr);
   return pid;
 }
+
+// Returns when the child has executed its program or has ended.
+CODEEXEC_IN_CHILD long clone_child(ChildPlan& plan, char* stack, std::size_t size, int* pidfd) {
+  const CloneRequest request = {CLONE_VFORK, child_main, &plan, stack, size, pidfd};
+  return clone_process(request, plan.handlers_cleared);
+}
+
+// Blocks all signals, so that no handler of the host runs in a child on its memory.
+class SignalPause {
+ public:
+  SignalPause() {
+    KernelSigset all;
+    std::memset(&all, 0xff, sizeof all);
+    set_signal_mask(&all, &before_);
+  }
+  SignalPause(const SignalPause&) = delete;
+  SignalPause& operator=(const SignalPause&) = delete;
+  ~SignalPause() { set_signal_mask(&before_, nullptr); }
+
+ private:
+  KernelSigset before_ = {};
+};
 
 // Whether clone really shares memory. Emulators (qemu-user, Valgrind) turn it into a fork, and then
 // a failure must travel through a pipe. Learned from the first start, which has a pipe in any case.
@@ -12859,13 +15240,10 @@ enum class SharedMemory : int { unknown, yes, no };
 std::atomic<SharedMemory> shared_memory{SharedMemory::unknown};
 
 void read_report(const UniqueFd& report, ChildPlan& plan) {
-  int failure[2] = {0, 0};
-  ssize_t size = 0;
-  do size = ::read(report.get(), failure, sizeof failure);
-  while (size < 0 && errno == EINTR);
-  if (size != static_cast<ssize_t>(sizeof failure)) return;
-  plan.failed_error = failure[0];
-  plan.failed_step = failure[1];
+  Failure failure = {};
+  if (!read_record(report, failure)) return;
+  plan.failed_error = failure.error;
+  plan.failed_step = static_cast<int>(failure.step);
 }
 
 Spawned spawn_once(ChildPlan& plan) {
@@ -12874,23 +15252,19 @@ Spawned spawn_once(ChildPlan& plan) {
   UniqueFd report;
   UniqueFd report_end;
   if (shared_memory.load() != SharedMemory::yes) {
-    if (!make_pipe(report, report_end)) {
-      child.error = errno;
-      return child;
-    }
-    // Descriptor 3 may be needed for pass_fd.
-    const int high = ::fcntl(report_end.get(), F_DUPFD_CLOEXEC, 4);
-    if (high < 0) {
-      child.error = errno;
-      return child;
-    }
-    report_end.reset(high);
+    child.error = make_report_pipe(report, report_end);
+    if (child.error != 0) return child;
   }
   plan.report = report_end.get();
   plan.ran = 0;
   plan.failed_error = 0;
   int pidfd = -1;
-  const long pid = clone_child(plan, &pidfd);
+  long pid = -1;
+  {
+    alignas(16) char stack[child_stack_size];
+    const SignalPause pause;
+    pid = clone_child(plan, stack, sizeof stack, &pidfd);
+  }
   child.exit_event.reset(above_standard_streams(pidfd));
   if (pid < 0) {
     child.step = SpawnStep::start;
@@ -12963,17 +15337,9 @@ Spawned spawn_once(ChildPlan& plan) {
   child.step = SpawnStep::setup;
   UniqueFd report;
   UniqueFd report_end;
-  if (!make_pipe(report, report_end)) {
-    child.error = errno;
-    return child;
-  }
-  // Descriptor 3 may be needed for pass_fd.
-  plan.report = ::fcntl(report_end.get(), F_DUPFD_CLOEXEC, 4);
-  if (plan.report < 0) {
-    child.error = errno;
-    return child;
-  }
-  report_end.reset(plan.report);
+  child.error = make_report_pipe(report, report_end);
+  if (child.error != 0) return child;
+  plan.report = report_end.get();
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -12981,8 +15347,8 @@ Spawned spawn_once(ChildPlan& plan) {
   child.pid = ::fork();
   if (child.pid == 0) {
     const SpawnStep step = become_program(plan);
-    const int failure[2] = {errno, static_cast<int>(step)};
-    (void)!::write(plan.report, failure, sizeof failure);
+    const Failure failure = {step, errno};
+    (void)!::write(plan.report, &failure, sizeof failure);
     ::_exit(127);
   }
   child.error = child.pid < 0 ? errno : 0;
@@ -12990,13 +15356,10 @@ Spawned spawn_once(ChildPlan& plan) {
   child.step = SpawnStep::start;
   if (child.pid < 0) return child;
   report_end.reset();
-  int failure[2] = {0, 0};
-  ssize_t size = 0;
-  do size = ::read(report.get(), failure, sizeof failure);
-  while (size < 0 && errno == EINTR);
-  if (size == static_cast<ssize_t>(sizeof failure)) {
-    child.error = failure[0];
-    child.step = static_cast<SpawnStep>(failure[1]);
+  Failure failure = {};
+  if (read_record(report, failure)) {
+    child.error = failure.error;
+    child.step = failure.step;
   } else {
     child.error = watch_by_thread(child);
     if (child.error == 0) return child;
@@ -13008,14 +15371,239 @@ Spawned spawn_once(ChildPlan& plan) {
 
 #endif
 
+#if CODEEXEC_HAS_SANDBOX
+
+// supervising -------------------------------------------------------------------------------------
+//
+// A sandboxed command is the child of a supervisor, and that is ours: a process on this program's
+// memory that never executes anything, and so costs a clone without an exec. It is a subreaper:
+// whatever the command starts, in whichever session, becomes its child when its own parents die.
+// So it can kill all of them when the command ends, when it is told to, and when this program is
+// gone, however that came; and it knows that nobody is left when it has no more children.
+//
+// It shares the memory with threads that go on running: it may use nothing but raw system calls and
+// what lies in its Supervision, which must stay until it has ended.
+
+// Where it keeps its descriptors, in a table of its own.
+enum SupervisorDescriptor : int { orders_fd, host_fd, command_fd, reports_fd, first_other_fd };
+
+CODEEXEC_IN_CHILD void tell(Supervision& run) {
+  raw(SYS_write, run.reports, &run.report, sizeof run.report);
+}
+
+// Gives up everything of the host's but what it needs. 0 or a negative errno.
+CODEEXEC_IN_CHILD long keep_descriptors(Supervision& run, int command) {
+  const int kept[] = {run.orders, run.host, command, run.reports};
+  long high[first_other_fd];
+  for (int i = 0; i < first_other_fd; ++i) {
+    high[i] = raw(SYS_fcntl, kept[i], F_DUPFD, int{first_other_fd});
+    if (high[i] < 0 && kept[i] >= 0) return high[i];
+  }
+  for (int i = 0; i < first_other_fd; ++i) {
+    raw(SYS_close, i);
+    if (high[i] >= 0) raw(SYS_dup3, high[i], i, 0);
+  }
+  run.orders = orders_fd;
+  run.reports = reports_fd;
+  if (run.host >= 0) run.host = host_fd;
+  close_from(first_other_fd, -1);
+  return 0;
+}
+
+// Kills its children. How many there were; -1 when they cannot be listed.
+CODEEXEC_IN_CHILD long kill_children(Supervision& run) {
+  // In a process table of its own, these are all but itself.
+  if (run.sandbox->clone_flags & CLONE_NEWPID) {
+    const long result = raw(SYS_kill, -1, SIGKILL);
+    return result == 0 ? 1 : result == -ESRCH ? 0 : -1;
+  }
+  const long list = raw(SYS_openat, AT_FDCWD, "/proc/thread-self/children", O_RDONLY, 0);
+  if (list < 0) return -1;
+  long count = 0;
+  int pid = 0;
+  long size = 0;
+  while ((size = raw(SYS_read, list, &run.text[0], sizeof run.text)) > 0) {
+    for (long i = 0; i < size; ++i) {
+      const char c = run.text[i];
+      if (c >= '0' && c <= '9') {
+        pid = pid * 10 + (c - '0');
+        continue;
+      }
+      if (pid > 0 && raw(SYS_kill, pid, SIGKILL) == 0) ++count;
+      pid = 0;
+    }
+  }
+  raw(SYS_close, list);
+  return count;
+}
+
+// Until it has no children. False: there are some, but they cannot be found.
+CODEEXEC_IN_CHILD bool end_children(Supervision& run) {
+  int misses = 0;
+  for (;;) {
+    if (raw(SYS_waitid, P_ALL, 0, &run.info, WEXITED | WNOHANG | __WALL, 0) == -ECHILD) return true;
+    const long count = kill_children(run);
+    if (count <= 0 && ++misses == 100) return false;
+    // Each that was killed ends, and hands on its own children.
+    for (long i = 0; i < count; ++i)
+      if (raw(SYS_waitid, P_ALL, 0, &run.info, WEXITED | __WALL, 0) == -ECHILD) return true;
+  }
+}
+
+// Waits for the end of the command. True: it is to be brought about.
+CODEEXEC_IN_CHILD bool watch_command(Supervision& run) {
+  for (;;) {
+    pollfd set[3];
+    set[0].fd = orders_fd;
+    set[1].fd = run.host;
+    set[2].fd = command_fd;
+    for (pollfd& entry : set) {
+      entry.events = POLLIN;
+      entry.revents = 0;
+    }
+    raw(SYS_ppoll, &set[0], 3, as_word(nullptr), as_word(nullptr), 0);
+    if (set[2].revents) return false;
+    if (set[1].revents) return true;
+    if (!set[0].revents) continue;
+    const long size = raw(SYS_read, orders_fd, &run.text[0], sizeof run.text);
+    if (size <= 0) return true;
+    for (long i = 0; i < size; ++i) {
+      if (run.text[i] == SIGKILL) return true;
+      raw(SYS_kill, -run.report.pid, int{run.text[i]});
+    }
+  }
+}
+
+CODEEXEC_IN_CHILD void end_command(Supervision& run) {
+  SupervisorReport& report = run.report;
+  // The command is not reaped yet: the number of its group is still its own.
+  raw(SYS_kill, -report.pid, SIGKILL);
+  raw(SYS_kill, report.pid, SIGKILL);
+  const long ended = raw(SYS_waitid, P_PID, report.pid, &run.info, WEXITED, &report.usage);
+  report.known = ended == 0;
+  report.exited = run.info.si_code == CLD_EXITED;
+  report.value = run.info.si_status;
+  report.all_ended = end_children(run);
+}
+
+CODEEXEC_IN_CHILD long start_command(Supervision& run) {
+  raw(SYS_prctl, PR_SET_NAME, "codeexec", 0, 0, 0);
+  raw(SYS_setsid);
+  // A host that ignores this signal has its children reaped by the kernel.
+  const unsigned long by_default[8] = {};
+  raw(SYS_rt_sigaction, SIGCHLD, &by_default[0], as_word(nullptr), kernel_sigset_size);
+  long result = raw(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  if (result == 0) result = set_up_namespaces(*run.sandbox);
+  if (result < 0) {
+    run.report.failure = failed_at(SpawnStep::sandbox, result);
+    return result;
+  }
+  ChildPlan& plan = *run.plan;
+  plan.supervisor = raw(SYS_getpid);
+  int command = -1;
+  result = clone_child(plan, run.command_stack, sizeof run.command_stack, &command);
+  if (result < 0) {
+    run.report.failure = failed_at(SpawnStep::start, result);
+    return result;
+  }
+  run.report.pid = result;
+  run.report.failure = failed_at(static_cast<SpawnStep>(int{plan.failed_step}), -plan.failed_error);
+  if (plan.failed_error == 0) {
+    const long kept = keep_descriptors(run, command);
+    if (kept == 0) return 0;
+    run.report.failure = failed_at(SpawnStep::start, kept);
+    raw(SYS_kill, -run.report.pid, SIGKILL);
+  }
+  raw(SYS_waitid, P_PID, run.report.pid, &run.info, WEXITED, 0);
+  return -run.report.failure.error;
+}
+
+CODEEXEC_IN_CHILD int supervisor_main(void* argument) {
+  Supervision& run = *static_cast<Supervision*>(argument);
+  run.plan->ran = 1;
+  const long result = start_command(run);
+  tell(run);
+  if (result == 0) {
+    if (watch_command(run)) raw(SYS_kill, run.report.pid, SIGKILL);
+    end_command(run);
+    tell(run);
+  }
+  for (;;) raw(SYS_exit_group, 0);
+}
+
+// As spawn_once(), with a supervisor between.
+Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
+  Spawned child;
+  child.step = SpawnStep::setup;
+  UniqueFd report_end;
+  UniqueFd orders_end;
+  child.error = make_report_pipe(supervisor.reports, report_end);
+  if (child.error == 0 && !make_pipe(orders_end, supervisor.orders)) child.error = errno;
+  if (child.error != 0) return child;
+  const UniqueFd host(open_pidfd(::getpid()));
+  supervisor.run.reset(new Supervision);
+  Supervision& run = *supervisor.run;
+  run.plan = &plan;
+  run.sandbox = plan.sandbox;
+  run.orders = orders_end.get();
+  run.host = host.get();
+  run.reports = report_end.get();
+  plan.report = -1;
+  plan.ran = 0;
+  plan.failed_error = 0;
+  int pidfd = -1;
+  const CloneRequest request = {plan.sandbox->clone_flags, supervisor_main, &run, run.stack,
+                                sizeof run.stack,          &pidfd};
+  long pid = -1;
+  {
+    const SignalPause pause;
+    pid = clone_process(request, plan.handlers_cleared);
+  }
+  child.exit_event.reset(above_standard_streams(pidfd));
+  if (pid < 0) {
+    child.step = SpawnStep::start;
+    child.error = static_cast<int>(-pid);
+    return child;
+  }
+  child.pid = static_cast<pid_t>(pid);
+  child.is_pidfd = true;
+  report_end.reset();
+  orders_end.reset();
+  SupervisorReport& report = supervisor.last;
+  const bool told = read_record(supervisor.reports, report);
+  // Where memory is not shared, as in an emulator, the supervisor cannot tell all failures.
+  if (!told || !plan.ran) report.failure = {SpawnStep::sandbox, told ? ENOSYS : ESRCH};
+  if (report.failure.error == 0 && child.exit_event) {
+    const bool own_table = (plan.sandbox->clone_flags & CLONE_NEWPID) != 0;
+    supervisor.command = own_table ? -1 : static_cast<pid_t>(report.pid);
+    set_nonblocking(supervisor.orders);
+    set_nonblocking(supervisor.reports);
+    return child;
+  }
+  child.step = report.failure.step;
+  child.error = report.failure.error != 0 ? report.failure.error : EMFILE;
+  supervisor.orders.reset();  // its order to end
+  reap_failed(child.pid);
+  child.exit_event.reset();
+  return child;
+}
+
+#endif
+
 // Both failures pass by themselves: a system that is out of processes for a moment, and a program
 // that another thread's fork still holds open for writing.
-Spawned spawn(ChildPlan& plan) {
-  Spawned child = spawn_once(plan);
+Spawned spawn(ChildPlan& plan, [[maybe_unused]] Supervisor& supervisor) {
+  const auto attempt = [&] {
+#if CODEEXEC_HAS_SANDBOX
+    if (plan.sandbox && plan.sandbox->supervised) return spawn_supervised(plan, supervisor);
+#endif
+    return spawn_once(plan);
+  };
+  Spawned child = attempt();
   for (const int milliseconds : {1, 5, 20}) {
     if (child.error != EAGAIN && child.error != ETXTBSY) break;
     ::poll(nullptr, 0, milliseconds);
-    child = spawn_once(plan);
+    child = attempt();
   }
   return child;
 }
@@ -13137,12 +15725,6 @@ std::vector<pid_t> children_of(pid_t pid) {
     }
   }
   return children;
-}
-
-// A process, and not another that gets its number later; -1 before Linux 5.3.
-int open_pidfd(pid_t pid) {
-  return above_standard_streams(
-      static_cast<int>(::syscall(SYS_pidfd_open, static_cast<long>(pid), 0L)));
 }
 
 bool signal_pidfd(int pidfd, int number, unsigned flags = 0) {
@@ -13607,10 +16189,14 @@ struct Process::State {
   Function<void(const ProcessResult&)> on_end = {};
   Phase phase = Phase::running;
   Outcome stopped_as = Outcome::exited;  // timed_out or cancelled once it was asked to end
-  pid_t pid = -1;
+  pid_t pid = -1;                        // of our child: the program, or its supervisor
   UniqueFd exit_event = UniqueFd();
   bool is_pidfd = false;
   pthread_t waiter = {};
+  Supervisor supervisor = {};
+#if CODEEXEC_HAS_SANDBOX
+  RunCgroup cgroup = {};
+#endif
   Output out;
   Output err;
   UniqueFd input = UniqueFd();
@@ -13625,6 +16211,9 @@ struct Process::State {
   Clock::time_point ended = {};
   Clock::time_point timeout_at = Clock::time_point::max();
   Clock::time_point heartbeat_at = Clock::time_point::max();
+  Clock::time_point disk_check_at = Clock::time_point::max();
+  std::uint64_t free_disk = 0;  // bytes, at the start
+  bool disk_reached = false;
   Clock::time_point phase_until = {};  // of asked_to_end and killed
   Clock::time_point drain_until = {};
   Clock::time_point drain_end = {};
@@ -13657,6 +16246,7 @@ struct Process::State {
   void feed_input();
   void close_input();
   void check_time(Clock::time_point now);
+  void check_disk(Clock::time_point now);
   void ask_to_end(Outcome why, Clock::time_point now);
   void kill_all();
   void kill_background();
@@ -13668,6 +16258,13 @@ struct Process::State {
   void fill_output(Output& output, std::string& text, OutputCounts& counts, std::string& file);
   bool find_escaped();
   void signal_escaped(int number);
+  bool supervised() const;
+  pid_t command() const;
+  bool order(int number);
+  void take_report();
+  bool none_left() const;  // nothing of the run is alive, for sure
+  ExitStatus last_status();
+  void name_limits();
 };
 
 // Fails the start for a mistake of the caller's, before anything is made.
@@ -13714,6 +16311,16 @@ bool Process::State::start(bool hold_writers) {
   run_variable = concat({run_variable_name, std::to_string(::getpid()), "-",
                          std::to_string(start_ticks), "-", std::to_string(runs.fetch_add(1))});
   Launch launch(options, run_variable);
+#if CODEEXEC_HAS_SANDBOX
+  if (options.sandbox.state_) {
+    auto made = RunCgroup::make(*options.sandbox.state_);
+    if (!made) return fail(SpawnStep::sandbox, made.error().system_error, made.error().message);
+    cgroup = std::move(*made);
+    launch.plan.sandbox = &options.sandbox.state_->plan;
+    launch.plan.cgroups = cgroup.descriptors();
+    launch.plan.cgroup_count = cgroup.count();
+  }
+#endif
   const auto fail_at = [&](SpawnStep step, int error) {
     return fail(step, error, describe_failure(options, launch, step, error));
   };
@@ -13733,13 +16340,13 @@ bool Process::State::start(bool hold_writers) {
   launch.plan.output = child_out.get();
   launch.plan.error_output = options.merge_streams ? child_out.get() : child_err.get();
   started = Clock::now();
-  Spawned child = spawn(launch.plan);
+  Spawned child = spawn(launch.plan, supervisor);
   if (child.error != 0) return fail_at(child.step, child.error);
   pid = child.pid;
   exit_event = std::move(child.exit_event);
   is_pidfd = child.is_pidfd;
   waiter = child.waiter;
-  result.pid = pid;
+  result.pid = command();
   out.open = true;
   err.open = !options.merge_streams;
   if (hold_writers) {
@@ -13755,6 +16362,10 @@ bool Process::State::start(bool hold_writers) {
   timeout_at = later(started, options.timeout);
   if (options.heartbeat.count() > 0 && options.on_heartbeat)
     heartbeat_at = later(started, options.heartbeat);
+  if (options.sandbox.state_ && options.sandbox.state_->disk_root) {
+    free_disk = free_bytes(options.sandbox.state_->disk_root);
+    disk_check_at = started;
+  }
   return true;
 }
 
@@ -13782,7 +16393,7 @@ void Process::State::add_descriptors(std::vector<pollfd>& set) {
 Clock::time_point Process::State::deadline() const {
   switch (phase) {
     case Phase::running:
-      return std::min(timeout_at, heartbeat_at);
+      return std::min({timeout_at, heartbeat_at, disk_check_at});
     case Phase::asked_to_end:
     case Phase::killed:
       return std::min(phase_until, heartbeat_at);
@@ -13821,6 +16432,8 @@ void Process::State::check_time(Clock::time_point now) {
         ask_to_end(Outcome::cancelled, now);
       else if (now >= timeout_at)
         ask_to_end(Outcome::timed_out, now);
+      else if (now >= disk_check_at)
+        check_disk(now);
       break;
     case Phase::asked_to_end:
       if (kill_asked.load() || now >= phase_until) {
@@ -13990,10 +16603,23 @@ void Process::State::close_input() {
   queued_input.clear();
 }
 
+// Nothing tells when a disk fills up, so it is looked at now and then.
+void Process::State::check_disk(Clock::time_point now) {
+  constexpr std::chrono::milliseconds interval(250);
+  const Sandbox::State& sandbox = *options.sandbox.state_;
+  const std::uint64_t free_now = free_bytes(sandbox.disk_root);
+  disk_check_at = later(now, interval);
+  if (free_now >= free_disk || free_disk - free_now <= sandbox.options.limits.disk) return;
+  disk_reached = true;
+  ask_to_end(Outcome::signaled, now);
+}
+
 void Process::State::ask_to_end(Outcome why, Clock::time_point now) {
   stopped_as = why;
   phase = Phase::asked_to_end;
-  phase_until = kill_asked.load() ? now : later(now, options.kill_grace);
+  // Asked politely, it would go on writing.
+  const bool at_once = kill_asked.load() || disk_reached;
+  phase_until = at_once ? now : later(now, options.kill_grace);
   if (now >= phase_until) return check_time(now);
   find_escaped();
   signal_group(SIGTERM);
@@ -14004,6 +16630,7 @@ void Process::State::ask_to_end(Outcome why, Clock::time_point now) {
 
 // Stops first, so that nobody forks away from under the search, then kills.
 void Process::State::kill_all() {
+  if (order(SIGKILL)) return;
   signal_group(SIGSTOP);
   for (int round = 0; round < 16 && find_escaped(); ++round) signal_escaped(SIGSTOP);
   signal_group(SIGKILL);
@@ -14024,11 +16651,12 @@ void Process::State::leader_ended(ReadBuffer& buffer, Clock::time_point now) {
   out.writer.reset();
   err.writer.reset();
   close_input();
-  const bool keep = options.keep_background && stopped_as == Outcome::exited;
-  if (!keep) kill_background();
+  take_report();
+  const bool keep = options.keep_background && stopped_as == Outcome::exited && !supervised();
+  if (!keep && !none_left()) kill_background();
   drain_end = later(now, options.max_drain);
   drain_until = std::min(later(now, options.drain), drain_end);
-  if (stopped_as != Outcome::exited) kill_scattered(now);
+  if (!none_left() && (stopped_as != Outcome::exited || supervised())) kill_scattered(now);
   if (out.open) read_output(out, buffer, now);
   if (err.open) read_output(err, buffer, now);
   if (keep) finish(false);
@@ -14039,7 +16667,7 @@ void Process::State::kill_scattered([[maybe_unused]] Clock::time_point now) {
 #if defined(__linux__)
   scattered_killed = true;
   RunMarks marks;
-  marks.session = pid;
+  marks.session = command();
   marks.variable = run_variable;
   marks.since = start_ticks;
   for (const Output* output : {&out, &err})
@@ -14067,6 +16695,7 @@ bool Process::State::find_escaped() {
 #if defined(__linux__)
   std::map<pid_t, std::uint64_t> seen;  // with the time of its start
   std::vector<pid_t> parents;
+  const pid_t group = command();
   const auto visit = [&](pid_t process) {
     ProcessStat stat;
     if (read_stat(process, stat) && seen.emplace(process, stat.start).second)
@@ -14089,7 +16718,7 @@ bool Process::State::find_escaped() {
       if (!read_stat(parent, parent_stat) || parent_stat.start != seen[parent]) continue;
       seen.emplace(child, stat.start);
       parents.push_back(child);
-      if (stat.group == pid) continue;
+      if (stat.group == group) continue;
       escaped.push_back({child, stat.start});
       found = true;
     }
@@ -14109,6 +16738,7 @@ void Process::State::signal_escaped(int number) {
 bool Process::State::signal_group(int number) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (reaped || pid <= 0) return false;
+  if (supervised()) return order(number);
 #if CODEEXEC_HAS_CLONE
   // Linux 6.9: cannot hit another group, even if the host has reaped the leader.
   constexpr unsigned to_group = 4;
@@ -14132,16 +16762,71 @@ void Process::State::fill_output(Output& output, std::string& text, OutputCounts
   result.message += output.spill.problem;
 }
 
+#if CODEEXEC_HAS_SANDBOX
+
+bool Process::State::supervised() const { return static_cast<bool>(supervisor.reports); }
+
+// The number of the command's group, as this program sees it.
+pid_t Process::State::command() const {
+  if (!supervised()) return pid;
+  if (supervisor.command > 0) return supervisor.command;
+  const std::vector<pid_t> children = children_of(pid);
+  return children.empty() ? pid : children[0];
+}
+
+// Tells the supervisor. False when there is none, or none any more.
+bool Process::State::order(int number) {
+  if (!supervisor.orders) return false;
+  const char byte = static_cast<char>(number);
+  NoSigpipe guard;
+  const ssize_t written = ::write(supervisor.orders.get(), &byte, 1);
+  if (written < 0 && errno == EPIPE) guard.take_back();
+  return written == 1;
+}
+
+void Process::State::take_report() {
+  if (!supervised() || read_record(supervisor.reports, supervisor.last)) return;
+  supervisor.last.known = false;
+  supervisor.last.all_ended = false;
+}
+
+bool Process::State::none_left() const { return supervised() && supervisor.last.all_ended; }
+
+ExitStatus Process::State::last_status() {
+  const ExitStatus own = reap(exit_event, is_pidfd, pid);
+  if (!supervised()) return own;
+  ExitStatus status;
+  status.known = supervisor.last.known;
+  status.exited = supervisor.last.exited;
+  status.value = supervisor.last.value;
+  status.usage = supervisor.last.usage;
+  supervisor.run.reset();
+  return status;
+}
+
+#else
+
+bool Process::State::supervised() const { return false; }
+pid_t Process::State::command() const { return pid; }
+bool Process::State::order(int) { return false; }
+void Process::State::take_report() {}
+bool Process::State::none_left() const { return false; }
+ExitStatus Process::State::last_status() { return reap(exit_event, is_pidfd, pid); }
+
+#endif
+
 void Process::State::fill_status() {
   if (!is_pidfd) ::pthread_join(waiter, nullptr);
-  const ExitStatus status = reap(exit_event, is_pidfd, pid);
+  const ExitStatus status = last_status();
   result.outcome = status.exited ? Outcome::exited : Outcome::signaled;
   if (status.known && status.exited) result.exit_code = status.value;
   if (status.known && !status.exited) result.signal = status.value;
   if (!status.known) {
     result.outcome = Outcome::unknown;
-    result.message =
-        "its exit status was lost: this program ignores SIGCHLD or waits for any child";
+    result.message = supervised()
+                         ? "its exit status was lost: its supervisor was killed"
+                         : "its exit status was lost: this program ignores SIGCHLD or waits for "
+                           "any child";
   }
   const auto micros = [](const timeval& time) {
     return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
@@ -14153,6 +16838,25 @@ void Process::State::fill_status() {
   constexpr std::uint64_t unit = 1024;
 #endif
   result.peak_memory = static_cast<std::uint64_t>(status.usage.ru_maxrss) * unit;
+  if (options.sandbox.state_) name_limits();
+}
+
+// As far as it shows: in the signals that the kernel sends for some limits, to the program itself
+// or to what a shell ran and tells by its own status, and in the counters of a cgroup.
+void Process::State::name_limits() {
+  const Limits& limits = options.sandbox.state_->options.limits;
+  const auto ended_by = [&](int number) {
+    return result.signal == number || result.exit_code == 128 + number;
+  };
+  const auto cpu_seconds = std::chrono::duration_cast<std::chrono::seconds>(result.cpu_time);
+  const bool cpu_used_up = static_cast<std::uint64_t>(cpu_seconds.count()) >= limits.cpu_time;
+  if (limits.cpu_time > 0 && (ended_by(SIGXCPU) || (ended_by(SIGKILL) && cpu_used_up)))
+    result.limits_reached.push_back("cpu_time");
+  if (limits.file_size > 0 && ended_by(SIGXFSZ)) result.limits_reached.push_back("file_size");
+  if (disk_reached) result.limits_reached.push_back("disk");
+#if CODEEXEC_HAS_SANDBOX
+  for (std::string& name : cgroup.finish()) result.limits_reached.push_back(std::move(name));
+#endif
 }
 
 void Process::State::finish(bool abandon) {
@@ -14168,6 +16872,9 @@ void Process::State::finish(bool abandon) {
     close_input();
     result.message = "it did not die within 2 s of SIGKILL and was given up";
     if (!is_pidfd) ::pthread_detach(waiter);
+#if CODEEXEC_HAS_SANDBOX
+    (void)supervisor.run.release();  // it is still in use
+#endif
     Abandoned& list = abandoned();
     const std::lock_guard<std::mutex> lock(list.mutex);
     list.pids.push_back(pid);

@@ -23,6 +23,9 @@ using codeexec::Process;
 using codeexec::ProcessOptions;
 using codeexec::ProcessResult;
 using codeexec::run_process;
+using codeexec::Sandbox;
+using codeexec::SandboxMode;
+using codeexec::SandboxOptions;
 using codeexec::Stream;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -59,11 +62,32 @@ std::string child_path() {
 #endif
 }
 
+// All cases of this file hold for sandboxed programs, too, which have a supervisor between them and
+// the host: a second entry of ctest runs them like that.
+bool in_sandbox() { return std::getenv("CODEEXEC_TEST_SANDBOX") != nullptr; }
+
+// One that lets the cases do what they do otherwise.
+const Sandbox& wide_sandbox() {
+  static const Sandbox sandbox = [] {
+    const char* temporary = std::getenv("TMPDIR");
+    SandboxOptions options;
+    options.mode = SandboxMode::best_effort;
+    options.writable = {support::real_path(temporary && *temporary ? temporary : "/tmp")};
+    const std::string child = support::real_path(child_path());
+    options.readable = {child.substr(0, child.rfind('/'))};
+    auto made = Sandbox::create(options);
+    if (!made) support::fail("sandbox", made.error().message);
+    return *made;
+  }();
+  return sandbox;
+}
+
 ProcessOptions program(std::vector<std::string> argv) {
   ProcessOptions options;
   options.argv = std::move(argv);
   options.environment = {"PATH=/usr/bin:/bin"};
   options.timeout = safety;
+  if (in_sandbox()) options.sandbox = wide_sandbox();
   return options;
 }
 
@@ -222,6 +246,7 @@ TEST_CASE("W-13: a background job that holds the pipe does not delay the result 
 
 TEST_CASE("keep_background leaves the background job alive and does not wait for it") {
   ProcessOptions options = shell("sleep 300 & echo $!");
+  options.sandbox = Sandbox();  // in one it has no effect
   options.keep_background = true;
   options.drain = safety;
   options.max_drain = safety;
@@ -252,6 +277,7 @@ TEST_CASE("W-09 W-13: a daemon that holds the pipe is found and killed") {
 
 TEST_CASE("a daemon that writes for ever cannot re-arm the drain for ever") {
   ProcessOptions options = child({"daemon-writer"});
+  options.sandbox = Sandbox();  // in one it would be dead at once
   options.max_drain = milliseconds(300);
   const ProcessResult r = run_clean(options);
   CHECK(r.succeeded());
@@ -265,6 +291,7 @@ TEST_CASE("data after the end re-arms the drain") {
   ProcessOptions options = shell(
       "setsid sh -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do sleep 0.1; echo $i; done' & "
       "sleep 0.05");
+  options.sandbox = Sandbox();  // in one it would be dead at once
   options.drain = milliseconds(700);
   options.max_drain = safety;
   const Stopwatch watch;
@@ -776,8 +803,7 @@ TEST_CASE("following a stream by cursor loses nothing while the reader keeps up"
 TEST_CASE("W-09: after a timeout nobody is left, wherever the processes of the run went") {
   // Left the group (job control), the session and the parent, with and without our pipes.
   const char* scripts[] = {
-      "(setsid sleep 3711 > /dev/null 2>&1 &); sleep 3711",
-      "(setsid sleep 3711 &); sleep 3711",
+      "(setsid sleep 3711 > /dev/null 2>&1 &); sleep 3711", "(setsid sleep 3711 &); sleep 3711",
       "(setsid env -i sleep 3711 &); sleep 3711",
       "bash -c 'set -m; (sleep 3711 > /dev/null 2>&1 &); sleep 3711'",
       "(setsid sh -c 'trap \"\" PIPE TERM; while :; do echo x; sleep 0.01; done' &); sleep 3711"};
@@ -801,6 +827,211 @@ TEST_CASE("W-09: after a timeout nobody is left, wherever the processes of the r
     CHECK(::read(alive[0], &byte, 1) == 0);
     ::close(alive[0]);
   }
+}
+
+// Supervision -------------------------------------------------------------------------------------
+
+// A pipe that every process of a run inherits as descriptor 3, and nobody else: its end tells that
+// none of them is left.
+class LifeLine {
+ public:
+  LifeLine() {
+    if (::pipe2(ends_, O_CLOEXEC) != 0) support::fail("pipe2", "");
+  }
+  LifeLine(const LifeLine&) = delete;
+  LifeLine& operator=(const LifeLine&) = delete;
+  ~LifeLine() {
+    ::close(ends_[0]);
+    let_go();
+  }
+  int end() const { return ends_[1]; }
+  void let_go() {
+    if (ends_[1] >= 0) ::close(ends_[1]);
+    ends_[1] = -1;
+  }
+  // Waits until a process of the run writes to descriptor 3.
+  bool written() const { return read_byte() == 1; }
+  // Whether all of them are gone, or will be in a moment.
+  bool all_gone() {
+    let_go();
+    return read_byte() == 0;
+  }
+
+ private:
+  // -1: nothing happens.
+  ssize_t read_byte() const {
+    pollfd fd = {ends_[0], POLLIN, 0};
+    if (::poll(&fd, 1, 20000) != 1) return -1;
+    char byte = 0;
+    return ::read(ends_[0], &byte, 1);
+  }
+  int ends_[2] = {-1, -1};
+};
+
+ProcessOptions supervised_shell(const std::string& script, const LifeLine& life) {
+  ProcessOptions options = program({"/bin/sh", "-c", script});
+  options.environment = {"PATH=/usr/local/bin:/usr/bin:/bin"};
+  options.pass_fd = life.end();
+  options.sandbox = wide_sandbox();
+  return options;
+}
+
+bool contains(const std::vector<std::string>& list, const std::string& item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+bool has_supervisor() {
+  if (contains(wide_sandbox().report().enforced, "containment")) return true;
+  MESSAGE("SKIPPED: there is no supervisor on this system");
+  return false;
+}
+
+// Of this program, with that name.
+pid_t supervisor_pid() {
+  const std::string list = support::read_file("/proc/thread-self/children");
+  const char* at = list.c_str();
+  for (;;) {
+    char* end = nullptr;
+    const long pid = std::strtol(at, &end, 10);
+    if (end == at) return -1;
+    at = end;
+    const std::string path = "/proc/" + std::to_string(pid) + "/comm";
+    if (support::exists(path) && support::read_file(path) == "codeexec\n")
+      return static_cast<pid_t>(pid);
+  }
+}
+
+const char* const survivors[] = {
+    "setsid sleep 3712 > /dev/null 2>&1 < /dev/null &",
+    "(setsid sleep 3712 > /dev/null 2>&1 < /dev/null &) &",
+    "setsid env -i setsid sleep 3712 > /dev/null 2>&1 < /dev/null &",
+    "nohup sleep 3712 > /dev/null 2>&1 < /dev/null &",
+    "(trap '' TERM HUP; setsid sh -c 'sleep 3712; sleep 3712' > /dev/null 2>&1) &",
+    "bash -c 'set -m; (sleep 3712 > /dev/null 2>&1 &)'",
+    // Each starts the next and ends.
+    "echo 'test $1 -lt 400 && setsid sh \"$0\" $(($1 + 1)) &' > $TMP/next; "
+    "setsid sh $TMP/next 0 > /dev/null 2>&1 &",
+    "setsid sh -c 'kill -STOP $$' > /dev/null 2>&1 < /dev/null &",
+    "i=0; while [ $i -lt 200 ]; do setsid sleep 3712 > /dev/null 2>&1 & i=$((i + 1)); done"};
+
+TEST_CASE("W-09: in a sandbox nothing outlives a run that ended by itself") {
+  if (!has_supervisor()) return;
+  for (const char* script : survivors) {
+    CAPTURE(script);
+    LifeLine life;
+    const support::TempDir directory;
+    ProcessOptions options = supervised_shell(std::string(script) + "\necho done", life);
+    options.environment.push_back("TMP=" + directory.path());
+    const ProcessResult r = run_clean(options);
+    CHECK(describe(r) == "exited code 0 signal 0 out 'done\n' err '' message ''");
+    CHECK(!r.pipe_held);
+    CHECK(life.all_gone());
+  }
+}
+
+TEST_CASE("W-09: in a sandbox nothing outlives a timeout or a cancel") {
+  if (!has_supervisor()) return;
+  for (const char* script : survivors) {
+    CAPTURE(script);
+    LifeLine life;
+    const support::TempDir directory;
+    ProcessOptions options =
+        supervised_shell(std::string(script) + "\ntrap '' TERM; echo here; sleep 3712", life);
+    options.environment.push_back("TMP=" + directory.path());
+    options.kill_grace = milliseconds(20);
+    options.cancel.emplace();
+    REQUIRE(options.cancel->descriptor() >= 0);
+    options.on_output = [&](Stream, std::string_view) { options.cancel->cancel(); };
+    const ProcessResult r = run_clean(options);
+    CHECK(r.outcome == Outcome::cancelled);
+    CHECK(r.message == "");
+    CHECK(life.all_gone());
+  }
+}
+
+TEST_CASE("W-33: in a sandbox nothing outlives a host that is killed") {
+  if (!has_supervisor()) return;
+  for (const char* script : survivors) {
+    CAPTURE(script);
+    LifeLine life;
+    const support::TempDir directory;
+    std::fflush(nullptr);
+    const pid_t host = ::fork();
+    if (host == 0) {
+      ProcessOptions options =
+          supervised_shell(std::string(script) + "\necho >&3; sleep 3712", life);
+      options.environment.push_back("TMP=" + directory.path());
+      (void)run_process(options);
+      ::_exit(0);
+    }
+    CHECK(life.written());
+    ::kill(host, SIGKILL);
+    ::waitpid(host, nullptr, 0);
+    CHECK(life.all_gone());
+  }
+}
+
+TEST_CASE("in a sandbox nothing outlives a supervisor that is killed, and that is told") {
+  if (!has_supervisor()) return;
+  LifeLine life;
+  ProcessOptions options = supervised_shell(
+      "setsid sleep 3713 > /dev/null 2>&1 < /dev/null & sleep 3713 & echo ready; sleep 3713", life);
+  bool killed = false;
+  options.on_output = [&](Stream, std::string_view) {
+    const pid_t pid = supervisor_pid();
+    killed = pid > 0 && ::kill(pid, SIGKILL) == 0;
+  };
+  const ProcessResult r = run_clean(options);
+  CHECK(killed);
+  CHECK(r.outcome == Outcome::unknown);
+  CHECK(r.out == "ready\n");
+  CHECK(r.message == "its exit status was lost: its supervisor was killed");
+  CHECK(life.all_gone());
+}
+
+TEST_CASE("in a sandbox the status is right even when the host reaps all children") {
+  if (!has_supervisor()) return;
+  const std::string problem = in_other_host([]() -> std::string {
+    ::signal(SIGCHLD, SIG_IGN);
+    ProcessOptions options = program({"/bin/sh", "-c", "exit 7"});
+    options.sandbox = wide_sandbox();
+    const ProcessResult r = run_process(options);
+    return r.outcome == Outcome::exited && r.exit_code == 7 ? "" : describe(r);
+  });
+  CHECK(problem == "");
+}
+
+TEST_CASE("signals reach the group of a started program in a sandbox") {
+  if (!has_supervisor()) return;
+  LifeLine life;
+  auto process = Process::start(supervised_shell(
+      "trap 'echo usr1; exit 3' USR1; echo ready; while :; do sleep 0.1; done", life));
+  REQUIRE(process);
+  while (process->read(Stream::out, 0).text.empty() && !process->done()) std::this_thread::yield();
+  CHECK(process->signal(SIGUSR1));
+  const ProcessResult& r = process->wait();
+  CHECK(r.out == "ready\nusr1\n");
+  CHECK(r.exit_code == 3);
+  CHECK(!process->signal(SIGUSR1));
+  CHECK(life.all_gone());
+}
+
+TEST_CASE("a command that fills the disk beyond its limit is killed, and that is told") {
+  const support::TempDir directory;
+  SandboxOptions limited;
+  limited.writable = {directory.path()};
+  limited.limits.disk = 8 << 20;
+  auto sandbox = Sandbox::create(limited);
+  REQUIRE(sandbox);
+  ProcessOptions options = program(
+      {"/bin/sh", "-c",
+       "for i in 1 2 3 4 5 6 7 8 9; do head -c 16777216 /dev/zero > file$i; done; sleep 3714"});
+  options.sandbox = *sandbox;
+  options.work_dir = directory.path();
+  const ProcessResult r = run_clean(options);
+  CHECK(r.outcome == Outcome::signaled);
+  CHECK(r.signal == SIGKILL);
+  CHECK(r.limits_reached == std::vector<std::string>{"disk"});
 }
 
 // What the program gets ---------------------------------------------------------------------------
