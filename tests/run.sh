@@ -59,7 +59,13 @@ build=$(cd "$build" && pwd)
 
 has() { command -v "$1" > "$build/probe.log" 2>&1; }
 has_header() { echo "#include <$1>" | "$CXX" -x c++ -E - > "$build/probe.log" 2>&1; }
-has_python_venv() { python3 -c 'import ensurepip, venv' > "$build/probe.log" 2>&1; }
+# Of the Python on the PATH, and of the system's, which is the one that every user has.
+has_python_venv() {
+  python3 -c 'import ensurepip, venv' > "$build/probe.log" 2>&1 && has_python_module ensurepip
+}
+has_python_module() {
+  [ ! -x /usr/bin/python3 ] || /usr/bin/python3 -c "import $1" > "$build/probe.log" 2>&1
+}
 has_libcxx() {
   echo '#include <string>' | clang++ -stdlib=libc++ -x c++ -E - > "$build/probe.log" 2>&1
 }
@@ -90,6 +96,12 @@ find_missing() {
   want python3 has python3
   want bubblewrap has bwrap
   want python3-venv has_python_venv
+  want python3-pip has_python_module pip
+  want python3-pytest has_python_module pytest
+  want procps has ps
+  want git has git
+  want curl has curl
+  want xz-utils has xz
   want bash has bash
   want dash has dash
   if [ $fuzz != no ]; then
@@ -244,7 +256,7 @@ run_fuzz() {
   add fuzz "$(grep -c '^ok:' "$build/fuzz.log")" "$(grep -c '^FAILED:' "$build/fuzz.log")"
 }
 
-leg tests "$build" 'unit|oracle|hygiene' -DCODEEXEC_BUILD_EXAMPLES=ON
+leg tests "$build" 'unit|oracle|hygiene|inside' -DCODEEXEC_BUILD_EXAMPLES=ON
 [ $interop = no ] || run_interop
 [ $fuzz = no ] || run_fuzz
 if [ $sanitizers = yes ]; then

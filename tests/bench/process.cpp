@@ -3,6 +3,7 @@
 //   c++ -std=c++17 -O2 -I. tests/bench/process.cpp -o bench-process -pthread && ./bench-process
 //
 // --quick: fewer runs, and 1 GiB instead of 4 GiB of touched memory.
+// --sandbox: only what the sandbox adds.
 // Rivals take turns, so that a busy machine hurts all of them. Medians are printed, and the
 // tenth percentile: what the work costs when nobody else had the processor. The gates use the lower
 // of both ratios. Ends with status 1 and a line "GATE FAILED: ..." when a promise is not kept.
@@ -16,6 +17,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -235,32 +237,144 @@ void compare_runs(const char* title, const Argv& argv, const char* python, int r
   }
 }
 
+// Memory of this host of which every page is there.
+class TouchedMemory {
+ public:
+  explicit TouchedMemory(std::size_t size) : size_(size) {
+    memory_ = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory_ == MAP_FAILED) fail("mmap");
+    ::madvise(memory_, size, MADV_NOHUGEPAGE);
+    for (std::size_t at = 0; at < size; at += 4096) static_cast<char*>(memory_)[at] = 1;
+  }
+  TouchedMemory(const TouchedMemory&) = delete;
+  TouchedMemory& operator=(const TouchedMemory&) = delete;
+  ~TouchedMemory() { ::munmap(memory_, size_); }
+
+ private:
+  std::size_t size_;
+  void* memory_;
+};
+
 // The same host, small and with touched memory, in turns: the memory is given and taken away.
 void compare_big_host(std::size_t gibibytes, int rounds) {
   const Argv argv = {"/bin/true", nullptr};
   const codeexec::ProcessOptions options = options_for(argv);
-  const std::size_t size = gibibytes << 30;
   Samples small;
   Samples big;
   Samples forked;
   for (int round = 0; round < rounds; ++round) {
     for (int i = 0; i < 200; ++i)
       small.values.push_back(microseconds([&] { run_codeexec(options); }));
-    void* memory =
-        ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) fail("mmap");
-    ::madvise(memory, size, MADV_NOHUGEPAGE);
-    for (std::size_t at = 0; at < size; at += 4096) static_cast<char*>(memory)[at] = 1;
+    const TouchedMemory memory(gibibytes << 30);
     for (int i = 0; i < 200; ++i)
       big.values.push_back(microseconds([&] { run_codeexec(options); }));
     for (int i = 0; i < 3; ++i) forked.values.push_back(microseconds([&] { run_fork(argv); }));
-    ::munmap(memory, size);
   }
   std::printf("/bin/true from a host with %zu GiB of touched memory\n", gibibytes);
   print_row("codeexec, small host", small, small);
   print_row("codeexec, big host", big, small);
   print_row("fork, big host", forked, small);
   gate("big host / small host", ratio(big, small), "<=", 1.15);
+}
+
+// A directory that the sandboxed programs may write to.
+class ScratchDirectory {
+ public:
+  ScratchDirectory() {
+    if (!::mkdtemp(path_)) fail("mkdtemp");
+  }
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+  ~ScratchDirectory() { ::rmdir(path_); }
+  const char* path() const { return path_; }
+
+ private:
+  char path_[32] = "/tmp/codeexec-bench-XXXXXX";
+};
+
+// What a server grants: one writable root, the system, the tools on the PATH; and no network.
+codeexec::SandboxOptions full_sandbox(const ScratchDirectory& scratch) {
+  codeexec::SandboxOptions options;
+  options.mode = codeexec::SandboxMode::strict;
+  options.writable = {scratch.path()};
+  const char* const path = std::getenv("PATH");
+  options.search_path = path ? path : "/usr/bin:/bin";
+  options.network = codeexec::Network::none;
+  return options;
+}
+
+// One way to run a program, and how long that took each time.
+struct Way {
+  const char* name;
+  codeexec::ProcessOptions options;
+  Samples samples = {};
+};
+
+// False, and says so, when this machine does not have what the sandbox needs.
+bool add_sandboxed(std::vector<Way>& ways, const char* name, const Argv& argv,
+                   const codeexec::SandboxOptions& sandbox_options) {
+  auto sandbox = codeexec::Sandbox::create(sandbox_options);
+  if (!sandbox) {
+    std::printf("  SKIPPED: %s: %s\n", name, sandbox.error().message.c_str());
+    return false;
+  }
+  ways.push_back({name, options_for(argv)});
+  ways.back().options.sandbox = std::move(*sandbox);
+  return true;
+}
+
+// Whether the user may make the namespaces that bubblewrap needs.
+bool bubblewrap_works(const Argv& argv) {
+  return codeexec::run_process(options_for(argv)).succeeded();
+}
+
+void compare_sandbox(const char* title, const Argv& argv, int runs, double limit) {
+  std::printf("%s in the sandbox, %d runs each\n", title, runs);
+  const ScratchDirectory scratch;
+  const codeexec::SandboxOptions full = full_sandbox(scratch);
+  std::vector<Way> ways = {{"no sandbox", options_for(argv)}};
+  if (!add_sandboxed(ways, "full sandbox", argv, full)) return;
+  codeexec::SandboxOptions other = full;
+  other.pid_namespace = true;
+  add_sandboxed(ways, "with a pid namespace", argv, other);
+  other = full;
+  other.network = codeexec::Network::loopback;
+  add_sandboxed(ways, "with a loopback network", argv, other);
+  Argv wrapped = {"bwrap", "--ro-bind", "/", "/", "--unshare-all"};
+  wrapped.insert(wrapped.end(), argv.begin(), argv.end());
+  if (bubblewrap_works(wrapped))
+    ways.push_back({"bubblewrap", options_for(wrapped)});
+  else
+    std::printf("  SKIPPED: no bubblewrap to compare with\n");
+
+  for (int i = 0; i < runs; ++i)
+    for (Way& way : ways)
+      way.samples.values.push_back(microseconds([&] { run_codeexec(way.options); }));
+  for (Way& way : ways) print_row(way.name, way.samples, ways[0].samples);
+  const std::string name = std::string(title) + ": full sandbox / ";
+  gate((name + "none").c_str(), ratio(ways[1].samples, ways[0].samples), "<=", limit);
+  if (std::strcmp(ways.back().name, "bubblewrap") == 0)
+    gate((name + "bubblewrap").c_str(), ratio(ways[1].samples, ways.back().samples), "<=", 1.0);
+}
+
+void compare_sandbox_in_big_host(std::size_t mebibytes, int rounds) {
+  const ScratchDirectory scratch;
+  std::printf("/bin/true in the sandbox, from a host with %zu MiB of touched memory\n", mebibytes);
+  std::vector<Way> ways;
+  if (!add_sandboxed(ways, "full sandbox", {"/bin/true", nullptr}, full_sandbox(scratch))) return;
+  const codeexec::ProcessOptions& options = ways[0].options;
+  Samples small;
+  Samples big;
+  for (int round = 0; round < rounds; ++round) {
+    for (int i = 0; i < 100; ++i)
+      small.values.push_back(microseconds([&] { run_codeexec(options); }));
+    const TouchedMemory memory(mebibytes << 20);
+    for (int i = 0; i < 100; ++i)
+      big.values.push_back(microseconds([&] { run_codeexec(options); }));
+  }
+  print_row("full sandbox, small host", small, small);
+  print_row("full sandbox, big host", big, small);
+  gate("full sandbox: big host / small host", ratio(big, small), "<=", 1.10);
 }
 
 // Writes that many bytes to standard output, 64 KiB at a time; what this program does when it is
@@ -336,13 +450,23 @@ void compare_capture(const char* self, std::uint64_t bytes, int runs) {
 int main(int argc, char** argv) {
   if (argc == 3 && std::strcmp(argv[1], "--write") == 0)
     return write_output(std::strtoull(argv[2], nullptr, 10));
-  const bool quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
-  // First, so that no other measurement has raised the peak before.
-  compare_capture("/proc/self/exe", std::uint64_t{1} << 30, quick ? 9 : 21);
+  bool quick = false;
+  bool only_sandbox = false;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--quick") == 0) quick = true;
+    if (std::strcmp(argv[i], "--sandbox") == 0) only_sandbox = true;
+  }
   const int runs = quick ? 500 : 2000;
-  compare_runs("/bin/true", {"/bin/true", nullptr}, "['/bin/true']", runs, 1.10);
-  compare_runs("sh -c true", {"/bin/sh", "-c", "true", nullptr}, "'true',shell=True", runs, 1.08);
-  compare_big_host(quick ? 1 : 4, quick ? 2 : 3);
+  if (!only_sandbox) {
+    // First, so that no other measurement has raised the peak before.
+    compare_capture("/proc/self/exe", std::uint64_t{1} << 30, quick ? 9 : 21);
+    compare_runs("/bin/true", {"/bin/true", nullptr}, "['/bin/true']", runs, 1.10);
+    compare_runs("sh -c true", {"/bin/sh", "-c", "true", nullptr}, "'true',shell=True", runs, 1.08);
+    compare_big_host(quick ? 1 : 4, quick ? 2 : 3);
+  }
+  compare_sandbox("/bin/true", {"/bin/true", nullptr}, runs / 2, 1.60);
+  compare_sandbox("sh -c true", {"/bin/sh", "-c", "true", nullptr}, runs / 2, 1.40);
+  compare_sandbox_in_big_host(512, quick ? 3 : 10);
   std::printf(gates_hold ? "all gates hold\n" : "a gate failed\n");
   return gates_hold ? 0 : 1;
 }

@@ -1,0 +1,197 @@
+"""What run.py and degrade.py share: who runs the program, and where; its results; reports."""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+USER = 12345
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# Longer than any script takes on a busy machine: only what hangs comes up against it.
+PATIENCE = 240
+
+
+class Runner:
+    """The identity that commands run with, its directories, and what it can call."""
+
+    def __init__(self, name, options):
+        self.name = name
+        self.options = options
+        self.base = os.path.realpath(tempfile.mkdtemp(prefix="codeexec-inside-", dir="/tmp"))
+        os.chmod(self.base, 0o755)
+        self.as_user = os.getuid() == 0 and options.identity == "user"
+        self.home = self.directory("home")
+        # The build folder may be one that the user cannot enter.
+        self.program = self.base + "/codeexec-mcp"
+        shutil.copy(options.program, self.program)
+        self.deny = self.base + "/codeexec-test-deny"
+        if options.deny:
+            shutil.copy(options.deny, self.deny)
+        path = os.environ.get("PATH", SYSTEM_PATH)
+        if self.as_user:
+            path = ":".join(place for place in (path + ":" + SYSTEM_PATH).split(":")
+                            if self.can_enter(place))
+        self.environment = {
+            "PATH": path,
+            "HOME": self.home if self.as_user else os.environ.get("HOME", self.home),
+            "LANG": "C.UTF-8",
+            "TMPDIR": self.directory("tmp"),
+        }
+        self.probes = {}
+        self.count = 0
+        self.failures = 0
+        self.skipped = 0
+        self.passed = 0
+
+    def remove(self):
+        shutil.rmtree(self.base, ignore_errors=True)
+
+    def directory(self, name):
+        place = f"{self.base}/{name}"
+        os.mkdir(place, 0o700)
+        if self.as_user:
+            os.chown(place, USER, USER)
+        return place
+
+    def workspace(self):
+        self.count += 1
+        return self.directory(f"ws{self.count}")
+
+    def become(self, words):
+        if not self.as_user:
+            return words
+        return ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"] + words
+
+    def can_enter(self, place):
+        command = self.become(["/usr/bin/test", "-x", place])
+        return subprocess.run(command, check=False).returncode == 0
+
+    def missing(self, needs):
+        """The first of the needs that this identity does not have outside of the sandbox."""
+        for need in needs:
+            if need not in self.probes:
+                script = need if " " in need else "command -v " + need
+                answer = subprocess.run(
+                    self.become(["/bin/sh", "-c", script]), check=False, env=self.environment,
+                    cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL)
+                self.probes[need] = answer.returncode == 0
+            if not self.probes[need]:
+                return need
+        return None
+
+    def start(self, workspace, script, network="none", options=()):
+        words = [self.program, "--allowed-paths", workspace, "--workspace", workspace]
+        words += ["--timeout", str(PATIENCE), "--sandbox", self.options.sandbox]
+        if self.options.sandbox != "off":
+            words += ["--network", network]
+        words += list(options) + ["--run", script]
+        return subprocess.Popen(
+            self.become(words), env=self.environment, cwd="/", stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+
+    @staticmethod
+    def finish(process):
+        """The result object; one of our own when the program printed none."""
+        out, err = process.communicate(timeout=PATIENCE + 60)
+        try:
+            return json.loads(out)
+        except ValueError:
+            return {"success": False, "outcome": f"the program ended with {process.returncode}",
+                    "stdout": out, "stderr": err}
+
+    def run(self, *words, **more):
+        return self.finish(self.start(*words, **more))
+
+    def report(self, name, problem, result=None):
+        if problem:
+            self.failures += 1
+            print(f"FAILED: {name}: {problem}")
+        else:
+            self.passed += 1
+            print(f"ok: {name}")
+        if result is not None and (problem or self.options.show):
+            for key in ("outcome", "exit_code", "rule", "stdout", "stderr", "notes"):
+                if result.get(key) not in (None, "", []):
+                    text = result[key] if isinstance(result[key], str) else repr(result[key])
+                    if len(text) > 3000:
+                        text = text[:1500] + "\n...\n" + text[-1500:]
+                    print(f"    {key}: " + text.rstrip().replace("\n", "\n        "))
+        sys.stdout.flush()
+
+    def skip(self, name, why, extra=False):
+        if extra:
+            print(f"left out: {name}: {why}")
+        else:
+            self.skipped += 1
+            print(f"SKIPPED: {self.name}: {name}: {why}")
+
+
+class Client:
+    """A server, and as much of an MCP client as tool calls one after another take."""
+
+    def __init__(self, runner, options):
+        self.count = 0
+        self.process = subprocess.Popen(
+            runner.become([runner.program, *options]), env=runner.environment, cwd="/", text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+    def __enter__(self):
+        self.call("initialize", {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": {"name": "inside", "version": "1"}})
+        self.send({"method": "notifications/initialized"})
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+    def send(self, message):
+        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        self.process.stdin.flush()
+
+    def call(self, method, parameters):
+        self.count += 1
+        self.send({"id": self.count, "method": method, "params": parameters})
+        for line in self.process.stdout:
+            message = json.loads(line)
+            if message.get("id") == self.count:
+                return message.get("result", {})
+        return {}
+
+    def run(self, **arguments):
+        answer = self.call("tools/call", {"name": "execute_command", "arguments": arguments})
+        return answer.get("structuredContent", answer)
+
+
+def main(name, arguments, work):
+    """Calls work(runner) as who the command line says; returns the exit status."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--deny")
+    parser.add_argument("--as", dest="identity", choices=["root", "user"],
+                        default="root" if os.getuid() == 0 else "user")
+    parser.add_argument("--sandbox", choices=["strict", "best-effort", "off"], default="strict")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--show", action="store_true")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args(arguments)
+    name += options.identity
+    if options.identity == "root" and os.getuid() != 0:
+        print(f"SKIPPED: {name}: not root")
+        return 77
+    if os.getuid() == 0 and options.identity == "user" and not shutil.which("setpriv"):
+        print(f"SKIPPED: {name}: no setpriv to become another user")
+        return 77
+    runner = Runner(name, options)
+    try:
+        work(runner)
+    finally:
+        runner.remove()
+    print(f"{name}: {runner.passed} passed, {runner.failures} failed, {runner.skipped} skipped")
+    return 1 if runner.failures or not runner.passed else 0
