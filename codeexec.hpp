@@ -18904,20 +18904,25 @@ const SandboxReport& LocalExecutor::sandbox_report() const noexcept { return *pl
 std::string LocalExecutor::describe_place() const {
   const SandboxReport& report = *place_->report;
   if (!place_->sandboxed()) return {};
-  std::string text;
+  std::vector<std::string> sentences;
   const auto& enforced = report.enforced;
   if (std::find(enforced.begin(), enforced.end(), "filesystem") != enforced.end()) {
-    text = concat({"Commands run in a sandbox. They can change files only below ",
-                   to_utf8(joined(place_->writable, ", ")),
-                   place_->homes ? " and their own HOME and TMPDIR (use $TMPDIR, not /tmp)" : "",
-                   "; of the rest they can read the system and its tools, but not the user's "
-                   "files."});
+    std::vector<std::string> readable;
+    for (const Root& root : paths().roots())
+      if (root.permission == Permission::read) readable.push_back(root.path);
+    sentences.push_back(
+        concat({"Commands run in a sandbox. They can change files only below ",
+                to_utf8(joined(place_->writable, ", ")),
+                place_->homes ? " and their own HOME and TMPDIR (use $TMPDIR, not /tmp)" : "",
+                "; besides, they can read the system, its tools",
+                readable.empty() ? "" : concat({", ", to_utf8(joined(readable, ", "))}),
+                " and nothing else of the user's."}));
   }
   if (report.network == Network::none)
-    text += " The network is switched off: nothing can be downloaded.";
+    sentences.push_back("The network is switched off: nothing can be downloaded.");
   if (report.network == Network::loopback)
-    text += " The network is switched off, but for 127.0.0.1 within one command.";
-  return text;
+    sentences.push_back("The network is switched off, but for 127.0.0.1 within one command.");
+  return joined(sentences, " ");
 }
 
 std::string LocalExecutor::home(const Command& command, std::string_view work_dir) const {
