@@ -29,11 +29,11 @@
 // WHAT YOU CAN RELY ON
 //   It comes back. A run ends by its timeout plus kill_grace plus 3 seconds, whatever the command
 //   does: ignores SIGTERM, stops itself, daemonises, leaves somebody on the pipe, writes for ever.
-//   Nothing survives that should not. After a timeout or cancel its process group is dead and, on
-//   Linux, every process found by descent, by its session, by the run's mark in its environment or
-//   by the pipes it holds. After a run that ended by itself, its group is dead and whoever held its
-//   pipes. (What left all of these on purpose is not found, and a crash or SIGKILL of your program
-//   leaves its commands running: both need a sandbox with a namespace of its own.)
+//   Nothing survives that should not. In a sandbox nothing of a command outlives it, nor a SIGKILL
+//   of your program. Without: after a timeout or cancel its process group is dead and, on Linux,
+//   every process found by descent, by its session, by the run's mark in its environment or by the
+//   pipes it holds; after a run that ended by itself, its group and whoever held its pipes. (What
+//   left all of these on purpose is not found, and a SIGKILL of your program ends no command.)
 //   Memory is bounded. Of each stream max_output bytes are kept, its head and its tail, cut between
 //   characters, with exact counts; on request the whole goes to a file.
 //   Everything is told. A Result says how the run ended, what was cut and what was refused by which
@@ -44,9 +44,10 @@
 //   Linear time in the size of the input, for patterns, JSON and buffers.
 //
 // WHAT IT IS NOT
-//   Not a sandbox yet: a command that is allowed runs with the rights of your process. The policy
-//   is a guard rail against mistakes and cheap attacks: it reads a command as a shell does, and not
-//   what the programs do that it starts, nor scripts in files. Not for Windows.
+//   Not sandboxed unless you ask: LocalOptions::sandbox is off, and a command that is allowed runs
+//   with the rights of your process. (The server turns it on when it is given allowed paths.) The
+//   policy is a guard rail against mistakes and cheap attacks: it reads a command as a shell does,
+//   and not what the programs do that it starts, nor scripts in files. Not for Windows.
 //
 // ERRORS
 //   What a command can cause is data in its Result. What the caller, the operator or the system got
@@ -18903,20 +18904,25 @@ const SandboxReport& LocalExecutor::sandbox_report() const noexcept { return *pl
 std::string LocalExecutor::describe_place() const {
   const SandboxReport& report = *place_->report;
   if (!place_->sandboxed()) return {};
-  std::string text;
+  std::vector<std::string> sentences;
   const auto& enforced = report.enforced;
   if (std::find(enforced.begin(), enforced.end(), "filesystem") != enforced.end()) {
-    text = concat({"Commands run in a sandbox. They can change files only below ",
-                   to_utf8(joined(place_->writable, ", ")),
-                   place_->homes ? " and their own HOME and TMPDIR (use $TMPDIR, not /tmp)" : "",
-                   "; of the rest they can read the system and its tools, but not the user's "
-                   "files."});
+    std::vector<std::string> readable;
+    for (const Root& root : paths().roots())
+      if (root.permission == Permission::read) readable.push_back(root.path);
+    sentences.push_back(
+        concat({"Commands run in a sandbox. They can change files only below ",
+                to_utf8(joined(place_->writable, ", ")),
+                place_->homes ? " and their own HOME and TMPDIR (use $TMPDIR, not /tmp)" : "",
+                "; besides, they can read the system, its tools",
+                readable.empty() ? "" : concat({", ", to_utf8(joined(readable, ", "))}),
+                " and nothing else of the user's."}));
   }
   if (report.network == Network::none)
-    text += " The network is switched off: nothing can be downloaded.";
+    sentences.push_back("The network is switched off: nothing can be downloaded.");
   if (report.network == Network::loopback)
-    text += " The network is switched off, but for 127.0.0.1 within one command.";
-  return text;
+    sentences.push_back("The network is switched off, but for 127.0.0.1 within one command.");
+  return joined(sentences, " ");
 }
 
 std::string LocalExecutor::home(const Command& command, std::string_view work_dir) const {

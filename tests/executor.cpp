@@ -2693,7 +2693,7 @@ TEST_CASE("a private home is removed whatever commands leave in it, and nothing 
     CAPTURE(as_user);
     const std::string problem = in_fork(as_user, [&]() -> std::string {
       LocalOptions options;
-      options.workspace = "/";
+      options.workspace = outside.path();
       options.sandbox.mode = codeexec::SandboxMode::best_effort;
       {
         const LocalExecutor executor = make(options);
