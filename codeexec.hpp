@@ -974,7 +974,9 @@ struct EnvironmentOptions {
   // Added, and stronger than what is kept; of two with one name the later counts.
   std::vector<std::pair<std::string, std::string>> set = {};
   // Variables whose values are secrets: kept like those of `keep` (no `*` here), and told in
-  // secrets(). One that neither the host nor `set` has is an error.
+  // secrets(). Errors are one that neither the host nor `set` has; a value that has fewer than 4
+  // bytes, not counting line ends at its end, which could not be masked in the output; and more
+  // than 1 MiB of values. A value that a command gives such a variable itself is no secret.
   std::vector<std::string> secret = {};
   // A Python virtual environment for every command. Its `bin` must exist.
   std::string venv_path = {};
@@ -1001,9 +1003,9 @@ class Environment {
  public:
   // Copies the host's variables, so that a later setenv() of the host cannot race with a command;
   // like getenv(), it must not run while another thread changes them. Fails, and names the option,
-  // for names that are empty or have a `=` or NUL in them, values with a NUL, a venv_path without
-  // a `bin` directory or with a `:` (which PATH cannot hold), a prefix that is blank or has a
-  // newline or NUL.
+  // for names that are empty or have a `=` or NUL in them, values with a NUL, secrets that are not
+  // there or cannot be masked, a venv_path without a `bin` directory or with a `:` (which PATH
+  // cannot hold), a prefix that is blank or has a newline or NUL.
   static Expected<Environment> create(const EnvironmentOptions& options);
 
   // The environment of a command in `work_dir`, which must be absolute (or empty: no PWD, no
@@ -1023,7 +1025,7 @@ class Environment {
       std::string_view work_dir,
       const std::vector<std::pair<std::string, std::string>>& extra = {}) const;
 
-  // The values of the secret variables.
+  // The values of the secret variables, in the order of the option.
   const std::vector<std::string>& secrets() const noexcept { return secrets_; }
 
  private:
@@ -1227,11 +1229,18 @@ class Capture {
   std::vector<std::unique_ptr<char[]>> blocks_ = {};
 };
 
-// Masks secrets in a stream that comes in pieces. Linear in the bytes, whatever the secrets are
-// (Aho-Corasick). Not thread-safe; a copy begins a stream of its own.
+// Masks secrets in a stream that comes in pieces. Every byte that is part of an occurrence goes;
+// occurrences that overlap become one mask, those that only touch one each. Line ends at the end of
+// a secret do not count as part of it: `echo` prints them, `$(...)` does not. Linear in the bytes,
+// whatever the secrets are (Aho-Corasick). Takes about 20 bytes of memory for each byte of all
+// secrets, shared by copies, and holds back at most the longest one. Not thread-safe; a copy goes
+// on with a stream of its own.
 class Redactor {
  public:
-  static constexpr std::size_t min_size = 4;
+  static constexpr std::size_t min_size = 4;  // shorter ones are left out: they would hit by chance
+  // Of all secrets together. Who takes secrets as an option refuses more; a Redactor made with more
+  // works (up to 4 GiB) and takes the memory.
+  static constexpr std::size_t max_total = std::size_t{1} << 20;
   static constexpr std::string_view mask = "[redacted]";
 
   // Masks nothing.
@@ -1240,11 +1249,12 @@ class Redactor {
   bool empty() const noexcept { return !table_; }
 
   // What is known of the stream so far that was not returned before: `bytes`, after what was held
-  // back because a secret might have begun there. Valid until the next call.
+  // back because a secret might have begun there. No byte is held back longer than that. Valid
+  // until the next call.
   std::string_view add(std::string_view bytes);
-  // The rest, at the end of the stream.
+  // The rest, at the end of the stream. What is added later begins another.
   std::string_view finish();
-  // Secrets masked so far.
+  // Masks returned so far.
   std::uint64_t count() const noexcept { return count_; }
 
   // A whole text at once.
@@ -1252,9 +1262,24 @@ class Redactor {
 
  private:
   struct Table;
+  struct Span {
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
+  void scan(std::string_view piece);
+  void found(std::uint64_t begin, std::uint64_t end);
+  void settle(std::uint64_t limit);
+  void give(std::uint64_t end);
+
+  // Offsets count bytes from the start of the stream.
   std::shared_ptr<const Table> table_ = {};
-  std::size_t state_ = 0;
-  std::string held_ = {};
+  std::size_t state_ = 0;           // of the automaton
+  std::uint64_t position_ = 0;      // bytes taken
+  std::uint64_t decided_ = 0;       // bytes before this one were returned or masked
+  std::uint64_t masked_until_ = 0;  // the end of what the last returned mask stands for
+  std::vector<Span> spans_ = {};    // to be masked, in order, not overlapping
+  std::size_t first_span_ = 0;      // those before it are done
+  std::string held_ = {};           // the last bytes taken, all that are not decided among them
   std::string out_ = {};
   std::uint64_t count_ = 0;
 };
@@ -1279,8 +1304,8 @@ struct ProcessOptions {
   // behind, and kills all of it when the command ends, and when this program does.
   Sandbox sandbox = {};
   // Values that are masked: each occurrence in the output, in the spill file and in what on_output
-  // is given becomes [redacted], also when it comes in pieces. Those of fewer than
-  // Redactor::min_size bytes are not, they would hit by chance.
+  // is given becomes [redacted], also when it comes in pieces; see Redactor. Those of fewer than
+  // Redactor::min_size bytes are not; with more than Redactor::max_total nothing is started.
   std::vector<std::string> secrets = {};
 
   std::size_t max_output = 1 << 20;  // bytes kept per stream, see Capture
@@ -1303,7 +1328,8 @@ struct ProcessOptions {
   std::optional<CancelToken> cancel = {};  // stops the run like a timeout
   // These are called in the thread that waits: the caller's in run_process(), this library's in
   // Process. They must return soon, and must not wait for or destroy their own Process.
-  Function<void(Stream, std::string_view)> on_output = {};  // raw bytes, as they arrive
+  // Raw bytes, as they arrive; but what may be the beginning of a secret waits for its end.
+  Function<void(Stream, std::string_view)> on_output = {};
   std::chrono::milliseconds heartbeat = no_limit;
   Function<void()> on_heartbeat = {};  // every `heartbeat` while it runs
 };
@@ -1429,7 +1455,9 @@ struct Command {
 
 // What happened to a command: what its process did, and what the gate decided.
 struct Result : ProcessResult {
-  std::string command = {};   // as it was given; an argv is shown quoted for the shell
+  // Secrets are masked in all text here. The command as it was given; an argv is shown quoted for
+  // the shell.
+  std::string command = {};
   std::string work_dir = {};  // canonical; as given when the command was refused before
   // Of a refusal: a policy rule, "work_dir", "timeout", "command", "read-only" or "delete-guard".
   std::string rule = {};
@@ -1456,9 +1484,11 @@ struct AuditRecord {
 
   // {"time","agent_id"?,"tool","command","command_bytes"?,"work_dir","allowed","rule"?,
   //  "rule_begin"?,"rule_end"?,"message"?,"outcome","exit_code","signal"?,"duration_ms","cpu_ms",
-  //  "stdout_bytes","stderr_bytes"}. A command longer than 16 KiB is cut, and its whole length told
-  // in command_bytes. rule_begin and rule_end are the offending bytes of the whole command, where
-  // the rule knows them.
+  //  "stdout_bytes","stderr_bytes","sandbox"?,"limits_reached"?,"changed_files"?,"redactions"?}.
+  // A command longer than 16 KiB is cut, and its whole length told in command_bytes. rule_begin and
+  // rule_end are the offending bytes of the whole command, where the rule knows them. sandbox is
+  // there when its mode is not off: {"mode","network","missing"?}, of which missing is what could
+  // not be had. redactions counts the secrets that were masked in the output.
   Json to_json() const;
 };
 
@@ -1539,13 +1569,21 @@ class Executor {
   std::chrono::milliseconds timeout() const noexcept;
   std::chrono::milliseconds max_timeout() const noexcept;
 
+  // What a model should know of the place: where commands may write, what they reach. Sentences, or
+  // nothing.
+  virtual std::string describe_place() const;
+
  protected:
   struct Gate;
   struct Admission;  // a command that passed the gate, with all that must live until its start
+  struct Ending;     // what is to be done when a command has ended
   Executor() = default;
   Executor(const Executor&) = default;
   Executor& operator=(const Executor&) = default;
-  Expected<void> set_up(const ExecutorOptions& options);
+  // `secrets` are masked in what is told of a command.
+  Expected<void> set_up(const ExecutorOptions& options,
+                        const std::vector<std::string>& secrets = {});
+  const PathRules& paths() const noexcept;
 
  private:
   // Turns an admitted command into the process that carries it out.
@@ -1559,10 +1597,15 @@ class Executor {
 };
 
 // A directory of the commands' own that HOME and TMPDIR lead to, in place of the user's with its
-// keys and tokens; made with mode 0700 in the TMPDIR of this process, or /tmp.
+// keys and tokens; made with mode 0700 in the TMPDIR of this process, or /tmp. TMPDIR is `tmp` in
+// it. Both are stronger than what is kept of the host, and weaker than EnvironmentOptions::set and
+// the variables of a command. What a program leaves that is killed, the next one removes.
 enum class PrivateHome {
-  off,       // HOME and TMPDIR as the environment has them
-  command,   // a new one for each command, removed with all that is in it when the command ends
+  off,  // HOME and TMPDIR as the environment has them
+  // A new one for each command, removed with all that is in it when run() returns, or with the last
+  // handle of a started one. All lie in one directory that commands may write to, so that those
+  // that run at the same time can reach each other's.
+  command,
   executor,  // one for all, removed with the last copy of the executor: caches and settings stay
 };
 const char* name(PrivateHome home) noexcept;
@@ -1574,9 +1617,16 @@ struct LocalOptions : ExecutorOptions {
   SandboxOptions sandbox = {};
   // Without a sandbox it has no effect.
   PrivateHome private_home = PrivateHome::executor;
-  // In a sandbox: notice when a command changes what the user's own tools will run, in each
-  // writable root and the work_dir: .git/hooks, .git/config, .vscode, .envrc, and the start files
-  // of shells. Changes are told in Result::changed_files; they are not prevented.
+  // In a sandbox: notice when a command changes what the user's own tools will run, directly in the
+  // work_dir and each writable root (of 64 roots at most). Changes are told in
+  // Result::changed_files, 100 at most; they are not prevented. Watched are
+  //   .git, when it becomes another one or a file; in it config, config.worktree, commondir and,
+  //     but for samples, what is in hooks
+  //   what is in .husky, .vscode, .idea and .ssh (256 entries of each, not below them)
+  //   .envrc .gitconfig .npmrc .yarnrc .yarnrc.yml .config/git/config
+  //   .profile .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshenv .zprofile
+  //   .zshrc .zlogin .zlogout .kshrc .cshrc .tcshrc .login .config/fish/config.fish
+  // A change is told by what the kernel keeps of a file: its identity, size, rights and times.
   bool watch_files = true;
   std::string shell = "/bin/sh";  // any shell that knows -c
   // Linked as .agent/skills in the workspace before the first command, unless something of that
@@ -1588,13 +1638,24 @@ struct LocalOptions : ExecutorOptions {
 class LocalExecutor : public Executor {
  public:
   // PolicyOptions::enable_sudo has no effect: it is for containers, whose root is not the host's.
+  //   Errors of the sandbox, besides those of Sandbox::create(): `/` as a root or as the workspace
+  //   that commands may write to; in strict mode, a root that the kernel cannot hold a command to;
+  //   with mode off, a network other than host and a pid_namespace, which only a sandbox can have.
   static Expected<LocalExecutor> create(const LocalOptions& options);
 
+  // What is in force. To Sandbox::report() it adds, as missing, roots that the kernel cannot hold a
+  // command to, because they lie in a root that allows more; the policy still knows them:
+  //   forbidden_roots    roots with Permission::none
+  //   read_only_roots    roots with Permission::read in a writable one
   const SandboxReport& sandbox_report() const noexcept;
+  std::string describe_place() const override;
 
  private:
   struct Place;
   LocalExecutor() = default;
+  static Expected<void> set_up_sandbox(const LocalOptions& options, const std::vector<Root>& roots,
+                                       const std::string& workspace, Place& place);
+  void confine(Admission& admission) const;
   Expected<void> place(const Command& command, Admission& admission) const override;
   std::string home(const Command& command, std::string_view work_dir) const override;
   std::shared_ptr<const Place> place_ = {};
@@ -1798,7 +1859,8 @@ class Server {
 // execution_time (seconds), command and work_dir, in this order, then
 //   outcome (name of an Outcome), timed_out, stdout_bytes, stderr_bytes, stdout_truncated,
 //   stderr_truncated, and where they apply: signal, rule, stdout_invalid_bytes,
-//   stderr_invalid_bytes, stdout_file, stderr_file, output_held_open, notes.
+//   stderr_invalid_bytes, stdout_file, stderr_file, output_held_open, notes, sandbox (when its mode
+//   is not off: {"mode","network","missing"?}), limits_reached, changed_files, redactions.
 // exit_code is the status of a program that left by itself, minus the signal of one that was
 // killed, and -1 otherwise; success is true for exactly the exit code 0 of a program that left by
 // itself and in time. stderr ends with the message of a timeout, refusal or failed start.
@@ -1821,13 +1883,17 @@ std::string describe(const Executor& executor);
 // The server program: reads the command line (`--help` tells all of it) and the configuration file,
 // then serves MCP on descriptors 0 and 1 until the input ends or SIGTERM, SIGINT or SIGHUP comes.
 // With --run it runs one command, prints its result as one line of JSON and returns; with --check
-// it judges one, or each line of the input, and prints what to_json(Judgement) gives. It owns the
-// process while it runs: it takes those three signals, ignores SIGPIPE and, on Linux, keeps other
-// processes of the user from looking into this one (PR_SET_DUMPABLE).
+// it judges one, or each line of the input, and prints what to_json(Judgement) gives; with
+// --sandbox-report it prints an object: mode, network, landlock_abi, enforced and missing. Commands
+// are in a sandbox, best_effort, when allowed paths are given, unless told otherwise. It owns the
+// process while it runs: it takes those three signals, ignores SIGPIPE, overwrites the variables of
+// its environment that commands do not see and, on Linux, keeps other processes of the user from
+// looking into this one (PR_SET_DUMPABLE).
 // Returns the exit status: 0; 2 when an option, key or value is wrong, after one line on stderr
 // that says which; 1 for other failures; with --run 0 when the command succeeded, 1 when it ran and
 // failed, 125 when it was refused or could not start; with --check 0 when it is allowed, 1 when it
-// is refused, 2 when a line of the input is not a command.
+// is refused, 2 when a line of the input is not a command; with --sandbox-report 0 when nothing is
+// missing, 1 when something is. 2, too, when a strict sandbox cannot be had.
 int server_main(int argc, char** argv);
 
 }  // namespace v0_1
@@ -1870,6 +1936,7 @@ int server_main(int argc, char** argv);
 #include <locale.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -2008,6 +2075,23 @@ bool starts_with(std::string_view text, std::string_view prefix) {
 
 bool ends_with(std::string_view text, std::string_view suffix) {
   return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
+}
+
+// Secrets are masked in what commands print; shorter ones would hit by chance.
+constexpr std::size_t shortest_secret = 4;
+// Of all secrets together: what it takes to find them grows with it.
+constexpr std::size_t longest_secrets = std::size_t{1} << 20;
+
+std::size_t total_size(const std::vector<std::string>& texts) {
+  std::size_t size = 0;
+  for (const std::string& text : texts) size += text.size();
+  return size;
+}
+
+// A text without the line ends at its end, which are no part of a secret.
+std::string_view without_line_ends(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+  return text;
 }
 
 // Moves a descriptor to 3 or above: one of 0, 1 and 2 turns up when the host has closed them, and
@@ -12209,6 +12293,10 @@ bool is_kept(std::string_view variable, const EnvironmentOptions& options) {
   return false;
 }
 
+bool is_secret(std::string_view variable, const EnvironmentOptions& options) {
+  return std::find(options.secret.begin(), options.secret.end(), variable) != options.secret.end();
+}
+
 // The host's variables that commands may see. Of two with one name the first counts, as for
 // getenv().
 VariableMap kept_variables(const EnvironmentOptions& options) {
@@ -12218,9 +12306,37 @@ VariableMap kept_variables(const EnvironmentOptions& options) {
     const std::size_t equals = text.find('=');
     if (equals == 0 || equals == std::string_view::npos) continue;
     const std::string_view variable = text.substr(0, equals);
-    if (is_kept(variable, options)) map.emplace(variable, text.substr(equals + 1));
+    if (is_kept(variable, options) || is_secret(variable, options))
+      map.emplace(variable, text.substr(equals + 1));
   }
   return map;
+}
+
+// The values of the secret variables among those of commands.
+Expected<std::vector<std::string>> secret_values(const VariableMap& map,
+                                                 const std::vector<std::string>& variables) {
+  std::vector<std::string> values;
+  for (const std::string& variable : variables) {
+    if (!is_variable_name(variable))
+      return environment_error("secret", variable, "is no variable name: empty, or has '=' or NUL");
+    if (variable.find('*') != std::string::npos)
+      return environment_error("secret", variable, "has a '*': each secret is named by itself");
+    const auto found = map.find(variable);
+    if (found == map.end())
+      return make_error(ErrorCode::not_found,
+                        concat({"secret: ", quoted(variable),
+                                " is neither a variable of this process nor one of 'set'"}));
+    if (without_line_ends(found->second).size() < shortest_secret)
+      return environment_error(
+          "secret", variable,
+          concat({"has a value of fewer than ", std::to_string(shortest_secret),
+                  " bytes, which cannot be masked"}));
+    values.push_back(found->second);
+  }
+  if (total_size(values) > longest_secrets)
+    return make_error(ErrorCode::limit, concat({"secret: the values have more than ",
+                                                std::to_string(longest_secrets), " bytes"}));
+  return values;
 }
 
 bool is_missing(const VariableMap& map, const char* variable) {
@@ -12270,6 +12386,9 @@ Expected<Environment> Environment::create(const EnvironmentOptions& options) {
 
   VariableMap map = kept_variables(options);
   if (auto assigned = assign_variables(map, "set", options.set); !assigned) return assigned.error();
+  auto secrets = secret_values(map, options.secret);
+  if (!secrets) return secrets.error();
+  result.secrets_ = std::move(*secrets);
   if (is_missing(map, "PATH")) map["PATH"] = default_path;
   if (is_missing(map, "LANG") && is_missing(map, "LC_ALL")) map["LANG"] = "C.UTF-8";
   result.variables_.assign(map.begin(), map.end());
@@ -12761,13 +12880,11 @@ struct CapabilityData {
 };
 
 CODEEXEC_IN_CHILD long drop_capabilities() {
-  constexpr int most_capabilities = 64;
   // NOROOT, NO_SETUID_FIXUP, NO_CAP_AMBIENT_RAISE and their locks, and the lock of KEEP_CAPS.
   constexpr int secure_bits = 0xef;
   // These need CAP_SETPCAP. Who lacks it is held by no_new_privs alone: an exec then gains nothing.
+  // The bounding set says what an exec may gain as well, and clearing it costs 50 us.
   raw(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-  for (int capability = 0; capability < most_capabilities; ++capability)
-    if (raw(SYS_prctl, PR_CAPBSET_DROP, capability, 0, 0, 0) < 0) break;
   raw(SYS_prctl, PR_SET_SECUREBITS, secure_bits, 0, 0, 0);
   const CapabilityHeader header;
   const CapabilityData none[2];
@@ -13519,7 +13636,7 @@ const char* objection_to_writing(const OpenedGrant& grant) {
   for (const std::string_view directory : system_directories)
     if (lies_within(directory, grant.path)) return "is a directory of the system, or above one";
   for (const std::string_view directory : {"/proc", "/sys", "/dev", "/boot"})
-    if (lies_within(grant.path, directory) && !lies_within(grant.path, "/dev/shm"))
+    if (lies_within(grant.path, directory) && !starts_with(grant.path, "/dev/shm/"))
       return "belongs to the system";
   if (!S_ISDIR(grant.status.st_mode) && !S_ISREG(grant.status.st_mode))
     return "is neither a directory nor a regular file";
@@ -13797,6 +13914,9 @@ class ToolGrants {
       if (is_general ? is_tool_part(entry) : !is_secret(prefix, entry)) add_whole(path);
     }
     if (!is_general) ruleset_.add_path(prefix, right_read_dir);
+    // What is in ~/.cargo/bin are fronts for what is here.
+    if (ends_with(prefix, "/.cargo"))
+      add_whole(concat({prefix.substr(0, prefix.rfind('/')), "/.rustup"}));
     // Python's parts of ~/.local that are not in a directory of their own.
     if (is_general)
       for (const char* part : {"uv", "pipx", "mise", "pnpm", "virtualenvs"})
@@ -14110,8 +14230,9 @@ std::vector<std::string> RunCgroup::finish() {
     if (leaf.tasks && counter_in(read_control(leaf.directory + "/pids.events"), "max") != 0)
       reached.emplace_back("processes");
     leaf.processes.reset();
-    // The dead leave their group a moment after they can be waited for.
-    constexpr int attempts = 200;
+    // The dead stay in their group until somebody has waited for them. What is not gone by then is
+    // removed by a later create(), of another program.
+    constexpr int attempts = 50;
     for (int i = 0; i < attempts && ::rmdir(leaf.directory.c_str()) != 0 && errno == EBUSY; ++i) {
       if (!leaf.unified || write_control(leaf.directory + "/cgroup.kill", "1") != 0) {
         for (const std::string_view line :
@@ -16113,6 +16234,194 @@ Capture::Chunk Capture::read(std::uint64_t cursor, bool ended) const {
   return chunk;
 }
 
+// Masking -----------------------------------------------------------------------------------------
+
+static_assert(Redactor::min_size == shortest_secret && Redactor::max_total == longest_secrets,
+              "the environment checks what the redactor can do");
+
+// The secrets as a trie. States are numbered in breadth-first order, so that the children of each
+// have numbers in a row, in order of their bytes: no state needs a table of 256.
+struct Redactor::Table {
+  using Index = std::uint32_t;
+  static constexpr Index root = 0;
+
+  std::array<Index, 256> root_children = {};
+  std::vector<Index> first_child = {root +
+                                    1};    // of each state, and one more for the last one's end
+  std::vector<unsigned char> label = {0};  // the byte that leads to it
+  std::vector<Index> depth = {0};
+  std::vector<Index> match = {0};  // length of the longest secret that ends here, or 0
+  // The state of the longest shorter suffix that can go on.
+  std::vector<Index> fallback = {root};
+
+  explicit Table(const std::vector<std::string_view>& secrets) {
+    build_trie(secrets);
+    link();
+  }
+
+  bool is_leaf(Index state) const { return first_child[state] == first_child[state + 1]; }
+
+  // The child for that byte, or the root.
+  Index child(Index state, unsigned char byte) const {
+    if (state == root) return root_children[byte];
+    const auto begin = label.begin() + first_child[state];
+    const auto end = label.begin() + first_child[state + 1];
+    const auto at = std::lower_bound(begin, end, byte);
+    return at != end && *at == byte ? static_cast<Index>(at - label.begin()) : root;
+  }
+
+  // Goes as far back as it must; as each byte leads at most one level down, that is linear in all.
+  Index next(Index state, unsigned char byte) const {
+    for (;;) {
+      const Index found = child(state, byte);
+      if (found != root || state == root) return found;
+      state = fallback[state];
+    }
+  }
+
+ private:
+  // `secrets` are sorted and different, so that those with a common beginning stand in a row.
+  void build_trie(const std::vector<std::string_view>& secrets) {
+    struct Row {
+      std::size_t begin;
+      std::size_t end;
+    };
+    std::vector<Row> rows = {{0, secrets.size()}};  // of each state
+    for (std::size_t state = 0; state < rows.size(); ++state) {
+      first_child.resize(state + 1);
+      first_child[state] = static_cast<Index>(rows.size());
+      const Index level = depth[state];
+      std::size_t at = rows[state].begin;
+      const std::size_t end = rows[state].end;
+      if (secrets[at].size() == level) {
+        match[state] = level;
+        ++at;
+      }
+      while (at < end) {
+        const char byte = secrets[at][level];
+        const std::size_t begin = at;
+        while (at < end && secrets[at][level] == byte) ++at;
+        if (state == root)
+          root_children[static_cast<unsigned char>(byte)] = static_cast<Index>(rows.size());
+        rows.push_back({begin, at});
+        label.push_back(static_cast<unsigned char>(byte));
+        depth.push_back(level + 1);
+        match.push_back(0);
+      }
+    }
+    first_child.push_back(static_cast<Index>(rows.size()));
+  }
+
+  // From the shallow to the deep: what a state falls back to is always done already.
+  void link() {
+    fallback.assign(depth.size(), root);
+    for (Index state = root; state < depth.size(); ++state) {
+      for (Index below = first_child[state]; below < first_child[state + 1]; ++below) {
+        const Index suffix = state == root ? root : next(fallback[state], label[below]);
+        if (match[below] == 0) match[below] = match[suffix];
+        fallback[below] = is_leaf(suffix) ? fallback[suffix] : suffix;
+      }
+    }
+  }
+};
+
+Redactor::Redactor(const std::vector<std::string>& secrets) {
+  std::vector<std::string_view> wanted;
+  for (const std::string& secret : secrets) {
+    const std::string_view text = without_line_ends(secret);
+    if (text.size() >= min_size) wanted.push_back(text);
+  }
+  if (wanted.empty()) return;
+  std::sort(wanted.begin(), wanted.end());
+  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  table_ = std::make_shared<const Table>(wanted);
+}
+
+std::string_view Redactor::add(std::string_view bytes) {
+  // Bounds what is found, but not settled, whatever the size of `bytes` is.
+  constexpr std::size_t most = 65536;
+  out_.clear();
+  if (!table_) return out_ = bytes;
+  while (!bytes.empty()) {
+    scan(bytes.substr(0, most));
+    bytes.remove_prefix(std::min(bytes.size(), most));
+  }
+  return out_;
+}
+
+std::string_view Redactor::finish() {
+  out_.clear();
+  settle(position_);
+  state_ = 0;
+  position_ = decided_ = masked_until_ = 0;
+  held_.clear();
+  return out_;
+}
+
+std::string Redactor::redact(std::string_view text) const {
+  Redactor fresh;
+  fresh.table_ = table_;
+  std::string result(fresh.add(text));
+  result += fresh.finish();
+  return result;
+}
+
+void Redactor::scan(std::string_view piece) {
+  const Table& table = *table_;
+  auto state = static_cast<Table::Index>(state_);
+  for (std::size_t i = 0; i < piece.size(); ++i) {
+    state = table.next(state, static_cast<unsigned char>(piece[i]));
+    const std::uint64_t end = position_ + i + 1;
+    if (table.match[state] > 0) found(end - table.match[state], end);
+    // Nothing can begin where a secret that has ended began.
+    if (table.is_leaf(state)) state = table.fallback[state];
+  }
+  state_ = state;
+  held_.append(piece);
+  position_ += piece.size();
+  settle(position_ - table.depth[state]);
+  // As with the spans.
+  const auto undecided = static_cast<std::size_t>(position_ - decided_);
+  if (undecided <= held_.size() / 2) held_.erase(0, held_.size() - undecided);
+}
+
+void Redactor::found(std::uint64_t begin, std::uint64_t end) {
+  while (spans_.size() > first_span_ && spans_.back().end > begin) {
+    begin = std::min(begin, spans_.back().begin);
+    spans_.pop_back();
+  }
+  if (begin < masked_until_)
+    masked_until_ = end;
+  else
+    spans_.push_back({begin, end});
+}
+
+// Returns what is certain when no secret can begin before `limit` any more.
+void Redactor::settle(std::uint64_t limit) {
+  decided_ = std::max(decided_, masked_until_);
+  for (; first_span_ < spans_.size() && spans_[first_span_].begin <= limit; ++first_span_) {
+    give(spans_[first_span_].begin);
+    out_ += mask;
+    ++count_;
+    decided_ = masked_until_ = spans_[first_span_].end;
+  }
+  // Only when the done ones are the larger part, so that it costs no more than they did.
+  if (first_span_ > spans_.size() / 2) {
+    spans_.erase(spans_.begin(), spans_.begin() + static_cast<std::ptrdiff_t>(first_span_));
+    first_span_ = 0;
+  }
+  give(limit);
+}
+
+// Returns the bytes up to that offset.
+void Redactor::give(std::uint64_t end) {
+  if (end <= decided_) return;
+  const std::uint64_t held_begin = position_ - held_.size();
+  out_.append(held_, static_cast<std::size_t>(decided_ - held_begin),
+              static_cast<std::size_t>(end - decided_));
+  decided_ = end;
+}
+
 // One child ---------------------------------------------------------------------------------------
 
 // Fields above the mutex belong to the thread that pumps; those below are shared with the handles.
@@ -16135,6 +16444,7 @@ struct Process::State {
     bool open = false;             // not yet seen at its end
     Spill spill = {};
     Capture capture;
+    Redactor redactor = {};
     Output(Stream which, std::size_t max_bytes) : stream(which), capture(max_bytes) {}
   };
 
@@ -16165,7 +16475,10 @@ struct Process::State {
   explicit State(const ProcessOptions& borrowed)
       : options(borrowed),
         out(Stream::out, borrowed.max_output),
-        err(Stream::err, borrowed.merge_streams ? 0 : borrowed.max_output) {}
+        err(Stream::err, borrowed.merge_streams ? 0 : borrowed.max_output) {
+    if (!options.secrets.empty() && total_size(options.secrets) <= Redactor::max_total)
+      out.redactor = err.redactor = Redactor(options.secrets);
+  }
   explicit State(std::unique_ptr<ProcessOptions> given) : State(*given) {
     owned_options = std::move(given);
   }
@@ -16240,6 +16553,8 @@ struct Process::State {
   void read_output(Output& output, ReadBuffer& buffer, Clock::time_point now);
   ssize_t read_in_place(Output& output);
   void take_output(Output& output, std::string_view bytes);
+  void keep_output(Output& output, std::string_view bytes);
+  void end_output(Output& output);
   void spill(Output& output, std::string_view bytes);
   void write_spill(Output& output, std::string_view bytes);
   bool more_input();
@@ -16279,10 +16594,15 @@ bool Process::State::refuse_options() {
   if (any_nul(options.environment)) where = "environment";
   if (has_nul(options.work_dir)) where = "work_dir";
   if (has_nul(options.spill_dir)) where = "spill_dir";
-  if (!where) return false;
-  return !fail(SpawnStep::setup, EINVAL,
-               concat({"cannot start ", quoted(options.argv[0]), ": ", where,
-                       " has a NUL byte in it, which no program can be given"}));
+  if (where)
+    return !fail(SpawnStep::setup, EINVAL,
+                 concat({"cannot start ", quoted(options.argv[0]), ": ", where,
+                         " has a NUL byte in it, which no program can be given"}));
+  if (total_size(options.secrets) > Redactor::max_total)
+    return !fail(SpawnStep::setup, E2BIG,
+                 concat({"cannot start ", quoted(options.argv[0]), ": secrets has more than ",
+                         std::to_string(Redactor::max_total), " bytes"}));
+  return false;
 }
 
 // Always false, so that a failing step can return it.
@@ -16461,7 +16781,7 @@ void Process::State::check_time(Clock::time_point now) {
 void Process::State::output_event(Output& output, short events, ReadBuffer& buffer,
                                   Clock::time_point now) {
   if (events == POLLHUP)
-    output.open = false;
+    end_output(output);
   else if (events)
     read_output(output, buffer, now);
 }
@@ -16470,15 +16790,13 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
   // So many and no more: `yes` must not keep a deadline from being seen.
   constexpr int most_reads = 16;
   for (int count = 0; count < most_reads; ++count) {
-    const bool direct = options.spill_dir.empty() && output.capture.keeps_only_end(buffer_size);
+    const bool direct = options.spill_dir.empty() && output.redactor.empty() &&
+                        output.capture.keeps_only_end(buffer_size);
     const ssize_t size =
         direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), buffer_size);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;
-    if (size <= 0) {
-      output.open = false;
-      return;
-    }
+    if (size <= 0) return end_output(output);
     if (!direct) take_output(output, {buffer.data(), static_cast<std::size_t>(size)});
     if (phase == Phase::draining) drain_until = std::min(later(now, options.drain), drain_end);
     // The pipe is probably empty now; poll knows better than another read.
@@ -16513,6 +16831,17 @@ ssize_t Process::State::read_in_place(Output& output) {
 }
 
 void Process::State::take_output(Output& output, std::string_view bytes) {
+  keep_output(output, output.redactor.empty() ? bytes : output.redactor.add(bytes));
+}
+
+// Nothing comes any more: what might have become a secret is none.
+void Process::State::end_output(Output& output) {
+  output.open = false;
+  keep_output(output, output.redactor.finish());
+}
+
+void Process::State::keep_output(Output& output, std::string_view bytes) {
+  if (bytes.empty()) return;
   if (!options.spill_dir.empty()) spill(output, bytes);
   {
     const std::lock_guard<std::mutex> lock(mutex);
@@ -16752,9 +17081,11 @@ bool Process::State::signal_group(int number) {
 
 void Process::State::fill_output(Output& output, std::string& text, OutputCounts& counts,
                                  std::string& file) {
+  end_output(output);
   output.pipe.reset();
   output.spill.file.reset();
   text = output.capture.text(&counts);
+  counts.redactions = output.redactor.count();
   counts.file_bytes = output.spill.written;
   file = output.spill.path;
   if (output.spill.problem.empty()) return;
@@ -17304,6 +17635,31 @@ std::string Result::summary() const {
   return text;
 }
 
+namespace {
+
+Json list_of(const std::vector<std::string>& texts) {
+  Json list = Json::array();
+  for (const std::string& text : texts) list.push_back(text);
+  return list;
+}
+
+// What the audit log and the result of the tool tell alike, where it applies.
+void set_sandbox_fields(Json& object, const Result& r) {
+  if (r.sandbox && r.sandbox->mode != SandboxMode::off) {
+    Json sandbox = Json::object();
+    sandbox.set("mode", name(r.sandbox->mode));
+    sandbox.set("network", name(r.sandbox->network));
+    if (!r.sandbox->missing.empty()) sandbox.set("missing", list_of(r.sandbox->missing));
+    object.set("sandbox", std::move(sandbox));
+  }
+  if (!r.limits_reached.empty()) object.set("limits_reached", list_of(r.limits_reached));
+  if (!r.changed_files.empty()) object.set("changed_files", list_of(r.changed_files));
+  const std::uint64_t redactions = r.out_counts.redactions + r.err_counts.redactions;
+  if (redactions > 0) object.set("redactions", redactions);
+}
+
+}  // namespace
+
 Json AuditRecord::to_json() const {
   const Result& r = *result;
   const auto milliseconds = [](std::chrono::microseconds span) {
@@ -17331,6 +17687,7 @@ Json AuditRecord::to_json() const {
   record.set("cpu_ms", milliseconds(r.cpu_time));
   record.set("stdout_bytes", static_cast<std::int64_t>(r.out_counts.total_bytes));
   record.set("stderr_bytes", static_cast<std::int64_t>(r.err_counts.total_bytes));
+  set_sandbox_fields(record, r);
   return record;
 }
 
@@ -17418,7 +17775,145 @@ std::string protected_place(const PathRules& paths, const std::string& path, boo
   return {};
 }
 
+// Files that the user's own tools run or obey later, outside of any sandbox, as they are at one
+// moment: in each of some directories, those that LocalOptions::watch_files names. What the kernel
+// keeps of a file tells a change: no command can set back st_ctime.
+class WatchedFiles {
+ public:
+  static constexpr std::size_t max_directories = 64;
+  static constexpr std::size_t max_entries = 256;  // of one directory
+  static constexpr std::size_t max_changes = 100;
+
+  // Nothing.
+  WatchedFiles() = default;
+  explicit WatchedFiles(std::vector<std::string> directories)
+      : directories_(std::move(directories)) {
+    for (const std::string& directory : directories_) look_at(directory);
+  }
+
+  // Paths of those that are others now than they were then, are new, or have gone.
+  std::vector<std::string> changes() const {
+    std::vector<std::string> changed;
+    if (directories_.empty()) return changed;
+    const WatchedFiles now(directories_);
+    auto before = prints_.begin();
+    auto after = now.prints_.begin();
+    while (changed.size() < max_changes &&
+           (before != prints_.end() || after != now.prints_.end())) {
+      const bool gone =
+          after == now.prints_.end() || (before != prints_.end() && before->first < after->first);
+      const bool added = !gone && (before == prints_.end() || after->first < before->first);
+      if (gone || added || before->second != after->second)
+        changed.push_back(gone ? before->first : after->first);
+      if (!added) ++before;
+      if (!gone) ++after;
+    }
+    return changed;
+  }
+
+ private:
+  using Print = std::array<std::uint64_t, 9>;
+
+  // Of a directory only which one it is: its times change with every file in it.
+  static Print print_of(const struct stat& status) {
+    const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
+    Print print = {number(status.st_dev), number(status.st_ino), number(status.st_mode & S_IFMT)};
+    if (S_ISDIR(status.st_mode)) return print;
+#if defined(__APPLE__)
+    const timespec& modified = status.st_mtimespec;
+    const timespec& changed = status.st_ctimespec;
+#else
+    const timespec& modified = status.st_mtim;
+    const timespec& changed = status.st_ctim;
+#endif
+    print[3] = number(status.st_mode);
+    print[4] = number(status.st_size);
+    print[5] = number(modified.tv_sec);
+    print[6] = number(modified.tv_nsec);
+    print[7] = number(changed.tv_sec);
+    print[8] = number(changed.tv_nsec);
+    return print;
+  }
+
+  // True when it is a directory (and not a link to one).
+  bool look_at_one(std::string path) {
+    struct stat status {};
+    if (::lstat(path.c_str(), &status) != 0) return false;
+    prints_[std::move(path)] = print_of(status);
+    return S_ISDIR(status.st_mode);
+  }
+
+  void look_at_entries(const std::string& path) {
+    if (!look_at_one(path)) return;
+    DIR* const directory = ::opendir(path.c_str());
+    if (!directory) return;
+    std::size_t left = max_entries;
+    while (const dirent* entry = ::readdir(directory)) {
+      const std::string_view file = entry->d_name;
+      // git leaves samples alone, and makes a dozen of them.
+      if (file == "." || file == ".." || ends_with(file, ".sample")) continue;
+      if (left-- == 0) break;
+      look_at_one(concat({path, "/", file}));
+    }
+    ::closedir(directory);
+  }
+
+  void look_at(const std::string& root) {
+    const std::string start = root == "/" ? root : root + "/";
+    if (look_at_one(start + ".git")) {
+      for (const char* file : {"config", "config.worktree", "commondir"})
+        look_at_one(concat({start, ".git/", file}));
+      look_at_entries(start + ".git/hooks");
+    }
+    for (const char* directory : {".husky", ".vscode", ".idea", ".ssh"})
+      look_at_entries(start + directory);
+    for (const char* file :
+         {".envrc",        ".gitconfig", ".npmrc",        ".yarnrc",     ".yarnrc.yml",
+          ".profile",      ".bashrc",    ".bash_profile", ".bash_login", ".bash_logout",
+          ".bash_aliases", ".zshenv",    ".zprofile",     ".zshrc",      ".zlogin",
+          ".zlogout",      ".kshrc",     ".cshrc",        ".tcshrc",     ".login"})
+      look_at_one(start + file);
+    struct stat status {};
+    if (::lstat((start + ".config").c_str(), &status) != 0) return;
+    for (const char* file : {".config/git/config", ".config/fish/config.fish"})
+      look_at_one(start + file);
+  }
+
+  std::vector<std::string> directories_ = {};
+  std::map<std::string, Print> prints_ = {};
+};
+
+// What programs print that could not reach the network, or that the variables of such a command
+// (see offline_variables) kept from trying.
+bool tells_of_no_network(std::string_view output, Network network) {
+  constexpr std::size_t most = std::size_t{64} << 10;  // the reason stands at the end
+  std::string text(output.substr(output.size() - std::min(output.size(), most)));
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  for (const char* words :
+       {"could not resolve host", "name resolution", "eai_again", "network is unreachable",
+        "failed to connect to", "socket: permission denied", "enotcached", "offline mode",
+        "--offline was specified", "network was disabled", "goproxy=off",
+        "no matching distribution found"})
+    if (text.find(words) != std::string::npos) return true;
+  return network == Network::loopback && text.find("connection refused") != std::string::npos;
+}
+
+std::string joined(const std::vector<std::string>& texts, std::string_view separator) {
+  std::string result;
+  for (const std::string& text : texts) result += concat({result.empty() ? "" : separator, text});
+  return result;
+}
+
 }  // namespace
+
+struct Executor::Ending {
+  // Canonical paths of what the command uses, for the delete guard, once it has run.
+  std::vector<std::string> read_files = {};
+  std::vector<std::string> created_files = {};
+  // The files of LocalOptions::watch_files that changed since it began.
+  Function<std::vector<std::string>()> changed_files = {};
+};
 
 // What all copies of an executor share. Immutable after set_up(), but for what the delete guard
 // remembers and the kernel's own state of the audit file, to which every record is one write() of
@@ -17432,6 +17927,7 @@ struct Executor::Gate {
   // With such a guard and a policy that lets pass what it cannot read: objects to just that.
   std::optional<Policy> reader = {};
   UniqueFd audit = {};
+  Redactor redactor = {};
 
   Gate(Policy judged_by, PathRules confined_by)
       : policy(std::move(judged_by)), paths(std::move(confined_by)) {}
@@ -17453,19 +17949,22 @@ struct Executor::Gate {
     for (const std::string& path : created)
       if (is_file(path)) delete_guard->mark_created(path);
   }
+  // Tells in `told` what is to be seen when a command has ended. `ended` may be part of it.
+  void conclude(const Ending& ending, const ProcessResult& ended, Result& told) const;
+  // Masks secrets in what is told of a command, once.
+  void mask(Result& result) const;
   // Tells the audit log; a failure to do so goes into the notes of the result.
   void record(Result& result, const std::string& tool, const std::string& time) const;
 };
 
 struct Executor::Admission {
-  Result result = {};            // of a refusal, or what is known before the start
-  ProcessOptions process = {};   // filled by place()
-  OpenDirectory directory = {};  // pins the work_dir until the child is in it
-  UniqueFd script = {};          // a script too long for an argument
+  Result result = {};                     // of a refusal, or what is known before the start
+  ProcessOptions process = {};            // filled by place()
+  OpenDirectory directory = {};           // pins the work_dir until the child is in it
+  UniqueFd script = {};                   // a script too long for an argument
+  std::shared_ptr<const void> home = {};  // removed when it goes away
   std::string time = {};
-  // Canonical paths of what it uses, for the delete guard, once it has run.
-  std::vector<std::string> read_files = {};
-  std::vector<std::string> created_files = {};
+  Ending ending = {};
 
   bool admitted() const { return result.rule.empty() && result.message.empty(); }
   void fail(const Error& error, const char* step) {
@@ -17535,7 +18034,10 @@ void Executor::Gate::guard_deletions(const std::vector<Target>& targets,
 
 Executor::~Executor() = default;
 
-Expected<void> Executor::set_up(const ExecutorOptions& options) {
+std::string Executor::describe_place() const { return {}; }
+
+Expected<void> Executor::set_up(const ExecutorOptions& options,
+                                const std::vector<std::string>& secrets) {
   const auto positive = [](std::chrono::milliseconds time, const char* field) -> Expected<void> {
     if (time.count() > 0) return {};
     return make_error(ErrorCode::invalid_argument,
@@ -17563,6 +18065,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options) {
 
   auto gate = std::make_shared<Gate>(std::move(*policy), std::move(*paths));
   gate->options = options;
+  gate->redactor = Redactor(secrets);
   for (const Root& root : gate->paths.roots())
     if (root.permission != Permission::write) gate->has_read_only_roots = true;
   auto unrestricted = PathRules::create({});
@@ -17605,6 +18108,8 @@ std::chrono::milliseconds Executor::timeout() const noexcept { return gate_->opt
 std::chrono::milliseconds Executor::max_timeout() const noexcept {
   return gate_->options.max_timeout;
 }
+
+const PathRules& Executor::paths() const noexcept { return gate_->paths; }
 
 const DeleteGuard* Executor::delete_guard() const noexcept {
   return gate_->delete_guard ? &*gate_->delete_guard : nullptr;
@@ -17706,7 +18211,8 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
   for (Target& target : targets) {
     if (target.access->kind == FileAccess::Kind::remove) continue;
     const bool reads = target.access->kind == FileAccess::Kind::read;
-    std::vector<std::string>& used = reads ? admission.read_files : admission.created_files;
+    Ending& ending = admission.ending;
+    std::vector<std::string>& used = reads ? ending.read_files : ending.created_files;
     for (std::string& file : target.files) used.push_back(std::move(file));
   }
 }
@@ -17735,6 +18241,37 @@ Executor::Admission Executor::admit(const Command& command) const {
   return admission;
 }
 
+void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
+                              Result& told) const {
+  remember(ending.read_files, ending.created_files);
+  for (std::string limit : ended.limits_reached) {
+    std::replace(limit.begin(), limit.end(), '_', ' ');
+    told.notes.push_back(concat({"the command reached its limit of ", limit}));
+  }
+  const Network network = told.sandbox ? told.sandbox->network : Network::host;
+  if (network != Network::host && !ended.succeeded() &&
+      (tells_of_no_network(ended.err, network) || tells_of_no_network(ended.out, network)))
+    told.notes.push_back(
+        concat({"The network is switched off for commands here (network: ", name(network), ")"}));
+  told.changed_files = ending.changed_files();
+  if (!told.changed_files.empty())
+    told.notes.push_back(concat({"changed during the command, and used outside of the sandbox by ",
+                                 "the user's own tools: ", joined(told.changed_files, ", ")}));
+}
+
+void Executor::Gate::mask(Result& result) const {
+  if (redactor.empty()) return;
+  // The offending bytes are those of the masked command from here on.
+  const std::string_view command = result.command;
+  const std::size_t begin = redactor.redact(command.substr(0, result.rule_begin)).size();
+  const std::size_t end = redactor.redact(command.substr(0, result.rule_end)).size();
+  for (std::string* text : {&result.command, &result.work_dir, &result.message})
+    *text = redactor.redact(*text);
+  for (std::string& note : result.notes) note = redactor.redact(note);
+  result.rule_begin = std::min(begin, result.command.size());
+  result.rule_end = std::min(end, result.command.size());
+}
+
 void Executor::Gate::record(Result& result, const std::string& tool,
                             const std::string& time) const {
   if (!recording()) return;
@@ -17761,9 +18298,9 @@ Result Executor::run(const Command& command) const {
   admission.process.keep_input_open = false;  // nobody could write to it
   if (admission.admitted()) {
     static_cast<ProcessResult&>(result) = run_process(admission.process);
-    if (result.outcome != Outcome::not_started)
-      gate_->remember(admission.read_files, admission.created_files);
+    if (result.outcome != Outcome::not_started) gate_->conclude(admission.ending, result, result);
   }
+  gate_->mask(result);
   gate_->record(result, command.tool, admission.time);
   return std::move(result);
 }
@@ -17774,17 +18311,20 @@ Result Executor::run(std::string_view script) const {
 
 Result Executor::check(const Command& command) const {
   Judgement judgement;
-  return screen(command, judgement, false).result;
+  Admission admission = screen(command, judgement, false);
+  gate_->mask(admission.result);
+  return std::move(admission.result);
 }
 
 Judgement Executor::judge(const Command& command) const {
   Judgement judgement;
   const Admission admission = screen(command, judgement, true);
   const Result& result = admission.result;
+  judgement.verdict.message = gate_->redactor.redact(judgement.verdict.message);
   if (admission.admitted() || !judgement.verdict) return judgement;
   judgement.verdict.allowed = false;
   judgement.verdict.rule = result.rule.empty() ? result.step : result.rule;
-  judgement.verdict.message = result.message;
+  judgement.verdict.message = gate_->redactor.redact(result.message);
   judgement.verdict.begin = result.rule_begin;
   judgement.verdict.end = result.rule_end;
   return judgement;
@@ -17795,6 +18335,8 @@ Judgement Executor::judge(const Command& command) const {
 // is done(), and everybody else reads it after.
 struct Execution::State {
   std::shared_ptr<Result> known = std::make_shared<Result>();
+  Redactor redactor = {};
+  std::shared_ptr<const void> home = {};  // removed when it goes away: after the process
   std::optional<Process> process = {};
 };
 
@@ -17804,14 +18346,17 @@ Execution Executor::start(const Command& command) const {
   execution.state_ = std::make_shared<Execution::State>();
   Execution::State& state = *execution.state_;
   *state.known = std::move(admission.result);
+  state.home = std::move(admission.home);
   if (state.known->rule.empty() && state.known->message.empty()) {
+    state.redactor = gate_->redactor;
     auto on_end = [gate = gate_, known = state.known, tool = command.tool, time = admission.time,
-                   read = std::move(admission.read_files),
-                   created = std::move(admission.created_files)](const ProcessResult& ended) {
-      gate->remember(read, created);
+                   ending = std::move(admission.ending)](const ProcessResult& ended) {
+      gate->conclude(ending, ended, *known);
+      gate->mask(*known);
       if (!gate->recording()) return;
       Result result = *known;
       static_cast<ProcessResult&>(result) = ended;
+      result.message = gate->redactor.redact(result.message);
       gate->record(result, tool, time);
       known->notes = std::move(result.notes);
     };
@@ -17823,6 +18368,7 @@ Execution Executor::start(const Command& command) const {
     }
     static_cast<ProcessResult&>(*state.known) = std::move(failure);
   }
+  gate_->mask(*state.known);
   gate_->record(*state.known, command.tool, admission.time);
   return execution;
 }
@@ -17838,6 +18384,7 @@ Result Execution::wait() const {
   const ProcessResult& ended = state_->process->wait();
   Result result = *state_->known;
   static_cast<ProcessResult&>(result) = ended;
+  result.message = state_->redactor.redact(result.message);
   return result;
 }
 
@@ -17865,51 +18412,550 @@ Capture::Chunk Execution::read(Stream stream, std::uint64_t cursor) const {
 
 // on this host ------------------------------------------------------------------------------------
 
+namespace {
+
+// Removing trees. What a command leaves is hostile: links, mounts, directories without rights or
+// ten thousand deep, names of any bytes. Nothing here follows a link or a path of more than one
+// name, and the state is a handful of descriptors: directories within directories are moved up to
+// the root of the tree, one at a time, instead of being descended into.
+
+constexpr int listed_directory_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+// Opens a directory within a directory, unless something is mounted on it.
+UniqueFd open_subdirectory(int parent, const char* entry, int flags) {
+#if CODEEXEC_HAVE_OPENAT2
+  struct {
+    std::uint64_t flags;
+    std::uint64_t mode;
+    std::uint64_t resolve;
+  } how = {static_cast<std::uint64_t>(flags), 0, 0x01 | 0x04};  // RESOLVE_NO_XDEV, NO_SYMLINKS
+  const auto at_once = static_cast<int>(::syscall(SYS_openat2, parent, entry, &how, sizeof how));
+  // Old kernels do not have it, and old filters forbid it.
+  if (at_once >= 0 || (errno != ENOSYS && errno != EPERM))
+    return UniqueFd(above_standard_streams(at_once));
+#endif
+  UniqueFd fd(above_standard_streams(::openat(parent, entry, flags)));
+  struct stat above {};
+  struct stat below {};
+  if (!fd || ::fstat(parent, &above) != 0 || ::fstat(fd.get(), &below) != 0) return UniqueFd();
+  if (above.st_dev == below.st_dev) return fd;
+  errno = EXDEV;
+  return UniqueFd();
+}
+
+// Gives its owner all rights to a directory within a directory.
+bool make_usable(int parent, const char* entry) {
+#if defined(__linux__)
+  // fchmod() takes no descriptor of this kind, and fchmodat() cannot be told to follow no link.
+  const UniqueFd itself =
+      open_subdirectory(parent, entry, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  return itself &&
+         ::chmod(concat({"/proc/self/fd/", std::to_string(itself.get())}).c_str(), 0700) == 0;
+#else
+  return ::fchmodat(parent, entry, 0700, AT_SYMLINK_NOFOLLOW) == 0;
+#endif
+}
+
+// To be listed; a directory without the rights for that is given them.
+UniqueFd open_for_removal(int parent, const char* entry) {
+  UniqueFd fd = open_subdirectory(parent, entry, listed_directory_flags);
+  if (fd || errno != EACCES || !make_usable(parent, entry)) return fd;
+  return open_subdirectory(parent, entry, listed_directory_flags);
+}
+
+// Calls `use` with the names in a directory, as long as it returns true.
+void for_each_entry(int directory, FunctionRef<bool(const char*)> use) {
+  UniqueFd own(
+      above_standard_streams(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  const std::unique_ptr<DIR, CloseDirectory> listing(own ? ::fdopendir(own.get()) : nullptr);
+  if (!listing) return;
+  (void)own.release();  // closed by closedir() from here on
+  while (const dirent* entry = ::readdir(listing.get())) {
+    const std::string_view text = entry->d_name;
+    if (text != "." && text != ".." && !use(entry->d_name)) return;
+  }
+}
+
+class TreeRemoval {
+ public:
+  // Of all that is in a directory, but not the directory.
+  explicit TreeRemoval(int root) : root_(root) {}
+
+  // False when something could not be removed.
+  bool run() {
+    // Each round takes away a level of the tree. The bound is for a process that goes on adding.
+    constexpr int most_rounds = 1 << 17;
+    ::fchmod(root_, 0700);
+    for (int round = 0; round < most_rounds; ++round) {
+      const std::uint64_t before = done_;
+      bool any = false;
+      for_each_entry(root_, [&](const char* entry) {
+        any = true;
+        empty_and_remove(entry);
+        return true;
+      });
+      if (!any) return true;
+      if (done_ == before) return false;
+    }
+    return false;
+  }
+
+ private:
+  // A file or an empty directory. True when it is gone.
+  bool remove(int parent, const char* entry) {
+    const bool gone = ::unlinkat(parent, entry, 0) == 0 || errno == ENOENT ||
+                      ::unlinkat(parent, entry, AT_REMOVEDIR) == 0 || errno == ENOENT;
+    if (gone) ++done_;
+    return gone;
+  }
+
+  void empty_and_remove(const char* entry) {
+    if (remove(root_, entry)) return;
+    const UniqueFd directory = open_for_removal(root_, entry);
+    if (!directory) return;
+    ::fchmod(directory.get(), 0700);
+    for_each_entry(directory.get(), [&](const char* inner) {
+      if (!remove(directory.get(), inner)) move_up(directory.get(), inner);
+      return true;
+    });
+    remove(root_, entry);
+  }
+
+  void move_up(int parent, const char* entry) {
+    bool may_change = true;
+    for (;;) {
+      const std::string target = concat({"removed-", std::to_string(names_++)});
+      if (::renameat(parent, entry, root_, target.c_str()) == 0) {
+        ++done_;
+        return;
+      }
+      const bool taken = errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR;
+      if (taken) continue;
+      // Moving a directory takes the right to write to it.
+      if (errno != EACCES || !may_change || !make_usable(parent, entry)) return;
+      may_change = false;
+    }
+  }
+
+  int root_;
+  std::uint64_t names_ = 0;
+  std::uint64_t done_ = 0;
+};
+
+constexpr std::string_view home_prefix = "codeexec-home-";
+
+// Removes homes in a directory that nobody uses any more: a few, as the caller waits for it.
+void remove_left_homes(const std::string& parent) {
+  constexpr int most = 16;
+  constexpr std::size_t random_size = 6;
+  const UniqueFd directory(
+      above_standard_streams(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  if (!directory) return;
+  int removed = 0;
+  for_each_entry(directory.get(), [&](const char* entry) {
+    const std::string_view text = entry;
+    if (!starts_with(text, home_prefix) || text.size() != home_prefix.size() + random_size)
+      return true;
+    const auto is_own = [](const struct stat& status) {
+      return S_ISDIR(status.st_mode) && status.st_uid == ::geteuid();
+    };
+    struct stat status {};
+    if (::fstatat(directory.get(), entry, &status, AT_SYMLINK_NOFOLLOW) != 0 || !is_own(status))
+      return true;
+    const UniqueFd home = open_for_removal(directory.get(), entry);
+    if (!home || ::fstat(home.get(), &status) != 0 || !is_own(status)) return true;
+    if (::flock(home.get(), LOCK_EX | LOCK_NB) != 0) return true;
+    TreeRemoval(home.get()).run();
+    ::unlinkat(directory.get(), entry, AT_REMOVEDIR);
+    return ++removed < most;
+  });
+}
+
+// The value that a list of NAME=value has for a name; null when it has none.
+const char* value_of(const std::vector<std::string>& variables, std::string_view wanted) {
+  for (const std::string& variable : variables)
+    if (starts_with(variable, wanted) && variable.size() > wanted.size() &&
+        variable[wanted.size()] == '=')
+      return variable.c_str() + wanted.size() + 1;
+  return nullptr;
+}
+
+// Without a network, package managers try for a minute or more unless they are told not to.
+std::vector<std::string> offline_variables(Network network) {
+  if (network == Network::host) return {};
+  std::vector<std::string> variables = {concat({"CODEEXEC_NETWORK=", name(network)})};
+  if (network == Network::none)
+    variables.insert(variables.end(),
+                     {"npm_config_offline=true", "npm_config_fetch_retries=0", "PIP_NO_INDEX=1",
+                      "CARGO_NET_OFFLINE=true", "UV_OFFLINE=1", "GOPROXY=off", "HF_HUB_OFFLINE=1"});
+  return variables;
+}
+
+// What can only be had with a sandbox must not be missed in silence.
+Expected<void> check_without_sandbox(const SandboxOptions& options) {
+  if (options.network != Network::host)
+    return make_error(ErrorCode::invalid_argument,
+                      concat({"network: ", quoted(name(options.network)),
+                              " needs a sandbox: set sandbox to best_effort or strict"}));
+  if (options.pid_namespace)
+    return make_error(ErrorCode::invalid_argument,
+                      "pid_namespace: it needs a sandbox: set sandbox to best_effort or strict");
+  return {};
+}
+
+// Roots of one kind that lie in a root which allows more. Grants only add up in the kernel, so
+// commands have there what the outer root allows.
+std::string roots_out_of_reach(const std::vector<Root>& roots, Permission permission) {
+  std::vector<std::string> paths;
+  for (const Root& root : roots) {
+    const auto allows_more = [&](const Root& other) {
+      return other.permission > root.permission && codeexec::is_within(root.path, other.path);
+    };
+    if (root.permission == permission && std::any_of(roots.begin(), roots.end(), allows_more))
+      paths.push_back(quoted(root.path));
+  }
+  return joined(paths, ", ");
+}
+
+// What lies in a writable directory is readable already.
+void grant_reading(SandboxOptions& sandbox, const std::string& path) {
+  const auto holds_it = [&](const std::string& other) { return codeexec::is_within(path, other); };
+  if (std::none_of(sandbox.writable.begin(), sandbox.writable.end(), holds_it))
+    sandbox.readable.push_back(path);
+}
+
+// What the roots allow as grants of the sandbox. What it cannot hold goes into `missing`.
+Expected<void> grant_roots(const std::vector<Root>& roots, const std::string& workspace,
+                           SandboxOptions& sandbox, std::vector<std::string>& missing) {
+  const auto check = [](const char* option, const std::string& path) -> Expected<void> {
+    if (path != "/") return {};
+    return make_error(ErrorCode::invalid_argument,
+                      concat({option,
+                              ": a sandbox cannot be given '/': name the directories that "
+                              "commands need, or set sandbox to off"}));
+  };
+  if (roots.empty()) {
+    if (auto ok = check("workspace", workspace); !ok) return ok;
+    sandbox.writable.push_back(workspace);
+  }
+  for (const Root& root : roots) {
+    if (root.permission == Permission::none) continue;
+    const bool write = root.permission == Permission::write;
+    if (auto ok = check(write ? "allowed_paths" : "read_only", root.path); !ok) return ok;
+    if (write) sandbox.writable.push_back(root.path);
+  }
+  for (const Root& root : roots)
+    if (root.permission == Permission::read) grant_reading(sandbox, root.path);
+  for (const Permission permission : {Permission::none, Permission::read}) {
+    const std::string paths = roots_out_of_reach(roots, permission);
+    if (paths.empty()) continue;
+    const bool none = permission == Permission::none;
+    std::string reason = concat({paths,
+                                 none ? " in a directory that commands may use"
+                                      : " in a directory that commands may change",
+                                 ": the kernel cannot take it back there"});
+    if (sandbox.mode == SandboxMode::strict)
+      return make_error(ErrorCode::unsupported,
+                        concat({none ? "allowed_paths" : "read_only", ": sandbox strict: ", reason,
+                                "; move it out, or set sandbox to best_effort"}));
+    missing.push_back(concat({none ? "forbidden_roots: " : "read_only_roots: ", reason}));
+  }
+  return {};
+}
+
+// The sandbox calls grants what are roots here, or the workspace.
+Error in_words_of_roots(Error error, const LocalOptions& options) {
+  constexpr std::string_view theirs = "grants: ";
+  for (const char* own : {"limits: ", "sandbox: "})
+    if (starts_with(error.message, own)) return error;
+  if (!starts_with(error.message, theirs) || !options.sandbox.writable.empty() ||
+      !options.sandbox.readable.empty())
+    return with_prefix("sandbox: ", std::move(error));
+  error.message.replace(0, theirs.size(),
+                        options.roots.empty() ? "workspace: " : "allowed_paths: ");
+  return error;
+}
+
+// The options of the sandbox with all that the executor's options imply.
+Expected<SandboxOptions> complete_sandbox(const LocalOptions& options,
+                                          const std::vector<Root>& roots,
+                                          const std::string& workspace,
+                                          const std::string& skills_dir,
+                                          std::vector<std::string>& missing) {
+  SandboxOptions sandbox = options.sandbox;
+  if (sandbox.mode == SandboxMode::off) {
+    if (auto ok = check_without_sandbox(sandbox); !ok) return ok.error();
+    return sandbox;
+  }
+  if (auto ok = grant_roots(roots, workspace, sandbox, missing); !ok) return ok.error();
+  if (!skills_dir.empty()) grant_reading(sandbox, skills_dir);
+  for (const std::string* path : {&options.environment.venv_path, &options.shell}) {
+    if (path->empty()) continue;
+    auto canonical = canonical_path(*path);
+    if (!canonical) return canonical.error();
+    grant_reading(sandbox, *canonical);
+  }
+  // Of the commands' PATH, but without a venv that a command may have made: what its links lead to
+  // would be granted as well.
+  EnvironmentOptions variables = options.environment;
+  variables.auto_venv = false;
+  const auto environment = Environment::create(variables);
+  if (!environment) return environment.error();
+  const auto resolved = environment->resolve({});
+  if (!resolved) return resolved.error();
+  const char* const path = value_of(resolved->variables, "PATH");
+  if (path && !sandbox.search_path.empty()) sandbox.search_path += ':';
+  if (path) sandbox.search_path += path;
+  return sandbox;
+}
+
+}  // namespace
+
+const char* name(PrivateHome home) noexcept {
+  switch (home) {
+    case PrivateHome::off:
+      return "off";
+    case PrivateHome::command:
+      return "command";
+    case PrivateHome::executor:
+      break;
+  }
+  return "executor";
+}
+
 struct LocalExecutor::Place {
+  class Home;
+
   Environment environment;
   std::string shell;
   std::string skills_dir;
+  Sandbox sandbox = {};
+  std::shared_ptr<const SandboxReport> report = {};
+  std::vector<std::string> writable = {};           // what the sandbox was told to grant
+  std::vector<std::string> offline_variables = {};  // weaker than all others
+  bool watch_files = false;
   mutable std::once_flag skills_linked = {};
+  // The directory that all private homes are, or lie in. Null: there are none.
+  std::shared_ptr<const Home> homes = {};
+  bool home_per_command = false;
+  bool gives_home = true;
+  bool gives_temporary = true;
+
+  bool sandboxed() const { return report->mode != SandboxMode::off; }
+  // What is watched while a command runs in that directory.
+  std::vector<std::string> watched(const std::string& work_dir) const {
+    if (!watch_files) return {};
+    std::vector<std::string> directories = writable;
+    directories.resize(std::min(directories.size(), WatchedFiles::max_directories));
+    if (std::find(directories.begin(), directories.end(), work_dir) == directories.end())
+      directories.push_back(work_dir);
+    return directories;
+  }
 
   Place(Environment variables, std::string shell_path, std::string skills)
       : environment(std::move(variables)),
         shell(std::move(shell_path)),
         skills_dir(std::move(skills)) {}
+
+  Expected<void> make_homes(const LocalOptions& options);
+  Expected<std::shared_ptr<const Home>> next_home() const;
+  Expected<CommandEnvironment> resolve(const Command& command, std::string_view work_dir,
+                                       const Home* home) const;
 };
+
+// A directory for HOME and TMPDIR to lead to, which is removed with all that is in it. It is locked
+// as long as it is in use: one that is not belonged to a program that was killed.
+class LocalExecutor::Place::Home {
+ public:
+  // `parent` is a canonical path.
+  static Expected<std::shared_ptr<const Home>> create(const std::string& parent,
+                                                      std::string_view prefix) {
+    constexpr int most_tries = 10;
+    int error = EWOULDBLOCK;
+    for (int tries = 0; tries < most_tries && error == EWOULDBLOCK; ++tries) {
+      std::string path = concat({parent, "/", prefix, "XXXXXX"});
+      if (!::mkdtemp(&path[0])) {
+        error = errno;
+        break;
+      }
+      UniqueFd fd(above_standard_streams(::open(path.c_str(), listed_directory_flags)));
+      error = fd ? prepare(fd.get()) : errno;
+      if (error == 0) return std::make_shared<const Home>(std::move(path), std::move(fd));
+      ::rmdir(path.c_str());
+    }
+    return system_error(error,
+                        concat({"private_home: cannot make a directory in ", quoted(parent)}));
+  }
+
+  Home(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  Home(const Home&) = delete;
+  Home& operator=(const Home&) = delete;
+  ~Home() {
+    // A fork of the program has a copy of this object, and no part in the directory.
+    if (owner_ != ::getpid()) return;
+    TreeRemoval(fd_.get()).run();
+    ::rmdir(path_.c_str());
+  }
+
+  const std::string& path() const noexcept { return path_; }
+  std::string temporary() const { return path_ + "/tmp"; }
+
+ private:
+  // An errno, or 0. EWOULDBLOCK: another program, looking for what was left, was faster.
+  static int prepare(int fd) {
+    // On a file system without locks nobody removes what was left.
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return EWOULDBLOCK;
+    if (::mkdirat(fd, "tmp", 0700) == 0) return 0;
+    return errno == ENOENT ? EWOULDBLOCK : errno;
+  }
+
+  std::string path_;
+  UniqueFd fd_;
+  pid_t owner_ = ::getpid();
+};
+
+Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {
+  if (options.sandbox.mode == SandboxMode::off || options.private_home == PrivateHome::off)
+    return {};
+  const char* const given = std::getenv("TMPDIR");
+  auto parent = canonical_path(given && *given == '/' ? given : "/tmp");
+  if (!parent) return with_prefix("private_home: ", parent.error());
+  remove_left_homes(*parent);
+  auto made = Home::create(*parent, home_prefix);
+  if (!made) return made.error();
+  homes = std::move(*made);
+  home_per_command = options.private_home == PrivateHome::command;
+  for (const auto& variable : options.environment.set) {
+    if (variable.first == "HOME") gives_home = false;
+    if (variable.first == "TMPDIR") gives_temporary = false;
+  }
+  return {};
+}
+
+// The home of one more command, or null.
+Expected<std::shared_ptr<const LocalExecutor::Place::Home>> LocalExecutor::Place::next_home()
+    const {
+  if (!home_per_command) return homes;
+  return Home::create(homes->path(), "command-");
+}
+
+// The variables of a command in a work_dir; `home` is its private one, or null.
+Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& command,
+                                                           std::string_view work_dir,
+                                                           const Home* home) const {
+  if (!home) return environment.resolve(work_dir, command.environment);
+  std::vector<std::pair<std::string, std::string>> extra;
+  if (gives_home) extra.emplace_back("HOME", home->path());
+  if (gives_temporary) extra.emplace_back("TMPDIR", home->temporary());
+  extra.insert(extra.end(), command.environment.begin(), command.environment.end());
+  return environment.resolve(work_dir, extra);
+}
 
 Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   LocalExecutor executor;
+  EnvironmentOptions variables = options.environment;
+  variables.workspace = options.workspace.empty() ? "." : options.workspace;
+  auto environment = Environment::create(variables);
+  if (!environment) return environment.error();
   ExecutorOptions general = options;
   general.policy.enable_sudo = false;
-  if (auto ok = executor.set_up(general); !ok) return ok.error();
+  if (auto ok = executor.set_up(general, environment->secrets()); !ok) return ok.error();
   if (options.shell.find('\0') != std::string::npos || !is_program(options.shell))
     return make_error(
         ErrorCode::invalid_argument,
         concat({"shell must be the path of a program, and ", quoted(options.shell), " is not"}));
-  EnvironmentOptions variables = options.environment;
-  variables.workspace = executor.workspace();
-  auto environment = Environment::create(variables);
-  if (!environment) return environment.error();
   auto skills_dir = usable_directory("skills_dir", options.skills_dir, R_OK | X_OK);
   if (!skills_dir) return skills_dir.error();
-  executor.place_ =
-      std::make_shared<const Place>(std::move(*environment), options.shell, std::move(*skills_dir));
+  auto place =
+      std::make_shared<Place>(std::move(*environment), options.shell, std::move(*skills_dir));
+  if (auto ok = place->make_homes(options); !ok) return ok.error();
+  if (auto ok = set_up_sandbox(options, executor.paths().roots(), executor.workspace(), *place);
+      !ok)
+    return ok.error();
+  executor.place_ = std::move(place);
   return executor;
 }
 
-std::string LocalExecutor::home(const Command& command, std::string_view work_dir) const {
-  const auto environment = place_->environment.resolve(work_dir, command.environment);
-  if (!environment) return {};
-  constexpr std::string_view wanted = "HOME=";
-  for (const std::string& variable : environment->variables)
-    if (starts_with(variable, wanted)) return variable.substr(wanted.size());
+Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options,
+                                             const std::vector<Root>& roots,
+                                             const std::string& workspace, Place& place) {
+  std::vector<std::string> missing;
+  auto wanted = complete_sandbox(options, roots, workspace, place.skills_dir, missing);
+  if (!wanted) return wanted.error();
+  const bool on = wanted->mode != SandboxMode::off;
+  if (on) {
+    place.writable = wanted->writable;
+    place.watch_files = options.watch_files;
+    if (place.homes) wanted->writable.push_back(place.homes->path());
+  }
+  auto sandbox = Sandbox::create(*wanted);
+  if (!sandbox) return in_words_of_roots(sandbox.error(), options);
+  place.sandbox = std::move(*sandbox);
+  SandboxReport report = place.sandbox.report();
+  report.missing.insert(report.missing.end(), missing.begin(), missing.end());
+  place.offline_variables = offline_variables(report.network);
+  place.report = std::make_shared<const SandboxReport>(std::move(report));
   return {};
+}
+
+const SandboxReport& LocalExecutor::sandbox_report() const noexcept { return *place_->report; }
+
+std::string LocalExecutor::describe_place() const {
+  const SandboxReport& report = *place_->report;
+  if (!place_->sandboxed()) return {};
+  std::string text;
+  const auto& enforced = report.enforced;
+  if (std::find(enforced.begin(), enforced.end(), "filesystem") != enforced.end()) {
+    text = concat({"Commands run in a sandbox. They can change files only below ",
+                   to_utf8(joined(place_->writable, ", ")),
+                   place_->homes ? " and their own HOME and TMPDIR (use $TMPDIR, not /tmp)" : "",
+                   "; of the rest they can read the system and its tools, but not the user's "
+                   "files."});
+  }
+  if (report.network == Network::none)
+    text += " The network is switched off: nothing can be downloaded.";
+  if (report.network == Network::loopback)
+    text += " The network is switched off, but for 127.0.0.1 within one command.";
+  return text;
+}
+
+std::string LocalExecutor::home(const Command& command, std::string_view work_dir) const {
+  // The home of a command that has not started is not there yet, but this is where it will be.
+  const auto environment = place_->resolve(command, work_dir, place_->homes.get());
+  if (!environment) return {};
+  const char* const home = value_of(environment->variables, "HOME");
+  return home ? home : std::string();
+}
+
+// Hands the command over to the sandbox.
+void LocalExecutor::confine(Admission& admission) const {
+  ProcessOptions& process = admission.process;
+  Result& result = admission.result;
+  result.sandbox = place_->report;
+  process.sandbox = place_->sandbox;
+  process.secrets = place_->environment.secrets();
+  for (const std::string& variable : place_->offline_variables)
+    if (!value_of(process.environment, std::string_view(variable).substr(0, variable.find('='))))
+      process.environment.push_back(variable);
+  if (!place_->sandboxed()) return;
+  if (auto same = place_->sandbox.check_grants(); !same) {
+    const Error error = with_prefix("sandbox: ", same.error());
+    if (place_->report->mode == SandboxMode::strict) return admission.fail(error, "sandbox");
+    result.notes.push_back(error.message);
+  }
+  admission.ending.changed_files = [watched =
+                                        WatchedFiles(place_->watched(admission.directory.path))] {
+    return watched.changes();
+  };
 }
 
 // A prefix goes before the command line as a whole, never before its first simple command only: the
 // shell that reads the prefix gets the rest as arguments.
 Expected<void> LocalExecutor::place(const Command& command, Admission& admission) const {
-  auto environment = place_->environment.resolve(admission.directory.path, command.environment);
+  auto home = place_->next_home();
+  if (!home) return home.error();
+  admission.home = *home;
+  auto environment = place_->resolve(command, admission.directory.path, home->get());
   if (!environment) return environment.error();
   if (!place_->skills_dir.empty()) {
     std::call_once(place_->skills_linked, [&] {
@@ -17920,6 +18966,8 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
   ProcessOptions& process = admission.process;
   process.environment = std::move(environment->variables);
   admission.result.venv = environment->venv;
+  confine(admission);
+  if (!admission.admitted()) return {};
 
   std::vector<std::string> words = command.argv;
   if (words.empty()) {
@@ -20285,9 +21333,14 @@ struct ServerConfig {
 
   // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
   LocalOptions local = {};
-  std::size_t max_concurrent = mcp::ServerOptions{}.max_concurrent;
+  std::uint64_t max_output = LocalOptions().max_output;
+  std::uint64_t max_concurrent = mcp::ServerOptions{}.max_concurrent;
   std::string policy_mode = "strict";
   std::vector<std::string> read_only = {};
+  std::string sandbox = {};  // not given: best_effort when the paths are, else off
+  std::string network = "host";
+  std::string private_home = name(LocalOptions().private_home);
+  bool no_watch_files = false;
   std::string execution_mode = "local";
   std::string instance_id = {};
   bool enable_sudo = false;
@@ -20298,7 +21351,7 @@ struct ServerConfig {
 struct Option {
   using Variables = std::vector<std::pair<std::string, std::string>>;
   using Target = std::variant<std::string*, std::vector<std::string>*, std::chrono::milliseconds*,
-                              std::size_t*, bool*, std::vector<Root>*, Variables*>;
+                              std::uint64_t*, bool*, std::vector<Root>*, Variables*>;
   const char* name;   // of the command line; the configuration's key has `_` for `-`
   const char* value;  // what --help calls it
   const char* help;
@@ -20308,6 +21361,8 @@ struct Option {
 
 std::vector<Option> option_table(ServerConfig& config) {
   LocalOptions& local = config.local;
+  SandboxOptions& sandbox = local.sandbox;
+  Limits& limits = sandbox.limits;
   return {
       {"allowed-paths", "DIR...", "where commands may work; none: anywhere", &local.roots},
       {"read-only", "DIR...", "where they may work, but not change anything", &config.read_only},
@@ -20317,7 +21372,7 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"max-timeout", "SECONDS", "the most a command may ask for (default: 3600)",
        &local.max_timeout},
       {"max-output-size", "BYTES", "kept per stream: its head and its tail (default: 1048576)",
-       &local.max_output},
+       &config.max_output},
       {"policy", "MODE", "strict: understands the shell (default); compat: as MassGen judges",
        &config.policy_mode},
       {"allowed-commands", "PATTERN...", "every command of a script must match one of these",
@@ -20328,6 +21383,29 @@ std::vector<Option> option_table(ServerConfig& config) {
        &local.policy.disabled_rules},
       {"delete-guard", nullptr, "refuse to delete files that no command has read or made",
        &local.delete_guard},
+      {"sandbox", "MODE", "off, best-effort, strict; default: best-effort with allowed paths",
+       &config.sandbox},
+      {"network", "MODE", "what a sandbox lets them reach: host (default), none, loopback",
+       &config.network},
+      {"private-home", "MODE", "HOME and TMPDIR in a sandbox: executor (default), command, off",
+       &config.private_home},
+      {"unix-sockets", nullptr, "let them reach sockets with a path, where the network is off",
+       &sandbox.unix_sockets},
+      {"shared-memory", nullptr, "let them use /dev/shm, as Python's multiprocessing does",
+       &sandbox.shared_memory},
+      {"pid-namespace", nullptr, "a process table of their own", &sandbox.pid_namespace},
+      {"no-watch-files", nullptr, "do not look for changes of .git/hooks, .vscode and the like",
+       &config.no_watch_files},
+      {"limit-cpu", "SECONDS", "whole ones, of each process of a command", &limits.cpu_time},
+      {"limit-memory", "BYTES", "of a command, where there are cgroups; else of each process",
+       &limits.memory},
+      {"limit-address-space", "BYTES", "of each process; better --limit-memory",
+       &limits.address_space},
+      {"limit-processes", "N", "and threads of a command; without cgroups of the whole user",
+       &limits.processes},
+      {"limit-open-files", "N", "descriptors of each process", &limits.open_files},
+      {"limit-file-size", "BYTES", "of each file that is written", &limits.file_size},
+      {"limit-disk", "BYTES", "by which the disk may fill up during a command", &limits.disk},
       {"execution-mode", "MODE", "local: on this host (the only mode of this version)",
        &config.execution_mode},
       {"agent-id", "ID", "for the audit log", &local.agent_id},
@@ -20345,6 +21423,8 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"keep-env", "NAME...", "variables of the server that commands see, too",
        &local.environment.keep},
       {"set-env", "NAME=VALUE...", "variables for all commands", &local.environment.set},
+      {"secret-env", "NAME...", "the same, but their values are masked in what commands print",
+       &local.environment.secret},
       {"shell", "PATH", "runs the commands (default: /bin/sh)", &local.shell},
       {"audit-file", "FILE", "append a line of JSON for every command", &local.audit_file},
       {"spill-dir", "DIR", "outputs over the limit go whole to files here", &local.spill_dir},
@@ -20422,12 +21502,12 @@ class OptionSetter {
     *target = std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(*seconds * 1000.0)));
     return {};
   }
-  Expected<void> operator()(std::size_t* target) const {
+  Expected<void> operator()(std::uint64_t* target) const {
     if (auto ok = single(); !ok) return ok;
     const std::optional<double> number = parse_number(words_[0]);
     if (!number || *number < 1 || *number > 1e15 || *number != std::floor(*number))
       return bad_value(label_, words_[0], "a whole number greater than 0");
-    *target = static_cast<std::size_t>(*number);
+    *target = static_cast<std::uint64_t>(*number);
     return {};
   }
   Expected<void> operator()(bool* target) const {
@@ -20509,7 +21589,7 @@ Expected<void> check_shape(const std::string& label, const Option& option, const
     return value.is_string() ? Expected<void>() : fail("a string");
   if (std::holds_alternative<bool*>(option.target))
     return value.is_bool() ? Expected<void>() : fail("true or false");
-  if (std::holds_alternative<std::size_t*>(option.target) ||
+  if (std::holds_alternative<std::uint64_t*>(option.target) ||
       std::holds_alternative<std::chrono::milliseconds*>(option.target))
     return value.is_number() ? Expected<void>() : fail("a number");
   if (std::holds_alternative<Option::Variables*>(option.target))
@@ -20558,6 +21638,7 @@ struct Invocation {
   bool version = false;
   std::optional<std::string> config = {};
   bool list_rules = false;
+  bool sandbox_report = false;
   std::optional<std::string> run = {};
   std::optional<std::string> check = {};
 };
@@ -20622,6 +21703,8 @@ Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
     ok = set_text(invocation.config);
   else if (argument.name == "--list-rules")
     ok = set(&invocation.list_rules);
+  else if (argument.name == "--sandbox-report")
+    ok = set(&invocation.sandbox_report);
   else if (argument.name == "--run")
     ok = set_command(invocation.run);
   else if (argument.name == "--check")
@@ -20696,7 +21779,7 @@ std::string help_text() {
       "                                              125: refused or not started)\n"
       "       codeexec-mcp [options] --check COMMAND tell whether it would be refused, and why\n"
       "                                              (exit status 0: allowed, 1: refused)\n\n"
-      "options; each but the last six is also a key of the configuration file, with _ for -:\n";
+      "options; each but the last seven is also a key of the configuration file, with _ for -:\n";
   const auto line = [&](const std::string& name, const char* value, const char* help) {
     std::string left = concat({"  --", name, value ? " " : "", value ? value : ""});
     left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
@@ -20708,6 +21791,7 @@ std::string help_text() {
   line("run", "COMMAND", "run one command instead of serving");
   line("check", "COMMAND", "judge one without running it; - reads JSON strings, one per line");
   line("list-rules", nullptr, "print what the sanitizer's rules refuse, and exit");
+  line("sandbox-report", nullptr, "print what is in force and what is missing here, and exit");
   line("help", nullptr, "print this and exit");
   line("version", nullptr, "print the version and exit");
   std::string rules;
@@ -20736,8 +21820,11 @@ Error in_our_words(Error error) {
       {"disabled_rules", "disable_rule"},
       {"keep", "keep_env"},
       {"max_output", "max_output_size"},
+      {"secret", "secret_env"},
       {"set", "set_env"},
       {"skills_dir", "local_skills_directory"}};
+  constexpr std::string_view limits = "limits: ";
+  if (starts_with(error.message, limits)) error.message.replace(0, limits.size(), "limit_");
   const std::string_view first =
       std::string_view(error.message).substr(0, error.message.find_first_of(": "));
   for (const auto& [theirs, ours] : names) {
@@ -20746,6 +21833,41 @@ Error in_our_words(Error error) {
     break;
   }
   return error;
+}
+
+// The value whose name was given; `-` stands for `_`, too.
+template <class Enum>
+Expected<Enum> parse_enum(std::string_view option, std::string_view value,
+                          std::initializer_list<Enum> choices) {
+  std::string wanted(value);
+  std::replace(wanted.begin(), wanted.end(), '-', '_');
+  std::string all;
+  for (const Enum choice : choices) {
+    if (wanted == name(choice)) return choice;
+    all += concat({all.empty() ? "" : ", ", name(choice)});
+  }
+  return bad_value(option, value, concat({"one of ", all}));
+}
+
+// Without paths there is nothing to confine commands to, unless it is asked for.
+Expected<void> set_sandbox(const ServerConfig& config, LocalOptions& options) {
+  options.sandbox.mode = options.roots.empty() ? SandboxMode::off : SandboxMode::best_effort;
+  if (!config.sandbox.empty()) {
+    const auto mode = parse_enum("sandbox", config.sandbox,
+                                 {SandboxMode::off, SandboxMode::best_effort, SandboxMode::strict});
+    if (!mode) return mode.error();
+    options.sandbox.mode = *mode;
+  }
+  const auto network =
+      parse_enum("network", config.network, {Network::host, Network::none, Network::loopback});
+  if (!network) return network.error();
+  options.sandbox.network = *network;
+  const auto home = parse_enum("private_home", config.private_home,
+                               {PrivateHome::off, PrivateHome::command, PrivateHome::executor});
+  if (!home) return home.error();
+  options.private_home = *home;
+  options.watch_files = !config.no_watch_files;
+  return {};
 }
 
 // Options that hang together, and the modes that this version has.
@@ -20758,11 +21880,17 @@ Expected<LocalExecutor> create_executor(const ServerConfig& config) {
     options.policy.mode = PolicyOptions::Mode::compat;
   else if (config.policy_mode != "strict")
     return bad_value("policy", config.policy_mode, "strict or compat");
-  // To name what is read-only must not forbid everything else.
-  if (options.roots.empty() && !config.read_only.empty())
-    options.roots.push_back({"/", Permission::write});
+  if (auto ok = set_sandbox(config, options); !ok) return ok.error();
+  // To name what is read-only must not forbid everything else. A sandbox, though, cannot be given
+  // everything: there it is the workspace that may be changed.
+  if (options.roots.empty() && !config.read_only.empty()) {
+    const bool off = options.sandbox.mode == SandboxMode::off;
+    const std::string workspace = options.workspace.empty() ? "." : options.workspace;
+    options.roots.push_back({off ? "/" : workspace, Permission::write});
+  }
   for (const std::string& path : config.read_only)
     options.roots.push_back({path, Permission::read});
+  options.max_output = static_cast<std::size_t>(config.max_output);
   options.environment.auto_venv = !config.no_auto_venv;
   if (options.timeout.count() == 0)
     options.timeout = std::min(ExecutorOptions().timeout, options.max_timeout);
@@ -20841,6 +21969,22 @@ int fail(int status, const std::string& message) {
   return status;
 }
 
+// Takes away the variables of this process that commands do not see either; the server needs none
+// but some of those. They are overwritten where they lie: that is what /proc/PID/environ shows, and
+// a command of root's may read it. Not for a process with other threads.
+void drop_variables(const EnvironmentOptions& options) {
+  char** kept = ::environ;
+  for (char** entry = ::environ; entry && *entry; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = std::min(text.find('='), text.size());
+    if (is_kept(text.substr(0, equals), options))
+      *kept++ = *entry;
+    else
+      std::memset(*entry, 0, text.size());
+  }
+  if (kept) *kept = nullptr;
+}
+
 // In strict mode a pattern must match the whole of a command. Whoever blocks `git push` in so many
 // words, as lists written for other systems do, means more than that.
 void warn_of_bare_patterns(const ServerConfig& config) {
@@ -20851,6 +21995,23 @@ void warn_of_bare_patterns(const ServerConfig& config) {
     warn(concat({"blocked_commands: '", shown, "' matches only this exact command; write '", shown,
                  "( .*)?' to refuse it with arguments"}));
   }
+}
+
+// Once, on one line: whoever relies on a sandbox must learn that this one has gaps.
+void warn_of_gaps(const SandboxReport& report) {
+  if (report.mode == SandboxMode::off || report.missing.empty()) return;
+  warn(concat({"sandbox: missing here: ", printable(joined(report.missing, "; "))}));
+}
+
+int print_report(const SandboxReport& report) {
+  Json object = Json::object();
+  object.set("mode", name(report.mode));
+  object.set("network", name(report.network));
+  object.set("landlock_abi", report.landlock_abi);
+  object.set("enforced", list_of(report.enforced));
+  object.set("missing", list_of(report.missing));
+  if (!print(object.dump() + "\n")) return fail(1, "cannot write to standard output");
+  return report.missing.empty() ? 0 : 1;
 }
 
 // The lines of standard input, each of at most `longest` bytes in memory.
@@ -20955,7 +22116,7 @@ int serve(const Executor& executor, const ServerConfig& config, const CancelToke
   options.title = "Command Execution";
   options.version = CODEEXEC_VERSION_STRING;
   options.instructions = describe(executor);
-  options.max_concurrent = config.max_concurrent;
+  options.max_concurrent = static_cast<std::size_t>(config.max_concurrent);
   mcp::Server server(options);
   if (auto ok = add_execution_tools(server, executor); !ok) return fail(2, ok.error().message);
   const auto served = server.serve(stop);
@@ -21003,6 +22164,7 @@ Json to_json(const Result& result) {
   const bool told_elsewhere = !closing.empty() && closing.find(result.message) != std::string::npos;
   if (!result.message.empty() && !told_elsewhere) notes.push_back(result.message);
   if (notes.size() > 0) object.set("notes", std::move(notes));
+  set_sandbox_fields(object, result);
   return object;
 }
 
@@ -21074,6 +22236,7 @@ Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor
 }
 
 std::string describe(const Executor& executor) {
+  const std::string place = executor.describe_place();
   return concat({"execute_command runs shell commands on this machine, by default in ",
                  to_utf8(executor.workspace()), ". A command may take ",
                  seconds_text(executor.timeout()), " seconds unless it asks for more (at most ",
@@ -21081,7 +22244,8 @@ std::string describe(const Executor& executor) {
                  "). It gets no standard input and no terminal. Long output is shortened in the "
                  "middle. Some commands are refused before anything of them runs; the answer then "
                  "says by which rule.",
-                 executor.delete_guard() ? " Read a file before you delete it." : ""});
+                 executor.delete_guard() ? " Read a file before you delete it." : "",
+                 place.empty() ? "" : " ", place});
 }
 
 int server_main(int argc, char** argv) {
@@ -21101,8 +22265,11 @@ int server_main(int argc, char** argv) {
 #endif
   const auto executor = create_executor(config);
   if (!executor) return fail(2, executor.error().message);
+  drop_variables(config.local.environment);
   if (config.enable_sudo) warn("enable_sudo has no effect in local mode");
   warn_of_bare_patterns(config);
+  if (invocation->sandbox_report) return print_report(executor->sandbox_report());
+  warn_of_gaps(executor->sandbox_report());
   if (invocation->check) return check(*executor, *invocation->check);
   const TerminationSignals signals;
   if (signals.error() != 0)

@@ -542,3 +542,61 @@ TEST_CASE("many threads resolve at once while the host changes its environment")
   changer.join();
   CHECK(wrong.load() == 0);
 }
+
+TEST_CASE("secrets are kept for commands and told") {
+  const WholeEnvironment host({"PATH=/bin", "API_TOKEN=hunter2", "API_TOKEN=second", "OTHER=other",
+                               "PEM=line one\nline two\n"});
+  EnvironmentOptions options;
+  options.secret = {"PEM", "API_TOKEN", "GIVEN", "API_TOKEN"};
+  options.set = {{"GIVEN", "given"}, {"GIVEN", "given later"}};
+  const std::vector<std::string> expected = {"line one\nline two\n", "hunter2", "given later",
+                                             "hunter2"};
+  const Environment environment = environment_for(options);
+  CHECK(environment.secrets() == expected);
+  const CommandEnvironment r = resolved(options, "", {{"API_TOKEN", "of the command"}});
+  CHECK(value(r, "PEM") == "[line one\nline two\n]");
+  CHECK(value(r, "GIVEN") == "[given later]");
+  CHECK(value(r, "API_TOKEN") == "[of the command]");
+  CHECK(value(r, "OTHER") == "");
+  CHECK(environment_for({}).secrets().empty());
+}
+
+TEST_CASE("set is stronger than the host for secrets, too") {
+  const WholeEnvironment host({"API_TOKEN=of the host"});
+  EnvironmentOptions options;
+  options.secret = {"API_TOKEN"};
+  options.set = {{"API_TOKEN", "of the operator"}};
+  CHECK(environment_for(options).secrets() == std::vector<std::string>{"of the operator"});
+  CHECK(value(resolved(options), "API_TOKEN") == "[of the operator]");
+}
+
+TEST_CASE("a secret that is missing or cannot be masked is an error that names it") {
+  const WholeEnvironment host({"EMPTY=", "SHORT=abc", "LINE=abc\r\n", "FOUR=abcd\n", "A*=abcd"});
+  const auto error_of = [](const std::string& variable) {
+    EnvironmentOptions options;
+    options.keep_all = true;
+    options.secret = {"FOUR", variable};
+    return creation_error(options);
+  };
+  CHECK(error_of("FOUR") == "");
+  CHECK(error_of("MISSING") ==
+        "secret: 'MISSING' is neither a variable of this process nor one of 'set'");
+  for (const char* variable : {"EMPTY", "SHORT", "LINE"})
+    CHECK(error_of(variable) == "secret: '" + std::string(variable) +
+                                    "' has a value of fewer than 4 bytes, which cannot be masked");
+  for (const std::string& bad : {std::string(), std::string("A=B"), std::string("A\0B", 3)})
+    CHECK(support::has(error_of(bad), "is no variable name: empty, or has '=' or NUL"));
+  CHECK(error_of("A*") == "secret: 'A*' has a '*': each secret is named by itself");
+  EnvironmentOptions options;
+  options.secret = {"MISSING"};
+  CHECK(Environment::create(options).error().code == ErrorCode::not_found);
+}
+
+TEST_CASE("secrets of more than a mebibyte are an error") {
+  EnvironmentOptions options;
+  options.set = {{"BIG", std::string(std::size_t{1} << 20, 'x')}, {"MORE", "more"}};
+  options.secret = {"BIG"};
+  CHECK(creation_error(options) == "");
+  options.secret.push_back("MORE");
+  CHECK(creation_error(options) == "secret: the values have more than 1048576 bytes");
+}

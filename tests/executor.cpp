@@ -4,9 +4,16 @@
 
 #include <doctest/doctest.h>
 
+#include <grp.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#if defined(__linux__)
+#include <sys/mount.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -29,9 +36,11 @@ using codeexec::Expected;
 using codeexec::Json;
 using codeexec::LocalExecutor;
 using codeexec::LocalOptions;
+using codeexec::Network;
 using codeexec::Outcome;
 using codeexec::Permission;
 using codeexec::Result;
+using codeexec::SandboxMode;
 using codeexec::Stream;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -1804,6 +1813,480 @@ TEST_CASE("an audit record that cannot be written is told in the result") {
   CHECK(here.run("true").succeeded());
 }
 
+// the sandbox -------------------------------------------------------------------------------------
+
+namespace {
+
+LocalOptions sandboxed_in(const support::TempDir& directory,
+                          SandboxMode mode = SandboxMode::best_effort) {
+  LocalOptions options = in(directory);
+  options.sandbox.mode = mode;
+  return options;
+}
+
+bool contains(const Strings& list, const std::string& text) {
+  return std::find(list.begin(), list.end(), text) != list.end();
+}
+
+// Whether the kernel has what a test is about; says so when it has not.
+bool enforces(const LocalExecutor& executor, const char* feature) {
+  if (contains(executor.sandbox_report().enforced, feature)) return true;
+  MESSAGE("SKIPPED: no sandbox here that has " << feature);
+  return false;
+}
+
+// A sentence of the notes that begins so; empty when there is none.
+std::string note_of(const Result& r, const std::string& begin) {
+  for (const std::string& note : r.notes)
+    if (begins(note, begin)) return note;
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("the roots are what a sandboxed command may change and read") {
+  const support::TempDir place;
+  const std::string write = place.directory("write");
+  const std::string read = place.directory("read");
+  const std::string other = place.directory("other");
+  for (const std::string& directory : {write, read, other})
+    place.file(directory.substr(place.path().size() + 1) + "/file", "old");
+  const auto check_sees = [&](const LocalOptions& options, const std::string& directory, bool reads,
+                              bool writes) {
+    const LocalExecutor here = make(options);
+    CAPTURE(directory);
+    const Result r = here.run("cat " + directory + "/file");
+    CHECK(r.out == (reads ? "old" : ""));
+    // Not a redirection: that is what the policy knows of.
+    here.run("sh -c 'd=$(printf %s " + directory + "); touch $d/new'");
+    CHECK(support::exists(directory + "/new") == writes);
+    ::unlink((directory + "/new").c_str());
+  };
+  LocalOptions options;
+  options.workspace = write;
+  options.sandbox.mode = SandboxMode::best_effort;
+  if (!enforces(make(options), "filesystem")) return;
+  SUBCASE("without roots it is the workspace") {
+    check_sees(options, write, true, true);
+    check_sees(options, read, false, false);
+  }
+  SUBCASE("each root by its permission") {
+    options.roots = {{write, Permission::write}, {read, Permission::read}};
+    check_sees(options, write, true, true);
+    check_sees(options, read, true, false);
+    check_sees(options, other, false, false);
+  }
+  SUBCASE("and what is granted besides") {
+    options.roots = {{write, Permission::write}};
+    options.sandbox.writable = {other};
+    options.sandbox.readable = {read};
+    check_sees(options, other, true, true);
+    check_sees(options, read, true, false);
+  }
+  SUBCASE("the control: without a sandbox all of it") {
+    options.sandbox.mode = SandboxMode::off;
+    check_sees(options, other, true, true);
+  }
+}
+
+TEST_CASE("a sandboxed command can use the venv, the skills and the shell of the options") {
+  const support::TempDir place;
+  const support::TempDir elsewhere;
+  elsewhere.file("venv/bin/tool", "#!/bin/sh\necho tool\n", 0755);
+  elsewhere.file("skills/s.md", "a skill\n");
+  LocalOptions options = sandboxed_in(place);
+  options.environment.venv_path = elsewhere / "venv";
+  options.skills_dir = elsewhere / "skills";
+  options.shell = elsewhere.file("shell", support::read_file("/bin/sh"), 0755);
+  const LocalExecutor here = make(options);
+  if (!enforces(here, "filesystem")) return;
+  CHECK(output_of(here, "tool; cat .agent/skills/s.md; echo $0") ==
+        "tool\na skill\n" + options.shell + "\n");
+  // In a writable root they need no grant of their own, which a strict one could not have.
+  options.roots = {{place.path(), Permission::write}, {elsewhere.path(), Permission::write}};
+  CHECK(output_of(make(options), "tool; cat .agent/skills/s.md") == "tool\na skill\n");
+  CHECK(make(options).sandbox_report().missing.size() == here.sandbox_report().missing.size());
+  elsewhere.file("secret", "hidden");
+  CHECK(here.run("cat " + (elsewhere / "secret")).out == "");
+}
+
+TEST_CASE("a sandbox that cannot be given its roots is an error that names the option") {
+  const support::TempDir place;
+  const auto error_of = [](const LocalOptions& options) {
+    const Expected<LocalExecutor> made = LocalExecutor::create(options);
+    REQUIRE(!made);
+    CHECK(!has(made.error().message, "\n"));
+    return made.error().message;
+  };
+  for (const SandboxMode mode : {SandboxMode::best_effort, SandboxMode::strict}) {
+    LocalOptions options = sandboxed_in(place, mode);
+    options.roots = {{"/", Permission::write}};
+    CHECK(begins(error_of(options), "allowed_paths: a sandbox cannot be given '/'"));
+    options.roots = {{place.path(), Permission::write}, {"/", Permission::read}};
+    CHECK(begins(error_of(options), "read_only: a sandbox cannot be given '/'"));
+    options.roots = {};
+    options.workspace = "/";
+    CHECK(begins(error_of(options), "workspace: a sandbox cannot be given '/'"));
+    // Where it is cut out, nothing is given.
+    options = sandboxed_in(place, mode);
+    options.roots = {{place.path(), Permission::write}, {"/", Permission::none}};
+    const Expected<LocalExecutor> made = LocalExecutor::create(options);
+    if (!made) CHECK(!has(made.error().message, "'/'"));
+    options.sandbox.writable = {"relative"};
+    CHECK(begins(error_of(options), "sandbox: "));
+  }
+  // Without a sandbox nobody would hold commands to these.
+  LocalOptions off = in(place);
+  off.sandbox.network = Network::none;
+  CHECK(begins(error_of(off), "network: 'none' needs a sandbox"));
+  off.sandbox.network = Network::loopback;
+  CHECK(begins(error_of(off), "network: 'loopback' needs a sandbox"));
+  off.sandbox.network = Network::host;
+  CHECK(LocalExecutor::create(off));
+  off.sandbox.pid_namespace = true;
+  CHECK(begins(error_of(off), "pid_namespace: it needs a sandbox"));
+}
+
+TEST_CASE("roots that allow less than one around them are told to be out of the kernel's reach") {
+  const support::TempDir place;
+  const std::string forbidden = place.directory("forbidden");
+  const std::string shown = place.directory("shown");
+  const std::string apart = place.directory("apart");
+  LocalOptions options = sandboxed_in(place);
+  const auto missing_of = [&](SandboxMode mode) {
+    options.sandbox.mode = mode;
+    Strings told;
+    const LocalExecutor here = make(options);
+    for (const std::string& missing : here.sandbox_report().missing)
+      if (has(missing, "_roots: ")) told.push_back(missing);
+    return told;
+  };
+  const auto strict_error = [&] {
+    options.sandbox.mode = SandboxMode::strict;
+    const Expected<LocalExecutor> made = LocalExecutor::create(options);
+    REQUIRE(!made);
+    CHECK(made.error().code == ErrorCode::unsupported);
+    return made.error().message;
+  };
+  options.roots = {{place.path(), Permission::write}, {forbidden, Permission::none}};
+  CHECK(missing_of(SandboxMode::best_effort) ==
+        Strings{"forbidden_roots: '" + forbidden +
+                "' in a directory that commands may use: the kernel cannot take it back there"});
+  CHECK(begins(strict_error(), "allowed_paths: sandbox strict: '" + forbidden + "'"));
+  CHECK(missing_of(SandboxMode::off).empty());
+  options.roots = {
+      {place.path(), Permission::write}, {shown, Permission::read}, {apart, Permission::read}};
+  CHECK(missing_of(SandboxMode::best_effort) ==
+        Strings{"read_only_roots: '" + shown + "', '" + apart +
+                "' in a directory that commands may change: the kernel cannot take it back there"});
+  CHECK(begins(strict_error(), "read_only: sandbox strict: '" + shown + "', '" + apart + "'"));
+  options.roots = {{shown, Permission::read},
+                   {forbidden, Permission::none},
+                   {apart, Permission::write},
+                   {place.path(), Permission::none}};
+  options.workspace = apart;
+  CHECK(missing_of(SandboxMode::best_effort).empty());
+}
+
+TEST_CASE("a result says what it was held to, unless it was refused before") {
+  const support::TempDir place;
+  AuditLog log;
+  LocalOptions options = sandboxed_in(place);
+  options.on_audit = log.callback();
+  const LocalExecutor here = make(options);
+  const Result ran = here.run("true");
+  REQUIRE((ran.sandbox != nullptr));
+  CHECK(ran.sandbox->mode == SandboxMode::best_effort);
+  CHECK((ran.sandbox.get() == &here.sandbox_report()));
+  CHECK((here.start(Command::shell("true")).wait().sandbox == ran.sandbox));
+  CHECK(!here.run("sudo ls").sandbox);
+  CHECK(!here.check(Command::shell("true")).sandbox);
+  const std::vector<Json> records = log.take();
+  REQUIRE(records.size() == 3);
+  Json expected = Json::object({{"mode", "best_effort"}, {"network", "host"}});
+  if (!here.sandbox_report().missing.empty()) {
+    Json missing = Json::array();
+    for (const std::string& text : here.sandbox_report().missing) missing.push_back(text);
+    expected.set("missing", std::move(missing));
+  }
+  for (std::size_t i = 0; i < 2; ++i) CHECK(records[i]["sandbox"].dump() == expected.dump());
+  CHECK(records[2].find("sandbox") == nullptr);
+
+  options.sandbox.mode = SandboxMode::off;
+  const LocalExecutor free = make(options);
+  const Result unconfined = free.run("true");
+  REQUIRE((unconfined.sandbox != nullptr));
+  CHECK(unconfined.sandbox->mode == SandboxMode::off);
+  CHECK(log.take().at(0).find("sandbox") == nullptr);
+  CHECK(free.describe_place() == "");
+  CHECK(here.describe_place() != "");
+}
+
+TEST_CASE(
+    "a granted path that has become another directory: strict does not run, best_effort tells") {
+  const support::TempDir place;
+  for (const SandboxMode mode : {SandboxMode::best_effort, SandboxMode::strict}) {
+    const std::string granted = place.directory("granted");
+    LocalOptions options;
+    options.workspace = place.directory("workspace");
+    options.roots = {{options.workspace, Permission::write}, {granted, Permission::read}};
+    options.sandbox.mode = mode;
+    const Expected<LocalExecutor> made = LocalExecutor::create(options);
+    if (!made || !contains(made->sandbox_report().enforced, "filesystem")) {
+      MESSAGE("SKIPPED: no sandbox here that is " << codeexec::name(mode));
+      continue;
+    }
+    CHECK(made->run("echo ran").out == "ran\n");
+    REQUIRE(::rename(granted.c_str(), (granted + ".old").c_str()) == 0);
+    place.directory("granted");
+    const Result r = made->run("echo ran");
+    const Result started = made->start(Command::shell("echo ran")).wait();
+    if (mode == SandboxMode::strict) {
+      for (const Result* each : {&r, &started}) {
+        CHECK(each->outcome == Outcome::not_started);
+        CHECK(each->step == "sandbox");
+        CHECK(begins(each->message, "sandbox: "));
+        CHECK(has(each->message, granted));
+        CHECK(each->out == "");
+      }
+    } else {
+      CHECK(r.out == "ran\n");
+      CHECK(has(note_of(r, "sandbox: "), granted));
+      CHECK(started.out == "ran\n");
+    }
+    support::remove_all(granted);
+    support::remove_all(granted + ".old");
+  }
+}
+
+TEST_CASE("without a network, package managers are told not to try, by the weakest variables") {
+  const support::TempDir place;
+  const Strings variables = {"npm_config_offline", "npm_config_fetch_retries",
+                             "PIP_NO_INDEX",       "CARGO_NET_OFFLINE",
+                             "UV_OFFLINE",         "GOPROXY",
+                             "HF_HUB_OFFLINE",     "CODEEXEC_NETWORK"};
+  std::string print = "echo";
+  for (const std::string& variable : variables) print += " ${" + variable + "-}";
+  LocalOptions options = sandboxed_in(place);
+  CHECK(output_of(make(options), print) == "\n");
+  options.sandbox.network = Network::none;
+  const LocalExecutor none = make(options);
+  if (none.sandbox_report().network != Network::none) {
+    MESSAGE("SKIPPED: the network cannot be switched off here");
+    CHECK(output_of(none, print) == "\n");
+    return;
+  }
+  CHECK(output_of(none, print) == "true 0 1 true 1 off 1 none\n");
+  options.environment.set = {{"GOPROXY", "file:///cache"}};
+  const support::EnvironmentGuard kept("UV_OFFLINE", "0");
+  options.environment.keep.push_back("UV_OFFLINE");
+  Command command = Command::shell(print);
+  command.environment = {{"PIP_NO_INDEX", ""}};
+  CHECK(output_of(make(options), command) == "true 0 true 0 file:///cache 1 none\n");
+
+  options.sandbox.network = Network::loopback;
+  const LocalExecutor loopback = make(options);
+  if (loopback.sandbox_report().network != Network::loopback) return;
+  CHECK(output_of(loopback, "echo $CODEEXEC_NETWORK ${PIP_NO_INDEX-}") == "loopback\n");
+}
+
+TEST_CASE("a command that fails for want of a network is told why") {
+  const support::TempDir place;
+  LocalOptions options = sandboxed_in(place);
+  const std::string begin = "The network is switched off for commands here";
+  const auto hint = [&](const LocalExecutor& executor, const std::string& script) {
+    return note_of(executor.run(script), begin);
+  };
+  const std::string resolve = "echo 'curl: (6) Could NOT resolve host: x' >&2; exit 6";
+  CHECK(hint(make(options), resolve) == "");
+  for (const Network network : {Network::none, Network::loopback}) {
+    options.sandbox.network = network;
+    const LocalExecutor here = make(options);
+    if (here.sandbox_report().network != network) {
+      MESSAGE("SKIPPED: no network " << codeexec::name(network) << " here");
+      continue;
+    }
+    const std::string told = begin + " (network: " + codeexec::name(network) + ")";
+    CHECK(hint(here, resolve) == told);
+    for (const char* words :
+         {"Temporary failure in name resolution", "getaddrinfo EAI_AGAIN registry.npmjs.org",
+          "connect: Network is unreachable", "npm ERR! code ENOTCACHED",
+          "curl: (7) Failed to connect to 192.0.2.1 port 80", "dial udp: socket: permission denied",
+          "ERROR: No matching distribution found for x", "module lookup disabled by GOPROXY=off",
+          "you're in offline mode", "--offline was specified",
+          "Packages were unavailable because the network was disabled"}) {
+      CAPTURE(words);
+      CHECK(hint(here, "echo \"" + std::string(words) + "\"; false") == told);
+    }
+    CHECK(hint(here, "echo Connection refused; false") ==
+          (network == Network::loopback ? told : ""));
+    CHECK(here.start(Command::shell(resolve)).wait().notes == Strings{told});
+    CHECK(hint(here, "echo 'Could not resolve host' >&2") == "");
+    CHECK(hint(here, "echo 'no such file'; false") == "");
+    // The reason stands at the end of a long output.
+    CHECK(hint(here, "seq 1 200000; echo EAI_AGAIN; false") == told);
+    CHECK(hint(here, "echo EAI_AGAIN; seq 1 200000; false") == "");
+  }
+}
+
+TEST_CASE("files that the user's tools run later are watched in a sandbox") {
+  const support::TempDir place;
+  const std::string write = place.directory("write");
+  const std::string sub = place.directory("write/sub");
+  const std::string read = place.directory("read");
+  place.file("write/.git/config", "[core]");
+  place.file("write/.git/hooks/pre-commit.sample", "x");
+  place.file("write/.git/hooks/old", "x");
+  place.file("write/.vscode/tasks.json", "{}");
+  LocalOptions options;
+  options.workspace = write;
+  options.roots = {{write, Permission::write}, {read, Permission::read}};
+  options.sandbox.mode = SandboxMode::best_effort;
+  const LocalExecutor here = make(options);
+  const std::string begin = "changed during the command, and used outside of the sandbox by ";
+  const auto changes = [&](const std::string& script, const std::string& work_dir = {}) {
+    Command command = Command::shell(script);
+    command.work_dir = work_dir;
+    const Result r = here.run(command);
+    CHECK_MESSAGE(r.succeeded(), describe(r));
+    CHECK((note_of(r, begin) == "") == r.changed_files.empty());
+    return r.changed_files;
+  };
+  CHECK(changes("true") == Strings{});
+  CHECK(changes("cat .git/config; ls .git/hooks .vscode; mkdir -p x; echo x > x/.envrc; "
+                "echo x > .git/index; echo y > .git/hooks/pre-commit.sample; touch y") ==
+        Strings{});
+  // Added, changed and removed; the same bytes are a change, too.
+  CHECK(changes("echo x > .git/hooks/pre-commit") == Strings{write + "/.git/hooks/pre-commit"});
+  CHECK(changes("echo x > .git/hooks/pre-commit") == Strings{write + "/.git/hooks/pre-commit"});
+  CHECK(changes("touch -d 2001-01-01 .git/hooks/old") == Strings{write + "/.git/hooks/old"});
+  CHECK(changes("echo y > .git/hooks/old; touch -d 2001-01-01 .git/hooks/old") ==
+        Strings{write + "/.git/hooks/old"});
+  CHECK(changes("rm .git/hooks/old") == Strings{write + "/.git/hooks/old"});
+  CHECK(changes("mv .git/config .git/c && mv .git/c .git/config") ==
+        Strings{write + "/.git/config"});
+  CHECK(changes("ln -s sub .envrc; echo x > .vscode/tasks.json") ==
+        Strings{write + "/.envrc", write + "/.vscode/tasks.json"});
+  for (const char* file : {".git/config.worktree",
+                           ".git/commondir",
+                           ".husky/pre-push",
+                           ".idea/workspace.xml",
+                           ".ssh/config",
+                           ".gitconfig",
+                           ".npmrc",
+                           ".yarnrc",
+                           ".yarnrc.yml",
+                           ".config/git/config",
+                           ".config/fish/config.fish",
+                           ".profile",
+                           ".bashrc",
+                           ".bash_profile",
+                           ".bash_login",
+                           ".bash_logout",
+                           ".bash_aliases",
+                           ".zshenv",
+                           ".zprofile",
+                           ".zshrc",
+                           ".zlogin",
+                           ".zlogout",
+                           ".kshrc",
+                           ".cshrc",
+                           ".tcshrc",
+                           ".login"}) {
+    CAPTURE(file);
+    const Strings changed =
+        changes("mkdir -p $(dirname " + std::string(file) + ") && echo x > " + file);
+    CHECK(contains(changed, write + "/" + file));
+  }
+  // All of .git gives way to another one, in part and as a whole.
+  CHECK(contains(changes("mv .git/hooks .git/h; mkdir .git/hooks"), write + "/.git/hooks"));
+  CHECK(contains(changes("mv .git .g; echo 'gitdir: .g' > .git"), write + "/.git"));
+  CHECK(contains(changes("rm .git; mv .g .git"), write + "/.git"));
+  CHECK(changes("rm .envrc") == Strings{write + "/.envrc"});
+  // The work_dir is watched, too.
+  CHECK(changes("echo x > .envrc", "sub") == Strings{sub + "/.envrc"});
+  CHECK(changes("echo x > .envrc; echo x > ../.envrc", "sub") ==
+        Strings{write + "/.envrc", sub + "/.envrc"});
+
+  AuditLog log;
+  options.on_audit = log.callback();
+  const LocalExecutor audited = make(options);
+  const Result started = audited.start(Command::shell("echo z > .envrc")).wait();
+  CHECK(started.changed_files == Strings{write + "/.envrc"});
+  CHECK(note_of(started, begin) == begin + "the user's own tools: " + write + "/.envrc");
+  CHECK(log.take().at(0)["changed_files"] == Json::array({write + "/.envrc"}));
+  options.watch_files = false;
+  CHECK(make(options).run("echo z > .envrc").changed_files.empty());
+  options.watch_files = true;
+  options.sandbox.mode = SandboxMode::off;
+  CHECK(make(options).run("echo z > .envrc").changed_files.empty());
+}
+
+TEST_CASE("watching files is bounded") {
+  const support::TempDir place;
+  const LocalExecutor here = make(sandboxed_in(place));
+  const Result many = here.run("mkdir .vscode && cd .vscode && seq 1 1000 | xargs touch");
+  CHECK_MESSAGE(many.succeeded(), describe(many));
+  CHECK(many.changed_files.size() == 100);
+  const Result gone = here.run("rm -r .vscode");
+  CHECK(gone.changed_files.size() == 100);
+  CHECK(here.run("true").changed_files.empty());
+}
+
+TEST_CASE("secrets are masked in everything that is told of a command") {
+  const support::TempDir place;
+  const support::EnvironmentGuard secret("CODEEXEC_TEST_TOKEN", "hunter2-hunter2");
+  AuditLog log;
+  LocalOptions options = in(place);
+  options.environment.secret = {"CODEEXEC_TEST_TOKEN"};
+  options.on_audit = log.callback();
+  options.policy.blocked = {"curl .*"};
+  options.max_timeout = seconds(60);
+  const LocalExecutor here = make(options);
+  const auto told = [](const Result& r) {
+    return describe(r) + r.command + r.work_dir + r.err_file + r.out_file;
+  };
+  Command command = Command::shell("echo $CODEEXEC_TEST_TOKEN; : hunter2-hunter2");
+  command.timeout = seconds(100);  // for a note
+  for (const Result& r : {here.run(command), here.start(command).wait()}) {
+    CHECK(r.out == "[redacted]\n");
+    CHECK(r.command == "echo $CODEEXEC_TEST_TOKEN; : [redacted]");
+    CHECK(r.notes.size() == 1);
+    CHECK(r.out_counts.redactions == 1);
+  }
+  // Of a refusal, the bytes of the masked command are told.
+  const std::string refused = "echo hunter2-hunter2; curl hunter2-hunter2; true";
+  for (const Result& r : {here.run(refused), here.check(Command::shell(refused)),
+                          here.start(Command::shell(refused)).wait()}) {
+    CHECK(r.rule == "blocked-commands");
+    CHECK(!has(told(r), "hunter2"));
+    CHECK(r.command == "echo [redacted]; curl [redacted]; true");
+    CHECK(r.command.substr(r.rule_begin, r.rule_end - r.rule_begin) == "curl [redacted]");
+  }
+  CHECK(!has(here.judge(Command::shell(refused)).verdict.message, "hunter2"));
+  // Where the start fails, and where the message comes from the system.
+  for (const Command& failing :
+       {Command::program({"/hunter2-hunter2/x"}), Command::program({"hunter2-hunter2"})}) {
+    for (const Result& r : {here.run(failing), here.start(failing).wait()}) {
+      CHECK(r.outcome == Outcome::not_started);
+      CHECK(has(r.message, "[redacted]"));
+      CHECK(!has(told(r), "hunter2"));
+    }
+  }
+  Command lost = Command::shell("true");
+  lost.work_dir = "/hunter2-hunter2";
+  CHECK(has(here.run(lost).message, "[redacted]"));
+  const std::vector<Json> records = log.take();
+  CHECK(records.size() == 9);
+  for (const Json& record : records) {
+    CHECK(!has(record.dump(), "hunter2"));
+    CHECK(record["command"].is_string());
+  }
+  CHECK(records[0]["redactions"] == Json(1));
+  CHECK(records[1]["redactions"] == Json(1));
+  CHECK(records[2].find("redactions") == nullptr);
+}
+
 // create() ----------------------------------------------------------------------------------------
 
 TEST_CASE("every wrong option is an error of create() that names it") {
@@ -2001,4 +2484,366 @@ TEST_CASE("the host's directory, descriptors and signal dispositions are left al
   struct sigaction now_child {};
   ::sigaction(SIGCHLD, nullptr, &now_child);
   CHECK((now_child.sa_handler == old_child.sa_handler));
+}
+
+// Private homes -----------------------------------------------------------------------------------
+
+namespace {
+
+// Where private homes are made: a TMPDIR of this process's own.
+class HomesPlace {
+ public:
+  HomesPlace() : guard_("TMPDIR", directory_.path().c_str()) {}
+
+  // Names in it, sorted, without those of the tests' own directories.
+  Strings entries() const {
+    Strings names;
+    DIR* listing = ::opendir(directory_.path().c_str());
+    if (!listing) support::fail("opendir", directory_.path());
+    while (const dirent* entry = ::readdir(listing)) names.emplace_back(entry->d_name);
+    ::closedir(listing);
+    names.erase(std::remove_if(names.begin(), names.end(),
+                               [](const std::string& name) {
+                                 return name[0] == '.' || begins(name, "codeexec-test-");
+                               }),
+                names.end());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  const support::TempDir& directory() const { return directory_; }
+
+ private:
+  support::TempDir directory_ = {};
+  support::EnvironmentGuard guard_;
+};
+
+LocalOptions with_home(codeexec::PrivateHome home, const support::TempDir& workspace) {
+  LocalOptions options = in(workspace);
+  options.sandbox.mode = codeexec::SandboxMode::best_effort;
+  options.private_home = home;
+  return options;
+}
+
+std::string home_of(const LocalExecutor& executor) {
+  return output_of(executor, Command::shell("printf %s \"$HOME\""));
+}
+
+// Runs `body` in a fork of this program, as an ordinary user where that is asked for. It returns an
+// empty text, or what went wrong.
+std::string in_fork(bool as_user, const std::function<std::string()>& body) {
+  int ends[2];
+  if (::pipe(ends) != 0) support::fail("pipe", "");
+  std::fflush(nullptr);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    constexpr uid_t user = 12345;
+    ::close(ends[0]);
+    std::string problem;
+    if (as_user && ::geteuid() == 0 &&
+        (::setgroups(0, nullptr) != 0 || ::setgid(user) != 0 || ::setuid(user) != 0))
+      problem = "cannot become another user";
+    if (problem.empty()) problem = body();
+    if (::write(ends[1], problem.data(), problem.size()) < 0) ::_exit(2);
+    ::_exit(problem.empty() ? 0 : 1);
+  }
+  ::close(ends[1]);
+  std::string problem;
+  char buffer[4096];
+  ssize_t size = 0;
+  while ((size = ::read(ends[0], buffer, sizeof buffer)) > 0)
+    problem.append(buffer, static_cast<std::size_t>(size));
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  if (problem.empty() && status != 0) problem = "the fork died: " + std::to_string(status);
+  return problem;
+}
+
+// A directory in a directory in a directory ...; paths are too short for it.
+void make_deep_tree(const std::string& path, int levels) {
+  int here = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  for (int level = 0; level < levels && here >= 0; ++level) {
+    if (::mkdirat(here, "down", 0700) != 0) support::fail("mkdirat", path);
+    const int next = ::openat(here, "down", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ::close(here);
+    here = next;
+  }
+  if (here < 0) support::fail("open", path);
+  ::close(here);
+}
+
+}  // namespace
+
+TEST_CASE("a private home of the executor: one for all its commands, removed with its last copy") {
+  const HomesPlace place;
+  const support::TempDir workspace;
+  std::optional<LocalExecutor> executor =
+      make(with_home(codeexec::PrivateHome::executor, workspace));
+  const std::string home = home_of(*executor);
+  CHECK(begins(home, place.directory().path() + "/codeexec-home-"));
+  CHECK(place.entries().size() == 1);
+  const std::string user = std::to_string(::geteuid());
+  CHECK(output_of(*executor, Command::shell("stat -c '%a %u' \"$HOME\" \"$TMPDIR\"")) ==
+        "700 " + user + "\n700 " + user + "\n");
+  CHECK(output_of(*executor, Command::shell("echo \"$TMPDIR\"")) == home + "/tmp\n");
+  output_of(*executor, Command::shell("echo kept > ~/file; mktemp"));
+  CHECK(output_of(*executor, Command::shell("cat ~/file; ls $TMPDIR | wc -l")) == "kept\n1\n");
+  std::optional<LocalExecutor> copy = *executor;
+  Execution running = copy->start(Command::shell("echo ready; read line"));
+  executor.reset();
+  CHECK(home_of(*copy) == home);
+  copy.reset();
+  CHECK(support::exists(home));  // of the command that still runs
+  running.cancel();
+  running.wait();
+  running = Execution();
+  CHECK(place.entries().empty());
+}
+
+TEST_CASE("a private home of the command: a new one for each, removed when it ends") {
+  const HomesPlace place;
+  const support::TempDir workspace;
+  {
+    const LocalExecutor executor = make(with_home(codeexec::PrivateHome::command, workspace));
+    const Strings parents = place.entries();
+    REQUIRE(parents.size() == 1);
+    const std::string parent = place.directory() / parents[0];
+    const std::string script =
+        "echo \"$HOME\"; echo \"$TMPDIR\"; stat -c %a \"$HOME\"; ls -A \"$HOME\"; echo > ~/file";
+    const Strings first = lines_of(output_of(executor, Command::shell(script)));
+    const Strings second = lines_of(output_of(executor, Command::shell(script)));
+    REQUIRE(first.size() == 4);
+    REQUIRE(second.size() == 4);
+    CHECK(begins(first[0], parent + "/command-"));
+    CHECK(first[0] != second[0]);
+    CHECK(second[1] == second[0] + "/tmp");
+    CHECK(second[2] == "700");
+    CHECK(second[3] == "tmp");
+    CHECK(!support::exists(first[0]));
+    CHECK(!support::exists(second[0]));
+
+    Execution started = executor.start(Command::shell(script));
+    const std::string home = lines_of(started.wait().out).at(0);
+    CHECK(support::exists(home + "/file"));
+    started = Execution();
+    CHECK(!support::exists(home));
+    Command failing = Command::program({"/nonexistent/program"});
+    CHECK(executor.run(failing).outcome == Outcome::not_started);
+    const Strings beside = lines_of(output_of(executor, Command::shell("ls -A \"$HOME/..\"")));
+    REQUIRE(beside.size() == 2);
+    CHECK(begins(beside[0], "command-"));  // its own
+    CHECK(beside[1] == "tmp");
+  }
+  CHECK(place.entries().empty());
+}
+
+TEST_CASE("what the operator or the command sets is stronger than a private home") {
+  const HomesPlace place;
+  const support::TempDir workspace;
+  const std::string script = "echo \"$HOME\"; echo \"$TMPDIR\"";
+  for (const auto kind : {codeexec::PrivateHome::executor, codeexec::PrivateHome::command}) {
+    LocalOptions options = with_home(kind, workspace);
+    options.environment.keep_all = true;
+    const auto shown = [&](const Command& command) {
+      return lines_of(output_of(make(options), command));
+    };
+    const std::string private_one = place.directory().path() + "/codeexec-home-";
+    Command command = Command::shell(script);
+    CHECK(begins(shown(command).at(0), private_one));
+    options.environment.set = {{"HOME", "/set"}};
+    CHECK(shown(command).at(0) == "/set");
+    CHECK(begins(shown(command).at(1), private_one));
+    options.environment.set = {{"TMPDIR", "/set"}};
+    CHECK(begins(shown(command).at(0), private_one));
+    CHECK(shown(command).at(1) == "/set");
+    command.environment = {{"HOME", "/given"}, {"TMPDIR", "/given, too"}};
+    CHECK(shown(command) == Strings{"/given", "/given, too"});
+  }
+}
+
+TEST_CASE("without a sandbox, or when it is off, there is no private home") {
+  const HomesPlace place;
+  const support::TempDir workspace;
+  support::EnvironmentGuard guard("HOME", "/home/of the host");
+  LocalOptions options = with_home(codeexec::PrivateHome::off, workspace);
+  CHECK(home_of(make(options)) == "/home/of the host");
+  options = in(workspace);
+  CHECK(options.private_home == codeexec::PrivateHome::executor);
+  CHECK(home_of(make(options)) == "/home/of the host");
+  CHECK(place.entries().empty());
+}
+
+TEST_CASE("a private home that cannot be made is an error of create()") {
+  const support::TempDir workspace;
+  const std::string missing = workspace / "missing";
+  const support::EnvironmentGuard guard("TMPDIR", missing.c_str());
+  const auto made = LocalExecutor::create(with_home(codeexec::PrivateHome::executor, workspace));
+  CHECK(made.error().message ==
+        "private_home: cannot make a directory in '" + missing + "': No such file or directory");
+}
+
+TEST_CASE("a private home is removed whatever commands leave in it, and nothing else is") {
+  const HomesPlace place;
+  const support::TempDir outside;
+  outside.file("directory/precious", "precious");
+  if (::chmod(outside.path().c_str(), 0777) != 0 ||
+      ::chmod(place.directory().path().c_str(), 0777) != 0)
+    support::fail("chmod", "");
+  for (const bool as_user : {false, true}) {
+    CAPTURE(as_user);
+    const std::string problem = in_fork(as_user, [&]() -> std::string {
+      LocalOptions options;
+      options.workspace = "/";
+      options.sandbox.mode = codeexec::SandboxMode::best_effort;
+      {
+        const LocalExecutor executor = make(options);
+        const std::string home = home_of(executor);
+        support::make_symlink(outside.path(), home + "/link");
+        support::make_symlink(outside / "directory", home + "/tmp/link");
+        support::make_symlink("/nonexistent", home + "/dangling");
+        support::write_file(home + "/\xff\xfe\n", "no UTF-8");
+        support::write_file(home + "/tmp/read-only", "", 0400);
+        support::make_directories(home + "/a/\xff/c");
+        support::write_file(home + "/a/\xff/file", "");
+        support::make_directories(home + "/closed/below/deeper");
+        support::write_file(home + "/removed-0", "a name that the removal uses, too");
+        support::make_directories(home + "/removed-1/x/y");
+        if (::mkfifo((home + "/fifo").c_str(), 0600) != 0) return "mkfifo";
+        for (int i = 0; i < 3000; ++i) support::write_file(home + "/tmp/" + std::to_string(i), "");
+        // More than a path or a set of descriptors can have; levels are slow to make.
+        if (as_user) make_deep_tree(home, 1500);
+        for (const char* closed : {"/closed/below/deeper", "/closed/below", "/closed", "/a", ""})
+          if (::chmod((home + closed).c_str(), 0) != 0) return "chmod";
+        // Few descriptors: none is kept per level.
+        rlimit few{};
+        ::getrlimit(RLIMIT_NOFILE, &few);
+        few.rlim_cur = static_cast<rlim_t>(support::count_descriptors() + 20);
+        ::setrlimit(RLIMIT_NOFILE, &few);
+      }
+      return place.entries().empty() ? "" : "still there: " + place.entries()[0];
+    });
+    CHECK(problem == "");
+    CHECK(support::read_file(outside / "directory/precious") == "precious");
+    struct stat status {};
+    REQUIRE(::stat((outside / "directory").c_str(), &status) == 0);
+    CHECK((status.st_mode & 07777) == 0755);
+  }
+}
+
+#if defined(__linux__)
+TEST_CASE("what is mounted in a private home is not removed") {
+  const HomesPlace place;
+  const support::TempDir outside;
+  outside.file("below/precious", "precious");
+  const std::string problem = in_fork(false, [&]() -> std::string {
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+      return "SKIPPED";
+    const support::TempDir workspace;
+    {
+      const LocalExecutor executor = make(with_home(codeexec::PrivateHome::executor, workspace));
+      const std::string home = home_of(executor);
+      support::make_directories(home + "/a/mounted");
+      support::make_directories(home + "/mounted");
+      for (const std::string& on : {home + "/a/mounted", home + "/mounted"})
+        if (::mount(outside.path().c_str(), on.c_str(), nullptr, MS_BIND, nullptr) != 0)
+          return "SKIPPED";
+    }
+    return place.entries().size() == 1 ? "" : "the mount is gone";
+  });
+  if (problem == "SKIPPED") {
+    MESSAGE("SKIPPED: no right to mount");
+    return;
+  }
+  CHECK(problem == "");
+  CHECK(support::read_file(outside / "below/precious") == "precious");
+}
+#endif
+
+TEST_CASE("homes that killed programs left are removed by the next, and no others") {
+  const HomesPlace place;
+  const support::TempDir workspace;
+  const LocalOptions options = with_home(codeexec::PrivateHome::executor, workspace);
+  const auto leave_home = [&] {
+    return in_fork(false, [&]() -> std::string {
+      const LocalExecutor executor = make(options);
+      support::make_directories(home_of(executor) + "/left/behind");
+      ::_exit(0);  // nothing is destroyed, as with SIGKILL
+    });
+  };
+  REQUIRE(leave_home() == "");
+  REQUIRE(place.entries().size() == 1);
+  const std::string left = place.entries()[0];
+  const support::TempDir outside;
+  outside.file("precious", "precious");
+  support::make_symlink(outside.path(), place.directory() / "codeexec-home-linked");
+  place.directory().file("codeexec-home-a-file");
+  place.directory().file("codeexec-home-aaaaaa");
+  place.directory().directory("codeexec-home-longer-name/x");
+  place.directory().directory("other/x");
+  const bool is_root = ::geteuid() == 0;
+  if (is_root) {
+    place.directory().directory("codeexec-home-others");
+    REQUIRE(::chown((place.directory() / "codeexec-home-others").c_str(), 12345, 12345) == 0);
+  }
+  const Strings others = [&] {
+    Strings names = place.entries();
+    names.erase(std::find(names.begin(), names.end(), left));
+    return names;
+  }();
+  {
+    const LocalExecutor executor = make(options);
+    const std::string home = home_of(executor);
+    CHECK(!support::exists(place.directory() / left));
+    const LocalExecutor second = make(options);
+    CHECK(support::exists(home));
+    CHECK(support::exists(home_of(second)));
+  }
+  CHECK(place.entries() == others);
+  CHECK(support::exists(outside / "precious"));
+}
+
+TEST_CASE("a start removes a bounded number of homes that were left") {
+  const HomesPlace place;
+  const support::TempDir workspace;
+  for (int i = 0; i < 20; ++i)
+    place.directory().directory("codeexec-home-" + std::to_string(100000 + i) + "/tmp");
+  const LocalOptions options = with_home(codeexec::PrivateHome::executor, workspace);
+  (void)make(options);
+  CHECK(place.entries().size() == 4);
+  (void)make(options);
+  CHECK(place.entries().empty());
+}
+
+TEST_CASE("a fork of the host does not remove the home") {
+  const HomesPlace place;
+  const support::TempDir workspace;
+  std::optional<LocalExecutor> executor =
+      make(with_home(codeexec::PrivateHome::executor, workspace));
+  const std::string home = home_of(*executor);
+  CHECK(in_fork(false, [&]() -> std::string {
+          executor.reset();
+          return "";
+        }) == "");
+  CHECK(support::exists(home + "/tmp"));
+}
+
+TEST_CASE("the tilde of a command is judged as the private home") {
+  const HomesPlace place;
+  const support::TempDir workspace;
+  for (const auto kind : {codeexec::PrivateHome::executor, codeexec::PrivateHome::command}) {
+    LocalOptions options = with_home(kind, workspace);
+    options.delete_guard = true;
+    const LocalExecutor executor = make(options);
+    CHECK(executor.run("echo x > ~/file && rm ~/file").outcome == Outcome::exited);
+    if (kind == codeexec::PrivateHome::command) continue;
+    support::write_file(home_of(executor) + "/unread", "");
+    CHECK(executor.run("rm ~/unread").rule == "delete-guard");
+  }
+}
+
+TEST_CASE("the names of private homes") {
+  CHECK(std::string(codeexec::name(codeexec::PrivateHome::off)) == "off");
+  CHECK(std::string(codeexec::name(codeexec::PrivateHome::command)) == "command");
+  CHECK(std::string(codeexec::name(codeexec::PrivateHome::executor)) == "executor");
 }

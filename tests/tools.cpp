@@ -131,6 +131,23 @@ Json run_command(const std::string& command, Strings arguments = {},
   return parsed(r.out);
 }
 
+// What --sandbox-report prints.
+Json report_of(Strings arguments, const std::string& work_dir = "/") {
+  arguments.push_back("--sandbox-report");
+  const ProcessResult r = run_program(arguments, work_dir);
+  CHECK(r.err == "");
+  CHECK(lines_of(r.out).size() == 1);
+  const Json report = parsed(r.out);
+  CHECK(r.exit_code == (report["missing"].size() > 0 ? 1 : 0));
+  return report;
+}
+
+bool enforces(const Json& report, const std::string& feature) {
+  for (const Json& name : report["enforced"].items())
+    if (name == Json(feature)) return true;
+  return false;
+}
+
 // Checks that the program refused to start with one line that names what is wrong.
 void check_refused(const ProcessResult& r, const std::string& named) {
   CAPTURE(r.err);
@@ -164,7 +181,7 @@ std::vector<std::pair<std::string, std::string>> options_of_help() {
 
 bool is_special(const std::string& name) {
   return name == "config" || name == "run" || name == "check" || name == "list-rules" ||
-         name == "help" || name == "version";
+         name == "sandbox-report" || name == "help" || name == "version";
 }
 
 std::string key_of(std::string name) {
@@ -467,6 +484,7 @@ TEST_CASE("every option of --help works from the command line and from the confi
   place.directory("project/.venv/bin");
   place.directory("ro");
   place.file("guarded");
+  const std::string workspace = place.directory("workspace");
   const std::string audit = place / "audit";
   const std::string wrapper =
       place.file("shell", "#!/bin/sh\necho wrapped\nexec /bin/sh \"$@\"\n", 0755);
@@ -479,6 +497,11 @@ TEST_CASE("every option of --help works from the command line and from the confi
   };
   const auto prints = [](const std::string& text) {
     return [text](const ProcessResult&, const Json& r) { return r["stdout"] == Json(text + "\n"); };
+  };
+  // In a sandbox; with options whose effect shows in it only.
+  const auto sandboxed = [&](Strings options = {}) {
+    options.insert(options.end(), {"--sandbox", "best-effort", "--workspace", workspace});
+    return options;
   };
   const auto breaks = [](const std::string& rule) {
     return [rule](const ProcessResult&, const Json& r) { return r["rule"] == Json(rule); };
@@ -520,6 +543,57 @@ TEST_CASE("every option of --help works from the command line and from the confi
         {"--workspace", place.path()},
         "test -d guarded && rm guarded",
         breaks("delete-guard")}},
+      {"sandbox",
+       {{"best-effort"},
+        {"--workspace", workspace},
+        "true",
+        [](const ProcessResult&, const Json& r) {
+          return r["sandbox"]["mode"] == Json("best_effort");
+        }}},
+      {"network", {{"none"}, sandboxed(), "echo ${CODEEXEC_NETWORK-}", prints("none")}},
+      {"private-home", {{"off"}, sandboxed(), "echo $HOME", prints("/nonexistent")}},
+      {"unix-sockets",
+       {{},
+        sandboxed({"--network", "none"}),
+        "perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0) and print \"made\\n\"'",
+        prints("made")}},
+      {"shared-memory",
+       {{},
+        sandboxed(),
+        "touch /dev/shm/codeexec-test-$$ && rm /dev/shm/codeexec-test-$$ && echo made",
+        prints("made")}},
+      {"pid-namespace", {{}, sandboxed(), "test $$ -lt 20 && echo new", prints("new")}},
+      {"no-watch-files",
+       {{},
+        sandboxed(),
+        "echo x > .envrc",
+        [](const ProcessResult&, const Json& r) {
+          return r["success"].as_bool() && !r.find("changed_files");
+        }}},
+      {"limit-cpu", {{"7"}, {}, "ulimit -t", prints("7")}},
+      {"limit-memory",
+       {{"33554432"},
+        {},
+        "perl -e '$x = \"a\" x (64 << 20)'",
+        [](const ProcessResult&, const Json& r) { return !r["success"].as_bool(); }}},
+      {"limit-address-space", {{"2147483648"}, {}, "ulimit -v", prints("2097152")}},
+      {"limit-processes",
+       {{"10"},
+        {},
+        "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do sleep 0.2 & done; wait; echo all",
+        [](const ProcessResult&, const Json& r) { return r["stdout"] != Json("all\n"); }}},
+      {"limit-open-files", {{"64"}, {}, "ulimit -n", prints("64")}},
+      {"limit-file-size", {{"1048576"}, {}, "ulimit -f", prints("2048")}},
+      {"limit-disk",
+       {{"4194304"},
+        sandboxed(),
+        "head -c 20000000 /dev/zero >> big; sleep 1",
+        [](const ProcessResult&, const Json& r) { return has(r.dump(), "limits_reached"); }}},
+      {"secret-env",
+       {{"CODEEXEC_TEST_SECRET", "CODEEXEC_TEST_OTHER"},
+        {},
+        "echo $CODEEXEC_TEST_SECRET",
+        prints("[redacted]")}},
       {"execution-mode", {{"local"}, {}, "true", {}}},
       {"agent-id",
        {{"agent 7"},
@@ -569,7 +643,16 @@ TEST_CASE("every option of --help works from the command line and from the confi
       {"max-concurrent", {{"3"}, {}, "true", {}}},
   };
 
-  const Strings environment = {"CODEEXEC_TEST_A=1", "CODEEXEC_TEST_BB=2"};
+  // Where the system cannot do it, there is no effect to be seen.
+  const Json report = report_of({"--sandbox", "best-effort", "--network", "none", "--pid-namespace",
+                                 "--limit-processes", "10", "--workspace", workspace});
+  const std::map<std::string, std::string> needs = {{"network", "network"},
+                                                    {"unix-sockets", "network"},
+                                                    {"shared-memory", "filesystem"},
+                                                    {"pid-namespace", "pid_namespace"},
+                                                    {"limit-processes", "processes"}};
+  const Strings environment = {"CODEEXEC_TEST_A=1", "CODEEXEC_TEST_BB=2",
+                               "CODEEXEC_TEST_SECRET=hunter2", "CODEEXEC_TEST_OTHER=hunter3"};
   std::size_t count = 0;
   for (const auto& option : options_of_help()) {
     const std::string& name = option.first;
@@ -580,6 +663,11 @@ TEST_CASE("every option of --help works from the command line and from the confi
     const auto found = effects.find(name);
     REQUIRE_MESSAGE(found != effects.end(), "an option without a test");
     const Effect& effect = found->second;
+    const auto need = needs.find(name);
+    if (need != needs.end() && !enforces(report, need->second)) {
+      MESSAGE("SKIPPED: --" << name << " has no effect here: no " << need->second);
+      continue;
+    }
     REQUIRE(effect.words.empty() == value.empty());
 
     const auto run_with = [&](Strings arguments) {
@@ -748,14 +836,26 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       {"NAME=VALUE...", {"noequals", "=x", ""}},
       {"MODE", {"docker", "srt", "", "Local", "Strict"}},
       {"WORDS", {" ", "a\nb"}}};
+  const Strings no_amounts = {"abc", "0", "-5", "", "1.5", "1k", "1e400", "1e16"};
   // Names are wrong in different ways; an agent may be called anything.
-  const std::map<std::string, Strings> wrong_by_name = {{"disable-rule", {"sodu", ""}},
-                                                        {"keep-env", {"A=B", "", "A*B"}},
-                                                        {"agent-id", {""}},
-                                                        {"instance-id", {""}},
-                                                        {"enable-sudo", {"maybe"}},
-                                                        {"delete-guard", {"maybe"}},
-                                                        {"no-auto-venv", {"maybe", "1"}}};
+  const std::map<std::string, Strings> wrong_by_name = {
+      {"disable-rule", {"sodu", ""}},
+      {"keep-env", {"A=B", "", "A*B"}},
+      {"secret-env", {"A=B", "", "CODEEXEC_NOT_THERE"}},
+      {"agent-id", {""}},
+      {"instance-id", {""}},
+      {"enable-sudo", {"maybe"}},
+      {"delete-guard", {"maybe"}},
+      {"unix-sockets", {"maybe"}},
+      {"shared-memory", {"maybe"}},
+      {"pid-namespace", {"maybe"}},
+      {"no-watch-files", {"maybe"}},
+      {"limit-cpu", no_amounts},
+      {"limit-memory", no_amounts},
+      {"limit-address-space", no_amounts},
+      {"limit-file-size", no_amounts},
+      {"limit-disk", no_amounts},
+      {"no-auto-venv", {"maybe", "1"}}};
   for (const auto& option : options_of_help()) {
     const std::string& name = option.first;
     const std::string& value = option.second;
@@ -827,6 +927,7 @@ TEST_CASE("unknown options, words out of place and wrong uses of the special opt
   check_refused(run_program({"--check", "true", "--check", ""}), "--check is given twice");
   check_refused(run_program({"--check", "true", "--run", "true"}), "exclude each other");
   check_refused(run_program({"--list-rules", "all"}), "--list-rules");
+  check_refused(run_program({"--sandbox-report", "all"}), "--sandbox-report");
   check_refused(run_program({"--help", "me"}), "--help");
   check_refused(run_program({"--version", "1", "2"}), "--version");
   check_refused(run_program({"--bad\nline\x1b[31m\xff"}), "unknown option");
@@ -878,6 +979,7 @@ TEST_CASE("a configuration file that cannot be used is an error that names it") 
   check_config("{\"run\":\"x\"}", "run: unknown key");
   check_config("{\"check\":\"x\"}", "check: unknown key");
   check_config("{\"list_rules\":true}", "list_rules: unknown key");
+  check_config("{\"sandbox_report\":true}", "sandbox_report: unknown key");
   check_config("{\"\":1}", "unknown key");
   check_config("{\"a\\nb\\u001b\":1}", "unknown key");
   check_config("{\"command_line_\":1}", "unknown key");
@@ -1181,6 +1283,140 @@ TEST_CASE("SIGTERM during --run kills the command, and the result is still print
   CHECK(dies(pid));
 }
 
+// the sandbox -------------------------------------------------------------------------------------
+
+TEST_CASE("the sandbox is best_effort when allowed paths are given, and off otherwise") {
+  const TempDir place;
+  const auto mode_of = [&](Strings arguments) {
+    arguments.insert(arguments.end(), {"--workspace", place.path()});
+    return report_of(arguments)["mode"].as_string();
+  };
+  const Strings paths = {"--allowed-paths", place.path()};
+  const auto with = [](Strings arguments, const Strings& more) {
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  CHECK(mode_of({}) == "off");
+  CHECK(mode_of(paths) == "best_effort");
+  CHECK(mode_of({"--read-only", "/usr"}) == "off");
+  CHECK(mode_of(with(paths, {"--sandbox", "off"})) == "off");
+  for (const char* spelling : {"best-effort", "best_effort"}) {
+    CHECK(mode_of({"--sandbox", spelling}) == "best_effort");
+    CHECK(mode_of(with(paths, {"--sandbox", spelling})) == "best_effort");
+  }
+  CHECK(mode_of({"--config", place.file("c.json", "{\"allowed_paths\":[\"" + place.path() +
+                                                      "\"],\"sandbox\":\"off\"}")}) == "off");
+  const ProcessResult strict =
+      run_program({"--sandbox", "strict", "--sandbox-report"}, place.path());
+  if (strict.exit_code == 0)
+    CHECK(parsed(strict.out)["mode"] == Json("strict"));
+  else
+    check_refused(strict, "sandbox");
+  // What only a sandbox can have is not left out in silence.
+  check_refused(run_program({"--network", "none", "--run", "true"}), "network: 'none' needs a");
+  check_refused(run_program({"--pid-namespace", "--run", "true"}), "pid_namespace: it needs a");
+  check_refused(run_program({"--sandbox", "best-effort", "--run", "true"}),
+                "workspace: a sandbox cannot be given '/'");
+  check_refused(run_program({"--allowed-paths", "/", "--run", "true"}),
+                "allowed_paths: a sandbox cannot be given '/'");
+  check_refused(run_program({"--allowed-paths", "/usr", "--run", "true"}), "allowed_paths: '/usr'");
+  check_refused(run_program({"--sandbox", "strict", "--run", "true"}, "/usr"), "workspace: '/usr'");
+  check_refused(run_program({"--limit-open-files", "3", "--run", "true"}), "limit_open_files");
+  // A choice is told.
+  check_refused(run_program({"--sandbox", "on"}), "is not one of off, best_effort, strict");
+  check_refused(run_program({"--network", "off"}), "is not one of host, none, loopback");
+  check_refused(run_program({"--private-home", "on"}), "is not one of off, command, executor");
+}
+
+TEST_CASE("--sandbox-report prints what is in force, and its status what is missing") {
+  const TempDir place;
+  place.directory("ro");
+  const Json off = report_of({});
+  CHECK(names_of(off) == "mode network landlock_abi enforced missing");
+  CHECK(off["mode"] == Json("off"));
+  CHECK(off["enforced"].size() == 0);
+  const Json report = report_of({"--allowed-paths", place.path()}, place.path());
+  CHECK(names_of(report) == "mode network landlock_abi enforced missing");
+  CHECK(report["network"] == Json("host"));
+  CHECK(report["landlock_abi"].is_integer());
+  CHECK(report["enforced"].size() + report["missing"].size() > 5);
+  const Strings gap = {"--allowed-paths", place.path(), "--read-only", place / "ro"};
+  const Json gaps = report_of(gap, place.path());
+  const Json& missing = gaps["missing"];
+  REQUIRE(missing.size() == report["missing"].size() + 1);
+  CHECK(begins(missing[missing.size() - 1].as_string(), "read_only_roots: '" + (place / "ro")));
+  // Who runs something is told on one line, and in the result.
+  Strings run = gap;
+  run.insert(run.end(), {"--run", "true"});
+  const ProcessResult ran = run_program(run, place.path());
+  CHECK(lines_of(ran.err).size() == 1);
+  CHECK(begins(ran.err, "codeexec-mcp: sandbox: missing here: "));
+  CHECK(has(ran.err, "read_only_roots: '" + (place / "ro")));
+  CHECK(parsed(ran.out)["sandbox"]["missing"].dump() == missing.dump());
+  // A strict one does not start with gaps.
+  run.insert(run.begin(), {"--sandbox", "strict"});
+  check_refused(run_program(run, place.path()), "read_only: sandbox strict: ");
+  run.back() = "--sandbox-report";
+  run.erase(run.end() - 2);
+  check_refused(run_program(run, place.path()), "read_only: sandbox strict: ");
+}
+
+TEST_CASE("--read-only in a sandbox without allowed paths: the workspace is what may be changed") {
+  const TempDir place;
+  place.file("ro/file", "x");
+  const std::string workspace = place.directory("workspace");
+  const Strings arguments = {"--sandbox", "best-effort", "--workspace",
+                             workspace,   "--read-only", place / "ro"};
+  if (!enforces(report_of(arguments), "filesystem")) {
+    MESSAGE("SKIPPED: no sandbox here");
+    return;
+  }
+  CHECK(run_command("cat ../ro/file > copy", arguments)["success"] == Json(true));
+  CHECK(support::read_file(workspace + "/copy") == "x");
+  // By a variable that the policy cannot know.
+  CHECK(run_command("d=$(printf ../ro); sh -c 'touch $0/new' $d", arguments)["success"] ==
+        Json(false));
+  CHECK(!support::exists(place / "ro/new"));
+  CHECK(run_command("touch ../new", arguments)["success"] == Json(false));
+  CHECK(run_command("pwd", arguments)["stdout"] == Json(workspace + "\n"));
+}
+
+TEST_CASE("what a result tells of the sandbox comes after what was known before") {
+  const TempDir place;
+  const Strings arguments = {"--sandbox", "best-effort", "--workspace", place.path()};
+  const Json quiet = run_command("true", arguments);
+  CHECK(names_of(quiet) == all_keys + " sandbox");
+  CHECK(quiet["sandbox"]["mode"] == Json("best_effort"));
+  CHECK(quiet["sandbox"]["network"] == Json("host"));
+  const Json changed = run_command("echo x > .envrc", arguments);
+  CHECK(names_of(changed) == all_keys + " notes sandbox changed_files");
+  CHECK(changed["changed_files"] == Json::array({place / ".envrc"}));
+  CHECK(names_of(run_command("sudo ls", arguments)) == all_keys + " rule");
+  CHECK(names_of(run_command("echo hunter2", {"--set-env", "T=hunter2", "--secret-env", "T"})) ==
+        all_keys + " redactions");
+}
+
+TEST_CASE("the model is told what the sandbox leaves it") {
+  const TempDir place;
+  const auto told = [&](Strings arguments) {
+    arguments.insert(arguments.end(), {"--workspace", place.path()});
+    Server server(arguments);
+    std::string text = server.greeting["result"]["instructions"].as_string();
+    CHECK(server.finish().empty());
+    return text;
+  };
+  CHECK(!has(told({}), "sandbox"));
+  const Json report =
+      report_of({"--allowed-paths", place.path(), "--network", "none"}, place.path());
+  const std::string text = told({"--allowed-paths", place.path(), "--network", "none"});
+  CHECK(has(text, "change files only below " + place.path()) == enforces(report, "filesystem"));
+  CHECK(has(text, "The network is switched off") == (report["network"] == Json("none")));
+  CHECK(!has(told({"--allowed-paths", place.path()}), "network"));
+  if (!enforces(report, "filesystem")) return;
+  CHECK(has(text, "their own HOME"));
+  CHECK(!has(told({"--allowed-paths", place.path(), "--private-home", "off"}), "HOME"));
+}
+
 // the tool ----------------------------------------------------------------------------------------
 
 TEST_CASE("the tool is described as the reference describes it") {
@@ -1250,7 +1486,9 @@ TEST_CASE("--read-only forbids changes there, and nothing else") {
     arguments.insert(arguments.end(), {"--workspace", place.path(), "--read-only", place / "ro"});
     return run_command(command, arguments)["rule"].as_string();
   };
-  for (const Strings& arguments : {Strings{}, Strings{"--allowed-paths", place.path()}}) {
+  // What the policy says; what the kernel can add is another matter.
+  for (const Strings& arguments :
+       {Strings{}, Strings{"--allowed-paths", place.path(), "--sandbox", "off"}}) {
     CHECK(rule_of("cat ro/file > copy", arguments) == "");
     CHECK(rule_of("cd ro && cat file", arguments) == "");
     CHECK(rule_of("echo y > ro/file", arguments) == "read-only");
@@ -1681,6 +1919,29 @@ TEST_CASE("W-21 W-07: secrets stay with the server, and --enable-sudo does not c
   CHECK(!has(server.execute("env")["stdout"].as_string(), "hunter2"));
   CHECK(server.execute("sudo id")["rule"] == Json("sudo"));
   CHECK(has(server.logged(), "enable_sudo has no effect in local mode"));
+}
+
+TEST_CASE("R07b: the server itself keeps no variables but those that commands see") {
+  Server::Options options;
+  options.arguments = {"--keep-env", "CODEEXEC_TEST_KEPT"};
+  options.environment = {"CODEEXEC_TEST_TOKEN=hunter2", "CODEEXEC_TEST_KEPT=kept", "LC_TIME=C",
+                         "=odd=hunter2", "hunter2"};
+  Server server(options);
+  server.ping();
+  const std::string path = "/proc/" + std::to_string(server.pid()) + "/environ";
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    MESSAGE("SKIPPED: " << path << " cannot be read, which root with all capabilities may");
+    return;
+  }
+  ::close(file);
+  const std::string variables = support::read_file(path);
+  for (const char* part : {"hunter2", "CODEEXEC_TEST_TOKEN"}) CHECK(!has(variables, part));
+  for (const char* part : {"CODEEXEC_TEST_KEPT=kept", "PATH=", "LC_TIME=C"})
+    CHECK(has(variables, part));
+  const Json r = server.execute("tr '\\0' '\\n' < " + path + "; env");
+  CHECK(has(r["stdout"].as_string(), "CODEEXEC_TEST_KEPT=kept"));
+  CHECK(!has(r["stdout"].as_string(), "hunter2"));
 }
 
 TEST_CASE("starting has no effects on disk") {
