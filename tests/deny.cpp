@@ -2,8 +2,8 @@
 //
 // Runs a program in which some system calls fail, as they do on an older kernel or in a container:
 //   NAME=ERRNO        every call of that name fails with that errno, given by name: seccomp=EPERM
-//   NAME:VALUE=ERRNO  only calls with that first argument: prctl:22=EPERM
-//   NAME&FLAGS=ERRNO  only calls with one of these flags in it: clone&0x10000000=EPERM
+//   NAME:N=ERRNO      those whose first argument is N: prctl:22=EPERM
+//   NAME&BITS=ERRNO   those whose first argument has one of these bits: clone&0x10000000=EPERM
 //   namespaces=ERRNO  unshare() and clone() with a flag for a namespace, and clone3() with ENOSYS,
 //                     because its flags cannot be seen
 //   landlock_abi=N    the kernel says that it has ABI N of Landlock; the rest works as it does
@@ -21,7 +21,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -52,6 +51,8 @@ const Names calls = {{"landlock_create_ruleset", 444},
                      {"seccomp", SYS_seccomp},
                      {"unshare", SYS_unshare},
                      {"clone", SYS_clone},
+                     {"setsid", SYS_setsid},
+                     {"setrlimit", SYS_setrlimit},
                      {"clone3", 435},
                      {"capset", SYS_capset},
                      {"prctl", SYS_prctl},
@@ -64,8 +65,6 @@ const Names calls = {{"landlock_create_ruleset", 444},
                      {"close_range", 436},
                      {"pidfd_open", 434},
                      {"prlimit64", SYS_prlimit64},
-                     {"setrlimit", SYS_setrlimit},
-                     {"setsid", SYS_setsid},
                      {"setns", SYS_setns},
                      {"ptrace", SYS_ptrace}};
 
@@ -73,13 +72,6 @@ int value_of(const Names& names, const std::string& name) {
   for (const auto& entry : names)
     if (name == entry.first) return entry.second;
   fail("unknown name: " + name);
-}
-
-std::uint32_t number(const std::string& text) {
-  char* end = nullptr;
-  const unsigned long value = std::strtoul(text.c_str(), &end, 0);
-  if (text.empty() || *end != '\0' || value > UINT32_MAX) fail("not a number: " + text);
-  return static_cast<std::uint32_t>(value);
 }
 
 constexpr std::uint32_t namespace_flags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
@@ -99,8 +91,8 @@ class Filter {
     branch(BPF_JEQ, static_cast<std::uint32_t>(number), 0, 1);
     answer(SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error));
   }
-  // With a first argument that is `operand` (BPF_JEQ) or has a flag of it (BPF_JSET).
-  void deny_if(int number, int test, std::uint32_t operand, int error) {
+  // By the first argument: BPF_JEQ equal to the operand, BPF_JSET has one of its bits.
+  void deny_some(int number, int test, std::uint32_t operand, int error) {
     branch(BPF_JEQ, static_cast<std::uint32_t>(number), 0, 4);
     load(offset_of_argument(0));
     branch(test, operand, 0, 1);
@@ -180,21 +172,21 @@ int main(int argc, char** argv) {
     rules.erase(0, end == std::string::npos ? end : end + 1);
     const std::size_t equals = rule.find('=');
     if (equals == std::string::npos) fail("a rule has no value: " + rule);
-    const std::size_t condition = std::min(rule.find_first_of(":&"), equals);
-    const std::string name = rule.substr(0, condition);
+    const std::string name = rule.substr(0, equals);
     const std::string value = rule.substr(equals + 1);
     if (name == "landlock_abi") {
       abi = std::atoi(value.c_str());
       filter.ask_about_abi();
     } else if (name == "namespaces") {
       const int error = value_of(errors, value);
-      filter.deny_if(SYS_unshare, BPF_JSET, namespace_flags, error);
-      filter.deny_if(SYS_clone, BPF_JSET, namespace_flags, error);
+      filter.deny_some(SYS_unshare, BPF_JSET, namespace_flags, error);
+      filter.deny_some(SYS_clone, BPF_JSET, namespace_flags, error);
       filter.deny(value_of(calls, "clone3"), ENOSYS);
-    } else if (condition < equals) {
-      const int test = rule[condition] == ':' ? BPF_JEQ : BPF_JSET;
-      const std::string operand = rule.substr(condition + 1, equals - condition - 1);
-      filter.deny_if(value_of(calls, name), test, number(operand), value_of(errors, value));
+    } else if (const std::size_t at = name.find_first_of(":&"); at != std::string::npos) {
+      const auto operand =
+          static_cast<std::uint32_t>(std::strtoul(name.c_str() + at + 1, nullptr, 0));
+      filter.deny_some(value_of(calls, name.substr(0, at)), name[at] == ':' ? BPF_JEQ : BPF_JSET,
+                       operand, value_of(errors, value));
     } else {
       filter.deny(value_of(calls, name), value_of(errors, value));
     }
