@@ -13522,8 +13522,8 @@ class FilterBuilder {
     return load_argument(index);
   }
 
-  // Leads to the answers of the calls from `first` to before `last`. Splits where the answer changes
-  // next to the middle.
+  // Leads to the answers of the calls from `first` to before `last`. Splits where the answer
+  // changes next to the middle.
   FilterLabel tree(std::size_t first, std::size_t last) {
     std::size_t split = first;  // none
     std::size_t larger_part = last - first;
@@ -15203,7 +15203,8 @@ CODEEXEC_IN_CHILD Failure failed_at(SpawnStep step, long result) {
 
 #if CODEEXEC_HAS_SANDBOX
 
-// All of it but the filter, which would keep the next steps from being taken. 0 or a negative errno.
+// All of it but the filter, which would keep the next steps from being taken. 0 or a negative
+// errno.
 CODEEXEC_IN_CHILD long enter_sandbox(const ChildPlan& plan) {
   if (!plan.sandbox) return 0;
   for (std::size_t i = 0; i < plan.cgroup_count; ++i) {
