@@ -14439,8 +14439,16 @@ class SandboxBuilder {
     abi_ = 0;
     landlock_problem_ = std::move(why);
     state_.plan.ruleset = -1;
+    state_.ruleset.reset();
+    forget_rules();
+  }
+
+  // The files of the rules are kept open for a second ruleset only.
+  void forget_rules() {
     state_.plan.rules = nullptr;
     state_.plan.rule_count = 0;
+    state_.rules.clear();
+    state_.rule_files.clear();
   }
 
   Expected<void> build_ruleset() {
@@ -14556,6 +14564,7 @@ class SandboxBuilder {
           continue;
         }
         judge(trial);
+        if (!state_.plan.mount_proc) forget_rules();
         return {};
       }
       if (!leave_out_step(trial.step, static_cast<int>(-error)))
@@ -14571,16 +14580,18 @@ class SandboxBuilder {
     return {};
   }
 
-  // The process table goes first: it needs most.
+  // The process table goes first, as it needs most, but comes back when the network was at fault.
   Expected<void> leave_out_namespace(long error) {
-    const std::string why = errno_text(static_cast<int>(-error));
-    if (with_processes_ && !processes_left_out_) {
+    const std::string why = "no namespaces can be made here: " +
+                            errno_text(error != 0 ? static_cast<int>(-error) : ENOSYS);
+    if (with_processes_) {
       with_processes_ = false;
-      processes_left_out_ = true;
-      miss("pid_namespace", concat({"no namespaces can be made here: ", why}));
+      miss("pid_namespace", why);
       return {};
     }
-    return give_up_loopback(concat({"no namespaces can be made here: ", why}));
+    with_processes_ = options_.pid_namespace;
+    missing_.erase("pid_namespace");
+    return give_up_loopback(why);
   }
 
   bool leave_out_step(ConfineStep step, int error) {
@@ -14685,7 +14696,6 @@ class SandboxBuilder {
   std::string landlock_problem_ = {};
   bool with_filter_ = true;
   bool with_processes_ = false;
-  bool processes_left_out_ = false;
 };
 
 }  // namespace

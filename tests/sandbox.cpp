@@ -409,6 +409,10 @@ TEST_CASE("sandbox: the system's programs and settings are readable, its secrets
     CHECK(output_of(run_in(options, "cat " + path + " || ls " + path)) != "");
     CHECK(run_in(options, "cat " + path).out == "");
   }
+  // Nor what its owner keeps from others, whatever its name.
+  CHECK(output_of(run_in(options,
+                         "for f in $(find /etc -type f ! -perm -o+r); do "
+                         "head -c 1 $f && echo $f; done 2>/dev/null; true")) == "");
 }
 
 TEST_CASE("sandbox: the prefix of a directory of PATH is readable, but for its secrets") {
@@ -602,6 +606,13 @@ TEST_CASE("sandbox: older kernels: what each ABI of Landlock lacks is told") {
   CHECK(std::find(newer.begin(), newer.end(), "abi 7") != newer.end());
 }
 
+namespace {
+
+// Network namespaces alone.
+const std::string no_network_namespaces = "clone&0x40000000=EPERM,clone3=ENOSYS";
+
+}  // namespace
+
 TEST_CASE("sandbox: without Landlock, a filter or namespaces: strict refuses, best effort tells") {
   if (!has_everything("emulating other kernels")) return;
   struct Case {
@@ -623,6 +634,8 @@ TEST_CASE("sandbox: without Landlock, a filter or namespaces: strict refuses, be
       {"namespaces=ENOSPC", "pid_namespace", {"pid_namespace"}, "host"},
       {"namespaces=EPERM,seccomp=EPERM", "loopback", {"network", "system_calls"}, "host"},
       {"mount=EPERM", "pid_namespace", {"pid_namespace"}, "host"},
+      {"namespaces=EPERM", "loopback pid_namespace", {"network", "pid_namespace"}, "none"},
+      {no_network_namespaces, "loopback pid_namespace", {"network"}, "none"},
       {"capset=EPERM", "none", {"privileges"}, "none"},
   };
   for (const Case& one : cases) {
@@ -635,6 +648,11 @@ TEST_CASE("sandbox: without Landlock, a filter or namespaces: strict refuses, be
     }
     CHECK(std::find(lines.begin(), lines.end(), std::string("network ") + one.network) !=
           lines.end());
+    const bool asked = support::has(one.words, "pid_namespace");
+    CHECK(asked ==
+          (support::has(enforced(lines), "pid_namespace ") || is_missing(lines, "pid_namespace")));
+    if (one.rules == no_network_namespaces && is_root("a process table without user namespaces"))
+      CHECK(support::has(enforced(lines), "pid_namespace "));
     const auto strict = report_elsewhere("strict " + one.words, one.rules);
     REQUIRE(strict.size() == 1);
     CHECK(support::begins(strict[0], "error "));
