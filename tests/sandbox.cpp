@@ -116,7 +116,7 @@ std::string missing(const SandboxReport& report, const std::string& feature) {
 
 // Whether this kernel has all that a whole sandbox needs, asked without the library; says so when
 // not. Where it has, a feature that the library misses is a failure of the test.
-bool has_everything(const char* what) {
+bool has_everything(const std::string& what) {
   constexpr long number_of_landlock_create_ruleset = 444;
   constexpr int version = 1;
   constexpr long abi_with_everything = 6;
@@ -248,7 +248,7 @@ bool is_missing(const std::vector<std::string>& lines, const std::string& featur
   });
 }
 
-bool is_root(const char* what) {
+bool is_root(const std::string& what) {
   if (::geteuid() == 0) return true;
   MESSAGE("SKIPPED: ", what, " needs root");
   return false;
