@@ -12832,17 +12832,46 @@ CODEEXEC_IN_CHILD long replace_ruleset(const SandboxPlan& plan) {
   return moved < 0 ? moved : 0;
 }
 
+CODEEXEC_IN_CHILD long write_maps(const SandboxPlan& plan) {
+  // An ordinary user may map a group only when setgroups() is given up.
+  const long denied = write_text("/proc/self/setgroups", "deny");
+  if (denied < 0 && denied != -ENOENT) return denied;
+  const long users = write_text("/proc/self/uid_map", plan.uid_map);
+  if (users < 0) return users;
+  return write_text("/proc/self/gid_map", plan.gid_map);
+}
+
+// The files of a process that cannot be dumped belong to root, its maps among them. Whether it can
+// be is a property of the memory, which is the host's: for these three writes the host can be looked
+// into by other processes of the user, if it could not before. Only one child at a time does this,
+// see NamespaceTurn.
+CODEEXEC_IN_CHILD long map_user(const SandboxPlan& plan) {
+  const bool hidden = raw(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0) == 0;
+  if (hidden) raw(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
+  const long result = write_maps(plan);
+  if (hidden) raw(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+  return result;
+}
+
+// Keeps other threads of this program from starting a child that maps its user, until this one has.
+class NamespaceTurn {
+ public:
+  explicit NamespaceTurn(const SandboxPlan& plan) {
+    // Never destroyed: threads may start programs until the very end.
+    static std::mutex& mutex = *new std::mutex;
+    if (plan.uid_map) lock_ = std::unique_lock<std::mutex>(mutex);
+  }
+
+ private:
+  std::unique_lock<std::mutex> lock_ = {};
+};
+
 // In the first process of the new namespaces, before it starts the command and while the plan's
 // descriptors are open. 0 or a negative errno.
 CODEEXEC_IN_CHILD long set_up_namespaces(const SandboxPlan& plan) {
   if (plan.uid_map) {
-    // An ordinary user may map a group only when setgroups() is given up.
-    const long denied = write_text("/proc/self/setgroups", "deny");
-    if (denied < 0 && denied != -ENOENT) return denied;
-    const long users = write_text("/proc/self/uid_map", plan.uid_map);
-    if (users < 0) return users;
-    const long groups = write_text("/proc/self/gid_map", plan.gid_map);
-    if (groups < 0) return groups;
+    const long mapped = map_user(plan);
+    if (mapped < 0) return mapped;
   }
   if (plan.loopback) {
     const long up = bring_loopback_up();
@@ -14541,6 +14570,7 @@ class SandboxBuilder {
         trial.abstract = &listener.address;
         trial.abstract_size = listener.size;
       }
+      const NamespaceTurn turn(state_.plan);
       const long started = run_trial(trial);
       const long error = started < 0 ? started : long{trial.error};
       const bool by_namespaces =
@@ -15211,6 +15241,26 @@ CODEEXEC_IN_CHILD Failure failed_at(SpawnStep step, long result) {
   return {step, static_cast<int>(-result)};
 }
 
+// 0 or a negative errno.
+CODEEXEC_IN_CHILD long enter_work_dir(const ChildPlan& plan) {
+  if (plan.work_dir_fd < 0) return plan.work_dir ? raw(SYS_chdir, plan.work_dir) : 0;
+#if CODEEXEC_HAS_SANDBOX
+  // The descriptor belongs to the host's mounts. Among mounts of its own the program needs the
+  // directory of that path there, which must be the same.
+  if (plan.sandbox && (plan.sandbox->clone_flags & CLONE_NEWNS) != 0 && plan.work_dir) {
+    const long entered = raw(SYS_chdir, plan.work_dir);
+    if (entered < 0) return entered;
+    struct stat wanted;
+    struct stat found;
+    long known = raw(SYS_fstat, plan.work_dir_fd, &wanted);
+    if (known == 0) known = raw(SYS_newfstatat, AT_FDCWD, ".", &found, 0);
+    if (known < 0) return known;
+    return wanted.st_dev == found.st_dev && wanted.st_ino == found.st_ino ? 0 : -ESTALE;
+  }
+#endif
+  return raw(SYS_fchdir, plan.work_dir_fd);
+}
+
 #if CODEEXEC_HAS_SANDBOX
 
 // All of it but the filter, which would keep the next steps from being taken. 0 or a negative
@@ -15242,11 +15292,7 @@ CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
     const long result = raw(SYS_dup3, streams[fd], fd, 0);
     if (result < 0) return failed_at(SpawnStep::stdio, result);
   }
-  long result = 0;
-  if (plan.work_dir_fd >= 0)
-    result = raw(SYS_fchdir, plan.work_dir_fd);
-  else if (plan.work_dir)
-    result = raw(SYS_chdir, plan.work_dir);
+  long result = enter_work_dir(plan);
   if (result < 0) return failed_at(SpawnStep::work_dir, result);
   if (plan.pass_fd == 3)
     result = raw(SYS_fcntl, 3, F_SETFD, 0);
@@ -15719,6 +15765,7 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   const CloneRequest request = {plan.sandbox->clone_flags, supervisor_main, &run, run.stack,
                                 sizeof run.stack,          &pidfd};
   long pid = -1;
+  const NamespaceTurn turn(*plan.sandbox);
   {
     const SignalPause pause;
     pid = clone_process(request, plan.handlers_cleared);
@@ -18672,6 +18719,22 @@ void grant_reading(SandboxOptions& sandbox, const std::string& path) {
     sandbox.readable.push_back(path);
 }
 
+// The absolute path that the operator gave for a canonical one. The sandbox must see it: it refuses
+// links which a command could have put there, and canonical paths have none.
+std::string path_as_given(const std::string& canonical, const LocalOptions& options) {
+  const auto absolute = [](const std::string& path) {
+    if (starts_with(path, "/")) return path;
+    const auto here = canonical_path(".");
+    return here ? concat({*here, "/", path}) : path;
+  };
+  for (const Root& root : options.roots) {
+    const auto path = canonical_path(root.path);
+    if (path && *path == canonical) return absolute(root.path);
+  }
+  const auto workspace = canonical_path(options.workspace);
+  return workspace && *workspace == canonical ? absolute(options.workspace) : canonical;
+}
+
 // What the roots allow as grants of the sandbox. What it cannot hold goes into `missing`.
 Expected<void> grant_roots(const std::vector<Root>& roots, const std::string& workspace,
                            SandboxOptions& sandbox, std::vector<std::string>& missing) {
@@ -18933,6 +18996,7 @@ Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options,
   const bool on = wanted->mode != SandboxMode::off;
   if (on) {
     place.writable = wanted->writable;
+    for (std::string& path : wanted->writable) path = path_as_given(path, options);
     place.watch_files = options.watch_files;
     if (place.homes) wanted->writable.push_back(place.homes->path());
   }
