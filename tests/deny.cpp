@@ -2,6 +2,8 @@
 //
 // Runs a program in which some system calls fail, as they do on an older kernel or in a container:
 //   NAME=ERRNO        every call of that name fails with that errno, given by name: seccomp=EPERM
+//   NAME:N=ERRNO      those whose first argument is N: prctl:22=EPERM
+//   NAME&BITS=ERRNO   those whose first argument has one of these bits: clone&0x10000000=EPERM
 //   namespaces=ERRNO  unshare() and clone() with a flag for a namespace, and clone3() with ENOSYS,
 //                     because its flags cannot be seen
 //   landlock_abi=N    the kernel says that it has ABI N of Landlock; the rest works as it does
@@ -48,6 +50,9 @@ const Names calls = {{"landlock_create_ruleset", 444},
                      {"landlock_restrict_self", 446},
                      {"seccomp", SYS_seccomp},
                      {"unshare", SYS_unshare},
+                     {"clone", SYS_clone},
+                     {"setsid", SYS_setsid},
+                     {"setrlimit", SYS_setrlimit},
                      {"clone3", 435},
                      {"capset", SYS_capset},
                      {"prctl", SYS_prctl},
@@ -86,10 +91,11 @@ class Filter {
     branch(BPF_JEQ, static_cast<std::uint32_t>(number), 0, 1);
     answer(SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error));
   }
-  void deny_flags(int number, std::uint32_t flags, int error) {
+  // By the first argument: BPF_JEQ equal to the operand, BPF_JSET has one of its bits.
+  void deny_some(int number, int test, std::uint32_t operand, int error) {
     branch(BPF_JEQ, static_cast<std::uint32_t>(number), 0, 4);
     load(offset_of_argument(0));
-    branch(BPF_JSET, flags, 0, 1);
+    branch(test, operand, 0, 1);
     answer(SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error));
     load(offset_of_number);
   }
@@ -173,9 +179,14 @@ int main(int argc, char** argv) {
       filter.ask_about_abi();
     } else if (name == "namespaces") {
       const int error = value_of(errors, value);
-      filter.deny_flags(SYS_unshare, namespace_flags, error);
-      filter.deny_flags(SYS_clone, namespace_flags, error);
+      filter.deny_some(SYS_unshare, BPF_JSET, namespace_flags, error);
+      filter.deny_some(SYS_clone, BPF_JSET, namespace_flags, error);
       filter.deny(value_of(calls, "clone3"), ENOSYS);
+    } else if (const std::size_t at = name.find_first_of(":&"); at != std::string::npos) {
+      const auto operand =
+          static_cast<std::uint32_t>(std::strtoul(name.c_str() + at + 1, nullptr, 0));
+      filter.deny_some(value_of(calls, name.substr(0, at)), name[at] == ':' ? BPF_JEQ : BPF_JSET,
+                       operand, value_of(errors, value));
     } else {
       filter.deny(value_of(calls, name), value_of(errors, value));
     }

@@ -256,7 +256,7 @@ run_fuzz() {
   add fuzz "$(grep -c '^ok:' "$build/fuzz.log")" "$(grep -c '^FAILED:' "$build/fuzz.log")"
 }
 
-leg tests "$build" 'unit|oracle|hygiene|inside|attacks' -DCODEEXEC_BUILD_EXAMPLES=ON
+leg tests "$build" 'unit|oracle|inside|attacks|hygiene' -DCODEEXEC_BUILD_EXAMPLES=ON
 [ $interop = no ] || run_interop
 [ $fuzz = no ] || run_fuzz
 if [ $sanitizers = yes ]; then

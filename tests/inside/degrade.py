@@ -22,7 +22,7 @@ sys.dont_write_bytecode = True
 from support import Client, PATIENCE, main
 
 ERRORS = ("ENOSYS", "EPERM", "EOPNOTSUPP")
-NAMESPACES = "unshare=EPERM,clone3=ENOSYS,clone&0x7e020000=EPERM"
+NAMESPACES = "namespaces=EPERM"
 USER_NAMESPACE = "unshare&0x10000000=EPERM,clone3=ENOSYS,clone&0x10000000=EPERM"
 
 # What is denied, the options, and the features that must be missing then. None: whether it can do
@@ -31,6 +31,10 @@ DENIALS = [
     *[(f"{call}={error}", (), {"filesystem"})
       for call in ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")
       for error in ERRORS],
+    ("landlock_abi=1", (), {"rename", "signals"}),
+    ("landlock_abi=2", (), {"signals"}),
+    ("landlock_abi=5", (), {"signals"}),
+    ("landlock_abi=6", (), set()),
     ("seccomp=EPERM,prctl:22=EPERM", (), {"system_calls", "network"}),
     ("seccomp=ENOSYS,prctl:22=EINVAL", (), {"system_calls", "network"}),
     ("seccomp=EPERM", (), None),
