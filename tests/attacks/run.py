@@ -69,6 +69,7 @@ class Attack:
         self.only = options.pop("only", None)  # "root" or "user", and why the other is left out
         self.allowed = options.pop("allowed", False)  # succeeds by design
         self.gap = options.pop("gap", None)  # succeeds today; the answer to it
+        self.gap_varies = options.pop("gap_varies", False)  # some machines have an answer
         self.gap_only = options.pop("gap_only", None)  # for "root" or "user"; held for the other
         self.closed_by = options.pop("closed_by", [])
         self.may_refuse = options.pop("may_refuse", False)  # not starting is an answer, too
@@ -270,7 +271,7 @@ class Case:
         command = [suite.mcp, "--policy", "compat", "--workspace", self.path("ws")]
         command += ["--allowed-paths", self.path("ws"), "--timeout", timeout]
         command += ["--read-only", self.path("ro"), suite.tools]
-        if self.sandboxed:
+        if self.sandboxed and suite.mode != "off":
             command += ["--sandbox", suite.mode]
             command += ["--network", self.attack.network, *self.attack.options]
         else:
@@ -833,10 +834,6 @@ attack("E12", "write to the server's error output",
        lambda case, run: "it was forged" if "forged" in run.err else None,
        'for p in $("$A" ancestors "$RUNNER"); do echo forged > /proc/$p/fd/2; done',
        no_control_user=HIDDEN)
-attack("E13", "take the server's standard output", forged,
-       'for p in $("$A" ancestors "$RUNNER"); do echo forged > fifo-$p & done\n'
-       'for p in $("$A" ancestors "$RUNNER"); do "$A" take-descriptor $p 0; done | sed s/^/T/',
-       no_control="the descriptor is taken in E14")
 reads("E14", "take the server's standard input",
       'for p in $("$A" ancestors "$RUNNER"); do timeout 1 "$A" take-descriptor $p 0; done',
       no_control_user=HIDDEN)
@@ -1534,6 +1531,9 @@ attack("M20", "a program with the set-user-ID bit in the workspace",
        gap="the workspace is the command's; do not run the server as root")
 attack("M21", "many files", shown("^1000$"), "seq 1000 | xargs touch; ls | grep -c '^[0-9]'",
        gap="--limit-disk counts bytes; a file system of its own")
+limited("M24", "the memory of many processes", shown("^filled 8$"), '"$A" memory-of-many 8 30',
+        ["--limit-memory", str(100 << 20)], gap_varies=True,
+        gap="without a cgroup the limit holds for each process; --limit-processes, too")
 attack("M22", "the supervisor is killed from outside: daemons live on",
        lambda case, run: survived(case, run, 1.0), '"$A" bare-daemon "$HOLD"; sleep 100',
        run=kill_supervisor, no_control="without a sandbox there is none",
@@ -1702,6 +1702,10 @@ class Suite:
             self.say("ok", f"{text}: blocked{remark}")
 
     def gap(self, one, text, why, run):
+        if not why and one.gap_varies:
+            self.count("blocked")
+            self.say("ok", f"{text}: blocked on this machine")
+            return
         if not why:
             self.say("FAILED", f"gap {text}: it is closed now, so the list of gaps is wrong:"
                      f" {run.told()}")
