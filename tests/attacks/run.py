@@ -69,6 +69,7 @@ class Attack:
         self.only = options.pop("only", None)  # "root" or "user", and why the other is left out
         self.allowed = options.pop("allowed", False)  # succeeds by design
         self.gap = options.pop("gap", None)  # succeeds today; the answer to it
+        self.gap_varies = options.pop("gap_varies", False)  # some machines have an answer
         self.gap_only = options.pop("gap_only", None)  # for "root" or "user"; held for the other
         self.closed_by = options.pop("closed_by", [])
         self.may_refuse = options.pop("may_refuse", False)  # not starting is an answer, too
@@ -270,7 +271,7 @@ class Case:
         command = [suite.mcp, "--policy", "compat", "--workspace", self.path("ws")]
         command += ["--allowed-paths", self.path("ws"), "--timeout", timeout]
         command += ["--read-only", self.path("ro"), suite.tools]
-        if self.sandboxed:
+        if self.sandboxed and suite.mode != "off":
             command += ["--sandbox", suite.mode]
             command += ["--network", self.attack.network, *self.attack.options]
         else:
@@ -609,6 +610,8 @@ def nameless(name, directory, **options):
            no_control_user=NOT_ROOT, **options)
 
 
+attack("W75", "flags of a file outside by its path", succeeded,
+       '"$A" set-file-flags "$OUT/canary"')
 nameless("W56", "/etc")
 nameless("W57", "/usr/bin")
 nameless("W58", "/usr/local/bin")
@@ -697,7 +700,7 @@ reads("R29", "a file of the workspace that only its owner may read",
 system_file("R30", "/etc/shadow", "read", no_control_user=NOT_ROOT)
 system_file("R31", "/etc/gshadow", "read", no_control_user=NOT_ROOT)
 system_file("R32", "/etc/sudoers", "read", no_control_user=NOT_ROOT)
-system_file("R33", "/etc/ssl/private", "read", no_control_user=NOT_ROOT)
+system_file("R33", "/etc/ssl/private/ssl-cert-snakeoil.key", "read", no_control_user=NOT_ROOT)
 system_file("R34", "/etc/ssh/ssh_host_ed25519_key", "read", no_control_user=NOT_ROOT)
 system_file("R35", "/dev/mem", "read", no_control="most kernels refuse root as well")
 system_file("R36", "/root", "read", no_control_user=NOT_ROOT)
@@ -798,12 +801,13 @@ reads("E01", "a variable of the server", "env; export -p; set",
       control_options=["--keep-env", "OPENAI_API_KEY"])
 reads("E02", "/proc/self/environ", 'tr "\\0" "\\n" < /proc/self/environ',
       control_options=["--keep-env", "OPENAI_API_KEY"])
+WIPED = "the server takes them out of its own memory; R11 and R24 show that it can be read"
 reads("E04", "variables of all that stands above",
       'for p in $("$A" ancestors "$RUNNER"); do tr "\\0" "\\n" < /proc/$p/environ; done',
-      no_control_user=HIDDEN)
+      no_control=WIPED)
 reads("E05", "memory of all that stands above",
       'for p in $("$A" ancestors "$RUNNER"); do "$A" memory-dump $p; done',
-      no_control_user=HIDDEN)
+      no_control=WIPED)
 reads("E06", "the server's standard input",
       'for p in $("$A" ancestors "$RUNNER"); do timeout 1 head -n 1 /proc/$p/fd/0; done',
       no_control_user=HIDDEN)
@@ -830,10 +834,6 @@ attack("E12", "write to the server's error output",
        lambda case, run: "it was forged" if "forged" in run.err else None,
        'for p in $("$A" ancestors "$RUNNER"); do echo forged > /proc/$p/fd/2; done',
        no_control_user=HIDDEN)
-attack("E13", "take the server's standard output", forged,
-       'for p in $("$A" ancestors "$RUNNER"); do echo forged > fifo-$p & done\n'
-       'for p in $("$A" ancestors "$RUNNER"); do "$A" take-descriptor $p 0; done | sed s/^/T/',
-       no_control="the descriptor is taken in E14")
 reads("E14", "take the server's standard input",
       'for p in $("$A" ancestors "$RUNNER"); do timeout 1 "$A" take-descriptor $p 0; done',
       no_control_user=HIDDEN)
@@ -901,11 +901,9 @@ for number, more, network in ((31, ["--pid-namespace"], "none"), (32, [], "loopb
            'case $(cat /proc/1/comm) in codeexec*) "$A" signal kill 1 9 ;; esac\n'
            + KILL_ABOVE.format('"$A" signal kill $p 9'),
            options=more, network=network, no_control="as P22")
-attack("P27", "limit the server and the supervisor",
-       shown(r"^probe prlimit 0 0$"),
-       'for p in $("$A" ancestors "$RUNNER"); do "$A" set-limit $p; done',
-       gap="any process of the same user may do it; --pid-namespace, or Docker",
-       closed_by=["--pid-namespace"])
+attack("P27", "limit the server and the supervisor", shown(r"^probe prlimit 0 0$"),
+       'for p in $("$A" ancestors "$RUNNER"); do "$A" set-limit $p; done')
+attack("P34", "limit another process", victim_limited, '"$A" set-limit "$VICTIM"')
 attack("P28", "trace the server and the supervisor", succeeded,
        'for p in $("$A" ancestors "$RUNNER"); do "$A" trace $p 0 seize; done',
        no_control="it would stop the server")
@@ -1132,7 +1130,7 @@ attack("D09", "a core dump", shown(r"^limit [^0]"), '"$A" raise-limit 4',
 attack("D10", "endless output", lambda case, run: big_output(case, run),
        "head -c 30000000 /dev/zero", no_control="what is kept is bounded without a sandbox, too")
 attack("D11", "a command that does not end", lambda case, run: not_ended(case, run),
-       "trap '' TERM HUP INT; while :; do sleep 1; done", options=["--timeout", "1"],
+       "trap '' TERM HUP INT; while :; do sleep 1; done", timeout=1,
        no_control="a timeout ends it without a sandbox, too")
 
 
@@ -1179,7 +1177,8 @@ HANG = "nothing looks at these files without a sandbox"
 def slow(case, run):
     if server_lost(case, run):
         return server_lost(case, run)
-    return f"it took {case.took:.1f} s" if case.took > 5 else None
+    own = case.took - run.result["execution_time"]  # of the server, besides the command
+    return f"it took the server {own:.1f} s" if own > 4 else None
 
 
 def timed(case):
@@ -1205,7 +1204,7 @@ attack("D21", "a huge sparse file where the server looks for changes", slow,
 attack("D22", "links in circles where the server looks for changes", slow,
        "ln -s .git .git; ln -s . .vscode; mkdir x; ln -s ../x x/x", run=timed, no_control=HANG)
 attack("D23", "very many hooks", slow,
-       "mkdir -p .git/hooks; cd .git/hooks; seq 20000 | xargs touch", run=timed, no_control=HANG)
+       "mkdir -p .git/hooks; cd .git/hooks; seq 5000 | xargs touch", run=timed, no_control=HANG)
 reads("D24", "the secret by what is reported of changes",
       'mkdir -p .git; ln -s "$OUT" .git/hooks; ln -s "$OUT/secret" .envrc', no_control=HANG)
 
@@ -1234,7 +1233,7 @@ lives("L11", "in a group of its own", '"$A" hold "$HOLD" group quiet &' + STARTE
 lives("L12", "a chain of processes", '"$A" chain "$HOLD"' + STARTED)
 lives("L13", "several chains at once", '"$A" many-chains "$HOLD"' + STARTED)
 lives("L14", "in the same memory", '"$A" same-memory "$HOLD"')
-lives("L15", "a sibling instead of a child", '"$A" sibling "$HOLD"' + STARTED)
+lives("L15", "a sibling instead of a child", '"$A" sibling "$HOLD" || exit 0' + STARTED)
 lives("L16", "one that adopts orphans", '"$A" adopter "$HOLD"' + STARTED)
 lives("L17", "one without its first thread", '"$A" without-leader "$HOLD"' + STARTED)
 lives("L18", "one that sheds its death signal", '"$A" without-death-signal "$HOLD"' + STARTED)
@@ -1247,7 +1246,7 @@ lives("L20", "python", "python3 -c \"import os, subprocess, sys; subprocess.Pope
 
 def at_timeout(name, title, script):
     attack(name, title + ", at a timeout", survived, script + "\nsleep 100",
-           options=["--timeout", "1"], no_control="it is shown to survive above, or the timeout"
+           timeout=1, no_control="it is shown to survive above, or the timeout"
            " ends it without a sandbox, too")
 
 
@@ -1323,7 +1322,7 @@ for number, more, network in ((42, ["--pid-namespace"], "none"), (45, [], "loopb
            run=kill_server(signal.SIGKILL), options=more, network=network)
     attack(f"L{number + 2}", f"several chains at a timeout, with {how}", survived,
            '"$A" many-chains "$HOLD"' + STARTED + "\nsleep 100", network=network,
-           options=["--timeout", "1"] + more, no_control="as L25")
+           options=more, timeout=1, no_control="as L25")
 
 
 # The protocol: a server that goes on while commands end.
@@ -1469,8 +1468,6 @@ attack("M02", "times of a file outside", lambda case, run: metadata_changed(case
 attack("M03", "attributes of a file outside", lambda case, run: metadata_changed(case),
        '"$A" set-attribute "$OUT/canary"',
        gap="Landlock has no right for it; another user, or Docker")
-attack("M04", "flags of a file outside", succeeded, '"$A" set-file-flags "$OUT/canary"',
-       gap="Landlock has no right for it (Linux 6.17); another user, or Docker")
 attack("M05", "stat outside", shown(r"^7 canary"), 'stat -c "%s canary" "$OUT/canary"',
        gap="Landlock does not hide that files exist; Docker")
 attack("M06", "go to a directory outside", shown("^gone$"), 'cd "$OUT" && echo gone',
@@ -1483,9 +1480,6 @@ reads("M08", "where links lead outside", 'readlink "$OUT/dir/link"',
 attack("M09", "arguments of another process", shown("^cat$"),
        'tr "\\0" "\\n" < "/proc/$VICTIM/cmdline"',
        gap="no secrets in arguments; --pid-namespace", closed_by=["--pid-namespace"])
-attack("M10", "limits of another process", victim_limited, '"$A" set-limit "$VICTIM"',
-       gap="any process of the same user may do it; --pid-namespace",
-       closed_by=["--pid-namespace"])
 attack("M11", "priority of another process", victim_limited, '"$A" set-priority "$VICTIM"',
        gap="any process of the same user may do it; --pid-namespace", gap_only="user",
        closed_by=["--pid-namespace"])
@@ -1516,9 +1510,7 @@ def post(case):
         [case.suite.attack_program, "remove-queue", queue], **case.suite.identity(), check=False))
 
 
-reads("M14", "System V shared memory", '"$A" shared-read "$SEGMENT"', setup=share,
-      gap="the kernel's own objects have no path; --pid-namespace",
-      closed_by=["--pid-namespace"])
+reads("P35", "System V shared memory", '"$A" shared-read "$SEGMENT"', setup=share)
 reads("P33", "a POSIX message queue", '"$A" queue-read "$QUEUE"', setup=post)
 attack("M16", "hooks in the workspace for whoever works there later",
        lambda case, run: "made" if os.path.exists(case.path("ws/.git/hooks/x")) else None,
@@ -1539,6 +1531,9 @@ attack("M20", "a program with the set-user-ID bit in the workspace",
        gap="the workspace is the command's; do not run the server as root")
 attack("M21", "many files", shown("^1000$"), "seq 1000 | xargs touch; ls | grep -c '^[0-9]'",
        gap="--limit-disk counts bytes; a file system of its own")
+limited("M24", "the memory of many processes", shown("^filled 8$"), '"$A" memory-of-many 8 30',
+        ["--limit-memory", str(100 << 20)], gap_varies=True,
+        gap="without a cgroup the limit holds for each process; --limit-processes, too")
 attack("M22", "the supervisor is killed from outside: daemons live on",
        lambda case, run: survived(case, run, 1.0), '"$A" bare-daemon "$HOLD"; sleep 100',
        run=kill_supervisor, no_control="without a sandbox there is none",
@@ -1707,6 +1702,10 @@ class Suite:
             self.say("ok", f"{text}: blocked{remark}")
 
     def gap(self, one, text, why, run):
+        if not why and one.gap_varies:
+            self.count("blocked")
+            self.say("ok", f"{text}: blocked on this machine")
+            return
         if not why:
             self.say("FAILED", f"gap {text}: it is closed now, so the list of gaps is wrong:"
                      f" {run.told()}")
