@@ -26,7 +26,8 @@ NAMESPACES = "namespaces=EPERM"
 USER_NAMESPACE = "unshare&0x10000000=EPERM,clone3=ENOSYS,clone&0x10000000=EPERM"
 
 # What is denied, the options, and the features that must be missing then. None: whether it can do
-# without is its own affair; what it says must be true.
+# without is its own affair; what it says must be true. A limit that cannot be had is refused in
+# both modes.
 DENIALS = [
     *[(f"{call}={error}", (), {"filesystem"})
       for call in ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")
@@ -47,7 +48,8 @@ DENIALS = [
     ("pidfd_open=ENOSYS", (), None),
     ("capset=EPERM", (), None),
     ("setsid=EPERM", (), None),
-    ("prlimit64=EPERM,setrlimit=EPERM", ("--limit-open-files", "50"), {"open_files"}),
+    ("prlimit64=EPERM,setrlimit=EPERM", ("--limit-open-files", "50"), "refused"),
+    ("prlimit64=EPERM,setrlimit=EPERM", (), None),
     (NAMESPACES, (), set()),
     (NAMESPACES, ("--pid-namespace",), {"pid_namespace"}),
     (NAMESPACES, ("--network", "loopback"), {"network"}),
@@ -181,7 +183,7 @@ def call(runner, denial, words, workspace):
         command += ["--allowed-paths", workspace]
     if "--workspace" not in words:
         command += ["--workspace", workspace]
-    if "--network" not in words:
+    if "--network" not in words and "off" not in words:
         command += ["--network", "none"]
     command += words
     if denial:
@@ -292,9 +294,22 @@ def check_attempts(runner, name, denial, words, expected):
     shutil.rmtree(workspace)
 
 
+def check_refusals(runner, name, denial, options):
+    for mode in ("strict", "best-effort"):
+        workspace = runner.workspace()
+        words = ["--sandbox", mode, *options, "--run", "echo x > marker"]
+        answer = call(runner, denial, words, workspace)
+        problem = refusal_problem(answer, workspace + "/marker", ("limit",))
+        tell(runner, f"{name}: {mode}", problem, answer)
+        shutil.rmtree(workspace)
+
+
 def check_denials(runner):
     for denial, options, expected in DENIALS:
         name = " ".join((denial, *options))
+        if expected == "refused":
+            check_refusals(runner, name, denial, options)
+            continue
         if isinstance(expected, str):
             who, _, feature = expected.partition(": ")
             uid = 1 if runner.as_user else os.getuid()
