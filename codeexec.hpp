@@ -29,11 +29,11 @@
 // WHAT YOU CAN RELY ON
 //   It comes back. A run ends by its timeout plus kill_grace plus 3 seconds, whatever the command
 //   does: ignores SIGTERM, stops itself, daemonises, leaves somebody on the pipe, writes for ever.
-//   Nothing survives that should not. After a timeout or cancel its process group is dead and, on
-//   Linux, every process found by descent, by its session, by the run's mark in its environment or
-//   by the pipes it holds. After a run that ended by itself, its group is dead and whoever held its
-//   pipes. (What left all of these on purpose is not found, and a crash or SIGKILL of your program
-//   leaves its commands running: both need a sandbox with a namespace of its own.)
+//   Nothing survives that should not. In a sandbox nothing of a command outlives it, nor a SIGKILL
+//   of your program. Without: after a timeout or cancel its process group is dead and, on Linux,
+//   every process found by descent, by its session, by the run's mark in its environment or by the
+//   pipes it holds; after a run that ended by itself, its group and whoever held its pipes. (What
+//   left all of these on purpose is not found, and a SIGKILL of your program ends no command.)
 //   Memory is bounded. Of each stream max_output bytes are kept, its head and its tail, cut between
 //   characters, with exact counts; on request the whole goes to a file.
 //   Everything is told. A Result says how the run ended, what was cut and what was refused by which
@@ -44,9 +44,10 @@
 //   Linear time in the size of the input, for patterns, JSON and buffers.
 //
 // WHAT IT IS NOT
-//   Not a sandbox yet: a command that is allowed runs with the rights of your process. The policy
-//   is a guard rail against mistakes and cheap attacks: it reads a command as a shell does, and not
-//   what the programs do that it starts, nor scripts in files. Not for Windows.
+//   Not sandboxed unless you ask: LocalOptions::sandbox is off, and a command that is allowed runs
+//   with the rights of your process. (The server turns it on when it is given allowed paths.) The
+//   policy is a guard rail against mistakes and cheap attacks: it reads a command as a shell does,
+//   and not what the programs do that it starts, nor scripts in files. Not for Windows.
 //
 // ERRORS
 //   What a command can cause is data in its Result. What the caller, the operator or the system got
@@ -12442,8 +12443,8 @@ Expected<CommandEnvironment> Environment::resolve(
 // =================================================================================================
 // >>sandbox (definitions)
 //
-// Building. create() does all that needs memory, names or time, once: a Landlock ruleset whose rules
-// hold on to the granted files, the filter's program, the limits. What it leaves behind is a
+// Building. create() does all that needs memory, names or time, once: a Landlock ruleset whose
+// rules hold on to the granted files, the filter's program, the limits. What it leaves behind is a
 // SandboxPlan, plain data that any number of children apply with raw system calls between clone and
 // exec, on memory that they borrow from this program: no allocation, no lock, no errno.
 //
@@ -12465,8 +12466,9 @@ Expected<CommandEnvironment> Environment::resolve(
 #endif
 #endif
 
-// 1: commands can be held by the kernel. It takes Linux, a clone that shares memory, and a processor
-// whose system calls the filter knows by number. 0: strict is refused, best_effort enforces nothing.
+// 1: commands can be held by the kernel. It takes Linux, a clone that shares memory, and a
+// processor whose system calls the filter knows by number. 0: strict is refused, best_effort
+// enforces nothing.
 #ifndef CODEEXEC_HAS_SANDBOX
 #if CODEEXEC_HAS_CLONE && ((defined(__x86_64__) && !defined(__ILP32__)) || defined(__aarch64__))
 #define CODEEXEC_HAS_SANDBOX 1
@@ -12536,6 +12538,7 @@ constexpr NamedLimit limit_names[] = {
 // The errors of create() that are the same in every mode and on every system.
 Expected<void> check_sandbox_options(const SandboxOptions& options) {
   for (const auto* list : {&options.writable, &options.readable}) {
+    if (options.mode == SandboxMode::off) break;  // nothing is granted
     for (const std::string& path : *list) {
       if (!starts_with(path, "/"))
         return make_error(ErrorCode::invalid_argument,
@@ -13519,8 +13522,8 @@ class FilterBuilder {
     return load_argument(index);
   }
 
-  // Leads to the answers of the calls from `first` to before `last`. Splits where the answer changes
-  // next to the middle.
+  // Leads to the answers of the calls from `first` to before `last`. Splits where the answer
+  // changes next to the middle.
   FilterLabel tree(std::size_t first, std::size_t last) {
     std::size_t split = first;  // none
     std::size_t larger_part = last - first;
@@ -13643,7 +13646,7 @@ const char* objection_to_writing(const OpenedGrant& grant) {
   return nullptr;
 }
 
-// The ruleset ---------------------------------------------------------------------------------------
+// The ruleset -------------------------------------------------------------------------------------
 
 // What each ABI of Landlock can forbid; of newer ones than the last only that.
 constexpr std::uint64_t rights_of_abi[] = {0,      0x1fff, 0x3fff, 0x7fff, 0x7fff,
@@ -13693,8 +13696,10 @@ class Ruleset {
     rule.fd = file.get();
     // The kernel refuses a rule without rights, which says nothing anyway.
     if (rule.rights == 0) return true;
-    if (::syscall(number_of_landlock_add_rule, fd_.get(), rule_path_beneath, &rule, 0) != 0)
+    if (::syscall(number_of_landlock_add_rule, fd_.get(), rule_path_beneath, &rule, 0) != 0) {
+      error_ = errno;
       return false;
+    }
     if (keep_) {
       rules.push_back(rule);
       files.push_back(std::move(file));
@@ -13711,6 +13716,8 @@ class Ruleset {
       add(std::move(file), status.st_mode, rights);
   }
 
+  // The errno of the last rule that there could not be, or 0.
+  int error() const { return error_; }
   UniqueFd take() { return std::move(fd_); }
   const LandlockAttributes& attributes() const { return attributes_; }
   std::size_t size() const { return size_; }
@@ -13722,6 +13729,7 @@ class Ruleset {
   UniqueFd fd_ = UniqueFd();
   LandlockAttributes attributes_ = {};
   std::size_t size_ = 0;
+  int error_ = 0;
   bool keep_ = false;
 };
 
@@ -13876,7 +13884,7 @@ class ToolGrants {
       // What lies in a grant is granted, and a link in it could have been planted.
       if (!starts_with(directory, "/") || is_granted(directory)) continue;
       const std::string path = real_path_of(std::string(directory));
-      if (path.empty() || is_known(path)) continue;
+      if (path.empty() || is_known(path) || is_never_granted(path)) continue;
       add_tools(path);
       add_targets(path);
     }
@@ -13893,11 +13901,23 @@ class ToolGrants {
                        [&](const std::string& root) { return lies_within(path, root); });
   }
 
-  // A home directory, or one above it, is nobody's prefix.
-  bool is_too_much(const std::string& path) const {
+  // Whatever PATH says: a home directory, a directory of the system, or one above it.
+  bool is_never_granted(const std::string& path) const {
+    for (const std::string_view directory : system_directories)
+      if (lies_within(directory, path)) return true;
+    for (const std::string_view directory : {"/etc", "/proc", "/sys", "/dev", "/boot"})
+      if (lies_within(path, directory)) return true;
+    if (lies_within("/root", path) || (!home_.empty() && lies_within(home_, path))) return true;
+    for (const char* entry : {"/.ssh", "/.profile", "/.bashrc", "/.bash_history"})
+      if (::access((path + entry).c_str(), F_OK) == 0) return true;
+    return false;
+  }
+
+  // The prefix of a `bin` directly below `/` would be a whole part of the system.
+  bool is_prefix(const std::string& path) const {
     const auto depth = std::count(path.begin(), path.end(), '/');
-    return depth < 2 || lies_within(home_.empty() ? "/root" : home_, path) ||
-           (depth == 2 && (lies_within(path, "/home") || lies_within(path, "/Users")));
+    const bool of_users = lies_within(path, "/home") || lies_within(path, "/Users");
+    return depth >= (of_users ? 3 : 2) && !is_never_granted(path);
   }
 
   // The directory, and all of its prefix when it is the `bin` of one.
@@ -13907,7 +13927,7 @@ class ToolGrants {
     const std::string prefix = directory.substr(0, slash);
     const bool is_bin = last == "bin" || last == "sbin" || last == "shims";
     add_whole(directory);
-    if (!is_bin || is_too_much(prefix)) return;
+    if (!is_bin || !is_prefix(prefix)) return;
     const bool is_general = is_shared_prefix(prefix);
     for (const std::string& entry : names_in(prefix)) {
       const std::string path = concat({prefix, "/", entry});
@@ -13949,7 +13969,8 @@ class ToolGrants {
     for (const char* part : {"credential", "secret", "token", "passw", "keystore", "netrc", "npmrc",
                              "pypirc", "history", "id_rsa", "id_ed25519", "private"})
       if (lower.find(part) != std::string::npos) return true;
-    for (const char* whole : {"config.json", "config.yml", "config.yaml", "auth.json", "hosts.yml"})
+    for (const char* whole :
+         {".env", "config.json", "config.yml", "config.yaml", "auth.json", "hosts.yml"})
       if (lower == whole) return true;
     struct stat file {};
     struct stat directory {};
@@ -13970,6 +13991,7 @@ class ToolGrants {
           !S_ISREG(status.st_mode) || (status.st_mode & S_IXUSR) == 0)
         continue;
       const std::string parent = target.substr(0, target.rfind('/'));
+      if (is_never_granted(target)) continue;
       const std::string prefix = parent.substr(0, parent.rfind('/'));
       // An interpreter brings its library, anything else is but a file.
       if (ends_with(parent, "/bin") && ::access(concat({prefix, "/lib"}).c_str(), F_OK) == 0)
@@ -14264,7 +14286,9 @@ class SandboxBuilder {
     state_.report.mode = options_.mode;
     const bool sandboxed = options_.mode != SandboxMode::off;
     state_.plan.supervised = sandboxed;
-    if (auto opened = open_grants(sandboxed); !opened) return opened;
+    if (sandboxed)
+      if (auto opened = open_grants(); !opened) return opened;
+    if (options_.limits.disk != 0) find_disk_root();
     set_limits();
     if (sandboxed) {
       state_.report.network = network_;
@@ -14291,15 +14315,15 @@ class SandboxBuilder {
     missing_.emplace(feature, std::move(why));
   }
 
-  Expected<void> open_grants(bool sandboxed) {
+  Expected<void> open_grants() {
     for (const std::string& path : options_.writable)
-      if (auto added = open_one(path, writable_rights, sandboxed); !added) return added;
+      if (auto added = open_one(path, writable_rights); !added) return added;
     for (const std::string& path : options_.readable)
-      if (auto added = open_one(path, readable_rights, sandboxed); !added) return added;
+      if (auto added = open_one(path, readable_rights); !added) return added;
     return {};
   }
 
-  Expected<void> open_one(const std::string& path, std::uint64_t rights, bool sandboxed) {
+  Expected<void> open_one(const std::string& path, std::uint64_t rights) {
     auto opened = open_grant(path);
     if (!opened) {
       if (strict()) return opened.error();
@@ -14313,13 +14337,11 @@ class SandboxBuilder {
       return make_error(ErrorCode::invalid_argument,
                         concat({"grants: ", quoted(path), " ", objection,
                                 "; name the directories that commands need"}));
-    if (writable) keep_disk_root(*opened);
     if (!writable && lies_in_writable(opened->path)) {
       state_.report.missing.push_back(
           concat({"read_only: ", quoted(path), " lies in a writable directory"}));
       return {};
     }
-    if (!sandboxed) return {};
     state_.grants.push_back({opened->path, opened->status.st_dev, opened->status.st_ino});
     Grant grant;
     grant.file = std::move(*opened);
@@ -14335,9 +14357,14 @@ class SandboxBuilder {
     });
   }
 
-  void keep_disk_root(const OpenedGrant& grant) {
-    if (options_.limits.disk == 0 || state_.disk_root) return;
-    state_.disk_root.reset(above_standard_streams(::fcntl(grant.fd.get(), F_DUPFD_CLOEXEC, 3)));
+  // The first writable directory that there is.
+  void find_disk_root() {
+    for (const std::string& path : options_.writable) {
+      auto opened = open_grant(path);
+      if (!opened) continue;
+      state_.disk_root.reset(above_standard_streams(opened->fd.release()));
+      return;
+    }
   }
 
   // limits ----------------------------------------------------------------------------------------
@@ -14425,6 +14452,11 @@ class SandboxBuilder {
     if (options_.pid_namespace) ruleset.keep_files();
     SystemGrants(ruleset).add(options_.shared_memory);
     ToolGrants(ruleset, state_.grants).add(options_.search_path);
+    // Without them no program would start.
+    if (ruleset.error() != 0) {
+      drop_ruleset("no rules can be made: " + errno_text(ruleset.error()));
+      return {};
+    }
     for (const Grant& grant : grants_) {
       UniqueFd file(above_standard_streams(::fcntl(grant.file.fd.get(), F_DUPFD_CLOEXEC, 3)));
       if (!file || !ruleset.add(std::move(file), grant.file.status.st_mode, grant.rights)) {
@@ -15171,7 +15203,8 @@ CODEEXEC_IN_CHILD Failure failed_at(SpawnStep step, long result) {
 
 #if CODEEXEC_HAS_SANDBOX
 
-// All of it but the filter, which would keep the next steps from being taken. 0 or a negative errno.
+// All of it but the filter, which would keep the next steps from being taken. 0 or a negative
+// errno.
 CODEEXEC_IN_CHILD long enter_sandbox(const ChildPlan& plan) {
   if (!plan.sandbox) return 0;
   for (std::size_t i = 0; i < plan.cgroup_count; ++i) {
@@ -18903,20 +18936,25 @@ const SandboxReport& LocalExecutor::sandbox_report() const noexcept { return *pl
 std::string LocalExecutor::describe_place() const {
   const SandboxReport& report = *place_->report;
   if (!place_->sandboxed()) return {};
-  std::string text;
+  std::vector<std::string> sentences;
   const auto& enforced = report.enforced;
   if (std::find(enforced.begin(), enforced.end(), "filesystem") != enforced.end()) {
-    text = concat({"Commands run in a sandbox. They can change files only below ",
-                   to_utf8(joined(place_->writable, ", ")),
-                   place_->homes ? " and their own HOME and TMPDIR (use $TMPDIR, not /tmp)" : "",
-                   "; of the rest they can read the system and its tools, but not the user's "
-                   "files."});
+    std::vector<std::string> readable;
+    for (const Root& root : paths().roots())
+      if (root.permission == Permission::read) readable.push_back(root.path);
+    sentences.push_back(
+        concat({"Commands run in a sandbox. They can change files only below ",
+                to_utf8(joined(place_->writable, ", ")),
+                place_->homes ? " and their own HOME and TMPDIR (use $TMPDIR, not /tmp)" : "",
+                "; besides, they can read the system, its tools",
+                readable.empty() ? "" : concat({", ", to_utf8(joined(readable, ", "))}),
+                " and nothing else of the user's."}));
   }
   if (report.network == Network::none)
-    text += " The network is switched off: nothing can be downloaded.";
+    sentences.push_back("The network is switched off: nothing can be downloaded.");
   if (report.network == Network::loopback)
-    text += " The network is switched off, but for 127.0.0.1 within one command.";
-  return text;
+    sentences.push_back("The network is switched off, but for 127.0.0.1 within one command.");
+  return joined(sentences, " ");
 }
 
 std::string LocalExecutor::home(const Command& command, std::string_view work_dir) const {

@@ -32,6 +32,18 @@ int main() {
                 result.err.c_str());
   }
 
+  // The same in a sandbox: only the workspace can be changed, and there is no network.
+  options.sandbox.mode = codeexec::SandboxMode::best_effort;
+  options.sandbox.network = codeexec::Network::none;
+  const auto confined = codeexec::LocalExecutor::create(options);
+  if (!confined) {
+    std::fprintf(stderr, "%s\n", confined.error().message.c_str());
+    return 2;
+  }
+  for (const std::string& missing : confined->sandbox_report().missing)
+    std::printf("not enforced here: %s\n", missing.c_str());
+  std::printf("%s", confined->run("echo network $CODEEXEC_NETWORK, home $HOME").out.c_str());
+
   // No shell: the arguments arrive as they are. Input, time limit and variables are its own.
   codeexec::Command sort = codeexec::Command::program({"sort", "-r"});
   sort.input = "apple\nbanana\n";

@@ -123,7 +123,9 @@ TEST_CASE("sandbox: without one there is an empty report and nothing to check") 
   CHECK(sandbox.report().missing.empty());
   CHECK(sandbox.check_grants().has_value());
 
-  const SandboxReport off = report_of(SandboxOptions());
+  SandboxOptions ignored;
+  ignored.writable = {"/", "relative"};
+  const SandboxReport off = report_of(ignored);
   CHECK(off.mode == SandboxMode::off);
   CHECK(off.enforced.empty());
   CHECK(off.missing.empty());
@@ -178,7 +180,7 @@ TEST_CASE("sandbox: (helper) prints a report" * doctest::skip()) {
       REQUIRE(::setgroups(0, nullptr) == 0);
       REQUIRE(::setresgid(id, id, id) == 0);
       REQUIRE(::setresuid(id, id, id) == 0);
-      // Who changes its user is not the owner of its own /proc any more, until it executes a program.
+      // Who changes its user does not own its own /proc any more, until it executes a program.
       REQUIRE(::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0);
     }
   }
@@ -452,6 +454,20 @@ TEST_CASE("sandbox: a home directory is no prefix of tools") {
   CHECK(run("cat .local/share/keyrings/secret") == "exit 1");
 }
 
+TEST_CASE("sandbox: PATH grants neither a home directory nor a part of the system") {
+  if (!has_everything("confinement")) return;
+  const TempDir directory;
+  const support::EnvironmentGuard home("HOME", (directory / "home").c_str());
+  directory.file("home/text", "secret\n");
+  directory.file("user/.ssh/key", "secret\n");
+  SandboxOptions options = options_for(SandboxMode::strict);
+  options.search_path +=
+      ":/:/etc:/tmp/..:" + directory.path() + ":" + directory / "home" + ":" + directory / "user";
+  for (const char* path : {"home/text", "user/.ssh/key"})
+    CHECK(output_of(run_in(options, std::string("cat ") + path, directory.path())) == "exit 1");
+  CHECK(run_in(options, "ls /; cat /etc/shadow").out == "");
+}
+
 TEST_CASE("sandbox: a directory of PATH in a writable grant gets nothing beside") {
   if (!has_everything("confinement")) return;
   const TempDir directory;
@@ -599,7 +615,7 @@ TEST_CASE("sandbox: without Landlock, a filter or namespaces: strict refuses, be
       {"landlock_create_ruleset=ENOSYS", "none", files, "none"},
       {"landlock_create_ruleset=EOPNOTSUPP", "none", files, "none"},
       {"landlock_create_ruleset=EPERM", "none", files, "none"},
-      {"landlock_add_rule=EINVAL", "none rw=/tmp", {"grants"}, "none"},
+      {"landlock_add_rule=EINVAL", "none rw=/tmp", files, "none"},
       {"landlock_restrict_self=EPERM", "none", files, "none"},
       {"seccomp=EPERM", "none", {"system_calls", "network"}, "host"},
       {"seccomp=ENOSYS,landlock_create_ruleset=ENOSYS", "none", {"filesystem", "network"}, "host"},
@@ -652,6 +668,51 @@ TEST_CASE("sandbox: a limit is never above what this program has") {
   rlimit own = {};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &own) == 0);
   CHECK(output_of(result) == std::to_string(own.rlim_cur) + "\n");
+}
+
+TEST_CASE("sandbox: memory and processes of a whole run, in a cgroup") {
+  SandboxOptions options = options_for(SandboxMode::best_effort);
+  options.limits.memory = std::uint64_t{64} << 20;
+  options.limits.processes = 12;
+  auto sandbox = Sandbox::create(options);
+  REQUIRE_MESSAGE(sandbox, sandbox.error().message);
+  CHECK(lists(sandbox->report().enforced, "memory"));
+  const std::string own = "cat /proc/self/cgroup";
+  if (!support::has(run_in(*sandbox, own).out, "/codeexec-" + std::to_string(::getpid()) + "-")) {
+    MESSAGE("SKIPPED: no cgroup can be made here");
+    return;
+  }
+  CHECK(run_in(*sandbox, own).limits_reached.empty());
+  // Two that share what each of them alone could have.
+  const char* half = "head -c 45000000 /dev/zero | tail -n 1 | wc -c";
+  CHECK(run_in(*sandbox, half).limits_reached.empty());
+  const ProcessResult both = run_in(*sandbox, std::string(half) + " & " + half + " & wait");
+  CHECK(lists(both.limits_reached, "memory"));
+  const ProcessResult many =
+      run_in(*sandbox, "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do sleep 60 & done");
+  CHECK(lists(many.limits_reached, "processes"));
+  const std::string leaf = "codeexec-" + std::to_string(::getpid()) + "-";
+  for (const std::string& line : support::lines_of(support::read_file("/proc/self/cgroup"))) {
+    const std::string group = line.substr(line.rfind(':') + 1);
+    for (const char* hierarchy : {"", "/memory", "/pids"})
+      CHECK(directories_named("/sys/fs/cgroup" + std::string(hierarchy) + group, leaf) == "");
+  }
+}
+
+TEST_CASE("sandbox: leaves of programs that are dead are removed") {
+  SandboxOptions options = options_for(SandboxMode::best_effort);
+  options.limits.processes = 100;
+  // A process number that is nobody's: larger than the kernel gives.
+  const std::string leaf = "/sys/fs/cgroup/pids/codeexec-1999999999-0";
+  const std::string groups = support::read_file("/proc/self/cgroup");
+  if (!support::has(groups, ":pids:/\n") || ::mkdir(leaf.c_str(), 0755) != 0) {
+    MESSAGE("SKIPPED: this process is not in the root of a hierarchy for pids");
+    return;
+  }
+  report_of(options);
+  const bool left = support::exists(leaf);
+  ::rmdir(leaf.c_str());
+  CHECK_FALSE(left);
 }
 
 TEST_CASE("sandbox: the limit of a disk needs a writable directory") {

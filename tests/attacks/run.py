@@ -69,6 +69,7 @@ class Attack:
         self.only = options.pop("only", None)  # "root" or "user", and why the other is left out
         self.allowed = options.pop("allowed", False)  # succeeds by design
         self.gap = options.pop("gap", None)  # succeeds today; the answer to it
+        self.gap_only = options.pop("gap_only", None)  # for "root" or "user"; held for the other
         self.closed_by = options.pop("closed_by", [])
         self.may_refuse = options.pop("may_refuse", False)  # not starting is an answer, too
         self.run = options.pop("run", None)  # instead of one run of the script
@@ -897,8 +898,9 @@ attack("P30", "SIGSTOP to them", server_lost, KILL_ABOVE.format('"$A" signal kil
 for number, more, network in ((31, ["--pid-namespace"], "none"), (32, [], "loopback")):
     how = " ".join(more) or "--network loopback"
     attack(f"P{number}", f"SIGKILL to all above, with {how}", server_lost,
-           KILL_ABOVE.format('"$A" signal kill $p 9').replace("in $", "in 1 $PPID $"),
-           options=more, network=network, no_control="it could be the init of this machine")
+           'case $(cat /proc/1/comm) in codeexec*) "$A" signal kill 1 9 ;; esac\n'
+           + KILL_ABOVE.format('"$A" signal kill $p 9'),
+           options=more, network=network, no_control="as P22")
 attack("P27", "limit the server and the supervisor",
        shown(r"^probe prlimit 0 0$"),
        'for p in $("$A" ancestors "$RUNNER"); do "$A" set-limit $p; done',
@@ -1002,7 +1004,7 @@ for number, more, network in ((82, ["--pid-namespace"], "none"), (86, [], "loopb
     attack(f"V{number + 2}", f"mounts and namespaces, with {how}", reached,
            'for p in mount umount2 fsopen unshare-user unshare-mount chroot sethostname; do'
            ' "$A" probe $p; done', options=more, network=network, no_control="as above")
-    attack(f"V{number + 3}", f"another user, with {how}", reached,
+    attack(f"V{number + 3}", f"another user, with {how}", succeeded,
            'for p in setuid setgid setgroups chown; do "$A" probe $p; done',
            options=more, network=network, no_control="as above")
 
@@ -1485,11 +1487,11 @@ attack("M10", "limits of another process", victim_limited, '"$A" set-limit "$VIC
        gap="any process of the same user may do it; --pid-namespace",
        closed_by=["--pid-namespace"])
 attack("M11", "priority of another process", victim_limited, '"$A" set-priority "$VICTIM"',
-       gap="any process of the same user may do it; --pid-namespace",
+       gap="any process of the same user may do it; --pid-namespace", gap_only="user",
        closed_by=["--pid-namespace"])
 if len(os.sched_getaffinity(0)) > 1:
     attack("M12", "processors of another process", victim_limited, '"$A" set-affinity "$VICTIM"',
-           gap="any process of the same user may do it; --pid-namespace",
+           gap="any process of the same user may do it; --pid-namespace", gap_only="user",
            closed_by=["--pid-namespace"])
 attack("M13", "read limits of another process", succeeded, '"$A" get-limit "$VICTIM"',
        gap="it tells little; --pid-namespace", closed_by=["--pid-namespace"])
@@ -1517,9 +1519,7 @@ def post(case):
 reads("M14", "System V shared memory", '"$A" shared-read "$SEGMENT"', setup=share,
       gap="the kernel's own objects have no path; --pid-namespace",
       closed_by=["--pid-namespace"])
-reads("M15", "a POSIX message queue", '"$A" queue-read "$QUEUE"', setup=post,
-      gap="the kernel's own objects have no path; --pid-namespace",
-      closed_by=["--pid-namespace"])
+reads("P33", "a POSIX message queue", '"$A" queue-read "$QUEUE"', setup=post)
 attack("M16", "hooks in the workspace for whoever works there later",
        lambda case, run: "made" if os.path.exists(case.path("ws/.git/hooks/x")) else None,
        "mkdir -p .git/hooks; echo evil > .git/hooks/x; echo evil > .envrc",
@@ -1692,7 +1692,7 @@ class Suite:
             self.say("ok", f"{text}: the server does not start: {run.err.strip()[:200]}{remark}")
         elif not run.began() and not why:
             self.say("FAILED", f"{text}: it did not run: {run.told()}")
-        elif one.gap:
+        elif one.gap and one.gap_only in (None, "root" if self.uid == 0 else "user"):
             self.gap(one, text, why, run)
         elif one.allowed and why:
             self.count("allowed by design")
