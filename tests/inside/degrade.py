@@ -19,11 +19,11 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
-from support import Client, PATIENCE, main
+from support import Client, NAMESPACES, PATIENCE, main
 
 ERRORS = ("ENOSYS", "EPERM", "EOPNOTSUPP")
-NAMESPACES = "namespaces=EPERM"
-USER_NAMESPACE = "unshare&0x10000000=EPERM,clone3=ENOSYS,clone&0x10000000=EPERM"
+NO_NAMESPACES = "namespaces=EPERM"
+NO_USER_NAMESPACE = "unshare&0x10000000=EPERM,clone3=ENOSYS,clone&0x10000000=EPERM"
 
 # What is denied, the options, and the features that must be missing then. None: whether it can do
 # without is its own affair; what it says must be true. A limit that cannot be had is refused in
@@ -50,12 +50,12 @@ DENIALS = [
     ("setsid=EPERM", (), None),
     ("prlimit64=EPERM,setrlimit=EPERM", ("--limit-open-files", "50"), "refused"),
     ("prlimit64=EPERM,setrlimit=EPERM", (), None),
-    (NAMESPACES, (), set()),
-    (NAMESPACES, ("--pid-namespace",), {"pid_namespace"}),
-    (NAMESPACES, ("--network", "loopback"), {"network"}),
+    (NO_NAMESPACES, (), set()),
+    (NO_NAMESPACES, ("--pid-namespace",), {"pid_namespace"}),
+    (NO_NAMESPACES, ("--network", "loopback"), {"network"}),
     ("mount=EPERM", ("--pid-namespace",), None),
-    (USER_NAMESPACE, ("--pid-namespace",), "user: pid_namespace"),
-    (USER_NAMESPACE, ("--network", "loopback"), "user: network"),
+    (NO_USER_NAMESPACE, ("--pid-namespace",), "user: pid_namespace"),
+    (NO_USER_NAMESPACE, ("--network", "loopback"), "user: network"),
 ]
 
 # Tries what each feature forbids, and prints {feature: "held" or what went through}.
@@ -304,9 +304,20 @@ def check_refusals(runner, name, denial, options):
         shutil.rmtree(workspace)
 
 
+def cannot_try(runner, name, denial, options):
+    """Says so when the options need namespaces and this user cannot make any."""
+    wanted = "--pid-namespace" in options or "loopback" in options
+    if not wanted or denial == NO_NAMESPACES or not runner.missing([NAMESPACES]):
+        return False
+    runner.skip(name, "this user cannot make namespaces")
+    return True
+
+
 def check_denials(runner):
     for denial, options, expected in DENIALS:
         name = " ".join((denial, *options))
+        if cannot_try(runner, name, denial, options):
+            continue
         if expected == "refused":
             check_refusals(runner, name, denial, options)
             continue
@@ -339,6 +350,8 @@ def check_nothing_denied(runner):
     for options in ((), ("--pid-namespace",), ("--network", "loopback"),
                     ("--limit-open-files", "50")):
         name = " ".join(("nothing denied", *options))
+        if cannot_try(runner, name, "", options):
+            continue
         check_strict(runner, name, "", options, set())
         check_attempts(runner, name + ": best effort", "",
                        ["--sandbox", "best-effort", *options], set())
@@ -383,6 +396,8 @@ def check_killed_host(runner):
     for denial in ("", "pidfd_open=ENOSYS", "landlock_create_ruleset=ENOSYS"):
         for options in ((), ("--pid-namespace",)):
             name = " ".join(filter(None, ("SIGKILL of the program", denial, *options)))
+            if cannot_try(runner, name, denial, options):
+                continue
             mark = f"600.1{os.getpid()}{runner.count:03}"
             workspace = runner.workspace()
             script = f"(setsid sleep {mark} > /dev/null 2>&1 < /dev/null &); sleep {mark}"
