@@ -14439,8 +14439,16 @@ class SandboxBuilder {
     abi_ = 0;
     landlock_problem_ = std::move(why);
     state_.plan.ruleset = -1;
+    state_.ruleset.reset();
+    forget_rules();
+  }
+
+  // The files of the rules are kept open for a second ruleset only.
+  void forget_rules() {
     state_.plan.rules = nullptr;
     state_.plan.rule_count = 0;
+    state_.rules.clear();
+    state_.rule_files.clear();
   }
 
   Expected<void> build_ruleset() {
@@ -14556,6 +14564,7 @@ class SandboxBuilder {
           continue;
         }
         judge(trial);
+        if (!state_.plan.mount_proc) forget_rules();
         return {};
       }
       if (!leave_out_step(trial.step, static_cast<int>(-error)))
@@ -14571,16 +14580,18 @@ class SandboxBuilder {
     return {};
   }
 
-  // The process table goes first: it needs most.
+  // The process table goes first, as it needs most, but comes back when the network was at fault.
   Expected<void> leave_out_namespace(long error) {
-    const std::string why = errno_text(static_cast<int>(-error));
-    if (with_processes_ && !processes_left_out_) {
+    const std::string why = "no namespaces can be made here: " +
+                            errno_text(error != 0 ? static_cast<int>(-error) : ENOSYS);
+    if (with_processes_) {
       with_processes_ = false;
-      processes_left_out_ = true;
-      miss("pid_namespace", concat({"no namespaces can be made here: ", why}));
+      miss("pid_namespace", why);
       return {};
     }
-    return give_up_loopback(concat({"no namespaces can be made here: ", why}));
+    with_processes_ = options_.pid_namespace;
+    missing_.erase("pid_namespace");
+    return give_up_loopback(why);
   }
 
   bool leave_out_step(ConfineStep step, int error) {
@@ -14685,7 +14696,6 @@ class SandboxBuilder {
   std::string landlock_problem_ = {};
   bool with_filter_ = true;
   bool with_processes_ = false;
-  bool processes_left_out_ = false;
 };
 
 }  // namespace
@@ -17868,17 +17878,18 @@ class WatchedFiles {
     return print;
   }
 
-  // True when it is a directory (and not a link to one).
-  bool look_at_one(std::string path) {
+  // True when it is a directory (and not a link to one). Most of what is looked for is not there,
+  // so a path is only made of what is.
+  bool look_at_one(int root, const std::string& start, const char* file) {
     struct stat status {};
-    if (::lstat(path.c_str(), &status) != 0) return false;
-    prints_[std::move(path)] = print_of(status);
+    if (::fstatat(root, file, &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
+    prints_[start + file] = print_of(status);
     return S_ISDIR(status.st_mode);
   }
 
-  void look_at_entries(const std::string& path) {
-    if (!look_at_one(path)) return;
-    DIR* const directory = ::opendir(path.c_str());
+  void look_at_entries(int root, const std::string& start, const char* path) {
+    if (!look_at_one(root, start, path)) return;
+    DIR* const directory = ::opendir((start + path).c_str());
     if (!directory) return;
     std::size_t left = max_entries;
     while (const dirent* entry = ::readdir(directory)) {
@@ -17886,30 +17897,34 @@ class WatchedFiles {
       // git leaves samples alone, and makes a dozen of them.
       if (file == "." || file == ".." || ends_with(file, ".sample")) continue;
       if (left-- == 0) break;
-      look_at_one(concat({path, "/", file}));
+      look_at_one(root, start, concat({path, "/", file}).c_str());
     }
     ::closedir(directory);
   }
 
-  void look_at(const std::string& root) {
-    const std::string start = root == "/" ? root : root + "/";
-    if (look_at_one(start + ".git")) {
-      for (const char* file : {"config", "config.worktree", "commondir"})
-        look_at_one(concat({start, ".git/", file}));
-      look_at_entries(start + ".git/hooks");
+  void look_at(const std::string& directory) {
+    const UniqueFd opened(above_standard_streams(
+        ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK)));
+    if (!opened) return;
+    const int root = opened.get();
+    const std::string start = directory == "/" ? directory : directory + "/";
+    if (look_at_one(root, start, ".git")) {
+      for (const char* file : {".git/config", ".git/config.worktree", ".git/commondir"})
+        look_at_one(root, start, file);
+      look_at_entries(root, start, ".git/hooks");
     }
-    for (const char* directory : {".husky", ".vscode", ".idea", ".ssh"})
-      look_at_entries(start + directory);
+    for (const char* path : {".husky", ".vscode", ".idea", ".ssh"})
+      look_at_entries(root, start, path);
     for (const char* file :
          {".envrc",        ".gitconfig", ".npmrc",        ".yarnrc",     ".yarnrc.yml",
           ".profile",      ".bashrc",    ".bash_profile", ".bash_login", ".bash_logout",
           ".bash_aliases", ".zshenv",    ".zprofile",     ".zshrc",      ".zlogin",
           ".zlogout",      ".kshrc",     ".cshrc",        ".tcshrc",     ".login"})
-      look_at_one(start + file);
+      look_at_one(root, start, file);
     struct stat status {};
-    if (::lstat((start + ".config").c_str(), &status) != 0) return;
+    if (::fstatat(root, ".config", &status, AT_SYMLINK_NOFOLLOW) != 0) return;
     for (const char* file : {".config/git/config", ".config/fish/config.fish"})
-      look_at_one(start + file);
+      look_at_one(root, start, file);
   }
 
   std::vector<std::string> directories_ = {};

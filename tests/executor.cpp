@@ -2160,7 +2160,7 @@ TEST_CASE("files that the user's tools run later are watched in a sandbox") {
   CHECK(changes("echo x > .git/hooks/pre-commit") == Strings{write + "/.git/hooks/pre-commit"});
   CHECK(changes("echo x > .git/hooks/pre-commit") == Strings{write + "/.git/hooks/pre-commit"});
   CHECK(changes("touch -d 2001-01-01 .git/hooks/old") == Strings{write + "/.git/hooks/old"});
-  CHECK(changes("echo y > .git/hooks/old; touch -d 2001-01-01 .git/hooks/old") ==
+  CHECK(changes("printf y > .git/hooks/old; touch -d 2001-01-01 .git/hooks/old") ==
         Strings{write + "/.git/hooks/old"});
   CHECK(changes("rm .git/hooks/old") == Strings{write + "/.git/hooks/old"});
   CHECK(changes("mv .git/config .git/c && mv .git/c .git/config") ==
