@@ -48,7 +48,7 @@ works("here-string", "wc -c <<< abc", "4", shells=BASH)
 works(
     "process substitution",
     "diff <(echo a) <(echo a) && echo same; echo down | tee >(cat > kept) > /dev/null\n"
-    "while ! [ -s kept ]; do sleep 0.01; done; cat kept",
+    "wait; while ! [ -s kept ]; do sleep 0.01; done; cat kept",
     "same\ndown\n",
     shells=BASH,
 )
@@ -498,7 +498,7 @@ works("sqlite3", "sqlite3 f.db 'create table t(a); insert into t values(42); sel
 SERVER = r'''
 echo page > index.html
 python3 -u -m http.server --bind 127.0.0.1 0 > log 2>&1 &
-while ! grep -q 'port [0-9]' log; do sleep 0.02; done
+while kill -0 $! && ! grep -q 'port [0-9]' log; do sleep 0.02; done
 port=$(sed -n 's/.*port \([0-9]*\).*/\1/p' log)
 '''
 works("loopback: http.server and urllib", SERVER + r'''

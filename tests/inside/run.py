@@ -44,6 +44,14 @@ def variants(case, quick):
         yield shells[0], True
 
 
+def no_namespaces(runner, name):
+    """Says so when this user cannot make namespaces."""
+    if not runner.missing([support.NAMESPACES]):
+        return False
+    runner.skip(name, "this user cannot make namespaces")
+    return True
+
+
 def run_case(runner, case):
     lacking = runner.missing(case.needs)
     if lacking:
@@ -57,12 +65,15 @@ def run_case(runner, case):
             continue
         if off and (pid or case.fails):
             continue
+        name += " (pid namespace)" if pid else ""
+        if not off and (pid or case.network == "loopback") and no_namespaces(runner, name):
+            continue
         options = ["--shell", shell]
         if not off:
             options += case.options + (("--pid-namespace",) if pid else ())
         workspace = runner.workspace()
         result = runner.run(workspace, case.script, network=case.network, options=options)
-        runner.report(name + (" (pid namespace)" if pid else ""), problem_of(case, result), result)
+        runner.report(name, problem_of(case, result), result)
         shutil.rmtree(workspace, ignore_errors=True)
 
 
@@ -83,6 +94,8 @@ EOF
 def other_loopbacks(runner):
     """Neither a server of the host nor one of another command can be reached over loopback."""
     name = "loopback: commands and the host do not see each other"
+    if no_namespaces(runner, name):
+        return
     if runner.missing(["python3"]):
         runner.skip(name, "no python3")
         return
@@ -132,6 +145,8 @@ EOF
 def own_processes(runner):
     """With a process table of its own a command sees no process of the host."""
     name = "ps shows only the command's own"
+    if no_namespaces(runner, name):
+        return
     if runner.missing(["ps"]):
         runner.skip(name, "no ps")
         return

@@ -1,6 +1,7 @@
 """What run.py and degrade.py share: who runs the program, and where; its results; reports."""
 
 import argparse
+import ctypes
 import json
 import os
 import shutil
@@ -11,7 +12,16 @@ import tempfile
 USER = 12345
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Longer than any script takes on a busy machine: only what hangs comes up against it.
-PATIENCE = 240
+PATIENCE = 120
+
+
+# Whether namespaces can be had is asked of another program: ours is what is tested.
+NAMESPACES = "unshare -pnf true || unshare -Urpnf true"
+
+
+def landlock_abi():
+    create_ruleset, version = 444, 1
+    return max(0, ctypes.CDLL(None).syscall(create_ruleset, None, 0, version))
 
 
 class Runner:
@@ -187,6 +197,10 @@ def main(name, arguments, work):
         return 77
     if os.getuid() == 0 and options.identity == "user" and not shutil.which("setpriv"):
         print(f"SKIPPED: {name}: no setpriv to become another user")
+        return 77
+    # From this one on strict mode has nothing to miss.
+    if landlock_abi() < 6:
+        print(f"SKIPPED: {name}: needs Landlock ABI 6 (Linux 6.12), here is {landlock_abi()}")
         return 77
     runner = Runner(name, options)
     try:
