@@ -1257,7 +1257,7 @@ int chain(const Arguments& a) {
   if (::fork() != 0) return 0;
   take_hold(a[0]);
   close_streams();
-  go_on(20000);
+  go_on(3000);
 }
 // Several of them at once.
 int many_chains(const Arguments& a) {
