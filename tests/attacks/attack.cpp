@@ -1110,7 +1110,7 @@ int memory_of_many(const Arguments& a) {
     std::_Exit(0);
   }
   ::close(ready[1]);
-  ::alarm(5);  // one that was killed is not heard of
+  ::alarm(2);  // one that was killed is not heard of
   int filled = 0;
   for (char byte = 0; filled < count && ::read(ready[0], &byte, 1) == 1;) ++filled;
   say("filled " + std::to_string(filled) + "\n");
@@ -1257,15 +1257,15 @@ int chain(const Arguments& a) {
   if (::fork() != 0) return 0;
   take_hold(a[0]);
   close_streams();
-  go_on(20000);
+  go_on(3000);
 }
 // Several of them at once.
 int many_chains(const Arguments& a) {
   take_hold(a[0]);
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < 4; ++i) {
     if (::fork() != 0) continue;
     close_streams();
-    go_on(4000);
+    go_on(2000);
   }
   return 0;
 }
