@@ -1098,9 +1098,12 @@ struct SandboxOptions {
   bool unix_sockets = false;
   // /dev/shm is writable, for Python's multiprocessing. It is shared with the whole host.
   bool shared_memory = false;
+  // /dev/pts is theirs, so that they can make pseudo-terminals (script, tmux, expect). Other
+  // terminals of the user are there as well, to be read from and written to.
+  bool terminals = false;
   // A process table of the command's own: it sees and reaches no process of the host, and none of
   // its processes can outlive it whatever becomes of this program. An ordinary user needs user
-  // namespaces for it; costs about 0.1 ms.
+  // namespaces for it; costs about 0.5 ms.
   bool pid_namespace = false;
   Limits limits = {};
 };
@@ -12842,8 +12845,8 @@ CODEEXEC_IN_CHILD long write_maps(const SandboxPlan& plan) {
 }
 
 // The files of a process that cannot be dumped belong to root, its maps among them. Whether it can
-// be is a property of the memory, which is the host's: for these three writes the host can be looked
-// into by other processes of the user, if it could not before. Only one child at a time does this,
+// be is a property of the memory, which is the host's: for these three writes other processes of
+// the user can look into the host, if they could not before. Only one child at a time does this,
 // see NamespaceTurn.
 CODEEXEC_IN_CHILD long map_user(const SandboxPlan& plan) {
   const bool hidden = raw(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0) == 0;
@@ -13121,11 +13124,10 @@ CODEEXEC_IN_CHILD unsigned try_privileges(const SandboxPlan& plan) {
   return breaches;
 }
 
-// Without a filter the first would find no such process, and the second say that it has no
-// arguments.
+// Without a filter the first would say that it does not know such an operation, and the second that
+// it has no arguments.
 CODEEXEC_IN_CHILD bool filter_refuses() {
-  constexpr int peek = 2;  // PTRACE_PEEKDATA
-  return raw(SYS_ptrace, peek, 0, 0, 0) == -EPERM && raw(number_of_clone3, 0, 0) == -ENOSYS;
+  return raw(SYS_keyctl, -1, 0, 0, 0, 0) == -EPERM && raw(number_of_clone3, 0, 0) == -ENOSYS;
 }
 
 CODEEXEC_IN_CHILD long apply_in_trial(Trial& trial) {
@@ -13354,8 +13356,8 @@ constexpr unsigned x86_calls[] = {SYS_iopl, SYS_ioperm, SYS_modify_ldt, SYS_usel
 constexpr unsigned absent_calls[] = {call_clone3, call_file_setattr};
 
 // ENOSYS, as of a kernel built without them: memory, semaphores and messages that are shared with
-// all of the IPC namespace, by number or by a name that is no path, so that Landlock does not see
-// them.
+// all of the IPC namespace. They go by numbers, or by names that are no paths: Landlock holds back
+// neither shared memory nor the removal of a queue.
 constexpr unsigned ipc_calls[] = {
     SYS_shmget, SYS_shmat,  SYS_shmctl, SYS_shmdt,  SYS_semget, SYS_semop,   SYS_semtimedop,
     SYS_semctl, SYS_msgget, SYS_msgsnd, SYS_msgrcv, SYS_msgctl, SYS_mq_open, SYS_mq_unlink,
@@ -13412,6 +13414,9 @@ class FilterBuilder {
     const auto first = answers_.begin();
     std::fill(first + first_free_call, first + first_common_call, absent_);
     answers_[first_unknown_call] = absent_;
+    // For debuggers, strace and the leak check of the sanitizers, where something else keeps them
+    // to the command's own processes.
+    if (options_.landlock_abi > 0 || options_.own_processes) answers_[SYS_ptrace] = allow_;
     answers_[SYS_unshare] = look_at_unshare();
     answers_[SYS_clone] = look_at_clone();
     answers_[SYS_ioctl] = look_at_ioctl();
@@ -13789,16 +13794,19 @@ class SystemGrants {
  public:
   explicit SystemGrants(Ruleset& ruleset) : ruleset_(ruleset) {}
 
-  void add(bool shared_memory) {
+  void add(const SandboxOptions& options) {
     for (const std::string_view path : readable_system)
       ruleset_.add_path(std::string(path), readable_rights);
     // Names only; rules reach down.
     ruleset_.add_path("/etc", right_read_dir);
     add_settings("/etc", 0);
-    for (const char* device : {"null", "zero", "full", "random", "urandom", "tty", "ptmx"})
+    for (const char* device : {"null", "zero", "full", "random", "urandom", "tty"})
       ruleset_.add_path(concat({"/dev/", device}), device_rights);
-    ruleset_.add_path("/dev/pts", device_rights | right_read_dir);
-    if (shared_memory) ruleset_.add_path("/dev/shm", writable_rights);
+    if (options.terminals) {
+      ruleset_.add_path("/dev/ptmx", device_rights);
+      ruleset_.add_path("/dev/pts", device_rights | right_read_dir);
+    }
+    if (options.shared_memory) ruleset_.add_path("/dev/shm", writable_rights);
   }
 
   static bool covers(std::string_view path) {
@@ -14487,7 +14495,7 @@ class SandboxBuilder {
       return {};
     }
     if (options_.pid_namespace) ruleset.keep_files();
-    SystemGrants(ruleset).add(options_.shared_memory);
+    SystemGrants(ruleset).add(options_);
     ToolGrants(ruleset, state_.grants).add(options_.search_path);
     // Without them no program would start.
     if (ruleset.error() != 0) {
@@ -18686,6 +18694,16 @@ std::vector<std::string> offline_variables(Network network) {
   return variables;
 }
 
+// With a home of their own commands do not find the toolchains that rustup keeps in the user's.
+// Those may be read, as they go with the ~/.cargo/bin of a PATH.
+void add_toolchains(const Environment& environment, std::vector<std::string>& variables) {
+  const auto resolved = environment.resolve({});
+  const char* const home = resolved ? value_of(resolved->variables, "HOME") : nullptr;
+  if (!home) return;
+  const std::string toolchains = concat({home, "/.rustup"});
+  if (is_directory(toolchains)) variables.push_back(concat({"RUSTUP_HOME=", toolchains}));
+}
+
 // What can only be had with a sandbox must not be missed in silence.
 Expected<void> check_without_sandbox(const SandboxOptions& options) {
   if (options.network != Network::host)
@@ -18842,8 +18860,8 @@ struct LocalExecutor::Place {
   std::string skills_dir;
   Sandbox sandbox = {};
   std::shared_ptr<const SandboxReport> report = {};
-  std::vector<std::string> writable = {};           // what the sandbox was told to grant
-  std::vector<std::string> offline_variables = {};  // weaker than all others
+  std::vector<std::string> writable = {};        // what the sandbox was told to grant
+  std::vector<std::string> weak_variables = {};  // that any other setting of them replaces
   bool watch_files = false;
   mutable std::once_flag skills_linked = {};
   // The directory that all private homes are, or lie in. Null: there are none.
@@ -19005,7 +19023,8 @@ Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options,
   place.sandbox = std::move(*sandbox);
   SandboxReport report = place.sandbox.report();
   report.missing.insert(report.missing.end(), missing.begin(), missing.end());
-  place.offline_variables = offline_variables(report.network);
+  place.weak_variables = offline_variables(report.network);
+  if (place.homes) add_toolchains(place.environment, place.weak_variables);
   place.report = std::make_shared<const SandboxReport>(std::move(report));
   return {};
 }
@@ -19051,7 +19070,7 @@ void LocalExecutor::confine(Admission& admission) const {
   result.sandbox = place_->report;
   process.sandbox = place_->sandbox;
   process.secrets = place_->environment.secrets();
-  for (const std::string& variable : place_->offline_variables)
+  for (const std::string& variable : place_->weak_variables)
     if (!value_of(process.environment, std::string_view(variable).substr(0, variable.find('='))))
       process.environment.push_back(variable);
   if (!place_->sandboxed()) return;
@@ -21510,6 +21529,8 @@ std::vector<Option> option_table(ServerConfig& config) {
        &sandbox.unix_sockets},
       {"shared-memory", nullptr, "let them use /dev/shm, as Python's multiprocessing does",
        &sandbox.shared_memory},
+      {"terminals", nullptr, "let them make pseudo-terminals; they reach the user's others, too",
+       &sandbox.terminals},
       {"pid-namespace", nullptr, "a process table of their own", &sandbox.pid_namespace},
       {"no-watch-files", nullptr, "do not look for changes of .git/hooks, .vscode and the like",
        &config.no_watch_files},

@@ -1,6 +1,5 @@
 // An MCP server whose tools are those the official conformance suite asks for, and some that
 // misbehave, for our own tests. It answers on its standard streams until they end.
-#define CODEEXEC_IMPLEMENTATION
 #include <poll.h>
 #include <unistd.h>
 

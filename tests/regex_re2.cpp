@@ -1,7 +1,6 @@
 // A differential test of Regex against RE2: random patterns over random texts, from a fixed seed.
 // A program of its own, since it alone needs RE2 (Debian: libre2-dev). Prints one summary line and
 // exits with status 1 when the two disagree.   usage: regex_re2 [patterns] [seed]
-#define CODEEXEC_IMPLEMENTATION
 #include <re2/re2.h>
 
 #include <cstdio>

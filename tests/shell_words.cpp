@@ -1,7 +1,6 @@
 // What shell::parse says of scripts, for shell_differential.py. Reads one JSON object in each line,
 // {"script": ..., "posix": false, "work_dir": ...}, and answers each with one line. Strings stand
 // for bytes: a character U+0000 to U+00FF for each of them.
-#define CODEEXEC_IMPLEMENTATION
 #include "codeexec.hpp"
 
 #include <cstdio>

@@ -970,9 +970,12 @@ if os.uname().machine == "x86_64":
 for number, call in enumerate(PROBES, 10):
     probes(f"V{number:02}", call.rstrip("*"), call.endswith("*"))
 
-attack("V70", "push characters into a terminal (TIOCSTI)", reached, '"$A" push 0x5412')
-attack("V71", "TIOCSTI with bits that the kernel drops", reached, '"$A" push 0x700005412')
-attack("V72", "TIOCLINUX", reached, '"$A" push 0x541c')
+attack("V70", "push characters into a terminal (TIOCSTI)", reached, '"$A" push 0x5412',
+       options=["--terminals"])
+attack("V71", "TIOCSTI with bits that the kernel drops", reached, '"$A" push 0x700005412',
+       options=["--terminals"])
+attack("V72", "TIOCLINUX", reached, '"$A" push 0x541c',
+       options=["--terminals"])
 attack("V73", "a second filter that allows everything", reached,
        '"$A" filter-again keyctl')
 attack("V74", "system calls of i386", received, '"$A" i386 "$TCP"; exit 0')
@@ -1509,6 +1512,28 @@ def post(case):
         [case.suite.attack_program, "remove-queue", queue], **case.suite.identity(), check=False))
 
 
+def terminal(case):
+    leader, follower = os.openpty()
+    case.closers.append(lambda: (os.close(leader), os.close(follower)))
+    os.chown(os.ttyname(follower), case.suite.uid, -1)
+    os.write(leader, (case.token + "\n").encode())
+    case.terminal = leader
+    os.read(leader, 4096)  # the echo of what was typed
+    case.variables["TERMINAL"] = os.ttyname(follower)
+
+
+def terminal_written(case, run):
+    ready, _, _ = select.select([case.terminal], [], [], 0)
+    return "the user's terminal shows it" if ready else None
+
+
+reads("R60", "keys typed in the user's terminal", 'timeout 5 head -n 1 < "$TERMINAL"',
+      setup=terminal)
+attack("W80", "write to the user's terminal", terminal_written, 'echo x > "$TERMINAL"',
+       setup=terminal)
+reads("M25", "keys typed in the user's terminal, with --terminals",
+      'timeout 5 head -n 1 < "$TERMINAL"', setup=terminal, options=["--terminals"],
+      gap="a pseudo-terminal is opened by a path beside the user's; leave --terminals off")
 reads("P35", "System V shared memory", '"$A" shared-read "$SEGMENT"', setup=share)
 reads("P33", "a POSIX message queue", '"$A" queue-read "$QUEUE"', setup=post)
 attack("M16", "hooks in the workspace for whoever works there later",
@@ -1582,7 +1607,7 @@ attack("A13", "chmod, times and attributes in the workspace", shown("^600 978307
        'echo x > f; chmod 600 f; TZ=UTC touch -d 2001-01-01 f; stat -c "%a %Y" f', allowed=True)
 attack("A14", "a terminal", shown("^tty$"),
        "script -qec 'test -t 0 && echo tty' /dev/null < /dev/null | tr -d '\\r'",
-       allowed=True, no_control="there may be no script(1)")
+       options=["--terminals"], allowed=True, no_control="there may be no script(1)")
 
 # the suite ----------------------------------------------------------------------------------------
 

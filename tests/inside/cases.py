@@ -87,7 +87,8 @@ works("script file", "printf '#!/bin/sh\\necho ran $1\\n' > s; install -m 755 s 
       "ran it\n", shells=BOTH)
 works("env -S shebang", "printf '#!/usr/bin/env -S python3 -I\\nprint(6*7)\\n' > s\n"
       "install -m 755 s t; ./t", "42\n", needs="python3")
-works("terminal by script", "script -qc 'echo hi; tty' /dev/null", "hi", needs="script", pid=True)
+works("terminal by script", "script -qc 'echo hi; tty' /dev/null", "hi", needs="script",
+      options=("--terminals",), pid=True)
 
 # Files and text -----------------------------------------------------------------------------------
 
@@ -276,9 +277,9 @@ print("memfd", os.write(memory, b"abc"), ctypes.CDLL(None).getpid() == os.getpid
 print("certificates", ssl.create_default_context() is not None, platform.system())
 EOF
 ''', "mapped 120\nterminal True\npair\nready 1\nalarm\nchild 7\nmemfd 3 True\ncertificates True"
-      " Linux\n", needs="python3", pid=True)
+      " Linux\n", needs="python3", options=("--terminals",), pid=True)
 works("python: pty.spawn", r"""python3 -c 'import pty; pty.spawn(["echo", "in a terminal"])'""",
-      "in a terminal", needs="python3")
+      "in a terminal", needs="python3", options=("--terminals",))
 works("python: inotify", r'''
 python3 - <<'EOF'
 import ctypes, os
@@ -490,7 +491,7 @@ works("vim", "echo abc > f; vim -es -c 's/b/B/' -c wq f; cat f", "aBc\n", needs=
 # It would have its socket in /tmp.
 works("tmux", "export TMUX_TMPDIR=$TMPDIR; tmux new -d 'echo inside > f' &&\n"
       "while ! [ -s f ]; do sleep 0.02; done; cat f", "inside\n", needs="tmux", extra=True,
-      options=("--unix-sockets",))
+      options=("--unix-sockets", "--terminals"))
 works("sqlite3", "sqlite3 f.db 'create table t(a); insert into t values(42); select * from t'",
       "42\n", needs="sqlite3", extra=True)
 # A network of the command's own -------------------------------------------------------------------
