@@ -1303,9 +1303,10 @@ struct ProcessOptions {
   bool keep_input_open = false;  // for Process::write(), until Process::close_input()
   bool merge_streams = false;    // one pipe for both streams: true order, all of it in `out`
 
-  // What the program is held to. With one that is not off, a supervisor process stands between this
-  // program and the command (Linux on x86_64 and aarch64): it adopts whatever the command leaves
-  // behind, and kills all of it when the command ends, and when this program does.
+  // What the program is held to. With one that is not off, a supervisor stands between the host and
+  // the program (Linux on x86_64 and aarch64): it adopts whatever the program leaves behind, and
+  // kills all of it when the program ends, and when the host does. It is a process of its own on the
+  // host's memory, so that `ps` shows it under the name codeexec with the host's size.
   Sandbox sandbox = {};
   // Values that are masked: each occurrence in the output, in the spill file and in what on_output
   // is given becomes [redacted], also when it comes in pieces; see Redactor. Those of fewer than
@@ -1326,7 +1327,7 @@ struct ProcessOptions {
   std::chrono::milliseconds drain = std::chrono::milliseconds(100);
   std::chrono::milliseconds max_drain = std::chrono::milliseconds(1500);
   // Leave the processes that the program started in the background alive when it ends by itself,
-  // and do not wait for their output. Otherwise they are killed.
+  // and do not wait for their output. Otherwise they are killed, and always in a sandbox.
   bool keep_background = false;
 
   std::optional<CancelToken> cancel = {};  // stops the run like a timeout
@@ -1354,7 +1355,7 @@ struct ProcessResult {
   std::chrono::microseconds wall_time{0};
   std::chrono::microseconds cpu_time{0};  // user and system, of the program and what it waited for
   std::uint64_t peak_memory = 0;          // bytes: resident set of the largest process
-  int pid = -1;
+  int pid = -1;                           // in a process table of its own: as the host sees it
   // Names of the Limits that the run came up against, as far as can be told from outside.
   std::vector<std::string> limits_reached = {};
   int system_error = 0;  // of a failed start: errno
@@ -14821,8 +14822,8 @@ Expected<void> Sandbox::check_grants() const {
 // pipe for ever. The leader stays a zombie until the very last step, which keeps its process group
 // number from being used again while the group is being killed.
 //
-// What cannot be reached from here: a process that left the group, whose parents are dead, and
-// that has closed our pipes. Only a PID namespace, a cgroup or a system call filter can hold that.
+// Without a sandbox, what cannot be reached from here is a process that left the group, whose
+// parents are dead, and that has closed our pipes. In one, a supervisor holds that; see below.
 // =================================================================================================
 
 // The parts of a start that can fail; step_name() is what ProcessResult::step says.
