@@ -2099,16 +2099,22 @@ std::string_view without_line_ends(std::string_view text) {
   return text;
 }
 
-// Moves a descriptor to 3 or above: one of 0, 1 and 2 turns up when the host has closed them, and
-// would be overwritten while a child's standard streams are put in place. -1 and errno on failure.
-int above_standard_streams(int fd) {
-  if (fd < 0 || fd > 2) return fd;
-  const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, 3);
+// Moves a descriptor above `last`. -1 and errno on failure.
+int moved_above(int last, int fd) {
+  if (fd < 0 || fd > last) return fd;
+  const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, last + 1);
   const int saved = errno;
   ::close(fd);
   errno = saved;
   return moved;
 }
+
+// One of 0, 1 and 2 turns up when the host has closed them, and would be overwritten while a child's
+// standard streams are put in place.
+int above_standard_streams(int fd) { return moved_above(2, fd); }
+
+// For what a child still needs when its streams and its descriptor 3 are in place.
+int above_child_descriptors(int fd) { return moved_above(3, fd); }
 
 // Keeps a broken pipe from raising SIGPIPE in this thread, without touching its disposition: the
 // signal is blocked during the write and, when the write raised it, taken back.
@@ -13716,7 +13722,7 @@ class Ruleset {
       attributes_.scoped = abstract_sockets_and_signals;
     }
     const long fd = ::syscall(number_of_landlock_create_ruleset, &attributes_, size_, 0);
-    fd_.reset(above_standard_streams(static_cast<int>(fd)));
+    fd_.reset(above_child_descriptors(static_cast<int>(fd)));
     return static_cast<bool>(fd_);
   }
 
@@ -14273,7 +14279,7 @@ Expected<void> RunCgroup::add(const CgroupBase& base, std::uint64_t memory,
   Leaf& made = leaves_.back();
   if (const int error = limit_leaf(made.directory, made.unified, memory, processes); error != 0)
     return system_error(error, subject);
-  made.processes.reset(above_standard_streams(
+  made.processes.reset(above_child_descriptors(
       ::open((made.directory + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC)));
   if (!made.processes) return system_error(errno, subject);
   descriptors_.push_back(made.processes.get());
@@ -15157,8 +15163,7 @@ bool read_record(const UniqueFd& pipe, Record& record) {
 // Makes the pipe by which a child tells what went wrong. An errno, or 0.
 int make_report_pipe(UniqueFd& report, UniqueFd& report_end) {
   if (!make_pipe(report, report_end)) return errno;
-  // Descriptor 3 may be needed for pass_fd.
-  report_end.reset(::fcntl(report_end.get(), F_DUPFD_CLOEXEC, 4));
+  report_end.reset(above_child_descriptors(report_end.release()));
   return report_end ? 0 : errno;
 }
 

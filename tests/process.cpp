@@ -1340,6 +1340,7 @@ TEST_CASE(
 TEST_CASE("what was held back is not lost when somebody still holds the pipe, or at a cancel") {
   ProcessOptions options = shell("sleep 300 2>&- & echo $! >&2; printf hunt");
   options.secrets = {"hunter2"};
+  options.sandbox = Sandbox();  // in one it would be dead at once
   options.keep_background = true;
   std::string heard;
   options.on_output = [&](Stream stream, std::string_view bytes) {
