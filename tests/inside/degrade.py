@@ -97,7 +97,6 @@ attempt("truncate", "truncate", lambda: os.truncate(outside + "/emptied", 1))
 attempt("truncate", "O_TRUNC", lambda: os.open(outside + "/emptied", os.O_RDONLY | os.O_TRUNC))
 attempt("signals", "signalled", lambda: os.kill(victim, signal.SIGTERM))
 attempt("abstract_sockets", "connected", lambda: connect(socket.AF_UNIX, "\0" + name))
-attempt("system_calls", "ptrace", lambda: in_child(lambda: must_fail(libc.ptrace(0, 0, 0, 0))))
 attempt("system_calls", "process_vm_readv",
         lambda: must_fail(libc.process_vm_readv(os.getpid(), None, 0, None, 0, 0)))
 attempt("network", "a TCP socket", lambda: connect(socket.AF_INET, ("127.0.0.1", port)))
