@@ -2528,35 +2528,15 @@ std::string home_of(const LocalExecutor& executor) {
   return output_of(executor, Command::shell("printf %s \"$HOME\""));
 }
 
-// Runs `body` in a fork of this program, as an ordinary user where that is asked for. It returns an
-// empty text, or what went wrong.
-std::string in_fork(bool as_user, const std::function<std::string()>& body) {
-  int ends[2];
-  if (::pipe(ends) != 0) support::fail("pipe", "");
-  std::fflush(nullptr);
-  const pid_t pid = ::fork();
-  if (pid == 0) {
+template <class Body>
+std::string in_fork(bool as_user, Body body) {
+  return support::in_other_host([&]() -> std::string {
     constexpr uid_t user = 12345;
-    ::close(ends[0]);
-    std::string problem;
     if (as_user && ::geteuid() == 0 &&
         (::setgroups(0, nullptr) != 0 || ::setgid(user) != 0 || ::setuid(user) != 0))
-      problem = "cannot become another user";
-    if (problem.empty()) problem = body();
-    if (::write(ends[1], problem.data(), problem.size()) < 0) ::_exit(2);
-    ::_exit(problem.empty() ? 0 : 1);
-  }
-  ::close(ends[1]);
-  std::string problem;
-  char buffer[4096];
-  ssize_t size = 0;
-  while ((size = ::read(ends[0], buffer, sizeof buffer)) > 0)
-    problem.append(buffer, static_cast<std::size_t>(size));
-  ::close(ends[0]);
-  int status = 0;
-  ::waitpid(pid, &status, 0);
-  if (problem.empty() && status != 0) problem = "the fork died: " + std::to_string(status);
-  return problem;
+      return "cannot become another user";
+    return body();
+  });
 }
 
 // A directory in a directory in a directory ...; paths are too short for it.

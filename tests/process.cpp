@@ -30,6 +30,7 @@ using codeexec::SandboxOptions;
 using codeexec::Stream;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using support::in_other_host;
 
 namespace {
 
@@ -130,34 +131,6 @@ pid_t first_number(const std::string& text) { return std::atoi(text.c_str()); }
 bool has_zombie() {
   siginfo_t info{};
   return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
-}
-
-// Runs `body` in a fork of this program, where it may damage what belongs to the whole process. It
-// returns an empty text, or what went wrong.
-template <class Body>
-std::string in_other_host(Body body) {
-  int ends[2];
-  if (::pipe(ends) != 0) support::fail("pipe", "");
-  std::fflush(nullptr);
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    ::close(ends[0]);
-    const int report = ::fcntl(ends[1], F_DUPFD, 10);
-    const std::string problem = body();
-    if (::write(report, problem.data(), problem.size()) < 0) ::_exit(2);
-    ::_exit(problem.empty() ? 0 : 1);
-  }
-  ::close(ends[1]);
-  std::string problem;
-  char buffer[4096];
-  ssize_t size = 0;
-  while ((size = ::read(ends[0], buffer, sizeof buffer)) > 0)
-    problem.append(buffer, static_cast<std::size_t>(size));
-  ::close(ends[0]);
-  int status = 0;
-  ::waitpid(pid, &status, 0);
-  if (problem.empty() && status != 0) problem = "the other host died: " + std::to_string(status);
-  return problem;
 }
 
 std::string describe(const ProcessResult& r) {

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -217,6 +218,34 @@ class DirectoryGuard {
  private:
   int old_;
 };
+
+// Runs `body` in a fork of this program, where it may damage what belongs to the whole process. It
+// returns an empty text, or what went wrong.
+template <class Body>
+std::string in_other_host(Body body) {
+  int ends[2];
+  if (::pipe(ends) != 0) fail("pipe", "");
+  std::fflush(nullptr);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::close(ends[0]);
+    const int report = ::fcntl(ends[1], F_DUPFD, 10);
+    const std::string problem = body();
+    if (::write(report, problem.data(), problem.size()) < 0) ::_exit(2);
+    ::_exit(problem.empty() ? 0 : 1);
+  }
+  ::close(ends[1]);
+  std::string problem;
+  char buffer[4096];
+  ssize_t size = 0;
+  while ((size = ::read(ends[0], buffer, sizeof buffer)) > 0)
+    problem.append(buffer, static_cast<std::size_t>(size));
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  if (problem.empty() && status != 0) problem = "the other host died: " + std::to_string(status);
+  return problem;
+}
 
 // A small deterministic generator (xorshift64*), so that a failing case can be repeated.
 class Random {

@@ -75,16 +75,6 @@ def attempt(feature, what, action):
 def must_fail(status):
     if status < 0:
         raise OSError(ctypes.get_errno(), "refused")
-def in_child(action):
-    child = os.fork()
-    if child == 0:
-        try:
-            action()
-        except OSError:
-            os._exit(1)
-        os._exit(0)
-    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
-        raise OSError(errno.EPERM, "refused")
 def connect(family, address):
     with socket.socket(family) as one:
         one.settimeout(5)
