@@ -15712,7 +15712,8 @@ CODEEXEC_IN_CHILD void end_command(Supervision& run) {
 
 CODEEXEC_IN_CHILD long start_command(Supervision& run) {
   raw(SYS_prctl, PR_SET_NAME, "codeexec", 0, 0, 0);
-  raw(SYS_setsid);
+  // Who kills the host's group must not kill this, too.
+  raw(SYS_setpgid, 0, 0);
   // A host that ignores this signal has its children reaped by the kernel.
   const unsigned long by_default[8] = {};
   raw(SYS_rt_sigaction, SIGCHLD, &by_default[0], as_word(nullptr), kernel_sigset_size);
@@ -17063,7 +17064,12 @@ void Process::State::ask_to_end(Outcome why, Clock::time_point now) {
 
 // Stops first, so that nobody forks away from under the search, then kills.
 void Process::State::kill_all() {
-  if (order(SIGKILL)) return;
+  if (supervised()) {
+    // One that takes no more orders was stopped by somebody. Its end is that of the program, and
+    // what is left then is found by its marks.
+    if (!order(SIGKILL)) ::kill(pid, SIGKILL);
+    return;
+  }
   signal_group(SIGSTOP);
   for (int round = 0; round < 16 && find_escaped(); ++round) signal_escaped(SIGSTOP);
   signal_group(SIGKILL);
