@@ -15810,6 +15810,8 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   child.error = report.failure.error != 0 ? report.failure.error : EMFILE;
   supervisor.orders.reset();  // its order to end
   reap_failed(child.pid);
+  // Killed by somebody during the start, it may have left a child that still uses its memory.
+  if (!told) (void)supervisor.run.release();
   child.exit_event.reset();
   return child;
 }
@@ -16612,6 +16614,7 @@ struct Process::State {
   bool is_pidfd = false;
   pthread_t waiter = {};
   Supervisor supervisor = {};
+  bool supervisor_killed = false;
 #if CODEEXEC_HAS_SANDBOX
   RunCgroup cgroup = {};
 #endif
@@ -16864,11 +16867,17 @@ void Process::State::check_time(Clock::time_point now) {
       if (kill_asked.load() || now >= phase_until) {
         kill_all();
         phase = Phase::killed;
-        phase_until = now + std::chrono::seconds(2);
+        phase_until = now + std::chrono::seconds(supervised() ? 1 : 2);
       }
       break;
     case Phase::killed:
-      if (now >= phase_until) finish(true);
+      if (now < phase_until) break;
+      if (!supervised() || supervisor_killed) return finish(true);
+      // Somebody stopped it, or it waits for a program that does not die. Its own end is the
+      // program's; what is left then is found by its marks.
+      supervisor_killed = true;
+      phase_until = now + std::chrono::seconds(1);
+      ::kill(pid, SIGKILL);
       break;
     case Phase::draining:
       if (!out.open && !err.open)
@@ -17065,9 +17074,7 @@ void Process::State::ask_to_end(Outcome why, Clock::time_point now) {
 // Stops first, so that nobody forks away from under the search, then kills.
 void Process::State::kill_all() {
   if (supervised()) {
-    // One that takes no more orders was stopped by somebody. Its end is that of the program, and
-    // what is left then is found by its marks.
-    if (!order(SIGKILL)) ::kill(pid, SIGKILL);
+    order(SIGKILL);
     return;
   }
   signal_group(SIGSTOP);

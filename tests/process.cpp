@@ -963,6 +963,27 @@ TEST_CASE("in a sandbox nothing outlives a supervisor that is killed, and that i
   CHECK(life.all_gone());
 }
 
+TEST_CASE("in a sandbox nothing outlives a timeout when the supervisor is stopped") {
+  if (!has_supervisor()) return;
+  LifeLine life;
+  ProcessOptions options = supervised_shell(
+      "setsid sleep 3714 > /dev/null 2>&1 < /dev/null & echo ready; sleep 3714", life);
+  options.cancel.emplace();
+  REQUIRE(options.cancel->descriptor() >= 0);
+  options.kill_grace = milliseconds(20);
+  bool stopped = false;
+  options.on_output = [&](Stream, std::string_view) {
+    const pid_t pid = supervisor_pid();
+    stopped = pid > 0 && ::kill(pid, SIGSTOP) == 0;
+    options.cancel->cancel();
+  };
+  const ProcessResult r = run_clean(options);
+  CHECK(stopped);
+  CHECK(r.outcome == Outcome::cancelled);
+  CHECK(r.out == "ready\n");
+  CHECK(life.all_gone());
+}
+
 TEST_CASE("in a sandbox the status is right even when the host reaps all children") {
   if (!has_supervisor()) return;
   const std::string problem = in_other_host([]() -> std::string {
