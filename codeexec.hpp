@@ -14882,14 +14882,19 @@ struct SupervisorReport {
 };
 
 struct Supervision {
-  ChildPlan* plan = nullptr;  // until the first report
-  const SandboxPlan* sandbox = nullptr;
+  ChildPlan* plan = nullptr;             // until the first report
+  const SandboxPlan* sandbox = nullptr;  // likewise
   int orders = -1;  // a pipe: each byte is a signal for the command's group; SIGKILL is for all
   int host = -1;    // a pidfd of this program, or -1
   int reports = -1;
+  bool own_table = false;  // it is the first process of a process table of its own
   SupervisorReport report = {};
   siginfo_t info = {};
   char text[512] = {};
+  alignas(8) char entries[2048];
+  char path[64] = {};
+  std::size_t found_count = 0;
+  int found[4096];  // processes that are still to be killed
   alignas(16) char stack[child_stack_size];
   alignas(16) char command_stack[child_stack_size];
 };
@@ -15213,6 +15218,17 @@ CODEEXEC_IN_CHILD void reset_signals(const ChildPlan& plan) {
 #define CODEEXEC_CLOSE_RANGE_NUMBER SYS_close_range
 #endif
 
+// The number that is the name of an entry which getdents64() gave, or -1. Goes on to the next one.
+CODEEXEC_IN_CHILD int next_number(const char* entries, long& at) {
+  // inode and offset (8 bytes each), the record's length (2), a type (1), the name
+  const auto* record = reinterpret_cast<const unsigned char*>(entries + at);
+  at += record[16] | record[17] << 8;
+  const unsigned char* digit = record + 19;
+  int number = 0;
+  while (*digit >= '0' && *digit <= '9') number = number * 10 + (*digit++ - '0');
+  return digit == record + 19 ? -1 : number;
+}
+
 // Marks all descriptors from `first` on so that the program does not get them; Linux before 5.9.
 CODEEXEC_IN_CHILD void mark_descriptors(int first) {
   const long directory = raw(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
@@ -15225,14 +15241,8 @@ CODEEXEC_IN_CHILD void mark_descriptors(int first) {
   while ((size = raw(SYS_getdents64, directory, &entries[0], as_word(2048))) > 0) {
     long at = 0;
     while (at < size) {
-      // inode and offset (8 bytes each), the record's length (2), a type (1), the name
-      const auto* record = reinterpret_cast<const unsigned char*>(entries + at);
-      const int length = record[16] | record[17] << 8;
-      int fd = 0;
-      const unsigned char* digit = record + 19;
-      while (*digit >= '0' && *digit <= '9') fd = fd * 10 + (*digit++ - '0');
-      if (digit != record + 19 && fd >= first) raw(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
-      at += length;
+      const int fd = next_number(entries, at);
+      if (fd >= first) raw(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
     }
   }
   raw(SYS_close, directory);
@@ -15634,16 +15644,26 @@ CODEEXEC_IN_CHILD long keep_descriptors(Supervision& run, int command) {
   return 0;
 }
 
-// Kills its children. How many there were; -1 when they cannot be listed.
-CODEEXEC_IN_CHILD long kill_children(Supervision& run) {
-  // In a process table of its own, these are all but itself.
-  if (run.sandbox->clone_flags & CLONE_NEWPID) {
-    const long result = raw(SYS_kill, -1, SIGKILL);
-    return result == 0 ? 1 : result == -ESRCH ? 0 : -1;
+// "/proc/PID/task", with "/TID/children" when `thread` is not 0.
+CODEEXEC_IN_CHILD void set_path(Supervision& run, int pid, int thread) {
+  std::size_t size = 0;
+  const char* const parts[] = {"/proc/", "/task", "/", "/children"};
+  const int numbers[] = {pid, 0, thread, 0};
+  for (int part = 0; part < (thread == 0 ? 2 : 4); ++part) {
+    for (const char* c = parts[part]; *c != '\0'; ++c) run.path[size++] = *c;
+    int number = numbers[part];
+    char digits[12];
+    int count = 0;
+    for (; number > 0; number /= 10) digits[count++] = static_cast<char>('0' + number % 10);
+    while (count > 0) run.path[size++] = digits[--count];
   }
-  const long list = raw(SYS_openat, AT_FDCWD, "/proc/thread-self/children", O_RDONLY, 0);
-  if (list < 0) return -1;
-  long count = 0;
+  run.path[size] = '\0';
+}
+
+// Adds the processes of such a list to those that were found. False: it cannot be read.
+CODEEXEC_IN_CHILD bool find_children(Supervision& run, const char* path) {
+  const long list = raw(SYS_openat, AT_FDCWD, path, O_RDONLY, 0);
+  if (list < 0) return false;
   int pid = 0;
   long size = 0;
   while ((size = raw(SYS_read, list, &run.text[0], sizeof run.text)) > 0) {
@@ -15653,29 +15673,92 @@ CODEEXEC_IN_CHILD long kill_children(Supervision& run) {
         pid = pid * 10 + (c - '0');
         continue;
       }
-      if (pid > 0 && raw(SYS_kill, pid, SIGKILL) == 0) ++count;
+      // Whom there is no room for is found again once its parents are dead.
+      constexpr std::size_t most = sizeof run.found / sizeof run.found[0];
+      if (pid > 0 && run.found_count < most) run.found[run.found_count++] = pid;
       pid = 0;
     }
   }
   raw(SYS_close, list);
-  return count;
+  return true;
 }
 
-// Until it has no children. False: there are some, but they cannot be found.
-CODEEXEC_IN_CHILD bool end_children(Supervision& run) {
-  int misses = 0;
+CODEEXEC_IN_CHILD void find_children_of(Supervision& run, int pid) {
+  set_path(run, pid, 0);
+  const long threads = raw(SYS_openat, AT_FDCWD, &run.path[0], O_RDONLY | O_DIRECTORY, 0);
+  if (threads < 0) return;
+  long size = 0;
+  while ((size = raw(SYS_getdents64, threads, &run.entries[0], sizeof run.entries)) > 0) {
+    long at = 0;
+    while (at < size) {
+      const int thread = next_number(run.entries, at);
+      if (thread <= 0) continue;
+      set_path(run, pid, thread);
+      find_children(run, run.path);
+    }
+  }
+  raw(SYS_close, threads);
+}
+
+// Kills all descendants, each after it was stopped and looked into, so that it cannot go on making
+// others meanwhile. None is reaped during that, and so no number becomes another's. What came in
+// between is there for the next time. False: they cannot be found.
+CODEEXEC_IN_CHILD bool kill_descendants(Supervision& run) {
+  if (run.own_table) {
+    // To everybody in that table but itself; elsewhere it would be everybody of the user.
+    if (raw(SYS_getpid) == 1) raw(SYS_kill, -1, SIGKILL);
+    return true;
+  }
+  run.found_count = 0;
+  if (!find_children(run, "/proc/thread-self/children")) return false;
+  while (run.found_count > 0) {
+    const int pid = run.found[--run.found_count];
+    raw(SYS_kill, pid, SIGSTOP);
+    find_children_of(run, pid);
+    raw(SYS_kill, pid, SIGKILL);
+  }
+  return true;
+}
+
+// Takes away all that has ended, and how the command did. False: there is nobody left.
+CODEEXEC_IN_CHILD bool reap_ended(Supervision& run) {
+  SupervisorReport& report = run.report;
   for (;;) {
-    if (raw(SYS_waitid, P_ALL, 0, &run.info, WEXITED | WNOHANG | __WALL, 0) == -ECHILD) return true;
-    const long count = kill_children(run);
-    if (count <= 0 && ++misses == 100) return false;
-    // Each that was killed ends, and hands on its own children.
-    for (long i = 0; i < count; ++i)
-      if (raw(SYS_waitid, P_ALL, 0, &run.info, WEXITED | __WALL, 0) == -ECHILD) return true;
+    run.info.si_pid = 0;
+    const long waited =
+        raw(SYS_waitid, P_ALL, 0, &run.info, WEXITED | WNOHANG | WNOWAIT | __WALL, 0);
+    if (waited == -ECHILD) return false;
+    const long pid = run.info.si_pid;
+    if (waited < 0 || pid == 0) return true;
+    const bool is_command = pid == report.pid && !report.known;
+    const long reaped = raw(SYS_waitid, P_PID, pid, &run.info, WEXITED | WNOHANG | __WALL,
+                            is_command ? &report.usage : nullptr);
+    if (!is_command || reaped < 0) continue;
+    report.known = true;
+    report.exited = run.info.si_code == CLD_EXITED;
+    report.value = run.info.si_status;
   }
 }
 
-// Waits for the end of the command. True: it is to be brought about.
-CODEEXEC_IN_CHILD bool watch_command(Supervision& run) {
+// Until nobody is left, however long some take to die. The end of a process that another one traces
+// comes only when that one has gone, so that nobody is waited for alone. False: there are some that
+// cannot be found.
+CODEEXEC_IN_CHILD bool end_all(Supervision& run) {
+  constexpr int most_failures = 100;
+  KernelSigset child_ended = {};
+  child_ended.bits[(SIGCHLD - 1) / 8] = 1u << ((SIGCHLD - 1) % 8);
+  int failures = 0;
+  while (reap_ended(run)) {
+    if (!kill_descendants(run) && ++failures == most_failures) return false;
+    // Signals are blocked here, and so this one stays until it is taken.
+    const long time[2] = {0, 10000000};
+    raw(SYS_rt_sigtimedwait, &child_ended, as_word(nullptr), &time[0], kernel_sigset_size);
+  }
+  return true;
+}
+
+// Waits until the command has ended, or is to end.
+CODEEXEC_IN_CHILD void watch_command(Supervision& run) {
   for (;;) {
     pollfd set[3];
     set[0].fd = orders_fd;
@@ -15686,28 +15769,22 @@ CODEEXEC_IN_CHILD bool watch_command(Supervision& run) {
       entry.revents = 0;
     }
     raw(SYS_ppoll, &set[0], 3, as_word(nullptr), as_word(nullptr), 0);
-    if (set[2].revents) return false;
-    if (set[1].revents) return true;
+    if (set[1].revents || set[2].revents) return;
     if (!set[0].revents) continue;
     const long size = raw(SYS_read, orders_fd, &run.text[0], sizeof run.text);
-    if (size <= 0) return true;
+    if (size <= 0) return;
     for (long i = 0; i < size; ++i) {
-      if (run.text[i] == SIGKILL) return true;
+      if (run.text[i] == SIGKILL) return;
       raw(SYS_kill, -run.report.pid, int{run.text[i]});
     }
   }
 }
 
 CODEEXEC_IN_CHILD void end_command(Supervision& run) {
-  SupervisorReport& report = run.report;
   // The command is not reaped yet: the number of its group is still its own.
-  raw(SYS_kill, -report.pid, SIGKILL);
-  raw(SYS_kill, report.pid, SIGKILL);
-  const long ended = raw(SYS_waitid, P_PID, report.pid, &run.info, WEXITED, &report.usage);
-  report.known = ended == 0;
-  report.exited = run.info.si_code == CLD_EXITED;
-  report.value = run.info.si_status;
-  report.all_ended = end_children(run);
+  raw(SYS_kill, -run.report.pid, SIGKILL);
+  raw(SYS_kill, run.report.pid, SIGKILL);
+  run.report.all_ended = end_all(run);
 }
 
 CODEEXEC_IN_CHILD long start_command(Supervision& run) {
@@ -15749,7 +15826,7 @@ CODEEXEC_IN_CHILD int supervisor_main(void* argument) {
   const long result = start_command(run);
   tell(run);
   if (result == 0) {
-    if (watch_command(run)) raw(SYS_kill, run.report.pid, SIGKILL);
+    watch_command(run);
     end_command(run);
     tell(run);
   }
@@ -15770,6 +15847,7 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   Supervision& run = *supervisor.run;
   run.plan = &plan;
   run.sandbox = plan.sandbox;
+  run.own_table = (plan.sandbox->clone_flags & CLONE_NEWPID) != 0;
   run.orders = orders_end.get();
   run.host = host.get();
   run.reports = report_end.get();
@@ -15800,8 +15878,7 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   // Where memory is not shared, as in an emulator, the supervisor cannot tell all failures.
   if (!told || !plan.ran) report.failure = {SpawnStep::sandbox, told ? ENOSYS : ESRCH};
   if (report.failure.error == 0 && child.exit_event) {
-    const bool own_table = (plan.sandbox->clone_flags & CLONE_NEWPID) != 0;
-    supervisor.command = own_table ? -1 : static_cast<pid_t>(report.pid);
+    supervisor.command = run.own_table ? -1 : static_cast<pid_t>(report.pid);
     set_nonblocking(supervisor.orders);
     set_nonblocking(supervisor.reports);
     return child;
@@ -16614,7 +16691,6 @@ struct Process::State {
   bool is_pidfd = false;
   pthread_t waiter = {};
   Supervisor supervisor = {};
-  bool supervisor_killed = false;
 #if CODEEXEC_HAS_SANDBOX
   RunCgroup cgroup = {};
 #endif
@@ -16867,17 +16943,11 @@ void Process::State::check_time(Clock::time_point now) {
       if (kill_asked.load() || now >= phase_until) {
         kill_all();
         phase = Phase::killed;
-        phase_until = now + std::chrono::seconds(supervised() ? 1 : 2);
+        phase_until = now + std::chrono::seconds(2);
       }
       break;
     case Phase::killed:
-      if (now < phase_until) break;
-      if (!supervised() || supervisor_killed) return finish(true);
-      // Somebody stopped it, or it waits for a program that does not die. Its own end is the
-      // program's; what is left then is found by its marks.
-      supervisor_killed = true;
-      phase_until = now + std::chrono::seconds(1);
-      ::kill(pid, SIGKILL);
+      if (now >= phase_until) finish(true);
       break;
     case Phase::draining:
       if (!out.open && !err.open)
@@ -17075,6 +17145,8 @@ void Process::State::ask_to_end(Outcome why, Clock::time_point now) {
 void Process::State::kill_all() {
   if (supervised()) {
     order(SIGKILL);
+    // Somebody may have stopped it.
+    ::kill(pid, SIGCONT);
     return;
   }
   signal_group(SIGSTOP);

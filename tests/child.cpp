@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -205,6 +206,43 @@ int fork_storm(int count) {
   sleep_for_ever();
 }
 
+// Leaves a daemon that traces this process, and so is told of its end before its parent is. Status 9:
+// this system does not let it.
+int be_traced() {
+  int ready[2];
+  if (::pipe(ready) != 0) return 1;
+  const pid_t self = ::getpid();
+  if (::fork() == 0) {
+    ::setsid();
+    ::signal(SIGTERM, SIG_IGN);
+    const bool traces = ::ptrace(PTRACE_SEIZE, self, nullptr, nullptr) == 0;
+    say(traces ? "y" : "n", ready[1]);
+    for (int fd = 0; fd < 3; ++fd) ::close(fd);
+    ::close(ready[0]);
+    ::close(ready[1]);
+    sleep_for_ever();
+  }
+  char answer = 'n';
+  while (::read(ready[0], &answer, 1) < 0 && errno == EINTR) {
+  }
+  return answer == 'y' ? 0 : 9;
+}
+
+// Chains of daemons, all alive, of which the last one always makes one more.
+int grow_chains(int chains, int length) {
+  for (int chain = 0; chain < chains; ++chain) {
+    if (::fork() != 0) continue;
+    for (int fd = 0; fd < 3; ++fd) ::close(fd);
+    for (int link = 0; link < length; ++link) {
+      ::setsid();
+      if (::fork() != 0) sleep_for_ever();
+      ::usleep(300);
+    }
+    sleep_for_ever();
+  }
+  return 0;
+}
+
 int reopen_stdout() {
   const int fd = ::open("/dev/stdout", O_WRONLY);
   if (fd < 0) return 1;
@@ -234,6 +272,8 @@ int main(int argc, char** argv) {
   if (verb == "session") return show_session();
   if (verb == "fork-storm") return fork_storm(number(argv, 2));
   if (verb == "reopen-stdout") return reopen_stdout();
+  if (verb == "be-traced") return be_traced();
+  if (verb == "grow-chains") return grow_chains(number(argv, 2), number(argv, 3));
   if (verb == "exit") return number(argv, 2);
   if (verb == "raise") {
     ::raise(number(argv, 2));

@@ -963,6 +963,34 @@ TEST_CASE("in a sandbox nothing outlives a supervisor that is killed, and that i
   CHECK(life.all_gone());
 }
 
+TEST_CASE("in a sandbox nothing outlives a command that one of its own traces") {
+  if (!has_supervisor()) return;
+  LifeLine life;
+  ProcessOptions options = child({"be-traced"});
+  options.sandbox = wide_sandbox();
+  options.pass_fd = life.end();
+  const ProcessResult r = run_clean(options);
+  if (r.exit_code == 9) {
+    MESSAGE("SKIPPED: no process may trace its parent here");
+    return;
+  }
+  CHECK(describe(r) == "exited code 0 signal 0 out '' err '' message ''");
+  CHECK(life.all_gone());
+}
+
+TEST_CASE("in a sandbox nothing outlives a command whose daemons grow while they are killed") {
+  if (!has_supervisor()) return;
+  LifeLine life;
+  ProcessOptions options = child({"grow-chains", "6", "250"});
+  options.sandbox = wide_sandbox();
+  options.pass_fd = life.end();
+  const Stopwatch watch;
+  const ProcessResult r = run_clean(options);
+  CHECK(describe(r) == "exited code 0 signal 0 out '' err '' message ''");
+  CHECK(watch.soon());
+  CHECK(life.all_gone());
+}
+
 TEST_CASE("in a sandbox nothing outlives a timeout when the supervisor is stopped") {
   if (!has_supervisor()) return;
   LifeLine life;
