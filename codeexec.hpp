@@ -14338,6 +14338,7 @@ class SandboxBuilder {
       state_.report.network = network_;
       if (auto made = make_plan(); !made) return made;
       if (auto tried = try_plan(); !tried) return tried;
+      judge_containment();
     }
     write_report(sandboxed);
     if (options_.mode == SandboxMode::strict && !state_.report.missing.empty())
@@ -14353,6 +14354,14 @@ class SandboxBuilder {
   };
 
   bool strict() const { return options_.mode == SandboxMode::strict; }
+
+  // A supervisor finds its children by a list of the kernel's, which is an option of it, or has a
+  // process table for them alone.
+  void judge_containment() {
+    const bool own_table = (state_.plan.clone_flags & CLONE_NEWPID) != 0;
+    if (!own_table && ::access("/proc/thread-self/children", R_OK) != 0)
+      miss("containment", "/proc has no lists of children here");
+  }
 
   // Why a feature is missing; the first reason stays.
   void miss(const std::string& feature, std::string why) {
@@ -18462,6 +18471,7 @@ void Executor::Gate::mask(Result& result) const {
   for (std::string* text : {&result.command, &result.work_dir, &result.message})
     *text = redactor.redact(*text);
   for (std::string& note : result.notes) note = redactor.redact(note);
+  for (std::string& path : result.changed_files) path = redactor.redact(path);
   result.rule_begin = std::min(begin, result.command.size());
   result.rule_end = std::min(end, result.command.size());
 }

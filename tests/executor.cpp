@@ -2287,6 +2287,18 @@ TEST_CASE("secrets are masked in everything that is told of a command") {
   CHECK(records[2].find("redactions") == nullptr);
 }
 
+TEST_CASE("secrets are masked in the names of changed files") {
+  const support::TempDir place;
+  const support::EnvironmentGuard secret("CODEEXEC_TEST_TOKEN", "hunter2-hunter2");
+  place.directory(".vscode");
+  LocalOptions options = in(place);
+  options.environment.secret = {"CODEEXEC_TEST_TOKEN"};
+  options.sandbox.mode = codeexec::SandboxMode::best_effort;
+  const Result r = make(options).run(": > .vscode/$CODEEXEC_TEST_TOKEN");
+  REQUIRE(r.changed_files.size() == 1);
+  CHECK(r.changed_files[0] == place.path() + "/.vscode/[redacted]");
+}
+
 // create() ----------------------------------------------------------------------------------------
 
 TEST_CASE("every wrong option is an error of create() that names it") {
