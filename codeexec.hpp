@@ -12622,6 +12622,128 @@ CODEEXEC_IN_CHILD long raw(long number, Words... words) {
   return raw_call(number, list);
 }
 
+constexpr long kernel_signals = _NSIG - 1;
+constexpr long kernel_sigset_size = kernel_signals / 8;
+
+// libc's own functions leave out the two signals it uses itself (32 and 33).
+struct KernelSigset {
+  unsigned char bits[kernel_sigset_size];
+};
+
+CODEEXEC_IN_CHILD void set_signal_mask(const KernelSigset* mask, KernelSigset* before) {
+  raw(SYS_rt_sigprocmask, SIG_SETMASK, mask, before, kernel_sigset_size);
+}
+
+// Blocks all signals, so that no handler of the host runs in a child on its memory.
+class SignalPause {
+ public:
+  SignalPause() {
+    KernelSigset all;
+    std::memset(&all, 0xff, sizeof all);
+    set_signal_mask(&all, &before_);
+  }
+  SignalPause(const SignalPause&) = delete;
+  SignalPause& operator=(const SignalPause&) = delete;
+  ~SignalPause() { set_signal_mask(&before_, nullptr); }
+
+ private:
+  KernelSigset before_ = {};
+};
+
+// The kernel's struct clone_args, first version.
+struct CloneArguments {
+  std::uint64_t flags = 0;
+  std::uint64_t pidfd = 0;
+  std::uint64_t child_tid = 0;
+  std::uint64_t parent_tid = 0;
+  std::uint64_t exit_signal = 0;
+  std::uint64_t stack = 0;
+  std::uint64_t stack_size = 0;
+  std::uint64_t tls = 0;
+};
+
+// clone3 with a function for the child, which libc does not offer: the child returns from the
+// system call on an empty stack. A pid or a negative errno; -ENOSYS for other processors.
+CODEEXEC_IN_CHILD long clone3_call(CloneArguments* arguments, int (*function)(void*),
+                                   void* argument) {
+#if defined(__x86_64__) && !defined(__ILP32__)
+  long result = 435;
+  register int (*child_function)(void*) asm("r8") = function;
+  register void* child_argument asm("r9") = argument;
+  asm volatile(
+      "syscall\n\t"
+      "testq %%rax, %%rax\n\t"
+      "jnz 1f\n\t"
+      "xorl %%ebp, %%ebp\n\t"
+      "movq %%r9, %%rdi\n\t"
+      "call *%%r8\n\t"
+      "hlt\n"
+      "1:"
+      : "+a"(result)
+      : "D"(arguments), "S"(sizeof *arguments), "r"(child_function), "r"(child_argument)
+      : "rcx", "r11", "memory", "cc");
+  return result;
+#elif defined(__aarch64__)
+  register long result asm("x0") = reinterpret_cast<long>(arguments);
+  register long size asm("x1") = sizeof *arguments;
+  register int (*child_function)(void*) asm("x2") = function;
+  register void* child_argument asm("x3") = argument;
+  register long number asm("x8") = 435;
+  asm volatile(
+      "svc #0\n\t"
+      "cbnz x0, 1f\n\t"
+      "mov x29, #0\n\t"
+      "mov x30, #0\n\t"
+      "mov x0, x3\n\t"
+      "blr x2\n\t"
+      "brk #0\n"
+      "1:"
+      : "+r"(result)
+      : "r"(size), "r"(child_function), "r"(child_argument), "r"(number)
+      : "memory", "cc");
+  return result;
+#else
+  (void)arguments;
+  (void)function;
+  (void)argument;
+  return -ENOSYS;
+#endif
+}
+
+// A process on borrowed memory that runs `function` on `stack`. A pid or a negative errno.
+struct CloneRequest {
+  std::uint64_t flags;
+  int (*function)(void*);
+  void* argument;
+  char* stack;
+  std::size_t stack_size;
+  int* pidfd;       // or null
+  int exit_signal;  // to this program, when it ends; or 0
+};
+
+// `cleared` is told, before the process begins, whether it has no handlers of the host's.
+CODEEXEC_IN_CHILD long clone_process(const CloneRequest& request, bool& cleared) {
+  constexpr std::uint64_t clear_sighand = 0x100000000u;  // Linux 5.5
+  const std::uint64_t flags =
+      request.flags | CLONE_VM | (request.pidfd ? std::uint64_t{CLONE_PIDFD} : 0);
+  CloneArguments arguments = {};
+  arguments.flags = flags | clear_sighand;
+  arguments.pidfd = reinterpret_cast<std::uintptr_t>(request.pidfd);
+  arguments.exit_signal = static_cast<std::uint64_t>(request.exit_signal);
+  arguments.stack = reinterpret_cast<std::uintptr_t>(request.stack);
+  arguments.stack_size = request.stack_size;
+  cleared = true;
+  long pid = clone3_call(&arguments, request.function, request.argument);
+  // An old kernel, or a container's filter, which cannot look into clone3's arguments.
+  if (pid == -ENOSYS || pid == -EPERM || pid == -EINVAL) {
+    cleared = false;
+    pid = ::clone(request.function, request.stack + request.stack_size,
+                  static_cast<int>(flags) | request.exit_signal, request.argument, request.pidfd);
+    if (pid < 0) pid = -errno;
+  }
+  return pid;
+}
+
 #endif
 
 }  // namespace
@@ -12829,7 +12951,7 @@ CODEEXEC_IN_CHILD long replace_ruleset(const SandboxPlan& plan) {
         raw(number_of_landlock_add_rule, ruleset, rule_path_beneath, &plan.rules[i], 0);
     if (added < 0) return added;
   }
-  LandlockRule rule;
+  LandlockRule rule = {};
   rule.rights = readable_rights & plan.attributes.handled_fs;
   rule.fd = static_cast<std::int32_t>(
       raw(SYS_openat, AT_FDCWD, "/proc", O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
@@ -12928,8 +13050,8 @@ CODEEXEC_IN_CHILD long drop_capabilities() {
   // The bounding set says what an exec may gain as well, and clearing it costs 50 us.
   raw(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
   raw(SYS_prctl, PR_SET_SECUREBITS, secure_bits, 0, 0, 0);
-  const CapabilityHeader header;
-  const CapabilityData none[2];
+  const CapabilityHeader header = {};
+  const CapabilityData none[2] = {};
   return raw(SYS_capset, &header, &none[0]);
 }
 
@@ -13169,23 +13291,19 @@ CODEEXEC_IN_CHILD int trial_main(void* argument) {
 // Runs the trial in a child that borrows this program's memory and is waited for here. 0, or the
 // negative errno with which no child could be made. Neither this program's signal handlers nor its
 // other children have a part in it: the child sends no signal at its end.
-CODEEXEC_IN_CHILD long run_trial(Trial& trial) {
-  constexpr std::size_t stack_size = 32768;
-  alignas(16) char stack[stack_size];
-  const unsigned long all = ~0ul;
-  unsigned long before = 0;
-  raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
-  const int flags = static_cast<int>(CLONE_VM | CLONE_VFORK | trial.plan->clone_flags);
+long run_trial(Trial& trial) {
+  alignas(16) char stack[32768];
+  const SignalPause pause;
+  bool cleared = false;
   const int saved = errno;
-  long child = ::clone(trial_main, stack + stack_size, flags, &trial);
-  if (child < 0) child = -errno;
+  const CloneRequest request = {
+      CLONE_VFORK | trial.plan->clone_flags, trial_main, &trial, stack, sizeof stack, nullptr, 0};
+  const long child = clone_process(request, cleared);
   errno = saved;
-  if (child > 0) {
-    while (raw(SYS_wait4, child, 0, __WALL, 0) == -EINTR) {
-    }
+  if (child < 0) return child;
+  while (raw(SYS_wait4, child, 0, __WALL, 0) == -EINTR) {
   }
-  raw(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof all);
-  return child < 0 ? child : 0;
+  return 0;
 }
 
 // An abstract socket of this program that a trial tries to reach, with a name that the kernel
@@ -15192,18 +15310,6 @@ void reap_failed(pid_t pid) {
 
 // clone -------------------------------------------------------------------------------------------
 
-constexpr long kernel_signals = _NSIG - 1;
-constexpr long kernel_sigset_size = kernel_signals / 8;
-
-// libc's own functions leave out the two signals it uses itself (32 and 33).
-struct KernelSigset {
-  unsigned char bits[kernel_sigset_size];
-};
-
-CODEEXEC_IN_CHILD void set_signal_mask(const KernelSigset* mask, KernelSigset* before) {
-  raw(SYS_rt_sigprocmask, SIG_SETMASK, mask, before, kernel_sigset_size);
-}
-
 // Ignored signals would stay ignored in the program, and with SIGPIPE ignored `yes | head` never
 // ends. The kernel cannot be asked for all of them at once; the 62 questions take 5 to 10 us.
 CODEEXEC_IN_CHILD void reset_signals(const ChildPlan& plan) {
@@ -15363,119 +15469,11 @@ CODEEXEC_IN_CHILD int child_main(void* argument) {
   for (;;) raw(SYS_exit_group, 127);
 }
 
-// The kernel's struct clone_args, first version.
-struct CloneArguments {
-  std::uint64_t flags = 0;
-  std::uint64_t pidfd = 0;
-  std::uint64_t child_tid = 0;
-  std::uint64_t parent_tid = 0;
-  std::uint64_t exit_signal = 0;
-  std::uint64_t stack = 0;
-  std::uint64_t stack_size = 0;
-  std::uint64_t tls = 0;
-};
-
-// clone3 with a function for the child, which libc does not offer: the child returns from the
-// system call on an empty stack. A pid or a negative errno; -ENOSYS for other processors.
-CODEEXEC_IN_CHILD long clone3_call(CloneArguments* arguments, int (*function)(void*),
-                                   void* argument) {
-#if defined(__x86_64__) && !defined(__ILP32__)
-  long result = 435;
-  register int (*child_function)(void*) asm("r8") = function;
-  register void* child_argument asm("r9") = argument;
-  asm volatile(
-      "syscall\n\t"
-      "testq %%rax, %%rax\n\t"
-      "jnz 1f\n\t"
-      "xorl %%ebp, %%ebp\n\t"
-      "movq %%r9, %%rdi\n\t"
-      "call *%%r8\n\t"
-      "hlt\n"
-      "1:"
-      : "+a"(result)
-      : "D"(arguments), "S"(sizeof *arguments), "r"(child_function), "r"(child_argument)
-      : "rcx", "r11", "memory", "cc");
-  return result;
-#elif defined(__aarch64__)
-  register long result asm("x0") = reinterpret_cast<long>(arguments);
-  register long size asm("x1") = sizeof *arguments;
-  register int (*child_function)(void*) asm("x2") = function;
-  register void* child_argument asm("x3") = argument;
-  register long number asm("x8") = 435;
-  asm volatile(
-      "svc #0\n\t"
-      "cbnz x0, 1f\n\t"
-      "mov x29, #0\n\t"
-      "mov x30, #0\n\t"
-      "mov x0, x3\n\t"
-      "blr x2\n\t"
-      "brk #0\n"
-      "1:"
-      : "+r"(result)
-      : "r"(size), "r"(child_function), "r"(child_argument), "r"(number)
-      : "memory", "cc");
-  return result;
-#else
-  (void)arguments;
-  (void)function;
-  (void)argument;
-  return -ENOSYS;
-#endif
-}
-
-// A process on borrowed memory that runs `function` on `stack`. A pid or a negative errno.
-struct CloneRequest {
-  std::uint64_t flags;
-  int (*function)(void*);
-  void* argument;
-  char* stack;
-  std::size_t stack_size;
-  int* pidfd;
-};
-
-// `cleared` is told, before the process begins, whether it has no handlers of the host's.
-CODEEXEC_IN_CHILD long clone_process(const CloneRequest& request, bool& cleared) {
-  constexpr std::uint64_t clear_sighand = 0x100000000u;  // Linux 5.5
-  CloneArguments arguments;
-  arguments.flags = request.flags | CLONE_VM | CLONE_PIDFD | clear_sighand;
-  arguments.pidfd = reinterpret_cast<std::uintptr_t>(request.pidfd);
-  arguments.exit_signal = SIGCHLD;
-  arguments.stack = reinterpret_cast<std::uintptr_t>(request.stack);
-  arguments.stack_size = request.stack_size;
-  cleared = true;
-  long pid = clone3_call(&arguments, request.function, request.argument);
-  // An old kernel, or a container's filter, which cannot look into clone3's arguments.
-  if (pid == -ENOSYS || pid == -EPERM || pid == -EINVAL) {
-    cleared = false;
-    const int flags = static_cast<int>(request.flags) | CLONE_VM | CLONE_PIDFD | SIGCHLD;
-    pid = ::clone(request.function, request.stack + request.stack_size, flags, request.argument,
-                  request.pidfd);
-    if (pid < 0) pid = -errno;
-  }
-  return pid;
-}
-
 // Returns when the child has executed its program or has ended.
 CODEEXEC_IN_CHILD long clone_child(ChildPlan& plan, char* stack, std::size_t size, int* pidfd) {
-  const CloneRequest request = {CLONE_VFORK, child_main, &plan, stack, size, pidfd};
+  const CloneRequest request = {CLONE_VFORK, child_main, &plan, stack, size, pidfd, SIGCHLD};
   return clone_process(request, plan.handlers_cleared);
 }
-
-// Blocks all signals, so that no handler of the host runs in a child on its memory.
-class SignalPause {
- public:
-  SignalPause() {
-    KernelSigset all;
-    std::memset(&all, 0xff, sizeof all);
-    set_signal_mask(&all, &before_);
-  }
-  SignalPause(const SignalPause&) = delete;
-  SignalPause& operator=(const SignalPause&) = delete;
-  ~SignalPause() { set_signal_mask(&before_, nullptr); }
-
- private:
-  KernelSigset before_ = {};
-};
 
 // Whether clone really shares memory. Emulators (qemu-user, Valgrind) turn it into a fork, and then
 // a failure must travel through a pipe. Learned from the first start, which has a pipe in any case.
@@ -15864,8 +15862,8 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   plan.ran = 0;
   plan.failed_error = 0;
   int pidfd = -1;
-  const CloneRequest request = {plan.sandbox->clone_flags, supervisor_main, &run, run.stack,
-                                sizeof run.stack,          &pidfd};
+  const CloneRequest request = {plan.sandbox->clone_flags, supervisor_main, &run,   run.stack,
+                                sizeof run.stack,          &pidfd,          SIGCHLD};
   long pid = -1;
   const NamespaceTurn turn(*plan.sandbox);
   {
