@@ -883,8 +883,8 @@ const char* const survivors[] = {
     "(trap '' TERM HUP; setsid sh -c 'sleep 3712; sleep 3712' > /dev/null 2>&1) &",
     "bash -c 'set -m; (sleep 3712 > /dev/null 2>&1 &)'",
     // Each starts the next and ends.
-    "echo 'test $1 -lt 400 && setsid sh \"$0\" $(($1 + 1)) &' > $TMP/next; "
-    "setsid sh $TMP/next 0 > /dev/null 2>&1 &",
+    ("echo 'test $1 -lt 400 && setsid sh \"$0\" $(($1 + 1)) &' > $TMP/next; "
+     "setsid sh $TMP/next 0 > /dev/null 2>&1 &"),
     "setsid sh -c 'kill -STOP $$' > /dev/null 2>&1 < /dev/null &",
     "i=0; while [ $i -lt 200 ]; do setsid sleep 3712 > /dev/null 2>&1 & i=$((i + 1)); done"};
 
