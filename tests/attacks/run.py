@@ -807,20 +807,20 @@ def home_with_bin(case):
 
 
 AWS = 'cat "$REAL_HOME/.aws/credentials"'
-plants("R57", "what a program of PATH that lies here is a link to",
+plants("R70", "what a program of PATH that lies here is a link to",
        'chmod u+x "$REAL_HOME/.aws/credentials"; '
        'ln -sfn "$REAL_HOME/.aws/credentials" bin/mytool', AWS, linked_tool)
-plants("R58", "what a directory of PATH that lies here is a link to",
+plants("R71", "what a directory of PATH that lies here is a link to",
        'mv .venv/bin .venv/old; ln -sfn "$REAL_HOME/.aws" .venv/bin',
        AWS, venv_in_home)
-for number, target in ((59, "$REAL_HOME"), (60, "$OUT")):
+for number, target in ((72, "$REAL_HOME"), (73, "$OUT")):
     plants(f"R{number}", f"what a venv here is a link to, with --venv-path ({target[1:]})",
            f'mkdir -p fake/bin; ln -sfn "{target}" .venv', AWS + ' "$OUT/secret"',
-           home_with_bin if number == 59 else lambda case: case.directory("out/bin"),
+           home_with_bin if number == 72 else lambda case: case.directory("out/bin"),
            ["--venv-path", "$WS/.venv"])
-plants("R61", "what a link here leads to, with --read-only",
+plants("R74", "what a link here leads to, with --read-only",
        'ln -sfn "$REAL_HOME/.aws" granted', AWS, None, ["--read-only", "$WS/granted"])
-plants("R62", "what a link here leads to, with --local-skills-directory",
+plants("R75", "what a link here leads to, with --local-skills-directory",
        'ln -sfn "$REAL_HOME/.aws" skills', AWS, None,
        ["--local-skills-directory", "$WS/skills"])
 
@@ -842,10 +842,10 @@ def common_directory(case):
     return case.path("out")
 
 
-reads("R63", "what looks like a secret in the prefix of a directory of PATH",
+reads("R76", "what looks like a secret in the prefix of a directory of PATH",
       'cd "$OUT/pfx"; cat .pgpass id_ecdsa .env.local a/deep .git/config settings',
       setup=search_path(secrets_of_prefix))
-reads("R64", "a directory of everybody's, by itself in the server's PATH",
+reads("R77", "a directory of everybody's, by itself in the server's PATH",
       'cat "$OUT/secret"; ls "$OUT"', setup=search_path(common_directory))
 for number, more, network in ((54, ["--pid-namespace"], "none"), (56, [], "loopback")):
     how = " ".join(more) or "--network loopback"
