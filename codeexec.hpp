@@ -13734,9 +13734,10 @@ bool link_is_trusted(const UniqueFd& directory, const std::string& path) {
   return path.empty() || ::faccessat(directory.get(), ".", W_OK, AT_EACCESS) != 0;
 }
 
-// Opens a path name by name, so that no link is followed but those that can be trusted, whatever
-// anybody does to the path meanwhile.
-Expected<OpenedGrant> open_grant(const std::string& path) {
+// Opens a path name by name, so that no link is followed but those that may be, whatever anybody
+// does to the path meanwhile. `may_follow` gets the directory that a link lies in, and its path.
+Expected<OpenedGrant> open_by_name(
+    const std::string& path, FunctionRef<bool(const UniqueFd&, const std::string&)> may_follow) {
   constexpr int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
   constexpr int most_links_followed = 40;
   const std::string subject = concat({"grants: ", quoted(path)});
@@ -13764,7 +13765,7 @@ Expected<OpenedGrant> open_grant(const std::string& path) {
       continue;
     }
     const std::string link = concat({grant.path, "/", part});
-    if (!link_is_trusted(grant.fd, grant.path))
+    if (!may_follow(grant.fd, grant.path))
       return make_error(ErrorCode::permission_denied,
                         concat({subject, " leads through the symbolic link ", quoted(link),
                                 "; name the real directory"}));
@@ -13783,6 +13784,12 @@ Expected<OpenedGrant> open_grant(const std::string& path) {
   }
   if (grant.path.empty()) grant.path = "/";
   return grant;
+}
+
+Expected<OpenedGrant> open_grant(const std::string& path) {
+  return open_by_name(path, [](const UniqueFd& directory, const std::string& lies_in) {
+    return link_is_trusted(directory, lies_in);
+  });
 }
 
 // What a system consists of: who may write to one of these owns it. Directories below them, like a
@@ -13914,10 +13921,206 @@ std::string real_path_of(const std::string& path) {
   return ::realpath(path.c_str(), buffer) ? std::string(buffer) : std::string();
 }
 
+template <class Names>
+bool is_one_of(std::string_view text, const Names& names) {
+  return std::find(std::begin(names), std::end(names), text) != std::end(names);
+}
+
+std::string in_lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
+}
+
+// Directories that keep passwords and keys, in a home or wherever else they are.
+bool is_secret_directory(std::string_view name) {
+  constexpr std::string_view secrets[] = {
+      ".ssh",    ".aws",     ".gnupg",    ".kube",        ".docker", ".azure",
+      ".gcloud", ".mozilla", ".pki",      ".thunderbird", ".git",    ".password-store",
+      ".config", ".local",   ".keyrings", ".cache",       ".vault",  ".terraform.d"};
+  return is_one_of(name, secrets);
+}
+
+// A home directory, or one that holds homes.
+bool holds_a_home(const std::string& path, const std::string& home) {
+  if (lies_within("/root", path) || (!home.empty() && lies_within(home, path))) return true;
+  for (const std::string_view homes : {"/home", "/Users"})
+    if (lies_within(homes, path) || (lies_within(path, homes) && path.size() > homes.size() &&
+                                     path.find('/', homes.size() + 1) == std::string::npos))
+      return true;
+  for (const char* entry : {"/.ssh", "/.profile", "/.bashrc", "/.bash_history"})
+    if (::access((path + entry).c_str(), F_OK) == 0) return true;
+  return false;
+}
+
+// The user's home without links, or "".
+std::string own_home() {
+  const char* home = std::getenv("HOME");
+  return home && home[0] == '/' ? real_path_of(home) : std::string();
+}
+
+// A program by what it begins with. A mode says less: a command may change it.
+bool is_program_file(const std::string& path) {
+  constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  const UniqueFd file(above_standard_streams(::open(path.c_str(), flags)));
+  char bytes[4] = {};
+  if (!file || ::read(file.get(), bytes, sizeof bytes) < 2) return false;
+  const std::string_view beginning(bytes, sizeof bytes);
+  return starts_with(beginning, "#!") || beginning == "\177ELF";
+}
+
+// Adds directories of tools without what looks like a secret: at once where nothing in them does,
+// entry by entry elsewhere. Installed trees are large, so all looking is within a budget. What it
+// does not reach is granted in the parts that installers fill, and left out elsewhere.
+class TreeGrants {
+ public:
+  explicit TreeGrants(Ruleset& ruleset) : ruleset_(ruleset) {}
+
+  // Whether it has been added, or lies in what has.
+  bool covers(std::string_view path) const {
+    return std::any_of(done_.begin(), done_.end(),
+                       [&](const std::string& root) { return lies_within(path, root); });
+  }
+
+  void add_directory(const std::string& path) { add(path, 0); }
+
+  // What a directory holds. `of_system`: what is root's and too large to be looked at is no secret.
+  void add_entries(const std::string& directory, bool of_system = false) {
+    of_system_ = of_system;
+    for (const std::string& entry : names_in(directory)) add_entry(directory, entry, 0);
+    of_system_ = false;
+  }
+
+  void add_entry(const std::string& directory, const std::string& entry, int depth = 0) {
+    const std::string path = concat({directory, "/", entry});
+    if (covers(path) || rules_left_ == 0) return;
+    struct stat parent {};
+    struct stat status {};
+    if (::lstat(directory.c_str(), &parent) != 0 || ::lstat(path.c_str(), &status) != 0 ||
+        is_secret(path, entry, status, parent, depth))
+      return;
+    if (S_ISDIR(status.st_mode))
+      add(path, depth);
+    else if (S_ISREG(status.st_mode))
+      add_rule(path, readable_rights);
+  }
+
+  void add_rule(const std::string& path, std::uint64_t rights) {
+    if (rules_left_ == 0 || covers(path)) return;
+    --rules_left_;
+    ruleset_.add_path(path, rights, O_NOFOLLOW);
+    done_.push_back(path);
+  }
+
+ private:
+  enum class Finding { nothing, secret, unknown };
+
+  // What installers fill. Only the first level of these is looked at: the umask of who installed
+  // it may hide all files of a library, and it would not work without them.
+  static bool is_installed_part(std::string_view name) {
+    constexpr std::string_view parts[] = {
+        "bin",   "sbin",       "shims",    "lib",        "lib64",        "libexec",  "include",
+        "share", "man",        "versions", "toolchains", "plugins",      "installs", "pkgs",
+        "envs",  "candidates", "registry", "pkg",        "node_modules", "modules",  "jmods"};
+    return is_one_of(name, parts);
+  }
+
+  static std::string_view last_name(std::string_view path) {
+    return path.substr(path.rfind('/') + 1);
+  }
+
+  void add(const std::string& path, int depth) {
+    if (covers(path)) return;
+    const bool installed = is_installed_part(last_name(path));
+    std::size_t budget = std::min(budget_, most_of_one);
+    const std::size_t before = budget;
+    struct stat status {};
+    if (::lstat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return;
+    const Finding finding = look_into(path, status, depth, budget);
+    budget_ -= before - budget;
+    const bool trusted = installed || (of_system_ && status.st_uid == 0);
+    if (finding == Finding::nothing || (finding == Finding::unknown && trusted)) {
+      add_rule(path, readable_rights);
+    } else if (depth < deepest) {
+      for (const std::string& entry : names_in(path)) add_entry(path, entry, depth + 1);
+    }
+  }
+
+  Finding look_into(const std::string& directory, const struct stat& status, int depth,
+                    std::size_t& budget) {
+    if (depth > deepest) return Finding::unknown;
+    const bool installed = is_installed_part(last_name(directory));
+    std::vector<std::pair<std::string, struct stat>> below;
+    for (const std::string& entry : names_in(directory)) {
+      if (budget == 0) return Finding::unknown;
+      --budget;
+      const std::string path = concat({directory, "/", entry});
+      struct stat found {};
+      if (::lstat(path.c_str(), &found) != 0) return Finding::unknown;
+      if (is_secret(path, entry, found, status, depth + 1)) return Finding::secret;
+      if (!installed && S_ISDIR(found.st_mode)) below.emplace_back(path, found);
+    }
+    // Near ones first: what is at hand is what an owner put there.
+    Finding worst = Finding::nothing;
+    for (const auto& next : below) {
+      const Finding finding = look_into(next.first, next.second, depth + 1, budget);
+      if (finding == Finding::secret) return finding;
+      if (finding == Finding::unknown) worst = finding;
+    }
+    return worst;
+  }
+
+  // By its name, or because its owner shows it to fewer than what it lies in.
+  static bool is_secret(const std::string& path, const std::string& entry,
+                        const struct stat& status, const struct stat& parent, int depth) {
+    // What a link leads to is judged by its own rules.
+    if (S_ISLNK(status.st_mode)) return false;
+    const bool regular = S_ISREG(status.st_mode);
+    const bool directory = S_ISDIR(status.st_mode);
+    if (!regular && !directory) return true;
+    const bool hidden = directory
+                            ? (status.st_mode & S_IXOTH) == 0 && (parent.st_mode & S_IXOTH) != 0
+                            : (status.st_mode & S_IROTH) == 0;
+    if (!hidden && !has_secret_name(in_lower_case(entry), directory, depth)) return false;
+    return !regular || (status.st_mode & S_IXUSR) == 0 || !is_program_file(path);
+  }
+
+  static bool has_secret_name(const std::string& name, bool directory, int depth) {
+    if (directory && is_secret_directory(name)) return true;
+    constexpr std::string_view wholes[] = {
+        ".npmrc",    ".pypirc",     ".netrc",    "_netrc",           ".pgpass",
+        ".my.cnf",   ".htpasswd",   ".env",      "config.json",      "config.yml",
+        "auth.json", "config.yaml", "hosts.yml", ".git-credentials", ".yarnrc.yml"};
+    if (starts_with(name, ".env.") || starts_with(name, "credentials")) return true;
+    if (starts_with(name, "id_") && name.find('.') == std::string::npos) return true;
+    if (ends_with(name, ".key") || ends_with(name, ".p12") || ends_with(name, ".pfx")) return true;
+    // But not the certificates of the world's authorities.
+    if (ends_with(name, ".pem") && name.find("cert") == std::string::npos &&
+        !starts_with(name, "ca"))
+      return true;
+    if (is_one_of(name, wholes) && (depth <= 1 || name[0] == '.')) return true;
+    // Parts of names say something of what lies beside tools; deeper ones are source files.
+    if (depth > 1) return false;
+    for (const char* part : {"credential", "secret", "token", "passw", "pgpass", "keystore",
+                             "netrc", "npmrc", "pypirc", "history", "private"})
+      if (name.find(part) != std::string::npos) return true;
+    return false;
+  }
+
+  static constexpr int deepest = 3;
+  static constexpr std::size_t most_of_one = 500;
+  Ruleset& ruleset_;
+  std::vector<std::string> done_ = {};
+  std::size_t budget_ = 2000;      // entries that are looked at
+  std::size_t rules_left_ = 1000;  // each costs every command
+  bool of_system_ = false;
+};
+
 // Adds what commands need of the system: programs, their settings, harmless devices.
 class SystemGrants {
  public:
-  explicit SystemGrants(Ruleset& ruleset) : ruleset_(ruleset) {}
+  SystemGrants(Ruleset& ruleset, TreeGrants& trees) : ruleset_(ruleset), trees_(trees) {}
 
   void add(const SandboxOptions& options) {
     for (const std::string_view path : readable_system)
@@ -13925,6 +14128,8 @@ class SystemGrants {
     // Names only; rules reach down.
     ruleset_.add_path("/etc", right_read_dir);
     add_settings("/etc", 0);
+    ruleset_.add_path("/opt", right_read_dir);
+    trees_.add_entries("/opt", true);
     for (const char* device : {"null", "zero", "full", "random", "urandom", "tty"})
       ruleset_.add_path(concat({"/dev/", device}), device_rights);
     if (options.terminals) {
@@ -13947,7 +14152,6 @@ class SystemGrants {
                                                          "/lib32",
                                                          "/lib64",
                                                          "/libx32",
-                                                         "/opt",
                                                          "/nix/store",
                                                          "/run/current-system",
                                                          "/proc",
@@ -14026,120 +14230,157 @@ class SystemGrants {
 
   static constexpr int deepest = 6;
   Ruleset& ruleset_;
+  TreeGrants& trees_;
   std::size_t budget_ = 20000;  // entries that are looked at
 };
 
 // Adds the directories of PATH that lie outside of the system, and what their programs need.
+//
+// A link on the way to one may have been planted: never one in a directory that commands may write
+// to is followed. What commands of another policy could write to cannot be known, so whatever a
+// link leads to has to look like a tool itself, by its place and by what is in it.
 class ToolGrants {
  public:
-  ToolGrants(Ruleset& ruleset, const std::vector<SandboxGrant>& grants)
-      : ruleset_(ruleset), grants_(grants) {
-    const char* home = std::getenv("HOME");
-    if (home && home[0] == '/') home_ = real_path_of(home);
-  }
+  ToolGrants(Ruleset& ruleset, TreeGrants& trees, const std::vector<SandboxGrant>& grants,
+             std::vector<std::string> writable)
+      : ruleset_(ruleset), trees_(trees), grants_(grants), writable_(std::move(writable)) {}
 
   void add(std::string_view search_path) {
     while (!search_path.empty()) {
       const std::size_t end = std::min(search_path.find(':'), search_path.size());
       const std::string_view directory = search_path.substr(0, end);
       search_path.remove_prefix(std::min(end + 1, search_path.size()));
-      // What lies in a grant is granted, and a link in it could have been planted.
-      if (!starts_with(directory, "/") || is_granted(directory)) continue;
-      const std::string path = real_path_of(std::string(directory));
-      if (path.empty() || is_known(path) || is_never_granted(path)) continue;
-      add_tools(path);
-      add_targets(path);
+      if (starts_with(directory, "/") && !is_granted(directory)) add_directory(directory);
     }
   }
 
  private:
+  struct Place {
+    std::string path = {};  // without links; empty: it leads nowhere, or through a planted link
+    bool linked = false;    // by somebody who may be anybody
+  };
+
+  Place place_of(const std::string& path) const {
+    Place place;
+    const auto found =
+        open_by_name(path, [&](const UniqueFd& directory, const std::string& lies_in) {
+          if (!link_is_trusted(directory, lies_in)) place.linked = true;
+          return std::none_of(writable_.begin(), writable_.end(),
+                              [&](const std::string& root) { return lies_within(lies_in, root); });
+        });
+    if (found) place.path = found->path;
+    return place;
+  }
+
+  void add_directory(std::string_view given) {
+    const Place place = place_of(std::string(given));
+    const std::string& path = place.path;
+    if (path.empty() || is_known(path) || is_never_granted(path)) return;
+    if (place.linked && !(is_bin(path) && lies_among_tools(path))) return;
+    add_tools(path, place.linked);
+    add_targets(path);
+  }
+
   bool is_granted(std::string_view path) const {
     return std::any_of(grants_.begin(), grants_.end(),
                        [&](const SandboxGrant& grant) { return lies_within(path, grant.path); });
   }
   bool is_known(const std::string& path) const {
-    if (SystemGrants::covers(path) || is_granted(path)) return true;
-    return std::any_of(done_.begin(), done_.end(),
-                       [&](const std::string& root) { return lies_within(path, root); });
+    return SystemGrants::covers(path) || is_granted(path) || trees_.covers(path);
   }
 
-  // Whatever PATH says: a home directory, a directory of the system, or one above it.
+  // Whatever PATH says: a home directory, a directory of the system, or one above it; what holds
+  // secrets, or what everybody puts there.
   bool is_never_granted(const std::string& path) const {
     for (const std::string_view directory : system_directories)
       if (lies_within(directory, path)) return true;
     for (const std::string_view directory : {"/etc", "/proc", "/sys", "/dev", "/boot"})
       if (lies_within(path, directory)) return true;
-    if (lies_within("/root", path) || (!home_.empty() && lies_within(home_, path))) return true;
-    for (const char* entry : {"/.ssh", "/.profile", "/.bashrc", "/.bash_history"})
-      if (::access((path + entry).c_str(), F_OK) == 0) return true;
-    return false;
+    if (holds_a_home(path, home_) || is_secret_directory(path.substr(path.rfind('/') + 1)))
+      return true;
+    struct stat status {};
+    return ::lstat(path.c_str(), &status) != 0 ||
+           (S_ISDIR(status.st_mode) && (status.st_mode & (S_IWOTH | S_ISVTX)) != 0);
+  }
+
+  static bool is_bin(const std::string& path) {
+    constexpr std::string_view names[] = {"bin", "sbin", "shims", ".bin"};
+    return is_one_of(std::string_view(path).substr(path.rfind('/') + 1), names);
+  }
+
+  // Hidden directories hold tools, or what is nobody's business.
+  static bool lies_among_tools(std::string_view path) {
+    constexpr std::string_view tools[] = {
+        ".asdf",       ".bin",          ".bun",       ".cabal", ".cargo",  ".composer",
+        ".conda",      ".deno",         ".dotnet",    ".elan",  ".fnm",    ".foundry",
+        ".fvm",        ".gem",          ".ghcup",     ".goenv", ".jenv",   ".juliaup",
+        ".krew",       ".linuxbrew",    ".mise",      ".n",     ".nodenv", ".npm",
+        ".npm-global", ".npm-packages", ".nvm",       ".opam",  ".pnpm",   ".pnpm-store",
+        ".poetry",     ".proto",        ".pub-cache", ".pyenv", ".rbenv",  ".rustup",
+        ".rvm",        ".sdkman",       ".swiftly",   ".tfenv", ".tox",    ".venv",
+        ".venvs",      ".virtualenvs",  ".volta",     ".yarn"};
+    // What tools keep where other programs keep their data.
+    constexpr std::string_view shared[] = {".local/bin/",
+                                           ".local/lib/",
+                                           ".local/share/uv/",
+                                           ".local/share/pipx/",
+                                           ".local/share/mise/",
+                                           ".local/share/pnpm/",
+                                           ".local/share/fnm/",
+                                           ".local/share/rtx/",
+                                           ".local/share/virtualenvs/",
+                                           ".local/share/claude/",
+                                           ".local/pipx/",
+                                           ".config/yarn/global/",
+                                           ".config/composer/vendor/"};
+    for (std::size_t at = path.find("/."); at != std::string_view::npos;
+         at = path.find("/.", at + 1)) {
+      const std::string_view rest = path.substr(at + 1);
+      const auto leads_there = [&](std::string_view part) {
+        return starts_with(concat({rest, "/"}), part);
+      };
+      if (!is_one_of(rest.substr(0, rest.find('/')), tools) &&
+          std::none_of(std::begin(shared), std::end(shared), leads_there))
+        return false;
+    }
+    return true;
   }
 
   // The prefix of a `bin` directly below `/` would be a whole part of the system.
   bool is_prefix(const std::string& path) const {
     const auto depth = std::count(path.begin(), path.end(), '/');
     const bool of_users = lies_within(path, "/home") || lies_within(path, "/Users");
-    return depth >= (of_users ? 3 : 2) && !is_never_granted(path);
+    return depth >= (of_users ? 3 : 2) && (is_shared_prefix(path) || !is_never_granted(path));
   }
 
-  // The directory, and all of its prefix when it is the `bin` of one.
-  void add_tools(const std::string& directory) {
-    const std::size_t slash = directory.rfind('/');
-    const std::string last = directory.substr(slash + 1);
-    const std::string prefix = directory.substr(0, slash);
-    const bool is_bin = last == "bin" || last == "sbin" || last == "shims";
-    add_whole(directory);
-    if (!is_bin || !is_prefix(prefix)) return;
-    const bool is_general = is_shared_prefix(prefix);
-    for (const std::string& entry : names_in(prefix)) {
-      const std::string path = concat({prefix, "/", entry});
-      if (is_general ? is_tool_part(entry) : !is_secret(prefix, entry)) add_whole(path);
-    }
-    if (!is_general) ruleset_.add_path(prefix, right_read_dir);
+  // The directory, and its prefix when it is the `bin` of one: all of it, or only what installers
+  // fill when it holds other things as well, or when a link led there.
+  void add_tools(const std::string& directory, bool linked) {
+    const std::string prefix = directory.substr(0, directory.rfind('/'));
+    trees_.add_directory(directory);
+    if (!is_bin(directory) || !is_prefix(prefix)) return;
+    const bool is_shared = is_shared_prefix(prefix);
+    for (const std::string& entry : names_in(prefix))
+      if ((!linked && !is_shared) || is_tool_part(entry)) trees_.add_entry(prefix, entry);
+    if (!linked && !is_shared) ruleset_.add_path(prefix, right_read_dir, O_NOFOLLOW);
     // What is in ~/.cargo/bin are fronts for what is here.
     if (ends_with(prefix, "/.cargo"))
-      add_whole(concat({prefix.substr(0, prefix.rfind('/')), "/.rustup"}));
+      trees_.add_directory(concat({prefix.substr(0, prefix.rfind('/')), "/.rustup"}));
     // Python's parts of ~/.local that are not in a directory of their own.
-    if (is_general)
+    if (is_shared)
       for (const char* part : {"uv", "pipx", "mise", "pnpm", "virtualenvs"})
-        add_whole(concat({prefix, "/share/", part}));
-  }
-
-  void add_whole(const std::string& path) {
-    if (is_known(path)) return;
-    ruleset_.add_path(path, readable_rights, O_NOFOLLOW);
-    done_.push_back(path);
+        trees_.add_rule(concat({prefix, "/share/", part}), readable_rights);
   }
 
   // ~/.local and ~/.config hold the data of all programs, keyrings among it.
   static bool is_shared_prefix(const std::string& prefix) {
     const std::string last = prefix.substr(prefix.rfind('/') + 1);
-    return last == ".local" || last == ".config" || last == "share" || last == ".cache" ||
-           last == ".ssh" || last == ".gnupg" || last == ".aws" || last == ".kube";
+    return last == "share" || is_secret_directory(last);
   }
   static bool is_tool_part(const std::string& entry) {
-    return entry == "bin" || entry == "sbin" || entry == "shims" || entry == "lib" ||
-           entry == "lib64" || entry == "libexec" || entry == "include";
-  }
-
-  // Names of what keeps passwords, and files that only their owner may read beside tools that
-  // everybody may.
-  static bool is_secret(const std::string& prefix, const std::string& entry) {
-    std::string lower = entry;
-    for (char& c : lower)
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    for (const char* part : {"credential", "secret", "token", "passw", "keystore", "netrc", "npmrc",
-                             "pypirc", "history", "id_rsa", "id_ed25519", "private"})
-      if (lower.find(part) != std::string::npos) return true;
-    for (const char* whole :
-         {".env", "config.json", "config.yml", "config.yaml", "auth.json", "hosts.yml"})
-      if (lower == whole) return true;
-    struct stat file {};
-    struct stat directory {};
-    return ::lstat(concat({prefix, "/", entry}).c_str(), &file) != 0 ||
-           ::stat(prefix.c_str(), &directory) != 0 ||
-           (S_ISREG(file.st_mode) && (file.st_mode & S_IROTH) == 0 &&
-            (directory.st_mode & S_IROTH) != 0);
+    constexpr std::string_view parts[] = {"bin",   "sbin",    "shims",   "lib",
+                                          "lib64", "libexec", "include", "pyvenv.cfg"};
+    return is_one_of(entry, parts);
   }
 
   // Programs in a directory are often links to where they are installed.
@@ -14148,26 +14389,40 @@ class ToolGrants {
       const std::string path = concat({directory, "/", entry});
       struct stat status {};
       if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) continue;
-      const std::string target = real_path_of(path);
-      if (target.empty() || is_known(target) || ::stat(target.c_str(), &status) != 0 ||
-          !S_ISREG(status.st_mode) || (status.st_mode & S_IXUSR) == 0)
-        continue;
+      // Most lead to what is known; only others are worth the way name by name.
+      const std::string quick = real_path_of(path);
+      if (quick.empty() || is_known(quick)) continue;
+      const std::string target = place_of(path).path;
+      if (target.empty() || is_known(target) || !is_tool(target)) continue;
       const std::string parent = target.substr(0, target.rfind('/'));
-      if (is_never_granted(target)) continue;
       const std::string prefix = parent.substr(0, parent.rfind('/'));
       // An interpreter brings its library, anything else is but a file.
-      if (ends_with(parent, "/bin") && ::access(concat({prefix, "/lib"}).c_str(), F_OK) == 0)
-        add_tools(parent);
+      if (is_bin(parent) && !is_never_granted(parent) &&
+          ::access(concat({prefix, "/lib"}).c_str(), F_OK) == 0)
+        add_tools(parent, true);
       else
-        add_whole(target);
+        trees_.add_rule(target, readable_rights);
     }
   }
 
+  // A program that its owner shows to everybody.
+  bool is_tool(const std::string& path) const {
+    constexpr mode_t shown = S_IXUSR | S_IROTH | S_IXOTH;
+    struct stat status {};
+    return ::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+           (status.st_mode & shown) == shown && !is_never_granted(path) && lies_among_tools(path) &&
+           is_program_file(path);
+  }
+
   Ruleset& ruleset_;
+  TreeGrants& trees_;
   const std::vector<SandboxGrant>& grants_;
-  std::string home_ = {};
-  std::vector<std::string> done_ = {};
+  std::vector<std::string> writable_;
+  std::string home_ = own_home();
 };
+
+bool is_readable_system(std::string_view path) { return SystemGrants::covers(path); }
+bool is_home_directory(const std::string& path) { return holds_a_home(path, own_home()); }
 
 // cgroups -----------------------------------------------------------------------------------------
 //
@@ -14629,8 +14884,12 @@ class SandboxBuilder {
       return {};
     }
     if (options_.pid_namespace) ruleset.keep_files();
-    SystemGrants(ruleset).add(options_);
-    ToolGrants(ruleset, state_.grants).add(options_.search_path);
+    TreeGrants trees(ruleset);
+    SystemGrants(ruleset, trees).add(options_);
+    std::vector<std::string> writable;
+    for (const Grant& grant : grants_)
+      if (grant.rights == writable_rights) writable.push_back(grant.file.path);
+    ToolGrants(ruleset, trees, state_.grants, std::move(writable)).add(options_.search_path);
     // Without them no program would start.
     if (ruleset.error() != 0) {
       drop_ruleset("no rules can be made: " + errno_text(ruleset.error()));
@@ -14875,6 +15134,10 @@ class SandboxBuilder {
 #else
 
 namespace {
+
+// No grant is made here.
+bool is_readable_system(std::string_view) { return false; }
+bool is_home_directory(const std::string&) { return false; }
 
 // Nothing of it can be had here.
 Expected<void> build_without_kernel(SandboxState& state) {
@@ -18829,32 +19092,66 @@ std::string roots_out_of_reach(const std::vector<Root>& roots, Permission permis
   return joined(paths, ", ");
 }
 
-// What lies in a writable directory is readable already.
-void grant_reading(SandboxOptions& sandbox, const std::string& path) {
-  const auto holds_it = [&](const std::string& other) { return codeexec::is_within(path, other); };
-  if (std::none_of(sandbox.writable.begin(), sandbox.writable.end(), holds_it))
-    sandbox.readable.push_back(path);
+std::string absolute_path(const std::string& path) {
+  if (starts_with(path, "/")) return path;
+  const auto here = canonical_path(".");
+  return here ? concat({*here, "/", path}) : path;
+}
+
+// What lies in a writable directory is readable already, and so is the system. The sandbox gets
+// the path as it was given: it refuses links which a command could have put there.
+void grant_reading(SandboxOptions& sandbox, const std::string& canonical,
+                   const std::string& given) {
+  const auto holds_it = [&](const std::string& other) {
+    return codeexec::is_within(canonical, other);
+  };
+  if (!is_readable_system(canonical) &&
+      std::none_of(sandbox.writable.begin(), sandbox.writable.end(), holds_it))
+    sandbox.readable.push_back(given);
 }
 
 // The absolute path that the operator gave for a canonical one. The sandbox must see it: it refuses
 // links which a command could have put there, and canonical paths have none.
 std::string path_as_given(const std::string& canonical, const LocalOptions& options) {
-  const auto absolute = [](const std::string& path) {
-    if (starts_with(path, "/")) return path;
-    const auto here = canonical_path(".");
-    return here ? concat({*here, "/", path}) : path;
-  };
   for (const Root& root : options.roots) {
     const auto path = canonical_path(root.path);
-    if (path && *path == canonical) return absolute(root.path);
+    if (path && *path == canonical) return absolute_path(root.path);
   }
   const auto workspace = canonical_path(options.workspace);
-  return workspace && *workspace == canonical ? absolute(options.workspace) : canonical;
+  return workspace && *workspace == canonical ? absolute_path(options.workspace) : canonical;
+}
+
+// What commands need besides the roots, by the names of its options.
+struct NeededPath {
+  const char* option;
+  const std::string& path;
+};
+std::array<NeededPath, 3> needed_paths(const LocalOptions& options) {
+  return {{{"venv_path", options.environment.venv_path},
+           {"skills_dir", options.skills_dir},
+           {"shell", options.shell}}};
+}
+
+Expected<void> grant_needed(const LocalOptions& options, SandboxOptions& sandbox) {
+  for (const NeededPath& needed : needed_paths(options)) {
+    if (needed.path.empty()) continue;
+    auto canonical = canonical_path(needed.path);
+    if (!canonical) return canonical.error();
+    const std::size_t before = sandbox.readable.size();
+    grant_reading(sandbox, *canonical, absolute_path(needed.path));
+    if (sandbox.readable.size() != before && is_home_directory(*canonical))
+      return make_error(ErrorCode::invalid_argument,
+                        concat({needed.option, ": ", quoted(needed.path),
+                                " is a home directory or above one, which commands would be "
+                                "shown all of; name the directory that they need"}));
+  }
+  return {};
 }
 
 // What the roots allow as grants of the sandbox. What it cannot hold goes into `missing`.
-Expected<void> grant_roots(const std::vector<Root>& roots, const std::string& workspace,
-                           SandboxOptions& sandbox, std::vector<std::string>& missing) {
+Expected<void> grant_roots(const LocalOptions& options, const std::vector<Root>& roots,
+                           const std::string& workspace, SandboxOptions& sandbox,
+                           std::vector<std::string>& missing) {
   const auto check = [](const char* option, const std::string& path) -> Expected<void> {
     if (path != "/") return {};
     return make_error(ErrorCode::invalid_argument,
@@ -18873,7 +19170,8 @@ Expected<void> grant_roots(const std::vector<Root>& roots, const std::string& wo
     if (write) sandbox.writable.push_back(root.path);
   }
   for (const Root& root : roots)
-    if (root.permission == Permission::read) grant_reading(sandbox, root.path);
+    if (root.permission == Permission::read)
+      grant_reading(sandbox, root.path, path_as_given(root.path, options));
   for (const Permission permission : {Permission::none, Permission::read}) {
     const std::string paths = roots_out_of_reach(roots, permission);
     if (paths.empty()) continue;
@@ -18896,6 +19194,17 @@ Error in_words_of_roots(Error error, const LocalOptions& options) {
   constexpr std::string_view theirs = "grants: ";
   for (const char* own : {"limits: ", "sandbox: "})
     if (starts_with(error.message, own)) return error;
+  std::vector<std::pair<const char*, std::string>> others;
+  for (const Root& root : options.roots)
+    if (root.permission == Permission::read)
+      others.emplace_back("read_only", absolute_path(root.path));
+  for (const NeededPath& needed : needed_paths(options))
+    if (!needed.path.empty()) others.emplace_back(needed.option, absolute_path(needed.path));
+  for (const auto& other : others) {
+    if (!starts_with(error.message, concat({theirs, quoted(other.second), " "}))) continue;
+    error.message.replace(0, theirs.size(), concat({other.first, ": "}));
+    return error;
+  }
   if (!starts_with(error.message, theirs) || !options.sandbox.writable.empty() ||
       !options.sandbox.readable.empty())
     return with_prefix("sandbox: ", std::move(error));
@@ -18908,25 +19217,19 @@ Error in_words_of_roots(Error error, const LocalOptions& options) {
 Expected<SandboxOptions> complete_sandbox(const LocalOptions& options,
                                           const std::vector<Root>& roots,
                                           const std::string& workspace,
-                                          const std::string& skills_dir,
                                           std::vector<std::string>& missing) {
   SandboxOptions sandbox = options.sandbox;
   if (sandbox.mode == SandboxMode::off) {
     if (auto ok = check_without_sandbox(sandbox); !ok) return ok.error();
     return sandbox;
   }
-  if (auto ok = grant_roots(roots, workspace, sandbox, missing); !ok) return ok.error();
-  if (!skills_dir.empty()) grant_reading(sandbox, skills_dir);
-  for (const std::string* path : {&options.environment.venv_path, &options.shell}) {
-    if (path->empty()) continue;
-    auto canonical = canonical_path(*path);
-    if (!canonical) return canonical.error();
-    grant_reading(sandbox, *canonical);
-  }
-  // Of the commands' PATH, but without a venv that a command may have made: what its links lead to
-  // would be granted as well.
+  if (auto ok = grant_roots(options, roots, workspace, sandbox, missing); !ok) return ok.error();
+  if (auto ok = grant_needed(options, sandbox); !ok) return ok.error();
+  // Of the commands' PATH, but without a venv: that has a grant of its own, and what the links lead
+  // to in one that a command may have made would be granted as well.
   EnvironmentOptions variables = options.environment;
   variables.auto_venv = false;
+  variables.venv_path.clear();
   const auto environment = Environment::create(variables);
   if (!environment) return environment.error();
   const auto resolved = environment->resolve({});
@@ -19108,7 +19411,7 @@ Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options,
                                              const std::vector<Root>& roots,
                                              const std::string& workspace, Place& place) {
   std::vector<std::string> missing;
-  auto wanted = complete_sandbox(options, roots, workspace, place.skills_dir, missing);
+  auto wanted = complete_sandbox(options, roots, workspace, missing);
   if (!wanted) return wanted.error();
   const bool on = wanted->mode != SandboxMode::off;
   if (on) {

@@ -1910,6 +1910,47 @@ TEST_CASE("a sandboxed command can use the venv, the skills and the shell of the
   CHECK(here.run("cat " + (elsewhere / "secret")).out == "");
 }
 
+TEST_CASE("what a sandboxed command needs is not granted through a link that one could plant") {
+  const support::TempDir place;
+  const support::TempDir away;
+  away.file("bin/secret", "hidden");
+  support::make_symlink(away.path(), place / "link");
+  const auto refused = [&](const LocalOptions& wanted, const std::string& option) {
+    LocalOptions options = wanted;
+    options.sandbox.mode = SandboxMode::best_effort;
+    const LocalExecutor here = make(options);
+    if (!enforces(here, "filesystem")) return;
+    CHECK(here.run("cat " + (away / "bin/secret")).out == "");
+    CHECK(here.sandbox_report().missing.size() >= 1);
+    options.sandbox.mode = SandboxMode::strict;
+    const Expected<LocalExecutor> strict = LocalExecutor::create(options);
+    REQUIRE(!strict);
+    CHECK(begins(strict.error().message, option + ": '" + (place / "link")));
+    CHECK(has(strict.error().message, "leads through the symbolic link"));
+  };
+  LocalOptions options = sandboxed_in(place);
+  SUBCASE("a venv") {
+    options.environment.venv_path = place / "link";
+    refused(options, "venv_path");
+  }
+  SUBCASE("skills") {
+    options.skills_dir = place / "link";
+    refused(options, "skills_dir");
+  }
+  SUBCASE("a root to read") {
+    options.roots = {{place.path(), Permission::write}, {place / "link", Permission::read}};
+    refused(options, "read_only");
+  }
+  SUBCASE("nor is a home directory granted for one of them") {
+    const support::EnvironmentGuard home("HOME", away.path().c_str());
+    options.skills_dir = away.path();
+    const Expected<LocalExecutor> made = LocalExecutor::create(options);
+    REQUIRE(!made);
+    CHECK(begins(made.error().message, "skills_dir: "));
+    CHECK(has(made.error().message, "is a home directory"));
+  }
+}
+
 TEST_CASE("a sandbox that cannot be given its roots is an error that names the option") {
   const support::TempDir place;
   const auto error_of = [](const LocalOptions& options) {

@@ -502,6 +502,100 @@ TEST_CASE("sandbox: a directory of PATH in a writable grant gets nothing beside"
   CHECK(output_of(run_in(options, "cat work/bin/text", directory.path())) == "exit 1");
 }
 
+TEST_CASE("sandbox: a link in a writable directory decides nothing of what PATH makes readable") {
+  if (!has_everything("confinement")) return;
+  const TempDir directory;
+  const std::string hello = "#!/bin/sh\necho hello\n";
+  directory.file("away/secret", "secret\n", 0755);
+  directory.file("away/program", hello, 0755);
+  directory.file("away/tool", hello, 0755);
+  directory.file(".aws/tool", hello, 0755);
+  directory.directory("work");
+  directory.directory("tools");
+  support::make_symlink(directory / "away/program", directory / "work/program");
+  support::make_symlink(directory / "work/program", directory / "tools/planted");
+  support::make_symlink(directory / "away/tool", directory / "tools/tool");
+  support::make_symlink(directory / "away/secret", directory / "tools/data");
+  support::make_symlink(directory / ".aws/tool", directory / "tools/hidden");
+  support::make_symlink(directory / ".aws", directory / "work/bin");
+  support::make_symlink(directory / "work", directory / "venv");
+  SandboxOptions options = options_for(SandboxMode::strict, directory / "work");
+  options.search_path += ":" + directory / "tools" + ":" + directory / "venv/bin";
+  const auto run = [&](const std::string& script) {
+    return output_of(run_in(options, script, directory.path()));
+  };
+  CHECK(run("tools/tool") == "hello\n");
+  CHECK(run("cat away/program") == "exit 1");
+  // Nor what another policy may have planted, when it is no program or lies among secrets.
+  CHECK(run("cat away/secret") == "exit 1");
+  CHECK(run("cat .aws/tool") == "exit 1");
+}
+
+TEST_CASE("sandbox: a linked directory of PATH must look like one of tools") {
+  if (!has_everything("confinement")) return;
+  const TempDir directory;
+  directory.file("data/text", "secret\n");
+  directory.file(".private/bin/text", "secret\n");
+  directory.file(".sdkman/java/bin/hello", "#!/bin/sh\necho hello\n", 0755);
+  support::make_symlink(directory / "data", directory / "one");
+  support::make_symlink(directory / ".private", directory / "two");
+  support::make_symlink(directory / ".sdkman/java", directory / "three");
+  SandboxOptions options = options_for(SandboxMode::strict);
+  if (!is_root("a link that cannot be trusted") && ::access(directory.path().c_str(), W_OK) != 0)
+    return;
+  options.search_path +=
+      ":" + directory / "one" + ":" + directory / "two/bin" + ":" + directory / "three/bin";
+  const auto run = [&](const std::string& script) {
+    return output_of(run_in(options, script, directory.path()));
+  };
+  CHECK(run("three/bin/hello") == "hello\n");
+  CHECK(run("cat data/text") == "exit 1");
+  CHECK(run("cat .private/bin/text") == "exit 1");
+}
+
+TEST_CASE("sandbox: secrets in the prefix of a directory of PATH, whatever its mode is") {
+  if (!has_everything("confinement")) return;
+  const TempDir directory;
+  for (const unsigned mode : {0755U, 0700U}) {
+    const std::string tool = "tool" + std::to_string(mode);
+    CAPTURE(tool);
+    directory.file(tool + "/bin/hello", "#!/bin/sh\necho hello\n", 0755);
+    directory.file(tool + "/bin/own", "#!/bin/sh\necho own\n", 0700);
+    directory.file(tool + "/data/near/text", "text\n");
+    directory.file(tool + "/lib/all/umask", "text\n", 0600);
+    for (const char* name : {"/.pgpass", "/id_ecdsa", "/.env.local", "/a/server.key"})
+      directory.file(tool + name, "secret\n");
+    for (const char* name : {"/a/deep", "/a/b/deeper", "/.git/config", "/settings"})
+      directory.file(tool + name, "secret\n", 0600);
+    REQUIRE(::chmod((directory / tool).c_str(), mode) == 0);
+    SandboxOptions options = options_for(SandboxMode::strict);
+    options.search_path += ":" + directory / tool + "/bin";
+    const auto run = [&](const std::string& script) {
+      return output_of(run_in(options, script, directory / tool));
+    };
+    CHECK(run("bin/hello; bin/own; cat data/near/text lib/all/umask") ==
+          "hello\nown\ntext\ntext\n");
+    for (const char* name : {".pgpass", "id_ecdsa", ".env.local", "a/server.key", "a/deep",
+                             "a/b/deeper", ".git/config", "settings"}) {
+      CAPTURE(name);
+      CHECK(run(std::string("cat ") + name) == "exit 1");
+    }
+  }
+}
+
+TEST_CASE("sandbox: a directory that everybody writes to is none of tools") {
+  if (!has_everything("confinement")) return;
+  const TempDir directory;
+  for (const unsigned mode : {0757U, 01755U}) {
+    const std::string place = "place" + std::to_string(mode);
+    directory.file(place + "/text", "secret\n");
+    REQUIRE(::chmod((directory / place).c_str(), mode) == 0);
+    SandboxOptions options = options_for(SandboxMode::strict);
+    options.search_path += ":" + directory / place;
+    CHECK(output_of(run_in(options, "cat " + place + "/text", directory.path())) == "exit 1");
+  }
+}
+
 TEST_CASE("sandbox: shared memory is writable when it was asked for") {
   if (!has_everything("confinement")) return;
   if (!support::exists("/dev/shm")) {

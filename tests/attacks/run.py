@@ -764,6 +764,89 @@ reads("R52", "what .venv leads to", 'cat .venv/secret "$OUT/secret"', setup=link
 reads("R53", "what a relative directory of the server's PATH leads to",
       'cat "$OUT/secret"', setup=lambda case: case.environment.update(
           PATH="../out:.:" + SYSTEM_PATH))
+
+
+def two_runs(first_script, second_script, prepare=None, more=()):
+    """The first command plants something; the second comes with a new start of the server."""
+    def run(case):
+        if prepare:
+            prepare(case)
+        names = {"OUT": case.path("out"), "REAL_HOME": case.path("home"), "WS": case.path("ws")}
+        lines = "".join(f"{name}={shlex.quote(value)}\n" for name, value in names.items())
+        first = Case.command(case)
+        case.file("ws/first.sh", lines + first_script + "\n")
+        case.finish(case.popen(first + ["--run", "sh ./first.sh"]))
+        case.file("ws/attack.sh", lines + "echo attack-begins\n" + second_script + "\n")
+        options = [word.replace("$WS", case.path("ws")) for word in more]
+        return case.finish(case.popen(Case.command(case, [*options, "--run", "sh ./attack.sh"])))
+    return run
+
+
+def plants(name, title, first_script, second_script, prepare=None, more=()):
+    reads(name, title, "", run=two_runs(first_script, second_script, prepare, more),
+          may_refuse=True)
+
+
+def linked_tool(case):
+    case.directory("home/tools")
+    case.directory("ws/bin")
+    case.file("ws/bin/mytool", "#!/bin/sh\n", 0o755)
+    os.symlink(case.path("ws/bin/mytool"), case.path("home/tools/mytool"))
+    case.environment["PATH"] = case.path("home/tools") + ":" + SYSTEM_PATH
+
+
+def venv_in_home(case):
+    case.directory("ws/.venv")
+    case.directory("ws/.venv/bin")
+    os.symlink(case.path("ws/.venv"), case.path("home/venv"))
+    case.environment["PATH"] = case.path("home/venv/bin") + ":" + SYSTEM_PATH
+
+
+def home_with_bin(case):
+    case.directory("home/bin")
+
+
+AWS = 'cat "$REAL_HOME/.aws/credentials"'
+plants("R70", "what a program of PATH that lies here is a link to",
+       'chmod u+x "$REAL_HOME/.aws/credentials"; '
+       'ln -sfn "$REAL_HOME/.aws/credentials" bin/mytool', AWS, linked_tool)
+plants("R71", "what a directory of PATH that lies here is a link to",
+       'mv .venv/bin .venv/old; ln -sfn "$REAL_HOME/.aws" .venv/bin',
+       AWS, venv_in_home)
+for number, target in ((72, "$REAL_HOME"), (73, "$OUT")):
+    plants(f"R{number}", f"what a venv here is a link to, with --venv-path ({target[1:]})",
+           f'mkdir -p fake/bin; ln -sfn "{target}" .venv', AWS + ' "$OUT/secret"',
+           home_with_bin if number == 72 else lambda case: case.directory("out/bin"),
+           ["--venv-path", "$WS/.venv"])
+plants("R74", "what a link here leads to, with --read-only",
+       'ln -sfn "$REAL_HOME/.aws" granted', AWS, None, ["--read-only", "$WS/granted"])
+plants("R75", "what a link here leads to, with --local-skills-directory",
+       'ln -sfn "$REAL_HOME/.aws" skills', AWS, None,
+       ["--local-skills-directory", "$WS/skills"])
+
+
+def secrets_of_prefix(case):
+    for name in ("", "/bin", "/a", "/.git"):
+        case.directory("out/pfx" + name)
+    secret = case.token + "\n"
+    for name in (".pgpass", "id_ecdsa", ".env.local"):
+        case.file("out/pfx/" + name, secret)
+    for name in ("a/deep", ".git/config", "settings"):
+        case.file("out/pfx/" + name, secret, 0o600)
+    os.chmod(case.path("out/pfx"), 0o700)
+    return case.path("out/pfx/bin")
+
+
+def common_directory(case):
+    os.chmod(case.path("out"), 0o1777)
+    return case.path("out")
+
+
+reads("R76", "what looks like a secret in the prefix of a directory of PATH",
+      'cd "$OUT/pfx"; cat .pgpass id_ecdsa .env.local a/deep .git/config settings',
+      setup=search_path(secrets_of_prefix))
+reads("R77", "a directory of everybody's, by itself in the server's PATH",
+      'cat "$OUT/secret"; ls "$OUT"', setup=search_path(common_directory))
 for number, more, network in ((54, ["--pid-namespace"], "none"), (56, [], "loopback")):
     how = " ".join(more) or "--network loopback"
     reads(f"R{number}", f"read a file outside, with {how}",
