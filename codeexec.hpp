@@ -80,7 +80,7 @@
 //   >>policy       needs: base regex shell    sanitizer rules, block and allow lists, verdicts
 //   >>paths        needs: base          allowed roots, safe opening, which files may be deleted
 //   >>environment  needs: base paths    variables, venv, prefix of a command; starts nothing
-//   >>sandbox      needs: base          Landlock, seccomp, limits: one compiled policy
+//   >>sandbox      needs: base paths    Landlock, seccomp, limits: one compiled policy
 //   >>process      needs: base sandbox  spawn, capture, wait, kill the tree
 //   >>executor     needs: base json regex policy paths environment sandbox process    the one gate
 //   >>mcp          needs: base json     a Model Context Protocol server for any tools
@@ -1041,7 +1041,7 @@ class Environment {
 };
 
 // =================================================================================================
-// >>sandbox (declarations)                                                            needs: base
+// >>sandbox (declarations)                                                      needs: base paths
 // What the kernel holds a command to: one compiled object per policy.        [tests/sandbox.cpp]
 // =================================================================================================
 
@@ -1305,8 +1305,8 @@ struct ProcessOptions {
 
   // What the program is held to. With one that is not off, a supervisor stands between the host and
   // the program (Linux on x86_64 and aarch64): it adopts whatever the program leaves behind, and
-  // kills all of it when the program ends, and when the host does. It is a process of its own on the
-  // host's memory, so that `ps` shows it under the name codeexec with the host's size.
+  // kills all of it when the program ends, and when the host does. It is a process of its own on
+  // the host's memory, so that `ps` shows it under the name codeexec with the host's size.
   Sandbox sandbox = {};
   // Values that are masked: each occurrence in the output, in the spill file and in what on_output
   // is given becomes [redacted], also when it comes in pieces; see Redactor. Those of fewer than
@@ -2109,8 +2109,8 @@ int moved_above(int last, int fd) {
   return moved;
 }
 
-// One of 0, 1 and 2 turns up when the host has closed them, and would be overwritten while a child's
-// standard streams are put in place.
+// One of 0, 1 and 2 turns up when the host has closed them, and would be overwritten while a
+// child's standard streams are put in place.
 int above_standard_streams(int fd) { return moved_above(2, fd); }
 
 // For what a child still needs when its streams and its descriptor 3 are in place.
@@ -12524,12 +12524,6 @@ const char* name(Network network) noexcept {
 
 namespace {
 
-// Whether a clean absolute path is the other one or lies below it, by whole names.
-bool lies_within(std::string_view path, std::string_view root) {
-  if (root == "/") return true;
-  return starts_with(path, root) && (path.size() == root.size() || path[root.size()] == '/');
-}
-
 struct NamedLimit {
   const char* name;
   std::uint64_t Limits::*value;
@@ -13803,9 +13797,10 @@ constexpr std::string_view system_directories[] = {
 // Why a directory may not be written to by any command, or null.
 const char* objection_to_writing(const OpenedGrant& grant) {
   for (const std::string_view directory : system_directories)
-    if (lies_within(directory, grant.path)) return "is a directory of the system, or above one";
+    if (codeexec::is_within(directory, grant.path))
+      return "is a directory of the system, or above one";
   for (const std::string_view directory : {"/proc", "/sys", "/dev", "/boot"})
-    if (lies_within(grant.path, directory) && !starts_with(grant.path, "/dev/shm/"))
+    if (codeexec::is_within(grant.path, directory) && !starts_with(grant.path, "/dev/shm/"))
       return "belongs to the system";
   if (!S_ISDIR(grant.status.st_mode) && !S_ISREG(grant.status.st_mode))
     return "is neither a directory nor a regular file";
@@ -13944,10 +13939,12 @@ bool is_secret_directory(std::string_view name) {
 
 // A home directory, or one that holds homes.
 bool holds_a_home(const std::string& path, const std::string& home) {
-  if (lies_within("/root", path) || (!home.empty() && lies_within(home, path))) return true;
+  if (codeexec::is_within("/root", path) || (!home.empty() && codeexec::is_within(home, path)))
+    return true;
   for (const std::string_view homes : {"/home", "/Users"})
-    if (lies_within(homes, path) || (lies_within(path, homes) && path.size() > homes.size() &&
-                                     path.find('/', homes.size() + 1) == std::string::npos))
+    if (codeexec::is_within(homes, path) ||
+        (codeexec::is_within(path, homes) && path.size() > homes.size() &&
+         path.find('/', homes.size() + 1) == std::string::npos))
       return true;
   for (const char* entry : {"/.ssh", "/.profile", "/.bashrc", "/.bash_history"})
     if (::access((path + entry).c_str(), F_OK) == 0) return true;
@@ -13980,7 +13977,7 @@ class TreeGrants {
   // Whether it has been added, or lies in what has.
   bool covers(std::string_view path) const {
     return std::any_of(done_.begin(), done_.end(),
-                       [&](const std::string& root) { return lies_within(path, root); });
+                       [&](const std::string& root) { return codeexec::is_within(path, root); });
   }
 
   void add_directory(const std::string& path) { add(path, 0); }
@@ -14141,7 +14138,7 @@ class SystemGrants {
 
   static bool covers(std::string_view path) {
     return std::any_of(std::begin(readable_system), std::end(readable_system),
-                       [&](std::string_view root) { return lies_within(path, root); });
+                       [&](std::string_view root) { return codeexec::is_within(path, root); });
   }
 
  private:
@@ -14206,8 +14203,8 @@ class SystemGrants {
   void add_link(const std::string& path) {
     const std::string target = real_path_of(path);
     struct stat status {};
-    if (target.empty() || lies_within(target, "/etc") || covers(target) ||
-        !(lies_within(target, "/run") || lies_within(target, "/var/lib")))
+    if (target.empty() || codeexec::is_within(target, "/etc") || covers(target) ||
+        !(codeexec::is_within(target, "/run") || codeexec::is_within(target, "/var/lib")))
       return;
     if (::lstat(target.c_str(), &status) == 0 && S_ISREG(status.st_mode) && is_public(status))
       ruleset_.add_path(target, right_read_file);
@@ -14265,8 +14262,9 @@ class ToolGrants {
     const auto found =
         open_by_name(path, [&](const UniqueFd& directory, const std::string& lies_in) {
           if (!link_is_trusted(directory, lies_in)) place.linked = true;
-          return std::none_of(writable_.begin(), writable_.end(),
-                              [&](const std::string& root) { return lies_within(lies_in, root); });
+          return std::none_of(writable_.begin(), writable_.end(), [&](const std::string& root) {
+            return codeexec::is_within(lies_in, root);
+          });
         });
     if (found) place.path = found->path;
     return place;
@@ -14282,8 +14280,9 @@ class ToolGrants {
   }
 
   bool is_granted(std::string_view path) const {
-    return std::any_of(grants_.begin(), grants_.end(),
-                       [&](const SandboxGrant& grant) { return lies_within(path, grant.path); });
+    return std::any_of(grants_.begin(), grants_.end(), [&](const SandboxGrant& grant) {
+      return codeexec::is_within(path, grant.path);
+    });
   }
   bool is_known(const std::string& path) const {
     return SystemGrants::covers(path) || is_granted(path) || trees_.covers(path);
@@ -14293,9 +14292,9 @@ class ToolGrants {
   // secrets, or what everybody puts there.
   bool is_never_granted(const std::string& path) const {
     for (const std::string_view directory : system_directories)
-      if (lies_within(directory, path)) return true;
+      if (codeexec::is_within(directory, path)) return true;
     for (const std::string_view directory : {"/etc", "/proc", "/sys", "/dev", "/boot"})
-      if (lies_within(path, directory)) return true;
+      if (codeexec::is_within(path, directory)) return true;
     if (holds_a_home(path, home_) || is_secret_directory(path.substr(path.rfind('/') + 1)))
       return true;
     struct stat status {};
@@ -14349,7 +14348,7 @@ class ToolGrants {
   // The prefix of a `bin` directly below `/` would be a whole part of the system.
   bool is_prefix(const std::string& path) const {
     const auto depth = std::count(path.begin(), path.end(), '/');
-    const bool of_users = lies_within(path, "/home") || lies_within(path, "/Users");
+    const bool of_users = codeexec::is_within(path, "/home") || codeexec::is_within(path, "/Users");
     return depth >= (of_users ? 3 : 2) && (is_shared_prefix(path) || !is_never_granted(path));
   }
 
@@ -14518,7 +14517,7 @@ std::string group_directory(std::string_view mounts, const std::string& group,
                              ? dash[1] == "cgroup2"
                              : dash[1] == "cgroup" && has_word(dash[3], controller, ',');
     const std::string root = unescaped(fields[3]);
-    if (!matches || !lies_within(group, root)) continue;
+    if (!matches || !codeexec::is_within(group, root)) continue;
     std::string below = root == "/" ? group : group.substr(root.size());
     if (below == "/") below.clear();
     return unescaped(fields[4]) + below;
@@ -14779,7 +14778,7 @@ class SandboxBuilder {
 
   bool lies_in_writable(const std::string& path) const {
     return std::any_of(grants_.begin(), grants_.end(), [&](const Grant& grant) {
-      return grant.rights == writable_rights && lies_within(path, grant.file.path);
+      return grant.rights == writable_rights && codeexec::is_within(path, grant.file.path);
     });
   }
 

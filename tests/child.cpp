@@ -206,8 +206,8 @@ int fork_storm(int count) {
   sleep_for_ever();
 }
 
-// Leaves a daemon that traces this process, and so is told of its end before its parent is. Status 9:
-// this system does not let it.
+// Leaves a daemon that traces this process, and so is told of its end before its parent is. Status
+// 9: this system does not let it.
 int be_traced() {
   int ready[2];
   if (::pipe(ready) != 0) return 1;

@@ -1993,7 +1993,8 @@ TEST_CASE("the end of input is seen although the client takes no more answers") 
   Talk talk({}, options);
   talk.initialize();
   // Requests are written until the server, stuck on its answers, takes no more of them.
-  const std::string request = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n";
+  const std::string request =
+      "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n";
   REQUIRE(talk.set_blocking(false));
   while (talk.wait_writable(300)) (void)talk.try_send(request);
   talk.close_input();
