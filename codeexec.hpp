@@ -1089,7 +1089,8 @@ struct SandboxOptions {
   std::vector<std::string> writable = {};
   std::vector<std::string> readable = {};
   // The PATH of the commands. The prefixes of its directories outside of the system (~/.cargo,
-  // ~/.pyenv, /opt/tools ...) become readable, and so does what they link to.
+  // ~/.pyenv ...) become readable but for what looks like a secret, and so do the programs that
+  // they link to, unless a link lies in a writable directory.
   std::string search_path = {};
   Network network = Network::host;
   // With Network::none and loopback: sockets with a path, which reach the services of this host
