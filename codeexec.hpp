@@ -15277,6 +15277,7 @@ struct Supervision {
   int orders = -1;  // a pipe: each byte is a signal for the command's group; SIGKILL is for all
   int host = -1;    // a pidfd of this program, or -1
   int reports = -1;
+  int child_ended = -1;    // a signalfd, or -1
   bool own_table = false;  // it is the first process of a process table of its own
   SupervisorReport report = {};
   siginfo_t info = {};
@@ -15990,6 +15991,12 @@ CODEEXEC_IN_CHILD bool kill_descendants(Supervision& run) {
   return true;
 }
 
+CODEEXEC_IN_CHILD KernelSigset only_child_ended() {
+  KernelSigset set = {};
+  set.bits[(SIGCHLD - 1) / 8] = 1u << ((SIGCHLD - 1) % 8);
+  return set;
+}
+
 // Takes away all that has ended, and how the command did. False: there is nobody left.
 CODEEXEC_IN_CHILD bool reap_ended(Supervision& run) {
   SupervisorReport& report = run.report;
@@ -16015,8 +16022,7 @@ CODEEXEC_IN_CHILD bool reap_ended(Supervision& run) {
 // cannot be found.
 CODEEXEC_IN_CHILD bool end_all(Supervision& run) {
   constexpr int most_failures = 100;
-  KernelSigset child_ended = {};
-  child_ended.bits[(SIGCHLD - 1) / 8] = 1u << ((SIGCHLD - 1) % 8);
+  const KernelSigset child_ended = only_child_ended();
   int failures = 0;
   while (reap_ended(run)) {
     if (!kill_descendants(run) && ++failures == most_failures) return false;
@@ -16027,19 +16033,35 @@ CODEEXEC_IN_CHILD bool end_all(Supervision& run) {
   return true;
 }
 
+// Takes away daemons of the command that have ended before it; nobody else would.
+CODEEXEC_IN_CHILD void reap_orphans(Supervision& run) {
+  for (;;) {
+    run.info.si_pid = 0;
+    raw(SYS_waitid, P_ALL, 0, &run.info, WEXITED | WNOHANG | WNOWAIT | __WALL, 0);
+    const long pid = run.info.si_pid;
+    if (pid == 0 || pid == run.report.pid) return;
+    raw(SYS_waitid, P_PID, pid, &run.info, WEXITED | WNOHANG | __WALL, 0);
+  }
+}
+
 // Waits until the command has ended, or is to end.
 CODEEXEC_IN_CHILD void watch_command(Supervision& run) {
   for (;;) {
-    pollfd set[3];
+    pollfd set[4];
     set[0].fd = orders_fd;
     set[1].fd = run.host;
     set[2].fd = command_fd;
+    set[3].fd = run.child_ended;
     for (pollfd& entry : set) {
       entry.events = POLLIN;
       entry.revents = 0;
     }
-    raw(SYS_ppoll, &set[0], 3, as_word(nullptr), as_word(nullptr), 0);
+    raw(SYS_ppoll, &set[0], 4, as_word(nullptr), as_word(nullptr), 0);
     if (set[1].revents || set[2].revents) return;
+    if (set[3].revents) {
+      raw(SYS_read, run.child_ended, &run.text[0], sizeof run.text);
+      reap_orphans(run);
+    }
     if (!set[0].revents) continue;
     const long size = raw(SYS_read, orders_fd, &run.text[0], sizeof run.text);
     if (size <= 0) return;
@@ -16080,14 +16102,16 @@ CODEEXEC_IN_CHILD long start_command(Supervision& run) {
   }
   run.report.pid = result;
   run.report.failure = failed_at(static_cast<SpawnStep>(int{plan.failed_step}), -plan.failed_error);
-  if (plan.failed_error == 0) {
-    const long kept = keep_descriptors(run, command);
-    if (kept == 0) return 0;
-    run.report.failure = failed_at(SpawnStep::start, kept);
-    raw(SYS_kill, -run.report.pid, SIGKILL);
+  const long kept = plan.failed_error == 0 ? keep_descriptors(run, command) : 0;
+  if (kept < 0) run.report.failure = failed_at(SpawnStep::start, kept);
+  if (run.report.failure.error != 0) {
+    end_command(run);
+    return -run.report.failure.error;
   }
-  raw(SYS_waitid, P_PID, run.report.pid, &run.info, WEXITED, 0);
-  return -run.report.failure.error;
+  const KernelSigset child_ended = only_child_ended();
+  run.child_ended = static_cast<int>(
+      raw(SYS_signalfd4, -1, &child_ended, kernel_sigset_size, O_CLOEXEC | O_NONBLOCK));
+  return 0;
 }
 
 CODEEXEC_IN_CHILD int supervisor_main(void* argument) {

@@ -963,6 +963,20 @@ TEST_CASE("in a sandbox nothing outlives a supervisor that is killed, and that i
   CHECK(life.all_gone());
 }
 
+TEST_CASE("in a sandbox daemons that have ended are taken away while the command runs") {
+  if (!has_supervisor()) return;
+  LifeLine life;
+  // A zombie of one would still be among the supervisor's children.
+  const ProcessResult r = run_clean(supervised_shell(
+      "i=0; while [ $i -lt 50 ]; do (setsid true &); i=$((i + 1)); done\n"
+      "parent=$(cut -d' ' -f4 /proc/$$/stat)\n"
+      "while [ $(wc -w < /proc/$parent/task/$parent/children) -gt 1 ]; do sleep 0.01; done\n"
+      "echo alone",
+      life));
+  CHECK(r.out == "alone\n");
+  CHECK(r.succeeded());
+}
+
 TEST_CASE("in a sandbox nothing outlives a command that one of its own traces") {
   if (!has_supervisor()) return;
   LifeLine life;
