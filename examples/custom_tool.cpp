@@ -1,6 +1,6 @@
 // An MCP server with a tool of one's own beside the execution tools.
 //
-//   c++ -std=c++17 -O2 -I. examples/custom_tool.cpp -o custom_tool -pthread
+//   c++ -std=c++17 -I. examples/custom_tool.cpp -o custom_tool -pthread
 //
 // Start it from an MCP client: it offers execute_command and count_words.
 #define CODEEXEC_IMPLEMENTATION
