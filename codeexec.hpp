@@ -79,13 +79,15 @@
 //   >>shell        needs: base          a script becomes its simple commands; starts nothing
 //   >>policy       needs: base regex shell    sanitizer rules, block and allow lists, verdicts
 //   >>paths        needs: base          allowed roots, safe opening, which files may be deleted
+//   >>files        needs: base paths    reading, writing and listing within the roots
 //   >>environment  needs: base paths    variables, venv, prefix of a command; starts nothing
 //   >>sandbox      needs: base paths    Landlock, seccomp, limits: one compiled policy
 //   >>process      needs: base sandbox  spawn, capture, wait, kill the tree
 //   >>executor     needs: base json regex policy paths environment sandbox process    the one gate
+//   >>shells       needs: base regex process executor                   background commands
+//   >>code         needs: base paths files executor                     code by language
 //   >>mcp          needs: base json     a Model Context Protocol server for any tools
-//   >>tools        needs: base json policy paths environment sandbox process executor mcp
-//                                       binds executors to MCP tools; the server
+//   >>tools        needs: all           binds executors to MCP tools; the server
 //   Each line of code stands in the section whose job it is, and a section uses only what it
 //   needs. Both halves list the same sections in the same order; tests/hygiene checks all of this.
 //
@@ -316,6 +318,10 @@ std::string_view utf8_suffix(std::string_view text, std::size_t size) noexcept;
 
 // Base64 with padding (RFC 4648, section 4).
 std::string to_base64(std::string_view bytes);
+
+// The bytes, or nothing when the text is not base64 of that kind. Blanks and line ends are skipped,
+// padding may be missing.
+std::optional<std::string> from_base64(std::string_view text);
 
 // =================================================================================================
 // >>json (declarations)                                                              needs: base
@@ -960,6 +966,102 @@ class DeleteGuard {
 };
 
 // =================================================================================================
+// >>files (declarations)                                                          needs: base paths
+// Files that a model reads, writes and lists, within the roots.              [tests/files.cpp]
+// =================================================================================================
+
+// The part of a file that is wanted.
+struct FileRange {
+  enum class Unit { lines, bytes };
+  Unit unit = Unit::lines;
+  std::uint64_t offset = 0;                      // from the start of the file
+  std::optional<std::uint64_t> count = {};       // empty: as many as max_bytes holds
+  std::size_t max_bytes = std::size_t{1} << 18;  // of what is returned
+};
+
+// What was read.
+struct FileContent {
+  std::string path = {};       // canonical
+  std::string bytes = {};      // as they are in the file
+  std::uint64_t size = 0;      // of the whole file, in bytes
+  std::uint64_t begin = 0;     // where `bytes` begins in the file
+  std::uint64_t lines = 0;     // in `bytes`, the last of which may lack its line end
+  std::uint64_t next = 0;      // the offset, in the unit of the range, that goes on after this
+  bool more = false;           // there is more after it
+  bool cut_line = false;       // its last line is not whole: it did not fit
+  bool binary = false;         // has a NUL or is not UTF-8
+  std::string mime_type = {};  // of png, jpeg, gif, webp, by their first bytes; else empty
+};
+
+struct FileWrite {
+  // Directories of the path that are missing are made.
+  bool make_directories = true;
+  // Only when there is no file of that name.
+  bool only_new = false;
+};
+
+struct FileEntry {
+  enum class Type { file, directory, link, other };
+  std::string path = {};  // relative to the directory that was listed
+  Type type = Type::file;
+  std::uint64_t size = 0;     // bytes, of files
+  std::string modified = {};  // UTC, RFC 3339
+};
+const char* name(FileEntry::Type type) noexcept;
+
+struct FileList {
+  std::string path = {};                // canonical
+  std::vector<FileEntry> entries = {};  // by path, byte by byte; a directory before what is in it
+  bool more = false;  // there are more than max_entries, or deeper ones that could not be read
+};
+
+// Files below the roots, for tools that need no command. Does not change after it is made; any
+// thread may use it.
+//
+// A path is absolute or relative to `base`; symbolic links in it are followed to where they lead,
+// and that place must lie in a root. What is opened has the path that was checked: each directory
+// on the way is opened from the one before, following no link, so that neither `..` nor a link nor
+// one that is exchanged meanwhile leads elsewhere. Only regular files are read and written, and
+// nothing of /proc, where this program's own memory is.
+//   Errors: permission_denied outside of the roots, and for a change where a root may only be read;
+//   not_found; invalid_argument for what is no regular file, or no directory; limit; io.
+class Files {
+ public:
+  static constexpr std::size_t max_entries = 2000;  // listed at once
+  static constexpr std::size_t max_write = std::size_t{64} << 20;
+
+  Files(PathRules rules, std::string base);
+
+  // Memory: max_bytes of the range and a buffer; time: up to the end of the range.
+  Expected<FileContent> read(std::string_view path, const FileRange& range = {}) const;
+
+  // Replaces the file as a whole, or makes it, and returns its canonical path: at no moment is
+  // there a file of that name with anything but the old or the new bytes, also after a crash (a
+  // new file beside it is written, flushed to the disk and renamed). Rights, and the owner as far
+  // as this process may give it, stay; a new file gets 0666 without the umask, a new directory 0777
+  // likewise. The last name of a path may be a link: what it leads to is replaced.
+  Expected<std::string> write(std::string_view path, std::string_view bytes,
+                              const FileWrite& how = {}) const;
+
+  // What a directory holds, `depth` levels deep; links are told and not followed.
+  Expected<FileList> list(std::string_view path, std::size_t depth = 1) const;
+
+ private:
+  PathRules rules_;
+  std::string base_;
+};
+
+// The docstring of a Python function, class or method in a source text, by reading it: nothing is
+// imported or run. `name` is a dotted path from the top of the module ("f", "Class.method"); empty
+// is the module itself. Cleaned as inspect.cleandoc does; empty when there is none. Of several
+// definitions of a name the last one counts, as when it runs; those inside of `if`, `try` and
+// `with` count, too.
+//   Linear in the source.
+//   Errors: not_found when there is no such function or class; parse when the source is not
+//   understood, with the offset.
+Expected<std::string> python_docstring(std::string_view source, std::string_view name);
+
+// =================================================================================================
 // >>environment (declarations)                                                   needs: base paths
 // The variables, the venv and the prefix of a command.                 [tests/environment.cpp]
 // =================================================================================================
@@ -1201,6 +1303,8 @@ class Capture {
 
   // Half of max_bytes (rounded down) is kept from the start, the rest from the end.
   explicit Capture(std::size_t max_bytes);
+  // So many bytes are kept from the start (at most max_bytes); with 0 it is a ring.
+  Capture(std::size_t max_bytes, std::size_t head_bytes);
   void add(std::string_view bytes);
   std::uint64_t total_bytes() const noexcept { return total_; }
 
@@ -1309,12 +1413,16 @@ struct ProcessOptions {
   // kills all of it when the program ends, and when the host does. It is a process of its own on
   // the host's memory, so that `ps` shows it under the name codeexec with the host's size.
   Sandbox sandbox = {};
+  // The same without a sandbox: nothing of the program outlives it or the host. Where there is no
+  // supervisor, it has no effect.
+  bool supervised = false;
   // Values that are masked: each occurrence in the output, in the spill file and in what on_output
   // is given becomes [redacted], also when it comes in pieces; see Redactor. Those of fewer than
   // Redactor::min_size bytes are not; with more than Redactor::max_total nothing is started.
   std::vector<std::string> secrets = {};
 
   std::size_t max_output = 1 << 20;  // bytes kept per stream, see Capture
+  bool keep_end_only = false;        // all of them from its end: for who follows the output
   // When not empty: a stream that outgrows max_output goes whole into a new file in this directory
   // (mode 0600, name codeexec-<random>.out or .err), which is the caller's to delete.
   std::string spill_dir = {};
@@ -1444,7 +1552,15 @@ struct Command {
   std::string input = {};                  // for standard input; empty: /dev/null
   bool keep_input_open = false;            // start() only: Execution::write() may follow
   bool merge_streams = false;              // both streams in `out`, in their true order
+  bool keep_end_only = false;              // of long output: the end, and nothing of the start
   std::optional<CancelToken> cancel = {};  // ends the command when cancelled, from any thread
+  // Runs beside other work, as a server or a long training does: without a timeout of its own it
+  // has none, and max_timeout does not apply to it. It does not survive the host.
+  bool background = false;
+  // The shell that reads `script`: a program that knows -c. Empty: the executor's.
+  std::string interpreter = {};
+  // What `argv` is given to run in a file, for the audit record. No policy reads it.
+  std::string code = {};
 
   // Live output as raw bytes, and a sign of life every `heartbeat`. Called by the thread that
   // drives the command: the caller of run(), or the library's event thread after start(). They
@@ -1452,6 +1568,10 @@ struct Command {
   Function<void(Stream, std::string_view)> on_output = {};
   std::chrono::milliseconds heartbeat = no_limit;
   Function<void()> on_heartbeat = {};
+
+  // Called once, by the same thread, when a command that start() has started has ended: wait() does
+  // not block any more then. Not called when it was refused or did not start.
+  Function<void()> on_end = {};
 
   std::string tool = "run";  // who asks, for the audit record
 
@@ -1486,15 +1606,18 @@ struct AuditRecord {
   std::string time = {};  // when it was asked: UTC, RFC 3339 with milliseconds
   std::string agent_id = {};
   std::string tool = {};
+  std::string code = {};           // what a program was given to run in a file; secrets masked
   const Result* result = nullptr;  // valid during the callback
 
-  // {"time","agent_id"?,"tool","command","command_bytes"?,"work_dir","allowed","rule"?,
-  //  "rule_begin"?,"rule_end"?,"message"?,"outcome","exit_code","signal"?,"duration_ms","cpu_ms",
-  //  "stdout_bytes","stderr_bytes","sandbox"?,"limits_reached"?,"changed_files"?,"redactions"?}.
-  // A command longer than 16 KiB is cut, and its whole length told in command_bytes. rule_begin and
-  // rule_end are the offending bytes of the whole command, where the rule knows them. sandbox is
-  // there when its mode is not off: {"mode","network","missing"?}, of which missing is what could
-  // not be had. redactions counts the secrets that were masked in the output.
+  // {"time","agent_id"?,"tool","command","command_bytes"?,"code"?,"code_bytes"?,"work_dir",
+  //  "allowed","rule"?,"rule_begin"?,"rule_end"?,"message"?,"outcome","exit_code","signal"?,
+  //  "duration_ms","cpu_ms","stdout_bytes","stderr_bytes","sandbox"?,"limits_reached"?,
+  //  "changed_files"?,"redactions"?}.
+  // A command or code longer than 16 KiB is cut, and its whole length told in command_bytes or
+  // code_bytes. rule_begin and rule_end are the offending bytes of the whole command, where the
+  // rule knows them. sandbox is there when its mode is not off: {"mode","network","missing"?}, of
+  // which missing is what could not be had. redactions counts the secrets that were masked in the
+  // output.
   Json to_json() const;
 };
 
@@ -1507,6 +1630,9 @@ class Execution {
   Result wait() const;                                  // blocks until it is done
   void cancel() const;                                  // outcome becomes Outcome::cancelled
   int pid() const;                                      // -1 when it never started
+  // What was known when it was started: command, work_dir, timeout, venv, sandbox and notes. Of a
+  // command that never started: all there is. Valid as long as the handle.
+  const Result& asked() const noexcept;
 
   // Standard input, for commands with keep_input_open. Bytes are queued, at most 1 MiB of them.
   Expected<void> write(std::string_view bytes) const;
@@ -1572,6 +1698,15 @@ class Executor {
   const DeleteGuard* delete_guard() const noexcept;
 
   const std::string& workspace() const noexcept;
+  const PathRules& paths() const noexcept;
+  // Which files the tools may read and write that do so by other means than a command: what a
+  // command may, as far as roots can say it.
+  virtual PathRules file_rules() const;
+  // Masks the secrets of the commands.
+  std::string redact(std::string_view text) const;
+  // Puts on the audit log what was done by other means than a command. Masks secrets in `result`; a
+  // failure to write the log goes into its notes.
+  void record(Result& result, const std::string& tool) const;
   std::chrono::milliseconds timeout() const noexcept;
   std::chrono::milliseconds max_timeout() const noexcept;
 
@@ -1589,7 +1724,6 @@ class Executor {
   // `secrets` are masked in what is told of a command.
   Expected<void> set_up(const ExecutorOptions& options,
                         const std::vector<std::string>& secrets = {});
-  const PathRules& paths() const noexcept;
 
  private:
   // Turns an admitted command into the process that carries it out.
@@ -1623,6 +1757,9 @@ struct LocalOptions : ExecutorOptions {
   SandboxOptions sandbox = {};
   // Without a sandbox it has no effect.
   PrivateHome private_home = PrivateHome::executor;
+  // Nothing of a command outlives it, nor this program, however that ends: see
+  // ProcessOptions::supervised. In a sandbox it is so in any case.
+  bool supervised = true;
   // In a sandbox: notice when a command changes what the user's own tools will run, directly in the
   // work_dir and each writable root (of 64 roots at most). Changes are told in
   // Result::changed_files, 100 at most; they are not prevented. Watched are
@@ -1655,6 +1792,7 @@ class LocalExecutor : public Executor {
   //   read_only_roots    roots with Permission::read in a writable one
   const SandboxReport& sandbox_report() const noexcept;
   std::string describe_place() const override;
+  PathRules file_rules() const override;
 
  private:
   struct Place;
@@ -1666,6 +1804,191 @@ class LocalExecutor : public Executor {
   std::string home(const Command& command, std::string_view work_dir) const override;
   std::shared_ptr<const Place> place_ = {};
 };
+
+// =================================================================================================
+// >>shells (declarations)                                        needs: base regex process executor
+// Commands that run in the background.                                       [tests/shells.cpp]
+// =================================================================================================
+
+struct ShellOptions {
+  std::size_t max_running = 10;
+  std::size_t max_lines = 10000;                     // of each stream, told at once: the last ones
+  std::chrono::milliseconds timeout = no_limit;      // of commands that bring none
+  std::chrono::milliseconds max_timeout = no_limit;  // longer ones are cut down to it
+  // How many shells that have ended are still known, and how long; the oldest go first. Eviction
+  // happens when another one starts or is asked for.
+  std::size_t max_finished = 100;
+  std::chrono::milliseconds keep_finished = std::chrono::hours(1);
+};
+
+enum class ShellState {
+  running,
+  stopped,  // left by itself with exit code 0
+  failed,   // left with another one, ran out of time, or how it ended could not be learned
+  killed,   // by a signal, or because kill() asked; also when it then left by itself
+};
+const char* name(ShellState state) noexcept;
+
+struct ShellStatus {
+  std::string id = {};  // "shell_" and 16 hexadecimal digits of randomness: who knows it may use it
+  ShellState state = ShellState::running;
+  // While it runs: what is known so far, outcome `unknown`. Afterwards all but out and err, which
+  // BackgroundShells::read() gives.
+  Result result = {};
+  std::string start_time = {};            // UTC, RFC 3339 with milliseconds
+  std::chrono::milliseconds duration{0};  // until now, or its end
+};
+
+// Where a reader of the output stands: bytes of the two streams. Cursors only grow.
+struct ShellCursor {
+  std::uint64_t out = 0;
+  std::uint64_t err = 0;
+};
+
+// What a shell printed after a cursor. What fell out of the ring, or is more than max_lines before
+// the end, is counted in Chunk::missed; the text then begins with the line that tells so.
+struct ShellOutput {
+  ShellStatus status = {};
+  Capture::Chunk out = {};
+  Capture::Chunk err = {};
+};
+
+struct ShellWait {
+  ShellCursor since = {};
+  // Until a line of either stream after `since` matches (also one that has no end yet), or it has
+  // ended. Of a line, 4 KiB are looked at at a time. Empty: until it has ended.
+  std::optional<Regex> pattern = {};
+  std::chrono::milliseconds time = no_limit;
+  std::optional<CancelToken> cancel = {};
+};
+
+enum class ShellWaitEnd { matched, ended, timed_out, cancelled };
+const char* name(ShellWaitEnd end) noexcept;
+
+// What became of a command that was given some time in the foreground.
+struct ForegroundRun {
+  bool ended = false;  // `result` has everything, and the shell is not known any more
+  Result result = {};
+  ShellStatus shell = {};  // otherwise it goes on as this one
+};
+
+// Runs commands that pass the executor's gate and are not waited for. Each has both streams read
+// all the time, into rings of the executor's max_output bytes; no thread and no polling for any.
+// All members are safe from any thread. The executor is borrowed: it must live longer.
+//   Errors of all that take an id: not_found for one that is not known (any more).
+class BackgroundShells {
+ public:
+  explicit BackgroundShells(const Executor& executor, ShellOptions options = {});
+  // Kills what runs, and waits for that. When this program ends in another way, however it does,
+  // all of it is killed, too.
+  ~BackgroundShells();
+  BackgroundShells(const BackgroundShells&) = delete;
+  BackgroundShells& operator=(const BackgroundShells&) = delete;
+
+  // Starts and returns at once. keep_input_open is as the command says it; background and
+  // keep_end_only are set.
+  //   Errors: limit when max_running are running. When the gate refuses the command, or it does not
+  //   start, permission_denied or another one, and `failure`, when given, holds its Result.
+  Expected<ShellStatus> start(const Command& command, Result* failure = nullptr);
+
+  // Runs a command in the foreground, and leaves it to itself when it has not ended after `time`.
+  // When there is no room for another running shell then, it stays in the foreground. A refusal is
+  // a result, too.
+  ForegroundRun run(const Command& command, std::chrono::milliseconds time);
+
+  Expected<ShellStatus> status(std::string_view id) const;
+  std::vector<ShellStatus> list() const;  // in the order of their start
+
+  // Costs time and memory in proportion to what is new, and at most to what is kept.
+  Expected<ShellOutput> read(std::string_view id, ShellCursor since = {}) const;
+
+  // Blocks the calling thread only. Time linear in what is printed meanwhile.
+  Expected<ShellWaitEnd> wait(std::string_view id, const ShellWait& until = {}) const;
+
+  // For commands with keep_input_open. Bytes are queued, at most 1 MiB of them.
+  //   Errors: io when it has ended or closed its input; limit.
+  Expected<void> write(std::string_view id, std::string_view bytes) const;
+  Expected<void> close_input(std::string_view id) const;
+
+  // Ends it as a timeout does, with everything it has started, and returns when it has ended: after
+  // the executor's kill_grace and 3 seconds at the latest. True when it was running.
+  Expected<bool> kill(std::string_view id) const;
+
+ private:
+  struct Shell;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// =================================================================================================
+// >>code (declarations)                                            needs: base paths files executor
+// Code in a language is run as a command.                                    [tests/code.cpp]
+// =================================================================================================
+
+struct CodeBlock {
+  std::string language = {};  // as a fence names it; case does not matter
+  std::string code = {};
+};
+
+// The fenced code blocks of a Markdown text (CommonMark 0.31: fences of three or more ` or ~,
+// indented by up to three spaces, in lists and quotes not), in their order. The language is the
+// first word after the fence; without one it is inferred, see infer_language(). A block that has no
+// closing fence ends with the text. Linear.
+std::vector<CodeBlock> extract_code(std::string_view markdown);
+
+// "sh" for what begins like a command line of python, pip or another common tool, or with #! and a
+// shell; "python" for what looks like Python by its first words; otherwise empty.
+std::string infer_language(std::string_view code);
+
+// A language that run_code() knows.
+struct CodeLanguage {
+  std::vector<std::string> names = {};  // in lower case; the first one is the canonical one
+  std::string extension = {};           // of its files, without the dot
+  // The program and its arguments; the path of the file is added. Empty: files of it are saved and
+  // not run.
+  std::vector<std::string> program = {};
+  // The program is a shell that knows -c: the code is a script, which the policy reads.
+  bool shell = false;
+};
+
+// sh (shell), bash, python (py, python3), javascript (js, node); html and css, which are saved
+// only.
+const std::vector<CodeLanguage>& default_languages();
+
+struct CodeOptions {
+  std::vector<CodeLanguage> languages = default_languages();
+  // What the commands are besides: work_dir, timeout (of each block), environment, input, cancel,
+  // on_output and so on. Its script and argv are not used.
+  Command command = {};
+};
+
+struct CodeResult {
+  // Of the blocks that were run or refused, in order; it stops at the first that did not succeed.
+  // Result::command is the command line that was run, or the script.
+  std::vector<Result> results = {};
+  // The file of each block that was saved, canonical; the first is the reference's code_file.
+  std::vector<std::string> files = {};
+  // Why a block was not run, when no Result says so: an unknown language, a file name outside of
+  // the workspace. Empty otherwise.
+  std::string message = {};
+  // All blocks have succeeded (there was at least one).
+  bool succeeded = false;
+};
+
+// Runs blocks of code one after another, each as a command of its own that passes the executor's
+// gate, is sandboxed and audited like any other. A shell's code is judged by the policy as the
+// script that it is. Other languages are not read by any policy: of those it sees the command line
+// alone (`python3 FILE`), and only the sandbox holds what the code does.
+//
+// Code goes through a file, never through quoting. A first line that is a comment (#, //, /* */ or
+// <!-- -->) names it when it has the word `filename:` and a path, or is nothing but a path with the
+// extension of the language: relative to the work_dir, within what may be written there. Any other
+// comment is just a comment. Without a name the file is tmp_code_<16 hexadecimal digits of its
+// content>.<extension> in the work_dir. Files stay. Executor::file_rules() tells where they may be.
+CodeResult run_code(const Executor& executor, const std::vector<CodeBlock>& blocks,
+                    const CodeOptions& options = {});
+CodeResult run_code(const Executor& executor, std::string_view language, std::string_view code,
+                    const CodeOptions& options = {});
 
 // =================================================================================================
 // >>mcp (declarations)                                                          needs: base json
@@ -1857,7 +2180,7 @@ class Server {
 }  // namespace mcp
 
 // =================================================================================================
-// >>tools (declarations) needs: base json policy paths environment sandbox process executor mcp
+// >>tools (declarations)                                                               needs: all
 // Binds an executor to MCP tools; the server program's whole main().          [tests/tools.cpp]
 // =================================================================================================
 
@@ -2408,6 +2731,39 @@ std::string to_base64(std::string_view bytes) {
     text += left > 2 ? digits[group & 63] : '=';
   }
   return text;
+}
+
+std::optional<std::string> from_base64(std::string_view text) {
+  std::string bytes;
+  std::uint32_t bits = 0;
+  int count = 0;
+  std::size_t digits = 0;
+  std::size_t padding = 0;
+  for (const char c : text) {
+    if (c == ' ' || c == '\t' || c == '\r' || c == '\n') continue;
+    if (c == '=') {
+      ++padding;
+      continue;
+    }
+    int value = -1;
+    if (c >= 'A' && c <= 'Z') value = c - 'A';
+    if (c >= 'a' && c <= 'z') value = c - 'a' + 26;
+    if (c >= '0' && c <= '9') value = c - '0' + 52;
+    if (c == '+') value = 62;
+    if (c == '/') value = 63;
+    if (value < 0 || padding > 0) return {};
+    ++digits;
+    bits = bits << 6 | static_cast<std::uint32_t>(value);
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    bytes += static_cast<char>(bits >> count & 0xff);
+  }
+  // What is left over of the last digit stands for nothing, so it must be nothing.
+  if (digits % 4 == 1 || (bits & ((std::uint32_t{1} << count) - 1)) != 0) return {};
+  if (padding > 0 && (digits + padding) % 4 != 0) return {};
+  if (padding > 2) return {};
+  return bytes;
 }
 
 // =================================================================================================
@@ -12231,6 +12587,45 @@ DeleteGuard::Stats DeleteGuard::stats() const {
 }
 
 // =================================================================================================
+// >>files (definitions)
+//
+// A path is made canonical, judged by the rules and then opened name by name; see the declarations.
+// =================================================================================================
+
+const char* name(FileEntry::Type type) noexcept {
+  switch (type) {
+    case FileEntry::Type::file:
+      return "file";
+    case FileEntry::Type::directory:
+      return "directory";
+    case FileEntry::Type::link:
+      return "link";
+    case FileEntry::Type::other:
+      break;
+  }
+  return "other";
+}
+
+Files::Files(PathRules rules, std::string base)
+    : rules_(std::move(rules)), base_(std::move(base)) {}
+
+Expected<FileContent> Files::read(std::string_view, const FileRange&) const {
+  return make_error(ErrorCode::unsupported, "not built yet");
+}
+
+Expected<std::string> Files::write(std::string_view, std::string_view, const FileWrite&) const {
+  return make_error(ErrorCode::unsupported, "not built yet");
+}
+
+Expected<FileList> Files::list(std::string_view, std::size_t) const {
+  return make_error(ErrorCode::unsupported, "not built yet");
+}
+
+Expected<std::string> python_docstring(std::string_view, std::string_view) {
+  return make_error(ErrorCode::unsupported, "not built yet");
+}
+
+// =================================================================================================
 // >>environment (definitions)
 // =================================================================================================
 //
@@ -16127,6 +16522,9 @@ CODEEXEC_IN_CHILD int supervisor_main(void* argument) {
   for (;;) raw(SYS_exit_group, 0);
 }
 
+// Of a program that has a supervisor and nothing else of a sandbox.
+constexpr SandboxPlan no_sandbox = {};
+
 // As spawn_once(), with a supervisor between.
 Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   Spawned child;
@@ -16588,7 +16986,10 @@ const char* name(Outcome outcome) noexcept {
 
 // The kept bytes lie in one row of blocks: first the head, then the tail as a ring. As long as
 // nothing was dropped the position is the offset.
-Capture::Capture(std::size_t max_bytes) : max_bytes_(max_bytes), head_size_(max_bytes / 2) {}
+Capture::Capture(std::size_t max_bytes) : Capture(max_bytes, max_bytes / 2) {}
+
+Capture::Capture(std::size_t max_bytes, std::size_t head_bytes)
+    : max_bytes_(max_bytes), head_size_(std::min(max_bytes, head_bytes)) {}
 
 std::size_t Capture::position(std::uint64_t offset) const noexcept {
   if (offset < head_size_) return static_cast<std::size_t>(offset);
@@ -16923,7 +17324,8 @@ struct Process::State {
     Spill spill = {};
     Capture capture;
     Redactor redactor = {};
-    Output(Stream which, std::size_t max_bytes) : stream(which), capture(max_bytes) {}
+    Output(Stream which, std::size_t max_bytes, bool only_end)
+        : stream(which), capture(max_bytes, only_end ? 0 : max_bytes / 2) {}
   };
 
   // A descendant outside the process group. Its start tells it from a later one of that number.
@@ -16952,8 +17354,8 @@ struct Process::State {
 
   explicit State(const ProcessOptions& borrowed)
       : options(borrowed),
-        out(Stream::out, borrowed.max_output),
-        err(Stream::err, borrowed.merge_streams ? 0 : borrowed.max_output) {
+        out(Stream::out, borrowed.max_output, borrowed.keep_end_only),
+        err(Stream::err, borrowed.merge_streams ? 0 : borrowed.max_output, borrowed.keep_end_only) {
     if (!options.secrets.empty() && total_size(options.secrets) <= Redactor::max_total)
       out.redactor = err.redactor = Redactor(options.secrets);
   }
@@ -17117,6 +17519,8 @@ bool Process::State::start(bool hold_writers) {
     launch.plan.sandbox = &options.sandbox.state_->plan;
     launch.plan.cgroups = cgroup.descriptors();
     launch.plan.cgroup_count = cgroup.count();
+  } else if (options.supervised) {
+    launch.plan.sandbox = &no_sandbox;
   }
 #endif
   const auto fail_at = [&](SpawnStep step, int error) {
@@ -17967,8 +18371,8 @@ namespace {
 // Scripts that do not fit are handed to the shell as a file.
 constexpr std::size_t longest_inline_script = (std::size_t{128} << 10) - 1;
 
-// Audit records hold at most this much of a command.
-constexpr std::size_t longest_audited_command = std::size_t{16} << 10;
+// Audit records hold at most this much of a command, and of code.
+constexpr std::size_t longest_audited_text = std::size_t{16} << 10;
 
 // 60 s as "60", 1500 ms as "1.5", -250 ms as "-0.25".
 std::string seconds_text(std::chrono::milliseconds time) {
@@ -18152,9 +18556,12 @@ Json AuditRecord::to_json() const {
   record.set("time", time);
   if (!agent_id.empty()) record.set("agent_id", agent_id);
   record.set("tool", tool);
-  record.set("command", std::string(utf8_prefix(r.command, longest_audited_command)));
-  if (r.command.size() > longest_audited_command)
-    record.set("command_bytes", static_cast<std::int64_t>(r.command.size()));
+  const auto set_cut = [&record](std::string field, const std::string& text) {
+    record.set(field, std::string(utf8_prefix(text, longest_audited_text)));
+    if (text.size() > longest_audited_text) record.set(field + "_bytes", text.size());
+  };
+  set_cut("command", r.command);
+  if (!code.empty()) set_cut("code", code);
   record.set("work_dir", r.work_dir);
   record.set("allowed", r.outcome != Outcome::refused);
   if (!r.rule.empty()) record.set("rule", r.rule);
@@ -18441,8 +18848,13 @@ struct Executor::Gate {
   void conclude(const Ending& ending, const ProcessResult& ended, Result& told) const;
   // Masks secrets in what is told of a command, once.
   void mask(Result& result) const;
+  struct Asked {
+    const std::string& tool;
+    const std::string& code;
+    const std::string& time;
+  };
   // Tells the audit log; a failure to do so goes into the notes of the result.
-  void record(Result& result, const std::string& tool, const std::string& time) const;
+  void record(Result& result, const Asked& asked) const;
 };
 
 struct Executor::Admission {
@@ -18605,6 +19017,8 @@ const DeleteGuard* Executor::delete_guard() const noexcept {
 
 std::string Executor::home(const Command&, std::string_view) const { return {}; }
 
+PathRules Executor::file_rules() const { return paths(); }
+
 // Everything that may refuse a command; nothing is changed by it. `judgement` is filled `in_full`
 // when that is asked for or needed, and has nothing but the policy's verdict otherwise.
 Executor::Admission Executor::screen(const Command& command, Judgement& judgement,
@@ -18638,13 +19052,13 @@ Executor::Admission Executor::screen(const Command& command, Judgement& judgemen
     return admission;
   }
 
-  result.timeout = command.timeout.value_or(options.timeout);
+  result.timeout = command.timeout.value_or(command.background ? no_limit : options.timeout);
   if (result.timeout.count() <= 0) {
     admission.refuse("timeout", concat({"timeout must be greater than 0 seconds, and not ",
                                         seconds_text(result.timeout)}));
     return admission;
   }
-  if (result.timeout > options.max_timeout) {
+  if (result.timeout > options.max_timeout && !command.background) {
     result.notes.push_back(
         concat({"timeout reduced from ", seconds_text(result.timeout), " to ",
                 seconds_text(options.max_timeout), " seconds, the longest that is allowed here"}));
@@ -18718,6 +19132,8 @@ Executor::Admission Executor::admit(const Command& command) const {
   process.keep_input_open = command.keep_input_open;
   process.merge_streams = command.merge_streams;
   process.max_output = options.max_output;
+  process.keep_end_only = command.keep_end_only;
+  process.supervised = command.background;
   process.spill_dir = options.spill_dir;
   process.timeout = result.timeout;
   process.kill_grace = options.kill_grace;
@@ -18761,13 +19177,13 @@ void Executor::Gate::mask(Result& result) const {
   result.rule_end = std::min(end, result.command.size());
 }
 
-void Executor::Gate::record(Result& result, const std::string& tool,
-                            const std::string& time) const {
+void Executor::Gate::record(Result& result, const Asked& asked) const {
   if (!recording()) return;
   AuditRecord record;
-  record.time = time;
+  record.time = asked.time;
   record.agent_id = options.agent_id;
-  record.tool = tool;
+  record.tool = asked.tool;
+  record.code = redactor.redact(asked.code);
   record.result = &result;
   if (options.on_audit) options.on_audit(record);
   if (!audit) return;
@@ -18790,9 +19206,16 @@ Result Executor::run(const Command& command) const {
     if (result.outcome != Outcome::not_started) gate_->conclude(admission.ending, result, result);
   }
   gate_->mask(result);
-  gate_->record(result, command.tool, admission.time);
+  gate_->record(result, {command.tool, command.code, admission.time});
   return std::move(result);
 }
+
+void Executor::record(Result& result, const std::string& tool) const {
+  gate_->mask(result);
+  gate_->record(result, {tool, {}, utc_timestamp()});
+}
+
+std::string Executor::redact(std::string_view text) const { return gate_->redactor.redact(text); }
 
 Result Executor::run(std::string_view script) const {
   return run(Command::shell(std::string(script)));
@@ -18824,6 +19247,7 @@ Judgement Executor::judge(const Command& command) const {
 // is done(), and everybody else reads it after.
 struct Execution::State {
   std::shared_ptr<Result> known = std::make_shared<Result>();
+  Result asked = {};
   Redactor redactor = {};
   std::shared_ptr<const void> home = {};  // removed when it goes away: after the process
   std::optional<Process> process = {};
@@ -18839,16 +19263,21 @@ Execution Executor::start(const Command& command) const {
   if (state.known->rule.empty() && state.known->message.empty()) {
     state.redactor = gate_->redactor;
     auto on_end = [gate = gate_, known = state.known, tool = command.tool, time = admission.time,
+                   code = command.code, told = command.on_end,
                    ending = std::move(admission.ending)](const ProcessResult& ended) {
       gate->conclude(ending, ended, *known);
       gate->mask(*known);
-      if (!gate->recording()) return;
-      Result result = *known;
-      static_cast<ProcessResult&>(result) = ended;
-      result.message = gate->redactor.redact(result.message);
-      gate->record(result, tool, time);
-      known->notes = std::move(result.notes);
+      if (gate->recording()) {
+        Result result = *known;
+        static_cast<ProcessResult&>(result) = ended;
+        result.message = gate->redactor.redact(result.message);
+        gate->record(result, {tool, code, time});
+        known->notes = std::move(result.notes);
+      }
+      told();
     };
+    state.asked = *state.known;
+    gate_->mask(state.asked);
     ProcessResult failure;
     auto process = Process::start(std::move(admission.process), std::move(on_end), &failure);
     if (process) {
@@ -18858,7 +19287,8 @@ Execution Executor::start(const Command& command) const {
     static_cast<ProcessResult&>(*state.known) = std::move(failure);
   }
   gate_->mask(*state.known);
-  gate_->record(*state.known, command.tool, admission.time);
+  gate_->record(*state.known, {command.tool, command.code, admission.time});
+  state.asked = *state.known;
   return execution;
 }
 
@@ -18880,6 +19310,8 @@ Result Execution::wait() const {
 void Execution::cancel() const {
   if (state_->process) state_->process->cancel();
 }
+
+const Result& Execution::asked() const noexcept { return state_->asked; }
 
 int Execution::pid() const { return state_->process ? state_->process->pid() : -1; }
 
@@ -19295,6 +19727,8 @@ struct LocalExecutor::Place {
   bool home_per_command = false;
   bool gives_home = true;
   bool gives_temporary = true;
+  bool supervised = true;
+  PathRules file_rules = {};
 
   bool sandboxed() const { return report->mode != SandboxMode::off; }
   // What is watched while a command runs in that directory.
@@ -19313,6 +19747,7 @@ struct LocalExecutor::Place {
         skills_dir(std::move(skills)) {}
 
   Expected<void> make_homes(const LocalOptions& options);
+  PathRules make_file_rules(const PathRules& paths, const std::vector<std::string>& readable) const;
   Expected<std::shared_ptr<const Home>> next_home() const;
   Expected<CommandEnvironment> resolve(const Command& command, std::string_view work_dir,
                                        const Home* home) const;
@@ -19427,6 +19862,8 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   if (auto ok = set_up_sandbox(options, executor.paths().roots(), executor.workspace(), *place);
       !ok)
     return ok.error();
+  place->supervised = options.supervised;
+  place->file_rules = place->make_file_rules(executor.paths(), options.sandbox.readable);
   executor.place_ = std::move(place);
   return executor;
 }
@@ -19481,6 +19918,27 @@ std::string LocalExecutor::describe_place() const {
   return joined(sentences, " ");
 }
 
+// A sandbox without roots still has places where its commands may read and write.
+PathRules LocalExecutor::Place::make_file_rules(const PathRules& paths,
+                                                const std::vector<std::string>& readable) const {
+  if (!sandboxed()) return paths;
+  PathOptions options;
+  options.roots = paths.roots();
+  const auto add = [&options](const std::string& path, Permission permission) {
+    PathOptions more = options;
+    more.roots.push_back({path, permission});
+    // One that is gone, or that is a root already, adds nothing.
+    if (PathRules::create(more)) options = std::move(more);
+  };
+  for (const std::string& path : writable) add(path, Permission::write);
+  if (homes) add(homes->path(), Permission::write);
+  for (const std::string& path : readable) add(path, Permission::read);
+  auto rules = PathRules::create(options);
+  return rules ? *rules : paths;
+}
+
+PathRules LocalExecutor::file_rules() const { return place_->file_rules; }
+
 std::string LocalExecutor::home(const Command& command, std::string_view work_dir) const {
   // The home of a command that has not started is not there yet, but this is where it will be.
   const auto environment = place_->resolve(command, work_dir, place_->homes.get());
@@ -19496,6 +19954,7 @@ void LocalExecutor::confine(Admission& admission) const {
   result.sandbox = place_->report;
   process.sandbox = place_->sandbox;
   process.secrets = place_->environment.secrets();
+  process.supervised = process.supervised || place_->supervised;
   for (const std::string& variable : place_->weak_variables)
     if (!value_of(process.environment, std::string_view(variable).substr(0, variable.find('='))))
       process.environment.push_back(variable);
@@ -19533,7 +19992,7 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
 
   std::vector<std::string> words = command.argv;
   if (words.empty()) {
-    words.push_back(place_->shell);
+    words.push_back(command.interpreter.empty() ? place_->shell : command.interpreter);
     if (command.script.size() < longest_inline_script) {
       // The blank keeps a script like "-x" from being read as an option of the shell.
       const bool like_option = starts_with(command.script, "-") || starts_with(command.script, "+");
@@ -19553,6 +20012,87 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
   process.argv = {place_->shell, "-c", concat({environment->prefix, " \"$@\""}), "sh"};
   process.argv.insert(process.argv.end(), words.begin(), words.end());
   return {};
+}
+
+// =================================================================================================
+// >>shells (definitions)
+//
+// An event of the process section's thread only marks a shell and wakes those who wait for it.
+// =================================================================================================
+
+const char* name(ShellState state) noexcept {
+  switch (state) {
+    case ShellState::running:
+      return "running";
+    case ShellState::stopped:
+      return "stopped";
+    case ShellState::failed:
+      return "failed";
+    case ShellState::killed:
+      break;
+  }
+  return "killed";
+}
+
+const char* name(ShellWaitEnd end) noexcept {
+  switch (end) {
+    case ShellWaitEnd::matched:
+      return "matched";
+    case ShellWaitEnd::ended:
+      return "ended";
+    case ShellWaitEnd::timed_out:
+      return "timed_out";
+    case ShellWaitEnd::cancelled:
+      break;
+  }
+  return "cancelled";
+}
+
+struct BackgroundShells::State {};
+BackgroundShells::BackgroundShells(const Executor&, ShellOptions) {}
+BackgroundShells::~BackgroundShells() = default;
+Expected<ShellStatus> BackgroundShells::start(const Command&, Result*) {
+  return make_error(ErrorCode::unsupported, "not built yet");
+}
+ForegroundRun BackgroundShells::run(const Command&, std::chrono::milliseconds) { return {}; }
+Expected<ShellStatus> BackgroundShells::status(std::string_view) const {
+  return make_error(ErrorCode::unsupported, "not built yet");
+}
+std::vector<ShellStatus> BackgroundShells::list() const { return {}; }
+Expected<ShellOutput> BackgroundShells::read(std::string_view, ShellCursor) const {
+  return make_error(ErrorCode::unsupported, "not built yet");
+}
+Expected<ShellWaitEnd> BackgroundShells::wait(std::string_view, const ShellWait&) const {
+  return make_error(ErrorCode::unsupported, "not built yet");
+}
+Expected<void> BackgroundShells::write(std::string_view, std::string_view) const {
+  return make_error(ErrorCode::unsupported, "not built yet");
+}
+Expected<void> BackgroundShells::close_input(std::string_view) const {
+  return make_error(ErrorCode::unsupported, "not built yet");
+}
+Expected<bool> BackgroundShells::kill(std::string_view) const {
+  return make_error(ErrorCode::unsupported, "not built yet");
+}
+
+// =================================================================================================
+// >>code (definitions)
+//
+// Blocks become files and command lines; the executor does the rest.
+// =================================================================================================
+
+std::vector<CodeBlock> extract_code(std::string_view) { return {}; }
+std::string infer_language(std::string_view) { return {}; }
+const std::vector<CodeLanguage>& default_languages() {
+  static const std::vector<CodeLanguage> languages = {};
+  return languages;
+}
+CodeResult run_code(const Executor&, const std::vector<CodeBlock>&, const CodeOptions&) {
+  return {};
+}
+CodeResult run_code(const Executor& executor, std::string_view language, std::string_view code,
+                    const CodeOptions& options) {
+  return run_code(executor, {{std::string(language), std::string(code)}}, options);
 }
 
 // =================================================================================================

@@ -10,16 +10,22 @@ function needs_of(line) {
   gsub(/-/, "", line)
   return line
 }
+# "all" stands for every section before it.
+function expanded(kind, name, needs, list) {
+  list = needs ~ /^ *all *$/ ? before[kind] : needs
+  before[kind] = before[kind] " " name
+  return list
+}
 /^\/\/   >>[a-z_]+ / {
   name = $2
   sub(/^>>/, "", name)
-  print "table", name, needs_of($0)
+  print "table", name, expanded("table", name, needs_of($0))
 }
 /^\/\/ >>[a-z_]+ \(declarations\)/ {
   section = $2
   sub(/^>>/, "", section)
   banner = NR
-  print "decl", section, needs_of($0)
+  print "decl", section, expanded("decl", section, needs_of($0))
 }
 section != "" && NR <= banner + 1 && match($0, /\[tests\/[a-z_\/]+\.cpp\]/) {
   print "test", section, substr($0, RSTART + 1, RLENGTH - 2)

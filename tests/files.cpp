@@ -1,0 +1,6 @@
+#include "codeexec.hpp"
+#include "support.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace codeexec;
