@@ -816,7 +816,7 @@ TEST_CASE("sandbox: memory and processes of a whole run, in a cgroup") {
     return;
   }
   CHECK(run_in(*sandbox, own).limits_reached.empty());
-  // Two that share what each of them alone could have: the first holds it until the other has ended.
+  // Two that share what each could have alone: the first holds it until the other has ended.
   const std::string half = "head -c 45000000 /dev/zero | tail -n 1 | wc -c";
   CHECK(run_in(*sandbox, half).limits_reached.empty());
   const ProcessResult both =
