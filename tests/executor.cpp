@@ -790,11 +790,7 @@ TEST_CASE("delete guard: only what has run counts, and start() counts like run()
 TEST_CASE("a pattern that may stand for too many files is refused") {
   const support::TempDir place;
   const std::string full = place.directory("full");
-  const int folder = ::open(full.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  REQUIRE(folder >= 0);
-  for (std::size_t i = 0; i <= codeexec::DeleteGuard::max_entries; ++i)
-    ::close(::openat(folder, std::to_string(i).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-  ::close(folder);
+  support::fill_directory(full, codeexec::DeleteGuard::max_entries + 1);
   LocalOptions options = in(place);
   options.delete_guard = true;
   const LocalExecutor here = make(options);
@@ -810,7 +806,7 @@ TEST_CASE("delete guard: the entries of all the trees are looked at once") {
   std::string script = "rm -rf";
   std::string path = "d";
   for (int i = 0; i < 60; ++i) {
-    for (int k = 0; k < 50; ++k) place.file(path + "/" + std::to_string(k) + ".log");
+    support::fill_directory(place.directory(path), 50, ".log");
     script += " " + path;
     path += "/d";
   }
@@ -2597,10 +2593,11 @@ std::string in_fork(bool as_user, Body body) {
 
 // A directory in a directory in a directory ...; paths are too short for it.
 void make_deep_tree(const std::string& path, int levels) {
+  const std::string name(40, 'd');
   int here = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   for (int level = 0; level < levels && here >= 0; ++level) {
-    if (::mkdirat(here, "down", 0700) != 0) support::fail("mkdirat", path);
-    const int next = ::openat(here, "down", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (::mkdirat(here, name.c_str(), 0700) != 0) support::fail("mkdirat", path);
+    const int next = ::openat(here, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     ::close(here);
     here = next;
   }
@@ -2745,9 +2742,9 @@ TEST_CASE("a private home is removed whatever commands leave in it, and nothing 
         support::write_file(home + "/removed-0", "a name that the removal uses, too");
         support::make_directories(home + "/removed-1/x/y");
         if (::mkfifo((home + "/fifo").c_str(), 0600) != 0) return "mkfifo";
-        for (int i = 0; i < 3000; ++i) support::write_file(home + "/tmp/" + std::to_string(i), "");
+        support::fill_directory(home + "/tmp", 3000);
         // More than a path or a set of descriptors can have; levels are slow to make.
-        if (as_user) make_deep_tree(home, 1500);
+        if (as_user) make_deep_tree(home, 200);
         for (const char* closed : {"/closed/below/deeper", "/closed/below", "/closed", "/a", ""})
           if (::chmod((home + closed).c_str(), 0) != 0) return "chmod";
         // Few descriptors: none is kept per level.
