@@ -23348,6 +23348,18 @@ std::vector<BoundTool> all_tools(const Executor& executor, const ToolOptions& op
   return tools;
 }
 
+Expected<void> check_disabled(const std::vector<BoundTool>& tools, const ToolOptions& options) {
+  for (const std::string& disabled : options.disabled_tools) {
+    const bool is_known = std::any_of(tools.begin(), tools.end(), [&](const BoundTool& bound) {
+      return bound.tool.name == disabled;
+    });
+    if (!is_known)
+      return make_error(ErrorCode::invalid_argument,
+                        concat({"disabled_tools: there is no tool ", quoted(disabled)}));
+  }
+  return {};
+}
+
 // options -----------------------------------------------------------------------------------------
 
 struct ServerConfig {
@@ -24162,7 +24174,7 @@ int serve(const Executor& executor, const ServerConfig& config, const CancelToke
   options.max_concurrent = static_cast<std::size_t>(config.max_concurrent);
   mcp::Server server(options);
   if (auto ok = add_execution_tools(server, executor, tools); !ok)
-    return fail(2, in_our_words(ok.error()).message);
+    return fail(2, ok.error().message);
   const auto served = server.serve(stop);
   if (served) return 0;
   const int status = fail(1, served.error().message);
@@ -24245,14 +24257,7 @@ Json to_json(const Judgement& judgement) {
 Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor,
                                    const ToolOptions& options) {
   std::vector<BoundTool> tools = all_tools(executor, options);
-  const auto is_known = [&](const std::string& wanted) {
-    return std::any_of(tools.begin(), tools.end(),
-                       [&](const BoundTool& bound) { return bound.tool.name == wanted; });
-  };
-  for (const std::string& disabled : options.disabled_tools)
-    if (!is_known(disabled))
-      return make_error(ErrorCode::invalid_argument,
-                        concat({"disabled_tools: there is no tool ", quoted(disabled)}));
+  if (auto ok = check_disabled(tools, options); !ok) return ok;
   const auto set = std::make_shared<ToolSet>(executor, options);
   for (BoundTool& bound : tools) {
     if (is_disabled(options, bound.tool.name)) continue;
@@ -24328,6 +24333,8 @@ int server_main(int argc, char** argv) {
 #endif
   const auto executor = create_executor(config);
   if (!executor) return fail(2, executor.error().message);
+  if (auto ok = check_disabled(all_tools(*executor, config.tools), config.tools); !ok)
+    return fail(2, in_our_words(ok.error()).message);
   drop_variables(config.local.environment);
   if (config.enable_sudo) warn("enable_sudo has no effect in local mode");
   warn_of_bare_patterns(config);
