@@ -1316,8 +1316,12 @@ class Capture {
 
   // What came after the first `cursor` bytes, with the line "\n... (<n> bytes omitted) ...\n" where
   // some are missing. A character that has not arrived whole waits for the next call, unless the
-  // stream has `ended`. Start with cursor 0, then pass Chunk::next.
-  Chunk read(std::uint64_t cursor, bool ended) const;
+  // stream has `ended`. Start with cursor 0, then pass Chunk::next. At most the last `max_lines`
+  // lines are told; those before them are missed, too.
+  Chunk read(std::uint64_t cursor, bool ended, std::size_t max_lines = all_lines) const;
+  static constexpr std::size_t all_lines = std::size_t(-1);
+  // What stands in the text of read() for bytes that are missing.
+  static std::string gap(std::uint64_t missed);
 
   // Calls `use` with the kept bytes from offset `begin` to `end` of the stream, piece by piece.
   void visit(std::uint64_t begin, std::uint64_t end, FunctionRef<void(std::string_view)> use) const;
@@ -1330,6 +1334,7 @@ class Capture {
   std::size_t position(std::uint64_t offset) const noexcept;
   std::size_t contiguous(std::size_t position) const noexcept;
   std::uint64_t tail_begin() const noexcept;
+  std::uint64_t last_lines(std::uint64_t begin, std::size_t& count) const;
   std::string bytes(std::uint64_t begin, std::uint64_t end) const;
 
   std::size_t max_bytes_ = 0;
@@ -1524,7 +1529,7 @@ class Process {
 
   using Chunk = Capture::Chunk;
   // What the stream brought since `cursor`, as far as it is still kept; see Capture::read().
-  Chunk read(Stream stream, std::uint64_t cursor) const;
+  Chunk read(Stream stream, std::uint64_t cursor, std::size_t max_lines = Capture::all_lines) const;
 
  private:
   struct State;    // one child: a state machine without a thread
@@ -1640,7 +1645,8 @@ class Execution {
 
   // What a stream printed since `cursor` (0 at first), as far as it is still kept; see
   // Capture::read().
-  Capture::Chunk read(Stream stream, std::uint64_t cursor) const;
+  Capture::Chunk read(Stream stream, std::uint64_t cursor,
+                      std::size_t max_lines = Capture::all_lines) const;
 
  private:
   friend class Executor;
@@ -1819,7 +1825,7 @@ struct ShellOptions {
   std::chrono::milliseconds timeout = no_limit;      // of commands that bring none
   std::chrono::milliseconds max_timeout = no_limit;  // longer ones are cut down to it
   // How many shells that have ended are still known, and how long; the oldest go first. Eviction
-  // happens when another one starts or is asked for.
+  // happens when another one starts or is asked for. Each keeps its output.
   std::size_t max_finished = 100;
   std::chrono::milliseconds keep_finished = std::chrono::hours(1);
 };
@@ -1828,7 +1834,7 @@ enum class ShellState {
   running,
   stopped,  // left by itself with exit code 0
   failed,   // left with another one, ran out of time, or how it ended could not be learned
-  killed,   // by a signal, or because kill() asked; also when it then left by itself
+  killed,   // by a signal, or because somebody asked; also when it then left by itself
 };
 const char* name(ShellState state) noexcept;
 
@@ -1848,8 +1854,9 @@ struct ShellCursor {
   std::uint64_t err = 0;
 };
 
-// What a shell printed after a cursor. What fell out of the ring, or is more than max_lines before
-// the end, is counted in Chunk::missed; the text then begins with the line that tells so.
+// What a shell printed after a cursor; the next one is Chunk::next. What fell out of the ring, or
+// is more than max_lines before the end, is counted in Chunk::missed; the text then begins with the
+// line that tells so. When `status` says that it has ended, this is all there will be.
 struct ShellOutput {
   ShellStatus status = {};
   Capture::Chunk out = {};
@@ -1858,11 +1865,14 @@ struct ShellOutput {
 
 struct ShellWait {
   ShellCursor since = {};
-  // Until a line of either stream after `since` matches (also one that has no end yet), or it has
-  // ended. Of a line, 4 KiB are looked at at a time. Empty: until it has ended.
+  // Until a line of either stream after `since` matches, also one that has no end yet, or it has
+  // ended. The pattern sees one line at a time, without its newline. Of a line that comes in
+  // pieces, the last 4 KiB are looked at again with each: a longer match may not be found, and `$`
+  // matches where a piece ends. What fell out of the ring before it could be looked at is skipped.
+  // Empty: until it has ended.
   std::optional<Regex> pattern = {};
   std::chrono::milliseconds time = no_limit;
-  std::optional<CancelToken> cancel = {};
+  std::optional<CancelToken> cancel = {};  // ends the waiting, not the shell
 };
 
 enum class ShellWaitEnd { matched, ended, timed_out, cancelled };
@@ -1877,26 +1887,35 @@ struct ForegroundRun {
 
 // Runs commands that pass the executor's gate and are not waited for. Each has both streams read
 // all the time, into rings of the executor's max_output bytes; no thread and no polling for any.
-// All members are safe from any thread. The executor is borrowed: it must live longer.
+// All members are safe from any thread, but not from the callbacks of a command of theirs. The
+// executor is borrowed: it must live longer.
 //   Errors of all that take an id: not_found for one that is not known (any more).
 class BackgroundShells {
  public:
   explicit BackgroundShells(const Executor& executor, ShellOptions options = {});
-  // Kills what runs, and waits for that. When this program ends in another way, however it does,
-  // all of it is killed, too.
+  // Kills what runs, all of it at the same time, and waits for that: for the executor's kill_grace
+  // and 3 seconds at most. Calls of other threads must have returned, but for those that wait in
+  // wait(), run() or kill(): these return, too, as what they wait for has ended. When this program
+  // ends in another way, however it does, all of it is killed, too. (In a copy of this program made
+  // by fork(2) it does nothing.)
   ~BackgroundShells();
   BackgroundShells(const BackgroundShells&) = delete;
   BackgroundShells& operator=(const BackgroundShells&) = delete;
 
   // Starts and returns at once. keep_input_open is as the command says it; background and
-  // keep_end_only are set.
-  //   Errors: limit when max_running are running. When the gate refuses the command, or it does not
-  //   start, permission_denied or another one, and `failure`, when given, holds its Result.
+  // keep_end_only are set. The timeout is the command's, or that of ShellOptions; the executor's
+  // have no part in it.
+  //   Errors: limit when max_running are running; nothing is judged or recorded then. When the gate
+  //   refuses the command, or it does not start, permission_denied or another one, and `failure`,
+  //   when given, holds its Result.
   Expected<ShellStatus> start(const Command& command, Result* failure = nullptr);
 
   // Runs a command in the foreground, and leaves it to itself when it has not ended after `time`.
   // When there is no room for another running shell then, it stays in the foreground. A refusal is
-  // a result, too.
+  // a result, too. The result is what Executor::run() gives, and the shell has the head and the
+  // tail of its output unless the command says keep_end_only; but it is a background command from
+  // its start, so that its timeout is found as start() does. The command's `cancel` has no effect
+  // any more once it was left to itself.
   ForegroundRun run(const Command& command, std::chrono::milliseconds time);
 
   Expected<ShellStatus> status(std::string_view id) const;
@@ -1905,7 +1924,8 @@ class BackgroundShells {
   // Costs time and memory in proportion to what is new, and at most to what is kept.
   Expected<ShellOutput> read(std::string_view id, ShellCursor since = {}) const;
 
-  // Blocks the calling thread only. Time linear in what is printed meanwhile.
+  // Blocks the calling thread only, which wakes for what is printed. Time linear in that.
+  //   Errors: limit when there are no descriptors left; each call takes two.
   Expected<ShellWaitEnd> wait(std::string_view id, const ShellWait& until = {}) const;
 
   // For commands with keep_input_open. Bytes are queued, at most 1 MiB of them.
@@ -1914,13 +1934,14 @@ class BackgroundShells {
   Expected<void> close_input(std::string_view id) const;
 
   // Ends it as a timeout does, with everything it has started, and returns when it has ended: after
-  // the executor's kill_grace and 3 seconds at the latest. True when it was running.
+  // the executor's kill_grace and 3 seconds at the latest. True for the one call that ended it;
+  // false when it ended by itself, even if nobody has seen that yet, or for another reason.
   Expected<bool> kill(std::string_view id) const;
 
  private:
   struct Shell;
   struct State;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;  // shared with calls of other threads that still wait
 };
 
 // =================================================================================================
@@ -2435,6 +2456,20 @@ Error make_error(ErrorCode code, std::string message, std::size_t offset = 0) {
   result.offset = offset;
   result.message = std::move(message);
   return result;
+}
+
+// So many random bytes in hexadecimal digits; empty and errno when the system has none.
+std::string random_hex(std::size_t size) {
+  constexpr char digits[] = "0123456789abcdef";
+  unsigned char bytes[32];
+  size = std::min(size, sizeof bytes);
+  std::string text;
+  if (::getentropy(bytes, size) != 0) return text;
+  for (std::size_t i = 0; i < size; ++i) {
+    text += digits[bytes[i] >> 4];
+    text += digits[bytes[i] & 15];
+  }
+  return text;
 }
 
 // Hostile text for a one-line message: well-formed UTF-8, control bytes escaped.
@@ -17011,14 +17046,8 @@ std::size_t cut_at_start(std::string_view text) {
 
 // A new file for the whole of a stream. -1 and errno on failure.
 int open_spill_file(const std::string& directory, std::string_view suffix, std::string& path) {
-  unsigned char bytes[12];
-  if (::getentropy(bytes, sizeof bytes) != 0) return -1;
-  std::string random;
-  constexpr char digits[] = "0123456789abcdef";
-  for (const unsigned char byte : bytes) {
-    random += digits[byte >> 4];
-    random += digits[byte & 15];
-  }
+  const std::string random = random_hex(12);
+  if (random.empty()) return -1;
   path = concat({directory, "/codeexec-", random, suffix});
   return above_standard_streams(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -17148,17 +17177,55 @@ std::string Capture::text(OutputCounts* counts) const {
   return result;
 }
 
-Capture::Chunk Capture::read(std::uint64_t cursor, bool ended) const {
+std::string Capture::gap(std::uint64_t missed) {
+  return concat({"\n... (", std::to_string(missed), " bytes omitted) ...\n"});
+}
+
+// Where the last `count` lines begin of all that is kept from `begin` on, looking no further back
+// than needed; a line without its end is one, too. When there are not as many, it is `begin`, and
+// `count` is less by those before the last one.
+std::uint64_t Capture::last_lines(std::uint64_t begin, std::size_t& count) const {
+  if (count == 0 || begin >= total_) return total_;
+  // A line end at the very end begins no line.
+  std::uint64_t end = total_ - 1;
+  while (end > begin) {
+    const std::size_t last = position(end - 1);
+    const std::size_t part_begin = last < head_size_ ? 0 : head_size_;
+    const std::size_t first = std::max(last / block_size * block_size, part_begin);
+    const auto size =
+        static_cast<std::size_t>(std::min<std::uint64_t>(last - first + 1, end - begin));
+    const char* const piece = blocks_[last / block_size].get() + (last + 1 - size) % block_size;
+    for (std::size_t i = size; i > 0; --i)
+      if (piece[i - 1] == '\n' && --count == 0) return end - size + i;
+    end -= size;
+  }
+  return begin;
+}
+
+Capture::Chunk Capture::read(std::uint64_t cursor, bool ended, std::size_t max_lines) const {
   Chunk chunk;
   cursor = std::min(cursor, total_);
   const std::uint64_t head_end = std::min<std::uint64_t>(total_, head_size_);
-  const std::uint64_t resume = std::max(cursor, tail_begin());
-  const std::uint64_t gap_begin = std::max(cursor, head_end);
+  std::uint64_t resume = std::max(cursor, tail_begin());
+  std::uint64_t gap_begin = std::max(cursor, head_end);
   std::string before = cursor < head_end ? bytes(cursor, head_end) : std::string();
+  if (max_lines != all_lines) {
+    const bool all_kept = resume == gap_begin;
+    const std::uint64_t begin = all_kept ? cursor : resume;
+    const std::uint64_t first = last_lines(begin, max_lines);
+    const auto lines_before = std::count(before.begin(), before.end(), '\n') + 1;
+    const bool too_many_before =
+        !all_kept && !before.empty() && static_cast<std::size_t>(lines_before) >= max_lines;
+    if (first > begin || too_many_before) {
+      before.clear();
+      gap_begin = cursor;
+      resume = first;
+    }
+  }
   std::string after = bytes(resume, total_);
   if (resume > gap_begin) {
     const std::size_t head_cut = cut_at_end(before);
-    const std::size_t tail_cut = cut_at_start(after);
+    const std::size_t tail_cut = resume == tail_begin() ? cut_at_start(after) : 0;
     before.resize(before.size() - head_cut);
     after.erase(0, tail_cut);
     chunk.missed = resume - gap_begin + head_cut + tail_cut;
@@ -17167,8 +17234,7 @@ Capture::Chunk Capture::read(std::uint64_t cursor, bool ended) const {
   (after.empty() ? before : after).resize((after.empty() ? before : after).size() - waiting);
   chunk.next = total_ - waiting;
   if (chunk.missed > 0)
-    before = concat({to_utf8(before), "\n... (", std::to_string(chunk.missed),
-                     " bytes omitted) ...\n", to_utf8(after)});
+    before = concat({to_utf8(before), gap(chunk.missed), to_utf8(after)});
   else
     before = to_utf8(concat({before, after}));
   chunk.text = std::move(before);
@@ -18412,10 +18478,10 @@ void Process::close_input() const {
   reactor_->wake();
 }
 
-Process::Chunk Process::read(Stream stream, std::uint64_t cursor) const {
+Process::Chunk Process::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
   const State::Output& output = stream == Stream::out ? state_->out : state_->err;
-  return output.capture.read(cursor, state_->done);
+  return output.capture.read(cursor, state_->done, max_lines);
 }
 
 // =================================================================================================
@@ -19387,8 +19453,8 @@ void Execution::close_input() const {
   if (state_->process) state_->process->close_input();
 }
 
-Capture::Chunk Execution::read(Stream stream, std::uint64_t cursor) const {
-  if (state_->process) return state_->process->read(stream, cursor);
+Capture::Chunk Execution::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
+  if (state_->process) return state_->process->read(stream, cursor, max_lines);
   Capture::Chunk nothing;
   nothing.next = cursor;
   return nothing;
@@ -20108,7 +20174,13 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
 // =================================================================================================
 // >>shells (definitions)
 //
-// An event of the process section's thread only marks a shell and wakes those who wait for it.
+// A shell is an Execution with a name. What the event thread of the process section tells of it is
+// noted in Events: that it has ended, and a byte in the pipe of everybody who waits. The callbacks
+// own the Events alone: they live in the process, which the Execution owns, so that owning the
+// shell would keep both for ever, or have the event thread destroy a process and wait for itself.
+//
+// Locks are taken in this order and never held while a command starts, ends or is waited for:
+// State::mutex, Shell::mutex, Events::mutex. The event thread takes the last one only.
 // =================================================================================================
 
 const char* name(ShellState state) noexcept {
@@ -20139,31 +20211,556 @@ const char* name(ShellWaitEnd end) noexcept {
   return "cancelled";
 }
 
-struct BackgroundShells::State {};
-BackgroundShells::BackgroundShells(const Executor&, ShellOptions) {}
-BackgroundShells::~BackgroundShells() = default;
-Expected<ShellStatus> BackgroundShells::start(const Command&, Result*) {
-  return make_error(ErrorCode::unsupported, "not built yet");
+namespace {
+
+// The outcome alone decides: a cancel that came too late has not changed it.
+ShellState state_of(const Result& ended) {
+  switch (ended.outcome) {
+    case Outcome::exited:
+      return ended.exit_code == 0 ? ShellState::stopped : ShellState::failed;
+    case Outcome::signaled:
+    case Outcome::cancelled:
+      return ShellState::killed;
+    case Outcome::timed_out:
+    case Outcome::refused:
+    case Outcome::not_started:
+    case Outcome::unknown:
+      break;
+  }
+  return ShellState::failed;
 }
-ForegroundRun BackgroundShells::run(const Command&, std::chrono::milliseconds) { return {}; }
-Expected<ShellStatus> BackgroundShells::status(std::string_view) const {
-  return make_error(ErrorCode::unsupported, "not built yet");
+
+// Looks for a pattern in the lines of one stream as they come.
+class LineSearch {
+ public:
+  LineSearch(Stream stream, std::uint64_t since) : stream_(stream), cursor_(since) {}
+
+  // True when a line matches of what is new since the last call.
+  bool advance(const Execution& execution, const Regex& pattern) {
+    const Capture::Chunk chunk = execution.read(stream_, cursor_);
+    cursor_ = chunk.next;
+    std::string_view text = chunk.text;
+    if (chunk.missed == 0) return search(text, pattern);
+    // The note stands in the middle when a head is kept. It is no output.
+    const std::string note = Capture::gap(chunk.missed);
+    const std::size_t at = text.find(note);
+    if (search(text.substr(0, at), pattern)) return true;
+    line_.clear();
+    context_ = 0;
+    return search(text.substr(at + note.size()), pattern);
+  }
+
+ private:
+  static constexpr std::size_t looked_at_again = 4096;
+
+  bool search(std::string_view text, const Regex& pattern) {
+    while (!text.empty()) {
+      const std::size_t end = text.find('\n');
+      const bool whole = end != std::string_view::npos;
+      const std::string_view piece = text.substr(0, end);
+      // A whole line is looked at where it lies.
+      if (!line_.empty() || !whole) line_.append(piece);
+      if (pattern.find(line_.empty() ? piece : std::string_view(line_), context_)) return true;
+      if (!whole) {
+        forget();
+        return false;
+      }
+      line_.clear();
+      context_ = 0;
+      text.remove_prefix(end + 1);
+    }
+    return false;
+  }
+
+  // Of a line that goes on, the end is kept, and before it a character for `^` and `\b` to see.
+  void forget() {
+    constexpr std::size_t longest_character = 4;
+    if (line_.size() <= looked_at_again + longest_character) return;
+    const std::size_t kept = utf8_suffix(line_, looked_at_again).size();
+    line_ = std::string(utf8_suffix(line_, kept + longest_character));
+    context_ = line_.size() - kept;
+  }
+
+  Stream stream_;
+  std::uint64_t cursor_;
+  std::string line_ = {};    // of which the end has not come yet
+  std::size_t context_ = 0;  // bytes at its start that are not looked at any more
+};
+
+}  // namespace
+
+struct BackgroundShells::Shell {
+  class Waiter;
+
+  // What the event thread tells.
+  struct Events {
+    std::mutex mutex = {};
+    std::vector<Waiter*> waiters = {};
+    std::atomic<bool> ended{false};
+    Clock::time_point ended_at = {};  // before `ended` is set
+
+    void tell(bool end);
+  };
+
+  // One who waits: by a pipe, as a token can only be waited for by its descriptor.
+  class Waiter {
+   public:
+    Waiter(std::shared_ptr<Events> events, bool for_output);
+    ~Waiter();
+    Waiter(const Waiter&) = delete;
+    Waiter& operator=(const Waiter&) = delete;
+
+    // What keeps it from waiting, for a token, too.
+    Expected<void> problem(const std::optional<CancelToken>& cancel) const;
+    // Until something happened since the last call. May return for nothing.
+    void wait(const std::optional<CancelToken>& cancel, Clock::time_point deadline);
+    // Needs the mutex of the events.
+    void wake(bool end);
+
+   private:
+    std::shared_ptr<Events> events_;
+    bool for_output_;
+    bool woken_ = false;  // a byte lies in the pipe
+    int error_ = 0;
+    UniqueFd readable_ = UniqueFd();
+    UniqueFd writable_ = UniqueFd();
+    std::vector<pollfd> set_ = {};
+  };
+
+  // Starts the command. When that fails, `failure` has the result.
+  bool start(const Executor& executor, Command command, Result& failure);
+  bool has_ended() const;
+  ShellWaitEnd wait(Waiter& waiter, const ShellWait& until, Clock::time_point deadline) const;
+  // All of the result, at the end.
+  Result result() const;
+  ShellStatus status() const;
+
+  std::string id = {};
+  std::string start_time = utc_timestamp();
+  Clock::time_point started = Clock::now();
+  std::vector<std::string> notes = {};
+  std::shared_ptr<Events> events = std::make_shared<Events>();
+  Execution execution = {};
+  std::atomic<bool> kill_asked{false};
+  // These are the State's, and so is its mutex.
+  std::uint64_t number = 0;  // in the order of start
+  bool foreground = false;   // not told to anybody
+
+ private:
+  mutable std::mutex mutex_ = {};
+  mutable std::optional<Result> known_ = {};  // without the output, once it has ended
+};
+
+void BackgroundShells::Shell::Events::tell(bool end) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (end) {
+    ended_at = Clock::now();
+    ended.store(true);
+  }
+  for (Waiter* waiter : waiters) waiter->wake(end);
 }
-std::vector<ShellStatus> BackgroundShells::list() const { return {}; }
-Expected<ShellOutput> BackgroundShells::read(std::string_view, ShellCursor) const {
-  return make_error(ErrorCode::unsupported, "not built yet");
+
+BackgroundShells::Shell::Waiter::Waiter(std::shared_ptr<Events> events, bool for_output)
+    : events_(std::move(events)), for_output_(for_output) {
+  if (!make_pipe(readable_, writable_)) {
+    error_ = errno;
+    return;
+  }
+  const std::lock_guard<std::mutex> lock(events_->mutex);
+  events_->waiters.push_back(this);
 }
-Expected<ShellWaitEnd> BackgroundShells::wait(std::string_view, const ShellWait&) const {
-  return make_error(ErrorCode::unsupported, "not built yet");
+
+BackgroundShells::Shell::Waiter::~Waiter() {
+  const std::lock_guard<std::mutex> lock(events_->mutex);
+  std::vector<Waiter*>& all = events_->waiters;
+  all.erase(std::remove(all.begin(), all.end(), this), all.end());
 }
-Expected<void> BackgroundShells::write(std::string_view, std::string_view) const {
-  return make_error(ErrorCode::unsupported, "not built yet");
+
+Expected<void> BackgroundShells::Shell::Waiter::problem(
+    const std::optional<CancelToken>& cancel) const {
+  if (error_ != 0) return system_error(error_, "cannot wait for a background shell");
+  if (cancel && cancel->descriptor() < 0)
+    return system_error(EMFILE, "cannot wait for a background shell");
+  return {};
 }
-Expected<void> BackgroundShells::close_input(std::string_view) const {
-  return make_error(ErrorCode::unsupported, "not built yet");
+
+void BackgroundShells::Shell::Waiter::wait(const std::optional<CancelToken>& cancel,
+                                           Clock::time_point deadline) {
+  set_.assign(1, {readable_.get(), POLLIN, 0});
+  if (cancel) set_.push_back({cancel->descriptor(), POLLIN, 0});
+  wait_for_events(set_, deadline);
+  if (!set_[0].revents) return;
+  const std::lock_guard<std::mutex> lock(events_->mutex);
+  char byte = 0;
+  if (::read(readable_.get(), &byte, 1) == 1) woken_ = false;
 }
-Expected<bool> BackgroundShells::kill(std::string_view) const {
-  return make_error(ErrorCode::unsupported, "not built yet");
+
+void BackgroundShells::Shell::Waiter::wake(bool end) {
+  if (woken_ || (!end && !for_output_)) return;
+  woken_ = ::write(writable_.get(), "", 1) == 1;
+}
+
+bool BackgroundShells::Shell::start(const Executor& executor, Command command, Result& failure) {
+  command.on_output = [noted = events, told = std::move(command.on_output)](
+                          Stream stream, std::string_view bytes) {
+    noted->tell(false);
+    told(stream, bytes);
+  };
+  command.on_end = [noted = events, told = std::move(command.on_end)] {
+    noted->tell(true);
+    told();
+  };
+  execution = executor.start(command);
+  if (execution.pid() >= 0) return true;
+  failure = execution.wait();
+  return false;
+}
+
+// What was told as ended is also done: the event thread is only just leaving the callback.
+bool BackgroundShells::Shell::has_ended() const {
+  return events->ended.load() && execution.wait_for(no_limit);
+}
+
+ShellWaitEnd BackgroundShells::Shell::wait(Waiter& waiter, const ShellWait& until,
+                                           Clock::time_point deadline) const {
+  LineSearch out(Stream::out, until.since.out);
+  LineSearch err(Stream::err, until.since.err);
+  for (;;) {
+    // Before its output is looked at, which is complete then.
+    const bool ended = has_ended();
+    if (until.pattern &&
+        (out.advance(execution, *until.pattern) || err.advance(execution, *until.pattern)))
+      return ShellWaitEnd::matched;
+    if (ended) return ShellWaitEnd::ended;
+    if (until.cancel && until.cancel->cancelled()) return ShellWaitEnd::cancelled;
+    if (Clock::now() >= deadline) return ShellWaitEnd::timed_out;
+    waiter.wait(until.cancel, deadline);
+  }
+}
+
+Result BackgroundShells::Shell::result() const {
+  Result result = execution.wait();
+  result.notes.insert(result.notes.end(), notes.begin(), notes.end());
+  return result;
+}
+
+ShellStatus BackgroundShells::Shell::status() const {
+  ShellStatus status;
+  status.id = id;
+  status.start_time = start_time;
+  if (has_ended()) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!known_) {
+      known_ = result();
+      known_->out = std::string();
+      known_->err = std::string();
+    }
+    status.result = *known_;
+    status.state = state_of(*known_);
+    status.duration = std::chrono::duration_cast<std::chrono::milliseconds>(known_->wall_time);
+    return status;
+  }
+  status.result = execution.asked();
+  status.result.outcome = Outcome::unknown;
+  status.result.pid = execution.pid();
+  status.result.notes.insert(status.result.notes.end(), notes.begin(), notes.end());
+  status.duration = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started);
+  return status;
+}
+
+struct BackgroundShells::State {
+  using ShellPointer = std::shared_ptr<Shell>;
+  using Shells = std::map<std::string, ShellPointer, std::less<>>;
+
+  State(const Executor& its_executor, ShellOptions its_options)
+      : executor(its_executor), options(its_options) {}
+
+  Expected<ShellPointer> make_shell(const Command& command, Command& changed) const;
+  Expected<void> reserve();
+  void give_back();
+  void add(const ShellPointer& shell, bool reserved);
+  bool to_background(Shell& shell);
+  void remove(const Shell& shell);
+  Expected<ShellPointer> find(std::string_view id);
+  std::vector<ShellPointer> all();
+
+  const Executor& executor;
+  const ShellOptions options;
+  const pid_t owner = ::getpid();
+  std::mutex mutex = {};
+  Shells shells = {};
+  std::size_t starting = 0;  // places that are taken by shells which are not in the list yet
+  std::uint64_t last_number = 0;
+  bool closing = false;
+
+ private:
+  bool has_room() const;
+  std::vector<ShellPointer> take_old();
+};
+
+// A shell for a command, and the command as it will be started.
+Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::make_shell(
+    const Command& command, Command& changed) const {
+  auto shell = std::make_shared<Shell>();
+  const std::string random = random_hex(8);
+  if (random.empty()) return system_error(errno, "cannot make a name for a background shell");
+  shell->id = concat({"shell_", random});
+  changed = command;
+  changed.background = true;
+  if (!changed.timeout) changed.timeout = options.timeout;
+  if (*changed.timeout > options.max_timeout) {
+    if (command.timeout)
+      shell->notes.push_back(
+          concat({"timeout reduced from ", seconds_text(*command.timeout), " to ",
+                  seconds_text(options.max_timeout),
+                  " seconds, the longest that background shells may have here"}));
+    changed.timeout = options.max_timeout;
+  }
+  return shell;
+}
+
+// Needs the mutex.
+bool BackgroundShells::State::has_room() const {
+  std::size_t running = starting;
+  for (const auto& entry : shells)
+    if (!entry.second->foreground && !entry.second->events->ended.load()) ++running;
+  return running < options.max_running;
+}
+
+// Takes out what nobody needs to know any more, for the caller to destroy without the mutex, which
+// this needs.
+std::vector<BackgroundShells::State::ShellPointer> BackgroundShells::State::take_old() {
+  std::vector<ShellPointer> ended;
+  for (const auto& entry : shells)
+    if (!entry.second->foreground && entry.second->events->ended.load())
+      ended.push_back(entry.second);
+  const std::size_t excess =
+      ended.size() > options.max_finished ? ended.size() - options.max_finished : 0;
+  const Clock::time_point now = Clock::now();
+  std::sort(ended.begin(), ended.end(), [](const ShellPointer& a, const ShellPointer& b) {
+    return a->events->ended_at < b->events->ended_at;
+  });
+  std::size_t count = 0;
+  while (count < ended.size() &&
+         (count < excess || now >= later(ended[count]->events->ended_at, options.keep_finished)))
+    shells.erase(ended[count++]->id);
+  ended.resize(count);
+  return ended;
+}
+
+// Takes a place for a shell that is going to be started, for add() or give_back().
+Expected<void> BackgroundShells::State::reserve() {
+  std::vector<ShellPointer> old;
+  const std::lock_guard<std::mutex> lock(mutex);
+  old = take_old();
+  if (!has_room())
+    return make_error(ErrorCode::limit,
+                      concat({"as many background shells are running as may run at once (",
+                              std::to_string(options.max_running),
+                              "): wait for one to end, or kill one that is not needed any more"}));
+  ++starting;
+  return {};
+}
+
+void BackgroundShells::State::give_back() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  --starting;
+}
+
+void BackgroundShells::State::add(const ShellPointer& shell, bool reserved) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (reserved) --starting;
+  shell->foreground = !reserved;
+  shell->number = ++last_number;
+  shells.emplace(shell->id, shell);
+  // Somebody ended this object meanwhile, and did not see this one.
+  if (closing) shell->execution.cancel();
+}
+
+// False when there is no room for it.
+bool BackgroundShells::State::to_background(Shell& shell) {
+  std::vector<ShellPointer> old;
+  const std::lock_guard<std::mutex> lock(mutex);
+  old = take_old();
+  if (closing || !has_room()) return false;
+  shell.foreground = false;
+  return true;
+}
+
+void BackgroundShells::State::remove(const Shell& shell) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  shells.erase(shell.id);
+}
+
+Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::find(std::string_view id) {
+  std::vector<ShellPointer> old;
+  const std::lock_guard<std::mutex> lock(mutex);
+  old = take_old();
+  const auto at = shells.find(id);
+  if (at != shells.end() && !at->second->foreground) return at->second;
+  return make_error(ErrorCode::not_found,
+                    concat({"there is no background shell ", quoted(id),
+                            " (any more): list the shells, or start a new one"}));
+}
+
+// What is told of, in the order of start.
+std::vector<BackgroundShells::State::ShellPointer> BackgroundShells::State::all() {
+  std::vector<ShellPointer> old;
+  std::vector<ShellPointer> told;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    old = take_old();
+    for (const auto& entry : shells)
+      if (!entry.second->foreground) told.push_back(entry.second);
+  }
+  std::sort(told.begin(), told.end(),
+            [](const ShellPointer& a, const ShellPointer& b) { return a->number < b->number; });
+  return told;
+}
+
+BackgroundShells::BackgroundShells(const Executor& executor, ShellOptions options)
+    : state_(std::make_shared<State>(executor, options)) {}
+
+BackgroundShells::~BackgroundShells() {
+  if (state_->owner != ::getpid()) {
+    // This fork of the host has neither the shells nor the thread that would tell of their end, and
+    // its heap may be locked: the object is moved to where nobody destroys it.
+    alignas(std::shared_ptr<State>) unsigned char place[sizeof state_];
+    ::new (static_cast<void*>(place)) std::shared_ptr<State>(std::move(state_));
+    return;
+  }
+  std::vector<State::ShellPointer> all;
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    state_->closing = true;
+    for (const auto& entry : state_->shells) all.push_back(entry.second);
+    state_->shells.clear();
+  }
+  for (const State::ShellPointer& shell : all) shell->execution.cancel();
+  for (const State::ShellPointer& shell : all) shell->execution.wait_for(no_limit);
+}
+
+Expected<ShellStatus> BackgroundShells::start(const Command& command, Result* failure) {
+  State& state = *state_;
+  if (auto place = state.reserve(); !place) return place.error();
+  Command changed;
+  auto made = state.make_shell(command, changed);
+  if (!made) {
+    state.give_back();
+    return made.error();
+  }
+  Shell& shell = **made;
+  changed.keep_end_only = true;
+  Result failed;
+  if (shell.start(state.executor, std::move(changed), failed)) {
+    state.add(*made, true);
+    return shell.status();
+  }
+  state.give_back();
+  Error error = failed.outcome == Outcome::refused ? make_error(ErrorCode::permission_denied, {})
+                                                   : system_error(failed.system_error, {});
+  error.message = failed.message;
+  if (failure) *failure = std::move(failed);
+  return error;
+}
+
+ForegroundRun BackgroundShells::run(const Command& command, std::chrono::milliseconds time) {
+  const std::shared_ptr<State> state = state_;
+  const Clock::time_point deadline = later(Clock::now(), time);
+  ForegroundRun run;
+  run.ended = true;
+  const auto fail = [&](const Error& error) {
+    run.result.system_error = error.system_error;
+    run.result.step = step_name(SpawnStep::setup);
+    run.result.message = error.message;
+    return run;
+  };
+  Command changed;
+  auto made = state->make_shell(command, changed);
+  if (!made) return fail(made.error());
+  Shell& shell = **made;
+  Shell::Waiter waiter(shell.events, false);
+  if (auto ok = waiter.problem(command.cancel); !ok) return fail(ok.error());
+  // The token is looked at here, as it must not reach into the background. One that is cancelled
+  // already tells the executor not to start.
+  if (changed.cancel && !changed.cancel->cancelled()) changed.cancel.reset();
+  if (!shell.start(state->executor, std::move(changed), run.result)) return run;
+  state->add(*made, false);
+  ShellWait until;
+  until.cancel = command.cancel;
+  ShellWaitEnd end = shell.wait(waiter, until, deadline);
+  if (end == ShellWaitEnd::timed_out) {
+    if (state->to_background(shell)) {
+      run.ended = false;
+      run.shell = shell.status();
+      return run;
+    }
+    end = shell.wait(waiter, until, Clock::time_point::max());
+  }
+  if (end == ShellWaitEnd::cancelled) shell.execution.cancel();
+  run.result = shell.result();
+  state->remove(shell);
+  return run;
+}
+
+Expected<ShellStatus> BackgroundShells::status(std::string_view id) const {
+  const auto shell = state_->find(id);
+  if (!shell) return shell.error();
+  return (*shell)->status();
+}
+
+std::vector<ShellStatus> BackgroundShells::list() const {
+  std::vector<ShellStatus> result;
+  for (const State::ShellPointer& shell : state_->all()) result.push_back(shell->status());
+  return result;
+}
+
+Expected<ShellOutput> BackgroundShells::read(std::string_view id, ShellCursor since) const {
+  const auto shell = state_->find(id);
+  if (!shell) return shell.error();
+  ShellOutput output;
+  // First, so that what is read after it is complete when it has ended.
+  output.status = (*shell)->status();
+  const std::size_t max_lines = state_->options.max_lines;
+  output.out = (*shell)->execution.read(Stream::out, since.out, max_lines);
+  output.err = (*shell)->execution.read(Stream::err, since.err, max_lines);
+  return output;
+}
+
+Expected<ShellWaitEnd> BackgroundShells::wait(std::string_view id, const ShellWait& until) const {
+  const Clock::time_point deadline = later(Clock::now(), until.time);
+  const auto shell = state_->find(id);
+  if (!shell) return shell.error();
+  Shell::Waiter waiter((*shell)->events, until.pattern.has_value());
+  if (auto ok = waiter.problem(until.cancel); !ok) return ok.error();
+  return (*shell)->wait(waiter, until, deadline);
+}
+
+Expected<void> BackgroundShells::write(std::string_view id, std::string_view bytes) const {
+  const auto shell = state_->find(id);
+  if (!shell) return shell.error();
+  if ((*shell)->has_ended())
+    return make_error(ErrorCode::io,
+                      concat({"background shell ", quoted(id), " has ended: it reads no input"}));
+  return (*shell)->execution.write(bytes);
+}
+
+Expected<void> BackgroundShells::close_input(std::string_view id) const {
+  const auto shell = state_->find(id);
+  if (!shell) return shell.error();
+  (*shell)->execution.close_input();
+  return {};
+}
+
+Expected<bool> BackgroundShells::kill(std::string_view id) const {
+  const auto found = state_->find(id);
+  if (!found) return found.error();
+  const State::ShellPointer& shell = *found;
+  if (shell->has_ended()) return false;
+  const bool first = !shell->kill_asked.exchange(true);
+  shell->execution.cancel();
+  shell->execution.wait_for(no_limit);
+  return first && shell->status().result.outcome == Outcome::cancelled;
 }
 
 // =================================================================================================
