@@ -1697,6 +1697,8 @@ class Executor {
   // command; null when it is off.
   const DeleteGuard* delete_guard() const noexcept;
 
+  // As create() has completed them.
+  const ExecutorOptions& options() const noexcept;
   const std::string& workspace() const noexcept;
   const PathRules& paths() const noexcept;
   // Which files the tools may read and write that do so by other means than a command: what a
@@ -1797,6 +1799,7 @@ class LocalExecutor : public Executor {
  private:
   struct Place;
   LocalExecutor() = default;
+  static std::string facts_of(const LocalOptions& options);
   static Expected<void> set_up_sandbox(const LocalOptions& options, const std::vector<Root>& roots,
                                        const std::string& workspace, Place& place);
   void confine(Admission& admission) const;
@@ -2222,13 +2225,72 @@ Json to_json(const Result& result);
 // begin and end. A word or assignment that only a run could tell is null. Offsets count bytes.
 Json to_json(const Judgement& judgement);
 
-// Adds the tool `execute_command` (arguments: command, timeout in seconds, work_dir). The executor
-// is borrowed: it must outlive the server's serve().
-//   Errors: invalid_argument when the server has a tool of that name.
-Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor);
+// Bounds on what one client may have done; both are off by default. What exceeds one is refused
+// with the name of the bound.
+struct FairUse {
+  std::uint64_t calls_per_minute = 0;  // of each tool, in any 60 seconds; 0: any number
+  // Of all commands of the server together, those in the background included. What is left of it
+  // when a command starts is the longest that it may take.
+  std::chrono::milliseconds running_time = no_limit;
+};
 
-// What a model should know about the place where its commands run, for ServerOptions::instructions.
-std::string describe(const Executor& executor);
+struct ToolOptions {
+  ShellOptions shells = {};
+  // Of an execute_command that does not say it: after so long a command that is still running goes
+  // on in the background. no_limit: it stays in the foreground.
+  std::chrono::milliseconds run_in_background_after = no_limit;
+  std::vector<CodeLanguage> languages = default_languages();
+  FairUse fair_use = {};
+  std::vector<std::string> disabled_tools = {};  // names
+};
+
+// Adds the tools, by default all of these. The executor is borrowed: it must outlive the server.
+// What runs in the background belongs to the server and is killed when that is destroyed.
+//
+// A failure that no command has caused is an error result: {"success": false, "error": message}.
+// Times are in seconds, sizes in bytes. A shell_id that is not known is such a failure.
+//
+//   execute_command(command, timeout?, work_dir?, run_in_background_after?, encoding?)
+//     to_json(Result). With encoding "base64": stdout and stderr are base64 of their first bytes,
+//     and `encoding` tells so. When the command goes on in the background: what there is so far,
+//     outcome "running", success false, exit_code -1, and shell_id. To a client that wants
+//     progress, what is printed comes as messages.
+//   start_background_shell(command, work_dir?, timeout?)
+//     {shell_id, status, command, pid, work_dir, notes?}; or {success, error, rule?} when it was
+//     refused. Its standard input stays open.
+//   get_background_shell_output(shell_id, since?, tail?, wait_for?, timeout?)
+//     {shell_id, stdout, stderr, status, exit_code, next, wait?, stdout_missed_bytes?,
+//     stderr_missed_bytes?}. `next` as `since` gives what comes after. `tail`: the last lines
+//     alone. wait_for is a pattern (see Regex) that a line after `since` must match, or "exit";
+//     `wait` then says how the waiting ended: matched, ended, timed_out (after `timeout`, 30 by
+//     default).
+//   get_background_shell_status(shell_id)
+//     {shell_id, status, exit_code, pid, command, cwd, start_time, duration_seconds, stdout_bytes,
+//     stderr_bytes} and, when it has ended, what to_json(Result) adds. status is a ShellState.
+//   write_background_shell(shell_id, input, close_input?)      {shell_id, status, written}
+//   kill_background_shell(shell_id)
+//     {shell_id, status: "killed", signal: "SIGTERM"}; or {shell_id, status, signal: null, message}
+//     when it had ended before.
+//   list_background_shells()                                   {shells, count}
+//   execute_code(code, language?, timeout?, work_dir?)
+//     to_json(Result) of all blocks together, then code_file, files and blocks (that ran). Without
+//     a language, `code` is Markdown when it has fenced blocks; else the language is inferred.
+//   read_file(file_path, offset?, count?, unit?, encoding?)
+//     {file_path, content, encoding, size, offset, lines, next, more, cut_line?}, of which next and
+//     offset are in the unit, "lines" or "bytes". Images come as image content, other binary files
+//     as base64 when that is asked for.
+//   write_file(file_path, content, encoding?)                  {success, file_path, bytes}
+//   list_files(path?, depth?)              {path, entries: [{path, type, size, modified}], more}
+//   read_docstring(file_path, function_name?)        {file_path, function_name, docstring}
+//
+//   Errors: invalid_argument when the server has a tool of such a name, or a disabled one does not
+//   exist.
+Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor,
+                                   const ToolOptions& options = {});
+
+// What a model should know about the place where its commands run, for ServerOptions::instructions:
+// made from what is in force.
+std::string describe(const Executor& executor, const ToolOptions& options = {});
 
 // The server program: reads the command line (`--help` tells all of it) and the configuration file,
 // then serves MCP on descriptors 0 and 1 until the input ends or SIGTERM, SIGINT or SIGHUP comes.
@@ -19024,6 +19086,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   return {};
 }
 
+const ExecutorOptions& Executor::options() const noexcept { return gate_->options; }
 const std::string& Executor::workspace() const noexcept { return gate_->options.workspace; }
 std::chrono::milliseconds Executor::timeout() const noexcept { return gate_->options.timeout; }
 std::chrono::milliseconds Executor::max_timeout() const noexcept {
@@ -19750,6 +19813,7 @@ struct LocalExecutor::Place {
   bool gives_temporary = true;
   bool supervised = true;
   PathRules file_rules = {};
+  std::string facts = {};  // for describe_place()
 
   bool sandboxed() const { return report->mode != SandboxMode::off; }
   // What is watched while a command runs in that directory.
@@ -19862,6 +19926,32 @@ Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& comman
   return environment.resolve(work_dir, extra);
 }
 
+// Which shell, which Python, how much of the machine: what holds with and without a sandbox.
+std::string LocalExecutor::facts_of(const LocalOptions& options) {
+  std::vector<std::string> facts = {concat({"The shell is ", to_utf8(options.shell), "."})};
+  const EnvironmentOptions& environment = options.environment;
+  const std::string prefix = to_utf8(environment.command_prefix);
+  if (!prefix.empty())
+    facts.push_back(concat(
+        {"Every command line is run with `", prefix, "` before it; do not write that yourself."}));
+  else if (!environment.venv_path.empty())
+    facts.push_back(concat(
+        {"Commands use the Python virtual environment ", to_utf8(environment.venv_path), "."}));
+  else if (environment.auto_venv)
+    facts.push_back(
+        "A `.venv` in the directory of a command, or in the workspace, is used by itself.");
+  const Limits& limits = options.sandbox.limits;
+  const auto bound = [&facts](std::uint64_t value, const char* before, const char* after) {
+    if (value != 0) facts.push_back(concat({before, std::to_string(value), after}));
+  };
+  bound(limits.memory, "A command may use ", " bytes of memory.");
+  bound(limits.cpu_time, "Each of its processes may use ", " seconds of CPU time.");
+  bound(limits.processes, "There may be ", " processes and threads.");
+  bound(limits.file_size, "No file may become larger than ", " bytes.");
+  bound(limits.disk, "A command may fill the disk by ", " bytes.");
+  return joined(facts, " ");
+}
+
 Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   LocalExecutor executor;
   EnvironmentOptions variables = options.environment;
@@ -19884,6 +19974,7 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
       !ok)
     return ok.error();
   place->supervised = options.supervised;
+  place->facts = facts_of(options);
   place->file_rules = place->make_file_rules(executor.paths(), options.sandbox.readable);
   executor.place_ = std::move(place);
   return executor;
@@ -19917,8 +20008,8 @@ const SandboxReport& LocalExecutor::sandbox_report() const noexcept { return *pl
 
 std::string LocalExecutor::describe_place() const {
   const SandboxReport& report = *place_->report;
-  if (!place_->sandboxed()) return {};
-  std::vector<std::string> sentences;
+  if (!place_->sandboxed()) return place_->facts;
+  std::vector<std::string> sentences = {place_->facts};
   const auto& enforced = report.enforced;
   if (std::find(enforced.begin(), enforced.end(), "filesystem") != enforced.end()) {
     std::vector<std::string> readable;
@@ -22942,7 +23033,12 @@ namespace {
 
 // A sign of life for a client that asked for progress; the official TypeScript client gives up
 // after 60 s without one.
-constexpr std::chrono::milliseconds heartbeat_interval = std::chrono::seconds(2);
+constexpr std::chrono::milliseconds longest_silence = std::chrono::seconds(2);
+// Between two messages of what a command prints. The server passes on 20 in a second.
+constexpr std::chrono::milliseconds message_interval = std::chrono::milliseconds(100);
+
+// How long get_background_shell_output waits when it is not told.
+constexpr std::chrono::milliseconds usual_wait = std::chrono::seconds(30);
 
 // A configuration file is read whole; nobody needs a longer one.
 constexpr std::size_t longest_config = std::size_t{1} << 20;
@@ -22982,16 +23078,26 @@ std::string closing_message(const Result& result) {
   return {};
 }
 
+Json schema_type(const char* type_name, const char* description) {
+  return Json::object({{"type", type_name}, {"description", description}});
+}
+
+Json object_schema(Json properties, Json required) {
+  Json schema = Json::object();
+  schema.set("type", "object");
+  schema.set("properties", std::move(properties));
+  schema.set("required", std::move(required));
+  return schema;
+}
+
 Json execution_schema() {
-  const auto type = [](const char* type_name, const char* description) {
-    return Json::object({{"type", type_name}, {"description", description}});
-  };
+  const auto type = schema_type;
   Json properties = Json::object();
   properties.set("success", type("boolean", "The command left with exit code 0, in time."));
   properties.set("exit_code",
                  type("integer",
                       "Exit code; minus the signal's number when a signal killed it; -1 when it "
-                      "timed out, was refused or did not start."));
+                      "timed out, was refused, did not start or is still running."));
   properties.set("stdout",
                  type("string", "What it printed; the middle is left out when too long."));
   properties.set("stderr", type("string", "The same for standard error, and why it did not run."));
@@ -23006,11 +23112,7 @@ Json execution_schema() {
   properties.set("stderr_truncated", type("boolean", "stderr leaves something out."));
   Json required = Json::array();
   for (const Json::Member& member : properties.members()) required.push_back(member.name);
-  Json schema = Json::object();
-  schema.set("type", "object");
-  schema.set("properties", std::move(properties));
-  schema.set("required", std::move(required));
-  return schema;
+  return object_schema(std::move(properties), std::move(required));
 }
 
 // Bytes that a text takes in a reply, which holds it twice: in the object, escaped once, and in the
@@ -23033,13 +23135,11 @@ std::size_t bytes_in_reply(std::string_view text) {
   return bytes;
 }
 
-// Shortens the longest text until the reply fits. Each step halves the text it shortens, hence all
-// of them together cost no more than a few times the first.
-mcp::ToolResult fitting_reply(Result result, std::size_t max_bytes) {
-  constexpr std::size_t for_the_rest = 16384;
-  const std::size_t room = max_bytes - std::min(max_bytes, for_the_rest);
-  std::string* const texts[] = {&result.out, &result.err, &result.command, &result.work_dir,
-                                &result.message};
+// Shortens the longest of the texts until all of them fit into `room` bytes of a reply, and tells
+// of each cut. Each step halves the text it shortens, hence all of them together cost no more than
+// a few times the first.
+void shorten(const std::vector<std::string*>& texts, std::size_t room,
+             FunctionRef<void(const std::string&, std::size_t omitted)> cut) {
   const auto size_of_all = [&] {
     std::size_t size = 0;
     for (const std::string* text : texts) size += bytes_in_reply(*text);
@@ -23047,67 +23147,902 @@ mcp::ToolResult fitting_reply(Result result, std::size_t max_bytes) {
   };
   while (size_of_all() > room) {
     std::string& longest = **std::max_element(
-        std::begin(texts), std::end(texts),
+        texts.begin(), texts.end(),
         [](const std::string* a, const std::string* b) { return a->size() < b->size(); });
     const std::string_view head = utf8_prefix(longest, longest.size() / 4);
     const std::string_view tail = utf8_suffix(longest, longest.size() / 4);
     const std::size_t omitted = longest.size() - head.size() - tail.size();
-    if (&longest == &result.out) result.out_counts.dropped_bytes += omitted;
-    if (&longest == &result.err) result.err_counts.dropped_bytes += omitted;
+    cut(longest, omitted);
     longest = concat({head, "\n... (truncated to fit one reply: ", std::to_string(omitted),
                       " bytes omitted) ...\n", tail});
   }
-  return mcp::ToolResult::with_structured(to_json(result));
 }
 
-// The end of what a command printed, for progress messages.
-class LastLine {
+// What is left for long texts in a reply of so many bytes.
+std::size_t room_for_texts(std::size_t max_bytes) {
+  constexpr std::size_t for_the_rest = 16384;
+  return max_bytes - std::min(max_bytes, for_the_rest);
+}
+
+void shorten(Result& result, std::size_t room) {
+  shorten({&result.out, &result.err, &result.command, &result.work_dir, &result.message}, room,
+          [&result](const std::string& text, std::size_t omitted) {
+            if (&text == &result.out) result.out_counts.dropped_bytes += omitted;
+            if (&text == &result.err) result.err_counts.dropped_bytes += omitted;
+          });
+}
+
+// A failure that no command has caused.
+mcp::ToolResult failed(const std::string& message) {
+  mcp::ToolResult result = mcp::ToolResult::with_structured(
+      Json::object({{"success", false}, {"error", to_utf8(message)}}));
+  result.is_error = true;
+  return result;
+}
+
+// Anything above a thousand years is as good as that, and still fits the clock.
+std::chrono::milliseconds milliseconds_of(const Json& seconds) {
+  const double bounded = std::min(seconds.as_number(), 3.2e10);
+  return std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(bounded * 1000.0)));
+}
+
+// Whole numbers from 0 that the schema has let pass.
+std::uint64_t count_of(const Json& number) {
+  return static_cast<std::uint64_t>(std::min(number.as_number(), 9e15));
+}
+
+// What a command prints, as progress messages for a client that asked for them: each tells what is
+// new since the one before, the end of it when that is much. Progress counts the seconds since the
+// start. Used by the one thread that drives the command.
+class LiveOutput {
  public:
+  explicit LiveOutput(const mcp::Call& call) : call_(call) { send("running"); }
   void add(std::string_view bytes) {
     if (bytes.size() > longest) bytes.remove_prefix(bytes.size() - longest);
     text_.append(bytes);
     if (text_.size() > longest) text_.erase(0, text_.size() - longest);
+    if (Clock::now() - sent_ >= message_interval) send_text();
   }
-  std::string text() const {
-    const std::string_view all = trimmed(text_);
-    return to_utf8(all.substr(all.find_last_of("\r\n") + 1));
+  // Every message_interval.
+  void tick() {
+    if (!text_.empty())
+      send_text();
+    else if (Clock::now() - sent_ >= longest_silence)
+      send("running");
   }
 
  private:
-  static constexpr std::size_t longest = 200;
+  static constexpr std::size_t longest = 4096;
+
+  // A character that has not arrived whole waits for the next message.
+  void send_text() {
+    const std::string_view whole = utf8_prefix(text_, text_.size());
+    const std::string message = to_utf8(whole.empty() ? text_ : whole);
+    text_.erase(0, whole.empty() ? text_.size() : whole.size());
+    send(message);
+  }
+  void send(const std::string& message) {
+    sent_ = Clock::now();
+    const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(sent_ - begin_);
+    call_.progress(static_cast<double>(elapsed.count()) / 1000.0, {}, message);
+  }
+
+  mcp::Call call_;
+  Clock::time_point begin_ = Clock::now();
+  Clock::time_point sent_ = {};
   std::string text_ = {};
 };
 
-// Progress counts the seconds since the start; the message is the last line that was printed.
-void report_progress(Command& command, const mcp::Call& call) {
-  const auto begin = Clock::now();
-  auto last_line = std::make_shared<LastLine>();
-  const auto report = [call, begin, last_line] {
-    const auto elapsed =
-        std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
-    const std::string line = last_line->text();
-    call.progress(static_cast<double>(elapsed.count()) / 1000.0, {},
-                  line.empty() ? "running" : line);
-  };
-  report();
-  command.on_output = [last_line](Stream, std::string_view bytes) { last_line->add(bytes); };
-  command.heartbeat = heartbeat_interval;
-  command.on_heartbeat = report;
+// The first bytes of both streams as they are, for an answer in base64.
+class RawOutput {
+ public:
+  explicit RawOutput(std::size_t max_bytes) : max_bytes_(max_bytes) {}
+  void add(Stream stream, std::string_view bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::string& text = stream == Stream::out ? out_ : err_;
+    text.append(bytes.substr(0, max_bytes_ - text.size()));
+  }
+  // Instead of the text in `object`; bytes that are not in it are told as truncated.
+  void put(Json& object, const Result& result) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    object.set("stdout", to_base64(out_));
+    object.set("stderr", to_base64(err_));
+    object.set("stdout_truncated", result.out_counts.total_bytes > out_.size());
+    object.set("stderr_truncated", result.err_counts.total_bytes > err_.size());
+    object.set("encoding", "base64");
+  }
+
+ private:
+  const std::size_t max_bytes_;
+  mutable std::mutex mutex_ = {};
+  std::string out_ = {};
+  std::string err_ = {};
+};
+
+// Counts what FairUse bounds. All members are safe from any thread.
+class UseCounter {
+ public:
+  explicit UseCounter(const FairUse& bounds) : bounds_(bounds) {}
+
+  // Counts a call. Its refusal, or an empty text.
+  std::string refusal_of_call(const std::string& tool) {
+    if (bounds_.calls_per_minute == 0) return {};
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::deque<Clock::time_point>& calls = calls_[tool];
+    const Clock::time_point now = Clock::now();
+    while (!calls.empty() && now - calls.front() >= window) calls.pop_front();
+    if (calls.size() < bounds_.calls_per_minute) {
+      calls.push_back(now);
+      return {};
+    }
+    const auto left = std::chrono::ceil<std::chrono::seconds>(window - (now - calls.front()));
+    return concat({tool, " may be called ", std::to_string(bounds_.calls_per_minute),
+                   " times in a minute (calls_per_minute); try again in ",
+                   std::to_string(left.count()), " seconds"});
+  }
+
+  // What commands may still take, in all; zero or less: nothing.
+  std::chrono::milliseconds time_left() const {
+    if (bounds_.running_time == no_limit) return no_limit;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return bounds_.running_time - time_used(Clock::now());
+  }
+  std::string refusal_of_command() const {
+    return concat({"the commands of this session have used up the ",
+                   seconds_text(bounds_.running_time), " seconds they may take together ",
+                   "(running_time)"});
+  }
+  // Counts the time of a command from now on, until what is returned is called.
+  static Function<void()> begin(const std::shared_ptr<UseCounter>& counter) {
+    if (counter->bounds_.running_time == no_limit) return {};
+    const Clock::time_point begin = Clock::now();
+    const std::lock_guard<std::mutex> lock(counter->mutex_);
+    ++counter->running_;
+    counter->starts_ += begin.time_since_epoch();
+    return [counter, begin] { counter->end(begin); };
+  }
+
+ private:
+  static constexpr std::chrono::seconds window{60};
+
+  std::chrono::milliseconds time_used(Clock::time_point now) const {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(
+        finished_ + now.time_since_epoch() * running_ - starts_);
+  }
+  void end(Clock::time_point begin) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    --running_;
+    starts_ -= begin.time_since_epoch();
+    finished_ += Clock::now() - begin;
+  }
+
+  const FairUse bounds_;
+  mutable std::mutex mutex_ = {};
+  std::map<std::string, std::deque<Clock::time_point>> calls_ = {};  // of the last minute
+  int running_ = 0;
+  Clock::duration starts_{0};  // the sum of when those that run began
+  Clock::duration finished_{0};
+};
+
+// What the handlers of one server share.
+struct ToolSet {
+  ToolSet(const Executor& where, const ToolOptions& how)
+      : executor(where),
+        options(how),
+        files(where.file_rules(), where.workspace()),
+        use(std::make_shared<UseCounter>(how.fair_use)),
+        shells(where, how.shells) {}
+
+  const Executor& executor;
+  const ToolOptions options;
+  const Files files;
+  const std::shared_ptr<UseCounter> use;
+  BackgroundShells shells;
+};
+
+// A call that exceeds a bound of FairUse, on the audit log like any other refusal.
+mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
+                       std::string message) {
+  const bool is_code = call.tool() == "execute_code";
+  const std::string& script = call.argument(is_code ? "code" : "command").as_string();
+  Result result;
+  result.outcome = Outcome::refused;
+  result.command = std::string(utf8_prefix(script, longest_audited_text));
+  result.work_dir = set.executor.workspace();
+  result.rule = bound;
+  result.message = std::move(message);
+  set.executor.record(result, call.tool());
+  if (!is_code && call.tool() != "execute_command") return failed(result.message);
+  return mcp::ToolResult::with_structured(to_json(result));
 }
 
-mcp::ToolReply execute_command(const Executor& executor, const mcp::Call& call) {
-  Command command = Command::shell(call.argument("command").as_string());
+// Bounds the command by what is left of the running time and counts it. False: there is nothing
+// left. `ended` is to be called when it has ended, or did not start.
+bool count_time(const ToolSet& set, Command& command, Function<void()>& ended) {
+  const std::chrono::milliseconds left = set.use->time_left();
+  if (left.count() <= 0) return false;
+  if (left != no_limit) {
+    const auto usual = command.background ? no_limit : set.executor.timeout();
+    command.timeout = std::min(command.timeout.value_or(usual), left);
+  }
+  ended = UseCounter::begin(set.use);
+  return true;
+}
+
+Command command_of(const mcp::Call& call, const char* argument) {
+  Command command;
+  if (*argument) command.script = call.argument(argument).as_string();
   command.tool = call.tool();
   command.work_dir = call.argument("work_dir").as_string();
-  command.cancel = call.cancel_token();
-  if (const Json& seconds = call.argument("timeout"); seconds.is_number()) {
-    // Anything above a thousand years is as good as that, and still fits the clock.
-    const double bounded = std::min(seconds.as_number(), 3.2e10);
-    const double milliseconds = std::ceil(bounded * 1000.0);
-    command.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(milliseconds));
+  if (const Json& seconds = call.argument("timeout"); seconds.is_number())
+    command.timeout = milliseconds_of(seconds);
+  return command;
+}
+
+// Sends what the command prints to a client that wants it, and to `raw`, when given.
+void listen(Command& command, const mcp::Call& call, const std::shared_ptr<RawOutput>& raw) {
+  std::shared_ptr<LiveOutput> live;
+  if (call.wants_progress()) {
+    live = std::make_shared<LiveOutput>(call);
+    command.heartbeat = message_interval;
+    command.on_heartbeat = [live] { live->tick(); };
   }
-  if (call.wants_progress()) report_progress(command, call);
-  return fitting_reply(executor.run(command), call.max_result_bytes());
+  if (!live && !raw) return;
+  command.on_output = [live, raw](Stream stream, std::string_view bytes) {
+    if (live) live->add(bytes);
+    if (raw) raw->add(stream, bytes);
+  };
+}
+
+// The reference's keys and what they mean while a command is still running.
+Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t room) {
+  Result so_far = shell.result;
+  if (const auto output = set.shells.read(shell.id)) {
+    so_far.out = output->out.text;
+    so_far.err = output->err.text;
+    so_far.out_counts.total_bytes = output->out.next;
+    so_far.err_counts.total_bytes = output->err.next;
+    so_far.out_counts.dropped_bytes = output->out.missed;
+    so_far.err_counts.dropped_bytes = output->err.missed;
+  }
+  so_far.outcome = Outcome::unknown;
+  so_far.wall_time = shell.duration;
+  const std::string note =
+      concat({"the command goes on in the background as ", shell.id,
+              "; get_background_shell_output gives what it prints, kill_background_shell ends it"});
+  so_far.notes.push_back(note);
+  shorten(so_far, room);
+  Json object = to_json(so_far);
+  object.set("stderr", so_far.err);
+  object.set("outcome", "running");
+  object.set("shell_id", shell.id);
+  return object;
+}
+
+mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
+  Command command = command_of(call, "command");
+  command.cancel = call.cancel_token();
+  const std::size_t room = room_for_texts(call.max_result_bytes());
+  std::shared_ptr<RawOutput> raw;
+  // Base64 stands in the reply twice, a third longer than the bytes.
+  if (call.argument("encoding").as_string() == "base64")
+    raw = std::make_shared<RawOutput>(std::min(set.executor.options().max_output, room / 6));
+  listen(command, call, raw);
+  std::chrono::milliseconds foreground = set.options.run_in_background_after;
+  if (const Json& seconds = call.argument("run_in_background_after"); seconds.is_number())
+    foreground = milliseconds_of(seconds);
+  command.background = foreground != no_limit;
+  Function<void()> ended;
+  if (!count_time(set, command, ended))
+    return refuse(set, call, "running_time", set.use->refusal_of_command());
+  ForegroundRun run;
+  if (command.background) {
+    command.on_end = ended;
+    run = set.shells.run(command, foreground);
+    const bool never_ran =
+        run.result.outcome == Outcome::refused || run.result.outcome == Outcome::not_started;
+    if (run.ended && never_ran) ended();
+  } else {
+    run.result = set.executor.run(command);
+    run.ended = true;
+    ended();
+  }
+  Json object;
+  if (run.ended) {
+    shorten(run.result, room);
+    object = to_json(run.result);
+  } else {
+    run.result = run.shell.result;
+    object = running_json(set, run.shell, room);
+  }
+  if (raw) raw->put(object, run.result);
+  return mcp::ToolResult::with_structured(std::move(object));
+}
+
+// background shells -------------------------------------------------------------------------------
+
+// The reference's exit_code of a shell: null while it runs.
+Json shell_exit_code(const ShellStatus& shell) {
+  if (shell.state == ShellState::running) return {};
+  return json_exit_code(shell.result);
+}
+
+std::string cursor_text(const ShellCursor& cursor) {
+  return concat({std::to_string(cursor.out), ":", std::to_string(cursor.err)});
+}
+
+std::optional<ShellCursor> parse_cursor(std::string_view text) {
+  ShellCursor cursor;
+  const char* const end = text.data() + text.size();
+  const auto out = std::from_chars(text.data(), end, cursor.out);
+  if (out.ec != std::errc() || out.ptr == end || *out.ptr != ':') return {};
+  const auto err = std::from_chars(out.ptr + 1, end, cursor.err);
+  if (err.ec != std::errc() || err.ptr != end) return {};
+  return cursor;
+}
+
+// Its last lines, of which the very last may lack its end.
+std::string_view last_lines(std::string_view text, std::uint64_t count) {
+  if (count == 0) return {};
+  std::size_t at = text.size();
+  if (at > 0 && text[at - 1] == '\n') --at;
+  while (at > 0) {
+    if (text[at - 1] == '\n' && --count == 0) return text.substr(at);
+    --at;
+  }
+  return text;
+}
+
+mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
+  Command command = command_of(call, "command");
+  command.background = true;
+  command.keep_input_open = true;
+  Function<void()> ended;
+  if (!count_time(set, command, ended))
+    return refuse(set, call, "running_time", set.use->refusal_of_command());
+  command.on_end = ended;
+  Result failure;
+  const auto shell = set.shells.start(command, &failure);
+  if (!shell) {
+    ended();
+    const bool is_refusal = failure.outcome == Outcome::refused;
+    mcp::ToolResult result = failed(concat({is_refusal ? "Command validation error: "
+                                                       : "Failed to start background "
+                                                         "shell: ",
+                                            shell.error().message}));
+    if (!failure.rule.empty()) {
+      Json object = *result.structured;
+      object.set("rule", failure.rule);
+      result = mcp::ToolResult::with_structured(std::move(object));
+      result.is_error = true;
+    }
+    return result;
+  }
+  Json object = Json::object();
+  object.set("shell_id", shell->id);
+  object.set("status", name(shell->state));
+  object.set("command", std::string(utf8_prefix(shell->result.command, longest_audited_text)));
+  object.set("pid", shell->result.pid);
+  object.set("work_dir", shell->result.work_dir);
+  if (!shell->result.notes.empty()) object.set("notes", list_of(shell->result.notes));
+  return mcp::ToolResult::with_structured(std::move(object));
+}
+
+// Waits as the arguments say. How that ended, or nothing when nothing was to be waited for.
+Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Call& call,
+                                                    const ShellCursor& since) {
+  const Json& wait_for = call.argument("wait_for");
+  if (!wait_for.is_string()) return std::optional<ShellWaitEnd>();
+  ShellWait until;
+  until.since = since;
+  until.cancel = call.cancel_token();
+  const Json& seconds = call.argument("timeout");
+  until.time = std::min(seconds.is_number() ? milliseconds_of(seconds) : usual_wait,
+                        set.executor.max_timeout());
+  if (wait_for.as_string() != "exit") {
+    auto pattern = Regex::compile(wait_for.as_string());
+    if (!pattern) return with_prefix("wait_for: ", pattern.error());
+    until.pattern = std::move(*pattern);
+  }
+  const auto end = set.shells.wait(call.argument("shell_id").as_string(), until);
+  if (!end) return end.error();
+  return std::optional<ShellWaitEnd>(*end);
+}
+
+mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) {
+  const std::string& id = call.argument("shell_id").as_string();
+  ShellCursor since;
+  if (const Json& text = call.argument("since"); text.is_string() && !text.as_string().empty()) {
+    const auto cursor = parse_cursor(text.as_string());
+    if (!cursor)
+      return failed(concat({"since: ", quoted(text.as_string()),
+                            " is not the `next` of an earlier answer for this shell"}));
+    since = *cursor;
+  }
+  const auto waited = wait_as_asked(set, call, since);
+  if (!waited) return failed(waited.error().message);
+  auto output = set.shells.read(id, since);
+  if (!output) return failed(output.error().message);
+  std::string& out = output->out.text;
+  std::string& err = output->err.text;
+  std::uint64_t missed[] = {output->out.missed, output->err.missed};
+  if (const Json& tail = call.argument("tail"); tail.is_number()) {
+    for (std::string* text : {&out, &err}) {
+      const std::string_view last = last_lines(*text, count_of(tail));
+      missed[text == &err] += text->size() - last.size();
+      *text = std::string(last);
+    }
+  }
+  shorten({&out, &err}, room_for_texts(call.max_result_bytes()),
+          [&](const std::string& text, std::size_t omitted) { missed[&text == &err] += omitted; });
+  Json object = Json::object();
+  object.set("shell_id", id);
+  object.set("stdout", std::move(out));
+  object.set("stderr", std::move(err));
+  object.set("status", name(output->status.state));
+  object.set("exit_code", shell_exit_code(output->status));
+  object.set("next", cursor_text({output->out.next, output->err.next}));
+  if (*waited) object.set("wait", name(**waited));
+  if (missed[0] > 0) object.set("stdout_missed_bytes", missed[0]);
+  if (missed[1] > 0) object.set("stderr_missed_bytes", missed[1]);
+  return mcp::ToolResult::with_structured(std::move(object));
+}
+
+Json shell_json(const ShellStatus& shell) {
+  const Result& r = shell.result;
+  Json object = Json::object();
+  object.set("shell_id", shell.id);
+  object.set("status", name(shell.state));
+  object.set("exit_code", shell_exit_code(shell));
+  object.set("pid", r.pid);
+  object.set("command", std::string(utf8_prefix(r.command, longest_audited_text)));
+  object.set("cwd", r.work_dir);
+  object.set("start_time", shell.start_time);
+  object.set("duration_seconds", static_cast<double>(shell.duration.count()) / 1000.0);
+  object.set("stdout_bytes", r.out_counts.total_bytes);
+  object.set("stderr_bytes", r.err_counts.total_bytes);
+  if (shell.state == ShellState::running) return object;
+  // What else there is to tell of an end, with the names that execute_command has for it.
+  const Json all = to_json(r);
+  for (const char* key : {"outcome", "timed_out", "signal", "output_held_open", "notes", "sandbox",
+                          "limits_reached", "changed_files", "redactions"})
+    if (const Json* value = all.find(key)) object.set(key, *value);
+  return object;
+}
+
+mcp::ToolReply get_background_shell_status(ToolSet& set, const mcp::Call& call) {
+  const auto shell = set.shells.status(call.argument("shell_id").as_string());
+  if (!shell) return failed(shell.error().message);
+  return mcp::ToolResult::with_structured(shell_json(*shell));
+}
+
+mcp::ToolReply list_background_shells(ToolSet& set, const mcp::Call&) {
+  Json list = Json::array();
+  for (const ShellStatus& shell : set.shells.list()) list.push_back(shell_json(shell));
+  const auto size = list.size();
+  return mcp::ToolResult::with_structured(
+      Json::object({{"shells", std::move(list)}, {"count", size}}));
+}
+
+mcp::ToolReply write_background_shell(ToolSet& set, const mcp::Call& call) {
+  const std::string& id = call.argument("shell_id").as_string();
+  const std::string& input = call.argument("input").as_string();
+  if (!input.empty()) {
+    if (auto ok = set.shells.write(id, input); !ok) return failed(ok.error().message);
+  }
+  if (call.argument("close_input").as_bool()) {
+    if (auto ok = set.shells.close_input(id); !ok) return failed(ok.error().message);
+  }
+  const auto shell = set.shells.status(id);
+  if (!shell) return failed(shell.error().message);
+  return mcp::ToolResult::with_structured(
+      Json::object({{"shell_id", id}, {"status", name(shell->state)}, {"written", input.size()}}));
+}
+
+mcp::ToolReply kill_background_shell(ToolSet& set, const mcp::Call& call) {
+  const std::string& id = call.argument("shell_id").as_string();
+  const auto was_running = set.shells.kill(id);
+  if (!was_running) return failed(was_running.error().message);
+  const auto shell = set.shells.status(id);
+  if (!shell) return failed(shell.error().message);
+  Json object = Json::object({{"shell_id", id}, {"status", name(shell->state)}});
+  object.set("signal", *was_running ? Json("SIGTERM") : Json());
+  if (!*was_running) object.set("message", "Process already terminated");
+  return mcp::ToolResult::with_structured(std::move(object));
+}
+
+// execute_code ------------------------------------------------------------------------------------
+
+// One result for all blocks: the last one's end, and everybody's output and time.
+Result together(const Executor& executor, const CodeResult& run) {
+  Result all;
+  if (run.results.empty()) {
+    all.work_dir = executor.workspace();
+  } else {
+    all = run.results.back();
+    all.out.clear();
+    all.err.clear();
+    all.notes.clear();
+    all.out_counts = {};
+    all.err_counts = {};
+    all.wall_time = {};
+  }
+  const auto add = [](OutputCounts& sum, const OutputCounts& counts) {
+    sum.total_bytes += counts.total_bytes;
+    sum.dropped_bytes += counts.dropped_bytes;
+    sum.invalid_bytes += counts.invalid_bytes;
+    sum.redactions += counts.redactions;
+  };
+  for (const Result& result : run.results) {
+    all.out += result.out;
+    all.err += result.err;
+    all.notes.insert(all.notes.end(), result.notes.begin(), result.notes.end());
+    add(all.out_counts, result.out_counts);
+    add(all.err_counts, result.err_counts);
+    all.wall_time += result.wall_time;
+  }
+  if (run.message.empty()) return all;
+  all.outcome = Outcome::not_started;
+  all.exit_code = -1;
+  all.message = run.message;
+  return all;
+}
+
+mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
+  const std::string& code = call.argument("code").as_string();
+  const std::string& language = call.argument("language").as_string();
+  CodeOptions options;
+  options.languages = set.options.languages;
+  options.command = command_of(call, "");
+  options.command.cancel = call.cancel_token();
+  Function<void()> ended;
+  if (!count_time(set, options.command, ended))
+    return refuse(set, call, "running_time", set.use->refusal_of_command());
+  listen(options.command, call, {});
+  std::vector<CodeBlock> blocks;
+  if (language.empty() || language == "markdown") blocks = extract_code(code);
+  if (blocks.empty()) blocks.push_back({language.empty() ? infer_language(code) : language, code});
+  const CodeResult run = run_code(set.executor, blocks, options);
+  ended();
+  Result all = together(set.executor, run);
+  shorten(all, room_for_texts(call.max_result_bytes()));
+  Json object = to_json(all);
+  object.set("code_file", run.files.empty() ? Json() : Json(run.files.front()));
+  object.set("files", list_of(run.files));
+  object.set("blocks", run.results.size());
+  return mcp::ToolResult::with_structured(std::move(object));
+}
+
+// files -------------------------------------------------------------------------------------------
+
+// What a file tool did, as a record of the audit log: its words are shown as a command line.
+template <class T>
+void record_file(const ToolSet& set, const mcp::Call& call, const Expected<T>& done) {
+  Result result;
+  result.command = script_of_argv(
+      {call.tool(), call.argument(call.tool() == "list_files" ? "path" : "file_path").as_string()});
+  result.work_dir = set.executor.workspace();
+  result.outcome = Outcome::exited;
+  result.exit_code = 0;
+  if (!done) {
+    const bool denied = done.error().code == ErrorCode::permission_denied;
+    result.outcome = denied ? Outcome::refused : Outcome::exited;
+    if (denied) result.rule = "paths";
+    result.exit_code = denied ? -1 : 1;
+    result.message = done.error().message;
+  }
+  set.executor.record(result, call.tool());
+}
+
+mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
+  FileRange range;
+  if (call.argument("unit").as_string() == "bytes") range.unit = FileRange::Unit::bytes;
+  if (const Json& offset = call.argument("offset"); offset.is_number())
+    range.offset = count_of(offset);
+  if (const Json& count = call.argument("count"); count.is_number()) range.count = count_of(count);
+  // A byte takes at most 13 of a reply, see bytes_in_reply().
+  range.max_bytes = std::min(range.max_bytes, call.max_result_bytes() / 16);
+  auto file = set.files.read(call.argument("file_path").as_string(), range);
+  record_file(set, call, file);
+  if (!file) return failed(set.executor.redact(file.error().message));
+  if (const DeleteGuard* const guard = set.executor.delete_guard()) guard->mark_read(file->path);
+  const bool wants_base64 = call.argument("encoding").as_string() == "base64";
+  Json object = Json::object();
+  object.set("file_path", to_utf8(file->path));
+  const bool is_image = !file->mime_type.empty() && !wants_base64;
+  if (is_image) {
+    // An image is of use only as a whole.
+    range = {};
+    range.unit = FileRange::Unit::bytes;
+    range.max_bytes = call.max_result_bytes() / 2;
+    file = set.files.read(call.argument("file_path").as_string(), range);
+    if (!file) return failed(set.executor.redact(file.error().message));
+    if (file->more)
+      return failed(concat({quoted(file->path), " is an image of ", std::to_string(file->size),
+                            " bytes, too large for one reply; read parts of it with encoding "
+                            "base64 and unit bytes"}));
+    object.set("mime_type", file->mime_type);
+    object.set("size", file->size);
+    mcp::ToolResult result = mcp::ToolResult::with_structured(std::move(object));
+    result.content = {mcp::Content::image(file->bytes, file->mime_type)};
+    return result;
+  }
+  if (file->binary && !wants_base64)
+    return failed(concat({quoted(file->path), " is a binary file of ", std::to_string(file->size),
+                          " bytes; read it with encoding base64"}));
+  object.set("content", wants_base64 ? to_base64(file->bytes) : set.executor.redact(file->bytes));
+  object.set("encoding", wants_base64 ? "base64" : "utf-8");
+  object.set("size", file->size);
+  object.set("offset", range.offset);
+  object.set("lines", file->lines);
+  object.set("next", file->next);
+  object.set("more", file->more);
+  if (file->cut_line) object.set("cut_line", true);
+  return mcp::ToolResult::with_structured(std::move(object));
+}
+
+mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call) {
+  std::string bytes = call.argument("content").as_string();
+  if (call.argument("encoding").as_string() == "base64") {
+    auto decoded = from_base64(bytes);
+    if (!decoded) return failed("content is not base64 (RFC 4648), as encoding says");
+    bytes = std::move(*decoded);
+  }
+  const auto written = set.files.write(call.argument("file_path").as_string(), bytes);
+  record_file(set, call, written);
+  if (!written) return failed(set.executor.redact(written.error().message));
+  if (const DeleteGuard* const guard = set.executor.delete_guard()) guard->mark_created(*written);
+  return mcp::ToolResult::with_structured(
+      Json::object({{"success", true}, {"file_path", to_utf8(*written)}, {"bytes", bytes.size()}}));
+}
+
+mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
+  const Json& path = call.argument("path");
+  const Json& depth = call.argument("depth");
+  const auto list = set.files.list(path.is_string() ? path.as_string() : ".",
+                                   depth.is_number() ? count_of(depth) : 1);
+  record_file(set, call, list);
+  if (!list) return failed(set.executor.redact(list.error().message));
+  std::size_t room = room_for_texts(call.max_result_bytes());
+  Json entries = Json::array();
+  bool more = list->more;
+  for (const FileEntry& entry : list->entries) {
+    constexpr std::size_t for_the_rest = 256;
+    const std::string shown = to_utf8(entry.path);
+    const std::size_t size = bytes_in_reply(shown) + for_the_rest;
+    more = more || size > room;
+    if (size > room) break;
+    room -= size;
+    entries.push_back(Json::object({{"path", shown},
+                                    {"type", name(entry.type)},
+                                    {"size", entry.size},
+                                    {"modified", entry.modified}}));
+  }
+  return mcp::ToolResult::with_structured(Json::object(
+      {{"path", to_utf8(list->path)}, {"entries", std::move(entries)}, {"more", more}}));
+}
+
+mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
+  constexpr std::size_t longest_source = std::size_t{4} << 20;
+  FileRange range;
+  range.unit = FileRange::Unit::bytes;
+  range.max_bytes = longest_source;
+  const auto file = set.files.read(call.argument("file_path").as_string(), range);
+  record_file(set, call, file);
+  if (!file) return failed(set.executor.redact(file.error().message));
+  if (file->more)
+    return failed(concat({quoted(file->path), " is longer than ", std::to_string(longest_source),
+                          " bytes, too long for a source file"}));
+  const std::string& function = call.argument("function_name").as_string();
+  auto docstring = python_docstring(file->bytes, function);
+  if (!docstring) return failed(concat({quoted(file->path), ": ", docstring.error().message}));
+  std::string text = set.executor.redact(to_utf8(*docstring));
+  shorten({&text}, room_for_texts(call.max_result_bytes()), [](const std::string&, std::size_t) {});
+  return mcp::ToolResult::with_structured(Json::object({{"file_path", to_utf8(file->path)},
+                                                        {"function_name", function},
+                                                        {"docstring", std::move(text)}}));
+}
+
+// the tools as clients see them -------------------------------------------------------------------
+
+mcp::Parameter parameter(const char* name, mcp::ParameterType type, std::string description) {
+  mcp::Parameter parameter;
+  parameter.name = name;
+  parameter.type = type;
+  parameter.nullable = true;
+  parameter.description = std::move(description);
+  return parameter;
+}
+
+mcp::Parameter required(const char* name, std::string description) {
+  mcp::Parameter needed = parameter(name, mcp::ParameterType::string, std::move(description));
+  needed.nullable = false;
+  needed.required = true;
+  return needed;
+}
+
+mcp::Parameter choice(const char* name, std::vector<std::string> choices, std::string description) {
+  mcp::Parameter chosen = parameter(name, mcp::ParameterType::string, std::move(description));
+  chosen.choices = std::move(choices);
+  return chosen;
+}
+
+mcp::Parameter count(const char* name, std::string description) {
+  mcp::Parameter number = parameter(name, mcp::ParameterType::integer, std::move(description));
+  number.minimum = 0;
+  return number;
+}
+
+mcp::Parameter seconds(const char* name, std::string description) {
+  mcp::Parameter time = parameter(name, mcp::ParameterType::number, std::move(description));
+  time.greater_than = 0;
+  return time;
+}
+
+mcp::Parameter work_dir_parameter(const Executor& executor) {
+  return parameter("work_dir", mcp::ParameterType::string,
+                   concat({"Where to run it: absolute, or relative to ",
+                           to_utf8(executor.workspace()), ", which is the default."}));
+}
+
+mcp::Parameter timeout_parameter(const Executor& executor) {
+  return seconds("timeout", concat({"Seconds, fractions allowed, at most ",
+                                    seconds_text(executor.max_timeout()), ". Not milliseconds."}));
+}
+
+// What a tool may do to the world, for the client's questions to its user.
+enum class Effect { reads, writes_files, runs };
+
+mcp::Tool make_tool(const char* name, const char* title, Effect effect, std::string description,
+                    std::vector<mcp::Parameter> parameters) {
+  mcp::Tool tool;
+  tool.name = name;
+  tool.title = title;
+  tool.description = std::move(description);
+  tool.parameters = std::move(parameters);
+  tool.annotations.read_only = effect == Effect::reads;
+  tool.annotations.destructive = effect != Effect::reads;
+  tool.annotations.idempotent = effect != Effect::runs;
+  tool.annotations.open_world = effect == Effect::runs;
+  return tool;
+}
+
+using ToolHandler = mcp::ToolReply (*)(ToolSet&, const mcp::Call&);
+struct BoundTool {
+  mcp::Tool tool;
+  ToolHandler handler;
+};
+
+void add_command_tools(const Executor& executor, const ToolOptions& options,
+                       std::vector<BoundTool>& tools) {
+  const std::string background =
+      options.run_in_background_after == no_limit
+          ? std::string("default: never")
+          : concat({"default: ", seconds_text(options.run_in_background_after)});
+  mcp::Tool tool = make_tool(
+      "execute_command", "Run a command", Effect::runs,
+      concat({"Runs a shell command and returns its exit code, stdout and stderr. Blocks until the "
+              "command ends or its timeout passes (default ",
+              seconds_text(executor.timeout()),
+              " seconds); then it is killed together with everything it started. Standard input is "
+              "empty. Commands do not share a shell: the working directory and variables of one "
+              "are gone in the next."}),
+      {required("command", "The command line, for the shell."), timeout_parameter(executor),
+       work_dir_parameter(executor),
+       seconds("run_in_background_after",
+               concat({"Seconds (", background,
+                       "): a command that is still running then goes on in the background, without "
+                       "a timeout unless one is given, and the answer has its shell_id."})),
+       choice("encoding", {"utf-8", "base64"},
+              "base64: stdout and stderr as they are, for binary output.")});
+  tool.output_schema = execution_schema();
+  tools.push_back({std::move(tool), execute_command});
+  tools.push_back(
+      {make_tool(
+           "execute_code", "Run code", Effect::runs,
+           "Runs code in sh, bash, python or javascript from a file, as a command of its own. "
+           "Markdown with several fenced blocks is run block by block until one fails. A "
+           "first line like `# filename: tools/report.py` names the file.",
+           {required("code", "The code, or Markdown with fenced blocks."),
+            parameter("language", mcp::ParameterType::string,
+                      "The language; without it Markdown is looked for, then guessed."),
+            timeout_parameter(executor), work_dir_parameter(executor)}),
+       execute_code});
+}
+
+void add_shell_tools(const Executor& executor, std::vector<BoundTool>& tools) {
+  const mcp::Parameter shell_id =
+      required("shell_id", "As start_background_shell or list_background_shells gave it.");
+  const auto add = [&](const char* name, const char* title, Effect effect, const char* description,
+                       std::vector<mcp::Parameter> parameters, ToolHandler handler) {
+    tools.push_back({make_tool(name, title, effect, description, std::move(parameters)), handler});
+  };
+  add("start_background_shell", "Start a command in the background", Effect::runs,
+      "Starts a shell command that goes on by itself, such as a server or a long experiment, and "
+      "returns its shell_id at once. It passes the same checks as execute_command.",
+      {required("command", "The command line, for the shell."), work_dir_parameter(executor),
+       seconds("timeout", "Seconds until it is killed; default: none.")},
+      start_background_shell);
+  add("get_background_shell_output", "Read what a background command printed", Effect::reads,
+      "Returns what a background command has printed, also a last line that is not finished. To "
+      "read only what is new, give the `next` of the last answer as `since`.",
+      {shell_id, parameter("since", mcp::ParameterType::string, "The `next` of an earlier answer."),
+       count("tail", "Only so many lines from the end of each stream."),
+       parameter(
+           "wait_for", mcp::ParameterType::string,
+           "Wait until a line that came after `since` matches this pattern (Python's syntax), "
+           "or the command has ended; \"exit\": until it has ended."),
+       seconds("timeout", "Seconds to wait at most, with wait_for; default: 30.")},
+      get_background_shell_output);
+  add("get_background_shell_status", "Look after a background command", Effect::reads,
+      "Tells whether a background command is running, stopped (exit code 0), failed or killed.",
+      {shell_id}, get_background_shell_status);
+  mcp::Parameter close_input = parameter("close_input", mcp::ParameterType::boolean,
+                                         "No more input follows: the command reads its end.");
+  add("write_background_shell", "Type into a background command", Effect::runs,
+      "Writes to the standard input of a background command. A line needs its \\n.",
+      {shell_id, required("input", "The text, as it is."), close_input}, write_background_shell);
+  add("kill_background_shell", "End a background command", Effect::runs,
+      "Ends a background command and everything it has started: SIGTERM, then SIGKILL.", {shell_id},
+      kill_background_shell);
+  add("list_background_shells", "List background commands", Effect::reads,
+      "Lists the background commands that run, and those that ended lately.", {},
+      list_background_shells);
+}
+
+void add_file_tools(std::vector<BoundTool>& tools) {
+  const mcp::Parameter file_path = required("file_path", "Absolute, or relative to the workspace.");
+  const auto add = [&](const char* name, const char* title, Effect effect, const char* description,
+                       std::vector<mcp::Parameter> parameters, ToolHandler handler) {
+    tools.push_back({make_tool(name, title, effect, description, std::move(parameters)), handler});
+  };
+  add("read_file", "Read a file", Effect::reads,
+      "Reads a text file, or a part of it, by lines or bytes. Images come as images.",
+      {file_path, count("offset", "Where to begin, counted from 0; default: 0."),
+       count("count", "How many lines or bytes; default: as many as fit."),
+       choice("unit", {"lines", "bytes"}, "Of offset and count; default: lines."),
+       choice("encoding", {"utf-8", "base64"}, "base64: for binary files.")},
+      read_file);
+  add("write_file", "Write a file", Effect::writes_files,
+      "Replaces a file as a whole, or makes it together with missing directories.",
+      {file_path, required("content", "All that will be in the file."),
+       choice("encoding", {"utf-8", "base64"}, "Of content; default: utf-8.")},
+      write_file);
+  add("list_files", "List a directory", Effect::reads, "Lists what a directory holds.",
+      {parameter("path", mcp::ParameterType::string, "The directory; default: the workspace."),
+       count("depth", "Levels of directories to go down; default: 1.")},
+      list_files);
+  add("read_docstring", "Read a docstring", Effect::reads,
+      "Reads the docstring of a Python function, class, method (Class.method) or module from its "
+      "source file. Nothing is imported or run.",
+      {file_path, parameter("function_name", mcp::ParameterType::string,
+                            "A dotted name from the top of the file; empty: the module.")},
+      read_docstring);
+}
+
+bool is_disabled(const ToolOptions& options, const std::string& tool) {
+  const std::vector<std::string>& disabled = options.disabled_tools;
+  return std::find(disabled.begin(), disabled.end(), tool) != disabled.end();
+}
+
+std::vector<BoundTool> all_tools(const Executor& executor, const ToolOptions& options) {
+  std::vector<BoundTool> tools;
+  add_command_tools(executor, options, tools);
+  add_shell_tools(executor, tools);
+  add_file_tools(tools);
+  return tools;
+}
+
+Expected<void> check_disabled(const std::vector<BoundTool>& tools, const ToolOptions& options) {
+  for (const std::string& disabled : options.disabled_tools) {
+    const bool is_known = std::any_of(tools.begin(), tools.end(), [&](const BoundTool& bound) {
+      return bound.tool.name == disabled;
+    });
+    if (!is_known)
+      return make_error(ErrorCode::invalid_argument,
+                        concat({"disabled_tools: there is no tool ", quoted(disabled)}));
+  }
+  return {};
 }
 
 // options -----------------------------------------------------------------------------------------
@@ -23132,6 +24067,8 @@ struct ServerConfig {
   std::string instance_id = {};
   bool enable_sudo = false;
   bool no_auto_venv = false;
+  ToolOptions tools = {};
+  std::uint64_t max_background_shells = ShellOptions().max_running;
 };
 
 // Where the value of an option goes decides its kind.
@@ -23219,6 +24156,17 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"spill-dir", "DIR", "outputs over the limit go whole to files here", &local.spill_dir},
       {"max-concurrent", "N", "commands at a time; others wait (default: 16)",
        &config.max_concurrent},
+      {"run-in-background-after", "SECONDS", "what still runs then goes on in the background",
+       &config.tools.run_in_background_after},
+      {"max-background-shells", "N", "running in the background at a time (default: 10)",
+       &config.max_background_shells},
+      {"max-background-time", "SECONDS", "the most one may take (default: no limit)",
+       &config.tools.shells.max_timeout},
+      {"calls-per-minute", "N", "of each tool; more are refused (default: no limit)",
+       &config.tools.fair_use.calls_per_minute},
+      {"running-time", "SECONDS", "of all commands together; then all are refused",
+       &config.tools.fair_use.running_time},
+      {"disable-tool", "NAME...", "tools that are not offered", &config.tools.disabled_tools},
   };
 }
 
@@ -23607,6 +24555,7 @@ std::string rules_text() {
 Error in_our_words(Error error) {
   constexpr std::pair<std::string_view, std::string_view> names[] = {
       {"disabled_rules", "disable_rule"},
+      {"disabled_tools", "disable_tool"},
       {"keep", "keep_env"},
       {"max_output", "max_output_size"},
       {"secret", "secret_env"},
@@ -23900,14 +24849,17 @@ int run_once(const Executor& executor, const std::string& script, const CancelTo
 }
 
 int serve(const Executor& executor, const ServerConfig& config, const CancelToken& stop) {
+  ToolOptions tools = config.tools;
+  tools.shells.max_running = static_cast<std::size_t>(config.max_background_shells);
   mcp::ServerOptions options;
   options.name = "codeexec";
   options.title = "Command Execution";
   options.version = CODEEXEC_VERSION_STRING;
-  options.instructions = describe(executor);
+  options.instructions = describe(executor, tools);
   options.max_concurrent = static_cast<std::size_t>(config.max_concurrent);
   mcp::Server server(options);
-  if (auto ok = add_execution_tools(server, executor); !ok) return fail(2, ok.error().message);
+  if (auto ok = add_execution_tools(server, executor, tools); !ok)
+    return fail(2, ok.error().message);
   const auto served = server.serve(stop);
   if (served) return 0;
   const int status = fail(1, served.error().message);
@@ -23987,54 +24939,66 @@ Json to_json(const Judgement& judgement) {
   return object;
 }
 
-Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor) {
-  mcp::Tool tool;
-  tool.name = "execute_command";
-  tool.title = "Run a command";
-  tool.description =
-      concat({"Runs a shell command and returns its exit code, stdout and stderr. Blocks until the "
-              "command ends or its timeout passes (default ",
-              seconds_text(executor.timeout()),
-              " seconds); then it is killed together with everything it started. Standard input is "
-              "empty. Commands do not share a shell: the working directory and variables of one "
-              "are gone in the next."});
-  mcp::Parameter command;
-  command.name = "command";
-  command.description = "The command line, for the shell.";
-  command.required = true;
-  mcp::Parameter timeout;
-  timeout.name = "timeout";
-  timeout.type = mcp::ParameterType::number;
-  timeout.nullable = true;
-  timeout.greater_than = 0;
-  timeout.description = concat({"Seconds, fractions allowed, at most ",
-                                seconds_text(executor.max_timeout()), ". Not milliseconds."});
-  mcp::Parameter work_dir;
-  work_dir.name = "work_dir";
-  work_dir.nullable = true;
-  work_dir.description = concat({"Where to run it: absolute, or relative to ",
-                                 to_utf8(executor.workspace()), ", which is the default."});
-  tool.parameters = {command, timeout, work_dir};
-  tool.output_schema = execution_schema();
-  tool.annotations.read_only = false;
-  tool.annotations.destructive = true;
-  tool.annotations.idempotent = false;
-  tool.annotations.open_world = true;
-  tool.handler = [&executor](const mcp::Call& call) { return execute_command(executor, call); };
-  return server.add(std::move(tool));
+Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor,
+                                   const ToolOptions& options) {
+  std::vector<BoundTool> tools = all_tools(executor, options);
+  if (auto ok = check_disabled(tools, options); !ok) return ok;
+  const auto set = std::make_shared<ToolSet>(executor, options);
+  for (BoundTool& bound : tools) {
+    if (is_disabled(options, bound.tool.name)) continue;
+    bound.tool.handler = [set, handler = bound.handler](const mcp::Call& call) {
+      std::string no = set->use->refusal_of_call(call.tool());
+      if (!no.empty()) return mcp::ToolReply(refuse(*set, call, "calls_per_minute", std::move(no)));
+      return handler(*set, call);
+    };
+    if (auto ok = server.add(std::move(bound.tool)); !ok) return ok;
+  }
+  return {};
 }
 
-std::string describe(const Executor& executor) {
-  const std::string place = executor.describe_place();
-  return concat({"execute_command runs shell commands on this machine, by default in ",
-                 to_utf8(executor.workspace()), ". A command may take ",
-                 seconds_text(executor.timeout()), " seconds unless it asks for more (at most ",
-                 seconds_text(executor.max_timeout()),
-                 "). It gets no standard input and no terminal. Long output is shortened in the "
-                 "middle. Some commands are refused before anything of them runs; the answer then "
-                 "says by which rule.",
-                 executor.delete_guard() ? " Read a file before you delete it." : "",
-                 place.empty() ? "" : " ", place});
+std::string describe(const Executor& executor, const ToolOptions& options) {
+  const ExecutorOptions& settings = executor.options();
+  std::vector<std::string> sentences;
+  const auto has_tool = [&](const char* tool) { return !is_disabled(options, tool); };
+  if (has_tool("execute_command"))
+    sentences.push_back(concat(
+        {"execute_command runs shell commands on this machine, by default in ",
+         to_utf8(executor.workspace()), ". A command may take ", seconds_text(executor.timeout()),
+         " seconds unless it asks for more (at most ", seconds_text(executor.max_timeout()),
+         "). It gets no standard input and no terminal. Of each of its streams ",
+         std::to_string(settings.max_output), " bytes are kept, the beginning and the end."}));
+  if (has_tool("execute_command") && options.run_in_background_after != no_limit)
+    sentences.push_back(
+        concat({"What still runs after ", seconds_text(options.run_in_background_after),
+                " seconds goes on in the background."}));
+  if (has_tool("start_background_shell"))
+    sentences.push_back(
+        concat({"For servers and long work use start_background_shell (at most ",
+                std::to_string(options.shells.max_running),
+                " at a time), and get_background_shell_output with wait_for and since to follow "
+                "it."}));
+  if (has_tool("execute_command") || has_tool("start_background_shell"))
+    sentences.emplace_back(
+        "Some commands are refused before anything of them runs; the answer then says by which "
+        "rule.");
+  const PolicyOptions& policy = settings.policy;
+  if (!policy.allowed.empty())
+    sentences.push_back(concat({"Only commands that match one of these patterns may run: ",
+                                to_utf8(joined(policy.allowed, "  ")), " ."}));
+  if (!policy.blocked.empty())
+    sentences.push_back(concat({"Commands that match one of these patterns are refused: ",
+                                to_utf8(joined(policy.blocked, "  ")), " ."}));
+  if (executor.delete_guard()) sentences.emplace_back("Read a file before you delete it.");
+  const FairUse& use = options.fair_use;
+  if (use.calls_per_minute != 0)
+    sentences.push_back(concat(
+        {"Each tool may be called ", std::to_string(use.calls_per_minute), " times in a minute."}));
+  if (use.running_time != no_limit)
+    sentences.push_back(
+        concat({"All commands together may take ", seconds_text(use.running_time), " seconds."}));
+  if (const std::string place = executor.describe_place(); !place.empty())
+    sentences.push_back(place);
+  return joined(sentences, " ");
 }
 
 int server_main(int argc, char** argv) {
@@ -24054,6 +25018,8 @@ int server_main(int argc, char** argv) {
 #endif
   const auto executor = create_executor(config);
   if (!executor) return fail(2, executor.error().message);
+  if (auto ok = check_disabled(all_tools(*executor, config.tools), config.tools); !ok)
+    return fail(2, in_our_words(ok.error()).message);
   drop_variables(config.local.environment);
   if (config.enable_sudo) warn("enable_sudo has no effect in local mode");
   warn_of_bare_patterns(config);

@@ -902,14 +902,7 @@ TEST_CASE("the delete guard: a directory that cannot be looked into does not go"
 
 TEST_CASE("the delete guard: a directory of too many entries does not go") {
   TempDir temp;
-  const int folder = ::open(temp.directory("top").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  REQUIRE(folder >= 0);
-  for (std::size_t i = 0; i < DeleteGuard::max_entries; ++i) {
-    const int fd = ::openat(folder, (std::to_string(i) + ".log").c_str(), O_WRONLY | O_CREAT, 0600);
-    REQUIRE(fd >= 0);
-    ::close(fd);
-  }
-  ::close(folder);
+  support::fill_directory(temp.directory("top"), DeleteGuard::max_entries, ".log");
   const DeleteGuard guard;
   CHECK(objection(guard.can_delete_directory(temp / "top")) == "");
   temp.file("top/one.log");
@@ -923,11 +916,8 @@ TEST_CASE("the delete guard: a directory of too many bytes of names does not go"
   TempDir temp;
   std::string name = "top";
   while (name.size() < 3700) name += "/" + std::string(240, 'x');
-  const int folder = ::open(temp.directory(name).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  REQUIRE(folder >= 0);
-  for (std::size_t i = 0; i < DeleteGuard::max_entry_bytes / name.size() + 1; ++i)
-    ::close(::openat(folder, (std::to_string(i) + ".log").c_str(), O_WRONLY | O_CREAT, 0600));
-  ::close(folder);
+  support::fill_directory(temp.directory(name), DeleteGuard::max_entry_bytes / name.size() + 1,
+                          ".log");
   const auto answer = DeleteGuard().can_delete_directory(temp / "top");
   REQUIRE(!answer);
   CHECK(answer.error().code == ErrorCode::limit);

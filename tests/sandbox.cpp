@@ -816,10 +816,11 @@ TEST_CASE("sandbox: memory and processes of a whole run, in a cgroup") {
     return;
   }
   CHECK(run_in(*sandbox, own).limits_reached.empty());
-  // Two that share what each of them alone could have.
-  const char* half = "head -c 45000000 /dev/zero | tail -n 1 | wc -c";
+  // Two that share what each could have alone: the first holds it until the other has ended.
+  const std::string half = "head -c 45000000 /dev/zero | tail -n 1 | wc -c";
   CHECK(run_in(*sandbox, half).limits_reached.empty());
-  const ProcessResult both = run_in(*sandbox, std::string(half) + " & " + half + " & wait");
+  const ProcessResult both =
+      run_in(*sandbox, "{ head -c 45000000 /dev/zero; " + half + "; } | tail -n 1 | wc -c");
   CHECK(lists(both.limits_reached, "memory"));
   const ProcessResult many =
       run_in(*sandbox, "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do sleep 60 & done");

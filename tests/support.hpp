@@ -97,6 +97,25 @@ inline std::string read_file(const std::string& path) {
   return content;
 }
 
+// Makes the files 0SUFFIX, 1SUFFIX ... in a directory that exists. They are links to a few, which
+// takes a tenth of the time of as many files.
+inline void fill_directory(const std::string& path, std::size_t count,
+                           const std::string& suffix = {}) {
+  const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) fail("open", path);
+  std::string last_made;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string name = std::to_string(i) + suffix;
+    if (i != 0 && ::linkat(folder, last_made.c_str(), folder, name.c_str(), 0) == 0) continue;
+    // The first, and where the last one has all the links that it can have.
+    const int fd = ::openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) fail("open", name);
+    ::close(fd);
+    last_made = name;
+  }
+  ::close(folder);
+}
+
 inline void make_symlink(const std::string& target, const std::string& path) {
   if (::symlink(target.c_str(), path.c_str()) != 0) fail("symlink", path);
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the fuzzers for a while each, with clang++ and its libFuzzer:
+# Runs the fuzzers for a while, side by side, with clang++ and its libFuzzer:
 #   sh tests/fuzz/run.sh [SECONDS] [name...]          e.g.  run.sh 600 policy     (60 seconds, all)
 # They start from tests/fuzz/corpus, from the scripts of the differential test and from the corpus
 # of commands, and keep what they find in $OUT (build/fuzz), where the next run goes on. Prints one
@@ -45,14 +45,13 @@ for text in scripts:
         file.write(data)
 PYTHON
 
-status=0
-for name; do
+fuzz() { # NAME
+  name=$1
   # What one input may take is far above what the limits of the header leave it.
   "$CLANGXX" -std=c++17 -O1 -g1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
     -I"$ROOT" "$ROOT/tests/fuzz/$name.cpp" -pthread -o "$OUT/fuzz-$name" || {
     echo "FAILED: fuzz.$name: does not build"
-    status=1
-    continue
+    return 1
   }
   mkdir -p "$OUT/$name"
   code=0
@@ -63,10 +62,21 @@ for name; do
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$OUT/$name.log")
   if [ $code -eq 0 ] && [ "${runs:-0}" -gt 1000 ]; then
     echo "ok: fuzz.$name: $runs inputs in $seconds seconds"
-    continue
+    return 0
   fi
   echo "FAILED: fuzz.$name: ended with status $code after ${runs:-0} inputs"
   tail -n 40 "$OUT/$name.log"
-  status=1
+  return 1
+}
+
+fuzzers=
+for name; do
+  fuzz "$name" > "$OUT/$name.told" 2>&1 &
+  fuzzers="$fuzzers $!:$name"
+done
+status=0
+for fuzzer in $fuzzers; do
+  wait "${fuzzer%%:*}" || status=1
+  cat "$OUT/${fuzzer#*:}.told"
 done
 exit $status
