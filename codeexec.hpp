@@ -20300,6 +20300,12 @@ bool is_heading(std::string_view text) {
   return level >= 1 && level <= 6 && (level == text.size() || is_shell_blank(text[level]));
 }
 
+// Whether this makes a heading of the paragraph before it.
+bool is_underline(std::string_view text) {
+  const char c = text.empty() ? '\0' : text.front();
+  return (c == '=' || c == '-') && without_blanks(text.substr(run_of(text, c))).empty();
+}
+
 // Reads the structure of a text line by line, as far as it takes to tell fences: the quotes and
 // list items that a line is in, and whether it goes on with a paragraph.
 class FenceReader {
@@ -20370,13 +20376,13 @@ class FenceReader {
         begun = true;
         continue;
       }
-      if (is_thematic_break(text) || is_heading(text)) {
+      const bool interrupts = after_text && depth == containers_.size();
+      if (is_thematic_break(text) || is_heading(text) || (interrupts && is_underline(text))) {
         containers_.resize(depth);
         in_paragraph_ = false;
         return;
       }
       const Marker marker = list_marker(text);
-      const bool interrupts = after_text && depth == containers_.size();
       if (deepest || marker.size == 0 || (interrupts && !marker.may_interrupt)) break;
       containers_.resize(depth++);
       open_item(line, marker.size);
