@@ -976,36 +976,48 @@ struct FileRange {
   Unit unit = Unit::lines;
   std::uint64_t offset = 0;                      // from the start of the file
   std::optional<std::uint64_t> count = {};       // empty: as many as max_bytes holds
-  std::size_t max_bytes = std::size_t{1} << 18;  // of what is returned
+  std::size_t max_bytes = std::size_t{1} << 18;  // of what is returned; at least 1
 };
 
 // What was read.
+//
+// By lines, only whole ones are given, except for a first one that is longer than max_bytes: of
+// that the beginning is given and cut_line is set. `next` is then the line after it; the rest of
+// it is read by bytes, from begin + bytes.size() on.
+// An offset beyond the end is no error: there are no bytes, `begin` is the size of the file and
+// `next` is the end in the unit of the range, so that it tells how many lines there are.
 struct FileContent {
-  std::string path = {};       // canonical
-  std::string bytes = {};      // as they are in the file
-  std::uint64_t size = 0;      // of the whole file, in bytes
-  std::uint64_t begin = 0;     // where `bytes` begins in the file
-  std::uint64_t lines = 0;     // in `bytes`, the last of which may lack its line end
-  std::uint64_t next = 0;      // the offset, in the unit of the range, that goes on after this
-  bool more = false;           // there is more after it
-  bool cut_line = false;       // its last line is not whole: it did not fit
-  bool binary = false;         // has a NUL or is not UTF-8
-  std::string mime_type = {};  // of png, jpeg, gif, webp, by their first bytes; else empty
+  std::string path = {};    // canonical
+  std::string bytes = {};   // as they are in the file
+  std::uint64_t size = 0;   // of the whole file, in bytes
+  std::uint64_t begin = 0;  // where `bytes` begins in the file, in bytes
+  std::uint64_t lines = 0;  // in `bytes`, the last of which may lack its line end
+  std::uint64_t next = 0;   // the offset, in the unit of the range, that goes on after this
+  bool more = false;        // there is more after it
+  bool cut_line = false;    // by lines: the only line is not whole, it did not fit
+  // `bytes` has a NUL or is not UTF-8. A character that the range cuts in two does not count; where
+  // max_bytes is what cuts, the cut is before that character.
+  bool binary = false;
+  std::string mime_type = {};  // of png, jpeg, gif, webp, by the file's first bytes; else empty
 };
 
 struct FileWrite {
-  // Directories of the path that are missing are made.
+  // Directories of the path that are missing are made. They stay when the file then cannot be.
   bool make_directories = true;
-  // Only when there is no file of that name.
+  // Only when there is nothing of that name: invalid_argument with EEXIST otherwise, also when it
+  // comes meanwhile.
   bool only_new = false;
 };
 
 struct FileEntry {
   enum class Type { file, directory, link, other };
-  std::string path = {};  // relative to the directory that was listed
+  std::string path = {};  // relative to the directory that was listed; bytes, mostly UTF-8
   Type type = Type::file;
   std::uint64_t size = 0;     // bytes, of files
   std::string modified = {};  // UTC, RFC 3339
+  // A directory that `depth` reaches and that was not looked into: it may not be read, or it is of
+  // a kind that holds nothing of interest (see Files::list).
+  bool closed = false;
 };
 const char* name(FileEntry::Type type) noexcept;
 
@@ -1022,13 +1034,17 @@ struct FileList {
 // and that place must lie in a root. What is opened has the path that was checked: each directory
 // on the way is opened from the one before, following no link, so that neither `..` nor a link nor
 // one that is exchanged meanwhile leads elsewhere. Only regular files are read and written, and
-// nothing of /proc, where this program's own memory is.
-//   Errors: permission_denied outside of the roots, and for a change where a root may only be read;
-//   not_found; invalid_argument for what is no regular file, or no directory; limit; io.
+// nothing of /proc, where this program's own memory is, nor of the other file systems in which the
+// kernel speaks of itself (/sys and those below it). A hard link is a name like any other.
+//   Errors: permission_denied outside of the roots, for a change where a root may only be read, and
+//   where the system says so; not_found; invalid_argument for a path that is empty or has a NUL,
+//   and for what is no regular file, or no directory; limit; io.
 class Files {
  public:
   static constexpr std::size_t max_entries = 2000;  // listed at once
   static constexpr std::size_t max_write = std::size_t{64} << 20;
+  // Looked through for the offset of a range in lines; beyond it only bytes can be read.
+  static constexpr std::uint64_t max_scan = std::uint64_t{4} << 30;
 
   Files(PathRules rules, std::string base);
 
@@ -1037,13 +1053,19 @@ class Files {
 
   // Replaces the file as a whole, or makes it, and returns its canonical path: at no moment is
   // there a file of that name with anything but the old or the new bytes, also after a crash (a
-  // new file beside it is written, flushed to the disk and renamed). Rights, and the owner as far
-  // as this process may give it, stay; a new file gets 0666 without the umask, a new directory 0777
-  // likewise. The last name of a path may be a link: what it leads to is replaced.
+  // new file beside it is written, flushed to the disk and renamed). The file and its directory
+  // must be writable by the rules, and by the system: one that is write-protected is not replaced.
+  // Rights, and owner and group as far as this process may give them, stay; set-id bits, access
+  // lists and other hard links do not, and a group that cannot be kept loses what others may not. A
+  // new file gets 0666 without the umask, a new directory 0777 likewise. The last name of a path
+  // may be a link: what it leads to is replaced.
   Expected<std::string> write(std::string_view path, std::string_view bytes,
                               const FileWrite& how = {}) const;
 
-  // What a directory holds, `depth` levels deep; links are told and not followed.
+  // What a directory holds, `depth` levels deep, at least 1; hidden files, too. Links are told and
+  // not followed. The upper levels come first when there are too many. Not looked into: .git, .hg,
+  // .svn, the directories that is_auto_generated() knows by their names alone (__pycache__,
+  // node_modules ...), those that a root forbids, and /proc and its like.
   Expected<FileList> list(std::string_view path, std::size_t depth = 1) const;
 
  private:
@@ -1053,12 +1075,14 @@ class Files {
 
 // The docstring of a Python function, class or method in a source text, by reading it: nothing is
 // imported or run. `name` is a dotted path from the top of the module ("f", "Class.method"); empty
-// is the module itself. Cleaned as inspect.cleandoc does; empty when there is none. Of several
-// definitions of a name the last one counts, as when it runs; those inside of `if`, `try` and
-// `with` count, too.
-//   Linear in the source.
+// is the module itself. Only classes nest: a function in a function has no name from outside.
+// Cleaned as inspect.cleandoc of Python 3.13 does; empty when there is none, or when it is an
+// f-string or bytes. Of several definitions of a name the last one counts, as when it runs; those
+// inside of `if`, `try`, `with`, loops and `match` count, too, and @name.setter and @name.deleter
+// do not: a property has the text of its getter.
+//   The source is UTF-8. An escape \N{...} stays as it is written. Linear in the source.
 //   Errors: not_found when there is no such function or class; parse when the source is not
-//   understood, with the offset.
+//   understood, with the offset. For the module itself only its first statement is read.
 Expected<std::string> python_docstring(std::string_view source, std::string_view name);
 
 // =================================================================================================
@@ -2376,6 +2400,7 @@ int server_main(int argc, char** argv);
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #endif
 
 extern "C" char** environ;
@@ -2566,6 +2591,27 @@ class NoSigpipe {
   bool was_pending_ = false;
 };
 
+// For a name that nobody can guess: 24 hexadecimal digits; empty and errno on failure.
+std::string random_digits() {
+  unsigned char bytes[12];
+  if (::getentropy(bytes, sizeof bytes) != 0) return {};
+  constexpr char digits[] = "0123456789abcdef";
+  std::string text;
+  for (const unsigned char byte : bytes) {
+    text += digits[byte >> 4];
+    text += digits[byte & 15];
+  }
+  return text;
+}
+
+// "2026-01-31T12:00:00", without the zone; empty for a year that no calendar has.
+std::string utc_time(time_t seconds) {
+  tm fields{};
+  if (!::gmtime_r(&seconds, &fields)) return {};
+  char text[64];
+  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &fields));
+}
+
 // The whole of a file of at most `limit` bytes. `what` names it in errors ("config file").
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
                                       std::string_view what) {
@@ -2640,6 +2686,26 @@ void append_utf8(std::uint32_t code, std::string& out) {
     byte(0x80 | (code >> 6 & 63));
     byte(0x80 | (code & 63));
   }
+}
+
+// Bytes at the end of a text that begin a UTF-8 sequence which goes on after it.
+std::size_t cut_at_end(std::string_view text) {
+  const std::size_t most = std::min<std::size_t>(3, text.size());
+  for (std::size_t back = 1; back <= most; ++back) {
+    const std::size_t start = text.size() - back;
+    const auto* s = reinterpret_cast<const unsigned char*>(text.data()) + start;
+    if ((*s & 0xc0) == 0x80) continue;
+    return utf8_step(s, back).cut ? back : 0;
+  }
+  return 0;
+}
+
+// Bytes at the start of a text that can only end a UTF-8 sequence which began before it.
+std::size_t cut_at_start(std::string_view text) {
+  std::size_t size = 0;
+  while (size < 3 && size < text.size() && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80)
+    ++size;
+  return size;
 }
 
 // Number of leading ASCII bytes, eight at a time.
@@ -12404,13 +12470,10 @@ struct WalkBudget {
   }
 };
 
-// Calls `visit` with the name of each entry of a directory and what it is. A link in place of the
-// directory is not followed.
-Expected<void> list_directory(const std::string& path, WalkBudget& budget,
-                              FunctionRef<void(const char*, const struct stat&)> visit) {
-  UniqueFd fd(above_standard_streams(
-      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
-  if (!fd) return system_error(errno, quoted(path));
+// Calls `visit` with the name of each entry of a directory, which was opened for reading, and what
+// it is. `path` is for the errors.
+Expected<void> list_open_directory(UniqueFd fd, const std::string& path, WalkBudget& budget,
+                                   FunctionRef<void(const char*, const struct stat&)> visit) {
   const std::unique_ptr<DIR, CloseDirectory> directory(::fdopendir(fd.get()));
   if (!directory) return system_error(errno, quoted(path));
   const int descriptor = fd.release();  // closed by closedir() from here on
@@ -12428,6 +12491,15 @@ Expected<void> list_directory(const std::string& path, WalkBudget& budget,
     struct stat status {};
     if (::fstatat(descriptor, child, &status, AT_SYMLINK_NOFOLLOW) == 0) visit(child, status);
   }
+}
+
+// The same by path. A link in place of the directory is not followed.
+Expected<void> list_directory(const std::string& path, WalkBudget& budget,
+                              FunctionRef<void(const char*, const struct stat&)> visit) {
+  UniqueFd fd(above_standard_streams(
+      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
+  if (!fd) return system_error(errno, quoted(path));
+  return list_open_directory(std::move(fd), path, budget, visit);
 }
 
 // Whether a name has the form of a pattern of the shell: `*`, `?` and [a-z], [!a-z]. Of the stars
@@ -12671,9 +12743,486 @@ DeleteGuard::Stats DeleteGuard::stats() const {
 
 // =================================================================================================
 // >>files (definitions)
-//
-// A path is made canonical, judged by the rules and then opened name by name; see the declarations.
 // =================================================================================================
+//
+// A path is made canonical, judged by the rules and then opened as the work_dir of a command is:
+// see the paths section. The last name is opened from the descriptor of its directory, and never
+// through a link. So whoever exchanges a directory for a link between the two steps gets an error.
+//
+// What is no regular file is told by fstatat() before it is opened, because opening alone can do
+// things: it wakes the writer of a pipe and starts a watchdog. O_NONBLOCK keeps one that takes the
+// place of the file meanwhile from blocking.
+
+namespace {
+
+// Whether what is opened here is not data but the kernel's own state.
+bool is_kernel_file_system(int fd) {
+#if defined(__linux__)
+  constexpr std::uint32_t kinds[] = {
+      0x00009fa0,  // proc
+      0x62656572,  // sysfs
+      0x64626720,  // debugfs
+      0x74726163,  // tracefs
+      0x73636673,  // securityfs
+      0x62656570,  // configfs
+      0x0027e0eb,  // cgroup
+      0x63677270,  // cgroup2
+      0xcafe4a11,  // bpf
+      0xde5e81e4,  // efivarfs
+      0xf97cff8c,  // selinuxfs
+      0x42494e4d,  // binfmt_misc
+      0x65735543,  // fusectl
+      0x6165676c,  // pstore
+      0x6e736673,  // nsfs
+  };
+  struct statfs status {};
+  if (::fstatfs(fd, &status) != 0) return true;
+  const auto kind = static_cast<std::uint32_t>(status.f_type);
+  return std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds);
+#else
+  (void)fd;
+  return false;
+#endif
+}
+
+Error kernel_file_system_error(const std::string& path) {
+  return make_error(
+      ErrorCode::permission_denied,
+      concat({quoted(path), ": is the kernel's (/proc, /sys and their like), which is closed"}));
+}
+
+// Whether the rules give what is wanted.
+Expected<void> check_permission(const PathRules& rules, const std::string& path,
+                                Permission wanted) {
+  const Permission had = rules.permission(path);
+  if (had >= wanted) return {};
+  if (had == Permission::none)
+    return make_error(ErrorCode::permission_denied,
+                      concat({quoted(path), ": not in the allowed directories (allowed_paths)"}));
+  return make_error(ErrorCode::permission_denied,
+                    concat({quoted(path), ": may be read and not changed (read_only)"}));
+}
+
+// Where a path leads, as far as the rules allow that.
+Expected<std::string> permitted_path(const PathRules& rules, std::string_view path,
+                                     std::string_view base, Permission wanted) {
+  auto result = canonical_path(path, base);
+  if (!result) return result;
+  const auto permitted = check_permission(rules, *result, wanted);
+  if (!permitted) return permitted.error();
+  return result;
+}
+
+// Whether a path as it is written can only be a directory's.
+bool names_a_directory(std::string_view path) {
+  const std::string_view last = path.substr(path.rfind('/') + 1);
+  return last.empty() || last == "." || last == "..";
+}
+
+// A canonical path in two.
+struct Place {
+  std::string directory = {};
+  std::string name = {};  // empty for the root directory
+};
+
+Place place_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return {path.substr(0, std::max<std::size_t>(slash, 1)), path.substr(slash + 1)};
+}
+
+Error not_regular_error(const std::string& path, mode_t mode) {
+  const char* what = "is a device";
+  if (S_ISDIR(mode)) what = "is a directory";
+  if (S_ISFIFO(mode)) what = "is a pipe";
+  if (S_ISSOCK(mode)) what = "is a socket";
+  if (S_ISLNK(mode)) what = "has become a link";
+  return make_error(ErrorCode::invalid_argument,
+                    concat({quoted(path), ": ", what, ", no regular file"}));
+}
+
+Expected<UniqueFd> open_regular_file(const std::string& path, struct stat& status) {
+  const Place place = place_of(path);
+  const auto directory = open_canonical_directory(place.directory);
+  if (!directory) return system_error(directory.error().system_error, quoted(path));
+  if (place.name.empty()) return not_regular_error(path, S_IFDIR);
+  const int in = directory->get();
+  if (::fstatat(in, place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+    return system_error(errno, quoted(path));
+  if (!S_ISREG(status.st_mode)) return not_regular_error(path, status.st_mode);
+  constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  UniqueFd fd(above_standard_streams(::openat(in, place.name.c_str(), flags)));
+  if (!fd && (errno == ELOOP || errno == EMLINK)) return not_regular_error(path, S_IFLNK);
+  if (!fd || ::fstat(fd.get(), &status) != 0) return system_error(errno, quoted(path));
+  if (!S_ISREG(status.st_mode)) return not_regular_error(path, status.st_mode);
+  if (is_kernel_file_system(fd.get())) return kernel_file_system_error(path);
+  return fd;
+}
+
+constexpr std::size_t file_buffer = 65536;
+
+// Reads at any place of a file and keeps the first error.
+class FileReader {
+ public:
+  explicit FileReader(int fd) : fd_(fd) {}
+
+  // Fewer than `size` bytes only at the end of the file, or after an error.
+  std::size_t read(std::uint64_t offset, char* to, std::size_t size) {
+    std::size_t done = 0;
+    while (done < size && error_ == 0) {
+      const auto at = static_cast<off_t>(offset + done);
+      // No file is longer than an off_t can tell.
+      if (at < 0 || static_cast<std::uint64_t>(at) != offset + done) break;
+      const ssize_t got = ::pread(fd_, to + done, size - done, at);
+      if (got < 0 && errno == EINTR) continue;
+      // The range would end where no file can.
+      if (got < 0 && (errno == EOVERFLOW || errno == EINVAL)) break;
+      if (got < 0) error_ = errno;
+      if (got <= 0) break;
+      done += static_cast<std::size_t>(got);
+    }
+    return done;
+  }
+  bool has_byte(std::uint64_t offset) {
+    char byte = 0;
+    return read(offset, &byte, 1) == 1;
+  }
+  int error() const { return error_; }
+
+ private:
+  int fd_;
+  int error_ = 0;
+};
+
+struct LineStart {
+  std::uint64_t offset = 0;  // of its first byte
+  std::uint64_t line = 0;    // its number, or that of all lines when there are not so many
+};
+
+// Where a line begins; the end of the file, or max_scan, when it is not there.
+LineStart find_line(FileReader& reader, std::uint64_t wanted) {
+  LineStart found;
+  std::string buffer(file_buffer, '\0');
+  bool is_open = false;  // the bytes before found.offset do not end with a line end
+  while (found.line < wanted && found.offset < Files::max_scan) {
+    const std::size_t size = reader.read(found.offset, &buffer[0], buffer.size());
+    if (size == 0) break;
+    const char* at = buffer.data();
+    const char* const end = at + size;
+    while (at < end && found.line < wanted) {
+      const void* const newline = std::memchr(at, '\n', static_cast<std::size_t>(end - at));
+      is_open = !newline;
+      at = newline ? static_cast<const char*>(newline) + 1 : end;
+      if (newline) ++found.line;
+    }
+    found.offset += static_cast<std::uint64_t>(at - buffer.data());
+  }
+  if (found.line < wanted && is_open) ++found.line;
+  return found;
+}
+
+std::uint64_t count_lines(std::string_view bytes) {
+  const auto ends = static_cast<std::uint64_t>(std::count(bytes.begin(), bytes.end(), '\n'));
+  return ends + (bytes.empty() || bytes.back() == '\n' ? 0 : 1);
+}
+
+// Takes a character off the end that is not whole, unless there is nothing else.
+void drop_cut_character(std::string& bytes) {
+  const std::size_t cut = cut_at_end(bytes);
+  if (cut < bytes.size()) bytes.resize(bytes.size() - cut);
+}
+
+// Reads from content.begin on what the range asks for, and sets bytes, more and cut_line.
+void read_range(FileReader& reader, const FileRange& range, FileContent& content) {
+  const bool by_lines = range.unit == FileRange::Unit::lines;
+  const std::uint64_t count = range.count.value_or(~std::uint64_t{0});
+  // One byte more is read, to see whether there is more.
+  std::size_t most = std::min(range.max_bytes, ~std::size_t{0} - 1);
+  if (!by_lines && count < most) most = static_cast<std::size_t>(count);
+  std::string& bytes = content.bytes;
+  const std::uint64_t left = content.size > content.begin ? content.size - content.begin : 0;
+  if (count > 0) bytes.reserve(left < most ? static_cast<std::size_t>(left) + 1 : most + 1);
+
+  std::uint64_t lines = 0;
+  while (bytes.size() <= most && (!by_lines || lines < count)) {
+    const std::size_t before = bytes.size();
+    const std::size_t size = std::min(file_buffer, most + 1 - before);
+    bytes.resize(before + size);
+    bytes.resize(before + reader.read(content.begin + before, &bytes[before], size));
+    if (bytes.size() == before) break;
+    if (!by_lines) continue;
+    std::size_t end = bytes.find('\n', before);
+    while (end != std::string::npos && ++lines < count) end = bytes.find('\n', end + 1);
+    if (end != std::string::npos) bytes.resize(end + 1);
+  }
+  if (bytes.size() <= most) {
+    content.more = reader.has_byte(content.begin + bytes.size());
+    return;
+  }
+  content.more = true;
+  if (!by_lines) {
+    bytes.resize(most);
+    if (count > most) drop_cut_character(bytes);
+    return;
+  }
+  const std::size_t last_end = bytes.rfind('\n', most - 1);
+  content.cut_line = last_end == std::string::npos;
+  bytes.resize(content.cut_line ? most : last_end + 1);
+  if (content.cut_line) drop_cut_character(bytes);
+}
+
+bool is_binary(const FileContent& content, FileRange::Unit unit) {
+  std::string_view text = content.bytes;
+  if (text.find('\0') != std::string_view::npos) return true;
+  if (unit == FileRange::Unit::bytes && content.begin > 0) text.remove_prefix(cut_at_start(text));
+  if (content.more) text.remove_suffix(cut_at_end(text));
+  return !is_utf8(text);
+}
+
+std::string_view image_type(std::string_view start) {
+  if (starts_with(start, "\x89PNG\r\n\x1a\n")) return "image/png";
+  if (starts_with(start, "\xff\xd8\xff")) return "image/jpeg";
+  if (starts_with(start, "GIF87a") || starts_with(start, "GIF89a")) return "image/gif";
+  if (starts_with(start, "RIFF") && start.size() >= 12 && start.substr(8, 4) == "WEBP")
+    return "image/webp";
+  return {};
+}
+
+// writing -----------------------------------------------------------------------------------------
+
+// A name in a directory outlives a crash only when the directory is on the disk, too. One that may
+// not be read cannot be flushed. 0 or errno.
+int flush_directory(int directory) {
+  const UniqueFd fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::fsync(fd.get()) == 0 || errno == EINVAL || errno == EOPNOTSUPP) return 0;
+  return errno;
+}
+
+// The directory of a canonical path; when it is to be made, with those above it that are missing.
+Expected<UniqueFd> open_or_make_directory(const PathRules& rules, const std::string& path,
+                                          bool make) {
+  auto directory = open_canonical_directory(path);
+  const auto is_missing = [&directory] {
+    return !directory && directory.error().system_error == ENOENT;
+  };
+  if (!make || !is_missing()) return directory;
+  std::string there = path;
+  while (is_missing() && there != "/") {
+    there = place_of(there).directory;
+    directory = open_canonical_directory(there);
+  }
+  if (!directory) return directory;
+  UniqueFd here = std::move(*directory);
+  if (is_kernel_file_system(here.get())) return kernel_file_system_error(path);
+  std::size_t at = there == "/" ? 1 : there.size() + 1;
+  while (at < path.size()) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const std::string part = path.substr(0, end);
+    const Place place = place_of(part);
+    for (const std::string& changed : {place.directory, part}) {
+      const auto permitted = check_permission(rules, changed, Permission::write);
+      if (!permitted) return permitted.error();
+    }
+    if (::mkdirat(here.get(), place.name.c_str(), 0777) != 0 && errno != EEXIST)
+      return system_error(errno, quoted(part));
+    const int flushed = flush_directory(here.get());
+    if (flushed != 0) return system_error(flushed, quoted(part));
+    UniqueFd next(above_standard_streams(
+        ::openat(here.get(), place.name.c_str(), open_directory_flags | O_NOFOLLOW)));
+    if (!next) return system_error(errno, quoted(part));
+    here = std::move(next);
+    at = end + 1;
+  }
+  return here;
+}
+
+// A file that is written beside the one whose place it takes. Removed when it does not get there.
+class NewFile {
+ public:
+  explicit NewFile(int directory) : directory_(directory) {}
+  ~NewFile() {
+    if (!name_.empty()) (void)::unlinkat(directory_, name_.c_str(), 0);
+  }
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  // All of these: 0 or errno.
+  int create(mode_t mode) {
+    const std::string random = random_digits();
+    if (random.empty()) return errno;
+    const std::string name = concat({".codeexec-", random, ".tmp"});
+    constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    fd_ = UniqueFd(above_standard_streams(::openat(directory_, name.c_str(), flags, mode)));
+    if (!fd_) return errno;
+    name_ = name;
+    return 0;
+  }
+  // Gives it what the old file had, before it has any bytes.
+  int take_rights(const struct stat& old) {
+    struct stat mine {};
+    if (::fstat(fd_.get(), &mine) != 0) return errno;
+    mode_t mode = old.st_mode & 0777;
+    const bool same_owner = mine.st_uid == old.st_uid;
+    const bool same_group = mine.st_gid == old.st_gid;
+    constexpr auto nobody = static_cast<uid_t>(-1);
+    const uid_t owner = same_owner ? nobody : old.st_uid;
+    if (!(same_owner && same_group) && ::fchown(fd_.get(), owner, old.st_gid) != 0 && !same_group &&
+        ::fchown(fd_.get(), nobody, old.st_gid) != 0) {
+      // The rights of a group are nothing for another one.
+      mode &= ~static_cast<mode_t>(070) | (mode << 3);
+    }
+    return ::fchmod(fd_.get(), mode) == 0 ? 0 : errno;
+  }
+  int write(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t size = ::write(fd_.get(), bytes.data(), bytes.size());
+      if (size < 0 && errno == EINTR) continue;
+      if (size < 0) return errno;
+      bytes.remove_prefix(static_cast<std::size_t>(size));
+    }
+    if (::fsync(fd_.get()) != 0 && errno != EINVAL) return errno;
+    return 0;
+  }
+  int replace(const std::string& name) {
+    if (::renameat(directory_, name_.c_str(), directory_, name.c_str()) != 0) return errno;
+    name_.clear();
+    return 0;
+  }
+  // EEXIST when there is anything of that name.
+  int become(const std::string& name) {
+#if defined(__linux__) && defined(SYS_renameat2)
+    constexpr unsigned no_replace = 1;  // RENAME_NOREPLACE
+    if (::syscall(SYS_renameat2, directory_, name_.c_str(), directory_, name.c_str(), no_replace) ==
+        0) {
+      name_.clear();
+      return 0;
+    }
+    if (errno == EEXIST) return errno;
+#endif
+    // Where the system or the file system does not know it; the other name goes with this object.
+    return ::linkat(directory_, name_.c_str(), directory_, name.c_str(), 0) == 0 ? 0 : errno;
+  }
+
+ private:
+  int directory_;
+  UniqueFd fd_ = {};
+  std::string name_ = {};
+};
+
+Error exists_error(const std::string& path) {
+  Error error = make_error(ErrorCode::invalid_argument, concat({quoted(path), ": exists already"}));
+  error.system_error = EEXIST;
+  return error;
+}
+
+// The host's own limit for files: a write beyond it would raise SIGXFSZ, which ends the process.
+bool is_beyond_file_limit(std::size_t size) {
+  struct rlimit limit {};
+  return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+         size > limit.rlim_cur;
+}
+
+// listing -----------------------------------------------------------------------------------------
+
+// Holds nothing that is looked for by its name.
+bool is_closed_by_name(std::string_view name) {
+  return name == ".git" || name == ".hg" || name == ".svn" ||
+         is_generated_name(name, GeneratedScope::tree);
+}
+
+FileEntry entry_of(std::string path, const struct stat& status) {
+  FileEntry entry;
+  entry.path = std::move(path);
+  entry.type = FileEntry::Type::other;
+  if (S_ISREG(status.st_mode)) entry.type = FileEntry::Type::file;
+  if (S_ISDIR(status.st_mode)) entry.type = FileEntry::Type::directory;
+  if (S_ISLNK(status.st_mode)) entry.type = FileEntry::Type::link;
+  if (entry.type == FileEntry::Type::file) entry.size = static_cast<std::uint64_t>(status.st_size);
+  entry.modified = utc_time(status.st_mtime);
+  if (!entry.modified.empty()) entry.modified += 'Z';
+  return entry;
+}
+
+// A directory that has exactly this canonical path, for reading.
+Expected<UniqueFd> open_listed_directory(const PathRules& rules, const std::string& path) {
+  const auto permitted = check_permission(rules, path, Permission::read);
+  if (!permitted) return permitted.error();
+  const auto directory = open_canonical_directory(path);
+  if (!directory && directory.error().system_error == ENOTDIR)
+    return make_error(ErrorCode::invalid_argument, concat({quoted(path), ": is no directory"}));
+  if (!directory) return directory.error();
+  if (is_kernel_file_system(directory->get())) return kernel_file_system_error(path);
+  UniqueFd fd(
+      above_standard_streams(::openat(directory->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  if (!fd) return system_error(errno, quoted(path));
+  return fd;
+}
+
+bool by_path(const FileEntry& a, const FileEntry& b) { return a.path < b.path; }
+
+// Fills a list level by level.
+class TreeWalk {
+ public:
+  TreeWalk(const PathRules& rules, const std::string& top, std::size_t depth, FileList& list)
+      : rules_(rules), top_(top), depth_(depth), list_(list) {}
+
+  // Those of the directory that is listed itself.
+  Expected<void> add_entries() { return add("", 1); }
+
+  // Those of the directories in it, and so on.
+  void add_deeper() {
+    for (; !waiting_.empty() && !is_full_; waiting_.pop_front()) {
+      const Waiting next = waiting_.front();
+      const std::string path = list_.entries[next.entry].path;
+      if (add(path, next.depth)) continue;
+      list_.entries[next.entry].closed = true;
+      list_.more = true;
+    }
+  }
+
+ private:
+  struct Waiting {
+    std::size_t entry;  // its place in the list
+    std::size_t depth;  // of what is in it
+  };
+
+  Expected<void> add(const std::string& below, std::size_t depth) {
+    const std::string path = below.empty() ? top_ : concat({top_ == "/" ? "" : top_, "/", below});
+    auto fd = open_listed_directory(rules_, path);
+    if (!fd) return fd.error();
+    const std::string start = below.empty() ? "" : below + "/";
+    std::vector<FileEntry> found;
+    const auto listed = list_open_directory(
+        std::move(*fd), path, budget_, [&](const char* child, const struct stat& status) {
+          found.push_back(entry_of(concat({start, child}), status));
+        });
+    const bool is_used_up =
+        !listed && listed.error().code == ErrorCode::limit && listed.error().system_error == 0;
+    if (!listed && !is_used_up) return listed;
+    std::sort(found.begin(), found.end(), by_path);
+    const std::size_t room = Files::max_entries - list_.entries.size();
+    is_full_ = is_used_up || found.size() > room;
+    if (is_full_) list_.more = true;
+    if (found.size() > room) found.resize(room);
+    for (FileEntry& entry : found) {
+      if (entry.type == FileEntry::Type::directory && depth < depth_) {
+        entry.closed = is_closed_by_name(std::string_view(entry.path).substr(start.size()));
+        if (!entry.closed) waiting_.push_back({list_.entries.size(), depth + 1});
+      }
+      list_.entries.push_back(std::move(entry));
+    }
+    return {};
+  }
+
+  const PathRules& rules_;
+  const std::string& top_;
+  std::size_t depth_;
+  FileList& list_;
+  WalkBudget budget_ = {};
+  std::deque<Waiting> waiting_ = {};
+  bool is_full_ = false;
+};
+
+}  // namespace
 
 const char* name(FileEntry::Type type) noexcept {
   switch (type) {
@@ -12692,20 +13241,712 @@ const char* name(FileEntry::Type type) noexcept {
 Files::Files(PathRules rules, std::string base)
     : rules_(std::move(rules)), base_(std::move(base)) {}
 
-Expected<FileContent> Files::read(std::string_view, const FileRange&) const {
-  return make_error(ErrorCode::unsupported, "not built yet");
+Expected<FileContent> Files::read(std::string_view path, const FileRange& range) const {
+  if (range.max_bytes == 0)
+    return make_error(ErrorCode::invalid_argument, "max_bytes: must be at least 1");
+  auto place = permitted_path(rules_, path, base_, Permission::read);
+  if (!place) return place.error();
+  if (names_a_directory(path)) return not_regular_error(*place, S_IFDIR);
+  struct stat status {};
+  const auto fd = open_regular_file(*place, status);
+  if (!fd) return fd.error();
+
+  FileReader reader(fd->get());
+  FileContent content;
+  content.path = std::move(*place);
+  content.size = static_cast<std::uint64_t>(status.st_size);
+  const bool by_lines = range.unit == FileRange::Unit::lines;
+  if (by_lines) {
+    const LineStart start = find_line(reader, range.offset);
+    if (start.line < range.offset && start.offset >= max_scan)
+      return make_error(ErrorCode::limit,
+                        concat({quoted(content.path), ": line ", std::to_string(range.offset),
+                                " lies beyond the first ", std::to_string(max_scan),
+                                " bytes; read that part by bytes"}));
+    content.begin = start.offset;
+    content.next = start.line;
+    if (start.line == range.offset) read_range(reader, range, content);
+  } else {
+    content.begin = range.offset;
+    read_range(reader, range, content);
+    if (content.bytes.empty() && !content.more)
+      content.begin = std::min(content.begin, content.size);
+  }
+  content.lines = count_lines(content.bytes);
+  const std::uint64_t end = content.begin + content.bytes.size();
+  content.next = by_lines ? content.next + content.lines : end;
+  // What was seen is there, whatever the system says of a size.
+  content.size = std::max(content.size, end + (content.more ? 1 : 0));
+  content.binary = is_binary(content, range.unit);
+  char start[12];
+  content.mime_type = image_type({start, reader.read(0, start, sizeof start)});
+  if (reader.error() != 0) return system_error(reader.error(), quoted(content.path));
+  return content;
 }
 
-Expected<std::string> Files::write(std::string_view, std::string_view, const FileWrite&) const {
-  return make_error(ErrorCode::unsupported, "not built yet");
+Expected<std::string> Files::write(std::string_view path, std::string_view bytes,
+                                   const FileWrite& how) const {
+  auto target = permitted_path(rules_, path, base_, Permission::write);
+  if (!target) return target;
+  const Place place = place_of(*target);
+  if (place.name.empty() || names_a_directory(path)) return not_regular_error(*target, S_IFDIR);
+  const std::string subject = quoted(*target);
+  if (bytes.size() > max_write || is_beyond_file_limit(bytes.size()))
+    return make_error(ErrorCode::limit,
+                      concat({subject, ": ", std::to_string(bytes.size()), " bytes are more than ",
+                              bytes.size() > max_write ? std::to_string(max_write)
+                                                       : "the limit for files (ulimit -f)"}));
+  // The directory changes, too, and a root may be a name in one that does not belong to it.
+  const auto permitted = check_permission(rules_, place.directory, Permission::write);
+  if (!permitted) return permitted.error();
+  const auto directory = open_or_make_directory(rules_, place.directory, how.make_directories);
+  if (!directory) return directory.error();
+  const int in = directory->get();
+  if (is_kernel_file_system(in)) return kernel_file_system_error(*target);
+
+  struct stat old {};
+  const bool replaces = ::fstatat(in, place.name.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0;
+  if (!replaces && errno != ENOENT) return system_error(errno, subject);
+  if (replaces && how.only_new) return exists_error(*target);
+  if (replaces && !S_ISREG(old.st_mode)) return not_regular_error(*target, old.st_mode);
+  if (replaces && ::faccessat(in, place.name.c_str(), W_OK, AT_EACCESS) != 0 && errno != ENOENT)
+    return system_error(errno, subject);
+
+  NewFile file(in);
+  int error = file.create(replaces ? 0600 : 0666);
+  if (error != 0) return system_error(error, concat({subject, ": a file beside it"}));
+  if (replaces) error = file.take_rights(old);
+  if (error == 0) error = file.write(bytes);
+  if (error == 0) error = how.only_new ? file.become(place.name) : file.replace(place.name);
+  if (error == EEXIST && how.only_new) return exists_error(*target);
+  if (error != 0) return system_error(error, subject);
+  error = flush_directory(in);
+  if (error != 0)
+    return system_error(error, concat({subject, ": written, and not yet on the disk"}));
+  return target;
 }
 
-Expected<FileList> Files::list(std::string_view, std::size_t) const {
-  return make_error(ErrorCode::unsupported, "not built yet");
+Expected<FileList> Files::list(std::string_view path, std::size_t depth) const {
+  if (depth == 0) return make_error(ErrorCode::invalid_argument, "depth: must be at least 1");
+  auto top = permitted_path(rules_, path, base_, Permission::read);
+  if (!top) return top.error();
+
+  FileList list;
+  TreeWalk walk(rules_, *top, depth, list);
+  const auto listed = walk.add_entries();
+  if (!listed) return listed.error();
+  walk.add_deeper();
+  list.path = std::move(*top);
+  std::sort(list.entries.begin(), list.entries.end(), by_path);
+  return list;
 }
 
-Expected<std::string> python_docstring(std::string_view, std::string_view) {
-  return make_error(ErrorCode::unsupported, "not built yet");
+// Python ------------------------------------------------------------------------------------------
+//
+// Its source is read as tokens of logical lines: brackets, strings and lambdas are followed as far
+// as it takes to know where a line ends and which colon ends the head of a definition. A stack of
+// indentations tells in which body a line stands.
+
+namespace {
+
+bool is_python_name_byte(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         static_cast<unsigned char>(c) >= 0x80;
+}
+
+bool is_line_break(char c) { return c == '\n' || c == '\r'; }
+
+struct PythonToken {
+  enum class Kind { word, text, mark, line_end };
+  Kind kind = Kind::line_end;
+  std::string_view text = {};
+  std::size_t offset = 0;
+  bool is_plain = false;  // of a text: neither bytes nor formatted
+};
+
+// What stands in front of a quote.
+struct PythonPrefix {
+  bool is_valid = true;
+  bool is_raw = false;
+  bool is_bytes = false;
+  bool is_formatted = false;
+};
+
+PythonPrefix python_prefix(std::string_view text) {
+  PythonPrefix prefix;
+  bool is_unicode = false;
+  for (const char c : text) {
+    bool& seen = c == 'r' || c == 'R'   ? prefix.is_raw
+                 : c == 'b' || c == 'B' ? prefix.is_bytes
+                 : c == 'u' || c == 'U' ? is_unicode
+                                        : prefix.is_formatted;
+    const bool is_known = std::string_view("rRbBuUfFtT").find(c) != std::string_view::npos;
+    if (!is_known || seen) prefix.is_valid = false;
+    seen = true;
+  }
+  if (prefix.is_bytes && prefix.is_formatted) prefix.is_valid = false;
+  if (is_unicode && text.size() > 1) prefix.is_valid = false;
+  return prefix;
+}
+
+// Tokens, in order. After the first error there are only line ends.
+class PythonLexer {
+ public:
+  explicit PythonLexer(std::string_view source) : source_(source) {
+    if (starts_with(source_, "\xef\xbb\xbf")) at_ = 3;
+    const std::size_t nul = source_.find('\0');
+    if (nul != std::string_view::npos) fail(nul, "a NUL byte");
+  }
+
+  const std::optional<Error>& error() const { return error_; }
+  std::size_t offset() const { return at_; }
+  bool in_brackets() const { return !brackets_.empty(); }
+
+  void fail(std::size_t offset, std::string_view what) {
+    if (error_) return;
+    std::size_t line = 1;
+    for (std::size_t i = 0; i < offset && i < source_.size(); ++i)
+      if (source_[i] == '\n' || (source_[i] == '\r' && !(i + 1 < offset && source_[i + 1] == '\n')))
+        ++line;
+    error_ =
+        make_error(ErrorCode::parse, concat({"line ", std::to_string(line), ": ", what}), offset);
+    at_ = source_.size();
+  }
+
+  // Skips lines with nothing on them and measures the next one; false at the end of the source.
+  bool next_line(std::size_t& column) {
+    std::size_t first_column = 0;  // of a line that goes on after a backslash before its first word
+    column = 0;
+    while (at_ < source_.size()) {
+      const char c = source_[at_];
+      if (c == ' ') {
+        ++column;
+      } else if (c == '\t') {
+        column = (column / 8 + 1) * 8;
+      } else if (c == '\f') {
+        column = 0;
+      } else if (c == '\\' && is_line_break(peek(1))) {
+        if (first_column == 0) first_column = column;
+        ++at_;
+        take_line_break();
+        continue;
+      } else if (c == '#') {
+        skip_comment();
+        continue;
+      } else if (is_line_break(c)) {
+        column = first_column = 0;
+        take_line_break();
+        continue;
+      } else {
+        if (first_column != 0) column = first_column;
+        return true;
+      }
+      ++at_;
+    }
+    return false;
+  }
+
+  PythonToken next() {
+    while (at_ < source_.size()) {
+      const char c = source_[at_];
+      if (c == ' ' || c == '\t' || c == '\f') {
+        ++at_;
+      } else if (c == '#') {
+        skip_comment();
+      } else if (is_line_break(c)) {
+        take_line_break();
+        if (brackets_.empty()) return {};
+      } else if (c == '\\') {
+        ++at_;
+        if (!is_line_break(peek(0))) fail(at_ - 1, "a backslash that does not end its line");
+        take_line_break();
+      } else {
+        PythonToken found = is_python_name_byte(c) ? word() : is_quote(c) ? text(at_) : mark();
+        if (!error_) return found;
+      }
+    }
+    if (!brackets_.empty()) fail(brackets_.back(), "a bracket that is never closed");
+    return {};
+  }
+
+ private:
+  // A string with fields in it, while it is read: in its text, in a field or in a field's format.
+  struct Formatted {
+    enum class Part { text, field, format };
+    char quote = '"';
+    bool is_triple = false;
+    bool is_raw = false;
+    Part part = Part::text;
+    std::size_t brackets = 0;  // open in a field
+  };
+
+  static bool is_quote(char c) { return c == '"' || c == '\''; }
+  char peek(std::size_t ahead) const {
+    return at_ + ahead < source_.size() ? source_[at_ + ahead] : '\0';
+  }
+  PythonToken token(PythonToken::Kind kind, std::size_t begin, bool is_plain = false) const {
+    return {kind, source_.substr(begin, at_ - begin), begin, is_plain};
+  }
+  void skip_comment() {
+    while (at_ < source_.size() && !is_line_break(source_[at_])) ++at_;
+  }
+  void take_line_break() {
+    if (peek(0) == '\r' && peek(1) == '\n') ++at_;
+    if (at_ < source_.size()) ++at_;
+  }
+  // A backslash and what it escapes; the end of a line is one thing.
+  void take_escape() {
+    ++at_;
+    if (is_line_break(peek(0)))
+      take_line_break();
+    else if (at_ < source_.size())
+      ++at_;
+  }
+  bool at_quotes(char quote, bool is_triple) const {
+    return peek(0) == quote && (!is_triple || (peek(1) == quote && peek(2) == quote));
+  }
+
+  PythonToken mark() {
+    const std::size_t begin = at_;
+    const char c = source_[at_++];
+    constexpr std::string_view open = "([{";
+    constexpr std::string_view close = ")]}";
+    if (open.find(c) != std::string_view::npos) {
+      brackets_.push_back(begin);
+    } else if (const std::size_t kind = close.find(c); kind != std::string_view::npos) {
+      if (brackets_.empty() || source_[brackets_.back()] != open[kind])
+        fail(begin, "a bracket that was not opened");
+      else
+        brackets_.pop_back();
+    } else if (c == ':' && peek(0) == '=') {
+      ++at_;
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '$' || c == '?' ||
+               c == '`') {
+      fail(begin, "a character that Python does not know");
+    }
+    return token(PythonToken::Kind::mark, begin);
+  }
+
+  PythonToken word() {
+    const std::size_t begin = at_;
+    while (at_ < source_.size() && is_python_name_byte(source_[at_])) ++at_;
+    const bool is_prefix =
+        is_quote(peek(0)) && python_prefix(source_.substr(begin, at_ - begin)).is_valid;
+    return is_prefix ? text(begin) : token(PythonToken::Kind::word, begin);
+  }
+
+  // A string that begins at `begin`, of which the prefix was read.
+  PythonToken text(std::size_t begin) {
+    const PythonPrefix prefix = python_prefix(source_.substr(begin, at_ - begin));
+    const Formatted start = take_quotes(prefix);
+    if (prefix.is_formatted)
+      skip_formatted(begin, start);
+    else
+      skip_text(begin, start);
+    return token(PythonToken::Kind::text, begin, !prefix.is_formatted && !prefix.is_bytes);
+  }
+
+  Formatted take_quotes(const PythonPrefix& prefix) {
+    Formatted start;
+    start.quote = source_[at_];
+    start.is_triple = at_quotes(start.quote, true);
+    start.is_raw = prefix.is_raw;
+    at_ += start.is_triple ? 3 : 1;
+    return start;
+  }
+
+  void skip_text(std::size_t begin, const Formatted& string) {
+    while (at_ < source_.size()) {
+      if (at_quotes(string.quote, string.is_triple)) {
+        at_ += string.is_triple ? 3 : 1;
+        return;
+      }
+      if (is_line_break(source_[at_]) && !string.is_triple) break;
+      if (source_[at_] == '\\')
+        take_escape();
+      else
+        ++at_;
+    }
+    fail(begin, "a string that is never closed");
+  }
+
+  // As Python 3.12 reads them; what was valid before means the same.
+  void skip_formatted(std::size_t begin, const Formatted& start) {
+    std::vector<Formatted> open = {start};
+    while (at_ < source_.size() && !open.empty()) {
+      if (open.back().part == Formatted::Part::field)
+        step_in_field(open);
+      else if (!step_in_text(open))
+        break;
+    }
+    if (!open.empty()) fail(begin, "a string that is never closed");
+  }
+
+  // False where the string cannot go on.
+  bool step_in_text(std::vector<Formatted>& open) {
+    const Formatted now = open.back();
+    const bool in_format = now.part == Formatted::Part::format;
+    const char c = source_[at_];
+    if (at_quotes(now.quote, now.is_triple)) {
+      at_ += now.is_triple ? 3 : 1;
+      open.pop_back();
+      return !in_format;
+    }
+    if (is_line_break(c) && !now.is_triple) return false;
+    if (c == '\\') {
+      if (peek(1) == '{' || peek(1) == '}')
+        ++at_;
+      else if (!now.is_raw && peek(1) == 'N' && peek(2) == '{')
+        at_ += 3;
+      else
+        take_escape();
+    } else if (c == '{') {
+      const bool is_escaped = !in_format && peek(1) == '{';
+      at_ += is_escaped ? 2 : 1;
+      if (!is_escaped)
+        open.push_back({now.quote, now.is_triple, now.is_raw, Formatted::Part::field, 0});
+    } else if (c == '}' && in_format) {
+      ++at_;
+      open.pop_back();  // the format
+      open.pop_back();  // its field
+    } else {
+      ++at_;
+    }
+    return true;
+  }
+
+  void step_in_field(std::vector<Formatted>& open) {
+    Formatted& now = open.back();
+    const char c = source_[at_];
+    const std::size_t begin = at_;
+    if (is_python_name_byte(c) || is_quote(c)) {
+      while (at_ < source_.size() && is_python_name_byte(source_[at_])) ++at_;
+      if (!is_quote(peek(0))) return;
+      const PythonPrefix prefix = python_prefix(source_.substr(begin, at_ - begin));
+      const Formatted inner = take_quotes(prefix.is_valid ? prefix : PythonPrefix());
+      if (prefix.is_valid && prefix.is_formatted)
+        open.push_back(inner);
+      else
+        skip_text(begin, inner);
+      return;
+    }
+    if (c == '#') return skip_comment();
+    ++at_;
+    if (c == '(' || c == '[' || c == '{') ++now.brackets;
+    if ((c == ')' || c == ']') && now.brackets > 0) --now.brackets;
+    if (c == ':' && now.brackets == 0)
+      open.push_back({now.quote, now.is_triple, now.is_raw, Formatted::Part::format, 0});
+    else if (c == '}' && now.brackets > 0)
+      --now.brackets;
+    else if (c == '}')
+      open.pop_back();
+  }
+
+  std::string_view source_;
+  std::size_t at_ = 0;
+  std::vector<std::size_t> brackets_ = {};  // offsets of those that are open
+  std::optional<Error> error_ = {};
+};
+
+// The value of up to `most` digits of a base at text[at], which moves behind them.
+std::uint32_t python_digits(std::string_view text, std::size_t& at, std::size_t most,
+                            unsigned base) {
+  std::uint32_t value = 0;
+  for (std::size_t i = 0; i < most && at < text.size(); ++i, ++at) {
+    const char c = text[at];
+    unsigned digit = 16;
+    if (c >= '0' && c <= '9') digit = static_cast<unsigned>(c - '0');
+    if (c >= 'a' && c <= 'f') digit = static_cast<unsigned>(c - 'a') + 10;
+    if (c >= 'A' && c <= 'F') digit = static_cast<unsigned>(c - 'A') + 10;
+    if (digit >= base) break;
+    value = value * base + digit;
+  }
+  return value;
+}
+
+void append_python_character(std::uint32_t code, std::string& out) {
+  const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
+  append_utf8(is_surrogate ? 0xfffd : code, out);
+}
+
+// Appends what the escape after a backslash stands for; `at` is behind the backslash and moves
+// behind the escape. False when it is not whole.
+bool append_python_escape(std::string_view text, std::size_t& at, std::string& out) {
+  const char c = text[at];
+  constexpr std::string_view letters = "abfnrtv\\'\"";
+  constexpr std::string_view meanings = "\a\b\f\n\r\t\v\\'\"";
+  if (const std::size_t known = letters.find(c); known != std::string_view::npos) {
+    out += meanings[known];
+    ++at;
+    return true;
+  }
+  if (is_line_break(c)) {
+    const bool is_two = c == '\r' && at + 1 < text.size() && text[at + 1] == '\n';
+    at += is_two ? 2u : 1u;
+    return true;
+  }
+  if (c >= '0' && c <= '7') {
+    append_python_character(python_digits(text, at, 3, 8), out);
+    return true;
+  }
+  const std::size_t size = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
+  if (size == 0) {
+    out += '\\';  // no escape: both stay
+    return true;
+  }
+  const std::size_t begin = ++at;
+  const std::uint32_t code = python_digits(text, at, size, 16);
+  if (at - begin != size || code > 0x10ffff) return false;
+  append_python_character(code, out);
+  return true;
+}
+
+// Appends the value of a literal. False at an escape that is not whole.
+bool append_python_text(std::string_view literal, std::string& out) {
+  const std::size_t quote = literal.find_first_of("'\"");
+  const bool is_raw = python_prefix(literal.substr(0, quote)).is_raw;
+  std::string_view text = literal.substr(quote);
+  const bool is_triple = text.size() >= 6 && text[1] == text[0] && text[2] == text[0];
+  const std::size_t quotes = is_triple ? 3 : 1;
+  text = text.substr(quotes, text.size() - 2 * quotes);
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const char c = text[at++];
+    if (c == '\r') {
+      if (at < text.size() && text[at] == '\n') ++at;
+      out += '\n';
+    } else if (c != '\\' || is_raw || at == text.size()) {
+      out += c;
+    } else if (!append_python_escape(text, at, out)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// With tabs of eight columns as blanks. A column is a character.
+std::string without_tabs(std::string_view text) {
+  std::string result;
+  std::size_t column = 0;
+  for (const char c : text) {
+    if (c == '\t') {
+      const std::size_t blanks = 8 - column % 8;
+      result.append(blanks, ' ');
+      column += blanks;
+      continue;
+    }
+    result += c;
+    if (is_line_break(c))
+      column = 0;
+    else if ((static_cast<unsigned char>(c) & 0xc0) != 0x80)
+      ++column;
+  }
+  return result;
+}
+
+// inspect.cleandoc of Python 3.13: without the blanks that all lines but the first have in front,
+// and without empty lines at both ends.
+std::string clean_docstring(std::string_view raw) {
+  const std::string text = without_tabs(raw);
+  std::vector<std::string_view> lines;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(std::string_view(text).substr(at, end - at));
+    at = end + 1;
+  }
+  const auto blanks_of = [](std::string_view line) {
+    return std::min(line.find_first_not_of(' '), line.size());
+  };
+  std::size_t margin = std::string_view::npos;
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    const std::size_t blanks = blanks_of(lines[i]);
+    if (blanks < lines[i].size()) margin = std::min(margin, blanks);
+  }
+  lines[0].remove_prefix(blanks_of(lines[0]));
+  // Without a line that has more than blanks there is no margin, and they stay.
+  for (std::size_t i = 1; i < lines.size() && margin != std::string_view::npos; ++i)
+    lines[i].remove_prefix(std::min(margin, lines[i].size()));
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  std::size_t first = 0;
+  while (first < lines.size() && lines[first].empty()) ++first;
+  std::string result;
+  for (std::size_t i = first; i < lines.size(); ++i) {
+    if (i > first) result += '\n';
+    result += lines[i];
+  }
+  return result;
+}
+
+// Whether a statement is nothing but string literals, in any number of brackets.
+class DocstringForm {
+ public:
+  // False when it cannot be one any more.
+  bool take(const PythonToken& token) {
+    const bool is_text = token.kind == PythonToken::Kind::text && token.is_plain;
+    if (is_text && !is_closing_) {
+      has_text_ = true;
+      return true;
+    }
+    if (token.text == "(" && !has_text_) {
+      ++brackets_;
+      return true;
+    }
+    if (token.text != ")" || !has_text_ || brackets_ == 0) return false;
+    is_closing_ = true;
+    --brackets_;
+    return true;
+  }
+  bool is_whole() const { return has_text_ && brackets_ == 0; }
+
+ private:
+  std::size_t brackets_ = 0;
+  bool has_text_ = false;
+  bool is_closing_ = false;
+};
+
+class PythonReader {
+ public:
+  PythonReader(std::string_view source, std::string_view name) : lexer_(source) {
+    for (std::size_t at = 0; !name.empty() && at <= name.size();) {
+      const std::size_t end = std::min(name.find('.', at), name.size());
+      parts_.push_back(name.substr(at, end - at));
+      at = end + 1;
+    }
+    is_found_ = is_docstring_due_ = parts_.empty();
+  }
+
+  Expected<std::string> docstring() {
+    read_lines();
+    if (lexer_.error()) return *lexer_.error();
+    if (!is_found_)
+      return make_error(ErrorCode::not_found, "no function or class of this name is defined");
+    std::string text;
+    for (const PythonToken& literal : docstring_) {
+      if (append_python_text(literal.text, text)) continue;
+      lexer_.fail(literal.offset, "a string with an escape that is not whole");
+      return *lexer_.error();
+    }
+    return to_utf8(clean_docstring(text));
+  }
+
+ private:
+  // The lines of one indentation.
+  struct Body {
+    std::size_t column = 0;
+    std::size_t matched = 0;  // parts of the name that lead here
+    bool is_on_path = false;  // and whether they do
+  };
+
+  void read_lines() {
+    bodies_ = {{0, 0, true}};
+    std::size_t column = 0;
+    while (lexer_.next_line(column)) {
+      if (is_body_due_ && column > bodies_.back().column) {
+        due_.column = column;
+        bodies_.push_back(due_);
+      } else if (is_body_due_) {
+        return lexer_.fail(lexer_.offset(), "an indented line was expected");
+      }
+      is_body_due_ = false;
+      while (column < bodies_.back().column) bodies_.pop_back();
+      if (column != bodies_.back().column)
+        return lexer_.fail(lexer_.offset(), "an indentation that no line above has");
+      read_line();
+      if (parts_.empty()) return;
+    }
+    if (is_body_due_) lexer_.fail(lexer_.offset(), "an indented line was expected");
+  }
+
+  void read_line() {
+    const bool is_docstring_due = std::exchange(is_docstring_due_, false);
+    due_ = bodies_.back();
+    PythonToken token = lexer_.next();
+    if (token.text == "@") return read_decorator();
+    const bool is_async = token.text == "async";
+    if (is_async) token = lexer_.next();
+    if (token.text == "def" || (token.text == "class" && !is_async))
+      return read_definition(token.text == "class");
+    read_statements(token, is_docstring_due);
+  }
+
+  // The rest of a logical line, of which the first token was read.
+  void read_statements(PythonToken token, bool is_docstring_due) {
+    DocstringForm form;
+    std::vector<PythonToken> literals;
+    bool is_form = is_docstring_due;
+    bool is_over = false;
+    bool ends_with_colon = false;
+    for (; token.kind != PythonToken::Kind::line_end; token = lexer_.next()) {
+      ends_with_colon = token.text == ":" && !lexer_.in_brackets();
+      is_over = is_over || token.text == ";";
+      if (!is_form || is_over) continue;
+      is_form = form.take(token);
+      if (token.kind == PythonToken::Kind::text) literals.push_back(token);
+    }
+    if (is_form && form.is_whole()) docstring_ = std::move(literals);
+    is_body_due_ = ends_with_colon;
+  }
+
+  void read_decorator() {
+    std::vector<std::string_view> words;  // enough of them to know one like "@name.setter"
+    for (PythonToken token = lexer_.next(); token.kind != PythonToken::Kind::line_end;
+         token = lexer_.next())
+      if (words.size() < 4) words.push_back(token.text);
+    if (words.size() == 3 && words[1] == "." && (words[2] == "setter" || words[2] == "deleter"))
+      accessor_of_ = words[0];
+  }
+
+  // Behind the word `def` or `class`.
+  void read_definition(bool is_class) {
+    const PythonToken defined = lexer_.next();
+    if (defined.kind != PythonToken::Kind::word)
+      return lexer_.fail(defined.offset, "a definition without a name");
+    const bool is_accessor = std::exchange(accessor_of_, {}) == defined.text;
+    const bool is_next = due_.is_on_path && due_.matched < parts_.size() && !is_accessor &&
+                         defined.text == parts_[due_.matched];
+    const bool is_last = is_next && due_.matched + 1 == parts_.size();
+    if (is_next) {
+      is_found_ = is_last;
+      docstring_.clear();
+    }
+    due_.is_on_path = is_next && !is_last && is_class;
+    ++due_.matched;
+    if (!skip_head()) return lexer_.fail(defined.offset, "a definition without a colon");
+    const PythonToken first = lexer_.next();
+    if (first.kind != PythonToken::Kind::line_end) return read_statements(first, is_last);
+    is_body_due_ = true;
+    is_docstring_due_ = is_last;
+  }
+
+  // Up to the colon that ends the head of a definition; a lambda has one of its own.
+  bool skip_head() {
+    std::size_t lambdas = 0;
+    for (PythonToken token = lexer_.next(); token.kind != PythonToken::Kind::line_end;
+         token = lexer_.next()) {
+      if (lexer_.in_brackets()) continue;
+      if (token.text == "lambda") ++lambdas;
+      if (token.text != ":") continue;
+      if (lambdas == 0) return true;
+      --lambdas;
+    }
+    return false;
+  }
+
+  PythonLexer lexer_;
+  std::vector<std::string_view> parts_ = {};
+  std::vector<Body> bodies_ = {};
+  Body due_ = {};                  // of the body that the next line begins
+  bool is_body_due_ = false;       // whether it does
+  bool is_docstring_due_ = false;  // the next line may be the docstring
+  bool is_found_ = false;
+  std::vector<PythonToken> docstring_ = {};  // its literals
+  std::string_view accessor_of_ = {};        // "name" after @name.setter
+};
+
+}  // namespace
+
+Expected<std::string> python_docstring(std::string_view source, std::string_view name) {
+  return PythonReader(source, name).docstring();
 }
 
 // =================================================================================================
@@ -17010,36 +18251,10 @@ void reap_abandoned() {
 
 // Capturing ---------------------------------------------------------------------------------------
 
-// Bytes at the end of a text that begin a UTF-8 sequence which goes on after it.
-std::size_t cut_at_end(std::string_view text) {
-  const std::size_t most = std::min<std::size_t>(3, text.size());
-  for (std::size_t back = 1; back <= most; ++back) {
-    const std::size_t start = text.size() - back;
-    const auto* s = reinterpret_cast<const unsigned char*>(text.data()) + start;
-    if ((*s & 0xc0) == 0x80) continue;
-    return utf8_step(s, back).cut ? back : 0;
-  }
-  return 0;
-}
-
-// Bytes at the start of a text that can only end a UTF-8 sequence which began before it.
-std::size_t cut_at_start(std::string_view text) {
-  std::size_t size = 0;
-  while (size < 3 && size < text.size() && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80)
-    ++size;
-  return size;
-}
-
 // A new file for the whole of a stream. -1 and errno on failure.
 int open_spill_file(const std::string& directory, std::string_view suffix, std::string& path) {
-  unsigned char bytes[12];
-  if (::getentropy(bytes, sizeof bytes) != 0) return -1;
-  std::string random;
-  constexpr char digits[] = "0123456789abcdef";
-  for (const unsigned char byte : bytes) {
-    random += digits[byte >> 4];
-    random += digits[byte & 15];
-  }
+  const std::string random = random_digits();
+  if (random.empty()) return -1;
   path = concat({directory, "/codeexec-", random, suffix});
   return above_standard_streams(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -18472,12 +19687,9 @@ std::string seconds_text(std::chrono::milliseconds time) {
 std::string utc_timestamp() {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
-  tm fields{};
-  ::gmtime_r(&now.tv_sec, &fields);
-  char text[64];
-  const std::size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &fields);
-  std::snprintf(text + size, sizeof text - size, ".%03dZ", static_cast<int>(now.tv_nsec / 1000000));
-  return text;
+  char fraction[16];
+  std::snprintf(fraction, sizeof fraction, ".%03dZ", static_cast<int>(now.tv_nsec / 1000000));
+  return utc_time(now.tv_sec) + fraction;
 }
 
 // Errors that say nothing about the command, but that the system is short of something.
