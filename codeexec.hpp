@@ -85,7 +85,7 @@
 //   >>process      needs: base sandbox  spawn, capture, wait, kill the tree
 //   >>executor     needs: base json regex policy paths environment sandbox process    the one gate
 //   >>shells       needs: base regex process executor                   background commands
-//   >>code         needs: base paths files executor                     code by language
+//   >>code         needs: base shell paths files executor               code by language
 //   >>mcp          needs: base json     a Model Context Protocol server for any tools
 //   >>tools        needs: all           binds executors to MCP tools; the server
 //   Each line of code stands in the section whose job it is, and a section uses only what it
@@ -1969,7 +1969,7 @@ class BackgroundShells {
 };
 
 // =================================================================================================
-// >>code (declarations)                                            needs: base paths files executor
+// >>code (declarations)                                      needs: base shell paths files executor
 // Code in a language is run as a command.                                    [tests/code.cpp]
 // =================================================================================================
 
@@ -1978,61 +1978,82 @@ struct CodeBlock {
   std::string code = {};
 };
 
-// The fenced code blocks of a Markdown text (CommonMark 0.31: fences of three or more ` or ~,
-// indented by up to three spaces, in lists and quotes not), in their order. The language is the
-// first word after the fence; without one it is inferred, see infer_language(). A block that has no
-// closing fence ends with the text. Linear.
+// The fenced code blocks of a Markdown text, in their order, as CommonMark 0.31.2 has them: fences
+// of three or more ` or ~, also in block quotes and list items, without their indentation. Each
+// line of the code ends with \n, also one that ended with \r\n. The language is the first word
+// after the fence, as it is written; without one it is what infer_language() says. A block without
+// a closing fence ends with the quote that it is in, or with the text.
+//   Models are careless with indentation, so what CommonMark takes for text is a fence here:
+//   - in a list item, and right after a line of text, one that is indented by four or more;
+//   - the line that closes a fence in a list item, also when it is not indented as the item is.
+//     The same holds for the code: the end of a list item does not end it.
+//   HTML is not looked at: a fence in a comment is a fence. Quotes and list items nested more than
+//   32 deep are text. Linear.
 std::vector<CodeBlock> extract_code(std::string_view markdown);
 
-// "sh" for what begins like a command line of python, pip or another common tool, or with #! and a
-// shell; "python" for what looks like Python by its first words; otherwise empty.
+// A guess by a #! line, or else by the first line that is neither empty nor a comment:
+//   "sh"      it begins with a common command (python, pip, cd, git, ls ...) or is shell syntax;
+//   "python"  it looks like a statement of Python: an import, a definition, an assignment, a call,
+//             a decorator, a docstring, a block that a colon opens. NAME=value is both, so the
+//             lines after it decide; when there are none, it is Python;
+//   "bash", "javascript"  by a #! line only;
+//   empty     anything else.
+// Linear.
 std::string infer_language(std::string_view code);
 
 // A language that run_code() knows.
 struct CodeLanguage {
-  std::vector<std::string> names = {};  // in lower case; the first one is the canonical one
+  std::vector<std::string> names = {};  // case does not matter; the first one is the canonical one
   std::string extension = {};           // of its files, without the dot
-  // The program and its arguments; the path of the file is added. Empty: files of it are saved and
-  // not run.
+  // The program and its arguments; the path of the file is added. A program without a slash is
+  // searched in the PATH of the command. Empty: files of it are saved and not run.
   std::vector<std::string> program = {};
-  // The program is a shell that knows -c: the code is a script, which the policy reads.
+  // The program is a shell that knows -c, and has no arguments here: the code is a script, which
+  // the policy reads.
   bool shell = false;
 };
 
-// sh (shell), bash, python (py, python3), javascript (js, node); html and css, which are saved
-// only.
+// sh (shell), bash, python (py, python3), javascript (js, node); html (htm) and css, which are
+// saved only.
 const std::vector<CodeLanguage>& default_languages();
 
 struct CodeOptions {
   std::vector<CodeLanguage> languages = default_languages();
   // What the commands are besides: work_dir, timeout (of each block), environment, input, cancel,
-  // on_output and so on. Its script and argv are not used.
+  // on_output and so on. Its script, argv, interpreter and code are not used.
   Command command = {};
 };
 
 struct CodeResult {
   // Of the blocks that were run or refused, in order; it stops at the first that did not succeed.
-  // Result::command is the command line that was run, or the script.
+  // Result::command is the command line that was run, or the script. A block that is only saved has
+  // no Result; the audit log tells it as `save FILE`.
   std::vector<Result> results = {};
   // The file of each block that was saved, canonical; the first is the reference's code_file.
   std::vector<std::string> files = {};
   // Why a block was not run, when no Result says so: an unknown language, a file name outside of
-  // the workspace. Empty otherwise.
+  // the work_dir, a NUL byte, a file that could not be written, no block at all. Empty otherwise.
   std::string message = {};
   // All blocks have succeeded (there was at least one).
   bool succeeded = false;
 };
 
 // Runs blocks of code one after another, each as a command of its own that passes the executor's
-// gate, is sandboxed and audited like any other. A shell's code is judged by the policy as the
-// script that it is. Other languages are not read by any policy: of those it sees the command line
-// alone (`python3 FILE`), and only the sandbox holds what the code does.
+// gate, is sandboxed and audited like any other; what is refused is not saved either. A shell's
+// code is judged by the policy as the script that it is. Other languages are not read by any
+// policy: of those it sees the command line alone (`python3 -u FILE`), and only the sandbox holds
+// what the code does; the audit record has the code.
 //
-// Code goes through a file, never through quoting. A first line that is a comment (#, //, /* */ or
-// <!-- -->) names it when it has the word `filename:` and a path, or is nothing but a path with the
-// extension of the language: relative to the work_dir, within what may be written there. Any other
-// comment is just a comment. Without a name the file is tmp_code_<16 hexadecimal digits of its
-// content>.<extension> in the work_dir. Files stay. Executor::file_rules() tells where they may be.
+// Code goes through a file, or whole to the shell, never through quoting. All of it is saved, as
+// it is: a first line that is a comment (#, //, /* */ or <!-- -->) names the file when it has the
+// word `filename:` and a path, or is nothing but a path with the extension of the language. It may
+// follow a #! line. Any other comment is just a comment. Without a name the file is
+// tmp_code_<16 hexadecimal digits of its content>.<extension>. Files stay; one of that name is
+// replaced.
+//
+// A name is looked up from the work_dir and must lead to a file below it, also through links, where
+// Executor::file_rules() lets it be written. No part of it may begin with a dot: the user's own
+// tools obey such files, and run what is in them outside of any sandbox.
 CodeResult run_code(const Executor& executor, const std::vector<CodeBlock>& blocks,
                     const CodeOptions& options = {});
 CodeResult run_code(const Executor& executor, std::string_view language, std::string_view code,
@@ -21971,18 +21992,688 @@ Expected<bool> BackgroundShells::kill(std::string_view id) const {
 // =================================================================================================
 // >>code (definitions)
 //
-// Blocks become files and command lines; the executor does the rest.
+// Blocks become files and command lines; the executor does the rest. A file is written only when
+// Executor::check() has no objection to the command that will run it.
 // =================================================================================================
 
-std::vector<CodeBlock> extract_code(std::string_view) { return {}; }
-std::string infer_language(std::string_view) { return {}; }
-const std::vector<CodeLanguage>& default_languages() {
-  static const std::vector<CodeLanguage> languages = {};
-  return languages;
+namespace {
+
+// Without white space at its ends.
+std::string_view without_blanks(std::string_view text) {
+  constexpr std::string_view blanks = " \t\r\n\v\f";
+  const std::size_t begin = text.find_first_not_of(blanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(blanks) + 1 - begin);
 }
-CodeResult run_code(const Executor&, const std::vector<CodeBlock>&, const CodeOptions&) {
+
+// Takes the next line off a text, without its end: \n, \r\n or \r.
+std::string_view take_line(std::string_view& text) {
+  const std::size_t end = std::min(text.find_first_of("\r\n"), text.size());
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(end);
+  if (!text.empty()) text.remove_prefix(starts_with(text, "\r\n") ? 2 : 1);
+  return line;
+}
+
+// fenced code -------------------------------------------------------------------------------------
+
+// A line of Markdown, read from the left. White space is counted in columns: a tab leads to the
+// next multiple of four, and one that was taken in part leaves the rest of them.
+class MarkdownLine {
+ public:
+  explicit MarkdownLine(std::string_view text) : text_(text) { look_ahead(); }
+
+  // Of white space, before the next character or the end.
+  std::size_t indent() const { return indent_; }
+  bool blank() const { return next_ == text_.size(); }
+  // What comes after the white space.
+  std::string_view text() const { return text_.substr(next_); }
+  // All that is left.
+  void append_to(std::string& out) const {
+    out.append(tab_rest_, ' ');
+    out.append(text_.substr(at_));
+  }
+
+  // Takes white space: so many columns at most.
+  void skip(std::size_t columns) {
+    columns = std::min(columns, indent_);
+    indent_ -= columns;
+    while (columns > 0) {
+      if (tab_rest_ == 0) tab_rest_ = text_[at_++] == '\t' ? tab_width() : 1;
+      const std::size_t step = std::min(columns, tab_rest_);
+      tab_rest_ -= step;
+      column_ += step;
+      columns -= step;
+    }
+  }
+
+  // Takes the white space and so many characters, none of which is a tab.
+  void take(std::size_t count) {
+    skip(indent_);
+    at_ += count;
+    column_ += count;
+    look_ahead();
+  }
+
+ private:
+  std::size_t tab_width() const { return 4 - column_ % 4; }
+
+  void look_ahead() {
+    std::size_t column = column_;
+    for (next_ = at_; next_ < text_.size(); ++next_) {
+      if (text_[next_] == '\t')
+        column += 4 - column % 4;
+      else if (text_[next_] == ' ')
+        ++column;
+      else
+        break;
+    }
+    indent_ = column - column_;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;        // the next byte
+  std::size_t column_ = 0;    // where it stands, but for tab_rest_
+  std::size_t tab_rest_ = 0;  // columns of a tab that was taken in part
+  std::size_t next_ = 0;      // the first byte from at_ that is no white space
+  std::size_t indent_ = 0;    // columns from column_ to there
+};
+
+// How many times a text begins with that character.
+std::size_t run_of(std::string_view text, char c) {
+  return std::min(text.find_first_not_of(c), text.size());
+}
+
+bool is_thematic_break(std::string_view text) {
+  const char c = text.empty() ? '\0' : text.front();
+  if (c != '*' && c != '-' && c != '_') return false;
+  std::size_t count = 0;
+  for (const char other : text) {
+    if (other == c)
+      ++count;
+    else if (!is_shell_blank(other))
+      return false;
+  }
+  return count >= 3;
+}
+
+bool is_heading(std::string_view text) {
+  const std::size_t level = run_of(text, '#');
+  return level >= 1 && level <= 6 && (level == text.size() || is_shell_blank(text[level]));
+}
+
+// Whether this makes a heading of the paragraph before it.
+bool is_underline(std::string_view text) {
+  const char c = text.empty() ? '\0' : text.front();
+  return (c == '=' || c == '-') && without_blanks(text.substr(run_of(text, c))).empty();
+}
+
+// Reads the structure of a text line by line, as far as it takes to tell fences: the quotes and
+// list items that a line is in, and whether it goes on with a paragraph.
+class FenceReader {
+ public:
+  std::vector<CodeBlock> read(std::string_view markdown) {
+    while (!markdown.empty()) add(take_line(markdown));
+    if (in_fence_) close_fence();
+    return std::move(blocks_);
+  }
+
+ private:
+  static constexpr std::size_t max_depth = 32;
+
+  // What holds blocks: a block quote, or an item of a list.
+  struct Container {
+    bool quote = false;
+    std::size_t width = 0;  // of an item: columns that its content is indented by
+    bool empty = false;     // of an item: nothing but its marker so far
+  };
+
+  struct Marker {
+    std::size_t size = 0;  // 0: there is none
+    bool may_interrupt = false;
+  };
+
+  void add(std::string_view text) {
+    if (in_fence_ && add_to_fence(MarkdownLine(text))) return;
+    MarkdownLine line(text);
+    std::size_t depth = 0;
+    while (depth < containers_.size() && stays_in(containers_[depth], line)) ++depth;
+    if (line.blank()) {
+      containers_.resize(depth);
+      in_paragraph_ = false;
+      return;
+    }
+    add_block(line, depth);
+  }
+
+  static bool take_quote(MarkdownLine& line) {
+    if (line.indent() > 3 || line.text().substr(0, 1) != ">") return false;
+    line.take(1);
+    line.skip(1);
+    return true;
+  }
+
+  static bool stays_in(Container& container, MarkdownLine& line) {
+    if (container.quote) return take_quote(line);
+    if (line.blank()) return !container.empty;
+    if (line.indent() < container.width) return false;
+    line.skip(container.width);
+    container.empty = false;
+    return true;
+  }
+
+  // The containers up to `depth` go on in this line. Opens those that begin in it, and a fence.
+  void add_block(MarkdownLine& line, std::size_t depth) {
+    bool begun = false;  // a container, in this line
+    for (;;) {
+      const std::string_view text = line.text();
+      const bool after_text = in_paragraph_ && !begun;
+      const bool in_item = depth > 0 && !containers_[depth - 1].quote;
+      if ((line.indent() < 4 || after_text || in_item) && open_fence(line, depth)) return;
+      if (line.blank() || line.indent() >= 4) break;
+      const bool deepest = depth == max_depth;
+      if (!deepest && take_quote(line)) {
+        containers_.resize(depth++);
+        containers_.push_back({true, 0, false});
+        begun = true;
+        continue;
+      }
+      const bool interrupts = after_text && depth == containers_.size();
+      if (is_thematic_break(text) || is_heading(text) || (interrupts && is_underline(text))) {
+        containers_.resize(depth);
+        in_paragraph_ = false;
+        return;
+      }
+      const Marker marker = list_marker(text);
+      if (deepest || marker.size == 0 || (interrupts && !marker.may_interrupt)) break;
+      containers_.resize(depth++);
+      open_item(line, marker.size);
+      begun = true;
+    }
+    const bool lazy = in_paragraph_ && !begun;
+    if (!lazy) containers_.resize(depth);
+    in_paragraph_ = !line.blank() && (lazy || line.indent() < 4);
+  }
+
+  static Marker list_marker(std::string_view text) {
+    Marker marker;
+    const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    const std::string_view sign = text.substr(digits, 1);
+    const bool bullet = digits == 0 && (sign == "-" || sign == "+" || sign == "*");
+    const bool number = digits >= 1 && digits <= 9 && (sign == "." || sign == ")");
+    if (!bullet && !number) return marker;
+    const std::string_view content = text.substr(digits + 1);
+    if (!content.empty() && !is_shell_blank(content.front())) return marker;
+    marker.size = digits + 1;
+    marker.may_interrupt =
+        !without_blanks(content).empty() && (bullet || text.substr(0, digits) == "1");
+    return marker;
+  }
+
+  void open_item(MarkdownLine& line, std::size_t marker_size) {
+    Container item;
+    item.width = line.indent() + marker_size;
+    line.take(marker_size);
+    item.empty = line.blank();
+    // Five columns and more: the content is indented code, after one of them.
+    const std::size_t space = item.empty || line.indent() > 4 ? 1 : line.indent();
+    item.width += space;
+    line.skip(space);
+    containers_.push_back(item);
+  }
+
+  bool open_fence(const MarkdownLine& line, std::size_t depth) {
+    const std::string_view text = line.text();
+    const char c = text.empty() ? '\0' : text.front();
+    if (c != '`' && c != '~') return false;
+    const std::size_t size = run_of(text, c);
+    const std::string_view info = without_blanks(text.substr(size));
+    if (size < 3 || (c == '`' && info.find('`') != std::string_view::npos)) return false;
+    containers_.resize(depth);
+    in_paragraph_ = false;
+    in_fence_ = true;
+    fence_character_ = c;
+    fence_size_ = size;
+    fence_indent_ = line.indent();
+    blocks_.emplace_back();
+    blocks_.back().language = std::string(info.substr(0, info.find_first_of(" \t")));
+    return true;
+  }
+
+  // False when the fence has ended without this line: it is outside of the quote.
+  bool add_to_fence(MarkdownLine line) {
+    for (const Container& container : containers_) {
+      if (!container.quote) {
+        line.skip(container.width);
+      } else if (!take_quote(line)) {
+        close_fence();
+        return false;
+      }
+    }
+    const std::string_view text = line.text();
+    const std::size_t size = run_of(text, fence_character_);
+    if (size >= fence_size_ && line.indent() <= std::max<std::size_t>(fence_indent_, 3) &&
+        without_blanks(text.substr(size)).empty()) {
+      close_fence();
+      return true;
+    }
+    line.skip(fence_indent_);
+    line.append_to(blocks_.back().code);
+    blocks_.back().code += '\n';
+    return true;
+  }
+
+  void close_fence() {
+    in_fence_ = false;
+    CodeBlock& block = blocks_.back();
+    if (block.language.empty()) block.language = infer_language(block.code);
+  }
+
+  std::vector<CodeBlock> blocks_ = {};
+  std::vector<Container> containers_ = {};
+  bool in_paragraph_ = false;  // the line before was its text
+  bool in_fence_ = false;      // the last of blocks_ is open
+  char fence_character_ = '`';
+  std::size_t fence_size_ = 0;
+  std::size_t fence_indent_ = 0;
+};
+
+}  // namespace
+
+std::vector<CodeBlock> extract_code(std::string_view markdown) {
+  return FenceReader().read(markdown);
+}
+
+// guessing the language ---------------------------------------------------------------------------
+
+namespace {
+
+constexpr std::string_view common_commands[] = {
+    "apt",    "apt-get", "awk",    "bash",   "brew",    "cargo",  "cat",  "cd",    "chmod", "cmake",
+    "conda",  "cp",      "curl",   "docker", "echo",    "export", "find", "git",   "go",    "grep",
+    "head",   "ls",      "make",   "mkdir",  "mv",      "node",   "npm",  "npx",   "pip",   "pip3",
+    "pnpm",   "pwd",     "pytest", "python", "python3", "rm",     "sed",  "set",   "sh",    "sort",
+    "source", "sudo",    "tail",   "tar",    "touch",   "uv",     "wget", "which", "yarn",
+};
+
+bool is_one_of(std::initializer_list<std::string_view> texts, std::string_view text) {
+  return std::find(texts.begin(), texts.end(), text) != texts.end();
+}
+
+bool is_dotted_name(std::string_view text) {
+  return is_name_start(text.empty() ? '\0' : text.front()) && text.back() != '.' &&
+         std::all_of(text.begin(), text.end(), [](char c) { return is_name_char(c) || c == '.'; });
+}
+
+// The first word of a line of a shell.
+std::string_view first_word(std::string_view line) {
+  return line.substr(0, line.find_first_of(" \t;|&<>"));
+}
+
+// Whether a line is one of a shell and could not be one of Python.
+bool is_shell_line(std::string_view line) {
+  std::string_view word = first_word(line);
+  // Variables of a command.
+  for (std::size_t equals = word.find('='); equals != std::string_view::npos;
+       equals = word.find('=')) {
+    const std::string_view value = word.substr(equals + 1);
+    if (!is_name(word.substr(0, equals))) return false;
+    if (starts_with(value, "$") || starts_with(value, "`") || starts_with(value, "\"$"))
+      return true;
+    line = without_blanks(line.substr(word.size()));
+    word = first_word(line);
+    if (word.empty()) return false;
+  }
+  const auto has = [line](std::string_view part) {
+    return line.find(part) != std::string_view::npos;
+  };
+  if (is_one_of({"if", "for", "while", "until", "case"}, word))
+    return has("; then") || has("; do") || starts_with(line, "if [") ||
+           starts_with(line, "while [") || word == "until" ||
+           (word == "case" && ends_with(line, " in"));
+  if (starts_with(word, "./")) return true;
+  const auto* const end = std::end(common_commands);
+  if (std::find(std::begin(common_commands), end, word) == end) return false;
+  // What is a variable of Python that happens to have such a name.
+  const std::string_view rest = without_blanks(line.substr(word.size()));
+  const std::string_view next = rest.substr(0, rest.find_first_of(" \t"));
+  return !is_one_of({"=", "==", "!=", "+=", "-=", "*=", "/=", "in", "is", "if", "and", "or", "not"},
+                    next);
+}
+
+enum class Guess { yes, no, open };
+
+// Whether a line with an `=` is an assignment in Python. `equals` is where that is.
+Guess guess_assignment(std::string_view line, std::size_t equals) {
+  const std::string_view value = line.substr(equals + 1);
+  if (starts_with(value, "=")) return Guess::no;
+  std::string_view target = line.substr(0, equals);
+  const bool spaced = target.size() != without_blanks(target).size();
+  if (is_dotted_name(target) && !spaced && !value.empty() && !is_shell_blank(value.front()))
+    return Guess::open;
+  if (!target.empty() &&
+      std::string_view("+-*/%|&^@").find(target.back()) != std::string_view::npos)
+    target.remove_suffix(1);
+  // An annotation.
+  target = target.substr(0, target.find(": "));
+  char before = ',';
+  for (const char c : without_blanks(target)) {
+    const bool part =
+        is_name_char(c) || std::string_view(".,*()[]'\"").find(c) != std::string_view::npos;
+    const bool blank_after_comma = c == ' ' && before == ',';
+    if (!part && !blank_after_comma) return Guess::no;
+    before = c;
+  }
+  return is_name_start(target.empty() ? '\0' : target.front()) ? Guess::yes : Guess::no;
+}
+
+// Whether a line is one of Python; open: it may be a shell's as well.
+Guess guess_python(std::string_view line) {
+  const std::string_view word = line.substr(0, line.find_first_of(" \t"));
+  const auto decided = [](bool yes) { return yes ? Guess::yes : Guess::no; };
+  const std::string_view rest = without_blanks(line.substr(word.size()));
+  const char last = line.back();
+  if (last == ';') return Guess::no;
+  if (starts_with(line, "\"\"\"") || starts_with(line, "'''")) return Guess::yes;
+  if (line.front() == '@') return decided(is_dotted_name(line.substr(1, line.find('(') - 1)));
+  if (word == "import")
+    return decided(std::all_of(rest.begin(), rest.end(), [](char c) {
+      return is_name_char(c) || c == '.' || c == ',' || is_shell_blank(c);
+    }));
+  if (word == "from") return decided(rest.find(" import ") != std::string_view::npos);
+  if (is_one_of({"assert", "await", "del", "raise"}, word)) return Guess::yes;
+  if (is_one_of({"async", "class", "def", "for", "if", "match", "try:", "try", "while", "with"},
+                word)) {
+    if (last == '{' || last == '}') return Guess::no;
+    return decided(line.find(':') != std::string_view::npos || last == '(' || last == ',');
+  }
+  const std::size_t sign = line.find_first_of("(=");
+  if (sign == std::string_view::npos || sign == 0) return Guess::no;
+  if (line[sign] == '=') return guess_assignment(line, sign);
+  const std::string_view callee = line.substr(0, sign);
+  if (is_dotted_name(callee))
+    return decided(last != '{' && !starts_with(callee, "console.") && callee != "require");
+  const std::size_t equals = line.find(" = ");
+  return equals == std::string_view::npos ? Guess::no : guess_assignment(line, equals + 1);
+}
+
+std::string language_of_interpreter(std::string_view line) {
+  line = without_blanks(line.substr(2));
+  std::string_view program = line.substr(0, line.find_first_of(" \t"));
+  if (ends_with(program, "/env")) {
+    line = without_blanks(line.substr(program.size()));
+    if (starts_with(line, "-S ")) line = without_blanks(line.substr(3));
+    program = line.substr(0, line.find_first_of(" \t"));
+  }
+  program = program.substr(program.rfind('/') + 1);
+  if (is_one_of({"sh", "ash", "dash"}, program)) return "sh";
+  if (program == "bash") return "bash";
+  if (program == "node") return "javascript";
+  return starts_with(program, "python") ? "python" : "";
+}
+
+}  // namespace
+
+std::string infer_language(std::string_view code) {
+  if (starts_with(code, "#!")) return language_of_interpreter(take_line(code));
+  bool assigns = false;
+  while (!code.empty()) {
+    const std::string_view line = without_blanks(take_line(code));
+    if (line.empty() || line.front() == '#') continue;
+    if (is_shell_line(line)) return "sh";
+    const Guess guess = guess_python(line);
+    if (guess != Guess::open) return guess == Guess::yes ? "python" : "";
+    assigns = true;
+  }
+  return assigns ? "python" : "";
+}
+
+// running -----------------------------------------------------------------------------------------
+
+namespace {
+
+bool same_but_for_case(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
+                                            [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+const CodeLanguage* find_language(const std::vector<CodeLanguage>& languages,
+                                  std::string_view wanted) {
+  for (const CodeLanguage& language : languages)
+    for (const std::string& name : language.names)
+      if (same_but_for_case(name, wanted)) return &language;
+  return nullptr;
+}
+
+// The text of a line that is nothing but a comment, in whatever language; empty: it is none.
+std::string_view comment_of(std::string_view line) {
+  constexpr std::pair<std::string_view, std::string_view> signs[] = {
+      {"#", ""}, {"//", ""}, {"/*", "*/"}, {"<!--", "-->"}};
+  line = without_blanks(line);
+  for (const auto& sign : signs) {
+    const std::size_t size = sign.first.size() + sign.second.size();
+    if (line.size() >= size && starts_with(line, sign.first) && ends_with(line, sign.second))
+      return without_blanks(line.substr(sign.first.size(), line.size() - size));
+  }
   return {};
 }
+
+// Whether a comment is nothing but a path with that extension: `src/main.py`, but not `see main.py`
+// nor https://example.org/main.py.
+bool is_bare_path(std::string_view comment, const std::string& extension) {
+  if (extension.empty() || !ends_with(comment, concat({".", extension}))) return false;
+  const std::string_view stem = comment.substr(0, comment.size() - extension.size() - 1);
+  return !stem.empty() && stem.back() != '/' && std::all_of(stem.begin(), stem.end(), [](char c) {
+    return is_name_char(c) || std::string_view("./-+").find(c) != std::string_view::npos ||
+           static_cast<unsigned char>(c) >= 0x80;
+  });
+}
+
+// The name that code gives itself in its first line; empty: none.
+std::string_view name_in_comment(std::string_view code, const std::string& extension) {
+  std::string_view line = take_line(code);
+  if (starts_with(line, "#!")) line = take_line(code);
+  const std::string_view comment = comment_of(line);
+  constexpr std::string_view keyword = "filename:";
+  if (starts_with(comment, keyword)) return without_blanks(comment.substr(keyword.size()));
+  return is_bare_path(comment, extension) ? comment : std::string_view();
+}
+
+// FNV-1a with 64 bits, in hexadecimal digits. It need not withstand anybody: who can choose the
+// content can choose the name, too.
+std::string content_digits(std::string_view content) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : content) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+  return text;
+}
+
+constexpr std::size_t longest_code_path = 4095;
+
+// Where a name leads from the work_dir (canonical): to a canonical path below it.
+Expected<std::string> path_of_code(const std::string& work_dir, std::string_view name) {
+  const auto refuse = [name](std::string_view why) {
+    return make_error(ErrorCode::permission_denied, concat({why, ": ", quoted(name)}));
+  };
+  if (name.size() > longest_code_path)
+    return make_error(ErrorCode::limit, concat({"Filename is longer than ",
+                                                std::to_string(longest_code_path), " bytes"}));
+  auto path = canonical_path(name, work_dir);
+  if (!path) return with_prefix("Filename cannot be used: ", path.error());
+  // A tilde is not special here, but whoever wrote it took it for another directory.
+  if (!codeexec::is_within(*path, work_dir) || *path == work_dir || name.front() == '~')
+    return refuse("Filename is not in the workspace");
+  if (name.back() == '/') return refuse("Filename is that of a directory");
+  const std::string_view below =
+      std::string_view(*path).substr(work_dir == "/" ? 0 : work_dir.size());
+  if (below.find("/.") != std::string_view::npos)
+    return refuse("Filename has a part that begins with a dot, which code may not be saved as");
+  return path;
+}
+
+// Files of the work_dir and below, where the rules let them be written.
+Expected<Files> files_below(const std::string& work_dir, const PathRules& rules) {
+  PathOptions options;
+  options.roots.push_back(
+      {work_dir, rules.restricted() ? rules.permission(work_dir) : Permission::write});
+  for (const Root& root : rules.roots())
+    if (root.path != work_dir && codeexec::is_within(root.path, work_dir)) options.roots.push_back(root);
+  auto confined = PathRules::create(options);
+  if (!confined) return confined.error();
+  // Its roots are looked up anew; one that was exchanged for a link would be elsewhere.
+  for (std::size_t i = 0; i < options.roots.size(); ++i)
+    if (confined->roots()[i].path != options.roots[i].path)
+      return make_error(ErrorCode::permission_denied,
+                        concat({quoted(options.roots[i].path), " has become a link"}));
+  return Files(std::move(*confined), work_dir);
+}
+
+class CodeRun {
+ public:
+  CodeRun(const Executor& executor, const CodeOptions& options)
+      : executor_(executor),
+        options_(options),
+        work_dir_(options.command.work_dir.empty()
+                      ? executor.workspace()
+                      : canonical_path(options.command.work_dir, executor.workspace())) {}
+
+  CodeResult run(const std::vector<CodeBlock>& blocks) {
+    if (blocks.empty()) stop("no code blocks to execute");
+    bool going_on = !blocks.empty();
+    for (std::size_t i = 0; i < blocks.size() && going_on; ++i) going_on = run(blocks[i]);
+    result_.succeeded = going_on;
+    return std::move(result_);
+  }
+
+ private:
+  // False when nothing after this block is to run.
+  bool run(const CodeBlock& block) {
+    const std::string name = block.language.empty() ? infer_language(block.code) : block.language;
+    const CodeLanguage* const language = find_language(options_.languages, name);
+    if (!language) return stop(unknown(name));
+    if (language->shell && language->program.size() != 1)
+      return stop(concat({"language ", name, ": a shell takes no arguments here"}));
+    if (const std::size_t nul = block.code.find('\0'); nul != std::string::npos)
+      return stop(concat({"the code has a NUL byte (at byte ", std::to_string(nul), ")"}));
+    const auto path = place(block.code, *language);
+    if (language->program.empty()) return path ? only_save(block.code, *path) : stop(path.error());
+    // Of a work_dir that is none, the gate says it.
+    if (!path && work_dir_) return stop(path.error());
+    const Command command = command_for(block.code, *language, path ? *path : std::string());
+    // A refusal comes before anything is written; run() puts it on the audit log.
+    const Result verdict = executor_.check(command);
+    const bool admitted = verdict.outcome == Outcome::not_started && verdict.message.empty();
+    if (admitted && !path) return stop(path.error());
+    if (admitted && !save(block.code, *path)) return false;
+    result_.results.push_back(executor_.run(command));
+    return result_.results.back().succeeded();
+  }
+
+  bool stop(const Error& error) { return stop(error.message); }
+  bool stop(std::string_view message) {
+    result_.message = executor_.redact(message);
+    return false;
+  }
+
+  std::string unknown(const std::string& name) const {
+    std::string text = name.empty()
+                           ? std::string("the language of the code is not known")
+                           : concat({"unknown language ", printable(utf8_prefix(name, 100))});
+    text += "; known are";
+    std::string_view separator = " ";
+    for (const CodeLanguage& language : options_.languages) {
+      if (language.names.empty()) continue;
+      text += concat({separator, language.names.front()});
+      separator = ", ";
+    }
+    return text;
+  }
+
+  // The canonical path of its file.
+  Expected<std::string> place(std::string_view code, const CodeLanguage& language) const {
+    if (!work_dir_) return work_dir_.error();
+    const std::string_view name = name_in_comment(code, language.extension);
+    if (!name.empty()) return path_of_code(*work_dir_, name);
+    return path_of_code(*work_dir_,
+                        concat({"tmp_code_", content_digits(code),
+                                language.extension.empty() ? "" : ".", language.extension}));
+  }
+
+  Command command_for(const std::string& code, const CodeLanguage& language,
+                      const std::string& path) const {
+    Command command = options_.command;
+    command.script.clear();
+    command.argv.clear();
+    command.interpreter.clear();
+    command.code.clear();
+    if (language.shell) {
+      command.script = code;
+      command.interpreter = language.program.front();
+    } else {
+      command.argv = language.program;
+      command.argv.push_back(path);
+      command.code = code;
+    }
+    return command;
+  }
+
+  bool save(std::string_view code, const std::string& path) {
+    const auto fail = [&](std::string_view why) {
+      return stop(concat({"cannot save the code as ", quoted(path), ": ", why}));
+    };
+    auto files = files_below(*work_dir_, executor_.file_rules());
+    if (!files) return fail(files.error().message);
+    auto written = files->write(path, code);
+    if (!written) return fail(written.error().message);
+    if (*written != path) return fail(concat({"it became ", quoted(*written)}));
+    if (const DeleteGuard* guard = executor_.delete_guard()) guard->mark_created(path);
+    result_.files.push_back(path);
+    return true;
+  }
+
+  // What is not run passes no gate, but for its directory.
+  bool only_save(std::string_view code, const std::string& path) {
+    const auto directory =
+        executor_.paths().open_work_dir(options_.command.work_dir, executor_.workspace());
+    if (!directory) return stop(directory.error());
+    if (!save(code, path)) return false;
+    Result saved;
+    saved.outcome = Outcome::exited;
+    saved.exit_code = 0;
+    saved.command = concat({"save ", quoted(path)});
+    saved.work_dir = directory->path;
+    executor_.record(saved, options_.command.tool);
+    return true;
+  }
+
+  const Executor& executor_;
+  const CodeOptions& options_;
+  const Expected<std::string> work_dir_;  // canonical
+  CodeResult result_ = {};
+};
+
+}  // namespace
+
+const std::vector<CodeLanguage>& default_languages() {
+  // Unbuffered: what was printed before a timeout is not lost.
+  static const std::vector<CodeLanguage> languages = {
+      {{"sh", "shell"}, "sh", {"sh"}, true},
+      {{"bash"}, "sh", {"bash"}, true},
+      {{"python", "py", "python3"}, "py", {"python3", "-u"}, false},
+      {{"javascript", "js", "node"}, "js", {"node"}, false},
+      {{"html", "htm"}, "html", {}, false},
+      {{"css"}, "css", {}, false},
+  };
+  return languages;
+}
+
+CodeResult run_code(const Executor& executor, const std::vector<CodeBlock>& blocks,
+                    const CodeOptions& options) {
+  return CodeRun(executor, options).run(blocks);
+}
+
 CodeResult run_code(const Executor& executor, std::string_view language, std::string_view code,
                     const CodeOptions& options) {
   return run_code(executor, {{std::string(language), std::string(code)}}, options);
