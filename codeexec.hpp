@@ -29,11 +29,13 @@
 // WHAT YOU CAN RELY ON
 //   It comes back. A run ends by its timeout plus kill_grace plus 3 seconds, whatever the command
 //   does: ignores SIGTERM, stops itself, daemonises, leaves somebody on the pipe, writes for ever.
-//   Nothing survives that should not. In a sandbox nothing of a command outlives it, nor a SIGKILL
-//   of your program. Without: after a timeout or cancel its process group is dead and, on Linux,
-//   every process found by descent, by its session, by the run's mark in its environment or by the
-//   pipes it holds; after a run that ended by itself, its group and whoever held its pipes. (What
-//   left all of these on purpose is not found, and a SIGKILL of your program ends no command.)
+//   Nothing survives that should not. On Linux each command of an executor has a supervisor, in a
+//   sandbox or not: nothing of it outlives it, its timeout or a SIGKILL of your program. A plain
+//   run_process() has one when ProcessOptions::supervised or a sandbox asks for it. Where there is
+//   none: after a timeout or cancel its process group is dead and, on Linux, every process found by
+//   descent, by its session, by the run's mark in its environment or by the pipes it holds; after a
+//   run that ended by itself, its group and whoever held its pipes. (What left all of these on
+//   purpose is not found, and a SIGKILL of your program ends no such command.)
 //   Memory is bounded. Of each stream max_output bytes are kept, its head and its tail, cut between
 //   characters, with exact counts; on request the whole goes to a file.
 //   Everything is told. A Result says how the run ended, what was cut and what was refused by which
@@ -1316,7 +1318,7 @@ struct OutputCounts {
 };
 
 // Keeps the beginning and the end of a stream of any length in at most `max_bytes` of memory (in
-// blocks of 16 KiB, allocated as data arrives). Not thread-safe.
+// blocks of up to 16 KiB, allocated as data arrives). Not thread-safe.
 class Capture {
  public:
   struct Chunk {
@@ -1355,6 +1357,7 @@ class Capture {
   static constexpr std::size_t block_size = 16384;
   bool keeps_only_end(std::size_t size) const noexcept;
   char* room(std::uint64_t offset, std::size_t& size);
+  void grow_first(std::size_t size);
   std::size_t position(std::uint64_t offset) const noexcept;
   std::size_t contiguous(std::size_t position) const noexcept;
   std::uint64_t tail_begin() const noexcept;
@@ -1365,6 +1368,7 @@ class Capture {
   std::size_t head_size_ = 0;
   std::uint64_t total_ = 0;
   std::vector<std::unique_ptr<char[]>> blocks_ = {};
+  std::size_t first_size_ = 0;  // of the first block, which grows: most streams are short
 };
 
 // Masks secrets in a stream that comes in pieces. Every byte that is part of an occurrence goes;
@@ -1442,8 +1446,9 @@ struct ProcessOptions {
   // kills all of it when the program ends, and when the host does. It is a process of its own on
   // the host's memory, so that `ps` shows it under the name codeexec with the host's size.
   Sandbox sandbox = {};
-  // The same without a sandbox: nothing of the program outlives it or the host. Where there is no
-  // supervisor, it has no effect.
+  // The same supervisor without a sandbox: nothing of the program outlives it or the host, but for
+  // what became another user's (by sudo) or killed the supervisor. Where there can be none (another
+  // system, an emulator, Linux before 5.2), it has no effect.
   bool supervised = false;
   // Values that are masked: each occurrence in the output, in the spill file and in what on_output
   // is given becomes [redacted], also when it comes in pieces; see Redactor. Those of fewer than
@@ -1465,7 +1470,7 @@ struct ProcessOptions {
   std::chrono::milliseconds drain = std::chrono::milliseconds(100);
   std::chrono::milliseconds max_drain = std::chrono::milliseconds(1500);
   // Leave the processes that the program started in the background alive when it ends by itself,
-  // and do not wait for their output. Otherwise they are killed, and always in a sandbox.
+  // and do not wait for their output. Otherwise they are killed, and always under a supervisor.
   bool keep_background = false;
 
   std::optional<CancelToken> cancel = {};  // stops the run like a timeout
@@ -1513,7 +1518,8 @@ struct ProcessResult {
 // descendants that left the group, then SIGKILL after kill_grace. On Linux, SIGKILL then also goes
 // to every process that is still in its session, has its CODEEXEC_RUN_ID or holds its pipes. When
 // the program ends by itself, its group is killed and, when the pipes are not closed by that, the
-// same processes are. One that does not die within two seconds is given up and told in `message`.
+// same processes are. With a supervisor all that the program left is killed in each case. One that
+// does not die within two seconds is given up and told in `message`.
 ProcessResult run_process(const ProcessOptions& options);
 
 // A running program. All started ones share one thread of this library, which begins with the first
@@ -1598,8 +1604,9 @@ struct Command {
   std::chrono::milliseconds heartbeat = no_limit;
   Function<void()> on_heartbeat = {};
 
-  // Called once, by the same thread, when a command that start() has started has ended: wait() does
-  // not block any more then. Not called when it was refused or did not start.
+  // Called once, by the same thread, when a command that start() has started has ended and was
+  // recorded, just before done() is true and wait() returns. Not called when it was refused or did
+  // not start.
   Function<void()> on_end = {};
 
   std::string tool = "run";  // who asks, for the audit record
@@ -1790,7 +1797,7 @@ struct LocalOptions : ExecutorOptions {
   // Without a sandbox it has no effect.
   PrivateHome private_home = PrivateHome::executor;
   // Nothing of a command outlives it, nor this program, however that ends: see
-  // ProcessOptions::supervised. In a sandbox it is so in any case.
+  // ProcessOptions::supervised. So it is in any case in a sandbox, and for Command::background.
   bool supervised = true;
   // In a sandbox: notice when a command changes what the user's own tools will run, directly in the
   // work_dir and each writable root (of 64 roots at most). Changes are told in
@@ -16959,8 +16966,8 @@ Expected<void> Sandbox::check_grants() const {
 // pipe for ever. The leader stays a zombie until the very last step, which keeps its process group
 // number from being used again while the group is being killed.
 //
-// Without a sandbox, what cannot be reached from here is a process that left the group, whose
-// parents are dead, and that has closed our pipes. In one, a supervisor holds that; see below.
+// What cannot be reached from here is a process that left the group, whose parents are dead, and
+// that has closed our pipes. A supervisor holds that, where there is one; see below.
 // =================================================================================================
 
 // The parts of a start that can fail; step_name() is what ProcessResult::step says.
@@ -16987,6 +16994,7 @@ struct ChildPlan {
   int report = -1;  // also told the failure, where memory might not be shared
 #if CODEEXEC_HAS_SANDBOX
   const SandboxPlan* sandbox = nullptr;
+  bool supervised = false;  // by a supervisor where there can be one, whatever the sandbox wants
   const int* cgroups = nullptr;  // to join: descriptors of files to which the child writes itself
   std::size_t cgroup_count = 0;
   long supervisor = 0;  // its pid as the child sees it; 0: this program starts the child itself
@@ -17009,10 +17017,20 @@ struct SupervisorReport {
   bool exited;
   int value;       // exit status or signal
   bool all_ended;  // nothing of the run is left
+  bool denied;     // some of it cannot be killed: it is another user's
   rusage usage;
 };
 
+// The memory of a supervisor, in pages of its own. What comes first is needed at the start and at
+// the end, and goes back to the system in between: a command that runs costs the last page.
 struct Supervision {
+  union {
+    char command_stack[child_stack_size];           // until the program was executed
+    int found[child_stack_size / sizeof(int)];      // processes that are still to be killed
+  };
+  alignas(8) char entries[2048];
+  alignas(16) char stack[child_stack_size - 3072];  // and the fields below fill whole pages
+
   ChildPlan* plan = nullptr;             // until the first report
   const SandboxPlan* sandbox = nullptr;  // likewise
   int orders = -1;  // a pipe: each byte is a signal for the command's group; SIGKILL is for all
@@ -17020,20 +17038,22 @@ struct Supervision {
   int reports = -1;
   int child_ended = -1;    // a signalfd, or -1
   bool own_table = false;  // it is the first process of a process table of its own
+  std::size_t page_size = 0;
+  std::size_t found_count = 0;
   SupervisorReport report = {};
   siginfo_t info = {};
-  char text[512] = {};
-  alignas(8) char entries[2048];
   char path[64] = {};
-  std::size_t found_count = 0;
-  int found[4096];  // processes that are still to be killed
-  alignas(16) char stack[child_stack_size];
-  alignas(16) char command_stack[child_stack_size];
+  char text[256] = {};
+};
+static_assert(sizeof(Supervision) <= 2 * child_stack_size, "its last page holds all of its fields");
+
+struct SupervisionDeleter {
+  void operator()(Supervision* run) const noexcept { ::munmap(run, sizeof *run); }
 };
 
 // What this program has of a supervisor.
 struct Supervisor {
-  std::unique_ptr<Supervision> run = {};  // stays until the supervisor has ended
+  std::unique_ptr<Supervision, SupervisionDeleter> run = {};  // until the supervisor has ended
   UniqueFd orders = UniqueFd();
   UniqueFd reports = UniqueFd();
   pid_t command = -1;  // -1 in a process table of its own
@@ -17076,6 +17096,7 @@ struct Spawned {
   pthread_t waiter = {};  // unless is_pidfd: the thread that makes exit_event readable
   SpawnStep step = SpawnStep::setup;
   int error = 0;
+  bool no_supervisor = false;  // there can be none here; no command has been started
 };
 
 // Lets nothing that a pump does be cut short by pthread_cancel(): the call is acted upon after.
@@ -17621,7 +17642,7 @@ Spawned spawn_once(ChildPlan& plan) {
 
 // supervising -------------------------------------------------------------------------------------
 //
-// A sandboxed command is the child of a supervisor, and that is ours: a process on this program's
+// A supervised command is the child of a supervisor, and that is ours: a process on this program's
 // memory that never executes anything, and so costs a clone without an exec. It is a subreaper:
 // whatever the command starts, in whichever session, becomes its child when its own parents die.
 // So it can kill all of them when the command ends, when it is told to, and when this program is
@@ -17714,7 +17735,7 @@ CODEEXEC_IN_CHILD void find_children_of(Supervision& run, int pid) {
 
 // Kills all descendants, each after it was stopped and looked into, so that it cannot go on making
 // others meanwhile. None is reaped during that, and so no number becomes another's. What came in
-// between is there for the next time. False: they cannot be found.
+// between is there for the next time. False: they cannot be found, or not be killed.
 CODEEXEC_IN_CHILD bool kill_descendants(Supervision& run) {
   if (run.own_table) {
     // To everybody in that table but itself; elsewhere it would be everybody of the user.
@@ -17722,14 +17743,15 @@ CODEEXEC_IN_CHILD bool kill_descendants(Supervision& run) {
     return true;
   }
   run.found_count = 0;
+  run.report.denied = false;
   if (!find_children(run, "/proc/thread-self/children")) return false;
   while (run.found_count > 0) {
     const int pid = run.found[--run.found_count];
     raw(SYS_kill, pid, SIGSTOP);
     find_children_of(run, pid);
-    raw(SYS_kill, pid, SIGKILL);
+    if (raw(SYS_kill, pid, SIGKILL) == -EPERM) run.report.denied = true;
   }
-  return true;
+  return !run.report.denied;
 }
 
 CODEEXEC_IN_CHILD KernelSigset only_child_ended() {
@@ -17760,7 +17782,7 @@ CODEEXEC_IN_CHILD bool reap_ended(Supervision& run) {
 
 // Until nobody is left, however long some take to die. The end of a process that another one traces
 // comes only when that one has gone, so that nobody is waited for alone. False: there are some that
-// cannot be found.
+// cannot be found or killed, after a second.
 CODEEXEC_IN_CHILD bool end_all(Supervision& run) {
   constexpr int most_failures = 100;
   const KernelSigset child_ended = only_child_ended();
@@ -17855,12 +17877,22 @@ CODEEXEC_IN_CHILD long start_command(Supervision& run) {
   return 0;
 }
 
+// Gives back the pages that the start needed, up to what this and its callers use of the stack.
+CODEEXEC_IN_CHILD void give_back_memory(Supervision& run) {
+  constexpr std::uintptr_t most_used_from_here = 1024;
+  volatile char here = 0;
+  const auto begin = reinterpret_cast<std::uintptr_t>(&run);
+  const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(&here) - most_used_from_here;
+  raw(SYS_madvise, &run, (end - begin) / run.page_size * run.page_size, MADV_DONTNEED);
+}
+
 CODEEXEC_IN_CHILD int supervisor_main(void* argument) {
   Supervision& run = *static_cast<Supervision*>(argument);
   run.plan->ran = 1;
   const long result = start_command(run);
   tell(run);
   if (result == 0) {
+    give_back_memory(run);
     watch_command(run);
     end_command(run);
     tell(run);
@@ -17868,20 +17900,73 @@ CODEEXEC_IN_CHILD int supervisor_main(void* argument) {
   for (;;) raw(SYS_exit_group, 0);
 }
 
-// Of a program that has a supervisor and nothing else of a sandbox.
-constexpr SandboxPlan no_sandbox = {};
+// Of a program that has nothing of a sandbox but, where there can be one, a supervisor.
+constexpr SandboxPlan no_sandbox = {false};
+
+struct SharingTrial {
+  volatile bool ran = false;
+};
+
+CODEEXEC_IN_CHILD int sharing_trial_main(void* argument) {
+  static_cast<SharingTrial*>(argument)->ran = true;
+  for (;;) raw(SYS_exit_group, 0);
+}
+
+// Whether a child shares this program's memory, which is not so in an emulator, and is given with a
+// pidfd (Linux 5.2). Learned from one that does nothing, so that no command is started in vain. An
+// errno, or 0.
+int check_sharing() {
+  static std::atomic<bool> shared{false};
+  if (shared.load()) return 0;
+  alignas(16) char stack[4096];
+  SharingTrial trial;
+  int pidfd = -1;
+  long pid = -1;
+  {
+    bool cleared = false;
+    const SignalPause pause;
+    const CloneRequest request = {
+        CLONE_VFORK, sharing_trial_main, &trial, stack, sizeof stack, &pidfd, 0};
+    pid = clone_process(request, cleared);
+  }
+  if (pid < 0) return static_cast<int>(-pid);
+  const UniqueFd handle(pidfd);
+  while (raw(SYS_wait4, pid, 0, __WALL, 0) == -EINTR) {
+  }
+  shared.store(trial.ran && handle);
+  return shared.load() ? 0 : ENOSYS;
+}
+
+// A child that could not be made for want of something that there may be more of in a moment.
+bool is_passing(int error) {
+  return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+}
+
+int make_supervision(Supervisor& supervisor) {
+  // As a stack it is not made of huge pages.
+  void* const place = ::mmap(nullptr, sizeof(Supervision), PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  if (place == MAP_FAILED) return errno;
+  supervisor.run.reset(::new (place) Supervision);
+  supervisor.run->page_size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return 0;
+}
 
 // As spawn_once(), with a supervisor between.
 Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   Spawned child;
+  child.step = SpawnStep::start;
+  child.error = check_sharing();
+  child.no_supervisor = child.error != 0 && !is_passing(child.error);
+  if (child.error != 0) return child;
   child.step = SpawnStep::setup;
   UniqueFd report_end;
   UniqueFd orders_end;
   child.error = make_report_pipe(supervisor.reports, report_end);
   if (child.error == 0 && !make_pipe(orders_end, supervisor.orders)) child.error = errno;
+  if (child.error == 0) child.error = make_supervision(supervisor);
   if (child.error != 0) return child;
   const UniqueFd host(open_pidfd(::getpid()));
-  supervisor.run.reset(new Supervision);
   Supervision& run = *supervisor.run;
   run.plan = &plan;
   run.sandbox = plan.sandbox;
@@ -17905,6 +17990,7 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   if (pid < 0) {
     child.step = SpawnStep::start;
     child.error = static_cast<int>(-pid);
+    child.no_supervisor = !is_passing(child.error);
     return child;
   }
   child.pid = static_cast<pid_t>(pid);
@@ -17913,8 +17999,7 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   orders_end.reset();
   SupervisorReport& report = supervisor.last;
   const bool told = read_record(supervisor.reports, report);
-  // Where memory is not shared, as in an emulator, the supervisor cannot tell all failures.
-  if (!told || !plan.ran) report.failure = {SpawnStep::sandbox, told ? ENOSYS : ESRCH};
+  if (!told) report.failure = {SpawnStep::sandbox, ESRCH};
   if (report.failure.error == 0 && child.exit_event) {
     supervisor.command = run.own_table ? -1 : static_cast<pid_t>(report.pid);
     set_nonblocking(supervisor.orders);
@@ -17923,6 +18008,7 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   }
   child.step = report.failure.step;
   child.error = report.failure.error != 0 ? report.failure.error : EMFILE;
+  child.no_supervisor = told && report.pid == 0 && !is_passing(child.error);
   supervisor.orders.reset();  // its order to end
   reap_failed(child.pid);
   // Killed by somebody during the start, it may have left a child that still uses its memory.
@@ -17938,7 +18024,14 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
 Spawned spawn(ChildPlan& plan, [[maybe_unused]] Supervisor& supervisor) {
   const auto attempt = [&] {
 #if CODEEXEC_HAS_SANDBOX
-    if (plan.sandbox && plan.sandbox->supervised) return spawn_supervised(plan, supervisor);
+    const bool sandboxed = plan.sandbox && plan.sandbox->supervised;
+    if (sandboxed || plan.supervised) {
+      Spawned child = spawn_supervised(plan, supervisor);
+      if (sandboxed || !child.no_supervisor) return child;
+      plan.supervised = false;
+      plan.supervisor = 0;
+      supervisor = Supervisor();
+    }
 #endif
     return spawn_once(plan);
   };
@@ -18345,20 +18438,34 @@ void Capture::add(std::string_view bytes) {
   }
 }
 
-// True when so many bytes more can be put where they belong without overwriting each other.
+// True when so many bytes more can be put where they belong without overwriting each other, and as
+// many came already: room for a flood is made when there is one.
 bool Capture::keeps_only_end(std::size_t size) const noexcept {
-  return total_ >= head_size_ && max_bytes_ - head_size_ >= size;
+  return total_ >= std::max(head_size_, size) && max_bytes_ - head_size_ >= size;
 }
 
 // Where the byte at an offset goes; `size` is cut down to what is in one piece from there.
 char* Capture::room(std::uint64_t offset, std::size_t& size) {
   const std::size_t at = position(offset);
   size = std::min(size, contiguous(at));
+  if (at / block_size == 0 && at + size > first_size_) grow_first(at + size);
   while (blocks_.size() <= at / block_size) {
     const std::size_t begin = blocks_.size() * block_size;
     blocks_.emplace_back(new char[std::min(block_size, max_bytes_ - begin)]);
   }
   return blocks_[at / block_size].get() + at % block_size;
+}
+
+// At least by half, so that single bytes cost no more.
+void Capture::grow_first(std::size_t size) {
+  constexpr std::size_t smallest = 64;
+  const std::size_t wanted = std::max({smallest, size, first_size_ + first_size_ / 2});
+  const std::size_t grown = std::min({wanted, block_size, max_bytes_});
+  std::unique_ptr<char[]> block(new char[grown]);
+  if (blocks_.empty()) blocks_.emplace_back();
+  if (first_size_ > 0) std::memcpy(block.get(), blocks_[0].get(), first_size_);
+  blocks_[0] = std::move(block);
+  first_size_ = grown;
 }
 
 void Capture::visit(std::uint64_t begin, std::uint64_t end,
@@ -18731,6 +18838,9 @@ struct Process::State {
   void step(const std::vector<pollfd>& set, ReadBuffer& buffer);
   bool over() const { return phase == Phase::over; }
 
+  // Of options that are its own: what only the start needs, which is most of it.
+  void forget_start();
+
   // For the handles.
   bool signal_group(int number);
 
@@ -18879,6 +18989,7 @@ bool Process::State::start(bool hold_writers) {
   } else if (options.supervised) {
     launch.plan.sandbox = &no_sandbox;
   }
+  launch.plan.supervised = options.supervised;
 #endif
   const auto fail_at = [&](SpawnStep step, int error) {
     return fail(step, error, describe_failure(options, launch, step, error));
@@ -18926,6 +19037,12 @@ bool Process::State::start(bool hold_writers) {
     disk_check_at = started;
   }
   return true;
+}
+
+void Process::State::forget_start() {
+  for (auto* texts :
+       {&owned_options->argv, &owned_options->environment, &owned_options->secrets})
+    std::vector<std::string>().swap(*texts);
 }
 
 void Process::State::add_slot(std::vector<pollfd>& set, Slot slot, int fd, short events) {
@@ -19363,6 +19480,7 @@ void Process::State::take_report() {
   if (!supervised() || read_record(supervisor.reports, supervisor.last)) return;
   supervisor.last.known = false;
   supervisor.last.all_ended = false;
+  supervisor.last.denied = false;
 }
 
 bool Process::State::none_left() const { return supervised() && supervisor.last.all_ended; }
@@ -19375,6 +19493,8 @@ ExitStatus Process::State::last_status() {
   status.exited = supervisor.last.exited;
   status.value = supervisor.last.value;
   status.usage = supervisor.last.usage;
+  if (supervisor.last.denied && !supervisor.last.all_ended)
+    result.message = "some of its processes are another user's and are still running";
   supervisor.run.reset();
   return status;
 }
@@ -19616,6 +19736,7 @@ Expected<Process> Process::start(ProcessOptions options,
     result.message = state->result.message;
     return result;
   }
+  state->forget_start();
   reactor->add(state);
   return Process(state, std::move(reactor));
 }
@@ -19655,7 +19776,7 @@ void Process::end() noexcept {
   reactor_.reset();
 }
 
-int Process::pid() const noexcept { return state_->pid; }
+int Process::pid() const noexcept { return state_->result.pid; }
 
 bool Process::done() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
@@ -20538,7 +20659,7 @@ void Executor::Gate::record(Result& result, const Asked& asked) const {
   record.time = asked.time;
   record.agent_id = options.agent_id;
   record.tool = asked.tool;
-  record.code = redactor.redact(asked.code);
+  if (!asked.code.empty()) record.code = redactor.redact(asked.code);
   record.result = &result;
   if (options.on_audit) options.on_audit(record);
   if (!audit) return;
@@ -20618,7 +20739,7 @@ Execution Executor::start(const Command& command) const {
   if (state.known->rule.empty() && state.known->message.empty()) {
     state.redactor = gate_->redactor;
     auto on_end = [gate = gate_, known = state.known, tool = command.tool, time = admission.time,
-                   code = command.code, told = command.on_end,
+                   code = gate_->recording() ? command.code : std::string(), told = command.on_end,
                    ending = std::move(admission.ending)](const ProcessResult& ended) {
       gate->conclude(ending, ended, *known);
       gate->mask(*known);
@@ -21103,7 +21224,8 @@ struct LocalExecutor::Place {
         skills_dir(std::move(skills)) {}
 
   Expected<void> make_homes(const LocalOptions& options);
-  PathRules make_file_rules(const PathRules& paths, const std::vector<std::string>& readable) const;
+  Expected<PathRules> make_file_rules(const PathRules& paths,
+                                      const std::vector<std::string>& readable) const;
   Expected<std::shared_ptr<const Home>> next_home() const;
   Expected<CommandEnvironment> resolve(const Command& command, std::string_view work_dir,
                                        const Home* home) const;
@@ -21246,7 +21368,9 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
     return ok.error();
   place->supervised = options.supervised;
   place->facts = facts_of(options);
-  place->file_rules = place->make_file_rules(executor.paths(), options.sandbox.readable);
+  auto file_rules = place->make_file_rules(executor.paths(), options.sandbox.readable);
+  if (!file_rules) return file_rules.error();
+  place->file_rules = std::move(*file_rules);
   executor.place_ = std::move(place);
   return executor;
 }
@@ -21302,8 +21426,8 @@ std::string LocalExecutor::describe_place() const {
 }
 
 // A sandbox without roots still has places where its commands may read and write.
-PathRules LocalExecutor::Place::make_file_rules(const PathRules& paths,
-                                                const std::vector<std::string>& readable) const {
+Expected<PathRules> LocalExecutor::Place::make_file_rules(
+    const PathRules& paths, const std::vector<std::string>& readable) const {
   if (!sandboxed()) return paths;
   PathOptions options;
   options.roots = paths.roots();
@@ -21316,8 +21440,9 @@ PathRules LocalExecutor::Place::make_file_rules(const PathRules& paths,
   for (const std::string& path : writable) add(path, Permission::write);
   if (homes) add(homes->path(), Permission::write);
   for (const std::string& path : readable) add(path, Permission::read);
-  auto rules = PathRules::create(options);
-  return rules ? *rules : paths;
+  // Without any root everything would be allowed.
+  if (options.roots.empty()) options.roots.push_back({"/", Permission::none});
+  return PathRules::create(options);
 }
 
 PathRules LocalExecutor::file_rules() const { return place_->file_rules; }

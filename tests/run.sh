@@ -279,8 +279,8 @@ if [ $sanitizers = yes ]; then
     -DCMAKE_CXX_FLAGS="-O1 -g1 -fsanitize=thread"
 fi
 if [ $compilers = yes ]; then
-  # Nothing in it depends on the compiler, and one of these has no sandbox.
-  exclude=process-in-sandbox
+  # Nothing in them depends on the compiler, and one of these has neither sandbox nor supervisor.
+  exclude=unit.process-
   if has clang++; then
     leg clang++ "$build/clang" unit -DCMAKE_CXX_COMPILER=clang++ -DCODEEXEC_BUILD_EXAMPLES=OFF \
       -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O1
