@@ -1173,7 +1173,7 @@ TEST_CASE("where there can be no supervisor, only a sandbox is refused") {
 #endif
 
 TEST_CASE("a command that fills the disk beyond its limit is killed, and that is told") {
-  const support::TempDir directory;
+  const support::TempDir directory(support::quiet_base());
   SandboxOptions limited;
   limited.writable = {directory.path()};
   limited.limits.disk = 8 << 20;
