@@ -21645,6 +21645,8 @@ struct BackgroundShells::Shell {
 
   // What the event thread tells.
   struct Events {
+    std::atomic<std::uint64_t> out_bytes{0};
+    std::atomic<std::uint64_t> err_bytes{0};
     std::mutex mutex = {};
     std::vector<Waiter*> waiters = {};
     std::atomic<bool> ended{false};
@@ -21754,6 +21756,7 @@ void BackgroundShells::Shell::Waiter::wake(bool end) {
 bool BackgroundShells::Shell::start(const Executor& executor, Command command, Result& failure) {
   command.on_output = [noted = events, told = std::move(command.on_output)](
                           Stream stream, std::string_view bytes) {
+    (stream == Stream::out ? noted->out_bytes : noted->err_bytes) += bytes.size();
     noted->tell(false);
     told(stream, bytes);
   };
@@ -21814,6 +21817,8 @@ ShellStatus BackgroundShells::Shell::status() const {
   status.result = execution.asked();
   status.result.outcome = Outcome::unknown;
   status.result.pid = execution.pid();
+  status.result.out_counts.total_bytes = events->out_bytes.load();
+  status.result.err_counts.total_bytes = events->err_bytes.load();
   status.result.notes.insert(status.result.notes.end(), notes.begin(), notes.end());
   status.duration = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started);
   return status;
@@ -24972,6 +24977,7 @@ constexpr std::chrono::milliseconds message_interval = std::chrono::milliseconds
 
 // How long get_background_shell_output waits when it is not told.
 constexpr std::chrono::milliseconds usual_wait = std::chrono::seconds(30);
+constexpr std::chrono::milliseconds longest_wait = std::chrono::hours(1);
 
 // A configuration file is read whole; nobody needs a longer one.
 constexpr std::size_t longest_config = std::size_t{1} << 20;
@@ -25470,8 +25476,7 @@ Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Cal
   until.since = since;
   until.cancel = call.cancel_token();
   const Json& seconds = call.argument("timeout");
-  until.time = std::min(seconds.is_number() ? milliseconds_of(seconds) : usual_wait,
-                        set.executor.max_timeout());
+  until.time = std::min(seconds.is_number() ? milliseconds_of(seconds) : usual_wait, longest_wait);
   if (wait_for.as_string() != "exit") {
     auto pattern = Regex::compile(wait_for.as_string());
     if (!pattern) return with_prefix("wait_for: ", pattern.error());

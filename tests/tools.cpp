@@ -520,6 +520,7 @@ TEST_CASE("every option of --help works from the command line and from the confi
   place.directory("project/.venv/bin");
   place.directory("ro");
   place.file("guarded");
+  const TempDir disk(support::quiet_base());
   const std::string workspace = place.directory("workspace");
   const std::string audit = place / "audit";
   const std::string wrapper =
@@ -624,7 +625,7 @@ TEST_CASE("every option of --help works from the command line and from the confi
       {"limit-file-size", {{"1048576"}, {}, "ulimit -f", prints("2048")}},
       {"limit-disk",
        {{"4194304"},
-        sandboxed(),
+        {"--sandbox", "best-effort", "--workspace", disk.path()},
         "head -c 20000000 /dev/zero >> big; sleep 1",
         [](const ProcessResult&, const Json& r) { return has(r.dump(), "limits_reached"); }}},
       {"secret-env",
@@ -2643,7 +2644,7 @@ TEST_CASE("files are written, read, listed and searched for docstrings") {
   CHECK(r["docstring"] == Json("Says f."));
   CHECK(has(
       server.error_of("read_docstring", parsed(R"({"file_path":"src/m.py","function_name":"g"})")),
-      "g"));
+      "of this name"));
 
   // Binary files as base64, images as images.
   server.use("write_file", R"({"file_path":"b","content":"AP8=","encoding":"base64"})");
