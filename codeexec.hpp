@@ -17025,8 +17025,8 @@ struct SupervisorReport {
 // the end, and goes back to the system in between: a command that runs costs the last page.
 struct Supervision {
   union {
-    char command_stack[child_stack_size];           // until the program was executed
-    int found[child_stack_size / sizeof(int)];      // processes that are still to be killed
+    char command_stack[child_stack_size];       // until the program was executed
+    int found[child_stack_size / sizeof(int)];  // processes that are still to be killed
   };
   alignas(8) char entries[2048];
   alignas(16) char stack[child_stack_size - 3072];  // and the fields below fill whole pages
@@ -19040,8 +19040,7 @@ bool Process::State::start(bool hold_writers) {
 }
 
 void Process::State::forget_start() {
-  for (auto* texts :
-       {&owned_options->argv, &owned_options->environment, &owned_options->secrets})
+  for (auto* texts : {&owned_options->argv, &owned_options->environment, &owned_options->secrets})
     std::vector<std::string>().swap(*texts);
 }
 
