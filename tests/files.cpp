@@ -740,6 +740,26 @@ TEST_CASE("a directory exchanged for a link meanwhile never leads out") {
   CHECK(support::read_file(temp / "outside/file") == "outside");
 }
 
+TEST_CASE("a directory exchanged for a link while it is made never leads out") {
+  TempDir temp;
+  const std::string ws = temp.directory("ws");
+  temp.directory("outside");
+  temp.directory("aside");
+  const Files files = files_in(ws);
+  std::atomic<bool> stop{false};
+  std::thread swapper([&] {
+    const std::string made = ws + "/made";
+    for (int i = 0; !stop.load(); ++i) {
+      if (::rename(made.c_str(), (temp / "aside" + "/" + std::to_string(i)).c_str()) != 0) continue;
+      if (::symlink("../outside", made.c_str()) == 0) ::unlink(made.c_str());
+    }
+  });
+  for (int i = 0; i < 400; ++i) (void)files.write("made/deep/file", "x");
+  stop.store(true);
+  swapper.join();
+  CHECK(names_in(temp / "outside").empty());
+}
+
 // writing -----------------------------------------------------------------------------------------
 
 TEST_CASE("a file is made, with its directories, or replaced as a whole") {
@@ -1120,6 +1140,16 @@ TEST_CASE("a list is bounded, and the upper levels come first") {
   CHECK(exact->entries.size() == most);
   CHECK_FALSE(exact->more);
   CHECK(files.list("many", 2)->more);
+
+  temp.directory("top/p");
+  temp.file("top/q/r/file", "");
+  if (::rename((temp / "many").c_str(), (temp / "top/p/many").c_str()) != 0)
+    support::fail("rename", "many");
+  const auto levels = files.list("top", 3);
+  REQUIRE(levels);
+  REQUIRE(levels->entries.size() == most);
+  CHECK(levels->more);
+  CHECK(levels->entries.back().path == "q/r");
 }
 
 // docstrings --------------------------------------------------------------------------------------
@@ -1300,6 +1330,7 @@ TEST_CASE("strings, brackets and comments do not confuse the reader") {
                              "x = f'{(lambda: 1)()}'",
                              "x = f'{ {1: 2}[1] }'",
                              "x = f'{x=}'",
+                             "x = f'{x:{{1:\n2}[1]}}'",
                              "x = '#' # '",
                              "x = '\\''",
                              "x = r'\\' '",
@@ -1321,7 +1352,7 @@ TEST_CASE("strings, brackets and comments do not confuse the reader") {
                              "def g(): return 1; x = 2",
                              "class \xc3\xa9t\xc3\xa9: pass",
                              "if (y := 1): pass",
-                             "if x:\n  \\\n  y\n",
+                             "if x:\n  \\\n  y\n  z\n",
                              "x = rb'\\'' + Rb'' + bR'\\\\'",
                              "x = f'{x!r}' 'a'",
                              "x = f\"{x:{'a'}}\""}) {
@@ -1357,8 +1388,9 @@ TEST_CASE("what is not understood is an error with its place") {
       {"x = 1 ? 2", "parse 6: line 1: a character that Python does not know"},
   };
   for (const auto& [source, expected] : cases) {
-    CAPTURE(std::string(source));
-    const std::string said = docstring(source, "g");
+    const std::string shown = source;
+    CAPTURE(shown);
+    const std::string said = docstring(shown, "g");
     const std::string wanted = expected;
     CHECK(said == wanted);
   }
