@@ -1373,6 +1373,7 @@ TEST_CASE("what is not understood is an error with its place") {
       {"\r\n\nx = '''a", "parse 7: line 3: a string that is never closed"},
       {"x = f'{a", "parse 4: line 1: a string that is never closed"},
       {"x = f'{a:'", "parse 4: line 1: a string that is never closed"},
+      {"x = f'{a:'}'", "parse 4: line 1: a string that is never closed"},
       {"x = f'{\"a\n\"}'", "parse 7: line 1: a string that is never closed"},
       {"x = 'a\\", "parse 4: line 1: a string that is never closed"},
       {"x \\ y", "parse 2: line 1: a backslash that does not end its line"},
