@@ -122,7 +122,7 @@ bool has_ended(pid_t pid) {
   const int fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
   if (fd < 0) return errno == ESRCH;
   pollfd wanted = {fd, POLLIN, 0};
-  const bool ended = ::poll(&wanted, 1, 0) == 1;
+  const bool ended = ::poll(&wanted, 1, 10000) == 1;
   ::close(fd);
 #else
   const bool ended = ::kill(pid, 0) != 0;
