@@ -21929,7 +21929,8 @@ Expected<Files> files_below(const std::string& work_dir, const PathRules& rules)
   options.roots.push_back(
       {work_dir, rules.restricted() ? rules.permission(work_dir) : Permission::write});
   for (const Root& root : rules.roots())
-    if (root.path != work_dir && codeexec::is_within(root.path, work_dir)) options.roots.push_back(root);
+    if (root.path != work_dir && codeexec::is_within(root.path, work_dir))
+      options.roots.push_back(root);
   auto confined = PathRules::create(options);
   if (!confined) return confined.error();
   // Its roots are looked up anew; one that was exchanged for a link would be elsewhere.

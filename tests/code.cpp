@@ -346,7 +346,8 @@ TEST_CASE("hostile Markdown takes linear time") {
   texts["parentheses"] = "```\n" + std::string(size, '(');
   texts["dots"] = "```\n" + repeated("a.") + " = ";
   for (const auto& [what, text] : texts) {
-    CAPTURE(what);
+    const std::string& name = what;
+    CAPTURE(name);
     std::size_t total = 0;
     for (const CodeBlock& block : extract_code(text)) total += block.code.size();
     CHECK(total <= text.size());
@@ -446,6 +447,7 @@ TEST_CASE("the language of code without one") {
         "console.log('a')",
         "x = 5;",
         "import x from 'y'",
+        "from here to there",
         "import \"fmt\"",
         "import java.util.List;",
         "def foo(x)\n  3\nend",
@@ -819,7 +821,8 @@ TEST_CASE("a work_dir that is none is refused as for any command, and nothing is
       {std::string(5000, 'x'), ""},
   };
   for (const auto& [work_dir, message] : cases) {
-    CAPTURE(message);
+    const std::string& wanted = message;
+    CAPTURE(wanted);
     CodeOptions options;
     options.command.work_dir = work_dir;
     for (const char* language : {"sh", "python"}) {
@@ -947,7 +950,8 @@ TEST_CASE("files that code leaves may be deleted afterwards") {
   local.delete_guard = true;
   const LocalExecutor executor = make(local);
   CHECK(output_of(executor, "python", "# made.py\nprint(1)") == "1\n");
-  CHECK(output_of(executor, "sh", "rm made.py") == "");
+  CHECK(run_code(executor, "css", "/* made.css */").succeeded);
+  CHECK(output_of(executor, "sh", "rm made.py made.css") == "");
   const CodeResult r = run_code(executor, "sh", "rm mine");
   REQUIRE(r.results.size() == 1);
   CHECK(r.results[0].rule == "delete-guard");
