@@ -29,11 +29,13 @@
 // WHAT YOU CAN RELY ON
 //   It comes back. A run ends by its timeout plus kill_grace plus 3 seconds, whatever the command
 //   does: ignores SIGTERM, stops itself, daemonises, leaves somebody on the pipe, writes for ever.
-//   Nothing survives that should not. In a sandbox nothing of a command outlives it, nor a SIGKILL
-//   of your program. Without: after a timeout or cancel its process group is dead and, on Linux,
-//   every process found by descent, by its session, by the run's mark in its environment or by the
-//   pipes it holds; after a run that ended by itself, its group and whoever held its pipes. (What
-//   left all of these on purpose is not found, and a SIGKILL of your program ends no command.)
+//   Nothing survives that should not. On Linux each command of an executor has a supervisor, in a
+//   sandbox or not: nothing of it outlives it, its timeout or a SIGKILL of your program. A plain
+//   run_process() has one when ProcessOptions::supervised or a sandbox asks for it. Where there is
+//   none: after a timeout or cancel its process group is dead and, on Linux, every process found by
+//   descent, by its session, by the run's mark in its environment or by the pipes it holds; after a
+//   run that ended by itself, its group and whoever held its pipes. (What left all of these on
+//   purpose is not found, and a SIGKILL of your program ends no such command.)
 //   Memory is bounded. Of each stream max_output bytes are kept, its head and its tail, cut between
 //   characters, with exact counts; on request the whole goes to a file.
 //   Everything is told. A Result says how the run ended, what was cut and what was refused by which
@@ -1316,7 +1318,7 @@ struct OutputCounts {
 };
 
 // Keeps the beginning and the end of a stream of any length in at most `max_bytes` of memory (in
-// blocks of 16 KiB, allocated as data arrives). Not thread-safe.
+// blocks of up to 16 KiB, allocated as data arrives). Not thread-safe.
 class Capture {
  public:
   struct Chunk {
@@ -1340,8 +1342,12 @@ class Capture {
 
   // What came after the first `cursor` bytes, with the line "\n... (<n> bytes omitted) ...\n" where
   // some are missing. A character that has not arrived whole waits for the next call, unless the
-  // stream has `ended`. Start with cursor 0, then pass Chunk::next.
-  Chunk read(std::uint64_t cursor, bool ended) const;
+  // stream has `ended`. Start with cursor 0, then pass Chunk::next. At most the last `max_lines`
+  // lines are told; those before them are missed, too.
+  Chunk read(std::uint64_t cursor, bool ended, std::size_t max_lines = all_lines) const;
+  static constexpr std::size_t all_lines = std::size_t(-1);
+  // What stands in the text of read() for bytes that are missing.
+  static std::string gap(std::uint64_t missed);
 
   // Calls `use` with the kept bytes from offset `begin` to `end` of the stream, piece by piece.
   void visit(std::uint64_t begin, std::uint64_t end, FunctionRef<void(std::string_view)> use) const;
@@ -1351,15 +1357,18 @@ class Capture {
   static constexpr std::size_t block_size = 16384;
   bool keeps_only_end(std::size_t size) const noexcept;
   char* room(std::uint64_t offset, std::size_t& size);
+  void grow_first(std::size_t size);
   std::size_t position(std::uint64_t offset) const noexcept;
   std::size_t contiguous(std::size_t position) const noexcept;
   std::uint64_t tail_begin() const noexcept;
+  std::uint64_t last_lines(std::uint64_t begin, std::size_t& count) const;
   std::string bytes(std::uint64_t begin, std::uint64_t end) const;
 
   std::size_t max_bytes_ = 0;
   std::size_t head_size_ = 0;
   std::uint64_t total_ = 0;
   std::vector<std::unique_ptr<char[]>> blocks_ = {};
+  std::size_t first_size_ = 0;  // of the first block, which grows: most streams are short
 };
 
 // Masks secrets in a stream that comes in pieces. Every byte that is part of an occurrence goes;
@@ -1437,8 +1446,9 @@ struct ProcessOptions {
   // kills all of it when the program ends, and when the host does. It is a process of its own on
   // the host's memory, so that `ps` shows it under the name codeexec with the host's size.
   Sandbox sandbox = {};
-  // The same without a sandbox: nothing of the program outlives it or the host. Where there is no
-  // supervisor, it has no effect.
+  // The same supervisor without a sandbox: nothing of the program outlives it or the host, but for
+  // what became another user's (by sudo) or killed the supervisor. Where there can be none (another
+  // system, an emulator, Linux before 5.2), it has no effect.
   bool supervised = false;
   // Values that are masked: each occurrence in the output, in the spill file and in what on_output
   // is given becomes [redacted], also when it comes in pieces; see Redactor. Those of fewer than
@@ -1460,7 +1470,7 @@ struct ProcessOptions {
   std::chrono::milliseconds drain = std::chrono::milliseconds(100);
   std::chrono::milliseconds max_drain = std::chrono::milliseconds(1500);
   // Leave the processes that the program started in the background alive when it ends by itself,
-  // and do not wait for their output. Otherwise they are killed, and always in a sandbox.
+  // and do not wait for their output. Otherwise they are killed, and always under a supervisor.
   bool keep_background = false;
 
   std::optional<CancelToken> cancel = {};  // stops the run like a timeout
@@ -1508,7 +1518,8 @@ struct ProcessResult {
 // descendants that left the group, then SIGKILL after kill_grace. On Linux, SIGKILL then also goes
 // to every process that is still in its session, has its CODEEXEC_RUN_ID or holds its pipes. When
 // the program ends by itself, its group is killed and, when the pipes are not closed by that, the
-// same processes are. One that does not die within two seconds is given up and told in `message`.
+// same processes are. With a supervisor all that the program left is killed in each case. One that
+// does not die within two seconds is given up and told in `message`.
 ProcessResult run_process(const ProcessOptions& options);
 
 // A running program. All started ones share one thread of this library, which begins with the first
@@ -1548,7 +1559,7 @@ class Process {
 
   using Chunk = Capture::Chunk;
   // What the stream brought since `cursor`, as far as it is still kept; see Capture::read().
-  Chunk read(Stream stream, std::uint64_t cursor) const;
+  Chunk read(Stream stream, std::uint64_t cursor, std::size_t max_lines = Capture::all_lines) const;
 
  private:
   struct State;    // one child: a state machine without a thread
@@ -1593,8 +1604,9 @@ struct Command {
   std::chrono::milliseconds heartbeat = no_limit;
   Function<void()> on_heartbeat = {};
 
-  // Called once, by the same thread, when a command that start() has started has ended: wait() does
-  // not block any more then. Not called when it was refused or did not start.
+  // Called once, by the same thread, when a command that start() has started has ended and was
+  // recorded, just before done() is true and wait() returns. Not called when it was refused or did
+  // not start.
   Function<void()> on_end = {};
 
   std::string tool = "run";  // who asks, for the audit record
@@ -1664,7 +1676,8 @@ class Execution {
 
   // What a stream printed since `cursor` (0 at first), as far as it is still kept; see
   // Capture::read().
-  Capture::Chunk read(Stream stream, std::uint64_t cursor) const;
+  Capture::Chunk read(Stream stream, std::uint64_t cursor,
+                      std::size_t max_lines = Capture::all_lines) const;
 
  private:
   friend class Executor;
@@ -1784,7 +1797,7 @@ struct LocalOptions : ExecutorOptions {
   // Without a sandbox it has no effect.
   PrivateHome private_home = PrivateHome::executor;
   // Nothing of a command outlives it, nor this program, however that ends: see
-  // ProcessOptions::supervised. In a sandbox it is so in any case.
+  // ProcessOptions::supervised. So it is in any case in a sandbox, and for Command::background.
   bool supervised = true;
   // In a sandbox: notice when a command changes what the user's own tools will run, directly in the
   // work_dir and each writable root (of 64 roots at most). Changes are told in
@@ -1843,7 +1856,7 @@ struct ShellOptions {
   std::chrono::milliseconds timeout = no_limit;      // of commands that bring none
   std::chrono::milliseconds max_timeout = no_limit;  // longer ones are cut down to it
   // How many shells that have ended are still known, and how long; the oldest go first. Eviction
-  // happens when another one starts or is asked for.
+  // happens when another one starts or is asked for. Each keeps its output.
   std::size_t max_finished = 100;
   std::chrono::milliseconds keep_finished = std::chrono::hours(1);
 };
@@ -1852,7 +1865,7 @@ enum class ShellState {
   running,
   stopped,  // left by itself with exit code 0
   failed,   // left with another one, ran out of time, or how it ended could not be learned
-  killed,   // by a signal, or because kill() asked; also when it then left by itself
+  killed,   // by a signal, or because somebody asked; also when it then left by itself
 };
 const char* name(ShellState state) noexcept;
 
@@ -1872,8 +1885,9 @@ struct ShellCursor {
   std::uint64_t err = 0;
 };
 
-// What a shell printed after a cursor. What fell out of the ring, or is more than max_lines before
-// the end, is counted in Chunk::missed; the text then begins with the line that tells so.
+// What a shell printed after a cursor; the next one is Chunk::next. What fell out of the ring, or
+// is more than max_lines before the end, is counted in Chunk::missed; the text then begins with the
+// line that tells so. When `status` says that it has ended, this is all there will be.
 struct ShellOutput {
   ShellStatus status = {};
   Capture::Chunk out = {};
@@ -1882,11 +1896,14 @@ struct ShellOutput {
 
 struct ShellWait {
   ShellCursor since = {};
-  // Until a line of either stream after `since` matches (also one that has no end yet), or it has
-  // ended. Of a line, 4 KiB are looked at at a time. Empty: until it has ended.
+  // Until a line of either stream after `since` matches, also one that has no end yet, or it has
+  // ended. The pattern sees one line at a time, without its newline. Of a line that comes in
+  // pieces, the last 4 KiB are looked at again with each: a longer match may not be found, and `$`
+  // matches where a piece ends. What fell out of the ring before it could be looked at is skipped.
+  // Empty: until it has ended.
   std::optional<Regex> pattern = {};
   std::chrono::milliseconds time = no_limit;
-  std::optional<CancelToken> cancel = {};
+  std::optional<CancelToken> cancel = {};  // ends the waiting, not the shell
 };
 
 enum class ShellWaitEnd { matched, ended, timed_out, cancelled };
@@ -1901,26 +1918,35 @@ struct ForegroundRun {
 
 // Runs commands that pass the executor's gate and are not waited for. Each has both streams read
 // all the time, into rings of the executor's max_output bytes; no thread and no polling for any.
-// All members are safe from any thread. The executor is borrowed: it must live longer.
+// All members are safe from any thread, but not from the callbacks of a command of theirs. The
+// executor is borrowed: it must be there for start() and run().
 //   Errors of all that take an id: not_found for one that is not known (any more).
 class BackgroundShells {
  public:
   explicit BackgroundShells(const Executor& executor, ShellOptions options = {});
-  // Kills what runs, and waits for that. When this program ends in another way, however it does,
-  // all of it is killed, too.
+  // Kills what runs, all of it at the same time, and waits for that: for the executor's kill_grace
+  // and 3 seconds at most. Calls of other threads must have returned, but for those that wait in
+  // wait(), run() or kill(): these return, too, as what they wait for has ended. When this program
+  // ends in another way, however it does, all of it is killed, too. (In a copy of this program made
+  // by fork(2) it does nothing.)
   ~BackgroundShells();
   BackgroundShells(const BackgroundShells&) = delete;
   BackgroundShells& operator=(const BackgroundShells&) = delete;
 
   // Starts and returns at once. keep_input_open is as the command says it; background and
-  // keep_end_only are set.
-  //   Errors: limit when max_running are running. When the gate refuses the command, or it does not
-  //   start, permission_denied or another one, and `failure`, when given, holds its Result.
+  // keep_end_only are set. The timeout is the command's, or that of ShellOptions; the executor's
+  // have no part in it.
+  //   Errors: limit when max_running are running; nothing is judged or recorded then. When the gate
+  //   refuses the command, or it does not start, permission_denied or another one, and `failure`,
+  //   when given, holds its Result.
   Expected<ShellStatus> start(const Command& command, Result* failure = nullptr);
 
   // Runs a command in the foreground, and leaves it to itself when it has not ended after `time`.
   // When there is no room for another running shell then, it stays in the foreground. A refusal is
-  // a result, too.
+  // a result, too. The result is what Executor::run() gives, and the shell has the head and the
+  // tail of its output unless the command says keep_end_only; but it is a background command from
+  // its start, so that its timeout is found as start() does. The command's `cancel` has no effect
+  // any more once it was left to itself.
   ForegroundRun run(const Command& command, std::chrono::milliseconds time);
 
   Expected<ShellStatus> status(std::string_view id) const;
@@ -1929,7 +1955,8 @@ class BackgroundShells {
   // Costs time and memory in proportion to what is new, and at most to what is kept.
   Expected<ShellOutput> read(std::string_view id, ShellCursor since = {}) const;
 
-  // Blocks the calling thread only. Time linear in what is printed meanwhile.
+  // Blocks the calling thread only, which wakes for what is printed. Time linear in that.
+  //   Errors: limit when there are no descriptors left; each call takes two.
   Expected<ShellWaitEnd> wait(std::string_view id, const ShellWait& until = {}) const;
 
   // For commands with keep_input_open. Bytes are queued, at most 1 MiB of them.
@@ -1938,13 +1965,14 @@ class BackgroundShells {
   Expected<void> close_input(std::string_view id) const;
 
   // Ends it as a timeout does, with everything it has started, and returns when it has ended: after
-  // the executor's kill_grace and 3 seconds at the latest. True when it was running.
+  // the executor's kill_grace and 3 seconds at the latest. True for the one call that ended it;
+  // false when it ended by itself, even if nobody has seen that yet, or for another reason.
   Expected<bool> kill(std::string_view id) const;
 
  private:
   struct Shell;
   struct State;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;  // shared with calls of other threads that still wait
 };
 
 // =================================================================================================
@@ -2268,8 +2296,8 @@ struct ToolOptions {
   std::vector<std::string> disabled_tools = {};  // names
 };
 
-// Adds the tools, by default all of these. The executor is borrowed: it must outlive the server.
-// What runs in the background belongs to the server and is killed when that is destroyed.
+// Adds the tools, by default all of these. The executor is borrowed: it must outlive serve(). What
+// runs in the background belongs to the server and is killed when that is destroyed.
 //
 // A failure that no command has caused is an error result: {"success": false, "error": message}.
 // Times are in seconds, sizes in bytes. A shell_id that is not known is such a failure.
@@ -2483,6 +2511,20 @@ Error make_error(ErrorCode code, std::string message, std::size_t offset = 0) {
   return result;
 }
 
+// So many random bytes in hexadecimal digits; empty and errno when the system has none.
+std::string random_hex(std::size_t size) {
+  constexpr char digits[] = "0123456789abcdef";
+  unsigned char bytes[32];
+  size = std::min(size, sizeof bytes);
+  std::string text;
+  if (::getentropy(bytes, size) != 0) return text;
+  for (std::size_t i = 0; i < size; ++i) {
+    text += digits[bytes[i] >> 4];
+    text += digits[bytes[i] & 15];
+  }
+  return text;
+}
+
 // Hostile text for a one-line message: well-formed UTF-8, control bytes escaped.
 std::string printable(std::string_view text) {
   constexpr char digits[] = "0123456789abcdef";
@@ -2590,19 +2632,6 @@ class NoSigpipe {
   sigset_t before_;
   bool was_pending_ = false;
 };
-
-// For a name that nobody can guess: 24 hexadecimal digits; empty and errno on failure.
-std::string random_digits() {
-  unsigned char bytes[12];
-  if (::getentropy(bytes, sizeof bytes) != 0) return {};
-  constexpr char digits[] = "0123456789abcdef";
-  std::string text;
-  for (const unsigned char byte : bytes) {
-    text += digits[byte >> 4];
-    text += digits[byte & 15];
-  }
-  return text;
-}
 
 // "2026-01-31T12:00:00", without the zone; empty for a year that no calendar has.
 std::string utc_time(time_t seconds) {
@@ -13047,7 +13076,7 @@ class NewFile {
 
   // All of these: 0 or errno.
   int create(mode_t mode) {
-    const std::string random = random_digits();
+    const std::string random = random_hex(12);
     if (random.empty()) return errno;
     const std::string name = concat({".codeexec-", random, ".tmp"});
     constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
@@ -16937,8 +16966,8 @@ Expected<void> Sandbox::check_grants() const {
 // pipe for ever. The leader stays a zombie until the very last step, which keeps its process group
 // number from being used again while the group is being killed.
 //
-// Without a sandbox, what cannot be reached from here is a process that left the group, whose
-// parents are dead, and that has closed our pipes. In one, a supervisor holds that; see below.
+// What cannot be reached from here is a process that left the group, whose parents are dead, and
+// that has closed our pipes. A supervisor holds that, where there is one; see below.
 // =================================================================================================
 
 // The parts of a start that can fail; step_name() is what ProcessResult::step says.
@@ -16965,6 +16994,7 @@ struct ChildPlan {
   int report = -1;  // also told the failure, where memory might not be shared
 #if CODEEXEC_HAS_SANDBOX
   const SandboxPlan* sandbox = nullptr;
+  bool supervised = false;  // by a supervisor where there can be one, whatever the sandbox wants
   const int* cgroups = nullptr;  // to join: descriptors of files to which the child writes itself
   std::size_t cgroup_count = 0;
   long supervisor = 0;  // its pid as the child sees it; 0: this program starts the child itself
@@ -16987,10 +17017,20 @@ struct SupervisorReport {
   bool exited;
   int value;       // exit status or signal
   bool all_ended;  // nothing of the run is left
+  bool denied;     // some of it cannot be killed: it is another user's
   rusage usage;
 };
 
+// The memory of a supervisor, in pages of its own. What comes first is needed at the start and at
+// the end, and goes back to the system in between: a command that runs costs the last page.
 struct Supervision {
+  union {
+    char command_stack[child_stack_size];           // until the program was executed
+    int found[child_stack_size / sizeof(int)];      // processes that are still to be killed
+  };
+  alignas(8) char entries[2048];
+  alignas(16) char stack[child_stack_size - 3072];  // and the fields below fill whole pages
+
   ChildPlan* plan = nullptr;             // until the first report
   const SandboxPlan* sandbox = nullptr;  // likewise
   int orders = -1;  // a pipe: each byte is a signal for the command's group; SIGKILL is for all
@@ -16998,20 +17038,22 @@ struct Supervision {
   int reports = -1;
   int child_ended = -1;    // a signalfd, or -1
   bool own_table = false;  // it is the first process of a process table of its own
+  std::size_t page_size = 0;
+  std::size_t found_count = 0;
   SupervisorReport report = {};
   siginfo_t info = {};
-  char text[512] = {};
-  alignas(8) char entries[2048];
   char path[64] = {};
-  std::size_t found_count = 0;
-  int found[4096];  // processes that are still to be killed
-  alignas(16) char stack[child_stack_size];
-  alignas(16) char command_stack[child_stack_size];
+  char text[256] = {};
+};
+static_assert(sizeof(Supervision) <= 2 * child_stack_size, "its last page holds all of its fields");
+
+struct SupervisionDeleter {
+  void operator()(Supervision* run) const noexcept { ::munmap(run, sizeof *run); }
 };
 
 // What this program has of a supervisor.
 struct Supervisor {
-  std::unique_ptr<Supervision> run = {};  // stays until the supervisor has ended
+  std::unique_ptr<Supervision, SupervisionDeleter> run = {};  // until the supervisor has ended
   UniqueFd orders = UniqueFd();
   UniqueFd reports = UniqueFd();
   pid_t command = -1;  // -1 in a process table of its own
@@ -17054,6 +17096,7 @@ struct Spawned {
   pthread_t waiter = {};  // unless is_pidfd: the thread that makes exit_event readable
   SpawnStep step = SpawnStep::setup;
   int error = 0;
+  bool no_supervisor = false;  // there can be none here; no command has been started
 };
 
 // Lets nothing that a pump does be cut short by pthread_cancel(): the call is acted upon after.
@@ -17599,7 +17642,7 @@ Spawned spawn_once(ChildPlan& plan) {
 
 // supervising -------------------------------------------------------------------------------------
 //
-// A sandboxed command is the child of a supervisor, and that is ours: a process on this program's
+// A supervised command is the child of a supervisor, and that is ours: a process on this program's
 // memory that never executes anything, and so costs a clone without an exec. It is a subreaper:
 // whatever the command starts, in whichever session, becomes its child when its own parents die.
 // So it can kill all of them when the command ends, when it is told to, and when this program is
@@ -17692,7 +17735,7 @@ CODEEXEC_IN_CHILD void find_children_of(Supervision& run, int pid) {
 
 // Kills all descendants, each after it was stopped and looked into, so that it cannot go on making
 // others meanwhile. None is reaped during that, and so no number becomes another's. What came in
-// between is there for the next time. False: they cannot be found.
+// between is there for the next time. False: they cannot be found, or not be killed.
 CODEEXEC_IN_CHILD bool kill_descendants(Supervision& run) {
   if (run.own_table) {
     // To everybody in that table but itself; elsewhere it would be everybody of the user.
@@ -17700,14 +17743,15 @@ CODEEXEC_IN_CHILD bool kill_descendants(Supervision& run) {
     return true;
   }
   run.found_count = 0;
+  run.report.denied = false;
   if (!find_children(run, "/proc/thread-self/children")) return false;
   while (run.found_count > 0) {
     const int pid = run.found[--run.found_count];
     raw(SYS_kill, pid, SIGSTOP);
     find_children_of(run, pid);
-    raw(SYS_kill, pid, SIGKILL);
+    if (raw(SYS_kill, pid, SIGKILL) == -EPERM) run.report.denied = true;
   }
-  return true;
+  return !run.report.denied;
 }
 
 CODEEXEC_IN_CHILD KernelSigset only_child_ended() {
@@ -17738,7 +17782,7 @@ CODEEXEC_IN_CHILD bool reap_ended(Supervision& run) {
 
 // Until nobody is left, however long some take to die. The end of a process that another one traces
 // comes only when that one has gone, so that nobody is waited for alone. False: there are some that
-// cannot be found.
+// cannot be found or killed, after a second.
 CODEEXEC_IN_CHILD bool end_all(Supervision& run) {
   constexpr int most_failures = 100;
   const KernelSigset child_ended = only_child_ended();
@@ -17833,12 +17877,22 @@ CODEEXEC_IN_CHILD long start_command(Supervision& run) {
   return 0;
 }
 
+// Gives back the pages that the start needed, up to what this and its callers use of the stack.
+CODEEXEC_IN_CHILD void give_back_memory(Supervision& run) {
+  constexpr std::uintptr_t most_used_from_here = 1024;
+  volatile char here = 0;
+  const auto begin = reinterpret_cast<std::uintptr_t>(&run);
+  const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(&here) - most_used_from_here;
+  raw(SYS_madvise, &run, (end - begin) / run.page_size * run.page_size, MADV_DONTNEED);
+}
+
 CODEEXEC_IN_CHILD int supervisor_main(void* argument) {
   Supervision& run = *static_cast<Supervision*>(argument);
   run.plan->ran = 1;
   const long result = start_command(run);
   tell(run);
   if (result == 0) {
+    give_back_memory(run);
     watch_command(run);
     end_command(run);
     tell(run);
@@ -17846,20 +17900,73 @@ CODEEXEC_IN_CHILD int supervisor_main(void* argument) {
   for (;;) raw(SYS_exit_group, 0);
 }
 
-// Of a program that has a supervisor and nothing else of a sandbox.
-constexpr SandboxPlan no_sandbox = {};
+// Of a program that has nothing of a sandbox but, where there can be one, a supervisor.
+constexpr SandboxPlan no_sandbox = {false};
+
+struct SharingTrial {
+  volatile bool ran = false;
+};
+
+CODEEXEC_IN_CHILD int sharing_trial_main(void* argument) {
+  static_cast<SharingTrial*>(argument)->ran = true;
+  for (;;) raw(SYS_exit_group, 0);
+}
+
+// Whether a child shares this program's memory, which is not so in an emulator, and is given with a
+// pidfd (Linux 5.2). Learned from one that does nothing, so that no command is started in vain. An
+// errno, or 0.
+int check_sharing() {
+  static std::atomic<bool> shared{false};
+  if (shared.load()) return 0;
+  alignas(16) char stack[4096];
+  SharingTrial trial;
+  int pidfd = -1;
+  long pid = -1;
+  {
+    bool cleared = false;
+    const SignalPause pause;
+    const CloneRequest request = {
+        CLONE_VFORK, sharing_trial_main, &trial, stack, sizeof stack, &pidfd, 0};
+    pid = clone_process(request, cleared);
+  }
+  if (pid < 0) return static_cast<int>(-pid);
+  const UniqueFd handle(pidfd);
+  while (raw(SYS_wait4, pid, 0, __WALL, 0) == -EINTR) {
+  }
+  shared.store(trial.ran && handle);
+  return shared.load() ? 0 : ENOSYS;
+}
+
+// A child that could not be made for want of something that there may be more of in a moment.
+bool is_passing(int error) {
+  return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+}
+
+int make_supervision(Supervisor& supervisor) {
+  // As a stack it is not made of huge pages.
+  void* const place = ::mmap(nullptr, sizeof(Supervision), PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  if (place == MAP_FAILED) return errno;
+  supervisor.run.reset(::new (place) Supervision);
+  supervisor.run->page_size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return 0;
+}
 
 // As spawn_once(), with a supervisor between.
 Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   Spawned child;
+  child.step = SpawnStep::start;
+  child.error = check_sharing();
+  child.no_supervisor = child.error != 0 && !is_passing(child.error);
+  if (child.error != 0) return child;
   child.step = SpawnStep::setup;
   UniqueFd report_end;
   UniqueFd orders_end;
   child.error = make_report_pipe(supervisor.reports, report_end);
   if (child.error == 0 && !make_pipe(orders_end, supervisor.orders)) child.error = errno;
+  if (child.error == 0) child.error = make_supervision(supervisor);
   if (child.error != 0) return child;
   const UniqueFd host(open_pidfd(::getpid()));
-  supervisor.run.reset(new Supervision);
   Supervision& run = *supervisor.run;
   run.plan = &plan;
   run.sandbox = plan.sandbox;
@@ -17883,6 +17990,7 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   if (pid < 0) {
     child.step = SpawnStep::start;
     child.error = static_cast<int>(-pid);
+    child.no_supervisor = !is_passing(child.error);
     return child;
   }
   child.pid = static_cast<pid_t>(pid);
@@ -17891,8 +17999,7 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   orders_end.reset();
   SupervisorReport& report = supervisor.last;
   const bool told = read_record(supervisor.reports, report);
-  // Where memory is not shared, as in an emulator, the supervisor cannot tell all failures.
-  if (!told || !plan.ran) report.failure = {SpawnStep::sandbox, told ? ENOSYS : ESRCH};
+  if (!told) report.failure = {SpawnStep::sandbox, ESRCH};
   if (report.failure.error == 0 && child.exit_event) {
     supervisor.command = run.own_table ? -1 : static_cast<pid_t>(report.pid);
     set_nonblocking(supervisor.orders);
@@ -17901,6 +18008,7 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   }
   child.step = report.failure.step;
   child.error = report.failure.error != 0 ? report.failure.error : EMFILE;
+  child.no_supervisor = told && report.pid == 0 && !is_passing(child.error);
   supervisor.orders.reset();  // its order to end
   reap_failed(child.pid);
   // Killed by somebody during the start, it may have left a child that still uses its memory.
@@ -17916,7 +18024,14 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
 Spawned spawn(ChildPlan& plan, [[maybe_unused]] Supervisor& supervisor) {
   const auto attempt = [&] {
 #if CODEEXEC_HAS_SANDBOX
-    if (plan.sandbox && plan.sandbox->supervised) return spawn_supervised(plan, supervisor);
+    const bool sandboxed = plan.sandbox && plan.sandbox->supervised;
+    if (sandboxed || plan.supervised) {
+      Spawned child = spawn_supervised(plan, supervisor);
+      if (sandboxed || !child.no_supervisor) return child;
+      plan.supervised = false;
+      plan.supervisor = 0;
+      supervisor = Supervisor();
+    }
 #endif
     return spawn_once(plan);
   };
@@ -18253,7 +18368,7 @@ void reap_abandoned() {
 
 // A new file for the whole of a stream. -1 and errno on failure.
 int open_spill_file(const std::string& directory, std::string_view suffix, std::string& path) {
-  const std::string random = random_digits();
+  const std::string random = random_hex(12);
   if (random.empty()) return -1;
   path = concat({directory, "/codeexec-", random, suffix});
   return above_standard_streams(
@@ -18323,20 +18438,34 @@ void Capture::add(std::string_view bytes) {
   }
 }
 
-// True when so many bytes more can be put where they belong without overwriting each other.
+// True when so many bytes more can be put where they belong without overwriting each other, and as
+// many came already: room for a flood is made when there is one.
 bool Capture::keeps_only_end(std::size_t size) const noexcept {
-  return total_ >= head_size_ && max_bytes_ - head_size_ >= size;
+  return total_ >= std::max(head_size_, size) && max_bytes_ - head_size_ >= size;
 }
 
 // Where the byte at an offset goes; `size` is cut down to what is in one piece from there.
 char* Capture::room(std::uint64_t offset, std::size_t& size) {
   const std::size_t at = position(offset);
   size = std::min(size, contiguous(at));
+  if (at / block_size == 0 && at + size > first_size_) grow_first(at + size);
   while (blocks_.size() <= at / block_size) {
     const std::size_t begin = blocks_.size() * block_size;
     blocks_.emplace_back(new char[std::min(block_size, max_bytes_ - begin)]);
   }
   return blocks_[at / block_size].get() + at % block_size;
+}
+
+// At least by half, so that single bytes cost no more.
+void Capture::grow_first(std::size_t size) {
+  constexpr std::size_t smallest = 64;
+  const std::size_t wanted = std::max({smallest, size, first_size_ + first_size_ / 2});
+  const std::size_t grown = std::min({wanted, block_size, max_bytes_});
+  std::unique_ptr<char[]> block(new char[grown]);
+  if (blocks_.empty()) blocks_.emplace_back();
+  if (first_size_ > 0) std::memcpy(block.get(), blocks_[0].get(), first_size_);
+  blocks_[0] = std::move(block);
+  first_size_ = grown;
 }
 
 void Capture::visit(std::uint64_t begin, std::uint64_t end,
@@ -18384,17 +18513,55 @@ std::string Capture::text(OutputCounts* counts) const {
   return result;
 }
 
-Capture::Chunk Capture::read(std::uint64_t cursor, bool ended) const {
+std::string Capture::gap(std::uint64_t missed) {
+  return concat({"\n... (", std::to_string(missed), " bytes omitted) ...\n"});
+}
+
+// Where the last `count` lines begin of all that is kept from `begin` on, looking no further back
+// than needed; a line without its end is one, too. When there are not as many, it is `begin`, and
+// `count` is less by those before the last one.
+std::uint64_t Capture::last_lines(std::uint64_t begin, std::size_t& count) const {
+  if (count == 0 || begin >= total_) return total_;
+  // A line end at the very end begins no line.
+  std::uint64_t end = total_ - 1;
+  while (end > begin) {
+    const std::size_t last = position(end - 1);
+    const std::size_t part_begin = last < head_size_ ? 0 : head_size_;
+    const std::size_t first = std::max(last / block_size * block_size, part_begin);
+    const auto size =
+        static_cast<std::size_t>(std::min<std::uint64_t>(last - first + 1, end - begin));
+    const char* const piece = blocks_[last / block_size].get() + (last + 1 - size) % block_size;
+    for (std::size_t i = size; i > 0; --i)
+      if (piece[i - 1] == '\n' && --count == 0) return end - size + i;
+    end -= size;
+  }
+  return begin;
+}
+
+Capture::Chunk Capture::read(std::uint64_t cursor, bool ended, std::size_t max_lines) const {
   Chunk chunk;
   cursor = std::min(cursor, total_);
   const std::uint64_t head_end = std::min<std::uint64_t>(total_, head_size_);
-  const std::uint64_t resume = std::max(cursor, tail_begin());
-  const std::uint64_t gap_begin = std::max(cursor, head_end);
+  std::uint64_t resume = std::max(cursor, tail_begin());
+  std::uint64_t gap_begin = std::max(cursor, head_end);
   std::string before = cursor < head_end ? bytes(cursor, head_end) : std::string();
+  if (max_lines != all_lines) {
+    const bool all_kept = resume == gap_begin;
+    const std::uint64_t begin = all_kept ? cursor : resume;
+    const std::uint64_t first = last_lines(begin, max_lines);
+    const auto lines_before = std::count(before.begin(), before.end(), '\n') + 1;
+    const bool too_many_before =
+        !all_kept && !before.empty() && static_cast<std::size_t>(lines_before) >= max_lines;
+    if (first > begin || too_many_before) {
+      before.clear();
+      gap_begin = cursor;
+      resume = first;
+    }
+  }
   std::string after = bytes(resume, total_);
   if (resume > gap_begin) {
     const std::size_t head_cut = cut_at_end(before);
-    const std::size_t tail_cut = cut_at_start(after);
+    const std::size_t tail_cut = resume == tail_begin() ? cut_at_start(after) : 0;
     before.resize(before.size() - head_cut);
     after.erase(0, tail_cut);
     chunk.missed = resume - gap_begin + head_cut + tail_cut;
@@ -18403,8 +18570,7 @@ Capture::Chunk Capture::read(std::uint64_t cursor, bool ended) const {
   (after.empty() ? before : after).resize((after.empty() ? before : after).size() - waiting);
   chunk.next = total_ - waiting;
   if (chunk.missed > 0)
-    before = concat({to_utf8(before), "\n... (", std::to_string(chunk.missed),
-                     " bytes omitted) ...\n", to_utf8(after)});
+    before = concat({to_utf8(before), gap(chunk.missed), to_utf8(after)});
   else
     before = to_utf8(concat({before, after}));
   chunk.text = std::move(before);
@@ -18672,6 +18838,9 @@ struct Process::State {
   void step(const std::vector<pollfd>& set, ReadBuffer& buffer);
   bool over() const { return phase == Phase::over; }
 
+  // Of options that are its own: what only the start needs, which is most of it.
+  void forget_start();
+
   // For the handles.
   bool signal_group(int number);
 
@@ -18820,6 +18989,7 @@ bool Process::State::start(bool hold_writers) {
   } else if (options.supervised) {
     launch.plan.sandbox = &no_sandbox;
   }
+  launch.plan.supervised = options.supervised;
 #endif
   const auto fail_at = [&](SpawnStep step, int error) {
     return fail(step, error, describe_failure(options, launch, step, error));
@@ -18867,6 +19037,12 @@ bool Process::State::start(bool hold_writers) {
     disk_check_at = started;
   }
   return true;
+}
+
+void Process::State::forget_start() {
+  for (auto* texts :
+       {&owned_options->argv, &owned_options->environment, &owned_options->secrets})
+    std::vector<std::string>().swap(*texts);
 }
 
 void Process::State::add_slot(std::vector<pollfd>& set, Slot slot, int fd, short events) {
@@ -19304,6 +19480,7 @@ void Process::State::take_report() {
   if (!supervised() || read_record(supervisor.reports, supervisor.last)) return;
   supervisor.last.known = false;
   supervisor.last.all_ended = false;
+  supervisor.last.denied = false;
 }
 
 bool Process::State::none_left() const { return supervised() && supervisor.last.all_ended; }
@@ -19316,6 +19493,8 @@ ExitStatus Process::State::last_status() {
   status.exited = supervisor.last.exited;
   status.value = supervisor.last.value;
   status.usage = supervisor.last.usage;
+  if (supervisor.last.denied && !supervisor.last.all_ended)
+    result.message = "some of its processes are another user's and are still running";
   supervisor.run.reset();
   return status;
 }
@@ -19557,6 +19736,7 @@ Expected<Process> Process::start(ProcessOptions options,
     result.message = state->result.message;
     return result;
   }
+  state->forget_start();
   reactor->add(state);
   return Process(state, std::move(reactor));
 }
@@ -19596,7 +19776,7 @@ void Process::end() noexcept {
   reactor_.reset();
 }
 
-int Process::pid() const noexcept { return state_->pid; }
+int Process::pid() const noexcept { return state_->result.pid; }
 
 bool Process::done() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
@@ -19648,10 +19828,10 @@ void Process::close_input() const {
   reactor_->wake();
 }
 
-Process::Chunk Process::read(Stream stream, std::uint64_t cursor) const {
+Process::Chunk Process::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
   const State::Output& output = stream == Stream::out ? state_->out : state_->err;
-  return output.capture.read(cursor, state_->done);
+  return output.capture.read(cursor, state_->done, max_lines);
 }
 
 // =================================================================================================
@@ -20479,7 +20659,7 @@ void Executor::Gate::record(Result& result, const Asked& asked) const {
   record.time = asked.time;
   record.agent_id = options.agent_id;
   record.tool = asked.tool;
-  record.code = redactor.redact(asked.code);
+  if (!asked.code.empty()) record.code = redactor.redact(asked.code);
   record.result = &result;
   if (options.on_audit) options.on_audit(record);
   if (!audit) return;
@@ -20559,7 +20739,7 @@ Execution Executor::start(const Command& command) const {
   if (state.known->rule.empty() && state.known->message.empty()) {
     state.redactor = gate_->redactor;
     auto on_end = [gate = gate_, known = state.known, tool = command.tool, time = admission.time,
-                   code = command.code, told = command.on_end,
+                   code = gate_->recording() ? command.code : std::string(), told = command.on_end,
                    ending = std::move(admission.ending)](const ProcessResult& ended) {
       gate->conclude(ending, ended, *known);
       gate->mask(*known);
@@ -20620,8 +20800,8 @@ void Execution::close_input() const {
   if (state_->process) state_->process->close_input();
 }
 
-Capture::Chunk Execution::read(Stream stream, std::uint64_t cursor) const {
-  if (state_->process) return state_->process->read(stream, cursor);
+Capture::Chunk Execution::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
+  if (state_->process) return state_->process->read(stream, cursor, max_lines);
   Capture::Chunk nothing;
   nothing.next = cursor;
   return nothing;
@@ -21044,7 +21224,8 @@ struct LocalExecutor::Place {
         skills_dir(std::move(skills)) {}
 
   Expected<void> make_homes(const LocalOptions& options);
-  PathRules make_file_rules(const PathRules& paths, const std::vector<std::string>& readable) const;
+  Expected<PathRules> make_file_rules(const PathRules& paths,
+                                      const std::vector<std::string>& readable) const;
   Expected<std::shared_ptr<const Home>> next_home() const;
   Expected<CommandEnvironment> resolve(const Command& command, std::string_view work_dir,
                                        const Home* home) const;
@@ -21187,7 +21368,9 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
     return ok.error();
   place->supervised = options.supervised;
   place->facts = facts_of(options);
-  place->file_rules = place->make_file_rules(executor.paths(), options.sandbox.readable);
+  auto file_rules = place->make_file_rules(executor.paths(), options.sandbox.readable);
+  if (!file_rules) return file_rules.error();
+  place->file_rules = std::move(*file_rules);
   executor.place_ = std::move(place);
   return executor;
 }
@@ -21243,8 +21426,8 @@ std::string LocalExecutor::describe_place() const {
 }
 
 // A sandbox without roots still has places where its commands may read and write.
-PathRules LocalExecutor::Place::make_file_rules(const PathRules& paths,
-                                                const std::vector<std::string>& readable) const {
+Expected<PathRules> LocalExecutor::Place::make_file_rules(
+    const PathRules& paths, const std::vector<std::string>& readable) const {
   if (!sandboxed()) return paths;
   PathOptions options;
   options.roots = paths.roots();
@@ -21257,8 +21440,9 @@ PathRules LocalExecutor::Place::make_file_rules(const PathRules& paths,
   for (const std::string& path : writable) add(path, Permission::write);
   if (homes) add(homes->path(), Permission::write);
   for (const std::string& path : readable) add(path, Permission::read);
-  auto rules = PathRules::create(options);
-  return rules ? *rules : paths;
+  // Without any root everything would be allowed.
+  if (options.roots.empty()) options.roots.push_back({"/", Permission::none});
+  return PathRules::create(options);
 }
 
 PathRules LocalExecutor::file_rules() const { return place_->file_rules; }
@@ -21341,7 +21525,13 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
 // =================================================================================================
 // >>shells (definitions)
 //
-// An event of the process section's thread only marks a shell and wakes those who wait for it.
+// A shell is an Execution with a name. What the event thread of the process section tells of it is
+// noted in Events: that it has ended, and a byte in the pipe of everybody who waits. The callbacks
+// own the Events alone: they live in the process, which the Execution owns, so that owning the
+// shell would keep both for ever, or have the event thread destroy a process and wait for itself.
+//
+// Locks are taken in this order and never held while a command starts, ends or is waited for:
+// State::mutex, Shell::mutex, Events::mutex. The event thread takes the last one only.
 // =================================================================================================
 
 const char* name(ShellState state) noexcept {
@@ -21372,31 +21562,556 @@ const char* name(ShellWaitEnd end) noexcept {
   return "cancelled";
 }
 
-struct BackgroundShells::State {};
-BackgroundShells::BackgroundShells(const Executor&, ShellOptions) {}
-BackgroundShells::~BackgroundShells() = default;
-Expected<ShellStatus> BackgroundShells::start(const Command&, Result*) {
-  return make_error(ErrorCode::unsupported, "not built yet");
+namespace {
+
+// The outcome alone decides: a cancel that came too late has not changed it.
+ShellState state_of(const Result& ended) {
+  switch (ended.outcome) {
+    case Outcome::exited:
+      return ended.exit_code == 0 ? ShellState::stopped : ShellState::failed;
+    case Outcome::signaled:
+    case Outcome::cancelled:
+      return ShellState::killed;
+    case Outcome::timed_out:
+    case Outcome::refused:
+    case Outcome::not_started:
+    case Outcome::unknown:
+      break;
+  }
+  return ShellState::failed;
 }
-ForegroundRun BackgroundShells::run(const Command&, std::chrono::milliseconds) { return {}; }
-Expected<ShellStatus> BackgroundShells::status(std::string_view) const {
-  return make_error(ErrorCode::unsupported, "not built yet");
+
+// Looks for a pattern in the lines of one stream as they come.
+class LineSearch {
+ public:
+  LineSearch(Stream stream, std::uint64_t since) : stream_(stream), cursor_(since) {}
+
+  // True when a line matches of what is new since the last call.
+  bool advance(const Execution& execution, const Regex& pattern) {
+    const Capture::Chunk chunk = execution.read(stream_, cursor_);
+    cursor_ = chunk.next;
+    std::string_view text = chunk.text;
+    if (chunk.missed == 0) return search(text, pattern);
+    // The note stands in the middle when a head is kept. It is no output.
+    const std::string note = Capture::gap(chunk.missed);
+    const std::size_t at = text.find(note);
+    if (search(text.substr(0, at), pattern)) return true;
+    line_.clear();
+    context_ = 0;
+    return search(text.substr(at + note.size()), pattern);
+  }
+
+ private:
+  static constexpr std::size_t looked_at_again = 4096;
+
+  bool search(std::string_view text, const Regex& pattern) {
+    while (!text.empty()) {
+      const std::size_t end = text.find('\n');
+      const bool whole = end != std::string_view::npos;
+      const std::string_view piece = text.substr(0, end);
+      // A whole line is looked at where it lies.
+      if (!line_.empty() || !whole) line_.append(piece);
+      if (pattern.find(line_.empty() ? piece : std::string_view(line_), context_)) return true;
+      if (!whole) {
+        forget();
+        return false;
+      }
+      line_.clear();
+      context_ = 0;
+      text.remove_prefix(end + 1);
+    }
+    return false;
+  }
+
+  // Of a line that goes on, the end is kept, and before it a character for `^` and `\b` to see.
+  void forget() {
+    constexpr std::size_t longest_character = 4;
+    if (line_.size() <= looked_at_again + longest_character) return;
+    const std::size_t kept = utf8_suffix(line_, looked_at_again).size();
+    line_ = std::string(utf8_suffix(line_, kept + longest_character));
+    context_ = line_.size() - kept;
+  }
+
+  Stream stream_;
+  std::uint64_t cursor_;
+  std::string line_ = {};    // of which the end has not come yet
+  std::size_t context_ = 0;  // bytes at its start that are not looked at any more
+};
+
+}  // namespace
+
+struct BackgroundShells::Shell {
+  class Waiter;
+
+  // What the event thread tells.
+  struct Events {
+    std::mutex mutex = {};
+    std::vector<Waiter*> waiters = {};
+    std::atomic<bool> ended{false};
+    Clock::time_point ended_at = {};  // before `ended` is set
+
+    void tell(bool end);
+  };
+
+  // One who waits: by a pipe, as a token can only be waited for by its descriptor.
+  class Waiter {
+   public:
+    Waiter(std::shared_ptr<Events> events, bool for_output);
+    ~Waiter();
+    Waiter(const Waiter&) = delete;
+    Waiter& operator=(const Waiter&) = delete;
+
+    // What keeps it from waiting, for a token, too.
+    Expected<void> problem(const std::optional<CancelToken>& cancel) const;
+    // Until something happened since the last call. May return for nothing.
+    void wait(const std::optional<CancelToken>& cancel, Clock::time_point deadline);
+    // Needs the mutex of the events.
+    void wake(bool end);
+
+   private:
+    std::shared_ptr<Events> events_;
+    bool for_output_;
+    bool woken_ = false;  // a byte lies in the pipe
+    int error_ = 0;
+    UniqueFd readable_ = UniqueFd();
+    UniqueFd writable_ = UniqueFd();
+    std::vector<pollfd> set_ = {};
+  };
+
+  // Starts the command. When that fails, `failure` has the result.
+  bool start(const Executor& executor, Command command, Result& failure);
+  bool has_ended() const;
+  ShellWaitEnd wait(Waiter& waiter, const ShellWait& until, Clock::time_point deadline) const;
+  // All of the result, at the end.
+  Result result() const;
+  ShellStatus status() const;
+
+  std::string id = {};
+  std::string start_time = utc_timestamp();
+  Clock::time_point started = Clock::now();
+  std::vector<std::string> notes = {};
+  std::shared_ptr<Events> events = std::make_shared<Events>();
+  Execution execution = {};
+  std::atomic<bool> kill_asked{false};
+  // These are the State's, and so is its mutex.
+  std::uint64_t number = 0;  // in the order of start
+  bool foreground = false;   // not told to anybody
+
+ private:
+  mutable std::mutex mutex_ = {};
+  mutable std::optional<Result> known_ = {};  // without the output, once it has ended
+};
+
+void BackgroundShells::Shell::Events::tell(bool end) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (end) {
+    ended_at = Clock::now();
+    ended.store(true);
+  }
+  for (Waiter* waiter : waiters) waiter->wake(end);
 }
-std::vector<ShellStatus> BackgroundShells::list() const { return {}; }
-Expected<ShellOutput> BackgroundShells::read(std::string_view, ShellCursor) const {
-  return make_error(ErrorCode::unsupported, "not built yet");
+
+BackgroundShells::Shell::Waiter::Waiter(std::shared_ptr<Events> events, bool for_output)
+    : events_(std::move(events)), for_output_(for_output) {
+  if (!make_pipe(readable_, writable_)) {
+    error_ = errno;
+    return;
+  }
+  const std::lock_guard<std::mutex> lock(events_->mutex);
+  events_->waiters.push_back(this);
 }
-Expected<ShellWaitEnd> BackgroundShells::wait(std::string_view, const ShellWait&) const {
-  return make_error(ErrorCode::unsupported, "not built yet");
+
+BackgroundShells::Shell::Waiter::~Waiter() {
+  const std::lock_guard<std::mutex> lock(events_->mutex);
+  std::vector<Waiter*>& all = events_->waiters;
+  all.erase(std::remove(all.begin(), all.end(), this), all.end());
 }
-Expected<void> BackgroundShells::write(std::string_view, std::string_view) const {
-  return make_error(ErrorCode::unsupported, "not built yet");
+
+Expected<void> BackgroundShells::Shell::Waiter::problem(
+    const std::optional<CancelToken>& cancel) const {
+  if (error_ != 0) return system_error(error_, "cannot wait for a background shell");
+  if (cancel && cancel->descriptor() < 0)
+    return system_error(EMFILE, "cannot wait for a background shell");
+  return {};
 }
-Expected<void> BackgroundShells::close_input(std::string_view) const {
-  return make_error(ErrorCode::unsupported, "not built yet");
+
+void BackgroundShells::Shell::Waiter::wait(const std::optional<CancelToken>& cancel,
+                                           Clock::time_point deadline) {
+  set_.assign(1, {readable_.get(), POLLIN, 0});
+  if (cancel) set_.push_back({cancel->descriptor(), POLLIN, 0});
+  wait_for_events(set_, deadline);
+  if (!set_[0].revents) return;
+  const std::lock_guard<std::mutex> lock(events_->mutex);
+  char byte = 0;
+  if (::read(readable_.get(), &byte, 1) == 1) woken_ = false;
 }
-Expected<bool> BackgroundShells::kill(std::string_view) const {
-  return make_error(ErrorCode::unsupported, "not built yet");
+
+void BackgroundShells::Shell::Waiter::wake(bool end) {
+  if (woken_ || (!end && !for_output_)) return;
+  woken_ = ::write(writable_.get(), "", 1) == 1;
+}
+
+bool BackgroundShells::Shell::start(const Executor& executor, Command command, Result& failure) {
+  command.on_output = [noted = events, told = std::move(command.on_output)](
+                          Stream stream, std::string_view bytes) {
+    noted->tell(false);
+    told(stream, bytes);
+  };
+  command.on_end = [noted = events, told = std::move(command.on_end)] {
+    noted->tell(true);
+    told();
+  };
+  execution = executor.start(command);
+  if (execution.pid() >= 0) return true;
+  failure = execution.wait();
+  return false;
+}
+
+// What was told as ended is also done: the event thread is only just leaving the callback.
+bool BackgroundShells::Shell::has_ended() const {
+  return events->ended.load() && execution.wait_for(no_limit);
+}
+
+ShellWaitEnd BackgroundShells::Shell::wait(Waiter& waiter, const ShellWait& until,
+                                           Clock::time_point deadline) const {
+  LineSearch out(Stream::out, until.since.out);
+  LineSearch err(Stream::err, until.since.err);
+  for (;;) {
+    // Before its output is looked at, which is complete then.
+    const bool ended = has_ended();
+    if (until.pattern &&
+        (out.advance(execution, *until.pattern) || err.advance(execution, *until.pattern)))
+      return ShellWaitEnd::matched;
+    if (ended) return ShellWaitEnd::ended;
+    if (until.cancel && until.cancel->cancelled()) return ShellWaitEnd::cancelled;
+    if (Clock::now() >= deadline) return ShellWaitEnd::timed_out;
+    waiter.wait(until.cancel, deadline);
+  }
+}
+
+Result BackgroundShells::Shell::result() const {
+  Result result = execution.wait();
+  result.notes.insert(result.notes.end(), notes.begin(), notes.end());
+  return result;
+}
+
+ShellStatus BackgroundShells::Shell::status() const {
+  ShellStatus status;
+  status.id = id;
+  status.start_time = start_time;
+  if (has_ended()) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!known_) {
+      known_ = result();
+      known_->out = std::string();
+      known_->err = std::string();
+    }
+    status.result = *known_;
+    status.state = state_of(*known_);
+    status.duration = std::chrono::duration_cast<std::chrono::milliseconds>(known_->wall_time);
+    return status;
+  }
+  status.result = execution.asked();
+  status.result.outcome = Outcome::unknown;
+  status.result.pid = execution.pid();
+  status.result.notes.insert(status.result.notes.end(), notes.begin(), notes.end());
+  status.duration = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started);
+  return status;
+}
+
+struct BackgroundShells::State {
+  using ShellPointer = std::shared_ptr<Shell>;
+  using Shells = std::map<std::string, ShellPointer, std::less<>>;
+
+  State(const Executor& its_executor, ShellOptions its_options)
+      : executor(its_executor), options(its_options) {}
+
+  Expected<ShellPointer> make_shell(const Command& command, Command& changed) const;
+  Expected<void> reserve();
+  void give_back();
+  void add(const ShellPointer& shell, bool reserved);
+  bool to_background(Shell& shell);
+  void remove(const Shell& shell);
+  Expected<ShellPointer> find(std::string_view id);
+  std::vector<ShellPointer> all();
+
+  const Executor& executor;
+  const ShellOptions options;
+  const pid_t owner = ::getpid();
+  std::mutex mutex = {};
+  Shells shells = {};
+  std::size_t starting = 0;  // places that are taken by shells which are not in the list yet
+  std::uint64_t last_number = 0;
+  bool closing = false;
+
+ private:
+  bool has_room() const;
+  std::vector<ShellPointer> take_old();
+};
+
+// A shell for a command, and the command as it will be started.
+Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::make_shell(
+    const Command& command, Command& changed) const {
+  auto shell = std::make_shared<Shell>();
+  const std::string random = random_hex(8);
+  if (random.empty()) return system_error(errno, "cannot make a name for a background shell");
+  shell->id = concat({"shell_", random});
+  changed = command;
+  changed.background = true;
+  if (!changed.timeout) changed.timeout = options.timeout;
+  if (*changed.timeout > options.max_timeout) {
+    if (command.timeout)
+      shell->notes.push_back(
+          concat({"timeout reduced from ", seconds_text(*command.timeout), " to ",
+                  seconds_text(options.max_timeout),
+                  " seconds, the longest that background shells may have here"}));
+    changed.timeout = options.max_timeout;
+  }
+  return shell;
+}
+
+// Needs the mutex.
+bool BackgroundShells::State::has_room() const {
+  std::size_t running = starting;
+  for (const auto& entry : shells)
+    if (!entry.second->foreground && !entry.second->events->ended.load()) ++running;
+  return running < options.max_running;
+}
+
+// Takes out what nobody needs to know any more, for the caller to destroy without the mutex, which
+// this needs.
+std::vector<BackgroundShells::State::ShellPointer> BackgroundShells::State::take_old() {
+  std::vector<ShellPointer> ended;
+  for (const auto& entry : shells)
+    if (!entry.second->foreground && entry.second->events->ended.load())
+      ended.push_back(entry.second);
+  const std::size_t excess =
+      ended.size() > options.max_finished ? ended.size() - options.max_finished : 0;
+  const Clock::time_point now = Clock::now();
+  std::sort(ended.begin(), ended.end(), [](const ShellPointer& a, const ShellPointer& b) {
+    return a->events->ended_at < b->events->ended_at;
+  });
+  std::size_t count = 0;
+  while (count < ended.size() &&
+         (count < excess || now >= later(ended[count]->events->ended_at, options.keep_finished)))
+    shells.erase(ended[count++]->id);
+  ended.resize(count);
+  return ended;
+}
+
+// Takes a place for a shell that is going to be started, for add() or give_back().
+Expected<void> BackgroundShells::State::reserve() {
+  std::vector<ShellPointer> old;
+  const std::lock_guard<std::mutex> lock(mutex);
+  old = take_old();
+  if (!has_room())
+    return make_error(ErrorCode::limit,
+                      concat({"as many background shells are running as may run at once (",
+                              std::to_string(options.max_running),
+                              "): wait for one to end, or kill one that is not needed any more"}));
+  ++starting;
+  return {};
+}
+
+void BackgroundShells::State::give_back() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  --starting;
+}
+
+void BackgroundShells::State::add(const ShellPointer& shell, bool reserved) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (reserved) --starting;
+  shell->foreground = !reserved;
+  shell->number = ++last_number;
+  shells.emplace(shell->id, shell);
+  // Somebody ended this object meanwhile, and did not see this one.
+  if (closing) shell->execution.cancel();
+}
+
+// False when there is no room for it.
+bool BackgroundShells::State::to_background(Shell& shell) {
+  std::vector<ShellPointer> old;
+  const std::lock_guard<std::mutex> lock(mutex);
+  old = take_old();
+  if (closing || !has_room()) return false;
+  shell.foreground = false;
+  return true;
+}
+
+void BackgroundShells::State::remove(const Shell& shell) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  shells.erase(shell.id);
+}
+
+Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::find(std::string_view id) {
+  std::vector<ShellPointer> old;
+  const std::lock_guard<std::mutex> lock(mutex);
+  old = take_old();
+  const auto at = shells.find(id);
+  if (at != shells.end() && !at->second->foreground) return at->second;
+  return make_error(ErrorCode::not_found,
+                    concat({"there is no background shell ", quoted(id),
+                            " (any more): list the shells, or start a new one"}));
+}
+
+// What is told of, in the order of start.
+std::vector<BackgroundShells::State::ShellPointer> BackgroundShells::State::all() {
+  std::vector<ShellPointer> old;
+  std::vector<ShellPointer> told;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    old = take_old();
+    for (const auto& entry : shells)
+      if (!entry.second->foreground) told.push_back(entry.second);
+  }
+  std::sort(told.begin(), told.end(),
+            [](const ShellPointer& a, const ShellPointer& b) { return a->number < b->number; });
+  return told;
+}
+
+BackgroundShells::BackgroundShells(const Executor& executor, ShellOptions options)
+    : state_(std::make_shared<State>(executor, options)) {}
+
+BackgroundShells::~BackgroundShells() {
+  if (state_->owner != ::getpid()) {
+    // This fork of the host has neither the shells nor the thread that would tell of their end, and
+    // its heap may be locked: the object is moved to where nobody destroys it.
+    alignas(std::shared_ptr<State>) unsigned char place[sizeof state_];
+    ::new (static_cast<void*>(place)) std::shared_ptr<State>(std::move(state_));
+    return;
+  }
+  std::vector<State::ShellPointer> all;
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    state_->closing = true;
+    for (const auto& entry : state_->shells) all.push_back(entry.second);
+    state_->shells.clear();
+  }
+  for (const State::ShellPointer& shell : all) shell->execution.cancel();
+  for (const State::ShellPointer& shell : all) shell->execution.wait_for(no_limit);
+}
+
+Expected<ShellStatus> BackgroundShells::start(const Command& command, Result* failure) {
+  State& state = *state_;
+  if (auto place = state.reserve(); !place) return place.error();
+  Command changed;
+  auto made = state.make_shell(command, changed);
+  if (!made) {
+    state.give_back();
+    return made.error();
+  }
+  Shell& shell = **made;
+  changed.keep_end_only = true;
+  Result failed;
+  if (shell.start(state.executor, std::move(changed), failed)) {
+    state.add(*made, true);
+    return shell.status();
+  }
+  state.give_back();
+  Error error = failed.outcome == Outcome::refused ? make_error(ErrorCode::permission_denied, {})
+                                                   : system_error(failed.system_error, {});
+  error.message = failed.message;
+  if (failure) *failure = std::move(failed);
+  return error;
+}
+
+ForegroundRun BackgroundShells::run(const Command& command, std::chrono::milliseconds time) {
+  const std::shared_ptr<State> state = state_;
+  const Clock::time_point deadline = later(Clock::now(), time);
+  ForegroundRun run;
+  run.ended = true;
+  const auto fail = [&](const Error& error) {
+    run.result.system_error = error.system_error;
+    run.result.step = step_name(SpawnStep::setup);
+    run.result.message = error.message;
+    return run;
+  };
+  Command changed;
+  auto made = state->make_shell(command, changed);
+  if (!made) return fail(made.error());
+  Shell& shell = **made;
+  Shell::Waiter waiter(shell.events, false);
+  if (auto ok = waiter.problem(command.cancel); !ok) return fail(ok.error());
+  // The token is looked at here, as it must not reach into the background. One that is cancelled
+  // already tells the executor not to start.
+  if (changed.cancel && !changed.cancel->cancelled()) changed.cancel.reset();
+  if (!shell.start(state->executor, std::move(changed), run.result)) return run;
+  state->add(*made, false);
+  ShellWait until;
+  until.cancel = command.cancel;
+  ShellWaitEnd end = shell.wait(waiter, until, deadline);
+  if (end == ShellWaitEnd::timed_out) {
+    if (state->to_background(shell)) {
+      run.ended = false;
+      run.shell = shell.status();
+      return run;
+    }
+    end = shell.wait(waiter, until, Clock::time_point::max());
+  }
+  if (end == ShellWaitEnd::cancelled) shell.execution.cancel();
+  run.result = shell.result();
+  state->remove(shell);
+  return run;
+}
+
+Expected<ShellStatus> BackgroundShells::status(std::string_view id) const {
+  const auto shell = state_->find(id);
+  if (!shell) return shell.error();
+  return (*shell)->status();
+}
+
+std::vector<ShellStatus> BackgroundShells::list() const {
+  std::vector<ShellStatus> result;
+  for (const State::ShellPointer& shell : state_->all()) result.push_back(shell->status());
+  return result;
+}
+
+Expected<ShellOutput> BackgroundShells::read(std::string_view id, ShellCursor since) const {
+  const auto shell = state_->find(id);
+  if (!shell) return shell.error();
+  ShellOutput output;
+  // First, so that what is read after it is complete when it has ended.
+  output.status = (*shell)->status();
+  const std::size_t max_lines = state_->options.max_lines;
+  output.out = (*shell)->execution.read(Stream::out, since.out, max_lines);
+  output.err = (*shell)->execution.read(Stream::err, since.err, max_lines);
+  return output;
+}
+
+Expected<ShellWaitEnd> BackgroundShells::wait(std::string_view id, const ShellWait& until) const {
+  const Clock::time_point deadline = later(Clock::now(), until.time);
+  const auto shell = state_->find(id);
+  if (!shell) return shell.error();
+  Shell::Waiter waiter((*shell)->events, until.pattern.has_value());
+  if (auto ok = waiter.problem(until.cancel); !ok) return ok.error();
+  return (*shell)->wait(waiter, until, deadline);
+}
+
+Expected<void> BackgroundShells::write(std::string_view id, std::string_view bytes) const {
+  const auto shell = state_->find(id);
+  if (!shell) return shell.error();
+  if ((*shell)->has_ended())
+    return make_error(ErrorCode::io,
+                      concat({"background shell ", quoted(id), " has ended: it reads no input"}));
+  return (*shell)->execution.write(bytes);
+}
+
+Expected<void> BackgroundShells::close_input(std::string_view id) const {
+  const auto shell = state_->find(id);
+  if (!shell) return shell.error();
+  (*shell)->execution.close_input();
+  return {};
+}
+
+Expected<bool> BackgroundShells::kill(std::string_view id) const {
+  const auto found = state_->find(id);
+  if (!found) return found.error();
+  const State::ShellPointer& shell = *found;
+  if (shell->has_ended()) return false;
+  const bool first = !shell->kill_asked.exchange(true);
+  shell->execution.cancel();
+  shell->execution.wait_for(no_limit);
+  return first && shell->status().result.outcome == Outcome::cancelled;
 }
 
 // =================================================================================================
