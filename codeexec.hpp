@@ -1046,7 +1046,7 @@ class Files {
   static constexpr std::size_t max_entries = 2000;  // listed at once
   static constexpr std::size_t max_write = std::size_t{64} << 20;
   // Looked through for the offset of a range in lines; beyond it only bytes can be read.
-  static constexpr std::uint64_t max_scan = std::uint64_t{4} << 30;
+  static constexpr std::uint64_t max_scan = std::uint64_t{1} << 30;
 
   Files(PathRules rules, std::string base);
 
@@ -12925,14 +12925,17 @@ class FileReader {
 struct LineStart {
   std::uint64_t offset = 0;  // of its first byte
   std::uint64_t line = 0;    // its number, or that of all lines when there are not so many
+  bool is_too_far = false;   // not within max_scan
 };
 
-// Where a line begins; the end of the file, or max_scan, when it is not there.
+// Where a line begins; the end of the file when there is no such line.
 LineStart find_line(FileReader& reader, std::uint64_t wanted) {
   LineStart found;
   std::string buffer(file_buffer, '\0');
   bool is_open = false;  // the bytes before found.offset do not end with a line end
-  while (found.line < wanted && found.offset < Files::max_scan) {
+  while (found.line < wanted) {
+    found.is_too_far = found.offset >= Files::max_scan && reader.has_byte(found.offset);
+    if (found.is_too_far) return found;
     const std::size_t size = reader.read(found.offset, &buffer[0], buffer.size());
     if (size == 0) break;
     const char* at = buffer.data();
@@ -13287,7 +13290,7 @@ Expected<FileContent> Files::read(std::string_view path, const FileRange& range)
   const bool by_lines = range.unit == FileRange::Unit::lines;
   if (by_lines) {
     const LineStart start = find_line(reader, range.offset);
-    if (start.line < range.offset && start.offset >= max_scan)
+    if (start.is_too_far)
       return make_error(ErrorCode::limit,
                         concat({quoted(content.path), ": line ", std::to_string(range.offset),
                                 " lies beyond the first ", std::to_string(max_scan),
@@ -13893,8 +13896,7 @@ class PythonReader {
     if (token.text == "@") return read_decorator();
     const bool is_async = token.text == "async";
     if (is_async) token = lexer_.next();
-    if (token.text == "def" || (token.text == "class" && !is_async))
-      return read_definition(token.text == "class");
+    if (token.text == "def" || (token.text == "class" && !is_async)) return read_definition(token);
     read_statements(token, is_docstring_due);
   }
 
@@ -13926,10 +13928,10 @@ class PythonReader {
   }
 
   // Behind the word `def` or `class`.
-  void read_definition(bool is_class) {
+  void read_definition(const PythonToken& keyword) {
     const PythonToken defined = lexer_.next();
     if (defined.kind != PythonToken::Kind::word)
-      return lexer_.fail(defined.offset, "a definition without a name");
+      return lexer_.fail(keyword.offset, "a definition without a name");
     const bool is_accessor = std::exchange(accessor_of_, {}) == defined.text;
     const bool is_next = due_.is_on_path && due_.matched < parts_.size() && !is_accessor &&
                          defined.text == parts_[due_.matched];
@@ -13938,9 +13940,9 @@ class PythonReader {
       is_found_ = is_last;
       docstring_.clear();
     }
-    due_.is_on_path = is_next && !is_last && is_class;
+    due_.is_on_path = is_next && !is_last && keyword.text == "class";
     ++due_.matched;
-    if (!skip_head()) return lexer_.fail(defined.offset, "a definition without a colon");
+    if (!skip_head()) return lexer_.fail(keyword.offset, "a definition without a colon");
     const PythonToken first = lexer_.next();
     if (first.kind != PythonToken::Kind::line_end) return read_statements(first, is_last);
     is_body_due_ = true;
