@@ -695,10 +695,11 @@ TEST_CASE("no name leads out of the work_dir") {
   base.directory("ws/.hidden");
   base.directory("ws/.git/hooks");
   base.directory("ws2");
+  Audit audit;
   LocalOptions local;
   local.workspace = workspace;
   local.timeout = safety;
-  const LocalExecutor executor = make(local);
+  const LocalExecutor executor = make(audited(local, audit));
   const std::string out = "Filename is not in the workspace: ";
   const std::string dot = "Filename has a part that begins with a dot";
   const std::pair<std::string, std::string> names[] = {
@@ -750,6 +751,7 @@ TEST_CASE("no name leads out of the work_dir") {
   for (const auto& [name, message] : names) {
     const std::string shown_name = name.substr(0, 100);
     CAPTURE(shown_name);
+    audit = {};
     const CodeResult r = run_code(executor, "python", "# filename: " + name + "\nprint('ran')\n");
     if (message.empty()) {
       CHECK_MESSAGE(r.succeeded, describe(r));
@@ -759,6 +761,11 @@ TEST_CASE("no name leads out of the work_dir") {
     CHECK_FALSE(r.succeeded);
     CHECK_MESSAGE(begins(r.message, message), r.message);
     CHECK(r.message.size() < 9000);
+    // An attempt is on record.
+    const bool asked = !has(message, "NUL");
+    CHECK(audit.commands == (asked ? Strings{"save"} : Strings{}));
+    if (message == out || message == dot)
+      CHECK(audit.outcomes == std::vector<Outcome>{Outcome::refused});
     CHECK(r.results.empty());
     CHECK(r.files.empty());
   }
@@ -842,7 +849,7 @@ TEST_CASE("a work_dir that is none is refused as for any command, and nothing is
     CHECK_FALSE(saved.succeeded);
     CHECK_MESSAGE(has(saved.message, message), saved.message);
     CHECK(saved.files.empty());
-    CHECK(audit.commands.empty());
+    CHECK(audit.commands == Strings{"save"});
   }
   CHECK(names_in(workspace.path()) == Strings{"file"});
   CHECK(names_in(outside.path()).empty());
