@@ -2034,7 +2034,7 @@ struct CodeOptions {
 struct CodeResult {
   // Of the blocks that were run or refused, in order; it stops at the first that did not succeed.
   // Result::command is the command line that was run, or the script. A block that is only saved has
-  // no Result; the audit log tells it as `save FILE`.
+  // no Result; the audit log tells it as `save FILE`, and as `save` one that could not be saved.
   std::vector<Result> results = {};
   // The file of each block that was saved, canonical; the first is the reference's code_file.
   std::vector<std::string> files = {};
@@ -22650,7 +22650,8 @@ Expected<Files> files_below(const std::string& work_dir, const PathRules& rules)
   options.roots.push_back(
       {work_dir, rules.restricted() ? rules.permission(work_dir) : Permission::write});
   for (const Root& root : rules.roots())
-    if (root.path != work_dir && codeexec::is_within(root.path, work_dir)) options.roots.push_back(root);
+    if (root.path != work_dir && codeexec::is_within(root.path, work_dir))
+      options.roots.push_back(root);
   auto confined = PathRules::create(options);
   if (!confined) return confined.error();
   // Its roots are looked up anew; one that was exchanged for a link would be elsewhere.
@@ -22689,20 +22690,36 @@ class CodeRun {
     if (const std::size_t nul = block.code.find('\0'); nul != std::string::npos)
       return stop(concat({"the code has a NUL byte (at byte ", std::to_string(nul), ")"}));
     const auto path = place(block.code, *language);
-    if (language->program.empty()) return path ? only_save(block.code, *path) : stop(path.error());
     // Of a work_dir that is none, the gate says it.
-    if (!path && work_dir_) return stop(path.error());
+    if (!path && (work_dir_ || language->program.empty())) return not_saved(path.error());
+    if (language->program.empty()) return only_save(block.code, *path);
     const Command command = command_for(block.code, *language, path ? *path : std::string());
     // A refusal comes before anything is written; run() puts it on the audit log.
     const Result verdict = executor_.check(command);
     const bool admitted = verdict.outcome == Outcome::not_started && verdict.message.empty();
-    if (admitted && !path) return stop(path.error());
+    if (admitted && !path) return not_saved(path.error());
     if (admitted && !save(block.code, *path)) return false;
     result_.results.push_back(executor_.run(command));
     return result_.results.back().succeeded();
   }
 
-  bool stop(const Error& error) { return stop(error.message); }
+  // No command follows that would be on the audit log.
+  bool not_saved(const Error& error) {
+    const bool denied = error.code == ErrorCode::permission_denied;
+    Result failed;
+    failed.outcome = denied ? Outcome::refused : Outcome::exited;
+    if (denied) failed.rule = "paths";
+    failed.exit_code = denied ? -1 : 1;
+    failed.message = error.message;
+    record_save(std::move(failed), "save");
+    return stop(error.message);
+  }
+
+  void record_save(Result result, std::string command) const {
+    result.command = std::move(command);
+    result.work_dir = work_dir_ ? *work_dir_ : options_.command.work_dir;
+    executor_.record(result, options_.command.tool);
+  }
   bool stop(std::string_view message) {
     result_.message = executor_.redact(message);
     return false;
@@ -22751,14 +22768,16 @@ class CodeRun {
   }
 
   bool save(std::string_view code, const std::string& path) {
-    const auto fail = [&](std::string_view why) {
-      return stop(concat({"cannot save the code as ", quoted(path), ": ", why}));
+    const auto fail = [&](const Error& error) {
+      return not_saved(
+          with_prefix(concat({"cannot save the code as ", quoted(path), ": "}), error));
     };
     auto files = files_below(*work_dir_, executor_.file_rules());
-    if (!files) return fail(files.error().message);
+    if (!files) return fail(files.error());
     auto written = files->write(path, code);
-    if (!written) return fail(written.error().message);
-    if (*written != path) return fail(concat({"it became ", quoted(*written)}));
+    if (!written) return fail(written.error());
+    if (*written != path)
+      return fail(make_error(ErrorCode::permission_denied, concat({"it is ", quoted(*written)})));
     if (const DeleteGuard* guard = executor_.delete_guard()) guard->mark_created(path);
     result_.files.push_back(path);
     return true;
@@ -22768,14 +22787,12 @@ class CodeRun {
   bool only_save(std::string_view code, const std::string& path) {
     const auto directory =
         executor_.paths().open_work_dir(options_.command.work_dir, executor_.workspace());
-    if (!directory) return stop(directory.error());
+    if (!directory) return not_saved(directory.error());
     if (!save(code, path)) return false;
     Result saved;
     saved.outcome = Outcome::exited;
     saved.exit_code = 0;
-    saved.command = concat({"save ", quoted(path)});
-    saved.work_dir = directory->path;
-    executor_.record(saved, options_.command.tool);
+    record_save(std::move(saved), concat({"save ", quoted(path)}));
     return true;
   }
 
