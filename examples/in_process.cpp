@@ -3,8 +3,8 @@
 //
 //   c++ -std=c++17 -I. examples/in_process.cpp -o in_process -pthread
 //
-// Prints what was run and refused, the ticks as they come, that the ticker was cancelled, and what a
-// background shell printed.
+// Prints what was run and refused, the ticks as they come, that the ticker was cancelled, and what
+// a background shell printed.
 #define CODEEXEC_IMPLEMENTATION
 #include "codeexec.hpp"
 

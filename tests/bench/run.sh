@@ -2,8 +2,8 @@
 # Builds the benchmarks with -O2 and runs them one after another:
 #   [CXX=g++] sh tests/bench/run.sh [--quick] [name...]         e.g.  run.sh --quick process json
 # Each runs the thing beside its floor or its rival, taking turns, and prints the ratio. Nothing
-# else should be running. --quick takes fewer rounds and leaves out `cost`, whose gates are among the
-# tests. The exit status tells whether all of them ran and met the limits that they state.
+# else should be running. --quick takes fewer rounds and leaves out `cost`, whose gates are among
+# the tests. The exit status tells whether all of them ran and met the limits that they state.
 set -eu
 ROOT=$(cd "$(dirname "$0")/../.." && pwd)
 OUT=${OUT:-${CODEEXEC_BUILD_DIR:-$ROOT/build}/bench}

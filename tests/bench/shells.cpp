@@ -89,6 +89,7 @@ codeexec::LocalExecutor executor_with(std::size_t max_output,
   codeexec::LocalOptions options;
   options.max_output = max_output;
   options.sandbox.mode = mode;
+  options.sandbox.readable = {checked("self", codeexec::canonical_path(self))};
   return checked("LocalExecutor", codeexec::LocalExecutor::create(options));
 }
 
