@@ -16575,7 +16575,7 @@ CODEEXEC_IN_CHILD int sharing_trial_main(void* argument) {
 int check_sharing() {
   static std::atomic<bool> shared{false};
   if (shared.load()) return 0;
-  alignas(16) char stack[4096];
+  alignas(16) char stack[child_stack_size];
   SharingTrial trial;
   int pidfd = -1;
   long pid = -1;
