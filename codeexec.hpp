@@ -17042,6 +17042,7 @@ struct Supervision {
   bool own_table = false;  // it is the first process of a process table of its own
   std::size_t page_size = 0;
   std::size_t found_count = 0;
+  std::uint32_t signals_sent = 0;  // to the group; read by this program, too
   SupervisorReport report = {};
   siginfo_t info = {};
   char path[64] = {};
@@ -17059,6 +17060,7 @@ struct Supervisor {
   UniqueFd orders = UniqueFd();
   UniqueFd reports = UniqueFd();
   pid_t command = -1;  // -1 in a process table of its own
+  std::uint32_t signals_asked = 0;
   SupervisorReport last = {};
 };
 
@@ -17833,6 +17835,7 @@ CODEEXEC_IN_CHILD void watch_command(Supervision& run) {
     for (long i = 0; i < size; ++i) {
       if (run.text[i] == SIGKILL) return;
       raw(SYS_kill, -run.report.pid, int{run.text[i]});
+      __atomic_store_n(&run.signals_sent, run.signals_sent + 1, __ATOMIC_RELEASE);
     }
   }
 }
@@ -17920,7 +17923,7 @@ CODEEXEC_IN_CHILD int sharing_trial_main(void* argument) {
 int check_sharing() {
   static std::atomic<bool> shared{false};
   if (shared.load()) return 0;
-  alignas(16) char stack[4096];
+  alignas(16) char stack[child_stack_size];
   SharingTrial trial;
   int pidfd = -1;
   long pid = -1;
@@ -18925,6 +18928,7 @@ struct Process::State {
   bool supervised() const;
   pid_t command() const;
   bool order(int number);
+  void await_group_signals();
   void take_report();
   bool none_left() const;  // nothing of the run is alive, for sure
   ExitStatus last_status();
@@ -19310,6 +19314,8 @@ void Process::State::ask_to_end(Outcome why, Clock::time_point now) {
   find_escaped();
   signal_group(SIGTERM);
   signal_group(SIGCONT);
+  // A shell that waits for one of these would otherwise end as if nothing had been asked of it.
+  if (!escaped.empty()) await_group_signals();
   signal_escaped(SIGTERM);
   signal_escaped(SIGCONT);
 }
@@ -19474,7 +19480,23 @@ bool Process::State::order(int number) {
   NoSigpipe guard;
   const ssize_t written = ::write(supervisor.orders.get(), &byte, 1);
   if (written < 0 && errno == EPIPE) guard.take_back();
+  if (written == 1 && number != SIGKILL) ++supervisor.signals_asked;
   return written == 1;
+}
+
+// A supervisor that somebody has stopped is not waited for.
+void Process::State::await_group_signals() {
+  if (!supervised()) return;
+  std::uint32_t asked = 0;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    asked = supervisor.signals_asked;
+  }
+  constexpr int most_milliseconds = 50;
+  for (int i = 0; i < most_milliseconds; ++i) {
+    if (__atomic_load_n(&supervisor.run->signals_sent, __ATOMIC_ACQUIRE) == asked) return;
+    ::poll(nullptr, 0, 1);
+  }
 }
 
 void Process::State::take_report() {
@@ -19505,6 +19527,7 @@ ExitStatus Process::State::last_status() {
 bool Process::State::supervised() const { return false; }
 pid_t Process::State::command() const { return pid; }
 bool Process::State::order(int) { return false; }
+void Process::State::await_group_signals() {}
 void Process::State::take_report() {}
 bool Process::State::none_left() const { return false; }
 ExitStatus Process::State::last_status() { return reap(exit_event, is_pidfd, pid); }
