@@ -29,11 +29,13 @@
 // WHAT YOU CAN RELY ON
 //   It comes back. A run ends by its timeout plus kill_grace plus 3 seconds, whatever the command
 //   does: ignores SIGTERM, stops itself, daemonises, leaves somebody on the pipe, writes for ever.
-//   Nothing survives that should not. In a sandbox nothing of a command outlives it, nor a SIGKILL
-//   of your program. Without: after a timeout or cancel its process group is dead and, on Linux,
-//   every process found by descent, by its session, by the run's mark in its environment or by the
-//   pipes it holds; after a run that ended by itself, its group and whoever held its pipes. (What
-//   left all of these on purpose is not found, and a SIGKILL of your program ends no command.)
+//   Nothing survives that should not. On Linux each command of an executor has a supervisor, in a
+//   sandbox or not: nothing of it outlives it, its timeout or a SIGKILL of your program. A plain
+//   run_process() has one when ProcessOptions::supervised or a sandbox asks for it. Where there is
+//   none: after a timeout or cancel its process group is dead and, on Linux, every process found by
+//   descent, by its session, by the run's mark in its environment or by the pipes it holds; after a
+//   run that ended by itself, its group and whoever held its pipes. (What left all of these on
+//   purpose is not found, and a SIGKILL of your program ends no such command.)
 //   Memory is bounded. Of each stream max_output bytes are kept, its head and its tail, cut between
 //   characters, with exact counts; on request the whole goes to a file.
 //   Everything is told. A Result says how the run ended, what was cut and what was refused by which
@@ -85,7 +87,7 @@
 //   >>process      needs: base sandbox  spawn, capture, wait, kill the tree
 //   >>executor     needs: base json regex policy paths environment sandbox process    the one gate
 //   >>shells       needs: base regex process executor                   background commands
-//   >>code         needs: base paths files executor                     code by language
+//   >>code         needs: base shell paths files executor               code by language
 //   >>mcp          needs: base json     a Model Context Protocol server for any tools
 //   >>tools        needs: all           binds executors to MCP tools; the server
 //   Each line of code stands in the section whose job it is, and a section uses only what it
@@ -976,36 +978,48 @@ struct FileRange {
   Unit unit = Unit::lines;
   std::uint64_t offset = 0;                      // from the start of the file
   std::optional<std::uint64_t> count = {};       // empty: as many as max_bytes holds
-  std::size_t max_bytes = std::size_t{1} << 18;  // of what is returned
+  std::size_t max_bytes = std::size_t{1} << 18;  // of what is returned; at least 1
 };
 
 // What was read.
+//
+// By lines, only whole ones are given, except for a first one that is longer than max_bytes: of
+// that the beginning is given and cut_line is set. `next` is then the line after it; the rest of
+// it is read by bytes, from begin + bytes.size() on.
+// An offset beyond the end is no error: there are no bytes, `begin` is the size of the file and
+// `next` is the end in the unit of the range, so that it tells how many lines there are.
 struct FileContent {
-  std::string path = {};       // canonical
-  std::string bytes = {};      // as they are in the file
-  std::uint64_t size = 0;      // of the whole file, in bytes
-  std::uint64_t begin = 0;     // where `bytes` begins in the file
-  std::uint64_t lines = 0;     // in `bytes`, the last of which may lack its line end
-  std::uint64_t next = 0;      // the offset, in the unit of the range, that goes on after this
-  bool more = false;           // there is more after it
-  bool cut_line = false;       // its last line is not whole: it did not fit
-  bool binary = false;         // has a NUL or is not UTF-8
-  std::string mime_type = {};  // of png, jpeg, gif, webp, by their first bytes; else empty
+  std::string path = {};    // canonical
+  std::string bytes = {};   // as they are in the file
+  std::uint64_t size = 0;   // of the whole file, in bytes
+  std::uint64_t begin = 0;  // where `bytes` begins in the file, in bytes
+  std::uint64_t lines = 0;  // in `bytes`, the last of which may lack its line end
+  std::uint64_t next = 0;   // the offset, in the unit of the range, that goes on after this
+  bool more = false;        // there is more after it
+  bool cut_line = false;    // by lines: the only line is not whole, it did not fit
+  // `bytes` has a NUL or is not UTF-8. A character that the range cuts in two does not count; where
+  // max_bytes is what cuts, the cut is before that character.
+  bool binary = false;
+  std::string mime_type = {};  // of png, jpeg, gif, webp, by the file's first bytes; else empty
 };
 
 struct FileWrite {
-  // Directories of the path that are missing are made.
+  // Directories of the path that are missing are made. They stay when the file then cannot be.
   bool make_directories = true;
-  // Only when there is no file of that name.
+  // Only when there is nothing of that name: invalid_argument with EEXIST otherwise, also when it
+  // comes meanwhile.
   bool only_new = false;
 };
 
 struct FileEntry {
   enum class Type { file, directory, link, other };
-  std::string path = {};  // relative to the directory that was listed
+  std::string path = {};  // relative to the directory that was listed; bytes, mostly UTF-8
   Type type = Type::file;
   std::uint64_t size = 0;     // bytes, of files
   std::string modified = {};  // UTC, RFC 3339
+  // A directory that `depth` reaches and that was not looked into: it may not be read, or it is of
+  // a kind that holds nothing of interest (see Files::list).
+  bool closed = false;
 };
 const char* name(FileEntry::Type type) noexcept;
 
@@ -1022,13 +1036,17 @@ struct FileList {
 // and that place must lie in a root. What is opened has the path that was checked: each directory
 // on the way is opened from the one before, following no link, so that neither `..` nor a link nor
 // one that is exchanged meanwhile leads elsewhere. Only regular files are read and written, and
-// nothing of /proc, where this program's own memory is.
-//   Errors: permission_denied outside of the roots, and for a change where a root may only be read;
-//   not_found; invalid_argument for what is no regular file, or no directory; limit; io.
+// nothing of /proc, where this program's own memory is, nor of the other file systems in which the
+// kernel speaks of itself (/sys and those below it). A hard link is a name like any other.
+//   Errors: permission_denied outside of the roots, for a change where a root may only be read, and
+//   where the system says so; not_found; invalid_argument for a path that is empty or has a NUL,
+//   and for what is no regular file, or no directory; limit; io.
 class Files {
  public:
   static constexpr std::size_t max_entries = 2000;  // listed at once
   static constexpr std::size_t max_write = std::size_t{64} << 20;
+  // Looked through for the offset of a range in lines; beyond it only bytes can be read.
+  static constexpr std::uint64_t max_scan = std::uint64_t{4} << 30;
 
   Files(PathRules rules, std::string base);
 
@@ -1037,13 +1055,19 @@ class Files {
 
   // Replaces the file as a whole, or makes it, and returns its canonical path: at no moment is
   // there a file of that name with anything but the old or the new bytes, also after a crash (a
-  // new file beside it is written, flushed to the disk and renamed). Rights, and the owner as far
-  // as this process may give it, stay; a new file gets 0666 without the umask, a new directory 0777
-  // likewise. The last name of a path may be a link: what it leads to is replaced.
+  // new file beside it is written, flushed to the disk and renamed). The file and its directory
+  // must be writable by the rules, and by the system: one that is write-protected is not replaced.
+  // Rights, and owner and group as far as this process may give them, stay; set-id bits, access
+  // lists and other hard links do not, and a group that cannot be kept loses what others may not. A
+  // new file gets 0666 without the umask, a new directory 0777 likewise. The last name of a path
+  // may be a link: what it leads to is replaced.
   Expected<std::string> write(std::string_view path, std::string_view bytes,
                               const FileWrite& how = {}) const;
 
-  // What a directory holds, `depth` levels deep; links are told and not followed.
+  // What a directory holds, `depth` levels deep, at least 1; hidden files, too. Links are told and
+  // not followed. The upper levels come first when there are too many. Not looked into: .git, .hg,
+  // .svn, the directories that is_auto_generated() knows by their names alone (__pycache__,
+  // node_modules ...), those that a root forbids, and /proc and its like.
   Expected<FileList> list(std::string_view path, std::size_t depth = 1) const;
 
  private:
@@ -1053,12 +1077,14 @@ class Files {
 
 // The docstring of a Python function, class or method in a source text, by reading it: nothing is
 // imported or run. `name` is a dotted path from the top of the module ("f", "Class.method"); empty
-// is the module itself. Cleaned as inspect.cleandoc does; empty when there is none. Of several
-// definitions of a name the last one counts, as when it runs; those inside of `if`, `try` and
-// `with` count, too.
-//   Linear in the source.
+// is the module itself. Only classes nest: a function in a function has no name from outside.
+// Cleaned as inspect.cleandoc of Python 3.13 does; empty when there is none, or when it is an
+// f-string or bytes. Of several definitions of a name the last one counts, as when it runs; those
+// inside of `if`, `try`, `with`, loops and `match` count, too, and @name.setter and @name.deleter
+// do not: a property has the text of its getter.
+//   The source is UTF-8. An escape \N{...} stays as it is written. Linear in the source.
 //   Errors: not_found when there is no such function or class; parse when the source is not
-//   understood, with the offset.
+//   understood, with the offset. For the module itself only its first statement is read.
 Expected<std::string> python_docstring(std::string_view source, std::string_view name);
 
 // =================================================================================================
@@ -1292,7 +1318,7 @@ struct OutputCounts {
 };
 
 // Keeps the beginning and the end of a stream of any length in at most `max_bytes` of memory (in
-// blocks of 16 KiB, allocated as data arrives). Not thread-safe.
+// blocks of up to 16 KiB, allocated as data arrives). Not thread-safe.
 class Capture {
  public:
   struct Chunk {
@@ -1331,6 +1357,7 @@ class Capture {
   static constexpr std::size_t block_size = 16384;
   bool keeps_only_end(std::size_t size) const noexcept;
   char* room(std::uint64_t offset, std::size_t& size);
+  void grow_first(std::size_t size);
   std::size_t position(std::uint64_t offset) const noexcept;
   std::size_t contiguous(std::size_t position) const noexcept;
   std::uint64_t tail_begin() const noexcept;
@@ -1341,6 +1368,7 @@ class Capture {
   std::size_t head_size_ = 0;
   std::uint64_t total_ = 0;
   std::vector<std::unique_ptr<char[]>> blocks_ = {};
+  std::size_t first_size_ = 0;  // of the first block, which grows: most streams are short
 };
 
 // Masks secrets in a stream that comes in pieces. Every byte that is part of an occurrence goes;
@@ -1418,8 +1446,9 @@ struct ProcessOptions {
   // kills all of it when the program ends, and when the host does. It is a process of its own on
   // the host's memory, so that `ps` shows it under the name codeexec with the host's size.
   Sandbox sandbox = {};
-  // The same without a sandbox: nothing of the program outlives it or the host. Where there is no
-  // supervisor, it has no effect.
+  // The same supervisor without a sandbox: nothing of the program outlives it or the host, but for
+  // what became another user's (by sudo) or killed the supervisor. Where there can be none (another
+  // system, an emulator, Linux before 5.2), it has no effect.
   bool supervised = false;
   // Values that are masked: each occurrence in the output, in the spill file and in what on_output
   // is given becomes [redacted], also when it comes in pieces; see Redactor. Those of fewer than
@@ -1441,7 +1470,7 @@ struct ProcessOptions {
   std::chrono::milliseconds drain = std::chrono::milliseconds(100);
   std::chrono::milliseconds max_drain = std::chrono::milliseconds(1500);
   // Leave the processes that the program started in the background alive when it ends by itself,
-  // and do not wait for their output. Otherwise they are killed, and always in a sandbox.
+  // and do not wait for their output. Otherwise they are killed, and always under a supervisor.
   bool keep_background = false;
 
   std::optional<CancelToken> cancel = {};  // stops the run like a timeout
@@ -1489,7 +1518,8 @@ struct ProcessResult {
 // descendants that left the group, then SIGKILL after kill_grace. On Linux, SIGKILL then also goes
 // to every process that is still in its session, has its CODEEXEC_RUN_ID or holds its pipes. When
 // the program ends by itself, its group is killed and, when the pipes are not closed by that, the
-// same processes are. One that does not die within two seconds is given up and told in `message`.
+// same processes are. With a supervisor all that the program left is killed in each case. One that
+// does not die within two seconds is given up and told in `message`.
 ProcessResult run_process(const ProcessOptions& options);
 
 // A running program. All started ones share one thread of this library, which begins with the first
@@ -1574,8 +1604,9 @@ struct Command {
   std::chrono::milliseconds heartbeat = no_limit;
   Function<void()> on_heartbeat = {};
 
-  // Called once, by the same thread, when a command that start() has started has ended: wait() does
-  // not block any more then. Not called when it was refused or did not start.
+  // Called once, by the same thread, when a command that start() has started has ended and was
+  // recorded, just before done() is true and wait() returns. Not called when it was refused or did
+  // not start.
   Function<void()> on_end = {};
 
   std::string tool = "run";  // who asks, for the audit record
@@ -1766,7 +1797,7 @@ struct LocalOptions : ExecutorOptions {
   // Without a sandbox it has no effect.
   PrivateHome private_home = PrivateHome::executor;
   // Nothing of a command outlives it, nor this program, however that ends: see
-  // ProcessOptions::supervised. In a sandbox it is so in any case.
+  // ProcessOptions::supervised. So it is in any case in a sandbox, and for Command::background.
   bool supervised = true;
   // In a sandbox: notice when a command changes what the user's own tools will run, directly in the
   // work_dir and each writable root (of 64 roots at most). Changes are told in
@@ -1888,7 +1919,7 @@ struct ForegroundRun {
 // Runs commands that pass the executor's gate and are not waited for. Each has both streams read
 // all the time, into rings of the executor's max_output bytes; no thread and no polling for any.
 // All members are safe from any thread, but not from the callbacks of a command of theirs. The
-// executor is borrowed: it must live longer.
+// executor is borrowed: it must be there for start() and run().
 //   Errors of all that take an id: not_found for one that is not known (any more).
 class BackgroundShells {
  public:
@@ -1945,7 +1976,7 @@ class BackgroundShells {
 };
 
 // =================================================================================================
-// >>code (declarations)                                            needs: base paths files executor
+// >>code (declarations)                                      needs: base shell paths files executor
 // Code in a language is run as a command.                                    [tests/code.cpp]
 // =================================================================================================
 
@@ -1954,61 +1985,82 @@ struct CodeBlock {
   std::string code = {};
 };
 
-// The fenced code blocks of a Markdown text (CommonMark 0.31: fences of three or more ` or ~,
-// indented by up to three spaces, in lists and quotes not), in their order. The language is the
-// first word after the fence; without one it is inferred, see infer_language(). A block that has no
-// closing fence ends with the text. Linear.
+// The fenced code blocks of a Markdown text, in their order, as CommonMark 0.31.2 has them: fences
+// of three or more ` or ~, also in block quotes and list items, without their indentation. Each
+// line of the code ends with \n, also one that ended with \r\n. The language is the first word
+// after the fence, as it is written; without one it is what infer_language() says. A block without
+// a closing fence ends with the quote that it is in, or with the text.
+//   Models are careless with indentation, so what CommonMark takes for text is a fence here:
+//   - in a list item, and right after a line of text, one that is indented by four or more;
+//   - the line that closes a fence in a list item, also when it is not indented as the item is.
+//     The same holds for the code: the end of a list item does not end it.
+//   HTML is not looked at: a fence in a comment is a fence. Quotes and list items nested more than
+//   32 deep are text. Linear.
 std::vector<CodeBlock> extract_code(std::string_view markdown);
 
-// "sh" for what begins like a command line of python, pip or another common tool, or with #! and a
-// shell; "python" for what looks like Python by its first words; otherwise empty.
+// A guess by a #! line, or else by the first line that is neither empty nor a comment:
+//   "sh"      it begins with a common command (python, pip, cd, git, ls ...) or is shell syntax;
+//   "python"  it looks like a statement of Python: an import, a definition, an assignment, a call,
+//             a decorator, a docstring, a block that a colon opens. NAME=value is both, so the
+//             lines after it decide; when there are none, it is Python;
+//   "bash", "javascript"  by a #! line only;
+//   empty     anything else.
+// Linear.
 std::string infer_language(std::string_view code);
 
 // A language that run_code() knows.
 struct CodeLanguage {
-  std::vector<std::string> names = {};  // in lower case; the first one is the canonical one
+  std::vector<std::string> names = {};  // case does not matter; the first one is the canonical one
   std::string extension = {};           // of its files, without the dot
-  // The program and its arguments; the path of the file is added. Empty: files of it are saved and
-  // not run.
+  // The program and its arguments; the path of the file is added. A program without a slash is
+  // searched in the PATH of the command. Empty: files of it are saved and not run.
   std::vector<std::string> program = {};
-  // The program is a shell that knows -c: the code is a script, which the policy reads.
+  // The program is a shell that knows -c, and has no arguments here: the code is a script, which
+  // the policy reads.
   bool shell = false;
 };
 
-// sh (shell), bash, python (py, python3), javascript (js, node); html and css, which are saved
-// only.
+// sh (shell), bash, python (py, python3), javascript (js, node); html (htm) and css, which are
+// saved only.
 const std::vector<CodeLanguage>& default_languages();
 
 struct CodeOptions {
   std::vector<CodeLanguage> languages = default_languages();
   // What the commands are besides: work_dir, timeout (of each block), environment, input, cancel,
-  // on_output and so on. Its script and argv are not used.
+  // on_output and so on. Its script, argv, interpreter and code are not used.
   Command command = {};
 };
 
 struct CodeResult {
   // Of the blocks that were run or refused, in order; it stops at the first that did not succeed.
-  // Result::command is the command line that was run, or the script.
+  // Result::command is the command line that was run, or the script. A block that is only saved has
+  // no Result; the audit log tells it as `save FILE`.
   std::vector<Result> results = {};
   // The file of each block that was saved, canonical; the first is the reference's code_file.
   std::vector<std::string> files = {};
   // Why a block was not run, when no Result says so: an unknown language, a file name outside of
-  // the workspace. Empty otherwise.
+  // the work_dir, a NUL byte, a file that could not be written, no block at all. Empty otherwise.
   std::string message = {};
   // All blocks have succeeded (there was at least one).
   bool succeeded = false;
 };
 
 // Runs blocks of code one after another, each as a command of its own that passes the executor's
-// gate, is sandboxed and audited like any other. A shell's code is judged by the policy as the
-// script that it is. Other languages are not read by any policy: of those it sees the command line
-// alone (`python3 FILE`), and only the sandbox holds what the code does.
+// gate, is sandboxed and audited like any other; what is refused is not saved either. A shell's
+// code is judged by the policy as the script that it is. Other languages are not read by any
+// policy: of those it sees the command line alone (`python3 -u FILE`), and only the sandbox holds
+// what the code does; the audit record has the code.
 //
-// Code goes through a file, never through quoting. A first line that is a comment (#, //, /* */ or
-// <!-- -->) names it when it has the word `filename:` and a path, or is nothing but a path with the
-// extension of the language: relative to the work_dir, within what may be written there. Any other
-// comment is just a comment. Without a name the file is tmp_code_<16 hexadecimal digits of its
-// content>.<extension> in the work_dir. Files stay. Executor::file_rules() tells where they may be.
+// Code goes through a file, or whole to the shell, never through quoting. All of it is saved, as
+// it is: a first line that is a comment (#, //, /* */ or <!-- -->) names the file when it has the
+// word `filename:` and a path, or is nothing but a path with the extension of the language. It may
+// follow a #! line. Any other comment is just a comment. Without a name the file is
+// tmp_code_<16 hexadecimal digits of its content>.<extension>. Files stay; one of that name is
+// replaced.
+//
+// A name is looked up from the work_dir and must lead to a file below it, also through links, where
+// Executor::file_rules() lets it be written. No part of it may begin with a dot: the user's own
+// tools obey such files, and run what is in them outside of any sandbox.
 CodeResult run_code(const Executor& executor, const std::vector<CodeBlock>& blocks,
                     const CodeOptions& options = {});
 CodeResult run_code(const Executor& executor, std::string_view language, std::string_view code,
@@ -2244,8 +2296,8 @@ struct ToolOptions {
   std::vector<std::string> disabled_tools = {};  // names
 };
 
-// Adds the tools, by default all of these. The executor is borrowed: it must outlive the server.
-// What runs in the background belongs to the server and is killed when that is destroyed.
+// Adds the tools, by default all of these. The executor is borrowed: it must outlive serve(). What
+// runs in the background belongs to the server and is killed when that is destroyed.
 //
 // A failure that no command has caused is an error result: {"success": false, "error": message}.
 // Times are in seconds, sizes in bytes. A shell_id that is not known is such a failure.
@@ -2376,6 +2428,7 @@ int server_main(int argc, char** argv);
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #endif
 
 extern "C" char** environ;
@@ -2580,6 +2633,14 @@ class NoSigpipe {
   bool was_pending_ = false;
 };
 
+// "2026-01-31T12:00:00", without the zone; empty for a year that no calendar has.
+std::string utc_time(time_t seconds) {
+  tm fields{};
+  if (!::gmtime_r(&seconds, &fields)) return {};
+  char text[64];
+  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &fields));
+}
+
 // The whole of a file of at most `limit` bytes. `what` names it in errors ("config file").
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
                                       std::string_view what) {
@@ -2654,6 +2715,26 @@ void append_utf8(std::uint32_t code, std::string& out) {
     byte(0x80 | (code >> 6 & 63));
     byte(0x80 | (code & 63));
   }
+}
+
+// Bytes at the end of a text that begin a UTF-8 sequence which goes on after it.
+std::size_t cut_at_end(std::string_view text) {
+  const std::size_t most = std::min<std::size_t>(3, text.size());
+  for (std::size_t back = 1; back <= most; ++back) {
+    const std::size_t start = text.size() - back;
+    const auto* s = reinterpret_cast<const unsigned char*>(text.data()) + start;
+    if ((*s & 0xc0) == 0x80) continue;
+    return utf8_step(s, back).cut ? back : 0;
+  }
+  return 0;
+}
+
+// Bytes at the start of a text that can only end a UTF-8 sequence which began before it.
+std::size_t cut_at_start(std::string_view text) {
+  std::size_t size = 0;
+  while (size < 3 && size < text.size() && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80)
+    ++size;
+  return size;
 }
 
 // Number of leading ASCII bytes, eight at a time.
@@ -12418,13 +12499,10 @@ struct WalkBudget {
   }
 };
 
-// Calls `visit` with the name of each entry of a directory and what it is. A link in place of the
-// directory is not followed.
-Expected<void> list_directory(const std::string& path, WalkBudget& budget,
-                              FunctionRef<void(const char*, const struct stat&)> visit) {
-  UniqueFd fd(above_standard_streams(
-      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
-  if (!fd) return system_error(errno, quoted(path));
+// Calls `visit` with the name of each entry of a directory, which was opened for reading, and what
+// it is. `path` is for the errors.
+Expected<void> list_open_directory(UniqueFd fd, const std::string& path, WalkBudget& budget,
+                                   FunctionRef<void(const char*, const struct stat&)> visit) {
   const std::unique_ptr<DIR, CloseDirectory> directory(::fdopendir(fd.get()));
   if (!directory) return system_error(errno, quoted(path));
   const int descriptor = fd.release();  // closed by closedir() from here on
@@ -12442,6 +12520,15 @@ Expected<void> list_directory(const std::string& path, WalkBudget& budget,
     struct stat status {};
     if (::fstatat(descriptor, child, &status, AT_SYMLINK_NOFOLLOW) == 0) visit(child, status);
   }
+}
+
+// The same by path. A link in place of the directory is not followed.
+Expected<void> list_directory(const std::string& path, WalkBudget& budget,
+                              FunctionRef<void(const char*, const struct stat&)> visit) {
+  UniqueFd fd(above_standard_streams(
+      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
+  if (!fd) return system_error(errno, quoted(path));
+  return list_open_directory(std::move(fd), path, budget, visit);
 }
 
 // Whether a name has the form of a pattern of the shell: `*`, `?` and [a-z], [!a-z]. Of the stars
@@ -12685,9 +12772,486 @@ DeleteGuard::Stats DeleteGuard::stats() const {
 
 // =================================================================================================
 // >>files (definitions)
-//
-// A path is made canonical, judged by the rules and then opened name by name; see the declarations.
 // =================================================================================================
+//
+// A path is made canonical, judged by the rules and then opened as the work_dir of a command is:
+// see the paths section. The last name is opened from the descriptor of its directory, and never
+// through a link. So whoever exchanges a directory for a link between the two steps gets an error.
+//
+// What is no regular file is told by fstatat() before it is opened, because opening alone can do
+// things: it wakes the writer of a pipe and starts a watchdog. O_NONBLOCK keeps one that takes the
+// place of the file meanwhile from blocking.
+
+namespace {
+
+// Whether what is opened here is not data but the kernel's own state.
+bool is_kernel_file_system(int fd) {
+#if defined(__linux__)
+  constexpr std::uint32_t kinds[] = {
+      0x00009fa0,  // proc
+      0x62656572,  // sysfs
+      0x64626720,  // debugfs
+      0x74726163,  // tracefs
+      0x73636673,  // securityfs
+      0x62656570,  // configfs
+      0x0027e0eb,  // cgroup
+      0x63677270,  // cgroup2
+      0xcafe4a11,  // bpf
+      0xde5e81e4,  // efivarfs
+      0xf97cff8c,  // selinuxfs
+      0x42494e4d,  // binfmt_misc
+      0x65735543,  // fusectl
+      0x6165676c,  // pstore
+      0x6e736673,  // nsfs
+  };
+  struct statfs status {};
+  if (::fstatfs(fd, &status) != 0) return true;
+  const auto kind = static_cast<std::uint32_t>(status.f_type);
+  return std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds);
+#else
+  (void)fd;
+  return false;
+#endif
+}
+
+Error kernel_file_system_error(const std::string& path) {
+  return make_error(
+      ErrorCode::permission_denied,
+      concat({quoted(path), ": is the kernel's (/proc, /sys and their like), which is closed"}));
+}
+
+// Whether the rules give what is wanted.
+Expected<void> check_permission(const PathRules& rules, const std::string& path,
+                                Permission wanted) {
+  const Permission had = rules.permission(path);
+  if (had >= wanted) return {};
+  if (had == Permission::none)
+    return make_error(ErrorCode::permission_denied,
+                      concat({quoted(path), ": not in the allowed directories (allowed_paths)"}));
+  return make_error(ErrorCode::permission_denied,
+                    concat({quoted(path), ": may be read and not changed (read_only)"}));
+}
+
+// Where a path leads, as far as the rules allow that.
+Expected<std::string> permitted_path(const PathRules& rules, std::string_view path,
+                                     std::string_view base, Permission wanted) {
+  auto result = canonical_path(path, base);
+  if (!result) return result;
+  const auto permitted = check_permission(rules, *result, wanted);
+  if (!permitted) return permitted.error();
+  return result;
+}
+
+// Whether a path as it is written can only be a directory's.
+bool names_a_directory(std::string_view path) {
+  const std::string_view last = path.substr(path.rfind('/') + 1);
+  return last.empty() || last == "." || last == "..";
+}
+
+// A canonical path in two.
+struct Place {
+  std::string directory = {};
+  std::string name = {};  // empty for the root directory
+};
+
+Place place_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return {path.substr(0, std::max<std::size_t>(slash, 1)), path.substr(slash + 1)};
+}
+
+Error not_regular_error(const std::string& path, mode_t mode) {
+  const char* what = "is a device";
+  if (S_ISDIR(mode)) what = "is a directory";
+  if (S_ISFIFO(mode)) what = "is a pipe";
+  if (S_ISSOCK(mode)) what = "is a socket";
+  if (S_ISLNK(mode)) what = "has become a link";
+  return make_error(ErrorCode::invalid_argument,
+                    concat({quoted(path), ": ", what, ", no regular file"}));
+}
+
+Expected<UniqueFd> open_regular_file(const std::string& path, struct stat& status) {
+  const Place place = place_of(path);
+  const auto directory = open_canonical_directory(place.directory);
+  if (!directory) return system_error(directory.error().system_error, quoted(path));
+  if (place.name.empty()) return not_regular_error(path, S_IFDIR);
+  const int in = directory->get();
+  if (::fstatat(in, place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+    return system_error(errno, quoted(path));
+  if (!S_ISREG(status.st_mode)) return not_regular_error(path, status.st_mode);
+  constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  UniqueFd fd(above_standard_streams(::openat(in, place.name.c_str(), flags)));
+  if (!fd && (errno == ELOOP || errno == EMLINK)) return not_regular_error(path, S_IFLNK);
+  if (!fd || ::fstat(fd.get(), &status) != 0) return system_error(errno, quoted(path));
+  if (!S_ISREG(status.st_mode)) return not_regular_error(path, status.st_mode);
+  if (is_kernel_file_system(fd.get())) return kernel_file_system_error(path);
+  return fd;
+}
+
+constexpr std::size_t file_buffer = 65536;
+
+// Reads at any place of a file and keeps the first error.
+class FileReader {
+ public:
+  explicit FileReader(int fd) : fd_(fd) {}
+
+  // Fewer than `size` bytes only at the end of the file, or after an error.
+  std::size_t read(std::uint64_t offset, char* to, std::size_t size) {
+    std::size_t done = 0;
+    while (done < size && error_ == 0) {
+      const auto at = static_cast<off_t>(offset + done);
+      // No file is longer than an off_t can tell.
+      if (at < 0 || static_cast<std::uint64_t>(at) != offset + done) break;
+      const ssize_t got = ::pread(fd_, to + done, size - done, at);
+      if (got < 0 && errno == EINTR) continue;
+      // The range would end where no file can.
+      if (got < 0 && (errno == EOVERFLOW || errno == EINVAL)) break;
+      if (got < 0) error_ = errno;
+      if (got <= 0) break;
+      done += static_cast<std::size_t>(got);
+    }
+    return done;
+  }
+  bool has_byte(std::uint64_t offset) {
+    char byte = 0;
+    return read(offset, &byte, 1) == 1;
+  }
+  int error() const { return error_; }
+
+ private:
+  int fd_;
+  int error_ = 0;
+};
+
+struct LineStart {
+  std::uint64_t offset = 0;  // of its first byte
+  std::uint64_t line = 0;    // its number, or that of all lines when there are not so many
+};
+
+// Where a line begins; the end of the file, or max_scan, when it is not there.
+LineStart find_line(FileReader& reader, std::uint64_t wanted) {
+  LineStart found;
+  std::string buffer(file_buffer, '\0');
+  bool is_open = false;  // the bytes before found.offset do not end with a line end
+  while (found.line < wanted && found.offset < Files::max_scan) {
+    const std::size_t size = reader.read(found.offset, &buffer[0], buffer.size());
+    if (size == 0) break;
+    const char* at = buffer.data();
+    const char* const end = at + size;
+    while (at < end && found.line < wanted) {
+      const void* const newline = std::memchr(at, '\n', static_cast<std::size_t>(end - at));
+      is_open = !newline;
+      at = newline ? static_cast<const char*>(newline) + 1 : end;
+      if (newline) ++found.line;
+    }
+    found.offset += static_cast<std::uint64_t>(at - buffer.data());
+  }
+  if (found.line < wanted && is_open) ++found.line;
+  return found;
+}
+
+std::uint64_t count_lines(std::string_view bytes) {
+  const auto ends = static_cast<std::uint64_t>(std::count(bytes.begin(), bytes.end(), '\n'));
+  return ends + (bytes.empty() || bytes.back() == '\n' ? 0 : 1);
+}
+
+// Takes a character off the end that is not whole, unless there is nothing else.
+void drop_cut_character(std::string& bytes) {
+  const std::size_t cut = cut_at_end(bytes);
+  if (cut < bytes.size()) bytes.resize(bytes.size() - cut);
+}
+
+// Reads from content.begin on what the range asks for, and sets bytes, more and cut_line.
+void read_range(FileReader& reader, const FileRange& range, FileContent& content) {
+  const bool by_lines = range.unit == FileRange::Unit::lines;
+  const std::uint64_t count = range.count.value_or(~std::uint64_t{0});
+  // One byte more is read, to see whether there is more.
+  std::size_t most = std::min(range.max_bytes, ~std::size_t{0} - 1);
+  if (!by_lines && count < most) most = static_cast<std::size_t>(count);
+  std::string& bytes = content.bytes;
+  const std::uint64_t left = content.size > content.begin ? content.size - content.begin : 0;
+  if (count > 0) bytes.reserve(left < most ? static_cast<std::size_t>(left) + 1 : most + 1);
+
+  std::uint64_t lines = 0;
+  while (bytes.size() <= most && (!by_lines || lines < count)) {
+    const std::size_t before = bytes.size();
+    const std::size_t size = std::min(file_buffer, most + 1 - before);
+    bytes.resize(before + size);
+    bytes.resize(before + reader.read(content.begin + before, &bytes[before], size));
+    if (bytes.size() == before) break;
+    if (!by_lines) continue;
+    std::size_t end = bytes.find('\n', before);
+    while (end != std::string::npos && ++lines < count) end = bytes.find('\n', end + 1);
+    if (end != std::string::npos) bytes.resize(end + 1);
+  }
+  if (bytes.size() <= most) {
+    content.more = reader.has_byte(content.begin + bytes.size());
+    return;
+  }
+  content.more = true;
+  if (!by_lines) {
+    bytes.resize(most);
+    if (count > most) drop_cut_character(bytes);
+    return;
+  }
+  const std::size_t last_end = bytes.rfind('\n', most - 1);
+  content.cut_line = last_end == std::string::npos;
+  bytes.resize(content.cut_line ? most : last_end + 1);
+  if (content.cut_line) drop_cut_character(bytes);
+}
+
+bool is_binary(const FileContent& content, FileRange::Unit unit) {
+  std::string_view text = content.bytes;
+  if (text.find('\0') != std::string_view::npos) return true;
+  if (unit == FileRange::Unit::bytes && content.begin > 0) text.remove_prefix(cut_at_start(text));
+  if (content.more) text.remove_suffix(cut_at_end(text));
+  return !is_utf8(text);
+}
+
+std::string_view image_type(std::string_view start) {
+  if (starts_with(start, "\x89PNG\r\n\x1a\n")) return "image/png";
+  if (starts_with(start, "\xff\xd8\xff")) return "image/jpeg";
+  if (starts_with(start, "GIF87a") || starts_with(start, "GIF89a")) return "image/gif";
+  if (starts_with(start, "RIFF") && start.size() >= 12 && start.substr(8, 4) == "WEBP")
+    return "image/webp";
+  return {};
+}
+
+// writing -----------------------------------------------------------------------------------------
+
+// A name in a directory outlives a crash only when the directory is on the disk, too. One that may
+// not be read cannot be flushed. 0 or errno.
+int flush_directory(int directory) {
+  const UniqueFd fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::fsync(fd.get()) == 0 || errno == EINVAL || errno == EOPNOTSUPP) return 0;
+  return errno;
+}
+
+// The directory of a canonical path; when it is to be made, with those above it that are missing.
+Expected<UniqueFd> open_or_make_directory(const PathRules& rules, const std::string& path,
+                                          bool make) {
+  auto directory = open_canonical_directory(path);
+  const auto is_missing = [&directory] {
+    return !directory && directory.error().system_error == ENOENT;
+  };
+  if (!make || !is_missing()) return directory;
+  std::string there = path;
+  while (is_missing() && there != "/") {
+    there = place_of(there).directory;
+    directory = open_canonical_directory(there);
+  }
+  if (!directory) return directory;
+  UniqueFd here = std::move(*directory);
+  if (is_kernel_file_system(here.get())) return kernel_file_system_error(path);
+  std::size_t at = there == "/" ? 1 : there.size() + 1;
+  while (at < path.size()) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const std::string part = path.substr(0, end);
+    const Place place = place_of(part);
+    for (const std::string& changed : {place.directory, part}) {
+      const auto permitted = check_permission(rules, changed, Permission::write);
+      if (!permitted) return permitted.error();
+    }
+    if (::mkdirat(here.get(), place.name.c_str(), 0777) != 0 && errno != EEXIST)
+      return system_error(errno, quoted(part));
+    const int flushed = flush_directory(here.get());
+    if (flushed != 0) return system_error(flushed, quoted(part));
+    UniqueFd next(above_standard_streams(
+        ::openat(here.get(), place.name.c_str(), open_directory_flags | O_NOFOLLOW)));
+    if (!next) return system_error(errno, quoted(part));
+    here = std::move(next);
+    at = end + 1;
+  }
+  return here;
+}
+
+// A file that is written beside the one whose place it takes. Removed when it does not get there.
+class NewFile {
+ public:
+  explicit NewFile(int directory) : directory_(directory) {}
+  ~NewFile() {
+    if (!name_.empty()) (void)::unlinkat(directory_, name_.c_str(), 0);
+  }
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  // All of these: 0 or errno.
+  int create(mode_t mode) {
+    const std::string random = random_hex(12);
+    if (random.empty()) return errno;
+    const std::string name = concat({".codeexec-", random, ".tmp"});
+    constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    fd_ = UniqueFd(above_standard_streams(::openat(directory_, name.c_str(), flags, mode)));
+    if (!fd_) return errno;
+    name_ = name;
+    return 0;
+  }
+  // Gives it what the old file had, before it has any bytes.
+  int take_rights(const struct stat& old) {
+    struct stat mine {};
+    if (::fstat(fd_.get(), &mine) != 0) return errno;
+    mode_t mode = old.st_mode & 0777;
+    const bool same_owner = mine.st_uid == old.st_uid;
+    const bool same_group = mine.st_gid == old.st_gid;
+    constexpr auto nobody = static_cast<uid_t>(-1);
+    const uid_t owner = same_owner ? nobody : old.st_uid;
+    if (!(same_owner && same_group) && ::fchown(fd_.get(), owner, old.st_gid) != 0 && !same_group &&
+        ::fchown(fd_.get(), nobody, old.st_gid) != 0) {
+      // The rights of a group are nothing for another one.
+      mode &= ~static_cast<mode_t>(070) | (mode << 3);
+    }
+    return ::fchmod(fd_.get(), mode) == 0 ? 0 : errno;
+  }
+  int write(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t size = ::write(fd_.get(), bytes.data(), bytes.size());
+      if (size < 0 && errno == EINTR) continue;
+      if (size < 0) return errno;
+      bytes.remove_prefix(static_cast<std::size_t>(size));
+    }
+    if (::fsync(fd_.get()) != 0 && errno != EINVAL) return errno;
+    return 0;
+  }
+  int replace(const std::string& name) {
+    if (::renameat(directory_, name_.c_str(), directory_, name.c_str()) != 0) return errno;
+    name_.clear();
+    return 0;
+  }
+  // EEXIST when there is anything of that name.
+  int become(const std::string& name) {
+#if defined(__linux__) && defined(SYS_renameat2)
+    constexpr unsigned no_replace = 1;  // RENAME_NOREPLACE
+    if (::syscall(SYS_renameat2, directory_, name_.c_str(), directory_, name.c_str(), no_replace) ==
+        0) {
+      name_.clear();
+      return 0;
+    }
+    if (errno == EEXIST) return errno;
+#endif
+    // Where the system or the file system does not know it; the other name goes with this object.
+    return ::linkat(directory_, name_.c_str(), directory_, name.c_str(), 0) == 0 ? 0 : errno;
+  }
+
+ private:
+  int directory_;
+  UniqueFd fd_ = {};
+  std::string name_ = {};
+};
+
+Error exists_error(const std::string& path) {
+  Error error = make_error(ErrorCode::invalid_argument, concat({quoted(path), ": exists already"}));
+  error.system_error = EEXIST;
+  return error;
+}
+
+// The host's own limit for files: a write beyond it would raise SIGXFSZ, which ends the process.
+bool is_beyond_file_limit(std::size_t size) {
+  struct rlimit limit {};
+  return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+         size > limit.rlim_cur;
+}
+
+// listing -----------------------------------------------------------------------------------------
+
+// Holds nothing that is looked for by its name.
+bool is_closed_by_name(std::string_view name) {
+  return name == ".git" || name == ".hg" || name == ".svn" ||
+         is_generated_name(name, GeneratedScope::tree);
+}
+
+FileEntry entry_of(std::string path, const struct stat& status) {
+  FileEntry entry;
+  entry.path = std::move(path);
+  entry.type = FileEntry::Type::other;
+  if (S_ISREG(status.st_mode)) entry.type = FileEntry::Type::file;
+  if (S_ISDIR(status.st_mode)) entry.type = FileEntry::Type::directory;
+  if (S_ISLNK(status.st_mode)) entry.type = FileEntry::Type::link;
+  if (entry.type == FileEntry::Type::file) entry.size = static_cast<std::uint64_t>(status.st_size);
+  entry.modified = utc_time(status.st_mtime);
+  if (!entry.modified.empty()) entry.modified += 'Z';
+  return entry;
+}
+
+// A directory that has exactly this canonical path, for reading.
+Expected<UniqueFd> open_listed_directory(const PathRules& rules, const std::string& path) {
+  const auto permitted = check_permission(rules, path, Permission::read);
+  if (!permitted) return permitted.error();
+  const auto directory = open_canonical_directory(path);
+  if (!directory && directory.error().system_error == ENOTDIR)
+    return make_error(ErrorCode::invalid_argument, concat({quoted(path), ": is no directory"}));
+  if (!directory) return directory.error();
+  if (is_kernel_file_system(directory->get())) return kernel_file_system_error(path);
+  UniqueFd fd(
+      above_standard_streams(::openat(directory->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  if (!fd) return system_error(errno, quoted(path));
+  return fd;
+}
+
+bool by_path(const FileEntry& a, const FileEntry& b) { return a.path < b.path; }
+
+// Fills a list level by level.
+class TreeWalk {
+ public:
+  TreeWalk(const PathRules& rules, const std::string& top, std::size_t depth, FileList& list)
+      : rules_(rules), top_(top), depth_(depth), list_(list) {}
+
+  // Those of the directory that is listed itself.
+  Expected<void> add_entries() { return add("", 1); }
+
+  // Those of the directories in it, and so on.
+  void add_deeper() {
+    for (; !waiting_.empty() && !is_full_; waiting_.pop_front()) {
+      const Waiting next = waiting_.front();
+      const std::string path = list_.entries[next.entry].path;
+      if (add(path, next.depth)) continue;
+      list_.entries[next.entry].closed = true;
+      list_.more = true;
+    }
+  }
+
+ private:
+  struct Waiting {
+    std::size_t entry;  // its place in the list
+    std::size_t depth;  // of what is in it
+  };
+
+  Expected<void> add(const std::string& below, std::size_t depth) {
+    const std::string path = below.empty() ? top_ : concat({top_ == "/" ? "" : top_, "/", below});
+    auto fd = open_listed_directory(rules_, path);
+    if (!fd) return fd.error();
+    const std::string start = below.empty() ? "" : below + "/";
+    std::vector<FileEntry> found;
+    const auto listed = list_open_directory(
+        std::move(*fd), path, budget_, [&](const char* child, const struct stat& status) {
+          found.push_back(entry_of(concat({start, child}), status));
+        });
+    const bool is_used_up =
+        !listed && listed.error().code == ErrorCode::limit && listed.error().system_error == 0;
+    if (!listed && !is_used_up) return listed;
+    std::sort(found.begin(), found.end(), by_path);
+    const std::size_t room = Files::max_entries - list_.entries.size();
+    is_full_ = is_used_up || found.size() > room;
+    if (is_full_) list_.more = true;
+    if (found.size() > room) found.resize(room);
+    for (FileEntry& entry : found) {
+      if (entry.type == FileEntry::Type::directory && depth < depth_) {
+        entry.closed = is_closed_by_name(std::string_view(entry.path).substr(start.size()));
+        if (!entry.closed) waiting_.push_back({list_.entries.size(), depth + 1});
+      }
+      list_.entries.push_back(std::move(entry));
+    }
+    return {};
+  }
+
+  const PathRules& rules_;
+  const std::string& top_;
+  std::size_t depth_;
+  FileList& list_;
+  WalkBudget budget_ = {};
+  std::deque<Waiting> waiting_ = {};
+  bool is_full_ = false;
+};
+
+}  // namespace
 
 const char* name(FileEntry::Type type) noexcept {
   switch (type) {
@@ -12706,20 +13270,712 @@ const char* name(FileEntry::Type type) noexcept {
 Files::Files(PathRules rules, std::string base)
     : rules_(std::move(rules)), base_(std::move(base)) {}
 
-Expected<FileContent> Files::read(std::string_view, const FileRange&) const {
-  return make_error(ErrorCode::unsupported, "not built yet");
+Expected<FileContent> Files::read(std::string_view path, const FileRange& range) const {
+  if (range.max_bytes == 0)
+    return make_error(ErrorCode::invalid_argument, "max_bytes: must be at least 1");
+  auto place = permitted_path(rules_, path, base_, Permission::read);
+  if (!place) return place.error();
+  if (names_a_directory(path)) return not_regular_error(*place, S_IFDIR);
+  struct stat status {};
+  const auto fd = open_regular_file(*place, status);
+  if (!fd) return fd.error();
+
+  FileReader reader(fd->get());
+  FileContent content;
+  content.path = std::move(*place);
+  content.size = static_cast<std::uint64_t>(status.st_size);
+  const bool by_lines = range.unit == FileRange::Unit::lines;
+  if (by_lines) {
+    const LineStart start = find_line(reader, range.offset);
+    if (start.line < range.offset && start.offset >= max_scan)
+      return make_error(ErrorCode::limit,
+                        concat({quoted(content.path), ": line ", std::to_string(range.offset),
+                                " lies beyond the first ", std::to_string(max_scan),
+                                " bytes; read that part by bytes"}));
+    content.begin = start.offset;
+    content.next = start.line;
+    if (start.line == range.offset) read_range(reader, range, content);
+  } else {
+    content.begin = range.offset;
+    read_range(reader, range, content);
+    if (content.bytes.empty() && !content.more)
+      content.begin = std::min(content.begin, content.size);
+  }
+  content.lines = count_lines(content.bytes);
+  const std::uint64_t end = content.begin + content.bytes.size();
+  content.next = by_lines ? content.next + content.lines : end;
+  // What was seen is there, whatever the system says of a size.
+  content.size = std::max(content.size, end + (content.more ? 1 : 0));
+  content.binary = is_binary(content, range.unit);
+  char start[12];
+  content.mime_type = image_type({start, reader.read(0, start, sizeof start)});
+  if (reader.error() != 0) return system_error(reader.error(), quoted(content.path));
+  return content;
 }
 
-Expected<std::string> Files::write(std::string_view, std::string_view, const FileWrite&) const {
-  return make_error(ErrorCode::unsupported, "not built yet");
+Expected<std::string> Files::write(std::string_view path, std::string_view bytes,
+                                   const FileWrite& how) const {
+  auto target = permitted_path(rules_, path, base_, Permission::write);
+  if (!target) return target;
+  const Place place = place_of(*target);
+  if (place.name.empty() || names_a_directory(path)) return not_regular_error(*target, S_IFDIR);
+  const std::string subject = quoted(*target);
+  if (bytes.size() > max_write || is_beyond_file_limit(bytes.size()))
+    return make_error(ErrorCode::limit,
+                      concat({subject, ": ", std::to_string(bytes.size()), " bytes are more than ",
+                              bytes.size() > max_write ? std::to_string(max_write)
+                                                       : "the limit for files (ulimit -f)"}));
+  // The directory changes, too, and a root may be a name in one that does not belong to it.
+  const auto permitted = check_permission(rules_, place.directory, Permission::write);
+  if (!permitted) return permitted.error();
+  const auto directory = open_or_make_directory(rules_, place.directory, how.make_directories);
+  if (!directory) return directory.error();
+  const int in = directory->get();
+  if (is_kernel_file_system(in)) return kernel_file_system_error(*target);
+
+  struct stat old {};
+  const bool replaces = ::fstatat(in, place.name.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0;
+  if (!replaces && errno != ENOENT) return system_error(errno, subject);
+  if (replaces && how.only_new) return exists_error(*target);
+  if (replaces && !S_ISREG(old.st_mode)) return not_regular_error(*target, old.st_mode);
+  if (replaces && ::faccessat(in, place.name.c_str(), W_OK, AT_EACCESS) != 0 && errno != ENOENT)
+    return system_error(errno, subject);
+
+  NewFile file(in);
+  int error = file.create(replaces ? 0600 : 0666);
+  if (error != 0) return system_error(error, concat({subject, ": a file beside it"}));
+  if (replaces) error = file.take_rights(old);
+  if (error == 0) error = file.write(bytes);
+  if (error == 0) error = how.only_new ? file.become(place.name) : file.replace(place.name);
+  if (error == EEXIST && how.only_new) return exists_error(*target);
+  if (error != 0) return system_error(error, subject);
+  error = flush_directory(in);
+  if (error != 0)
+    return system_error(error, concat({subject, ": written, and not yet on the disk"}));
+  return target;
 }
 
-Expected<FileList> Files::list(std::string_view, std::size_t) const {
-  return make_error(ErrorCode::unsupported, "not built yet");
+Expected<FileList> Files::list(std::string_view path, std::size_t depth) const {
+  if (depth == 0) return make_error(ErrorCode::invalid_argument, "depth: must be at least 1");
+  auto top = permitted_path(rules_, path, base_, Permission::read);
+  if (!top) return top.error();
+
+  FileList list;
+  TreeWalk walk(rules_, *top, depth, list);
+  const auto listed = walk.add_entries();
+  if (!listed) return listed.error();
+  walk.add_deeper();
+  list.path = std::move(*top);
+  std::sort(list.entries.begin(), list.entries.end(), by_path);
+  return list;
 }
 
-Expected<std::string> python_docstring(std::string_view, std::string_view) {
-  return make_error(ErrorCode::unsupported, "not built yet");
+// Python ------------------------------------------------------------------------------------------
+//
+// Its source is read as tokens of logical lines: brackets, strings and lambdas are followed as far
+// as it takes to know where a line ends and which colon ends the head of a definition. A stack of
+// indentations tells in which body a line stands.
+
+namespace {
+
+bool is_python_name_byte(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         static_cast<unsigned char>(c) >= 0x80;
+}
+
+bool is_line_break(char c) { return c == '\n' || c == '\r'; }
+
+struct PythonToken {
+  enum class Kind { word, text, mark, line_end };
+  Kind kind = Kind::line_end;
+  std::string_view text = {};
+  std::size_t offset = 0;
+  bool is_plain = false;  // of a text: neither bytes nor formatted
+};
+
+// What stands in front of a quote.
+struct PythonPrefix {
+  bool is_valid = true;
+  bool is_raw = false;
+  bool is_bytes = false;
+  bool is_formatted = false;
+};
+
+PythonPrefix python_prefix(std::string_view text) {
+  PythonPrefix prefix;
+  bool is_unicode = false;
+  for (const char c : text) {
+    bool& seen = c == 'r' || c == 'R'   ? prefix.is_raw
+                 : c == 'b' || c == 'B' ? prefix.is_bytes
+                 : c == 'u' || c == 'U' ? is_unicode
+                                        : prefix.is_formatted;
+    const bool is_known = std::string_view("rRbBuUfFtT").find(c) != std::string_view::npos;
+    if (!is_known || seen) prefix.is_valid = false;
+    seen = true;
+  }
+  if (prefix.is_bytes && prefix.is_formatted) prefix.is_valid = false;
+  if (is_unicode && text.size() > 1) prefix.is_valid = false;
+  return prefix;
+}
+
+// Tokens, in order. After the first error there are only line ends.
+class PythonLexer {
+ public:
+  explicit PythonLexer(std::string_view source) : source_(source) {
+    if (starts_with(source_, "\xef\xbb\xbf")) at_ = 3;
+    const std::size_t nul = source_.find('\0');
+    if (nul != std::string_view::npos) fail(nul, "a NUL byte");
+  }
+
+  const std::optional<Error>& error() const { return error_; }
+  std::size_t offset() const { return at_; }
+  bool in_brackets() const { return !brackets_.empty(); }
+
+  void fail(std::size_t offset, std::string_view what) {
+    if (error_) return;
+    std::size_t line = 1;
+    for (std::size_t i = 0; i < offset && i < source_.size(); ++i)
+      if (source_[i] == '\n' || (source_[i] == '\r' && !(i + 1 < offset && source_[i + 1] == '\n')))
+        ++line;
+    error_ =
+        make_error(ErrorCode::parse, concat({"line ", std::to_string(line), ": ", what}), offset);
+    at_ = source_.size();
+  }
+
+  // Skips lines with nothing on them and measures the next one; false at the end of the source.
+  bool next_line(std::size_t& column) {
+    std::size_t first_column = 0;  // of a line that goes on after a backslash before its first word
+    column = 0;
+    while (at_ < source_.size()) {
+      const char c = source_[at_];
+      if (c == ' ') {
+        ++column;
+      } else if (c == '\t') {
+        column = (column / 8 + 1) * 8;
+      } else if (c == '\f') {
+        column = 0;
+      } else if (c == '\\' && is_line_break(peek(1))) {
+        if (first_column == 0) first_column = column;
+        ++at_;
+        take_line_break();
+        continue;
+      } else if (c == '#') {
+        skip_comment();
+        continue;
+      } else if (is_line_break(c)) {
+        column = first_column = 0;
+        take_line_break();
+        continue;
+      } else {
+        if (first_column != 0) column = first_column;
+        return true;
+      }
+      ++at_;
+    }
+    return false;
+  }
+
+  PythonToken next() {
+    while (at_ < source_.size()) {
+      const char c = source_[at_];
+      if (c == ' ' || c == '\t' || c == '\f') {
+        ++at_;
+      } else if (c == '#') {
+        skip_comment();
+      } else if (is_line_break(c)) {
+        take_line_break();
+        if (brackets_.empty()) return {};
+      } else if (c == '\\') {
+        ++at_;
+        if (!is_line_break(peek(0))) fail(at_ - 1, "a backslash that does not end its line");
+        take_line_break();
+      } else {
+        PythonToken found = is_python_name_byte(c) ? word() : is_quote(c) ? text(at_) : mark();
+        if (!error_) return found;
+      }
+    }
+    if (!brackets_.empty()) fail(brackets_.back(), "a bracket that is never closed");
+    return {};
+  }
+
+ private:
+  // A string with fields in it, while it is read: in its text, in a field or in a field's format.
+  struct Formatted {
+    enum class Part { text, field, format };
+    char quote = '"';
+    bool is_triple = false;
+    bool is_raw = false;
+    Part part = Part::text;
+    std::size_t brackets = 0;  // open in a field
+  };
+
+  static bool is_quote(char c) { return c == '"' || c == '\''; }
+  char peek(std::size_t ahead) const {
+    return at_ + ahead < source_.size() ? source_[at_ + ahead] : '\0';
+  }
+  PythonToken token(PythonToken::Kind kind, std::size_t begin, bool is_plain = false) const {
+    return {kind, source_.substr(begin, at_ - begin), begin, is_plain};
+  }
+  void skip_comment() {
+    while (at_ < source_.size() && !is_line_break(source_[at_])) ++at_;
+  }
+  void take_line_break() {
+    if (peek(0) == '\r' && peek(1) == '\n') ++at_;
+    if (at_ < source_.size()) ++at_;
+  }
+  // A backslash and what it escapes; the end of a line is one thing.
+  void take_escape() {
+    ++at_;
+    if (is_line_break(peek(0)))
+      take_line_break();
+    else if (at_ < source_.size())
+      ++at_;
+  }
+  bool at_quotes(char quote, bool is_triple) const {
+    return peek(0) == quote && (!is_triple || (peek(1) == quote && peek(2) == quote));
+  }
+
+  PythonToken mark() {
+    const std::size_t begin = at_;
+    const char c = source_[at_++];
+    constexpr std::string_view open = "([{";
+    constexpr std::string_view close = ")]}";
+    if (open.find(c) != std::string_view::npos) {
+      brackets_.push_back(begin);
+    } else if (const std::size_t kind = close.find(c); kind != std::string_view::npos) {
+      if (brackets_.empty() || source_[brackets_.back()] != open[kind])
+        fail(begin, "a bracket that was not opened");
+      else
+        brackets_.pop_back();
+    } else if (c == ':' && peek(0) == '=') {
+      ++at_;
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '$' || c == '?' ||
+               c == '`') {
+      fail(begin, "a character that Python does not know");
+    }
+    return token(PythonToken::Kind::mark, begin);
+  }
+
+  PythonToken word() {
+    const std::size_t begin = at_;
+    while (at_ < source_.size() && is_python_name_byte(source_[at_])) ++at_;
+    const bool is_prefix =
+        is_quote(peek(0)) && python_prefix(source_.substr(begin, at_ - begin)).is_valid;
+    return is_prefix ? text(begin) : token(PythonToken::Kind::word, begin);
+  }
+
+  // A string that begins at `begin`, of which the prefix was read.
+  PythonToken text(std::size_t begin) {
+    const PythonPrefix prefix = python_prefix(source_.substr(begin, at_ - begin));
+    const Formatted start = take_quotes(prefix);
+    if (prefix.is_formatted)
+      skip_formatted(begin, start);
+    else
+      skip_text(begin, start);
+    return token(PythonToken::Kind::text, begin, !prefix.is_formatted && !prefix.is_bytes);
+  }
+
+  Formatted take_quotes(const PythonPrefix& prefix) {
+    Formatted start;
+    start.quote = source_[at_];
+    start.is_triple = at_quotes(start.quote, true);
+    start.is_raw = prefix.is_raw;
+    at_ += start.is_triple ? 3 : 1;
+    return start;
+  }
+
+  void skip_text(std::size_t begin, const Formatted& string) {
+    while (at_ < source_.size()) {
+      if (at_quotes(string.quote, string.is_triple)) {
+        at_ += string.is_triple ? 3 : 1;
+        return;
+      }
+      if (is_line_break(source_[at_]) && !string.is_triple) break;
+      if (source_[at_] == '\\')
+        take_escape();
+      else
+        ++at_;
+    }
+    fail(begin, "a string that is never closed");
+  }
+
+  // As Python 3.12 reads them; what was valid before means the same.
+  void skip_formatted(std::size_t begin, const Formatted& start) {
+    std::vector<Formatted> open = {start};
+    while (at_ < source_.size() && !open.empty()) {
+      if (open.back().part == Formatted::Part::field)
+        step_in_field(open);
+      else if (!step_in_text(open))
+        break;
+    }
+    if (!open.empty()) fail(begin, "a string that is never closed");
+  }
+
+  // False where the string cannot go on.
+  bool step_in_text(std::vector<Formatted>& open) {
+    const Formatted now = open.back();
+    const bool in_format = now.part == Formatted::Part::format;
+    const char c = source_[at_];
+    if (at_quotes(now.quote, now.is_triple)) {
+      at_ += now.is_triple ? 3 : 1;
+      open.pop_back();
+      return !in_format;
+    }
+    if (is_line_break(c) && !now.is_triple) return false;
+    if (c == '\\') {
+      if (peek(1) == '{' || peek(1) == '}')
+        ++at_;
+      else if (!now.is_raw && peek(1) == 'N' && peek(2) == '{')
+        at_ += 3;
+      else
+        take_escape();
+    } else if (c == '{') {
+      const bool is_escaped = !in_format && peek(1) == '{';
+      at_ += is_escaped ? 2 : 1;
+      if (!is_escaped)
+        open.push_back({now.quote, now.is_triple, now.is_raw, Formatted::Part::field, 0});
+    } else if (c == '}' && in_format) {
+      ++at_;
+      open.pop_back();  // the format
+      open.pop_back();  // its field
+    } else {
+      ++at_;
+    }
+    return true;
+  }
+
+  void step_in_field(std::vector<Formatted>& open) {
+    Formatted& now = open.back();
+    const char c = source_[at_];
+    const std::size_t begin = at_;
+    if (is_python_name_byte(c) || is_quote(c)) {
+      while (at_ < source_.size() && is_python_name_byte(source_[at_])) ++at_;
+      if (!is_quote(peek(0))) return;
+      const PythonPrefix prefix = python_prefix(source_.substr(begin, at_ - begin));
+      const Formatted inner = take_quotes(prefix.is_valid ? prefix : PythonPrefix());
+      if (prefix.is_valid && prefix.is_formatted)
+        open.push_back(inner);
+      else
+        skip_text(begin, inner);
+      return;
+    }
+    if (c == '#') return skip_comment();
+    ++at_;
+    if (c == '(' || c == '[' || c == '{') ++now.brackets;
+    if ((c == ')' || c == ']') && now.brackets > 0) --now.brackets;
+    if (c == ':' && now.brackets == 0)
+      open.push_back({now.quote, now.is_triple, now.is_raw, Formatted::Part::format, 0});
+    else if (c == '}' && now.brackets > 0)
+      --now.brackets;
+    else if (c == '}')
+      open.pop_back();
+  }
+
+  std::string_view source_;
+  std::size_t at_ = 0;
+  std::vector<std::size_t> brackets_ = {};  // offsets of those that are open
+  std::optional<Error> error_ = {};
+};
+
+// The value of up to `most` digits of a base at text[at], which moves behind them.
+std::uint32_t python_digits(std::string_view text, std::size_t& at, std::size_t most,
+                            unsigned base) {
+  std::uint32_t value = 0;
+  for (std::size_t i = 0; i < most && at < text.size(); ++i, ++at) {
+    const char c = text[at];
+    unsigned digit = 16;
+    if (c >= '0' && c <= '9') digit = static_cast<unsigned>(c - '0');
+    if (c >= 'a' && c <= 'f') digit = static_cast<unsigned>(c - 'a') + 10;
+    if (c >= 'A' && c <= 'F') digit = static_cast<unsigned>(c - 'A') + 10;
+    if (digit >= base) break;
+    value = value * base + digit;
+  }
+  return value;
+}
+
+void append_python_character(std::uint32_t code, std::string& out) {
+  const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
+  append_utf8(is_surrogate ? 0xfffd : code, out);
+}
+
+// Appends what the escape after a backslash stands for; `at` is behind the backslash and moves
+// behind the escape. False when it is not whole.
+bool append_python_escape(std::string_view text, std::size_t& at, std::string& out) {
+  const char c = text[at];
+  constexpr std::string_view letters = "abfnrtv\\'\"";
+  constexpr std::string_view meanings = "\a\b\f\n\r\t\v\\'\"";
+  if (const std::size_t known = letters.find(c); known != std::string_view::npos) {
+    out += meanings[known];
+    ++at;
+    return true;
+  }
+  if (is_line_break(c)) {
+    const bool is_two = c == '\r' && at + 1 < text.size() && text[at + 1] == '\n';
+    at += is_two ? 2u : 1u;
+    return true;
+  }
+  if (c >= '0' && c <= '7') {
+    append_python_character(python_digits(text, at, 3, 8), out);
+    return true;
+  }
+  const std::size_t size = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
+  if (size == 0) {
+    out += '\\';  // no escape: both stay
+    return true;
+  }
+  const std::size_t begin = ++at;
+  const std::uint32_t code = python_digits(text, at, size, 16);
+  if (at - begin != size || code > 0x10ffff) return false;
+  append_python_character(code, out);
+  return true;
+}
+
+// Appends the value of a literal. False at an escape that is not whole.
+bool append_python_text(std::string_view literal, std::string& out) {
+  const std::size_t quote = literal.find_first_of("'\"");
+  const bool is_raw = python_prefix(literal.substr(0, quote)).is_raw;
+  std::string_view text = literal.substr(quote);
+  const bool is_triple = text.size() >= 6 && text[1] == text[0] && text[2] == text[0];
+  const std::size_t quotes = is_triple ? 3 : 1;
+  text = text.substr(quotes, text.size() - 2 * quotes);
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const char c = text[at++];
+    if (c == '\r') {
+      if (at < text.size() && text[at] == '\n') ++at;
+      out += '\n';
+    } else if (c != '\\' || is_raw || at == text.size()) {
+      out += c;
+    } else if (!append_python_escape(text, at, out)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// With tabs of eight columns as blanks. A column is a character.
+std::string without_tabs(std::string_view text) {
+  std::string result;
+  std::size_t column = 0;
+  for (const char c : text) {
+    if (c == '\t') {
+      const std::size_t blanks = 8 - column % 8;
+      result.append(blanks, ' ');
+      column += blanks;
+      continue;
+    }
+    result += c;
+    if (is_line_break(c))
+      column = 0;
+    else if ((static_cast<unsigned char>(c) & 0xc0) != 0x80)
+      ++column;
+  }
+  return result;
+}
+
+// inspect.cleandoc of Python 3.13: without the blanks that all lines but the first have in front,
+// and without empty lines at both ends.
+std::string clean_docstring(std::string_view raw) {
+  const std::string text = without_tabs(raw);
+  std::vector<std::string_view> lines;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(std::string_view(text).substr(at, end - at));
+    at = end + 1;
+  }
+  const auto blanks_of = [](std::string_view line) {
+    return std::min(line.find_first_not_of(' '), line.size());
+  };
+  std::size_t margin = std::string_view::npos;
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    const std::size_t blanks = blanks_of(lines[i]);
+    if (blanks < lines[i].size()) margin = std::min(margin, blanks);
+  }
+  lines[0].remove_prefix(blanks_of(lines[0]));
+  // Without a line that has more than blanks there is no margin, and they stay.
+  for (std::size_t i = 1; i < lines.size() && margin != std::string_view::npos; ++i)
+    lines[i].remove_prefix(std::min(margin, lines[i].size()));
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  std::size_t first = 0;
+  while (first < lines.size() && lines[first].empty()) ++first;
+  std::string result;
+  for (std::size_t i = first; i < lines.size(); ++i) {
+    if (i > first) result += '\n';
+    result += lines[i];
+  }
+  return result;
+}
+
+// Whether a statement is nothing but string literals, in any number of brackets.
+class DocstringForm {
+ public:
+  // False when it cannot be one any more.
+  bool take(const PythonToken& token) {
+    const bool is_text = token.kind == PythonToken::Kind::text && token.is_plain;
+    if (is_text && !is_closing_) {
+      has_text_ = true;
+      return true;
+    }
+    if (token.text == "(" && !has_text_) {
+      ++brackets_;
+      return true;
+    }
+    if (token.text != ")" || !has_text_ || brackets_ == 0) return false;
+    is_closing_ = true;
+    --brackets_;
+    return true;
+  }
+  bool is_whole() const { return has_text_ && brackets_ == 0; }
+
+ private:
+  std::size_t brackets_ = 0;
+  bool has_text_ = false;
+  bool is_closing_ = false;
+};
+
+class PythonReader {
+ public:
+  PythonReader(std::string_view source, std::string_view name) : lexer_(source) {
+    for (std::size_t at = 0; !name.empty() && at <= name.size();) {
+      const std::size_t end = std::min(name.find('.', at), name.size());
+      parts_.push_back(name.substr(at, end - at));
+      at = end + 1;
+    }
+    is_found_ = is_docstring_due_ = parts_.empty();
+  }
+
+  Expected<std::string> docstring() {
+    read_lines();
+    if (lexer_.error()) return *lexer_.error();
+    if (!is_found_)
+      return make_error(ErrorCode::not_found, "no function or class of this name is defined");
+    std::string text;
+    for (const PythonToken& literal : docstring_) {
+      if (append_python_text(literal.text, text)) continue;
+      lexer_.fail(literal.offset, "a string with an escape that is not whole");
+      return *lexer_.error();
+    }
+    return to_utf8(clean_docstring(text));
+  }
+
+ private:
+  // The lines of one indentation.
+  struct Body {
+    std::size_t column = 0;
+    std::size_t matched = 0;  // parts of the name that lead here
+    bool is_on_path = false;  // and whether they do
+  };
+
+  void read_lines() {
+    bodies_ = {{0, 0, true}};
+    std::size_t column = 0;
+    while (lexer_.next_line(column)) {
+      if (is_body_due_ && column > bodies_.back().column) {
+        due_.column = column;
+        bodies_.push_back(due_);
+      } else if (is_body_due_) {
+        return lexer_.fail(lexer_.offset(), "an indented line was expected");
+      }
+      is_body_due_ = false;
+      while (column < bodies_.back().column) bodies_.pop_back();
+      if (column != bodies_.back().column)
+        return lexer_.fail(lexer_.offset(), "an indentation that no line above has");
+      read_line();
+      if (parts_.empty()) return;
+    }
+    if (is_body_due_) lexer_.fail(lexer_.offset(), "an indented line was expected");
+  }
+
+  void read_line() {
+    const bool is_docstring_due = std::exchange(is_docstring_due_, false);
+    due_ = bodies_.back();
+    PythonToken token = lexer_.next();
+    if (token.text == "@") return read_decorator();
+    const bool is_async = token.text == "async";
+    if (is_async) token = lexer_.next();
+    if (token.text == "def" || (token.text == "class" && !is_async))
+      return read_definition(token.text == "class");
+    read_statements(token, is_docstring_due);
+  }
+
+  // The rest of a logical line, of which the first token was read.
+  void read_statements(PythonToken token, bool is_docstring_due) {
+    DocstringForm form;
+    std::vector<PythonToken> literals;
+    bool is_form = is_docstring_due;
+    bool is_over = false;
+    bool ends_with_colon = false;
+    for (; token.kind != PythonToken::Kind::line_end; token = lexer_.next()) {
+      ends_with_colon = token.text == ":" && !lexer_.in_brackets();
+      is_over = is_over || token.text == ";";
+      if (!is_form || is_over) continue;
+      is_form = form.take(token);
+      if (token.kind == PythonToken::Kind::text) literals.push_back(token);
+    }
+    if (is_form && form.is_whole()) docstring_ = std::move(literals);
+    is_body_due_ = ends_with_colon;
+  }
+
+  void read_decorator() {
+    std::vector<std::string_view> words;  // enough of them to know one like "@name.setter"
+    for (PythonToken token = lexer_.next(); token.kind != PythonToken::Kind::line_end;
+         token = lexer_.next())
+      if (words.size() < 4) words.push_back(token.text);
+    if (words.size() == 3 && words[1] == "." && (words[2] == "setter" || words[2] == "deleter"))
+      accessor_of_ = words[0];
+  }
+
+  // Behind the word `def` or `class`.
+  void read_definition(bool is_class) {
+    const PythonToken defined = lexer_.next();
+    if (defined.kind != PythonToken::Kind::word)
+      return lexer_.fail(defined.offset, "a definition without a name");
+    const bool is_accessor = std::exchange(accessor_of_, {}) == defined.text;
+    const bool is_next = due_.is_on_path && due_.matched < parts_.size() && !is_accessor &&
+                         defined.text == parts_[due_.matched];
+    const bool is_last = is_next && due_.matched + 1 == parts_.size();
+    if (is_next) {
+      is_found_ = is_last;
+      docstring_.clear();
+    }
+    due_.is_on_path = is_next && !is_last && is_class;
+    ++due_.matched;
+    if (!skip_head()) return lexer_.fail(defined.offset, "a definition without a colon");
+    const PythonToken first = lexer_.next();
+    if (first.kind != PythonToken::Kind::line_end) return read_statements(first, is_last);
+    is_body_due_ = true;
+    is_docstring_due_ = is_last;
+  }
+
+  // Up to the colon that ends the head of a definition; a lambda has one of its own.
+  bool skip_head() {
+    std::size_t lambdas = 0;
+    for (PythonToken token = lexer_.next(); token.kind != PythonToken::Kind::line_end;
+         token = lexer_.next()) {
+      if (lexer_.in_brackets()) continue;
+      if (token.text == "lambda") ++lambdas;
+      if (token.text != ":") continue;
+      if (lambdas == 0) return true;
+      --lambdas;
+    }
+    return false;
+  }
+
+  PythonLexer lexer_;
+  std::vector<std::string_view> parts_ = {};
+  std::vector<Body> bodies_ = {};
+  Body due_ = {};                  // of the body that the next line begins
+  bool is_body_due_ = false;       // whether it does
+  bool is_docstring_due_ = false;  // the next line may be the docstring
+  bool is_found_ = false;
+  std::vector<PythonToken> docstring_ = {};  // its literals
+  std::string_view accessor_of_ = {};        // "name" after @name.setter
+};
+
+}  // namespace
+
+Expected<std::string> python_docstring(std::string_view source, std::string_view name) {
+  return PythonReader(source, name).docstring();
 }
 
 // =================================================================================================
@@ -15710,8 +16966,8 @@ Expected<void> Sandbox::check_grants() const {
 // pipe for ever. The leader stays a zombie until the very last step, which keeps its process group
 // number from being used again while the group is being killed.
 //
-// Without a sandbox, what cannot be reached from here is a process that left the group, whose
-// parents are dead, and that has closed our pipes. In one, a supervisor holds that; see below.
+// What cannot be reached from here is a process that left the group, whose parents are dead, and
+// that has closed our pipes. A supervisor holds that, where there is one; see below.
 // =================================================================================================
 
 // The parts of a start that can fail; step_name() is what ProcessResult::step says.
@@ -15738,6 +16994,7 @@ struct ChildPlan {
   int report = -1;  // also told the failure, where memory might not be shared
 #if CODEEXEC_HAS_SANDBOX
   const SandboxPlan* sandbox = nullptr;
+  bool supervised = false;  // by a supervisor where there can be one, whatever the sandbox wants
   const int* cgroups = nullptr;  // to join: descriptors of files to which the child writes itself
   std::size_t cgroup_count = 0;
   long supervisor = 0;  // its pid as the child sees it; 0: this program starts the child itself
@@ -15760,10 +17017,20 @@ struct SupervisorReport {
   bool exited;
   int value;       // exit status or signal
   bool all_ended;  // nothing of the run is left
+  bool denied;     // some of it cannot be killed: it is another user's
   rusage usage;
 };
 
+// The memory of a supervisor, in pages of its own. What comes first is needed at the start and at
+// the end, and goes back to the system in between: a command that runs costs the last page.
 struct Supervision {
+  union {
+    char command_stack[child_stack_size];           // until the program was executed
+    int found[child_stack_size / sizeof(int)];      // processes that are still to be killed
+  };
+  alignas(8) char entries[2048];
+  alignas(16) char stack[child_stack_size - 3072];  // and the fields below fill whole pages
+
   ChildPlan* plan = nullptr;             // until the first report
   const SandboxPlan* sandbox = nullptr;  // likewise
   int orders = -1;  // a pipe: each byte is a signal for the command's group; SIGKILL is for all
@@ -15771,20 +17038,22 @@ struct Supervision {
   int reports = -1;
   int child_ended = -1;    // a signalfd, or -1
   bool own_table = false;  // it is the first process of a process table of its own
+  std::size_t page_size = 0;
+  std::size_t found_count = 0;
   SupervisorReport report = {};
   siginfo_t info = {};
-  char text[512] = {};
-  alignas(8) char entries[2048];
   char path[64] = {};
-  std::size_t found_count = 0;
-  int found[4096];  // processes that are still to be killed
-  alignas(16) char stack[child_stack_size];
-  alignas(16) char command_stack[child_stack_size];
+  char text[256] = {};
+};
+static_assert(sizeof(Supervision) <= 2 * child_stack_size, "its last page holds all of its fields");
+
+struct SupervisionDeleter {
+  void operator()(Supervision* run) const noexcept { ::munmap(run, sizeof *run); }
 };
 
 // What this program has of a supervisor.
 struct Supervisor {
-  std::unique_ptr<Supervision> run = {};  // stays until the supervisor has ended
+  std::unique_ptr<Supervision, SupervisionDeleter> run = {};  // until the supervisor has ended
   UniqueFd orders = UniqueFd();
   UniqueFd reports = UniqueFd();
   pid_t command = -1;  // -1 in a process table of its own
@@ -15827,6 +17096,7 @@ struct Spawned {
   pthread_t waiter = {};  // unless is_pidfd: the thread that makes exit_event readable
   SpawnStep step = SpawnStep::setup;
   int error = 0;
+  bool no_supervisor = false;  // there can be none here; no command has been started
 };
 
 // Lets nothing that a pump does be cut short by pthread_cancel(): the call is acted upon after.
@@ -16372,7 +17642,7 @@ Spawned spawn_once(ChildPlan& plan) {
 
 // supervising -------------------------------------------------------------------------------------
 //
-// A sandboxed command is the child of a supervisor, and that is ours: a process on this program's
+// A supervised command is the child of a supervisor, and that is ours: a process on this program's
 // memory that never executes anything, and so costs a clone without an exec. It is a subreaper:
 // whatever the command starts, in whichever session, becomes its child when its own parents die.
 // So it can kill all of them when the command ends, when it is told to, and when this program is
@@ -16465,7 +17735,7 @@ CODEEXEC_IN_CHILD void find_children_of(Supervision& run, int pid) {
 
 // Kills all descendants, each after it was stopped and looked into, so that it cannot go on making
 // others meanwhile. None is reaped during that, and so no number becomes another's. What came in
-// between is there for the next time. False: they cannot be found.
+// between is there for the next time. False: they cannot be found, or not be killed.
 CODEEXEC_IN_CHILD bool kill_descendants(Supervision& run) {
   if (run.own_table) {
     // To everybody in that table but itself; elsewhere it would be everybody of the user.
@@ -16473,14 +17743,15 @@ CODEEXEC_IN_CHILD bool kill_descendants(Supervision& run) {
     return true;
   }
   run.found_count = 0;
+  run.report.denied = false;
   if (!find_children(run, "/proc/thread-self/children")) return false;
   while (run.found_count > 0) {
     const int pid = run.found[--run.found_count];
     raw(SYS_kill, pid, SIGSTOP);
     find_children_of(run, pid);
-    raw(SYS_kill, pid, SIGKILL);
+    if (raw(SYS_kill, pid, SIGKILL) == -EPERM) run.report.denied = true;
   }
-  return true;
+  return !run.report.denied;
 }
 
 CODEEXEC_IN_CHILD KernelSigset only_child_ended() {
@@ -16511,7 +17782,7 @@ CODEEXEC_IN_CHILD bool reap_ended(Supervision& run) {
 
 // Until nobody is left, however long some take to die. The end of a process that another one traces
 // comes only when that one has gone, so that nobody is waited for alone. False: there are some that
-// cannot be found.
+// cannot be found or killed, after a second.
 CODEEXEC_IN_CHILD bool end_all(Supervision& run) {
   constexpr int most_failures = 100;
   const KernelSigset child_ended = only_child_ended();
@@ -16606,12 +17877,22 @@ CODEEXEC_IN_CHILD long start_command(Supervision& run) {
   return 0;
 }
 
+// Gives back the pages that the start needed, up to what this and its callers use of the stack.
+CODEEXEC_IN_CHILD void give_back_memory(Supervision& run) {
+  constexpr std::uintptr_t most_used_from_here = 1024;
+  volatile char here = 0;
+  const auto begin = reinterpret_cast<std::uintptr_t>(&run);
+  const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(&here) - most_used_from_here;
+  raw(SYS_madvise, &run, (end - begin) / run.page_size * run.page_size, MADV_DONTNEED);
+}
+
 CODEEXEC_IN_CHILD int supervisor_main(void* argument) {
   Supervision& run = *static_cast<Supervision*>(argument);
   run.plan->ran = 1;
   const long result = start_command(run);
   tell(run);
   if (result == 0) {
+    give_back_memory(run);
     watch_command(run);
     end_command(run);
     tell(run);
@@ -16619,20 +17900,73 @@ CODEEXEC_IN_CHILD int supervisor_main(void* argument) {
   for (;;) raw(SYS_exit_group, 0);
 }
 
-// Of a program that has a supervisor and nothing else of a sandbox.
-constexpr SandboxPlan no_sandbox = {};
+// Of a program that has nothing of a sandbox but, where there can be one, a supervisor.
+constexpr SandboxPlan no_sandbox = {false};
+
+struct SharingTrial {
+  volatile bool ran = false;
+};
+
+CODEEXEC_IN_CHILD int sharing_trial_main(void* argument) {
+  static_cast<SharingTrial*>(argument)->ran = true;
+  for (;;) raw(SYS_exit_group, 0);
+}
+
+// Whether a child shares this program's memory, which is not so in an emulator, and is given with a
+// pidfd (Linux 5.2). Learned from one that does nothing, so that no command is started in vain. An
+// errno, or 0.
+int check_sharing() {
+  static std::atomic<bool> shared{false};
+  if (shared.load()) return 0;
+  alignas(16) char stack[4096];
+  SharingTrial trial;
+  int pidfd = -1;
+  long pid = -1;
+  {
+    bool cleared = false;
+    const SignalPause pause;
+    const CloneRequest request = {
+        CLONE_VFORK, sharing_trial_main, &trial, stack, sizeof stack, &pidfd, 0};
+    pid = clone_process(request, cleared);
+  }
+  if (pid < 0) return static_cast<int>(-pid);
+  const UniqueFd handle(pidfd);
+  while (raw(SYS_wait4, pid, 0, __WALL, 0) == -EINTR) {
+  }
+  shared.store(trial.ran && handle);
+  return shared.load() ? 0 : ENOSYS;
+}
+
+// A child that could not be made for want of something that there may be more of in a moment.
+bool is_passing(int error) {
+  return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+}
+
+int make_supervision(Supervisor& supervisor) {
+  // As a stack it is not made of huge pages.
+  void* const place = ::mmap(nullptr, sizeof(Supervision), PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  if (place == MAP_FAILED) return errno;
+  supervisor.run.reset(::new (place) Supervision);
+  supervisor.run->page_size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return 0;
+}
 
 // As spawn_once(), with a supervisor between.
 Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   Spawned child;
+  child.step = SpawnStep::start;
+  child.error = check_sharing();
+  child.no_supervisor = child.error != 0 && !is_passing(child.error);
+  if (child.error != 0) return child;
   child.step = SpawnStep::setup;
   UniqueFd report_end;
   UniqueFd orders_end;
   child.error = make_report_pipe(supervisor.reports, report_end);
   if (child.error == 0 && !make_pipe(orders_end, supervisor.orders)) child.error = errno;
+  if (child.error == 0) child.error = make_supervision(supervisor);
   if (child.error != 0) return child;
   const UniqueFd host(open_pidfd(::getpid()));
-  supervisor.run.reset(new Supervision);
   Supervision& run = *supervisor.run;
   run.plan = &plan;
   run.sandbox = plan.sandbox;
@@ -16656,6 +17990,7 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   if (pid < 0) {
     child.step = SpawnStep::start;
     child.error = static_cast<int>(-pid);
+    child.no_supervisor = !is_passing(child.error);
     return child;
   }
   child.pid = static_cast<pid_t>(pid);
@@ -16664,8 +17999,7 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   orders_end.reset();
   SupervisorReport& report = supervisor.last;
   const bool told = read_record(supervisor.reports, report);
-  // Where memory is not shared, as in an emulator, the supervisor cannot tell all failures.
-  if (!told || !plan.ran) report.failure = {SpawnStep::sandbox, told ? ENOSYS : ESRCH};
+  if (!told) report.failure = {SpawnStep::sandbox, ESRCH};
   if (report.failure.error == 0 && child.exit_event) {
     supervisor.command = run.own_table ? -1 : static_cast<pid_t>(report.pid);
     set_nonblocking(supervisor.orders);
@@ -16674,6 +18008,7 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   }
   child.step = report.failure.step;
   child.error = report.failure.error != 0 ? report.failure.error : EMFILE;
+  child.no_supervisor = told && report.pid == 0 && !is_passing(child.error);
   supervisor.orders.reset();  // its order to end
   reap_failed(child.pid);
   // Killed by somebody during the start, it may have left a child that still uses its memory.
@@ -16689,7 +18024,14 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
 Spawned spawn(ChildPlan& plan, [[maybe_unused]] Supervisor& supervisor) {
   const auto attempt = [&] {
 #if CODEEXEC_HAS_SANDBOX
-    if (plan.sandbox && plan.sandbox->supervised) return spawn_supervised(plan, supervisor);
+    const bool sandboxed = plan.sandbox && plan.sandbox->supervised;
+    if (sandboxed || plan.supervised) {
+      Spawned child = spawn_supervised(plan, supervisor);
+      if (sandboxed || !child.no_supervisor) return child;
+      plan.supervised = false;
+      plan.supervisor = 0;
+      supervisor = Supervisor();
+    }
 #endif
     return spawn_once(plan);
   };
@@ -17024,26 +18366,6 @@ void reap_abandoned() {
 
 // Capturing ---------------------------------------------------------------------------------------
 
-// Bytes at the end of a text that begin a UTF-8 sequence which goes on after it.
-std::size_t cut_at_end(std::string_view text) {
-  const std::size_t most = std::min<std::size_t>(3, text.size());
-  for (std::size_t back = 1; back <= most; ++back) {
-    const std::size_t start = text.size() - back;
-    const auto* s = reinterpret_cast<const unsigned char*>(text.data()) + start;
-    if ((*s & 0xc0) == 0x80) continue;
-    return utf8_step(s, back).cut ? back : 0;
-  }
-  return 0;
-}
-
-// Bytes at the start of a text that can only end a UTF-8 sequence which began before it.
-std::size_t cut_at_start(std::string_view text) {
-  std::size_t size = 0;
-  while (size < 3 && size < text.size() && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80)
-    ++size;
-  return size;
-}
-
 // A new file for the whole of a stream. -1 and errno on failure.
 int open_spill_file(const std::string& directory, std::string_view suffix, std::string& path) {
   const std::string random = random_hex(12);
@@ -17116,20 +18438,34 @@ void Capture::add(std::string_view bytes) {
   }
 }
 
-// True when so many bytes more can be put where they belong without overwriting each other.
+// True when so many bytes more can be put where they belong without overwriting each other, and as
+// many came already: room for a flood is made when there is one.
 bool Capture::keeps_only_end(std::size_t size) const noexcept {
-  return total_ >= head_size_ && max_bytes_ - head_size_ >= size;
+  return total_ >= std::max(head_size_, size) && max_bytes_ - head_size_ >= size;
 }
 
 // Where the byte at an offset goes; `size` is cut down to what is in one piece from there.
 char* Capture::room(std::uint64_t offset, std::size_t& size) {
   const std::size_t at = position(offset);
   size = std::min(size, contiguous(at));
+  if (at / block_size == 0 && at + size > first_size_) grow_first(at + size);
   while (blocks_.size() <= at / block_size) {
     const std::size_t begin = blocks_.size() * block_size;
     blocks_.emplace_back(new char[std::min(block_size, max_bytes_ - begin)]);
   }
   return blocks_[at / block_size].get() + at % block_size;
+}
+
+// At least by half, so that single bytes cost no more.
+void Capture::grow_first(std::size_t size) {
+  constexpr std::size_t smallest = 64;
+  const std::size_t wanted = std::max({smallest, size, first_size_ + first_size_ / 2});
+  const std::size_t grown = std::min({wanted, block_size, max_bytes_});
+  std::unique_ptr<char[]> block(new char[grown]);
+  if (blocks_.empty()) blocks_.emplace_back();
+  if (first_size_ > 0) std::memcpy(block.get(), blocks_[0].get(), first_size_);
+  blocks_[0] = std::move(block);
+  first_size_ = grown;
 }
 
 void Capture::visit(std::uint64_t begin, std::uint64_t end,
@@ -17502,6 +18838,9 @@ struct Process::State {
   void step(const std::vector<pollfd>& set, ReadBuffer& buffer);
   bool over() const { return phase == Phase::over; }
 
+  // Of options that are its own: what only the start needs, which is most of it.
+  void forget_start();
+
   // For the handles.
   bool signal_group(int number);
 
@@ -17650,6 +18989,7 @@ bool Process::State::start(bool hold_writers) {
   } else if (options.supervised) {
     launch.plan.sandbox = &no_sandbox;
   }
+  launch.plan.supervised = options.supervised;
 #endif
   const auto fail_at = [&](SpawnStep step, int error) {
     return fail(step, error, describe_failure(options, launch, step, error));
@@ -17697,6 +19037,12 @@ bool Process::State::start(bool hold_writers) {
     disk_check_at = started;
   }
   return true;
+}
+
+void Process::State::forget_start() {
+  for (auto* texts :
+       {&owned_options->argv, &owned_options->environment, &owned_options->secrets})
+    std::vector<std::string>().swap(*texts);
 }
 
 void Process::State::add_slot(std::vector<pollfd>& set, Slot slot, int fd, short events) {
@@ -18134,6 +19480,7 @@ void Process::State::take_report() {
   if (!supervised() || read_record(supervisor.reports, supervisor.last)) return;
   supervisor.last.known = false;
   supervisor.last.all_ended = false;
+  supervisor.last.denied = false;
 }
 
 bool Process::State::none_left() const { return supervised() && supervisor.last.all_ended; }
@@ -18146,6 +19493,8 @@ ExitStatus Process::State::last_status() {
   status.exited = supervisor.last.exited;
   status.value = supervisor.last.value;
   status.usage = supervisor.last.usage;
+  if (supervisor.last.denied && !supervisor.last.all_ended)
+    result.message = "some of its processes are another user's and are still running";
   supervisor.run.reset();
   return status;
 }
@@ -18387,6 +19736,7 @@ Expected<Process> Process::start(ProcessOptions options,
     result.message = state->result.message;
     return result;
   }
+  state->forget_start();
   reactor->add(state);
   return Process(state, std::move(reactor));
 }
@@ -18426,7 +19776,7 @@ void Process::end() noexcept {
   reactor_.reset();
 }
 
-int Process::pid() const noexcept { return state_->pid; }
+int Process::pid() const noexcept { return state_->result.pid; }
 
 bool Process::done() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
@@ -18517,12 +19867,9 @@ std::string seconds_text(std::chrono::milliseconds time) {
 std::string utc_timestamp() {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
-  tm fields{};
-  ::gmtime_r(&now.tv_sec, &fields);
-  char text[64];
-  const std::size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &fields);
-  std::snprintf(text + size, sizeof text - size, ".%03dZ", static_cast<int>(now.tv_nsec / 1000000));
-  return text;
+  char fraction[16];
+  std::snprintf(fraction, sizeof fraction, ".%03dZ", static_cast<int>(now.tv_nsec / 1000000));
+  return utc_time(now.tv_sec) + fraction;
 }
 
 // Errors that say nothing about the command, but that the system is short of something.
@@ -19312,7 +20659,7 @@ void Executor::Gate::record(Result& result, const Asked& asked) const {
   record.time = asked.time;
   record.agent_id = options.agent_id;
   record.tool = asked.tool;
-  record.code = redactor.redact(asked.code);
+  if (!asked.code.empty()) record.code = redactor.redact(asked.code);
   record.result = &result;
   if (options.on_audit) options.on_audit(record);
   if (!audit) return;
@@ -19392,7 +20739,7 @@ Execution Executor::start(const Command& command) const {
   if (state.known->rule.empty() && state.known->message.empty()) {
     state.redactor = gate_->redactor;
     auto on_end = [gate = gate_, known = state.known, tool = command.tool, time = admission.time,
-                   code = command.code, told = command.on_end,
+                   code = gate_->recording() ? command.code : std::string(), told = command.on_end,
                    ending = std::move(admission.ending)](const ProcessResult& ended) {
       gate->conclude(ending, ended, *known);
       gate->mask(*known);
@@ -19877,7 +21224,8 @@ struct LocalExecutor::Place {
         skills_dir(std::move(skills)) {}
 
   Expected<void> make_homes(const LocalOptions& options);
-  PathRules make_file_rules(const PathRules& paths, const std::vector<std::string>& readable) const;
+  Expected<PathRules> make_file_rules(const PathRules& paths,
+                                      const std::vector<std::string>& readable) const;
   Expected<std::shared_ptr<const Home>> next_home() const;
   Expected<CommandEnvironment> resolve(const Command& command, std::string_view work_dir,
                                        const Home* home) const;
@@ -20020,7 +21368,9 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
     return ok.error();
   place->supervised = options.supervised;
   place->facts = facts_of(options);
-  place->file_rules = place->make_file_rules(executor.paths(), options.sandbox.readable);
+  auto file_rules = place->make_file_rules(executor.paths(), options.sandbox.readable);
+  if (!file_rules) return file_rules.error();
+  place->file_rules = std::move(*file_rules);
   executor.place_ = std::move(place);
   return executor;
 }
@@ -20076,8 +21426,8 @@ std::string LocalExecutor::describe_place() const {
 }
 
 // A sandbox without roots still has places where its commands may read and write.
-PathRules LocalExecutor::Place::make_file_rules(const PathRules& paths,
-                                                const std::vector<std::string>& readable) const {
+Expected<PathRules> LocalExecutor::Place::make_file_rules(
+    const PathRules& paths, const std::vector<std::string>& readable) const {
   if (!sandboxed()) return paths;
   PathOptions options;
   options.roots = paths.roots();
@@ -20090,8 +21440,9 @@ PathRules LocalExecutor::Place::make_file_rules(const PathRules& paths,
   for (const std::string& path : writable) add(path, Permission::write);
   if (homes) add(homes->path(), Permission::write);
   for (const std::string& path : readable) add(path, Permission::read);
-  auto rules = PathRules::create(options);
-  return rules ? *rules : paths;
+  // Without any root everything would be allowed.
+  if (options.roots.empty()) options.roots.push_back({"/", Permission::none});
+  return PathRules::create(options);
 }
 
 PathRules LocalExecutor::file_rules() const { return place_->file_rules; }
@@ -20766,18 +22117,688 @@ Expected<bool> BackgroundShells::kill(std::string_view id) const {
 // =================================================================================================
 // >>code (definitions)
 //
-// Blocks become files and command lines; the executor does the rest.
+// Blocks become files and command lines; the executor does the rest. A file is written only when
+// Executor::check() has no objection to the command that will run it.
 // =================================================================================================
 
-std::vector<CodeBlock> extract_code(std::string_view) { return {}; }
-std::string infer_language(std::string_view) { return {}; }
-const std::vector<CodeLanguage>& default_languages() {
-  static const std::vector<CodeLanguage> languages = {};
-  return languages;
+namespace {
+
+// Without white space at its ends.
+std::string_view without_blanks(std::string_view text) {
+  constexpr std::string_view blanks = " \t\r\n\v\f";
+  const std::size_t begin = text.find_first_not_of(blanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(blanks) + 1 - begin);
 }
-CodeResult run_code(const Executor&, const std::vector<CodeBlock>&, const CodeOptions&) {
+
+// Takes the next line off a text, without its end: \n, \r\n or \r.
+std::string_view take_line(std::string_view& text) {
+  const std::size_t end = std::min(text.find_first_of("\r\n"), text.size());
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(end);
+  if (!text.empty()) text.remove_prefix(starts_with(text, "\r\n") ? 2 : 1);
+  return line;
+}
+
+// fenced code -------------------------------------------------------------------------------------
+
+// A line of Markdown, read from the left. White space is counted in columns: a tab leads to the
+// next multiple of four, and one that was taken in part leaves the rest of them.
+class MarkdownLine {
+ public:
+  explicit MarkdownLine(std::string_view text) : text_(text) { look_ahead(); }
+
+  // Of white space, before the next character or the end.
+  std::size_t indent() const { return indent_; }
+  bool blank() const { return next_ == text_.size(); }
+  // What comes after the white space.
+  std::string_view text() const { return text_.substr(next_); }
+  // All that is left.
+  void append_to(std::string& out) const {
+    out.append(tab_rest_, ' ');
+    out.append(text_.substr(at_));
+  }
+
+  // Takes white space: so many columns at most.
+  void skip(std::size_t columns) {
+    columns = std::min(columns, indent_);
+    indent_ -= columns;
+    while (columns > 0) {
+      if (tab_rest_ == 0) tab_rest_ = text_[at_++] == '\t' ? tab_width() : 1;
+      const std::size_t step = std::min(columns, tab_rest_);
+      tab_rest_ -= step;
+      column_ += step;
+      columns -= step;
+    }
+  }
+
+  // Takes the white space and so many characters, none of which is a tab.
+  void take(std::size_t count) {
+    skip(indent_);
+    at_ += count;
+    column_ += count;
+    look_ahead();
+  }
+
+ private:
+  std::size_t tab_width() const { return 4 - column_ % 4; }
+
+  void look_ahead() {
+    std::size_t column = column_;
+    for (next_ = at_; next_ < text_.size(); ++next_) {
+      if (text_[next_] == '\t')
+        column += 4 - column % 4;
+      else if (text_[next_] == ' ')
+        ++column;
+      else
+        break;
+    }
+    indent_ = column - column_;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;        // the next byte
+  std::size_t column_ = 0;    // where it stands, but for tab_rest_
+  std::size_t tab_rest_ = 0;  // columns of a tab that was taken in part
+  std::size_t next_ = 0;      // the first byte from at_ that is no white space
+  std::size_t indent_ = 0;    // columns from column_ to there
+};
+
+// How many times a text begins with that character.
+std::size_t run_of(std::string_view text, char c) {
+  return std::min(text.find_first_not_of(c), text.size());
+}
+
+bool is_thematic_break(std::string_view text) {
+  const char c = text.empty() ? '\0' : text.front();
+  if (c != '*' && c != '-' && c != '_') return false;
+  std::size_t count = 0;
+  for (const char other : text) {
+    if (other == c)
+      ++count;
+    else if (!is_shell_blank(other))
+      return false;
+  }
+  return count >= 3;
+}
+
+bool is_heading(std::string_view text) {
+  const std::size_t level = run_of(text, '#');
+  return level >= 1 && level <= 6 && (level == text.size() || is_shell_blank(text[level]));
+}
+
+// Whether this makes a heading of the paragraph before it.
+bool is_underline(std::string_view text) {
+  const char c = text.empty() ? '\0' : text.front();
+  return (c == '=' || c == '-') && without_blanks(text.substr(run_of(text, c))).empty();
+}
+
+// Reads the structure of a text line by line, as far as it takes to tell fences: the quotes and
+// list items that a line is in, and whether it goes on with a paragraph.
+class FenceReader {
+ public:
+  std::vector<CodeBlock> read(std::string_view markdown) {
+    while (!markdown.empty()) add(take_line(markdown));
+    if (in_fence_) close_fence();
+    return std::move(blocks_);
+  }
+
+ private:
+  static constexpr std::size_t max_depth = 32;
+
+  // What holds blocks: a block quote, or an item of a list.
+  struct Container {
+    bool quote = false;
+    std::size_t width = 0;  // of an item: columns that its content is indented by
+    bool empty = false;     // of an item: nothing but its marker so far
+  };
+
+  struct Marker {
+    std::size_t size = 0;  // 0: there is none
+    bool may_interrupt = false;
+  };
+
+  void add(std::string_view text) {
+    if (in_fence_ && add_to_fence(MarkdownLine(text))) return;
+    MarkdownLine line(text);
+    std::size_t depth = 0;
+    while (depth < containers_.size() && stays_in(containers_[depth], line)) ++depth;
+    if (line.blank()) {
+      containers_.resize(depth);
+      in_paragraph_ = false;
+      return;
+    }
+    add_block(line, depth);
+  }
+
+  static bool take_quote(MarkdownLine& line) {
+    if (line.indent() > 3 || line.text().substr(0, 1) != ">") return false;
+    line.take(1);
+    line.skip(1);
+    return true;
+  }
+
+  static bool stays_in(Container& container, MarkdownLine& line) {
+    if (container.quote) return take_quote(line);
+    if (line.blank()) return !container.empty;
+    if (line.indent() < container.width) return false;
+    line.skip(container.width);
+    container.empty = false;
+    return true;
+  }
+
+  // The containers up to `depth` go on in this line. Opens those that begin in it, and a fence.
+  void add_block(MarkdownLine& line, std::size_t depth) {
+    bool begun = false;  // a container, in this line
+    for (;;) {
+      const std::string_view text = line.text();
+      const bool after_text = in_paragraph_ && !begun;
+      const bool in_item = depth > 0 && !containers_[depth - 1].quote;
+      if ((line.indent() < 4 || after_text || in_item) && open_fence(line, depth)) return;
+      if (line.blank() || line.indent() >= 4) break;
+      const bool deepest = depth == max_depth;
+      if (!deepest && take_quote(line)) {
+        containers_.resize(depth++);
+        containers_.push_back({true, 0, false});
+        begun = true;
+        continue;
+      }
+      const bool interrupts = after_text && depth == containers_.size();
+      if (is_thematic_break(text) || is_heading(text) || (interrupts && is_underline(text))) {
+        containers_.resize(depth);
+        in_paragraph_ = false;
+        return;
+      }
+      const Marker marker = list_marker(text);
+      if (deepest || marker.size == 0 || (interrupts && !marker.may_interrupt)) break;
+      containers_.resize(depth++);
+      open_item(line, marker.size);
+      begun = true;
+    }
+    const bool lazy = in_paragraph_ && !begun;
+    if (!lazy) containers_.resize(depth);
+    in_paragraph_ = !line.blank() && (lazy || line.indent() < 4);
+  }
+
+  static Marker list_marker(std::string_view text) {
+    Marker marker;
+    const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    const std::string_view sign = text.substr(digits, 1);
+    const bool bullet = digits == 0 && (sign == "-" || sign == "+" || sign == "*");
+    const bool number = digits >= 1 && digits <= 9 && (sign == "." || sign == ")");
+    if (!bullet && !number) return marker;
+    const std::string_view content = text.substr(digits + 1);
+    if (!content.empty() && !is_shell_blank(content.front())) return marker;
+    marker.size = digits + 1;
+    marker.may_interrupt =
+        !without_blanks(content).empty() && (bullet || text.substr(0, digits) == "1");
+    return marker;
+  }
+
+  void open_item(MarkdownLine& line, std::size_t marker_size) {
+    Container item;
+    item.width = line.indent() + marker_size;
+    line.take(marker_size);
+    item.empty = line.blank();
+    // Five columns and more: the content is indented code, after one of them.
+    const std::size_t space = item.empty || line.indent() > 4 ? 1 : line.indent();
+    item.width += space;
+    line.skip(space);
+    containers_.push_back(item);
+  }
+
+  bool open_fence(const MarkdownLine& line, std::size_t depth) {
+    const std::string_view text = line.text();
+    const char c = text.empty() ? '\0' : text.front();
+    if (c != '`' && c != '~') return false;
+    const std::size_t size = run_of(text, c);
+    const std::string_view info = without_blanks(text.substr(size));
+    if (size < 3 || (c == '`' && info.find('`') != std::string_view::npos)) return false;
+    containers_.resize(depth);
+    in_paragraph_ = false;
+    in_fence_ = true;
+    fence_character_ = c;
+    fence_size_ = size;
+    fence_indent_ = line.indent();
+    blocks_.emplace_back();
+    blocks_.back().language = std::string(info.substr(0, info.find_first_of(" \t")));
+    return true;
+  }
+
+  // False when the fence has ended without this line: it is outside of the quote.
+  bool add_to_fence(MarkdownLine line) {
+    for (const Container& container : containers_) {
+      if (!container.quote) {
+        line.skip(container.width);
+      } else if (!take_quote(line)) {
+        close_fence();
+        return false;
+      }
+    }
+    const std::string_view text = line.text();
+    const std::size_t size = run_of(text, fence_character_);
+    if (size >= fence_size_ && line.indent() <= std::max<std::size_t>(fence_indent_, 3) &&
+        without_blanks(text.substr(size)).empty()) {
+      close_fence();
+      return true;
+    }
+    line.skip(fence_indent_);
+    line.append_to(blocks_.back().code);
+    blocks_.back().code += '\n';
+    return true;
+  }
+
+  void close_fence() {
+    in_fence_ = false;
+    CodeBlock& block = blocks_.back();
+    if (block.language.empty()) block.language = infer_language(block.code);
+  }
+
+  std::vector<CodeBlock> blocks_ = {};
+  std::vector<Container> containers_ = {};
+  bool in_paragraph_ = false;  // the line before was its text
+  bool in_fence_ = false;      // the last of blocks_ is open
+  char fence_character_ = '`';
+  std::size_t fence_size_ = 0;
+  std::size_t fence_indent_ = 0;
+};
+
+}  // namespace
+
+std::vector<CodeBlock> extract_code(std::string_view markdown) {
+  return FenceReader().read(markdown);
+}
+
+// guessing the language ---------------------------------------------------------------------------
+
+namespace {
+
+constexpr std::string_view common_commands[] = {
+    "apt",    "apt-get", "awk",    "bash",   "brew",    "cargo",  "cat",  "cd",    "chmod", "cmake",
+    "conda",  "cp",      "curl",   "docker", "echo",    "export", "find", "git",   "go",    "grep",
+    "head",   "ls",      "make",   "mkdir",  "mv",      "node",   "npm",  "npx",   "pip",   "pip3",
+    "pnpm",   "pwd",     "pytest", "python", "python3", "rm",     "sed",  "set",   "sh",    "sort",
+    "source", "sudo",    "tail",   "tar",    "touch",   "uv",     "wget", "which", "yarn",
+};
+
+bool is_one_of(std::initializer_list<std::string_view> texts, std::string_view text) {
+  return std::find(texts.begin(), texts.end(), text) != texts.end();
+}
+
+bool is_dotted_name(std::string_view text) {
+  return is_name_start(text.empty() ? '\0' : text.front()) && text.back() != '.' &&
+         std::all_of(text.begin(), text.end(), [](char c) { return is_name_char(c) || c == '.'; });
+}
+
+// The first word of a line of a shell.
+std::string_view first_word(std::string_view line) {
+  return line.substr(0, line.find_first_of(" \t;|&<>"));
+}
+
+// Whether a line is one of a shell and could not be one of Python.
+bool is_shell_line(std::string_view line) {
+  std::string_view word = first_word(line);
+  // Variables of a command.
+  for (std::size_t equals = word.find('='); equals != std::string_view::npos;
+       equals = word.find('=')) {
+    const std::string_view value = word.substr(equals + 1);
+    if (!is_name(word.substr(0, equals))) return false;
+    if (starts_with(value, "$") || starts_with(value, "`") || starts_with(value, "\"$"))
+      return true;
+    line = without_blanks(line.substr(word.size()));
+    word = first_word(line);
+    if (word.empty()) return false;
+  }
+  const auto has = [line](std::string_view part) {
+    return line.find(part) != std::string_view::npos;
+  };
+  if (is_one_of({"if", "for", "while", "until", "case"}, word))
+    return has("; then") || has("; do") || starts_with(line, "if [") ||
+           starts_with(line, "while [") || word == "until" ||
+           (word == "case" && ends_with(line, " in"));
+  if (starts_with(word, "./")) return true;
+  const auto* const end = std::end(common_commands);
+  if (std::find(std::begin(common_commands), end, word) == end) return false;
+  // What is a variable of Python that happens to have such a name.
+  const std::string_view rest = without_blanks(line.substr(word.size()));
+  const std::string_view next = rest.substr(0, rest.find_first_of(" \t"));
+  return !is_one_of({"=", "==", "!=", "+=", "-=", "*=", "/=", "in", "is", "if", "and", "or", "not"},
+                    next);
+}
+
+enum class Guess { yes, no, open };
+
+// Whether a line with an `=` is an assignment in Python. `equals` is where that is.
+Guess guess_assignment(std::string_view line, std::size_t equals) {
+  const std::string_view value = line.substr(equals + 1);
+  if (starts_with(value, "=")) return Guess::no;
+  std::string_view target = line.substr(0, equals);
+  const bool spaced = target.size() != without_blanks(target).size();
+  if (is_dotted_name(target) && !spaced && !value.empty() && !is_shell_blank(value.front()))
+    return Guess::open;
+  if (!target.empty() &&
+      std::string_view("+-*/%|&^@").find(target.back()) != std::string_view::npos)
+    target.remove_suffix(1);
+  // An annotation.
+  target = target.substr(0, target.find(": "));
+  char before = ',';
+  for (const char c : without_blanks(target)) {
+    const bool part =
+        is_name_char(c) || std::string_view(".,*()[]'\"").find(c) != std::string_view::npos;
+    const bool blank_after_comma = c == ' ' && before == ',';
+    if (!part && !blank_after_comma) return Guess::no;
+    before = c;
+  }
+  return is_name_start(target.empty() ? '\0' : target.front()) ? Guess::yes : Guess::no;
+}
+
+// Whether a line is one of Python; open: it may be a shell's as well.
+Guess guess_python(std::string_view line) {
+  const std::string_view word = line.substr(0, line.find_first_of(" \t"));
+  const auto decided = [](bool yes) { return yes ? Guess::yes : Guess::no; };
+  const std::string_view rest = without_blanks(line.substr(word.size()));
+  const char last = line.back();
+  if (last == ';') return Guess::no;
+  if (starts_with(line, "\"\"\"") || starts_with(line, "'''")) return Guess::yes;
+  if (line.front() == '@') return decided(is_dotted_name(line.substr(1, line.find('(') - 1)));
+  if (word == "import")
+    return decided(std::all_of(rest.begin(), rest.end(), [](char c) {
+      return is_name_char(c) || c == '.' || c == ',' || is_shell_blank(c);
+    }));
+  if (word == "from") return decided(rest.find(" import ") != std::string_view::npos);
+  if (is_one_of({"assert", "await", "del", "raise"}, word)) return Guess::yes;
+  if (is_one_of({"async", "class", "def", "for", "if", "match", "try:", "try", "while", "with"},
+                word)) {
+    if (last == '{' || last == '}') return Guess::no;
+    return decided(line.find(':') != std::string_view::npos || last == '(' || last == ',');
+  }
+  const std::size_t sign = line.find_first_of("(=");
+  if (sign == std::string_view::npos || sign == 0) return Guess::no;
+  if (line[sign] == '=') return guess_assignment(line, sign);
+  const std::string_view callee = line.substr(0, sign);
+  if (is_dotted_name(callee))
+    return decided(last != '{' && !starts_with(callee, "console.") && callee != "require");
+  const std::size_t equals = line.find(" = ");
+  return equals == std::string_view::npos ? Guess::no : guess_assignment(line, equals + 1);
+}
+
+std::string language_of_interpreter(std::string_view line) {
+  line = without_blanks(line.substr(2));
+  std::string_view program = line.substr(0, line.find_first_of(" \t"));
+  if (ends_with(program, "/env")) {
+    line = without_blanks(line.substr(program.size()));
+    if (starts_with(line, "-S ")) line = without_blanks(line.substr(3));
+    program = line.substr(0, line.find_first_of(" \t"));
+  }
+  program = program.substr(program.rfind('/') + 1);
+  if (is_one_of({"sh", "ash", "dash"}, program)) return "sh";
+  if (program == "bash") return "bash";
+  if (program == "node") return "javascript";
+  return starts_with(program, "python") ? "python" : "";
+}
+
+}  // namespace
+
+std::string infer_language(std::string_view code) {
+  if (starts_with(code, "#!")) return language_of_interpreter(take_line(code));
+  bool assigns = false;
+  while (!code.empty()) {
+    const std::string_view line = without_blanks(take_line(code));
+    if (line.empty() || line.front() == '#') continue;
+    if (is_shell_line(line)) return "sh";
+    const Guess guess = guess_python(line);
+    if (guess != Guess::open) return guess == Guess::yes ? "python" : "";
+    assigns = true;
+  }
+  return assigns ? "python" : "";
+}
+
+// running -----------------------------------------------------------------------------------------
+
+namespace {
+
+bool same_but_for_case(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
+                                            [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+const CodeLanguage* find_language(const std::vector<CodeLanguage>& languages,
+                                  std::string_view wanted) {
+  for (const CodeLanguage& language : languages)
+    for (const std::string& name : language.names)
+      if (same_but_for_case(name, wanted)) return &language;
+  return nullptr;
+}
+
+// The text of a line that is nothing but a comment, in whatever language; empty: it is none.
+std::string_view comment_of(std::string_view line) {
+  constexpr std::pair<std::string_view, std::string_view> signs[] = {
+      {"#", ""}, {"//", ""}, {"/*", "*/"}, {"<!--", "-->"}};
+  line = without_blanks(line);
+  for (const auto& sign : signs) {
+    const std::size_t size = sign.first.size() + sign.second.size();
+    if (line.size() >= size && starts_with(line, sign.first) && ends_with(line, sign.second))
+      return without_blanks(line.substr(sign.first.size(), line.size() - size));
+  }
   return {};
 }
+
+// Whether a comment is nothing but a path with that extension: `src/main.py`, but not `see main.py`
+// nor https://example.org/main.py.
+bool is_bare_path(std::string_view comment, const std::string& extension) {
+  if (extension.empty() || !ends_with(comment, concat({".", extension}))) return false;
+  const std::string_view stem = comment.substr(0, comment.size() - extension.size() - 1);
+  return !stem.empty() && stem.back() != '/' && std::all_of(stem.begin(), stem.end(), [](char c) {
+    return is_name_char(c) || std::string_view("./-+").find(c) != std::string_view::npos ||
+           static_cast<unsigned char>(c) >= 0x80;
+  });
+}
+
+// The name that code gives itself in its first line; empty: none.
+std::string_view name_in_comment(std::string_view code, const std::string& extension) {
+  std::string_view line = take_line(code);
+  if (starts_with(line, "#!")) line = take_line(code);
+  const std::string_view comment = comment_of(line);
+  constexpr std::string_view keyword = "filename:";
+  if (starts_with(comment, keyword)) return without_blanks(comment.substr(keyword.size()));
+  return is_bare_path(comment, extension) ? comment : std::string_view();
+}
+
+// FNV-1a with 64 bits, in hexadecimal digits. It need not withstand anybody: who can choose the
+// content can choose the name, too.
+std::string content_digits(std::string_view content) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : content) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+  return text;
+}
+
+constexpr std::size_t longest_code_path = 4095;
+
+// Where a name leads from the work_dir (canonical): to a canonical path below it.
+Expected<std::string> path_of_code(const std::string& work_dir, std::string_view name) {
+  const auto refuse = [name](std::string_view why) {
+    return make_error(ErrorCode::permission_denied, concat({why, ": ", quoted(name)}));
+  };
+  if (name.size() > longest_code_path)
+    return make_error(ErrorCode::limit, concat({"Filename is longer than ",
+                                                std::to_string(longest_code_path), " bytes"}));
+  auto path = canonical_path(name, work_dir);
+  if (!path) return with_prefix("Filename cannot be used: ", path.error());
+  // A tilde is not special here, but whoever wrote it took it for another directory.
+  if (!codeexec::is_within(*path, work_dir) || *path == work_dir || name.front() == '~')
+    return refuse("Filename is not in the workspace");
+  if (name.back() == '/') return refuse("Filename is that of a directory");
+  const std::string_view below =
+      std::string_view(*path).substr(work_dir == "/" ? 0 : work_dir.size());
+  if (below.find("/.") != std::string_view::npos)
+    return refuse("Filename has a part that begins with a dot, which code may not be saved as");
+  return path;
+}
+
+// Files of the work_dir and below, where the rules let them be written.
+Expected<Files> files_below(const std::string& work_dir, const PathRules& rules) {
+  PathOptions options;
+  options.roots.push_back(
+      {work_dir, rules.restricted() ? rules.permission(work_dir) : Permission::write});
+  for (const Root& root : rules.roots())
+    if (root.path != work_dir && codeexec::is_within(root.path, work_dir)) options.roots.push_back(root);
+  auto confined = PathRules::create(options);
+  if (!confined) return confined.error();
+  // Its roots are looked up anew; one that was exchanged for a link would be elsewhere.
+  for (std::size_t i = 0; i < options.roots.size(); ++i)
+    if (confined->roots()[i].path != options.roots[i].path)
+      return make_error(ErrorCode::permission_denied,
+                        concat({quoted(options.roots[i].path), " has become a link"}));
+  return Files(std::move(*confined), work_dir);
+}
+
+class CodeRun {
+ public:
+  CodeRun(const Executor& executor, const CodeOptions& options)
+      : executor_(executor),
+        options_(options),
+        work_dir_(options.command.work_dir.empty()
+                      ? executor.workspace()
+                      : canonical_path(options.command.work_dir, executor.workspace())) {}
+
+  CodeResult run(const std::vector<CodeBlock>& blocks) {
+    if (blocks.empty()) stop("no code blocks to execute");
+    bool going_on = !blocks.empty();
+    for (std::size_t i = 0; i < blocks.size() && going_on; ++i) going_on = run(blocks[i]);
+    result_.succeeded = going_on;
+    return std::move(result_);
+  }
+
+ private:
+  // False when nothing after this block is to run.
+  bool run(const CodeBlock& block) {
+    const std::string name = block.language.empty() ? infer_language(block.code) : block.language;
+    const CodeLanguage* const language = find_language(options_.languages, name);
+    if (!language) return stop(unknown(name));
+    if (language->shell && language->program.size() != 1)
+      return stop(concat({"language ", name, ": a shell takes no arguments here"}));
+    if (const std::size_t nul = block.code.find('\0'); nul != std::string::npos)
+      return stop(concat({"the code has a NUL byte (at byte ", std::to_string(nul), ")"}));
+    const auto path = place(block.code, *language);
+    if (language->program.empty()) return path ? only_save(block.code, *path) : stop(path.error());
+    // Of a work_dir that is none, the gate says it.
+    if (!path && work_dir_) return stop(path.error());
+    const Command command = command_for(block.code, *language, path ? *path : std::string());
+    // A refusal comes before anything is written; run() puts it on the audit log.
+    const Result verdict = executor_.check(command);
+    const bool admitted = verdict.outcome == Outcome::not_started && verdict.message.empty();
+    if (admitted && !path) return stop(path.error());
+    if (admitted && !save(block.code, *path)) return false;
+    result_.results.push_back(executor_.run(command));
+    return result_.results.back().succeeded();
+  }
+
+  bool stop(const Error& error) { return stop(error.message); }
+  bool stop(std::string_view message) {
+    result_.message = executor_.redact(message);
+    return false;
+  }
+
+  std::string unknown(const std::string& name) const {
+    std::string text = name.empty()
+                           ? std::string("the language of the code is not known")
+                           : concat({"unknown language ", printable(utf8_prefix(name, 100))});
+    text += "; known are";
+    std::string_view separator = " ";
+    for (const CodeLanguage& language : options_.languages) {
+      if (language.names.empty()) continue;
+      text += concat({separator, language.names.front()});
+      separator = ", ";
+    }
+    return text;
+  }
+
+  // The canonical path of its file.
+  Expected<std::string> place(std::string_view code, const CodeLanguage& language) const {
+    if (!work_dir_) return work_dir_.error();
+    const std::string_view name = name_in_comment(code, language.extension);
+    if (!name.empty()) return path_of_code(*work_dir_, name);
+    return path_of_code(*work_dir_,
+                        concat({"tmp_code_", content_digits(code),
+                                language.extension.empty() ? "" : ".", language.extension}));
+  }
+
+  Command command_for(const std::string& code, const CodeLanguage& language,
+                      const std::string& path) const {
+    Command command = options_.command;
+    command.script.clear();
+    command.argv.clear();
+    command.interpreter.clear();
+    command.code.clear();
+    if (language.shell) {
+      command.script = code;
+      command.interpreter = language.program.front();
+    } else {
+      command.argv = language.program;
+      command.argv.push_back(path);
+      command.code = code;
+    }
+    return command;
+  }
+
+  bool save(std::string_view code, const std::string& path) {
+    const auto fail = [&](std::string_view why) {
+      return stop(concat({"cannot save the code as ", quoted(path), ": ", why}));
+    };
+    auto files = files_below(*work_dir_, executor_.file_rules());
+    if (!files) return fail(files.error().message);
+    auto written = files->write(path, code);
+    if (!written) return fail(written.error().message);
+    if (*written != path) return fail(concat({"it became ", quoted(*written)}));
+    if (const DeleteGuard* guard = executor_.delete_guard()) guard->mark_created(path);
+    result_.files.push_back(path);
+    return true;
+  }
+
+  // What is not run passes no gate, but for its directory.
+  bool only_save(std::string_view code, const std::string& path) {
+    const auto directory =
+        executor_.paths().open_work_dir(options_.command.work_dir, executor_.workspace());
+    if (!directory) return stop(directory.error());
+    if (!save(code, path)) return false;
+    Result saved;
+    saved.outcome = Outcome::exited;
+    saved.exit_code = 0;
+    saved.command = concat({"save ", quoted(path)});
+    saved.work_dir = directory->path;
+    executor_.record(saved, options_.command.tool);
+    return true;
+  }
+
+  const Executor& executor_;
+  const CodeOptions& options_;
+  const Expected<std::string> work_dir_;  // canonical
+  CodeResult result_ = {};
+};
+
+}  // namespace
+
+const std::vector<CodeLanguage>& default_languages() {
+  // Unbuffered: what was printed before a timeout is not lost.
+  static const std::vector<CodeLanguage> languages = {
+      {{"sh", "shell"}, "sh", {"sh"}, true},
+      {{"bash"}, "sh", {"bash"}, true},
+      {{"python", "py", "python3"}, "py", {"python3", "-u"}, false},
+      {{"javascript", "js", "node"}, "js", {"node"}, false},
+      {{"html", "htm"}, "html", {}, false},
+      {{"css"}, "css", {}, false},
+  };
+  return languages;
+}
+
+CodeResult run_code(const Executor& executor, const std::vector<CodeBlock>& blocks,
+                    const CodeOptions& options) {
+  return CodeRun(executor, options).run(blocks);
+}
+
 CodeResult run_code(const Executor& executor, std::string_view language, std::string_view code,
                     const CodeOptions& options) {
   return run_code(executor, {{std::string(language), std::string(code)}}, options);

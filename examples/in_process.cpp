@@ -3,7 +3,8 @@
 //
 //   c++ -std=c++17 -I. examples/in_process.cpp -o in_process -pthread
 //
-// Prints what was run and refused, the ticks as they come, and that the ticker was cancelled.
+// Prints what was run and refused, the ticks as they come, that the ticker was cancelled, and what a
+// background shell printed.
 #define CODEEXEC_IMPLEMENTATION
 #include "codeexec.hpp"
 
@@ -62,5 +63,20 @@ int main() {
   std::printf("started process %d\n", running.pid());
   const codeexec::Result result = running.wait();
   std::printf("%s\n", result.summary().c_str());
+
+  // In the background: a server, a training. Nothing waits for it but who wants to; it ends with
+  // `shells` at the latest.
+  codeexec::BackgroundShells shells(*here);
+  const auto shell = shells.start(
+      codeexec::Command::shell("for i in 1 2 3; do echo epoch $i; sleep 0.1; done; sleep 600"));
+  if (!shell) {
+    std::fprintf(stderr, "%s\n", shell.error().message.c_str());
+    return 1;
+  }
+  codeexec::ShellWait third;
+  third.pattern = *codeexec::Regex::compile("epoch 3");
+  shells.wait(shell->id, third);
+  std::printf("%s", shells.read(shell->id)->out.text.c_str());
+  shells.kill(shell->id);
   return result.outcome == codeexec::Outcome::cancelled ? 0 : 1;
 }

@@ -2,6 +2,7 @@
 // Usage: codeexec-test-child VERB [ARGUMENT...]
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -244,6 +245,28 @@ int grow_chains(int chains, int length) {
   return 0;
 }
 
+// Installed with the right to, it leaves a daemon that only root can kill, until nobody reads from
+// the pipe that is descriptor 3. Status 9: it has not got the right.
+int become_root() {
+  if (::setuid(0) != 0) return 9;
+  int ready[2];
+  if (::pipe(ready) != 0) return 1;
+  if (::fork() == 0) {
+    ::setsid();
+    for (int fd = 0; fd < 3; ++fd) ::close(fd);
+    ::close(ready[0]);
+    ::close(ready[1]);
+    pollfd unread = {3, 0, 0};
+    ::poll(&unread, 1, 60000);
+    std::_Exit(0);
+  }
+  ::close(ready[1]);
+  char none = 0;
+  while (::read(ready[0], &none, 1) < 0 && errno == EINTR) {
+  }
+  return 0;
+}
+
 int reopen_stdout() {
   const int fd = ::open("/dev/stdout", O_WRONLY);
   if (fd < 0) return 1;
@@ -274,6 +297,7 @@ int main(int argc, char** argv) {
   if (verb == "fork-storm") return fork_storm(number(argv, 2));
   if (verb == "reopen-stdout") return reopen_stdout();
   if (verb == "be-traced") return be_traced();
+  if (verb == "become-root") return become_root();
   if (verb == "grow-chains") return grow_chains(number(argv, 2), number(argv, 3));
   if (verb == "exit") return number(argv, 2);
   if (verb == "raise") {

@@ -39,6 +39,7 @@ using codeexec::LocalOptions;
 using codeexec::Network;
 using codeexec::Outcome;
 using codeexec::Permission;
+using codeexec::ProcessOptions;
 using codeexec::Result;
 using codeexec::SandboxMode;
 using codeexec::Stream;
@@ -869,6 +870,31 @@ TEST_CASE("W-18: a timeout above the most that is allowed is reduced, and the re
   CHECK(r.notes.empty());
 }
 
+TEST_CASE("a command in the background has the timeout it asks for, and no other") {
+  LocalOptions options;
+  options.timeout = milliseconds(50);
+  options.max_timeout = milliseconds(100);
+  const LocalExecutor here = make(options);
+  Command command = Command::shell("sleep 0.5; echo done");
+  command.background = true;
+  Result r = here.start(command).wait();
+  CHECK(r.out == "done\n");
+  CHECK(r.timeout == codeexec::no_limit);
+  CHECK(r.notes.empty());
+  command.timeout = seconds(120000);
+  r = here.start(command).wait();
+  CHECK(r.out == "done\n");
+  CHECK(r.timeout == seconds(120000));
+  CHECK(r.notes.empty());
+  command = Command::shell("sleep 300");
+  command.background = true;
+  command.timeout = milliseconds(150);
+  r = here.start(command).wait();
+  CHECK(r.outcome == Outcome::timed_out);
+  command.timeout = milliseconds(0);
+  CHECK(here.check(command).rule == "timeout");
+}
+
 TEST_CASE("W-14 W-09: the executor's own timeout applies, keeps the output and kills the tree") {
   LocalOptions options;
   options.timeout = milliseconds(300);
@@ -1186,6 +1212,44 @@ TEST_CASE("the shell of the options runs the scripts") {
   CHECK(output_of(make(options), "a=(1 2 3); echo ${#a[@]} ${BASH_VERSION:+bash}") == "3 bash\n");
 }
 
+TEST_CASE("a command names its own interpreter, and is judged all the same") {
+  if (!support::exists("/bin/bash")) {
+    MESSAGE("SKIPPED: there is no /bin/bash");
+    return;
+  }
+  const support::TempDir place;
+  LocalOptions options = in(place);
+  options.environment.command_prefix = "env GIVEN=1";
+  options.policy.blocked = {"rm .*"};
+  const LocalExecutor here = make(options);
+  const auto by = [](std::string interpreter, std::string script) {
+    Command command = Command::shell(std::move(script));
+    command.interpreter = std::move(interpreter);
+    return command;
+  };
+  const LeakCheck leaks;
+  CHECK(output_of(here, by("/bin/bash", "a=(1 2 3); echo ${#a[@]} ${BASH_VERSION:+bash} $GIVEN")) ==
+        "3 bash 1\n");
+  CHECK(output_of(here, by("bash", "echo ${BASH_VERSION:+bash} $0")) == "bash bash\n");
+  CHECK(output_of(here, by("bash", "-x() { echo like an option; }; -x")) == "like an option\n");
+  const std::string longer = long_script(200000) + "cat; echo ${BASH_VERSION:+bash}\n";
+  Command fed = by("/bin/bash", longer);
+  fed.input = "fed ";
+  for (const Result& r : {here.run(fed), here.start(fed).wait()}) {
+    CHECK(r.out == "end\nfed bash\n");
+    CHECK(r.command == longer);
+  }
+  for (const char* script : {"rm x", "sudo ls"}) {
+    CAPTURE(script);
+    const Result r = here.run(by("/bin/bash", script));
+    CHECK(r.outcome == Outcome::refused);
+    CHECK(r.rule == (begins(script, "rm") ? "blocked-commands" : "sudo"));
+  }
+  const Result r = here.run(by("/nonexistent/shell", "true"));
+  CHECK(!r.succeeded());
+  CHECK(leaks.clean());
+}
+
 // prefix, venv, environment -----------------------------------------------------------------------
 
 TEST_CASE("W-23: a prefix goes before the whole command line") {
@@ -1417,6 +1481,57 @@ TEST_CASE("W-13: a background job neither delays the result nor outlives it") {
   CHECK(watch.soon());
 }
 
+TEST_CASE("W-09 W-33: nothing of a command outlives it, or a host that is killed") {
+  ProcessOptions probe;
+  probe.argv = {"/bin/sh", "-c", "cat /proc/$PPID/comm"};
+  probe.supervised = true;
+  if (codeexec::run_process(probe).out != "codeexec\n") {
+    MESSAGE("SKIPPED: there is no supervisor on this system");
+    return;
+  }
+  const std::string leave = "setsid sleep 300 > /dev/null 2>&1 < /dev/null & echo $!; ";
+  for (const SandboxMode mode : {SandboxMode::off, SandboxMode::best_effort}) {
+    CAPTURE(name(mode));
+    LocalOptions options;
+    options.sandbox.mode = mode;
+    const LocalExecutor here = make(options);
+    CHECK(dies(std::atoi(output_of(here, Command::shell(leave + "sleep 0.1")).c_str())));
+
+    int ends[2];
+    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    std::fflush(nullptr);
+    const pid_t host = ::fork();
+    if (host == 0) {
+      Command command = Command::shell(leave + "sleep 300");
+      command.on_output = [&](Stream, std::string_view bytes) {
+        (void)!::write(ends[1], bytes.data(), bytes.size());
+      };
+      (void)here.run(command);
+      ::_exit(0);
+    }
+    char text[32] = {};
+    CHECK(::read(ends[0], text, sizeof text - 1) > 0);
+    ::kill(host, SIGKILL);
+    ::waitpid(host, nullptr, 0);
+    CHECK(dies(std::atoi(text)));
+    for (const int end : ends) ::close(end);
+  }
+}
+
+TEST_CASE("of long output only the end is kept where that is wanted") {
+  LocalOptions options;
+  options.max_output = 1024;
+  const LocalExecutor here = make(options);
+  Command command = Command::shell("printf 'x%.0s' $(seq 5000); printf end; echo err >&2");
+  command.keep_end_only = true;
+  for (const Result& r : {here.run(command), here.start(command).wait()}) {
+    CHECK(r.out == "\n... (truncated, exceeded 1024 bytes: 3979 bytes omitted) ...\n" +
+                       std::string(1021, 'x') + "end");
+    CHECK(r.out_counts.dropped_bytes == 3979);
+    CHECK(r.err == "err\n");
+  }
+}
+
 TEST_CASE("live output and signs of life reach the caller of run() in its own thread") {
   const LocalExecutor here = make({});
   const std::thread::id caller = std::this_thread::get_id();
@@ -1566,6 +1681,66 @@ TEST_CASE("a refused or failed start gives a handle that is done") {
     CHECK((r.outcome == Outcome::refused || r.outcome == Outcome::not_started));
     CHECK(!r.message.empty());
   }
+}
+
+TEST_CASE("on_end is called once, after the record and before wait() returns") {
+  LocalOptions options;
+  std::atomic<int> recorded{0};
+  std::atomic<int> ended{0};
+  std::atomic<int> recorded_first{0};
+  options.on_audit = [&](const AuditRecord&) { ++recorded; };
+  const LocalExecutor here = make(options);
+  Command command = Command::shell("exit 3");
+  command.on_end = [&] {
+    ++ended;
+    recorded_first = recorded.load();
+  };
+  CHECK(here.start(command).wait().exit_code == 3);
+  CHECK(ended == 1);
+  CHECK(recorded_first == 1);
+  // The end of the handle is one, too.
+  command.script = "exec sleep 300";
+  { const Execution dropped = here.start(command); }
+  CHECK(ended == 2);
+  CHECK(recorded_first == 2);
+  command.script = "sudo ls";
+  CHECK(here.start(command).wait().rule == "sudo");
+  command = Command::program({"/nonexistent/program"});
+  command.on_end = [&] { ++ended; };
+  CHECK(here.start(command).wait().outcome == Outcome::not_started);
+  CHECK(ended == 2);
+  CHECK(recorded == 4);
+}
+
+TEST_CASE("a handle tells what was asked while the command runs") {
+  const support::TempDir place;
+  const support::EnvironmentGuard secret("CODEEXEC_TEST_TOKEN", "hunter2-hunter2");
+  LocalOptions options = in(place);
+  options.environment.secret = {"CODEEXEC_TEST_TOKEN"};
+  options.max_timeout = seconds(60);
+  const LocalExecutor here = make(options);
+  Command command = Command::shell(": hunter2-hunter2; exec cat");
+  command.keep_input_open = true;
+  command.timeout = seconds(100);
+  const Execution handle = here.start(command);
+  const Result& asked = handle.asked();
+  CHECK(!handle.done());
+  CHECK(asked.command == ": [redacted]; exec cat");
+  CHECK(asked.work_dir == here.workspace());
+  CHECK(asked.timeout == seconds(60));
+  CHECK(asked.notes.size() == 1);
+  CHECK(static_cast<bool>(asked.sandbox));
+  handle.close_input();
+  CHECK(handle.wait().succeeded());
+  CHECK(&handle.asked() == &asked);
+  CHECK(asked.command == ": [redacted]; exec cat");
+
+  const Execution refused = here.start(Command::shell("sudo hunter2-hunter2"));
+  CHECK(refused.asked().rule == "sudo");
+  CHECK(refused.asked().outcome == Outcome::refused);
+  CHECK(refused.asked().command == "sudo [redacted]");
+  const Execution missing = here.start(Command::program({"/nonexistent/program"}));
+  CHECK(missing.asked().step == "exec");
 }
 
 TEST_CASE("the end of the last handle kills the command, and it is recorded") {
@@ -1757,6 +1932,66 @@ TEST_CASE("an audit record cuts a long command, and stays one line whatever the 
   CHECK(parsed(lines[2]).find("command_bytes") == nullptr);
 }
 
+TEST_CASE("an audit record has the code of a command, masked and cut") {
+  const support::TempDir place;
+  const support::EnvironmentGuard secret("CODEEXEC_TEST_TOKEN", "hunter2-hunter2");
+  AuditLog log;
+  LocalOptions options = in(place);
+  options.environment.secret = {"CODEEXEC_TEST_TOKEN"};
+  options.on_audit = log.callback();
+  const LocalExecutor here = make(options);
+  Command command = Command::program({"true"});
+  command.code = "use hunter2-hunter2";
+  here.run(command);
+  here.start(command).wait();
+  command.code = std::string(16 * 1024 - 1, 'x') + "\xC3\xA4";
+  here.run(command);
+  command.code.clear();
+  here.run(command);
+  command = Command::program({"sudo", "true"});
+  command.code = "use hunter2-hunter2";
+  here.run(command);
+  here.start(command).wait();
+  const std::vector<Json> records = log.take();
+  REQUIRE(records.size() == 6);
+  for (const std::size_t i : {0u, 1u, 4u, 5u}) {
+    CAPTURE(i);
+    CHECK(records[i]["code"] == Json("use [redacted]"));
+    CHECK(records[i].find("code_bytes") == nullptr);
+  }
+  CHECK(records[2]["code"] == Json(std::string(16 * 1024 - 1, 'x')));
+  CHECK(records[2]["code_bytes"] == Json(16 * 1024 + 1));
+  CHECK(records[3].find("code") == nullptr);
+}
+
+TEST_CASE("what was done by other means than a command is recorded and masked") {
+  const support::TempDir place;
+  const support::EnvironmentGuard secret("CODEEXEC_TEST_TOKEN", "hunter2-hunter2");
+  AuditLog log;
+  LocalOptions options = in(place);
+  options.environment.secret = {"CODEEXEC_TEST_TOKEN"};
+  options.agent_id = "somebody";
+  options.audit_file = place / "audit";
+  options.on_audit = log.callback();
+  const LocalExecutor here = make(options);
+  CHECK(here.redact("a hunter2-hunter2 b") == "a [redacted] b");
+  Result result;
+  result.command = "read hunter2-hunter2";
+  result.work_dir = place.path();
+  result.outcome = Outcome::exited;
+  here.record(result, "read_file");
+  CHECK(result.command == "read [redacted]");
+  CHECK(result.notes.empty());
+  const std::vector<Json> records = log.take();
+  REQUIRE(records.size() == 1);
+  CHECK(records[0]["tool"] == Json("read_file"));
+  CHECK(records[0]["command"] == Json("read [redacted]"));
+  CHECK(records[0]["agent_id"] == Json("somebody"));
+  CHECK(records[0]["allowed"] == Json(true));
+  CHECK(ends(records[0]["time"].as_string(), "Z"));
+  CHECK(parsed(support::read_file(place / "audit")).dump() == records[0].dump());
+}
+
 TEST_CASE("16 threads append whole lines to the audit file, which keeps what it had") {
   const support::TempDir place;
   place.file("audit", "{\"old\":true}\n");
@@ -1882,6 +2117,53 @@ TEST_CASE("the roots are what a sandboxed command may change and read") {
   SUBCASE("the control: without a sandbox all of it") {
     options.sandbox.mode = SandboxMode::off;
     check_sees(options, other, true, true);
+  }
+}
+
+TEST_CASE("file_rules(): what tools may read and write is what commands may") {
+  const support::TempDir place;
+  const std::string write = place.directory("write");
+  const std::string read = place.directory("read");
+  const std::string inner = place.directory("write/inner");
+  const std::string other = place.directory("other");
+  LocalOptions options;
+  options.workspace = write;
+  const auto check = [&](const LocalExecutor& here, const std::string& path, Permission wanted) {
+    CAPTURE(path);
+    CHECK(here.file_rules().permission(path) == wanted);
+  };
+  SUBCASE("without a sandbox as the roots say") {
+    const LocalExecutor free = make(options);
+    CHECK(!free.file_rules().restricted());
+    options.roots = {{write, Permission::write}, {read, Permission::read}};
+    const LocalExecutor bound = make(options);
+    check(bound, write, Permission::write);
+    check(bound, read, Permission::read);
+    check(bound, other, Permission::none);
+  }
+  SUBCASE("a sandbox without roots") {
+    options.sandbox.mode = SandboxMode::best_effort;
+    options.sandbox.readable = {read, place / "missing"};
+    const LocalExecutor here = make(options);
+    CHECK(!here.paths().restricted());
+    check(here, write, Permission::write);
+    check(here, inner, Permission::write);
+    check(here, read, Permission::read);
+    check(here, other, Permission::none);
+    check(here, "/", Permission::none);
+    const std::string home = output_of(here, Command::shell("printf %s \"$HOME\""));
+    check(here, home, Permission::write);
+  }
+  SUBCASE("a sandbox with roots") {
+    options.sandbox.mode = SandboxMode::best_effort;
+    options.roots = {{write, Permission::write}, {inner, Permission::read}};
+    options.sandbox.readable = {read};
+    options.sandbox.writable = {inner};
+    const LocalExecutor here = make(options);
+    check(here, write, Permission::write);
+    check(here, inner, Permission::read);  // the root is the user's word
+    check(here, read, Permission::read);
+    check(here, other, Permission::none);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <grp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -64,9 +65,10 @@ std::string child_path() {
 #endif
 }
 
-// All cases of this file hold for sandboxed programs, too, which have a supervisor between them and
-// the host: a second entry of ctest runs them like that.
+// All cases of this file hold for programs with a supervisor between them and the host, too, in a
+// sandbox or not: two more entries of ctest run them like that.
 bool in_sandbox() { return std::getenv("CODEEXEC_TEST_SANDBOX") != nullptr; }
+bool supervised() { return std::getenv("CODEEXEC_TEST_SUPERVISED") != nullptr; }
 
 // One that lets the cases do what they do otherwise.
 const Sandbox& wide_sandbox() {
@@ -90,7 +92,13 @@ ProcessOptions program(std::vector<std::string> argv) {
   options.environment = {"PATH=/usr/bin:/bin"};
   options.timeout = safety;
   if (in_sandbox()) options.sandbox = wide_sandbox();
+  options.supervised = supervised();
   return options;
+}
+
+void without_supervisor(ProcessOptions& options) {
+  options.sandbox = Sandbox();
+  options.supervised = false;
 }
 
 ProcessOptions shell(const std::string& script) { return program({"/bin/sh", "-c", script}); }
@@ -220,7 +228,7 @@ TEST_CASE("W-13: a background job that holds the pipe does not delay the result 
 
 TEST_CASE("keep_background leaves the background job alive and does not wait for it") {
   ProcessOptions options = shell("sleep 300 & echo $!");
-  options.sandbox = Sandbox();  // in one it has no effect
+  without_supervisor(options);  // with one it has no effect
   options.keep_background = true;
   options.drain = safety;
   options.max_drain = safety;
@@ -251,7 +259,7 @@ TEST_CASE("W-09 W-13: a daemon that holds the pipe is found and killed") {
 
 TEST_CASE("a daemon that writes for ever cannot re-arm the drain for ever") {
   ProcessOptions options = child({"daemon-writer"});
-  options.sandbox = Sandbox();  // in one it would be dead at once
+  without_supervisor(options);  // which would kill it at once
   options.max_drain = milliseconds(300);
   const ProcessResult r = run_clean(options);
   CHECK(r.succeeded());
@@ -265,7 +273,7 @@ TEST_CASE("data after the end re-arms the drain") {
   ProcessOptions options = shell(
       "setsid sh -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do sleep 0.1; echo $i; done' & "
       "sleep 0.05");
-  options.sandbox = Sandbox();  // in one it would be dead at once
+  without_supervisor(options);  // which would kill it at once
   options.drain = milliseconds(700);
   options.max_drain = safety;
   const Stopwatch watch;
@@ -842,11 +850,14 @@ class LifeLine {
   int ends_[2] = {-1, -1};
 };
 
+// The sandbox has its supervisor by itself.
+void supervise(ProcessOptions& options) { options.supervised = !in_sandbox(); }
+
 ProcessOptions supervised_shell(const std::string& script, const LifeLine& life) {
   ProcessOptions options = program({"/bin/sh", "-c", script});
   options.environment = {"PATH=/usr/local/bin:/usr/bin:/bin"};
   options.pass_fd = life.end();
-  options.sandbox = wide_sandbox();
+  supervise(options);
   return options;
 }
 
@@ -888,7 +899,7 @@ const char* const survivors[] = {
     "setsid sh -c 'kill -STOP $$' > /dev/null 2>&1 < /dev/null &",
     "i=0; while [ $i -lt 200 ]; do setsid sleep 3712 > /dev/null 2>&1 & i=$((i + 1)); done"};
 
-TEST_CASE("W-09: in a sandbox nothing outlives a run that ended by itself") {
+TEST_CASE("W-09: under a supervisor nothing outlives a run that ended by itself") {
   if (!has_supervisor()) return;
   for (const char* script : survivors) {
     CAPTURE(script);
@@ -903,7 +914,7 @@ TEST_CASE("W-09: in a sandbox nothing outlives a run that ended by itself") {
   }
 }
 
-TEST_CASE("W-09: in a sandbox nothing outlives a timeout or a cancel") {
+TEST_CASE("W-09: under a supervisor nothing outlives a timeout or a cancel") {
   if (!has_supervisor()) return;
   for (const char* script : survivors) {
     CAPTURE(script);
@@ -923,7 +934,7 @@ TEST_CASE("W-09: in a sandbox nothing outlives a timeout or a cancel") {
   }
 }
 
-TEST_CASE("W-33: in a sandbox nothing outlives a host that is killed") {
+TEST_CASE("W-33: under a supervisor nothing outlives a host that is killed") {
   if (!has_supervisor()) return;
   for (const char* script : survivors) {
     CAPTURE(script);
@@ -945,7 +956,7 @@ TEST_CASE("W-33: in a sandbox nothing outlives a host that is killed") {
   }
 }
 
-TEST_CASE("in a sandbox nothing outlives a supervisor that is killed, and that is told") {
+TEST_CASE("under a supervisor nothing outlives a supervisor that is killed, and that is told") {
   if (!has_supervisor()) return;
   LifeLine life;
   ProcessOptions options = supervised_shell(
@@ -963,7 +974,7 @@ TEST_CASE("in a sandbox nothing outlives a supervisor that is killed, and that i
   CHECK(life.all_gone());
 }
 
-TEST_CASE("in a sandbox daemons that have ended are taken away while the command runs") {
+TEST_CASE("under a supervisor daemons that have ended are taken away while the command runs") {
   if (!has_supervisor()) return;
   LifeLine life;
   // A zombie of one would still be among the supervisor's children.
@@ -977,11 +988,11 @@ TEST_CASE("in a sandbox daemons that have ended are taken away while the command
   CHECK(r.succeeded());
 }
 
-TEST_CASE("in a sandbox nothing outlives a command that one of its own traces") {
+TEST_CASE("under a supervisor nothing outlives a command that one of its own traces") {
   if (!has_supervisor()) return;
   LifeLine life;
   ProcessOptions options = child({"be-traced"});
-  options.sandbox = wide_sandbox();
+  supervise(options);
   options.pass_fd = life.end();
   const ProcessResult r = run_clean(options);
   if (r.exit_code == 9) {
@@ -992,11 +1003,11 @@ TEST_CASE("in a sandbox nothing outlives a command that one of its own traces") 
   CHECK(life.all_gone());
 }
 
-TEST_CASE("in a sandbox nothing outlives a command whose daemons grow while they are killed") {
+TEST_CASE("under a supervisor nothing outlives a command whose daemons grow while they are killed") {
   if (!has_supervisor()) return;
   LifeLine life;
   ProcessOptions options = child({"grow-chains", "6", "250"});
-  options.sandbox = wide_sandbox();
+  supervise(options);
   options.pass_fd = life.end();
   const Stopwatch watch;
   const ProcessResult r = run_clean(options);
@@ -1005,7 +1016,7 @@ TEST_CASE("in a sandbox nothing outlives a command whose daemons grow while they
   CHECK(life.all_gone());
 }
 
-TEST_CASE("in a sandbox nothing outlives a timeout when the supervisor is stopped") {
+TEST_CASE("under a supervisor nothing outlives a timeout when the supervisor is stopped") {
   if (!has_supervisor()) return;
   LifeLine life;
   ProcessOptions options = supervised_shell(
@@ -1026,19 +1037,19 @@ TEST_CASE("in a sandbox nothing outlives a timeout when the supervisor is stoppe
   CHECK(life.all_gone());
 }
 
-TEST_CASE("in a sandbox the status is right even when the host reaps all children") {
+TEST_CASE("under a supervisor the status is right even when the host reaps all children") {
   if (!has_supervisor()) return;
   const std::string problem = in_other_host([]() -> std::string {
     ::signal(SIGCHLD, SIG_IGN);
     ProcessOptions options = program({"/bin/sh", "-c", "exit 7"});
-    options.sandbox = wide_sandbox();
+    supervise(options);
     const ProcessResult r = run_process(options);
     return r.outcome == Outcome::exited && r.exit_code == 7 ? "" : describe(r);
   });
   CHECK(problem == "");
 }
 
-TEST_CASE("signals reach the group of a started program in a sandbox") {
+TEST_CASE("signals reach the group of a started program under a supervisor") {
   if (!has_supervisor()) return;
   LifeLine life;
   auto process = Process::start(supervised_shell(
@@ -1053,8 +1064,116 @@ TEST_CASE("signals reach the group of a started program in a sandbox") {
   CHECK(life.all_gone());
 }
 
-TEST_CASE("a command that fills the disk beyond its limit is killed, and that is told") {
+TEST_CASE("the process of a handle is the program, not its supervisor") {
+  LifeLine life;
+  auto process = Process::start(supervised_shell("echo $$; exec sleep 3715", life));
+  REQUIRE(process);
+  while (process->read(Stream::out, 0).text.empty() && !process->done()) std::this_thread::yield();
+  CHECK(process->pid() == first_number(process->read(Stream::out, 0).text));
+  process->cancel();
+  CHECK(process->wait().pid == process->pid());
+}
+
+TEST_CASE("a sandbox that is off keeps its limits under a supervisor") {
+  SandboxOptions limited;
+  limited.limits.open_files = 50;
+  const auto off = Sandbox::create(limited);
+  REQUIRE(off);
+  for (const bool supervised : {false, true}) {
+    CAPTURE(supervised);
+    LifeLine life;
+    ProcessOptions options =
+        supervised_shell("ulimit -n; setsid sleep 3716 > /dev/null 2>&1 < /dev/null & echo $!", life);
+    options.sandbox = *off;
+    options.supervised = supervised;
+    const ProcessResult r = run_clean(options);
+    REQUIRE(support::begins(r.out, "50\n"));
+    if (supervised && has_supervisor()) CHECK(life.all_gone());
+    ::kill(first_number(r.out.substr(3)), SIGKILL);
+  }
+}
+
+// What became another user's cannot be killed; what came of it is told, and soon.
+TEST_CASE("a run is not held up by what its supervisor may not kill") {
+  if (!has_supervisor()) return;
+  if (::geteuid() != 0) {
+    MESSAGE("SKIPPED: only root can make a program that becomes root");
+    return;
+  }
   const support::TempDir directory;
+  REQUIRE(::chmod(directory.path().c_str(), 0755) == 0);
+  const std::string elevator = directory.path() + "/become-root";
+  support::write_file(elevator, support::read_file(child_path()), 04755);
+  LifeLine life;
+  const std::string problem = in_other_host([&]() -> std::string {
+    if (::setgroups(0, nullptr) != 0 || ::setresgid(65534, 65534, 65534) != 0 ||
+        ::setresuid(65534, 65534, 65534) != 0)
+      return "";
+    ProcessOptions options = program({elevator, "become-root"});
+    options.sandbox = Sandbox();
+    options.supervised = true;
+    options.pass_fd = life.end();
+    const Stopwatch watch;
+    const ProcessResult r = run_process(options);
+    if (r.exit_code == 9) return "SKIPPED: programs do not become root here";
+    const bool told = r.message == "some of its processes are another user's and are still running";
+    return r.succeeded() && told && watch.soon() ? "" : describe(r);
+  });
+  if (support::begins(problem, "SKIPPED")) {
+    MESSAGE(problem);
+    return;
+  }
+  CHECK(problem == "");
+}
+
+// Started by the next case where calls are denied. Prints how a supervised and a sandboxed program
+// fared.
+TEST_CASE("process: (helper) starts programs that ask for a supervisor" * doctest::skip()) {
+  for (const bool sandboxed : {false, true}) {
+    ProcessOptions options = program({"/bin/echo", "ran"});
+    options.supervised = true;
+    options.sandbox = sandboxed ? wide_sandbox() : Sandbox();
+    const ProcessResult r = run_process(options);
+    std::printf("@%s: %s%s\n", sandboxed ? "sandboxed" : "supervised", name(r.outcome),
+                r.out == "ran\n" ? " ran" : "");
+  }
+  std::fflush(stdout);
+}
+
+#ifdef CODEEXEC_TEST_DENY
+
+TEST_CASE("where there can be no supervisor, only a sandbox is refused") {
+  if (!has_supervisor()) return;
+  struct Case {
+    const char* denied;
+    const char* told;
+  };
+  const Case cases[] = {
+      {"clone3=ENOSYS", "@supervised: exited ran @sandboxed: exited ran "},
+      // PR_SET_CHILD_SUBREAPER
+      {"prctl:36=EINVAL", "@supervised: exited ran @sandboxed: not_started "},
+      {"prctl:36=EPERM", "@supervised: exited ran @sandboxed: not_started "},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.denied);
+    ProcessOptions options;
+    options.argv = {CODEEXEC_TEST_DENY,  c.denied,    "--", support::real_path("/proc/self/exe"),
+                    "--no-skip",         "--no-intro", "--test-case=process: (helper)*"};
+    for (char** variable = environ; *variable; ++variable)
+      options.environment.push_back(*variable);
+    options.timeout = safety;
+    const ProcessResult r = run_process(options);
+    std::string told;
+    for (const std::string& line : support::lines_of(r.out))
+      if (support::begins(line, "@")) told += line + " ";
+    CHECK_MESSAGE(told == c.told, r.out, r.err);
+  }
+}
+
+#endif
+
+TEST_CASE("a command that fills the disk beyond its limit is killed, and that is told") {
+  const support::TempDir directory(support::quiet_base());
   SandboxOptions limited;
   limited.writable = {directory.path()};
   limited.limits.disk = 8 << 20;
@@ -1380,7 +1499,7 @@ TEST_CASE(
 TEST_CASE("what was held back is not lost when somebody still holds the pipe, or at a cancel") {
   ProcessOptions options = shell("sleep 300 2>&- & echo $! >&2; printf hunt");
   options.secrets = {"hunter2"};
-  options.sandbox = Sandbox();  // in one it would be dead at once
+  without_supervisor(options);  // which would kill it at once
   options.keep_background = true;
   std::string heard;
   options.on_output = [&](Stream stream, std::string_view bytes) {

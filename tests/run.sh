@@ -5,9 +5,10 @@
 #                  the header, and the official MCP clients when Node.js and Python are here
 #   --quick        without the MCP clients
 #   --interop      the MCP clients for sure: installs Node.js when it is missing
-#   --sanitizers   once more under AddressSanitizer + UBSan, and under ThreadSanitizer
-#   --compilers    once more with clang++, and without exceptions, type information and the
-#                  capabilities of newer systems, as on an older or other one
+#   --sanitizers   once more under AddressSanitizer + UBSan, with clang++ when it is here, and under
+#                  ThreadSanitizer
+#   --compilers    once more with clang++, unless --sanitizers does that, and without exceptions,
+#                  type information and the capabilities of newer systems, as on older or other ones
 #   --fuzz [N]     the fuzzers of tests/fuzz, each for N seconds (60, with --all 20); needs clang++
 #   --all          all of these; what CI runs, and what CI=true in the environment means
 #   --no-install   installs no packages of the system
@@ -25,6 +26,7 @@ CXX=${CXX:-c++}
 export CXX
 jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
 interop=maybe sanitizers=no compilers=no fuzz=no install=yes
+address_sanitizer="-fsanitize=address,undefined -fno-sanitize-recover=all"
 
 usage() { sed -n '2,/^set -eu/{ /^set -eu/!s/^# \{0,1\}//p; }' "$0"; }
 usage_error() {
@@ -72,6 +74,11 @@ has_libcxx() {
 has_fuzzer() {
   echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
     clang++ -fsanitize=fuzzer -x c++ -o "$build/probe" - > "$build/probe.log" 2>&1
+}
+# A clang++ whose sanitizers work here.
+has_clang_sanitizers() {
+  echo 'int main() { return 0; }' | clang++ $address_sanitizer -x c++ -o "$build/probe" - \
+    > "$build/probe.log" 2>&1 && "$build/probe" >> "$build/probe.log" 2>&1
 }
 # A locale with a decimal comma, or what one can be made from.
 has_german() { locale -a 2> "$build/probe.log" | grep -qiE '^de_DE\.utf-?8$'; }
@@ -260,30 +267,40 @@ run_fuzz() {
   add fuzz "$(grep -c '^ok:' "$build/fuzz.log")" "$(grep -c '^FAILED:' "$build/fuzz.log")"
 }
 
-# With -O1: the full optimisation takes twice the time. The examples are built as they say by one of
-# the tests.
+# The implementation of the unit tests is built with -O1, and all the rest, the server included,
+# without optimisation, as that takes the time. The examples are built as they say by one of the
+# tests.
 exclude=
 leg tests "$build" 'unit|oracle|inside|attacks|hygiene' -DCODEEXEC_BUILD_EXAMPLES=OFF \
-  -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O1
+  -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0
 [ $interop = no ] || run_interop
 [ $fuzz = no ] || run_fuzz
+clang_leg=wanted
 if [ $sanitizers = yes ]; then
   # Options rather than defaults: a report must end the program, or nobody sees it.
   ASAN_OPTIONS=halt_on_error=1:detect_stack_use_after_return=1
   UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
   TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
   export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
-  leg asan+ubsan "$build/asan" unit -DCODEEXEC_BUILD_EXAMPLES=OFF -DCMAKE_BUILD_TYPE=None \
-    -DCMAKE_CXX_FLAGS="-O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all"
+  # With the other compiler, which then has run every test.
+  address_sanitizer_cxx=$CXX
+  if has_clang_sanitizers; then
+    address_sanitizer_cxx=clang++ clang_leg=done
+  fi
+  leg asan+ubsan "$build/asan" unit -DCMAKE_CXX_COMPILER="$address_sanitizer_cxx" \
+    -DCODEEXEC_BUILD_EXAMPLES=OFF -DCMAKE_BUILD_TYPE=None \
+    -DCMAKE_CXX_FLAGS="-O0 -g1 $address_sanitizer"
   leg tsan "$build/tsan" unit -DCODEEXEC_BUILD_EXAMPLES=OFF -DCMAKE_BUILD_TYPE=None \
     -DCMAKE_CXX_FLAGS="-O1 -g1 -fsanitize=thread"
 fi
 if [ $compilers = yes ]; then
-  # Nothing in it depends on the compiler, and one of these has no sandbox.
-  exclude=process-in-sandbox
-  if has clang++; then
+  # Nothing in them depends on the compiler, and one of these has neither sandbox nor supervisor.
+  exclude=unit.process-
+  if [ $clang_leg = done ]; then
+    echo "== clang++: has run the tests with asan+ubsan"
+  elif has clang++; then
     leg clang++ "$build/clang" unit -DCMAKE_CXX_COMPILER=clang++ -DCODEEXEC_BUILD_EXAMPLES=OFF \
-      -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O1
+      -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0
   else
     echo "SKIPPED: clang++ is not installed" > "$build/leg-skipped.txt"
     add clang++ 0 0
@@ -291,7 +308,7 @@ if [ $compilers = yes ]; then
   # Every capability macro of the header set to 0, and neither exceptions nor type information.
   capabilities=$(grep -oE 'CODEEXEC_HAS_[A-Z_]+' "$root/codeexec.hpp" | sort -u | sed 's/.*/-D&=0/')
   leg least "$build/least" unit -DCODEEXEC_BUILD_EXAMPLES=OFF -DCMAKE_BUILD_TYPE=None \
-    -DCMAKE_CXX_FLAGS="$(echo -O1 -fno-exceptions -fno-rtti $capabilities) \
+    -DCMAKE_CXX_FLAGS="$(echo -O0 -fno-exceptions -fno-rtti $capabilities) \
 -DDOCTEST_CONFIG_NO_EXCEPTIONS_BUT_WITH_ALL_ASSERTS"
 fi
 

@@ -291,8 +291,9 @@ class Server {
     return message;
   }
 
-  static std::string call_line(const Json& id, const Json& arguments, const Json& meta = {}) {
-    Json params = Json::object({{"name", "execute_command"}, {"arguments", arguments}});
+  static std::string call_line(const Json& id, const Json& arguments, const Json& meta = {},
+                               const std::string& tool = "execute_command") {
+    Json params = Json::object({{"name", tool}, {"arguments", arguments}});
     if (!meta.is_null()) params.set("_meta", meta);
     return Json::object({{"jsonrpc", "2.0"},
                          {"id", id},
@@ -314,6 +315,32 @@ class Server {
   Json call(const Json& arguments) {
     const Json id(++last_id_);
     send(call_line(id, arguments));
+    const Json reply = receive();
+    CHECK(reply["id"] == id);
+    REQUIRE(reply["result"].is_object());
+    return reply["result"];
+  }
+
+  // The object that another tool gives; of its errors the message alone.
+  Json use(const std::string& tool, const char* arguments = "{}") {
+    return use(tool, parsed(arguments));
+  }
+  Json use(const std::string& tool, const Json& arguments) {
+    return object_of(ask_tool(tool, arguments));
+  }
+  std::string error_of(const std::string& tool, const Json& arguments) {
+    const Json result = ask_tool(tool, arguments);
+    CHECK(result["isError"] == Json(true));
+    REQUIRE(result["content"].size() == 1);
+    // What the schema of the arguments refuses has no object.
+    if (!result.find("structuredContent")) return result["content"][0]["text"].as_string();
+    CHECK(begins(names_of(result["structuredContent"]), "success error"));
+    CHECK(result["structuredContent"]["success"] == Json(false));
+    return result["structuredContent"]["error"].as_string();
+  }
+  Json ask_tool(const std::string& tool, const Json& arguments) {
+    const Json id(++last_id_);
+    send(call_line(id, arguments, {}, tool));
     const Json reply = receive();
     CHECK(reply["id"] == id);
     REQUIRE(reply["result"].is_object());
@@ -2225,4 +2252,540 @@ TEST_CASE("parity 27 auto_detect_venv, 28 no_venv_fallback") {
   const std::string plain = std::getenv("PATH") ? std::getenv("PATH") : "/usr/bin:/bin";
   CHECK(path_in("with") == venv + "/bin:" + plain + " " + venv + "\n");
   CHECK(path_in("without") == plain + " \n");
+}
+
+// background shells -------------------------------------------------------------------------------
+
+namespace {
+
+// Starts a command in the background; its shell_id.
+std::string start_shell(Server& server, const std::string& command) {
+  const Json shell = server.use("start_background_shell", Json::object({{"command", command}}));
+  return shell["shell_id"].as_string();
+}
+
+Json shell_arguments(const std::string& id) { return Json::object({{"shell_id", id}}); }
+
+Json wait_for_shell(Server& server, const std::string& id, const std::string& pattern,
+                    const std::string& since = "") {
+  Json arguments = shell_arguments(id);
+  arguments.set("wait_for", pattern);
+  arguments.set("since", since);
+  arguments.set("timeout", patience_ms / 1000);
+  return server.use("get_background_shell_output", arguments);
+}
+
+}  // namespace
+
+TEST_CASE("background shells have the names, arguments and keys of the reference") {
+  const TempDir place;
+  Server server(Strings{"--workspace", place.path()});
+  const Json shell = server.use("start_background_shell",
+                                R"({"command":"echo out; echo err >&2; read x; exit 3"})");
+  CHECK(names_of(shell) == "shell_id status command pid work_dir");
+  CHECK(shell["status"] == Json("running"));
+  CHECK(shell["command"] == Json("echo out; echo err >&2; read x; exit 3"));
+  CHECK(shell["pid"].as_number() > 1);
+  CHECK(shell["work_dir"] == Json(place.path()));
+  const std::string id = shell["shell_id"].as_string();
+
+  Json output = wait_for_shell(server, id, "err");
+  CHECK(names_of(output) == "shell_id stdout stderr status exit_code next wait");
+  CHECK(output["wait"] == Json("matched"));
+  CHECK(output["stderr"] == Json("err\n"));
+  CHECK(output["status"] == Json("running"));
+  CHECK(output["exit_code"] == Json());
+
+  Json status = server.use("get_background_shell_status", shell_arguments(id));
+  CHECK(names_of(status) ==
+        "shell_id status exit_code pid command cwd start_time duration_seconds stdout_bytes "
+        "stderr_bytes");
+  CHECK(status["pid"] == shell["pid"]);
+  CHECK(status["cwd"] == Json(place.path()));
+  CHECK(status["stdout_bytes"] == Json(4));
+
+  const Json list = server.use("list_background_shells");
+  CHECK(names_of(list) == "shells count");
+  CHECK(list["count"] == Json(1));
+  CHECK(list["shells"][0]["shell_id"] == Json(id));
+
+  const Json written =
+      server.use("write_background_shell", Json::object({{"shell_id", id}, {"input", "go\n"}}));
+  CHECK(names_of(written) == "shell_id status written");
+  CHECK(written["written"] == Json(3));
+  output = wait_for_shell(server, id, "exit");
+  CHECK(output["wait"] == Json("ended"));
+  CHECK(output["stdout"] == Json("out\n"));
+  CHECK(output["status"] == Json("failed"));
+  CHECK(output["exit_code"] == Json(3));
+
+  status = server.use("get_background_shell_status", shell_arguments(id));
+  CHECK(status["outcome"] == Json("exited"));
+  CHECK(status["timed_out"] == Json(false));
+  const Json killed = server.use("kill_background_shell", shell_arguments(id));
+  CHECK(names_of(killed) == "shell_id status signal message");
+  CHECK(killed["status"] == Json("failed"));
+  CHECK(killed["signal"] == Json());
+  CHECK(killed["message"] == Json("Process already terminated"));
+}
+
+TEST_CASE("W-25: a background command passes the gate of every other one") {
+  const TempDir place;
+  const TempDir outside;
+  place.directory("sub/.venv/bin");
+  const std::string audit = place / "audit";
+  Server server(Strings{"--allowed-paths", place.path(), "--workspace", place.path(),
+                        "--audit-file", audit, "--blocked-commands", "git push.*", "--sandbox",
+                        "off"});
+  const auto refusal = [&](const std::string& command, const std::string& work_dir) {
+    Json arguments = Json::object({{"command", command}});
+    if (!work_dir.empty()) arguments.set("work_dir", work_dir);
+    const Json result = server.ask_tool("start_background_shell", arguments);
+    CHECK(result["isError"] == Json(true));
+    CHECK(begins(result["structuredContent"]["error"].as_string(), "Command validation error: "));
+    return result["structuredContent"]["rule"].as_string();
+  };
+  CHECK(refusal("true; git push", "") == "blocked-commands");
+  CHECK(refusal("sudo true", "") == "sudo");
+  CHECK(refusal("true", outside.path()) == "work_dir");
+  CHECK(server.use("list_background_shells")["count"] == Json(0));
+  const Json shell =
+      server.use("start_background_shell",
+                 Json::object({{"command", "echo ${VIRTUAL_ENV-none}"}, {"work_dir", "sub"}}));
+  const Json output = wait_for_shell(server, shell["shell_id"].as_string(), "exit");
+  CHECK(output["stdout"] == Json((place / "sub/.venv") + "\n"));
+  CHECK(output["status"] == Json("stopped"));
+  CHECK(server.finish().empty());
+  const Strings records = lines_of(support::read_file(audit));
+  REQUIRE(records.size() == 4);
+  for (const std::string& record : records)
+    CHECK(parsed(record)["tool"] == Json("start_background_shell"));
+  CHECK(parsed(records[0])["allowed"] == Json(false));
+  CHECK(parsed(records[3])["outcome"] == Json("exited"));
+}
+
+TEST_CASE("the output of a shell is read by cursor, by tail and by pattern") {
+  Server server;
+  const std::string id =
+      start_shell(server, "while read line; do echo \"got $line\"; done; echo end >&2");
+  const auto say = [&](const std::string& text) {
+    server.use("write_background_shell", Json::object({{"shell_id", id}, {"input", text}}));
+  };
+  say("one\ntwo\n");
+  Json output = wait_for_shell(server, id, "two");
+  CHECK(output["stdout"] == Json("got one\ngot two\n"));
+  const std::string first = output["next"].as_string();
+  say("three\n");
+  output = wait_for_shell(server, id, "^got three$", first);
+  CHECK(output["stdout"] == Json("got three\n"));
+  // The same cursor gives the same again, and more; without one it is everything.
+  say("four\n");
+  output = wait_for_shell(server, id, "four", first);
+  CHECK(output["stdout"] == Json("got three\ngot four\n"));
+  Json arguments = shell_arguments(id);
+  CHECK(
+      lines_of(server.use("get_background_shell_output", arguments)["stdout"].as_string()).size() ==
+      4);
+  arguments.set("tail", 1);
+  output = server.use("get_background_shell_output", arguments);
+  CHECK(output["stdout"] == Json("got four\n"));
+  CHECK(output["stdout_missed_bytes"] == Json(26));
+  arguments.set("tail", 0);
+  CHECK(server.use("get_background_shell_output", arguments)["stdout"] == Json(""));
+
+  // A bound on the waiting, and arguments that are none.
+  arguments = shell_arguments(id);
+  arguments.set("wait_for", "never");
+  arguments.set("timeout", 0.05);
+  CHECK(server.use("get_background_shell_output", arguments)["wait"] == Json("timed_out"));
+  arguments.set("wait_for", "(");
+  CHECK(has(server.error_of("get_background_shell_output", arguments), "wait_for: "));
+  arguments = shell_arguments(id);
+  for (const char* since : {"x", "1", "1:", ":1", "1:2:3", "-1:0", "1:99999999999999999999"}) {
+    arguments.set("since", since);
+    CHECK(has(server.error_of("get_background_shell_output", arguments), "since: "));
+  }
+  server.use("write_background_shell",
+             Json::object({{"shell_id", id}, {"input", ""}, {"close_input", true}}));
+  output = wait_for_shell(server, id, "exit");
+  CHECK(output["stderr"] == Json("end\n"));
+  CHECK(output["status"] == Json("stopped"));
+  CHECK(has(server.error_of("write_background_shell",
+                            Json::object({{"shell_id", id}, {"input", "late"}})),
+            "input"));
+}
+
+TEST_CASE("an unknown shell is an error that says what to do") {
+  Server server;
+  const Json arguments = Json::object({{"shell_id", "shell_0123456789abcdef"}, {"input", "x"}});
+  for (const char* tool : {"get_background_shell_output", "get_background_shell_status",
+                           "kill_background_shell", "write_background_shell"}) {
+    CAPTURE(std::string(tool));
+    Json given = arguments;
+    if (std::string(tool) != "write_background_shell")
+      given = shell_arguments("shell_0123456789abcdef");
+    const std::string error = server.error_of(tool, given);
+    CHECK(has(error, "shell_0123456789abcdef"));
+    CHECK(has(error, "list"));
+  }
+}
+
+TEST_CASE("more shells than may run are refused with what to do") {
+  Server server(Strings{"--max-background-shells", "2"});
+  const std::string first = start_shell(server, "sleep 300");
+  start_shell(server, "sleep 300");
+  const std::string error =
+      server.error_of("start_background_shell", parsed(R"({"command":"sleep 300"})"));
+  CHECK(begins(error, "Failed to start background shell: "));
+  CHECK(has(error, "2"));
+  const Json killed = server.use("kill_background_shell", shell_arguments(first));
+  CHECK(killed["status"] == Json("killed"));
+  CHECK(killed["signal"] == Json("SIGTERM"));
+  start_shell(server, "sleep 300");
+}
+
+TEST_CASE("a background command has a deadline when it or the operator says so") {
+  Server server(Strings{"--timeout", "0.1", "--max-timeout", "0.2"});
+  const TempDir place;
+  Fifo go(place / "go");
+  // Neither of those holds for it.
+  const std::string without = start_shell(server, "read x < " + go.path() + "; echo done");
+  const Json shell =
+      server.use("start_background_shell", parsed(R"({"command":"sleep 300","timeout":0.3})"));
+  Json output = wait_for_shell(server, shell["shell_id"].as_string(), "exit");
+  CHECK(output["status"] == Json("failed"));
+  const Json status =
+      server.use("get_background_shell_status", shell_arguments(shell["shell_id"].as_string()));
+  CHECK(status["timed_out"] == Json(true));
+  go.write_text("go\n");
+  CHECK(wait_for_shell(server, without, "exit")["stdout"] == Json("done\n"));
+
+  Server bounded(Strings{"--max-background-time", "0.2"});
+  output = wait_for_shell(bounded, start_shell(bounded, "sleep 300"), "exit");
+  CHECK(output["status"] == Json("failed"));
+}
+
+TEST_CASE("W-33: nothing of ten shells survives a server that is killed, or whose input ends") {
+  const TempDir place;
+  Strings arguments = {"--workspace", place.path()};
+  SUBCASE("without a sandbox") {}
+  SUBCASE("in a sandbox") {
+    if (!has_sandbox()) {
+      MESSAGE("SKIPPED: no sandbox here");
+      return;
+    }
+    arguments.insert(arguments.end(), {"--sandbox", "best-effort"});
+  }
+  for (const bool kill : {true, false}) {
+    CAPTURE(kill);
+    Server server(arguments);
+    Fifo fifo(place / (kill ? "killed" : "ended"));
+    std::vector<pid_t> pids;
+    for (int i = 0; i < 10; ++i) {
+      start_shell(server, "setsid sleep 300 & echo $! > " + fifo.path() + "; wait");
+      pids.push_back(fifo.read_pid());
+    }
+    if (kill)
+      server.signal(SIGKILL);
+    else
+      CHECK(server.finish().empty());
+    for (const pid_t pid : pids) CHECK(dies(pid));
+  }
+}
+
+// in the background after a while -----------------------------------------------------------------
+
+TEST_CASE("a command that takes long goes on in the background") {
+  const TempDir place;
+  Fifo go(place / "go");
+  const std::string command = "echo begun; read x < " + go.path() + "; echo done; exit 4";
+  Strings options = {"--timeout", "30"};
+  Json arguments = Json::object({{"command", command}});
+  SUBCASE("when the call says so") { arguments.set("run_in_background_after", 0.3); }
+  SUBCASE("when the operator says so") {
+    options.insert(options.end(), {"--run-in-background-after", "0.3"});
+  }
+  Server server(options);
+  const Json running = server.execute_with(arguments);
+  CHECK(begins(names_of(running), seven_keys));
+  CHECK(running["success"] == Json(false));
+  CHECK(running["exit_code"] == Json(-1));
+  CHECK(running["outcome"] == Json("running"));
+  CHECK(running["stdout"] == Json("begun\n"));
+  CHECK(running["stderr"] == Json(""));
+  CHECK(running["timed_out"] == Json(false));
+  CHECK(has(running["notes"][0].as_string(), running["shell_id"].as_string()));
+  CHECK(server.use("list_background_shells")["count"] == Json(1));
+  go.write_text("go\n");
+  const Json output = wait_for_shell(server, running["shell_id"].as_string(), "exit");
+  CHECK(output["stdout"] == Json("begun\ndone\n"));
+  CHECK(output["exit_code"] == Json(4));
+}
+
+TEST_CASE("a command that ends before that is answered as ever") {
+  const TempDir place;
+  const std::string audit = place / "audit";
+  Server server(Strings{"--max-output-size", "1024", "--audit-file", audit});
+  const auto both = [&](const std::string& command) {
+    Json with =
+        server.execute_with(Json::object({{"command", command}, {"run_in_background_after", 30}}));
+    Json without = server.execute(command);
+    for (Json* result : {&with, &without}) result->set("execution_time", 0);
+    CHECK(with.dump() == without.dump());
+    return with;
+  };
+  CHECK(both("echo x; echo y >&2; exit 3")["exit_code"] == Json(3));
+  CHECK(both("sudo x")["rule"] == Json("sudo"));
+  CHECK(both("kill -9 $$")["signal"] == Json(9));
+  // Of a long output the beginning, too.
+  CHECK(begins(both("seq 1 1000")["stdout"].as_string(), "1\n2\n"));
+  CHECK(server.use("list_background_shells")["count"] == Json(0));
+  CHECK(lines_of(support::read_file(audit)).size() == 8);
+}
+
+TEST_CASE("a command whose client goes away before that is killed") {
+  const TempDir place;
+  Fifo fifo(place / "fifo");
+  Server server;
+  server.send(Server::call_line(
+      "x", Json::object({{"command", endless(fifo)}, {"run_in_background_after", 60}})));
+  const pid_t pid = fifo.read_pid();
+  server.cancel("x");
+  CHECK(dies(pid));
+  CHECK(server.use("list_background_shells")["count"] == Json(0));
+}
+
+TEST_CASE("binary output is given in base64 when that is asked for") {
+  Server server(Strings{"--max-output-size", "1024"});
+  const auto run = [&](const std::string& command) {
+    return server.execute_with(Json::object({{"command", command}, {"encoding", "base64"}}));
+  };
+  const Json r = run("printf 'a\\377\\000\\r\\n'; printf '\\376' >&2");
+  CHECK(r["encoding"] == Json("base64"));
+  CHECK(r["stdout"] == Json("Yf8ADQo="));
+  CHECK(r["stderr"] == Json("/g=="));
+  CHECK(r["stdout_truncated"] == Json(false));
+  const Json many = run("head -c 5000 /dev/zero");
+  CHECK(many["stdout"].as_string().size() == 1368);
+  CHECK(many["stdout_truncated"] == Json(true));
+  CHECK(many["stdout_bytes"] == Json(5000));
+}
+
+// code --------------------------------------------------------------------------------------------
+
+TEST_CASE("code runs from a file, and its tool passes the gate") {
+  if (!has_python()) return;
+  const TempDir place;
+  const std::string audit = place / "audit";
+  const std::string workspace = place.directory("workspace");
+  Server server(Strings{"--workspace", workspace, "--audit-file", audit});
+  const std::string code = "# filename: tools/quote.py\nprint('it\\'s \"$HOME\" `x`')\n";
+  Json r = server.use("execute_code", Json::object({{"language", "python"}, {"code", code}}));
+  CHECK(begins(names_of(r), seven_keys));
+  CHECK(r["success"] == Json(true));
+  CHECK(r["stdout"] == Json("it's \"$HOME\" `x`\n"));
+  CHECK(r["code_file"] == Json(workspace + "/tools/quote.py"));
+  CHECK(r["blocks"] == Json(1));
+  CHECK(support::read_file(workspace + "/tools/quote.py") == code);
+  const Json record = parsed(support::read_file(audit));
+  CHECK(record["tool"] == Json("execute_code"));
+  CHECK(record["code"] == Json(code));
+
+  r = server.use("execute_code", Json::object({{"code",
+                                                "First:\n```sh\necho one\n```\nthen\n```python\n"
+                                                "print('two'); raise SystemExit(5)\n```\n"
+                                                "```sh\necho three\n```\n"}}));
+  CHECK(r["success"] == Json(false));
+  CHECK(r["exit_code"] == Json(5));
+  CHECK(r["stdout"] == Json("one\ntwo\n"));
+  CHECK(r["blocks"] == Json(2));
+  CHECK(r["files"].size() == 2);
+
+  // A shell's code is a command like any other; nothing was written before it was judged.
+  r = server.use("execute_code", Json::object({{"language", "bash"}, {"code", "sudo true"}}));
+  CHECK(r["rule"] == Json("sudo"));
+  r = server.use("execute_code", Json::object({{"language", "cobol"}, {"code", "STOP RUN."}}));
+  CHECK(r["success"] == Json(false));
+  CHECK(has(r["stderr"].as_string(), "cobol"));
+  r = server.use("execute_code",
+                 Json::object({{"language", "python"}, {"code", "# filename: ../x.py\n"}}));
+  CHECK(r["success"] == Json(false));
+  CHECK(has(r["stderr"].as_string(), "Filename is not in the workspace"));
+  CHECK(!support::exists(place / "x.py"));
+}
+
+// files -------------------------------------------------------------------------------------------
+
+TEST_CASE("files are written, read, listed and searched for docstrings") {
+  const TempDir place;
+  Server server(Strings{"--workspace", place.path(), "--allowed-paths", place.path()});
+  Json r = server.use("write_file",
+                      Json::object({{"file_path", "src/m.py"},
+                                    {"content", "def f():\n    \"\"\"Says f.\"\"\"\n\nf()\n"}}));
+  CHECK(names_of(r) == "success file_path bytes");
+  CHECK(r["file_path"] == Json(place / "src/m.py"));
+  CHECK(r["bytes"] == Json(32));
+  r = server.use("read_file", R"({"file_path":"src/m.py","offset":1,"count":2})");
+  CHECK(begins(names_of(r), "file_path content encoding size offset lines next more"));
+  CHECK(r["content"] == Json("    \"\"\"Says f.\"\"\"\n\n"));
+  CHECK(r["lines"] == Json(2));
+  CHECK(r["next"] == Json(3));
+  CHECK(r["more"] == Json(true));
+  r = server.use("read_file", R"({"file_path":"src/m.py","unit":"bytes","offset":28})");
+  CHECK(r["content"] == Json("f()\n"));
+  r = server.use("list_files", R"({"path":"src"})");
+  CHECK(names_of(r) == "path entries more");
+  REQUIRE(r["entries"].size() == 1);
+  CHECK(names_of(r["entries"][0]) == "path type size modified");
+  CHECK(r["entries"][0]["path"] == Json("m.py"));
+  CHECK(server.use("list_files")["entries"].size() == 1);
+  r = server.use("read_docstring", R"({"file_path":"src/m.py","function_name":"f"})");
+  CHECK(r["docstring"] == Json("Says f."));
+  CHECK(has(
+      server.error_of("read_docstring", parsed(R"({"file_path":"src/m.py","function_name":"g"})")),
+      "g"));
+
+  // Binary files as base64, images as images.
+  server.use("write_file", R"({"file_path":"b","content":"AP8=","encoding":"base64"})");
+  CHECK(support::read_file(place / "b") == std::string("\0\xff", 2));
+  CHECK(has(server.error_of("read_file", parsed(R"({"file_path":"b"})")), "base64"));
+  CHECK(server.use("read_file", R"({"file_path":"b","encoding":"base64"})")["content"] ==
+        Json("AP8="));
+  CHECK(has(server.error_of("write_file",
+                            parsed(R"({"file_path":"b","content":"!","encoding":"base64"})")),
+            "base64"));
+  place.file("p.png", std::string("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 16));
+  const Json image = server.ask_tool("read_file", parsed(R"({"file_path":"p.png"})"));
+  CHECK(image["content"][0]["type"] == Json("image"));
+  CHECK(image["content"][0]["mimeType"] == Json("image/png"));
+}
+
+TEST_CASE("W-54: file tools stay within the roots, mask secrets and are on the audit log") {
+  const TempDir place;
+  const TempDir outside;
+  outside.file("secret", "hidden");
+  place.file("ro/file", "old");
+  place.file("with_secret", "the key is hunter2!");
+  support::make_symlink(outside.path(), place / "link");
+  const std::string audit = outside / "audit";
+  Server::Options options;
+  options.arguments = {"--workspace",  place.path(), "--allowed-paths", place.path(),
+                       "--read-only",  place / "ro", "--audit-file",    audit,
+                       "--secret-env", "TOKEN",      "--sandbox",       "off"};
+  options.environment = {"TOKEN=hunter2"};
+  Server server(options);
+  const auto error = [&](const std::string& tool, const std::string& path) {
+    Json arguments = Json::object({{tool == "list_files" ? "path" : "file_path", path}});
+    if (tool == "write_file") arguments.set("content", "new");
+    return server.error_of(tool, arguments);
+  };
+  std::size_t refusals = 0;
+  for (const std::string& path :
+       {outside / "secret", place / "link/secret", std::string("../") + "x",
+        std::string("x; echo INJECTED"), std::string("/proc/self/environ")}) {
+    for (const char* tool : {"read_file", "write_file", "read_docstring", "list_files"}) {
+      // A name with a blank is a name: it can be made.
+      if (path[0] == 'x' && std::string(tool) == "write_file") continue;
+      CAPTURE(path);
+      CAPTURE(std::string(tool));
+      CHECK(!has(error(tool, path), "hidden"));
+      ++refusals;
+    }
+  }
+  CHECK(support::read_file(outside / "secret") == "hidden");
+  CHECK(has(error("write_file", "ro/file"), "read"));
+  CHECK(support::read_file(place / "ro/file") == "old");
+  CHECK(server.use("read_file", R"({"file_path":"with_secret"})")["content"] ==
+        Json("the key is [redacted]!"));
+  CHECK(server.finish().empty());
+  const Strings records = lines_of(support::read_file(audit));
+  REQUIRE(records.size() == refusals + 2);
+  CHECK(parsed(records[0])["tool"] == Json("read_file"));
+  CHECK(parsed(records[0])["allowed"] == Json(false));
+  CHECK(parsed(records.back())["command"] == Json("read_file with_secret"));
+  CHECK(parsed(records.back())["outcome"] == Json("exited"));
+}
+
+TEST_CASE("the delete guard knows what the file tools read and made") {
+  const TempDir place;
+  place.file("a", "x");
+  Server server(Strings{"--workspace", place.path(), "--delete-guard"});
+  CHECK(server.execute("rm a")["rule"] == Json("delete-guard"));
+  server.use("read_file", R"({"file_path":"a"})");
+  server.use("write_file", R"({"file_path":"b","content":"y"})");
+  CHECK(server.execute("rm a b")["success"] == Json(true));
+}
+
+// fair use ----------------------------------------------------------------------------------------
+
+TEST_CASE("calls in a minute are bounded for each tool") {
+  const TempDir place;
+  const std::string audit = place / "audit";
+  Server server(Strings{"--calls-per-minute", "2", "--audit-file", audit});
+  CHECK(server.execute("echo 1")["success"] == Json(true));
+  CHECK(server.execute("echo 2")["success"] == Json(true));
+  const Json r = server.execute("echo 3");
+  CHECK(r["outcome"] == Json("refused"));
+  CHECK(r["rule"] == Json("calls_per_minute"));
+  CHECK(has(r["stderr"].as_string(), "calls_per_minute"));
+  CHECK(has(r["stderr"].as_string(), "execute_command"));
+  for (int i = 0; i < 2; ++i) server.use("list_background_shells");
+  CHECK(has(server.error_of("list_background_shells", Json::object()), "calls_per_minute"));
+  server.use("list_files", R"({"path":"/"})");
+  CHECK(server.finish().empty());
+  CHECK(parsed(lines_of(support::read_file(audit))[2])["allowed"] == Json(false));
+}
+
+TEST_CASE("the running time of all commands together is bounded") {
+  Server server(Strings{"--running-time", "0.5"});
+  Json r;
+  SUBCASE("in the foreground") {
+    r = server.execute("sleep 300");
+    CHECK(r["timed_out"] == Json(true));
+  }
+  SUBCASE("in the background") {
+    const Json output = wait_for_shell(server, start_shell(server, "sleep 300"), "exit");
+    CHECK(output["status"] == Json("failed"));
+  }
+  r = server.execute("true");
+  CHECK(r["rule"] == Json("running_time"));
+  CHECK(has(r["stderr"].as_string(), "0.5 seconds"));
+  CHECK(has(server.error_of("start_background_shell", parsed(R"({"command":"true"})")),
+            "running_time"));
+  r = server.use("execute_code", R"({"language":"sh","code":"true"})");
+  CHECK(r["rule"] == Json("running_time"));
+}
+
+TEST_CASE("tools that are disabled are not there, and not spoken of") {
+  Server server(Strings{"--disable-tool", "start_background_shell", "execute_code"});
+  const Json tools = server.ask("tools/list")["result"]["tools"];
+  CHECK(tools.size() == 10);
+  for (const Json& tool : tools.items()) {
+    CHECK(tool["name"] != Json("start_background_shell"));
+    CHECK(tool["name"] != Json("execute_code"));
+  }
+  CHECK(!has(server.greeting["result"]["instructions"].as_string(), "start_background_shell"));
+}
+
+TEST_CASE("the instructions tell what is in force") {
+  const TempDir place;
+  place.directory("venv/bin");
+  const auto told = [&](Strings arguments) {
+    arguments.insert(arguments.end(), {"--workspace", place.path()});
+    Server server(arguments);
+    return server.greeting["result"]["instructions"].as_string();
+  };
+  const std::string plain = told({});
+  CHECK(has(plain, "/bin/sh"));
+  CHECK(has(plain, "start_background_shell (at most 10 at a time)"));
+  for (const char* absent : {"pattern", "sandbox", "in a minute", "before it", "virtual env"})
+    CHECK(!has(plain, absent));
+  CHECK(has(told({"--command-prefix", "uv run"}), "`uv run` before it"));
+  CHECK(has(told({"--venv-path", place / "venv"}), place / "venv"));
+  CHECK(has(told({"--allowed-commands", "git .*"}), "git .*"));
+  CHECK(has(told({"--blocked-commands", "git push.*"}), "git push.*"));
+  CHECK(has(told({"--calls-per-minute", "7"}), "7 times in a minute"));
+  CHECK(has(told({"--running-time", "77"}), "77 seconds"));
+  CHECK(has(told({"--limit-memory", "536870912"}), "536870912 bytes of memory"));
+  CHECK(has(told({"--run-in-background-after", "12"}), "after 12 seconds"));
 }

@@ -334,6 +334,8 @@ void compare_sandbox(const char* title, const Argv& argv, int runs, double limit
   const codeexec::SandboxOptions full = full_sandbox(scratch);
   std::vector<Way> ways = {{"no sandbox", options_for(argv)}};
   if (!add_sandboxed(ways, "full sandbox", argv, full)) return;
+  ways.push_back({"supervised only", options_for(argv)});
+  ways.back().options.supervised = true;
   codeexec::SandboxOptions other = full;
   other.pid_namespace = true;
   add_sandboxed(ways, "with a pid namespace", argv, other);

@@ -10,25 +10,25 @@ compile() { # OUTPUT SOURCE FLAG...
     -c "$source" -o "$output"
 }
 link() { # WHAT OUTPUT ARGUMENT...
-  linked=$1
+  title=$1
   program=$2
   shift 2
-  expect "$linked: links" "$CXX" "$@" -pthread -o "$program"
-  expect "$linked: runs" "$program"
+  expect "$title: links" "$CXX" "$@" -pthread -o "$program"
+  expect "$title: runs" "$program"
 }
 
 compile "$OUT/twice.o" "$here/twice.cpp"
 link "included seven times, the macro late and twice" "$OUT/twice" "$OUT/twice.o"
 
-flags= what="two files and a renamed copy"
+flags= together="two files and a renamed copy"
 printf 'int main() { return 0; }\n' > "$OUT/empty.cpp"
 if "$CXX" -flto -Wodr -Werror "$OUT/empty.cpp" -o "$OUT/empty" > "$OUT/odr.log" 2>&1; then
-  flags="-flto -Wodr" what="$what, compared by the linker (-flto -Wodr -Werror)"
+  flags="-flto -Wodr" together="$together, compared by the linker (-flto -Wodr -Werror)"
 else
   skip "$CXX cannot check for different definitions with -flto -Wodr"
 fi
 for file in one other renamed; do
   compile "$OUT/$file.o" "$here/$file.cpp" $flags
 done
-link "$what" "$OUT/three" $flags -Werror "$OUT/one.o" "$OUT/other.o" "$OUT/renamed.o"
+link "$together" "$OUT/three" $flags -Werror "$OUT/one.o" "$OUT/other.o" "$OUT/renamed.o"
 finish

@@ -1,0 +1,253 @@
+// What background shells cost: idle ones in memory and processor time, output through the ring
+// beside a bare loop, and reading what is new.
+//
+//   c++ -std=c++17 -O2 -I. tests/bench/shells.cpp -o bench-shells -pthread && ./bench-shells
+//
+// --quick: fewer shells and rounds. Ends with status 1 and a line "GATE FAILED: ..." when a promise
+// is not kept.
+#define CODEEXEC_IMPLEMENTATION
+#include "codeexec.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <poll.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+using Time = std::chrono::steady_clock;
+using codeexec::BackgroundShells;
+using codeexec::Command;
+
+const char* const self = "/proc/self/exe";
+
+[[noreturn]] void fail(const char* what, const std::string& why) {
+  std::fprintf(stderr, "%s: %s\n", what, why.c_str());
+  std::exit(2);
+}
+
+template <class T>
+T checked(const char* what, codeexec::Expected<T> value) {
+  if (!value) fail(what, value.error().message);
+  return std::move(*value);
+}
+
+template <class Work>
+double microseconds(Work&& work) {
+  const auto begin = Time::now();
+  work();
+  return std::chrono::duration<double, std::micro>(Time::now() - begin).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+bool gates_hold = true;
+
+void gate(const char* what, double value, const char* relation, double limit) {
+  const bool at_most = std::strcmp(relation, "<=") == 0;
+  const bool holds = at_most ? value <= limit : value >= limit;
+  std::printf("%s: %s = %.3f, must be %s %.2f\n", holds ? "gate" : "GATE FAILED", what, value,
+              relation, limit);
+  if (!holds) gates_hold = false;
+}
+
+// What this program does when it is started as its own child: writes so many bytes, then reads its
+// input to the end.
+int write_and_wait(std::uint64_t left) {
+  static char block[65536];
+  std::memset(block, 'x', sizeof block);
+  for (std::size_t i = 63; i < sizeof block; i += 64) block[i] = '\n';
+  while (left > 0) {
+    const ssize_t size = ::write(1, block, std::min<std::uint64_t>(left, sizeof block));
+    if (size <= 0) return 1;
+    left -= static_cast<std::uint64_t>(size);
+  }
+  while (::read(0, block, sizeof block) > 0) {
+  }
+  return 0;
+}
+
+Command child(std::uint64_t bytes) {
+  return Command::program({self, "--write", std::to_string(bytes)});
+}
+
+codeexec::LocalExecutor executor_with(std::size_t max_output,
+                                      codeexec::SandboxMode mode = codeexec::SandboxMode::off) {
+  codeexec::LocalOptions options;
+  options.max_output = max_output;
+  options.sandbox.mode = mode;
+  return checked("LocalExecutor", codeexec::LocalExecutor::create(options));
+}
+
+// Resident memory of this process that belongs to no file, in bytes.
+double own_memory() {
+  std::FILE* const status = std::fopen("/proc/self/status", "r");
+  if (!status) return 0;
+  char line[256];
+  double kibibytes = 0;
+  while (std::fgets(line, sizeof line, status))
+    if (std::sscanf(line, "RssAnon: %lf kB", &kibibytes) == 1) break;
+  std::fclose(status);
+  return kibibytes * 1024;
+}
+
+double processor_time() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+void measure_idle(const char* title, codeexec::SandboxMode mode, std::size_t count) {
+  const auto here = executor_with(std::size_t{1} << 20, mode);
+  codeexec::ShellOptions options;
+  options.max_running = count + 1;
+  BackgroundShells shells(here, options);
+  const auto start_one = [&] {
+    Command command = child(64);
+    command.keep_input_open = true;
+    const auto shell = checked("start", shells.start(command));
+    codeexec::ShellWait line;
+    line.pattern = checked("pattern", codeexec::Regex::compile("x"));
+    checked("wait", shells.wait(shell.id, line));
+  };
+  start_one();  // the thread and its buffer
+  const double before = own_memory();
+  for (std::size_t i = 0; i < count; ++i) start_one();
+  const double each = (own_memory() - before) / static_cast<double>(count);
+  const double begin = processor_time();
+  ::poll(nullptr, 0, 2000);
+  const double used = processor_time() - begin;
+  std::printf(
+      "%zu idle shells %s, each after one line: %.1f KiB each, %.3f ms of processor in 2 s\n",
+      count, title, each / 1024, used * 1e3);
+  gate("memory of an idle shell, KiB", each / 1024, "<=", 20);
+  gate("processor time of all idle shells, ms in 2 s", used * 1e3, "<=", 2);
+}
+
+// The floor: one pipe, poll and read, nothing kept.
+struct FloorChild {
+  const char* argv[4];
+  int out;
+};
+
+int floor_child(void* argument) {
+  const auto* child = static_cast<const FloorChild*>(argument);
+  ::dup2(child->out, 1);
+  ::execve(child->argv[0], const_cast<char**>(child->argv), environ);
+  ::_exit(127);
+}
+
+void read_bare(std::uint64_t bytes) {
+  int out[2];
+  if (::pipe2(out, O_CLOEXEC) != 0) fail("pipe2", std::strerror(errno));
+  const std::string size = std::to_string(bytes);
+  FloorChild child = {{self, "--write", size.c_str(), nullptr}, out[1]};
+  alignas(16) char stack[16384];
+  const pid_t pid =
+      ::clone(floor_child, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &child);
+  if (pid < 0) fail("clone", std::strerror(errno));
+  ::close(out[1]);
+  static char buffer[65536];
+  std::uint64_t total = 0;
+  for (;;) {
+    pollfd wait = {out[0], POLLIN, 0};
+    ::poll(&wait, 1, -1);
+    const ssize_t size_read = ::read(out[0], buffer, sizeof buffer);
+    if (size_read <= 0) break;
+    total += static_cast<std::uint64_t>(size_read);
+  }
+  ::close(out[0]);
+  ::waitpid(pid, nullptr, 0);
+  if (total != bytes) fail("bare loop", "bytes are missing");
+}
+
+void measure_ring(std::uint64_t bytes, int rounds) {
+  const auto here = executor_with(std::size_t{1} << 20);
+  BackgroundShells shells(here);
+  std::vector<double> bare;
+  std::vector<double> ring;
+  for (int i = 0; i < rounds; ++i) {
+    bare.push_back(microseconds([&] { read_bare(bytes); }));
+    ring.push_back(microseconds([&] {
+      const auto shell = checked("start", shells.start(child(bytes)));
+      checked("wait", shells.wait(shell.id));
+      if (checked("status", shells.status(shell.id)).result.out_counts.total_bytes != bytes)
+        fail("ring", "bytes are missing");
+    }));
+  }
+  const double rate = static_cast<double>(bytes) / (1 << 30) * 1e6;
+  std::printf("%.2f GiB through the ring: %.2f GiB/s; bare poll and read: %.2f GiB/s\n",
+              static_cast<double>(bytes) / (1 << 30), rate / median(ring), rate / median(bare));
+  gate("rate of the ring / bare loop", median(bare) / median(ring), ">=", 0.8);
+}
+
+// Reads the last bytes of what a shell has printed, many times.
+double time_to_read(BackgroundShells& shells, const std::string& id, std::uint64_t printed,
+                    std::uint64_t fresh) {
+  codeexec::ShellCursor since;
+  since.out = printed - fresh;
+  std::vector<double> times;
+  for (int i = 0; i < 301; ++i) {
+    times.push_back(microseconds([&] {
+      if (checked("read", shells.read(id, since)).out.text.size() != fresh)
+        fail("read", "not what is new");
+    }));
+  }
+  return median(times);
+}
+
+void measure_reading() {
+  constexpr std::uint64_t kept[] = {1 << 20, 16 << 20};
+  constexpr std::uint64_t fresh[] = {1 << 10, 64 << 10, 512 << 10};
+  double times[2][3] = {};
+  for (int k = 0; k < 2; ++k) {
+    const auto here = executor_with(kept[k]);
+    codeexec::ShellOptions options;
+    options.max_lines = std::size_t{1} << 20;
+    BackgroundShells shells(here, options);
+    const std::uint64_t printed = 2 * kept[k];
+    Command command = child(printed);
+    command.keep_input_open = true;
+    const auto shell = checked("start", shells.start(command));
+    while (checked("status", shells.status(shell.id)).result.out_counts.total_bytes < printed)
+      ::poll(nullptr, 0, 1);
+    for (int f = 0; f < 3; ++f) times[k][f] = time_to_read(shells, shell.id, printed, fresh[f]);
+  }
+  for (int f = 0; f < 3; ++f)
+    std::printf("reading %4d KiB that are new: %8.2f us of 1 MiB kept, %8.2f us of 16 MiB kept\n",
+                static_cast<int>(fresh[f] >> 10), times[0][f], times[1][f]);
+  gate("reading 64 KiB of 16 MiB / of 1 MiB", times[1][1] / times[0][1], "<=", 2);
+  gate("reading 512 KiB / 64 KiB, 8 times as much", times[1][2] / times[1][1], "<=", 16);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 3 && std::strcmp(argv[1], "--write") == 0)
+    return write_and_wait(std::strtoull(argv[2], nullptr, 10));
+  const bool quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+  const std::size_t count = quick ? 200 : 1000;
+  measure_idle("without a sandbox", codeexec::SandboxMode::off, count);
+  measure_idle("in a sandbox", codeexec::SandboxMode::best_effort, count);
+  measure_ring(std::uint64_t{1} << 30, quick ? 5 : 15);
+  measure_reading();
+  std::printf(gates_hold ? "all gates hold\n" : "a gate failed\n");
+  return gates_hold ? 0 : 1;
+}
