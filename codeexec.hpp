@@ -25593,11 +25593,16 @@ mcp::ToolReply kill_background_shell(ToolSet& set, const mcp::Call& call) {
 
 // execute_code ------------------------------------------------------------------------------------
 
-// One result for all blocks: the last one's end, and everybody's output and time.
+// One result for all blocks: the last one's end, and everybody's output and time. What needed no
+// command (html, css) has succeeded when it is saved.
 Result together(const Executor& executor, const CodeResult& run) {
   Result all;
   if (run.results.empty()) {
     all.work_dir = executor.workspace();
+    if (run.succeeded) {
+      all.outcome = Outcome::exited;
+      all.exit_code = 0;
+    }
   } else {
     all = run.results.back();
     all.out.clear();

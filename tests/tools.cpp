@@ -2601,6 +2601,13 @@ TEST_CASE("code runs from a file, and its tool passes the gate") {
   CHECK(r["blocks"] == Json(2));
   CHECK(r["files"].size() == 2);
 
+  // What is only saved needs no command.
+  r = server.use("execute_code", Json::object({{"language", "html"}, {"code", "<p>x</p>\n"}}));
+  CHECK(r["success"] == Json(true));
+  CHECK(r["exit_code"] == Json(0));
+  CHECK(r["blocks"] == Json(0));
+  CHECK(support::read_file(r["code_file"].as_string()) == "<p>x</p>\n");
+
   // A shell's code is a command like any other; nothing was written before it was judged.
   r = server.use("execute_code", Json::object({{"language", "bash"}, {"code", "sudo true"}}));
   CHECK(r["rule"] == Json("sudo"));
