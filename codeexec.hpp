@@ -25780,7 +25780,11 @@ mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
                           " bytes, too long for a source file"}));
   const std::string& function = call.argument("function_name").as_string();
   auto docstring = python_docstring(file->bytes, function);
-  if (!docstring) return failed(concat({quoted(file->path), ": ", docstring.error().message}));
+  if (!docstring) {
+    const std::string& message = docstring.error().message;
+    if (function.empty()) return failed(concat({quoted(file->path), ": ", message}));
+    return failed(concat({quoted(file->path), ", ", quoted(function), ": ", message}));
+  }
   std::string text = set.executor.redact(to_utf8(*docstring));
   shorten({&text}, room_for_texts(call.max_result_bytes()), [](const std::string&, std::size_t) {});
   return mcp::ToolResult::with_structured(Json::object({{"file_path", to_utf8(file->path)},

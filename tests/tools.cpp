@@ -2648,9 +2648,9 @@ TEST_CASE("files are written, read, listed and searched for docstrings") {
   CHECK(server.use("list_files")["entries"].size() == 1);
   r = server.use("read_docstring", R"({"file_path":"src/m.py","function_name":"f"})");
   CHECK(r["docstring"] == Json("Says f."));
-  CHECK(has(
-      server.error_of("read_docstring", parsed(R"({"file_path":"src/m.py","function_name":"g"})")),
-      "g"));
+  CHECK(has(server.error_of("read_docstring",
+                            parsed(R"({"file_path":"src/m.py","function_name":"F.by"})")),
+            "m.py', 'F.by': "));
 
   // Binary files as base64, images as images.
   server.use("write_file", R"({"file_path":"b","content":"AP8=","encoding":"base64"})");
