@@ -1046,7 +1046,7 @@ class Files {
   static constexpr std::size_t max_entries = 2000;  // listed at once
   static constexpr std::size_t max_write = std::size_t{64} << 20;
   // Looked through for the offset of a range in lines; beyond it only bytes can be read.
-  static constexpr std::uint64_t max_scan = std::uint64_t{4} << 30;
+  static constexpr std::uint64_t max_scan = std::uint64_t{1} << 30;
 
   Files(PathRules rules, std::string base);
 
@@ -2034,7 +2034,7 @@ struct CodeOptions {
 struct CodeResult {
   // Of the blocks that were run or refused, in order; it stops at the first that did not succeed.
   // Result::command is the command line that was run, or the script. A block that is only saved has
-  // no Result; the audit log tells it as `save FILE`.
+  // no Result; the audit log tells it as `save FILE`, and as `save` one that could not be saved.
   std::vector<Result> results = {};
   // The file of each block that was saved, canonical; the first is the reference's code_file.
   std::vector<std::string> files = {};
@@ -12925,14 +12925,17 @@ class FileReader {
 struct LineStart {
   std::uint64_t offset = 0;  // of its first byte
   std::uint64_t line = 0;    // its number, or that of all lines when there are not so many
+  bool is_too_far = false;   // not within max_scan
 };
 
-// Where a line begins; the end of the file, or max_scan, when it is not there.
+// Where a line begins; the end of the file when there is no such line.
 LineStart find_line(FileReader& reader, std::uint64_t wanted) {
   LineStart found;
   std::string buffer(file_buffer, '\0');
   bool is_open = false;  // the bytes before found.offset do not end with a line end
-  while (found.line < wanted && found.offset < Files::max_scan) {
+  while (found.line < wanted) {
+    found.is_too_far = found.offset >= Files::max_scan && reader.has_byte(found.offset);
+    if (found.is_too_far) return found;
     const std::size_t size = reader.read(found.offset, &buffer[0], buffer.size());
     if (size == 0) break;
     const char* at = buffer.data();
@@ -13287,7 +13290,7 @@ Expected<FileContent> Files::read(std::string_view path, const FileRange& range)
   const bool by_lines = range.unit == FileRange::Unit::lines;
   if (by_lines) {
     const LineStart start = find_line(reader, range.offset);
-    if (start.line < range.offset && start.offset >= max_scan)
+    if (start.is_too_far)
       return make_error(ErrorCode::limit,
                         concat({quoted(content.path), ": line ", std::to_string(range.offset),
                                 " lies beyond the first ", std::to_string(max_scan),
@@ -13893,8 +13896,7 @@ class PythonReader {
     if (token.text == "@") return read_decorator();
     const bool is_async = token.text == "async";
     if (is_async) token = lexer_.next();
-    if (token.text == "def" || (token.text == "class" && !is_async))
-      return read_definition(token.text == "class");
+    if (token.text == "def" || (token.text == "class" && !is_async)) return read_definition(token);
     read_statements(token, is_docstring_due);
   }
 
@@ -13926,10 +13928,10 @@ class PythonReader {
   }
 
   // Behind the word `def` or `class`.
-  void read_definition(bool is_class) {
+  void read_definition(const PythonToken& keyword) {
     const PythonToken defined = lexer_.next();
     if (defined.kind != PythonToken::Kind::word)
-      return lexer_.fail(defined.offset, "a definition without a name");
+      return lexer_.fail(keyword.offset, "a definition without a name");
     const bool is_accessor = std::exchange(accessor_of_, {}) == defined.text;
     const bool is_next = due_.is_on_path && due_.matched < parts_.size() && !is_accessor &&
                          defined.text == parts_[due_.matched];
@@ -13938,9 +13940,9 @@ class PythonReader {
       is_found_ = is_last;
       docstring_.clear();
     }
-    due_.is_on_path = is_next && !is_last && is_class;
+    due_.is_on_path = is_next && !is_last && keyword.text == "class";
     ++due_.matched;
-    if (!skip_head()) return lexer_.fail(defined.offset, "a definition without a colon");
+    if (!skip_head()) return lexer_.fail(keyword.offset, "a definition without a colon");
     const PythonToken first = lexer_.next();
     if (first.kind != PythonToken::Kind::line_end) return read_statements(first, is_last);
     is_body_due_ = true;
@@ -17025,8 +17027,8 @@ struct SupervisorReport {
 // the end, and goes back to the system in between: a command that runs costs the last page.
 struct Supervision {
   union {
-    char command_stack[child_stack_size];           // until the program was executed
-    int found[child_stack_size / sizeof(int)];      // processes that are still to be killed
+    char command_stack[child_stack_size];       // until the program was executed
+    int found[child_stack_size / sizeof(int)];  // processes that are still to be killed
   };
   alignas(8) char entries[2048];
   alignas(16) char stack[child_stack_size - 3072];  // and the fields below fill whole pages
@@ -19040,8 +19042,7 @@ bool Process::State::start(bool hold_writers) {
 }
 
 void Process::State::forget_start() {
-  for (auto* texts :
-       {&owned_options->argv, &owned_options->environment, &owned_options->secrets})
+  for (auto* texts : {&owned_options->argv, &owned_options->environment, &owned_options->secrets})
     std::vector<std::string>().swap(*texts);
 }
 
@@ -21645,6 +21646,8 @@ struct BackgroundShells::Shell {
 
   // What the event thread tells.
   struct Events {
+    std::atomic<std::uint64_t> out_bytes{0};
+    std::atomic<std::uint64_t> err_bytes{0};
     std::mutex mutex = {};
     std::vector<Waiter*> waiters = {};
     std::atomic<bool> ended{false};
@@ -21754,6 +21757,7 @@ void BackgroundShells::Shell::Waiter::wake(bool end) {
 bool BackgroundShells::Shell::start(const Executor& executor, Command command, Result& failure) {
   command.on_output = [noted = events, told = std::move(command.on_output)](
                           Stream stream, std::string_view bytes) {
+    (stream == Stream::out ? noted->out_bytes : noted->err_bytes) += bytes.size();
     noted->tell(false);
     told(stream, bytes);
   };
@@ -21814,6 +21818,8 @@ ShellStatus BackgroundShells::Shell::status() const {
   status.result = execution.asked();
   status.result.outcome = Outcome::unknown;
   status.result.pid = execution.pid();
+  status.result.out_counts.total_bytes = events->out_bytes.load();
+  status.result.err_counts.total_bytes = events->err_bytes.load();
   status.result.notes.insert(status.result.notes.end(), notes.begin(), notes.end());
   status.duration = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started);
   return status;
@@ -22644,7 +22650,8 @@ Expected<Files> files_below(const std::string& work_dir, const PathRules& rules)
   options.roots.push_back(
       {work_dir, rules.restricted() ? rules.permission(work_dir) : Permission::write});
   for (const Root& root : rules.roots())
-    if (root.path != work_dir && codeexec::is_within(root.path, work_dir)) options.roots.push_back(root);
+    if (root.path != work_dir && codeexec::is_within(root.path, work_dir))
+      options.roots.push_back(root);
   auto confined = PathRules::create(options);
   if (!confined) return confined.error();
   // Its roots are looked up anew; one that was exchanged for a link would be elsewhere.
@@ -22683,20 +22690,36 @@ class CodeRun {
     if (const std::size_t nul = block.code.find('\0'); nul != std::string::npos)
       return stop(concat({"the code has a NUL byte (at byte ", std::to_string(nul), ")"}));
     const auto path = place(block.code, *language);
-    if (language->program.empty()) return path ? only_save(block.code, *path) : stop(path.error());
     // Of a work_dir that is none, the gate says it.
-    if (!path && work_dir_) return stop(path.error());
+    if (!path && (work_dir_ || language->program.empty())) return not_saved(path.error());
+    if (language->program.empty()) return only_save(block.code, *path);
     const Command command = command_for(block.code, *language, path ? *path : std::string());
     // A refusal comes before anything is written; run() puts it on the audit log.
     const Result verdict = executor_.check(command);
     const bool admitted = verdict.outcome == Outcome::not_started && verdict.message.empty();
-    if (admitted && !path) return stop(path.error());
+    if (admitted && !path) return not_saved(path.error());
     if (admitted && !save(block.code, *path)) return false;
     result_.results.push_back(executor_.run(command));
     return result_.results.back().succeeded();
   }
 
-  bool stop(const Error& error) { return stop(error.message); }
+  // No command follows that would be on the audit log.
+  bool not_saved(const Error& error) {
+    const bool denied = error.code == ErrorCode::permission_denied;
+    Result failed;
+    failed.outcome = denied ? Outcome::refused : Outcome::exited;
+    if (denied) failed.rule = "paths";
+    failed.exit_code = denied ? -1 : 1;
+    failed.message = error.message;
+    record_save(std::move(failed), "save");
+    return stop(error.message);
+  }
+
+  void record_save(Result result, std::string command) const {
+    result.command = std::move(command);
+    result.work_dir = work_dir_ ? *work_dir_ : options_.command.work_dir;
+    executor_.record(result, options_.command.tool);
+  }
   bool stop(std::string_view message) {
     result_.message = executor_.redact(message);
     return false;
@@ -22745,14 +22768,16 @@ class CodeRun {
   }
 
   bool save(std::string_view code, const std::string& path) {
-    const auto fail = [&](std::string_view why) {
-      return stop(concat({"cannot save the code as ", quoted(path), ": ", why}));
+    const auto fail = [&](const Error& error) {
+      return not_saved(
+          with_prefix(concat({"cannot save the code as ", quoted(path), ": "}), error));
     };
     auto files = files_below(*work_dir_, executor_.file_rules());
-    if (!files) return fail(files.error().message);
+    if (!files) return fail(files.error());
     auto written = files->write(path, code);
-    if (!written) return fail(written.error().message);
-    if (*written != path) return fail(concat({"it became ", quoted(*written)}));
+    if (!written) return fail(written.error());
+    if (*written != path)
+      return fail(make_error(ErrorCode::permission_denied, concat({"it is ", quoted(*written)})));
     if (const DeleteGuard* guard = executor_.delete_guard()) guard->mark_created(path);
     result_.files.push_back(path);
     return true;
@@ -22762,14 +22787,12 @@ class CodeRun {
   bool only_save(std::string_view code, const std::string& path) {
     const auto directory =
         executor_.paths().open_work_dir(options_.command.work_dir, executor_.workspace());
-    if (!directory) return stop(directory.error());
+    if (!directory) return not_saved(directory.error());
     if (!save(code, path)) return false;
     Result saved;
     saved.outcome = Outcome::exited;
     saved.exit_code = 0;
-    saved.command = concat({"save ", quoted(path)});
-    saved.work_dir = directory->path;
-    executor_.record(saved, options_.command.tool);
+    record_save(std::move(saved), concat({"save ", quoted(path)}));
     return true;
   }
 
@@ -24972,6 +24995,7 @@ constexpr std::chrono::milliseconds message_interval = std::chrono::milliseconds
 
 // How long get_background_shell_output waits when it is not told.
 constexpr std::chrono::milliseconds usual_wait = std::chrono::seconds(30);
+constexpr std::chrono::milliseconds longest_wait = std::chrono::hours(1);
 
 // A configuration file is read whole; nobody needs a longer one.
 constexpr std::size_t longest_config = std::size_t{1} << 20;
@@ -25470,8 +25494,7 @@ Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Cal
   until.since = since;
   until.cancel = call.cancel_token();
   const Json& seconds = call.argument("timeout");
-  until.time = std::min(seconds.is_number() ? milliseconds_of(seconds) : usual_wait,
-                        set.executor.max_timeout());
+  until.time = std::min(seconds.is_number() ? milliseconds_of(seconds) : usual_wait, longest_wait);
   if (wait_for.as_string() != "exit") {
     auto pattern = Regex::compile(wait_for.as_string());
     if (!pattern) return with_prefix("wait_for: ", pattern.error());

@@ -737,3 +737,43 @@ TEST_CASE("base64: random bytes come back through a decoder") {
     REQUIRE(back == bytes);
   }
 }
+
+TEST_CASE("base64 is decoded: the vectors of RFC 4648, section 10, also without padding") {
+  const std::pair<const char*, const char*> vectors[] = {{"", ""},
+                                                         {"Zg==", "f"},
+                                                         {"Zm8=", "fo"},
+                                                         {"Zm9v", "foo"},
+                                                         {"Zm9vYg==", "foob"},
+                                                         {"Zm9vYmE=", "fooba"},
+                                                         {"Zm9vYmFy", "foobar"}};
+  for (const auto& [text, bytes] : vectors) {
+    const std::string padded = text;
+    const std::string expected = bytes;
+    CAPTURE(padded);
+    CHECK(codeexec::from_base64(padded) == expected);
+    CHECK(codeexec::from_base64(padded.substr(0, padded.find('='))) == expected);
+    std::string broken = "\r\n";
+    for (const char c : padded) broken += {c, ' ', '\t', '\n'};
+    CHECK(codeexec::from_base64(broken) == expected);
+  }
+  CHECK(codeexec::from_base64("AP/7774=") == std::string("\0\xff\xfb\xef\xbe", 5));
+}
+
+TEST_CASE("base64: what is none of that kind gives nothing") {
+  for (const char* text : {"Z",    "Zg=",  "Zg===", "Zm9v=", "Zm9v==",     "Zm9v====", "=",
+                           "==",   "====", "Z=g=",  "=Zg=",  "Zg==Zg==",   "Zm9vY",    "Zh==",
+                           "Zm9=", "Zm9-", "Zm9_",  "Zm9v!", "Zm\xc3\xa9", "Z.g="}) {
+    CAPTURE(std::string(text));
+    CHECK_FALSE(codeexec::from_base64(text).has_value());
+  }
+  CHECK_FALSE(codeexec::from_base64(std::string_view("Zm9\0", 4)).has_value());
+}
+
+TEST_CASE("base64: random bytes survive there and back") {
+  support::Random random;
+  for (std::size_t size = 0; size < 300; ++size) {
+    std::string bytes;
+    while (bytes.size() < size) bytes += static_cast<char>(random.below(256));
+    REQUIRE(codeexec::from_base64(codeexec::to_base64(bytes)) == bytes);
+  }
+}

@@ -132,14 +132,15 @@ def main():
     if not options.all and not options.files:
         files = files[:: max(1, len(files) // SAMPLE_FILES)]
     program = subprocess.Popen(
-        [options.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+        [options.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
     )
     compared = skipped = wrong = with_text = 0
     for path in files:
         with open(path, "rb") as file:
             source = file.read()
         try:
-            if tokenize.detect_encoding(io.BytesIO(source).readline)[0] not in ("utf-8", "utf-8-sig"):
+            encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
+            if encoding not in ("utf-8", "utf-8-sig"):
                 raise ValueError("another encoding")
             tree = ast.parse(source)
         except (SyntaxError, ValueError, RecursionError):

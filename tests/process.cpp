@@ -1003,7 +1003,8 @@ TEST_CASE("under a supervisor nothing outlives a command that one of its own tra
   CHECK(life.all_gone());
 }
 
-TEST_CASE("under a supervisor nothing outlives a command whose daemons grow while they are killed") {
+TEST_CASE(
+    "under a supervisor nothing outlives a command whose daemons grow while they are killed") {
   if (!has_supervisor()) return;
   LifeLine life;
   ProcessOptions options = child({"grow-chains", "6", "250"});
@@ -1079,11 +1080,15 @@ TEST_CASE("a sandbox that is off keeps its limits under a supervisor") {
   limited.limits.open_files = 50;
   const auto off = Sandbox::create(limited);
   REQUIRE(off);
+  if (!contains(off->report().enforced, "open_files")) {
+    MESSAGE("SKIPPED: this system has no such limit");
+    return;
+  }
   for (const bool supervised : {false, true}) {
     CAPTURE(supervised);
     LifeLine life;
-    ProcessOptions options =
-        supervised_shell("ulimit -n; setsid sleep 3716 > /dev/null 2>&1 < /dev/null & echo $!", life);
+    ProcessOptions options = supervised_shell(
+        "ulimit -n; setsid sleep 3716 > /dev/null 2>&1 < /dev/null & echo $!", life);
     options.sandbox = *off;
     options.supervised = supervised;
     const ProcessResult r = run_clean(options);
@@ -1157,10 +1162,14 @@ TEST_CASE("where there can be no supervisor, only a sandbox is refused") {
   for (const Case& c : cases) {
     CAPTURE(c.denied);
     ProcessOptions options;
-    options.argv = {CODEEXEC_TEST_DENY,  c.denied,    "--", support::real_path("/proc/self/exe"),
-                    "--no-skip",         "--no-intro", "--test-case=process: (helper)*"};
-    for (char** variable = environ; *variable; ++variable)
-      options.environment.push_back(*variable);
+    options.argv = {CODEEXEC_TEST_DENY,
+                    c.denied,
+                    "--",
+                    support::real_path("/proc/self/exe"),
+                    "--no-skip",
+                    "--no-intro",
+                    "--test-case=process: (helper)*"};
+    for (char** variable = environ; *variable; ++variable) options.environment.push_back(*variable);
     options.timeout = safety;
     const ProcessResult r = run_process(options);
     std::string told;

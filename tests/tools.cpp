@@ -520,6 +520,7 @@ TEST_CASE("every option of --help works from the command line and from the confi
   place.directory("project/.venv/bin");
   place.directory("ro");
   place.file("guarded");
+  const TempDir disk(support::quiet_base());
   const std::string workspace = place.directory("workspace");
   const std::string audit = place / "audit";
   const std::string wrapper =
@@ -624,7 +625,7 @@ TEST_CASE("every option of --help works from the command line and from the confi
       {"limit-file-size", {{"1048576"}, {}, "ulimit -f", prints("2048")}},
       {"limit-disk",
        {{"4194304"},
-        sandboxed(),
+        {"--sandbox", "best-effort", "--workspace", disk.path()},
         "head -c 20000000 /dev/zero >> big; sleep 1",
         [](const ProcessResult&, const Json& r) { return has(r.dump(), "limits_reached"); }}},
       {"secret-env",
