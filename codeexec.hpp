@@ -25544,15 +25544,8 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   return mcp::ToolResult::with_structured(std::move(object));
 }
 
-Json shell_json(const ToolSet& set, const ShellStatus& shell) {
+Json shell_json(const ShellStatus& shell) {
   const Result& r = shell.result;
-  ShellCursor printed{r.out_counts.total_bytes, r.err_counts.total_bytes};
-  if (shell.state == ShellState::running) {
-    // A cursor behind all there is costs nothing, and is set back to the end.
-    constexpr std::uint64_t end = UINT64_MAX;
-    if (const auto output = set.shells.read(shell.id, {end, end}))
-      printed = {output->out.next, output->err.next};
-  }
   Json object = Json::object();
   object.set("shell_id", shell.id);
   object.set("status", name(shell.state));
@@ -25562,8 +25555,8 @@ Json shell_json(const ToolSet& set, const ShellStatus& shell) {
   object.set("cwd", r.work_dir);
   object.set("start_time", shell.start_time);
   object.set("duration_seconds", static_cast<double>(shell.duration.count()) / 1000.0);
-  object.set("stdout_bytes", printed.out);
-  object.set("stderr_bytes", printed.err);
+  object.set("stdout_bytes", r.out_counts.total_bytes);
+  object.set("stderr_bytes", r.err_counts.total_bytes);
   if (shell.state == ShellState::running) return object;
   // What else there is to tell of an end, with the names that execute_command has for it.
   const Json all = to_json(r);
@@ -25576,12 +25569,12 @@ Json shell_json(const ToolSet& set, const ShellStatus& shell) {
 mcp::ToolReply get_background_shell_status(ToolSet& set, const mcp::Call& call) {
   const auto shell = set.shells.status(call.argument("shell_id").as_string());
   if (!shell) return failed(shell.error().message);
-  return mcp::ToolResult::with_structured(shell_json(set, *shell));
+  return mcp::ToolResult::with_structured(shell_json(*shell));
 }
 
 mcp::ToolReply list_background_shells(ToolSet& set, const mcp::Call&) {
   Json list = Json::array();
-  for (const ShellStatus& shell : set.shells.list()) list.push_back(shell_json(set, shell));
+  for (const ShellStatus& shell : set.shells.list()) list.push_back(shell_json(shell));
   const auto size = list.size();
   return mcp::ToolResult::with_structured(
       Json::object({{"shells", std::move(list)}, {"count", size}}));
