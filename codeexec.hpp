@@ -25632,11 +25632,16 @@ mcp::ToolReply kill_background_shell(ToolSet& set, const mcp::Call& call) {
 
 // execute_code ------------------------------------------------------------------------------------
 
-// One result for all blocks: the last one's end, and everybody's output and time.
+// One result for all blocks: the last one's end, and everybody's output and time. What needed no
+// command (html, css) has succeeded when it is saved.
 Result together(const Executor& executor, const CodeResult& run) {
   Result all;
   if (run.results.empty()) {
     all.work_dir = executor.workspace();
+    if (run.succeeded) {
+      all.outcome = Outcome::exited;
+      all.exit_code = 0;
+    }
   } else {
     all = run.results.back();
     all.out.clear();
@@ -25814,7 +25819,11 @@ mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
                           " bytes, too long for a source file"}));
   const std::string& function = call.argument("function_name").as_string();
   auto docstring = python_docstring(file->bytes, function);
-  if (!docstring) return failed(concat({quoted(file->path), ": ", docstring.error().message}));
+  if (!docstring) {
+    const std::string& message = docstring.error().message;
+    if (function.empty()) return failed(concat({quoted(file->path), ": ", message}));
+    return failed(concat({quoted(file->path), ", ", quoted(function), ": ", message}));
+  }
   std::string text = set.executor.redact(to_utf8(*docstring));
   shorten({&text}, room_for_texts(call.max_result_bytes()), [](const std::string&, std::size_t) {});
   return mcp::ToolResult::with_structured(Json::object({{"file_path", to_utf8(file->path)},

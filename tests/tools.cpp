@@ -2602,6 +2602,13 @@ TEST_CASE("code runs from a file, and its tool passes the gate") {
   CHECK(r["blocks"] == Json(2));
   CHECK(r["files"].size() == 2);
 
+  // What is only saved needs no command.
+  r = server.use("execute_code", Json::object({{"language", "html"}, {"code", "<p>x</p>\n"}}));
+  CHECK(r["success"] == Json(true));
+  CHECK(r["exit_code"] == Json(0));
+  CHECK(r["blocks"] == Json(0));
+  CHECK(support::read_file(r["code_file"].as_string()) == "<p>x</p>\n");
+
   // A shell's code is a command like any other; nothing was written before it was judged.
   r = server.use("execute_code", Json::object({{"language", "bash"}, {"code", "sudo true"}}));
   CHECK(r["rule"] == Json("sudo"));
@@ -2642,9 +2649,9 @@ TEST_CASE("files are written, read, listed and searched for docstrings") {
   CHECK(server.use("list_files")["entries"].size() == 1);
   r = server.use("read_docstring", R"({"file_path":"src/m.py","function_name":"f"})");
   CHECK(r["docstring"] == Json("Says f."));
-  CHECK(has(
-      server.error_of("read_docstring", parsed(R"({"file_path":"src/m.py","function_name":"g"})")),
-      "of this name"));
+  CHECK(has(server.error_of("read_docstring",
+                            parsed(R"({"file_path":"src/m.py","function_name":"F.by"})")),
+            "m.py', 'F.by': "));
 
   // Binary files as base64, images as images.
   server.use("write_file", R"({"file_path":"b","content":"AP8=","encoding":"base64"})");

@@ -5,7 +5,6 @@ old handshake.
 """
 
 import contextlib
-import json
 import os
 import shutil
 import subprocess
@@ -17,55 +16,12 @@ from importlib import metadata
 import anyio
 import mcp
 from mcp.client.stdio import stdio_client
+from python_support import SERVER, alive, check, member, servers, structured, unique, until
+from python_tools import NAMES, Tools
 
-SERVER = os.environ["CODEEXEC_MCP"]
 KEYS = ["success", "exit_code", "stdout", "stderr", "execution_time", "command", "work_dir"]
 MAJOR = int(metadata.version("mcp").split(".")[0])
 failures = 0
-
-# processes ----------------------------------------------------------------------------------------
-
-
-def processes():
-    """Yields (parent, words of the command line) of every process that is not a zombie."""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/stat", encoding="latin1") as file:
-                state, parent = file.read().rpartition(")")[2].split()[:2]
-            with open(f"/proc/{pid}/cmdline", encoding="latin1") as file:
-                words = file.read().split("\0")
-        except OSError:
-            continue  # it ended while we looked
-        if state != "Z":
-            yield int(parent), words
-
-
-def alive(word):
-    return any(word in words for _, words in processes())
-
-
-def servers():
-    return sum(parent == os.getpid() and SERVER in words for parent, words in processes())
-
-
-durations = 0
-
-
-def unique():
-    """A time to sleep that no other process on this machine uses, to be found again by."""
-    global durations
-    durations += 1
-    return f"{400 + durations}.{os.getpid():07}"
-
-
-async def until(what, condition, seconds=10):
-    """Waits for something that must happen soon; the limit is only against hanging."""
-    with anyio.move_on_after(seconds):
-        while not condition():
-            await anyio.sleep(0.02)
-        return
-    raise AssertionError(f"waited {seconds} s in vain: {what}")
-
 
 # clients ------------------------------------------------------------------------------------------
 
@@ -79,13 +35,13 @@ class ClientV1:
         self.info = initialized.serverInfo
 
     async def tools(self):
-        return {tool.name: tool.inputSchema for tool in (await self.session.list_tools()).tools}
+        return (await self.session.list_tools()).tools
 
-    async def call(self, arguments, progress=None):
+    async def call(self, tool, arguments, progress=None):
         request_id = self.session._request_id  # the one that the next request gets
         try:
             return await self.session.call_tool(
-                "execute_command",
+                tool,
                 arguments,
                 read_timeout_seconds=timedelta(seconds=120),
                 progress_callback=progress,
@@ -107,11 +63,11 @@ class ClientV2:
         self.info = client.server_info
 
     async def tools(self):
-        return {tool.name: tool.input_schema for tool in (await self.client.list_tools()).tools}
+        return (await self.client.list_tools()).tools
 
-    async def call(self, arguments, progress=None):
+    async def call(self, tool, arguments, progress=None):
         return await self.client.call_tool(
-            "execute_command", arguments, read_timeout_seconds=120, progress_callback=progress
+            tool, arguments, read_timeout_seconds=120, progress_callback=progress
         )
 
 
@@ -130,18 +86,11 @@ async def connect(parameters, mode):
 # the scenario -------------------------------------------------------------------------------------
 
 
-def check(good, what, value=None):
-    if not good:
-        raise AssertionError(f"{what}: {value!r}")
-
-
 def dictionary(result):
-    """The result of a call, which must say the same in both of its forms."""
-    structured = result.structuredContent if MAJOR == 1 else result.structured_content
-    check(structured is not None, "structured content", result)
-    check(list(structured)[:7] == KEYS, "keys", structured)
-    check(json.loads(result.content[0].text) == structured, "text equals structure", result)
-    return structured
+    """The result of execute_command: the known keys first, in their order."""
+    answer = structured(result)
+    check(list(answer)[:7] == KEYS, "keys", answer)
+    return answer
 
 
 async def scenario(name, mode, version):
@@ -162,7 +111,7 @@ async def scenario(name, mode, version):
 
     async def run(command, progress=None, **more):
         arguments = {"command": command, "work_dir": project, **more}
-        return dictionary(await client.call(arguments, progress))
+        return dictionary(await client.call("execute_command", arguments, progress))
 
     async def connects():
         check(client.version == version, "version", client.version)
@@ -171,8 +120,16 @@ async def scenario(name, mode, version):
         check(servers() == 1, "one server process", servers())
 
     async def lists_the_tools():
-        schema = (await client.tools())["execute_command"]
-        check(schema["type"] == "object" and schema["required"] == ["command"], "schema", schema)
+        tools = await client.tools()
+        check([tool.name for tool in tools] == NAMES, "names", tools)
+        for tool in tools:
+            check(tool.title and tool.description, "told", tool)
+            check(member(tool, "inputSchema", "input_schema")["type"] == "object", "told", tool)
+            reads = tool.name.startswith(("get_", "list_", "read_"))
+            hint = member(tool.annotations, "readOnlyHint", "read_only_hint")
+            check(hint == reads, "whether it only reads", tool)
+        schema = member(tools[0], "inputSchema", "input_schema")
+        check(schema["required"] == ["command"], "schema", schema)
         for argument in ("command", "timeout", "work_dir"):
             check(argument in schema["properties"], argument, schema)
 
@@ -257,11 +214,16 @@ async def scenario(name, mode, version):
         await step("sees progress while a command runs", progress)
         await step("cancels a long call: its processes are gone, the server answers", cancels)
         await step("times out a call that leaves grandchildren: none is alive", times_out)
+        await Tools(client, workspace, project).use(step)
+        background = unique()
+        await client.call("start_background_shell", {"command": f"sleep {background}"})
+        await until("it runs", lambda: alive(background))
 
     async def closed():
         await until("the server is gone", lambda: servers() == 0)
+        await until("what it ran is gone", lambda: not alive(background))
 
-    await step("closes: the server is gone", closed)
+    await step("closes: the server and what it ran are gone", closed)
     shutil.rmtree(workspace)
 
 

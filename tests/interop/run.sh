@@ -1,6 +1,6 @@
 #!/bin/sh
-# The official MCP clients against the built server, with a real Python project, and the official
-# conformance suite against the fixture server:
+# The official MCP clients against the built server, with a real Python project and real work for
+# each tool, and the official conformance suite against the fixture server:
 #   [CODEEXEC_MCP=build/codeexec-mcp] [OUT=build/interop] sh tests/interop/run.sh [client...]
 # Clients: ts_v1 ts_v2 python_v1 python_v2 conformance (all of them when none is named). Their
 # packages come from npm and PyPI in the versions written here, and go into OUT. Each step prints
@@ -55,6 +55,7 @@ node_packages() {
 # What is missing for the project that every client makes, or for one kind of clients.
 project_lacks=
 command -v python3 > "$OUT/probe.log" || project_lacks="python3 is not installed"
+command -v curl > "$OUT/probe.log" || project_lacks="curl is not installed"
 # A pip that can install into another environment (--python) came with pip 22.3.
 echo 'pip>=22.3' > "$OUT/pip.txt"
 [ -n "$project_lacks" ] || python_environment pip "$OUT/pip.txt" ||
@@ -105,7 +106,8 @@ for client in $clients; do
         skip "$client" "$project_lacks"
       elif python_environment "$client" "$here/requirements-${client#python_}.txt"; then
         code=0
-        in_time "$OUT/$client/bin/python" "$here/python_client.py" || code=$?
+        PYTHONDONTWRITEBYTECODE=1 in_time "$OUT/$client/bin/python" "$here/python_client.py" ||
+          code=$?
         finished "$client" "$code"
       else
         skip "$client" "pip could not install the client: $OUT/$client.log"

@@ -1,64 +1,20 @@
 // What every TypeScript client does with the server; the same steps as in python_client.py. A
-// client is an object with version, info, tools(), call(arguments, options) and close().
+// client is an object with version, info, tools(), call(tool, arguments, options) and close().
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { alive, check, server, servers, structured, unique, until } from './support.mjs';
+import { names, useTools } from './tools.mjs';
 
-export const server = process.env.CODEEXEC_MCP;
 const keys = ['success', 'exit_code', 'stdout', 'stderr', 'execution_time', 'command', 'work_dir'];
-
-// processes ---------------------------------------------------------------------------------------
-
-function commandLines() {
-  const found = new Map();
-  for (const pid of fs.readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
-    try {
-      const status = fs.readFileSync(`/proc/${pid}/stat`, 'latin1');
-      if (/\) Z /.test(status)) continue;
-      found.set(Number(pid), {
-        parent: Number(status.slice(status.lastIndexOf(')') + 4).split(' ')[0]),
-        words: fs.readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0'),
-      });
-    } catch {
-      // It ended while we looked.
-    }
-  }
-  return found;
-}
-const alive = (word) => [...commandLines().values()].some((p) => p.words.includes(word));
-const servers = () =>
-  [...commandLines()].filter(([, p]) => p.parent === process.pid && p.words.includes(server));
-
-let durations = 0;
-// A time to sleep that no other process on this machine uses, to be found again by.
-const unique = () => `${300 + durations++}.${String(process.pid).padStart(7, '0')}`;
-
-// Waits for something that must happen soon; the limit is only against hanging.
-async function until(what, condition, seconds = 10) {
-  for (const end = Date.now() + seconds * 1000; Date.now() < end; ) {
-    if (condition()) return;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-  throw new Error(`waited ${seconds} s in vain: ${what}`);
-}
-
-// checks ------------------------------------------------------------------------------------------
-
 let failures = 0;
 
-function check(good, what, value) {
-  if (!good) throw new Error(`${what}: ${JSON.stringify(value)}`);
-}
-
-// The result of a call as both of its forms must give it: the known keys first, in their order.
+// The result of execute_command: the known keys first, in their order.
 function dictionary(result) {
-  const structured = result.structuredContent;
-  check(structured !== undefined, 'structured content', result);
-  check(Object.keys(structured).slice(0, 7).join() === keys.join(), 'keys', structured);
-  const text = JSON.parse(result.content[0].text);
-  check(JSON.stringify(text) === JSON.stringify(structured), 'text equals structure', result);
-  return structured;
+  const object = structured(result);
+  check(Object.keys(object).slice(0, 7).join() === keys.join(), 'keys', object);
+  return object;
 }
 
 export function finish() {
@@ -90,7 +46,8 @@ export async function scenario(name, expectedVersion, connect) {
     }
   };
   const run = async (command, more = {}, options = {}) =>
-    dictionary(await client.call({ command, work_dir: project, ...more }, options));
+    dictionary(await client.call('execute_command', { command, work_dir: project, ...more },
+      options));
 
   await step(`connects with protocol ${expectedVersion}`, async () => {
     client = await connect(parameters);
@@ -101,10 +58,15 @@ export async function scenario(name, expectedVersion, connect) {
   if (!client) return;
 
   await step('lists the tools', async () => {
-    const tool = (await client.tools()).find((each) => each.name === 'execute_command');
-    check(tool, 'execute_command is there', tool);
-    const { type, properties, required } = tool.inputSchema;
-    check(type === 'object' && required?.join() === 'command', 'schema', tool.inputSchema);
+    const tools = await client.tools();
+    check(tools.map(({ name }) => name).join() === names.join(), 'names', tools);
+    for (const tool of tools) {
+      check(tool.title && tool.description && tool.inputSchema.type === 'object', 'told', tool);
+      const reads = /^(get|list|read)_/.test(tool.name);
+      check(tool.annotations.readOnlyHint === reads, 'whether it only reads', tool);
+    }
+    const { properties, required } = tools[0].inputSchema;
+    check(required?.join() === 'command', 'schema', tools[0].inputSchema);
     for (const argument of ['command', 'timeout', 'work_dir']) {
       check(properties[argument], argument, properties);
     }
@@ -204,13 +166,16 @@ END`);
     }
   });
 
+  await useTools(step, client, workspace, project);
+
   await step('closes: the server and what it ran are gone', async () => {
-    const [duration, escaped] = [unique(), unique()];
+    const [duration, escaped, background] = [unique(), unique(), unique()];
     run(`setsid sleep ${escaped} & sleep ${duration}`).catch(() => undefined);
-    await until('the command runs', () => alive(duration) && alive(escaped));
+    await client.call('start_background_shell', { command: `sleep ${background}` }, {});
+    await until('the commands run', () => [duration, escaped, background].every(alive));
     await client.close();
     await until('the server is gone', () => servers().length === 0);
-    await until('the command is gone', () => !alive(duration) && !alive(escaped));
+    await until('the commands are gone', () => ![duration, escaped, background].some(alive));
   });
   fs.rmSync(workspace, { recursive: true, force: true });
 }

@@ -16,8 +16,8 @@ await scenario('TypeScript SDK 1', '2025-11-25', async (parameters) => {
     version,
     info: client.getServerVersion(),
     tools: async () => (await client.listTools()).tools,
-    call: (args, options) =>
-      client.callTool({ name: 'execute_command', arguments: args }, undefined, options),
+    call: (tool, args, options) =>
+      client.callTool({ name: tool, arguments: args }, undefined, options),
     close: () => client.close(),
   };
 });

@@ -15,7 +15,7 @@ const connect = (mode, era) => async (parameters) => {
     version: client.getNegotiatedProtocolVersion(),
     info: client.getServerVersion(),
     tools: async () => (await client.listTools()).tools,
-    call: (args, options) => client.callTool({ name: 'execute_command', arguments: args }, options),
+    call: (tool, args, options) => client.callTool({ name: tool, arguments: args }, options),
     close: () => client.close(),
   };
 };
