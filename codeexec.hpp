@@ -2326,7 +2326,8 @@ struct ToolOptions {
 //   list_background_shells()                                   {shells, count}
 //   execute_code(code, language?, timeout?, work_dir?)
 //     to_json(Result) of all blocks together, then code_file, files and blocks (that ran). Without
-//     a language, `code` is Markdown when it has fenced blocks; else the language is inferred.
+//     a language it is inferred; what does not look like code is taken for Markdown, as with the
+//     language "markdown", when it has fenced blocks.
 //   read_file(file_path, offset?, count?, unit?, encoding?)
 //     {file_path, content, encoding, size, offset, lines, next, more, cut_line?}, of which next and
 //     offset are in the unit, "lines" or "bytes". Images come as image content, other binary files
@@ -25684,8 +25685,10 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
     return refuse(set, call, "running_time", set.use->refusal_of_command());
   listen(options.command, call, {});
   std::vector<CodeBlock> blocks;
-  if (language.empty() || language == "markdown") blocks = extract_code(code);
-  if (blocks.empty()) blocks.push_back({language.empty() ? infer_language(code) : language, code});
+  // Code may hold fences, too, in its texts.
+  const std::string inferred = language.empty() ? infer_language(code) : language;
+  if (inferred.empty() || inferred == "markdown") blocks = extract_code(code);
+  if (blocks.empty()) blocks.push_back({inferred, code});
   const CodeResult run = run_code(set.executor, blocks, options);
   ended();
   Result all = together(set.executor, run);

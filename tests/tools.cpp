@@ -2609,6 +2609,11 @@ TEST_CASE("code runs from a file, and its tool passes the gate") {
   CHECK(r["blocks"] == Json(0));
   CHECK(support::read_file(r["code_file"].as_string()) == "<p>x</p>\n");
 
+  // What looks like code is no Markdown, whatever its texts hold.
+  r = server.use("execute_code",
+                 Json::object({{"code", "print('''\n```sh\nexit 7\n```\n'''.count('7'))\n"}}));
+  CHECK(r["stdout"] == Json("1\n"));
+
   // A shell's code is a command like any other; nothing was written before it was judged.
   r = server.use("execute_code", Json::object({{"language", "bash"}, {"code", "sudo true"}}));
   CHECK(r["rule"] == Json("sudo"));
