@@ -1265,6 +1265,7 @@ TEST_CASE("which first statements are docstrings") {
       {"'a', 'b'", ""},
       {"('a',)", ""},
       {"('a') ('b')", ""},
+      {"('a') 'b'", ""},
       {"'a'.upper()", ""},
       {"'a' + 'b'", ""},
       {"'a' if x else 'b'", ""},
