@@ -1942,7 +1942,8 @@ class BackgroundShells {
   Expected<ShellStatus> start(const Command& command, Result* failure = nullptr);
 
   // Runs a command in the foreground, and leaves it to itself when it has not ended after `time`.
-  // When there is no room for another running shell then, it stays in the foreground. A refusal is
+  // When there is no room for another running shell then, it stays in the foreground; without a
+  // timeout of its own it is then cancelled after the executor's, and a note says so. A refusal is
   // a result, too. The result is what Executor::run() gives, and the shell has the head and the
   // tail of its output unless the command says keep_end_only; but it is a background command from
   // its start, so that its timeout is found as start() does. The command's `cancel` has no effect
@@ -2329,11 +2330,11 @@ struct ToolOptions {
 //     a language it is inferred; what does not look like code is taken for Markdown, as with the
 //     language "markdown", when it has fenced blocks.
 //   read_file(file_path, offset?, count?, unit?, encoding?)
-//     {file_path, content, encoding, size, offset, lines, next, more, cut_line?}, of which next and
-//     offset are in the unit, "lines" or "bytes". Images come as image content, other binary files
+//     {file_path, content, encoding, size, offset, begin, lines, next, more, cut_line?}, of which
+//     next and offset are in the unit, "lines" or "bytes", and begin is in bytes. Images come as image content, other binary files
 //     as base64 when that is asked for.
 //   write_file(file_path, content, encoding?)                  {success, file_path, bytes}
-//   list_files(path?, depth?)              {path, entries: [{path, type, size, modified}], more}
+//   list_files(path?, depth?)     {path, entries: [{path, type, size, modified, closed?}], more}
 //   read_docstring(file_path, function_name?)        {file_path, function_name, docstring}
 //
 //   Errors: invalid_argument when the server has a tool of such a name, or a disabled one does not
@@ -22076,9 +22077,15 @@ ForegroundRun BackgroundShells::run(const Command& command, std::chrono::millise
       run.shell = shell.status();
       return run;
     }
-    end = shell.wait(waiter, until, Clock::time_point::max());
+    // Somebody waits for it, so it must come back.
+    const auto longest = command.timeout ? no_limit : std::max(time, state->executor.timeout());
+    end = shell.wait(waiter, until, later(shell.started, longest));
+    if (end == ShellWaitEnd::timed_out)
+      shell.notes.push_back(
+          concat({"ended after the ", seconds_text(longest), " seconds that a command may take in ",
+                  "the foreground, because as many run in the background as may"}));
   }
-  if (end == ShellWaitEnd::cancelled) shell.execution.cancel();
+  if (end != ShellWaitEnd::ended) shell.execution.cancel();
   run.result = shell.result();
   state->remove(shell);
   return run;
@@ -25757,10 +25764,12 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
   if (file->binary && !wants_base64)
     return failed(concat({quoted(file->path), " is a binary file of ", std::to_string(file->size),
                           " bytes; read it with encoding base64"}));
-  object.set("content", wants_base64 ? to_base64(file->bytes) : set.executor.redact(file->bytes));
+  object.set("content",
+             wants_base64 ? to_base64(file->bytes) : to_utf8(set.executor.redact(file->bytes)));
   object.set("encoding", wants_base64 ? "base64" : "utf-8");
   object.set("size", file->size);
   object.set("offset", range.offset);
+  object.set("begin", file->begin);
   object.set("lines", file->lines);
   object.set("next", file->next);
   object.set("more", file->more);
@@ -25800,10 +25809,12 @@ mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
     more = more || size > room;
     if (size > room) break;
     room -= size;
-    entries.push_back(Json::object({{"path", shown},
-                                    {"type", name(entry.type)},
-                                    {"size", entry.size},
-                                    {"modified", entry.modified}}));
+    Json shown_entry = Json::object({{"path", shown},
+                                     {"type", name(entry.type)},
+                                     {"size", entry.size},
+                                     {"modified", entry.modified}});
+    if (entry.closed) shown_entry.set("closed", true);
+    entries.push_back(std::move(shown_entry));
   }
   return mcp::ToolResult::with_structured(Json::object(
       {{"path", to_utf8(list->path)}, {"entries", std::move(entries)}, {"more", more}}));

@@ -1389,6 +1389,20 @@ TEST_CASE("run() stays in the foreground when there is no room") {
   ForegroundRun run = shells.run(command, milliseconds(1));
   CHECK(run.ended);
   CHECK(run.result.out == "done\n");
+  // Without a timeout of its own it comes back all the same.
+  LocalOptions brief;
+  brief.timeout = milliseconds(50);
+  const LocalExecutor impatient = make(brief);
+  BackgroundShells none(impatient, [] {
+    ShellOptions nothing;
+    nothing.max_running = 0;
+    return nothing;
+  }());
+  run = none.run(Command::shell("echo begun; exec sleep 300"), milliseconds(1));
+  CHECK(run.ended);
+  CHECK(run.result.outcome == Outcome::cancelled);
+  REQUIRE(!run.result.notes.empty());
+  CHECK(support::begins(run.result.notes[0], "ended after the 0.05 seconds"));
   // There its token has its effect to the end.
   command = Command::shell("echo begun; exec sleep 300");
   command.cancel.emplace();

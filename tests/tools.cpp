@@ -2639,7 +2639,7 @@ TEST_CASE("files are written, read, listed and searched for docstrings") {
   CHECK(r["file_path"] == Json(place / "src/m.py"));
   CHECK(r["bytes"] == Json(32));
   r = server.use("read_file", R"({"file_path":"src/m.py","offset":1,"count":2})");
-  CHECK(begins(names_of(r), "file_path content encoding size offset lines next more"));
+  CHECK(begins(names_of(r), "file_path content encoding size offset begin lines next more"));
   CHECK(r["content"] == Json("    \"\"\"Says f.\"\"\"\n\n"));
   CHECK(r["lines"] == Json(2));
   CHECK(r["next"] == Json(3));
