@@ -21837,7 +21837,8 @@ ShellStatus BackgroundShells::Shell::status() const {
     }
     status.result = *known_;
     status.state = state_of(*known_);
-    status.duration = std::chrono::duration_cast<std::chrono::milliseconds>(known_->wall_time);
+    status.duration =
+        std::chrono::duration_cast<std::chrono::milliseconds>(events->ended_at - started);
     return status;
   }
   status.result = execution.asked();

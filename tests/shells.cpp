@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -568,7 +569,7 @@ TEST_CASE("W-30: a kill that races with the end tells one story") {
   int killed = 0;
   for (int i = 0; i < 60; ++i) {
     const std::string id = start(shells, i % 2 ? "exit 7" : "");
-    for (int j = 0; j < i * 20; ++j) std::this_thread::yield();
+    for (int j = 0; j < i; ++j) std::this_thread::yield();
     const std::string answer = kill(shells, id);
     const ShellStatus status = status_of(shells, id);
     CAPTURE(describe(status));
@@ -667,6 +668,13 @@ TEST_CASE("W-33: nothing outlives a host that is killed while ten shells run") {
 #else
   if (thread_sanitizer) {
     MESSAGE("SKIPPED: ThreadSanitizer does not let a fork of this program start a thread");
+    return;
+  }
+  LocalOptions contained;
+  contained.sandbox.mode = SandboxMode::best_effort;
+  const std::vector<std::string> enforced = make(contained).sandbox_report().enforced;
+  if (std::find(enforced.begin(), enforced.end(), "containment") == enforced.end()) {
+    MESSAGE("SKIPPED: there is no supervisor on this system");
     return;
   }
   for (const bool sandboxed : {false, true}) {
@@ -995,7 +1003,7 @@ TEST_CASE("a pattern finds what comes in pieces, also in a line of any length") 
     gate.open();
     found = wait(shells, id, until_seen("needle"));
   });
-  std::thread other([&] { anchored = wait(shells, id, until_seen("^.?needle|^end$")); });
+  std::thread other([&] { anchored = wait(shells, id, until_seen("^x{1,5000}n")); });
   gate.pass();
   ShellCursor at;
   for (int i = 0; i < 40; ++i) {
@@ -1014,14 +1022,10 @@ TEST_CASE("a pattern finds what comes in pieces, also in a line of any length") 
   }
   waiter.join();
   CHECK(found == "matched");
-  // The start of a long line is not where it was cut.
-  CHECK(shells.write(id, "\n"));
-  CHECK(shells.write(id, "end\n"));
-  other.join();
-  CHECK(anchored == "matched");
   CHECK(kill(shells, id) == "true");
-  ShellWait until = until_seen("^.?needle");
-  CHECK(wait(shells, id, until) == "ended");
+  // A long line does not begin where it was cut.
+  other.join();
+  CHECK(anchored == "ended");
 }
 
 TEST_CASE("what is told of missing bytes is not searched") {
