@@ -25032,13 +25032,6 @@ constexpr std::chrono::milliseconds longest_wait = std::chrono::hours(1);
 // A configuration file is read whole; nobody needs a longer one.
 constexpr std::size_t longest_config = std::size_t{1} << 20;
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view blanks = " \t\r\n";
-  const std::size_t begin = text.find_first_not_of(blanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
-}
-
 // execute_command ---------------------------------------------------------------------------------
 
 int json_exit_code(const Result& result) {
@@ -26196,7 +26189,7 @@ Error bad_value(std::string_view option, std::string_view value, std::string_vie
 // A plain decimal number such as 60, 0.5 or 1e3; independent of the locale.
 std::optional<double> parse_number(std::string_view text) {
   const auto value = Json::parse(text);
-  const bool blanks = text != trimmed(text);
+  const bool blanks = text != without_blanks(text);
   if (blanks || !value || !value->is_number()) return {};
   return value->as_number();
 }
