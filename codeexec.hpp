@@ -2331,8 +2331,8 @@ struct ToolOptions {
 //     language "markdown", when it has fenced blocks.
 //   read_file(file_path, offset?, count?, unit?, encoding?)
 //     {file_path, content, encoding, size, offset, begin, lines, next, more, cut_line?}, of which
-//     next and offset are in the unit, "lines" or "bytes", and begin is in bytes. Images come as image content, other binary files
-//     as base64 when that is asked for.
+//     next and offset are in the unit, "lines" or "bytes", and begin is in bytes. Images come as
+//     image content, other binary files as base64 when that is asked for.
 //   write_file(file_path, content, encoding?)                  {success, file_path, bytes}
 //   list_files(path?, depth?)     {path, entries: [{path, type, size, modified, closed?}], more}
 //   read_docstring(file_path, function_name?)        {file_path, function_name, docstring}
