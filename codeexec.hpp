@@ -24235,6 +24235,11 @@ void Session::run_call(std::unique_lock<std::mutex>& lock, const CallPtr& call) 
   call->entry->quick = quick;
   --running_;
   if (running_ == 0 && (input_ended_ || closing_)) quiet_.notify_all();
+  if (!call->more_follow || !leading_) return;
+  // It took longer than was hoped. Who reads meanwhile may have nothing to write for long.
+  lock.unlock();
+  outbox_.push();
+  lock.lock();
 }
 
 // Reads and answers messages until there is a call to run here, or none will come.

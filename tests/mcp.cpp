@@ -1614,6 +1614,26 @@ TEST_CASE("a tool that was quick and then is not holds up nobody") {
   }
 }
 
+TEST_CASE(
+    "the answer of a call that took longer than was hoped waits for nothing more to be read") {
+  for (int round = 0; round < 5; ++round) {
+    std::atomic<bool> slow{false};
+    Gate gate;
+    Tool fickle = tool("fickle", [&](const Call& call) {
+      if (slow.exchange(false)) gate.wait(call);
+      return ToolReply(ToolResult::text("done"));
+    });
+    Talk talk({fickle});
+    talk.initialize();
+    for (int i = 0; i < 50; ++i) CHECK(text_of(talk.call("fickle")) == "done");
+    slow = true;
+    talk.send(Talk::call_line("1", "fickle") + "\n" + Talk::call_line("2", "fickle"));
+    CHECK(talk.receive()["id"] == Json(2));
+    gate.open();
+    CHECK(talk.receive()["id"] == Json(1));
+  }
+}
+
 TEST_CASE("at most max_concurrent handlers run; calls beyond max_waiting are refused") {
   ServerOptions options;
   options.max_concurrent = 3;
