@@ -26064,6 +26064,7 @@ struct ServerConfig {
   std::string network = "host";
   std::string private_home = name(LocalOptions().private_home);
   bool no_watch_files = false;
+  bool no_supervisor = false;
   std::string execution_mode = "local";
   std::string instance_id = {};
   bool enable_sudo = false;
@@ -26123,6 +26124,8 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"pid-namespace", nullptr, "a process table of their own", &sandbox.pid_namespace},
       {"no-watch-files", nullptr, "do not look for changes of .git/hooks, .vscode and the like",
        &config.no_watch_files},
+      {"no-supervisor", nullptr, "without a sandbox: let daemons live on after their command",
+       &config.no_supervisor},
       {"limit-cpu", "SECONDS", "whole ones, of each process of a command", &limits.cpu_time},
       {"limit-memory", "BYTES", "of a command, where there are cgroups; else of each process",
        &limits.memory},
@@ -26606,6 +26609,7 @@ Expected<void> set_sandbox(const ServerConfig& config, LocalOptions& options) {
   if (!home) return home.error();
   options.private_home = *home;
   options.watch_files = !config.no_watch_files;
+  options.supervised = !config.no_supervisor;
   return {};
 }
 

@@ -602,6 +602,14 @@ TEST_CASE("every option of --help works from the command line and from the confi
       {"terminals",
        {{}, sandboxed(), "test -c /dev/ptmx && : <> /dev/ptmx && echo made", prints("made")}},
       {"pid-namespace", {{}, sandboxed(), "test $$ -lt 20 && echo new", prints("new")}},
+      {"no-supervisor",
+       {{},
+        {"--sandbox", "off"},
+        "setsid sleep 300 > /dev/null 2>&1 < /dev/null & echo $!",
+        [](const ProcessResult&, const Json& r) {
+          const int pid = std::atoi(r["stdout"].as_string().c_str());
+          return pid > 1 && ::kill(pid, SIGKILL) == 0;
+        }}},
       {"no-watch-files",
        {{},
         sandboxed(),
@@ -699,6 +707,7 @@ TEST_CASE("every option of --help works from the command line and from the confi
                                                     {"unix-sockets", "network"},
                                                     {"shared-memory", "filesystem"},
                                                     {"terminals", "filesystem"},
+                                                    {"no-supervisor", "containment"},
                                                     {"pid-namespace", "pid_namespace"},
                                                     {"limit-cpu", "cpu_time"},
                                                     {"limit-memory", "memory"},
@@ -907,6 +916,7 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       {"shared-memory", {"maybe"}},
       {"terminals", {"maybe"}},
       {"pid-namespace", {"maybe"}},
+      {"no-supervisor", {"maybe"}},
       {"no-watch-files", {"maybe"}},
       {"limit-cpu", no_amounts},
       {"limit-memory", no_amounts},

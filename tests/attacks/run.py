@@ -274,7 +274,7 @@ class Case:
             command += ["--sandbox", suite.mode]
             command += ["--network", self.attack.network, *self.attack.options]
         else:
-            command += ["--sandbox", "off"] if suite.has_sandbox else []
+            command += ["--sandbox", "off", "--no-supervisor"] if suite.has_sandbox else []
             command += self.attack.control_options
         return command + list(more)
 
