@@ -25274,14 +25274,16 @@ class UseCounter {
                    seconds_text(bounds_.running_time), " seconds they may take together ",
                    "(running_time)"});
   }
-  // Counts the time of a command from now on, until what is returned is called.
+  // Counts the time of a command from now on, until what is returned is called for the first time.
   static Function<void()> begin(const std::shared_ptr<UseCounter>& counter) {
     if (counter->bounds_.running_time == no_limit) return {};
     const Clock::time_point begin = Clock::now();
     const std::lock_guard<std::mutex> lock(counter->mutex_);
     ++counter->running_;
     counter->starts_ += begin.time_since_epoch();
-    return [counter, begin] { counter->end(begin); };
+    return [counter, begin, over = std::make_shared<std::atomic<bool>>(false)] {
+      if (!over->exchange(true)) counter->end(begin);
+    };
   }
 
  private:
@@ -25421,14 +25423,12 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   if (command.background) {
     command.on_end = ended;
     run = set.shells.run(command, foreground);
-    const bool never_ran =
-        run.result.outcome == Outcome::refused || run.result.outcome == Outcome::not_started;
-    if (run.ended && never_ran) ended();
   } else {
     run.result = set.executor.run(command);
     run.ended = true;
-    ended();
   }
+  // One that never started, for whatever reason, has not called it.
+  if (run.ended) ended();
   Json object;
   if (run.ended) {
     shorten(run.result, room);

@@ -2768,6 +2768,21 @@ TEST_CASE("the running time of all commands together is bounded") {
   CHECK(r["rule"] == Json("running_time"));
 }
 
+TEST_CASE("a command that is cancelled before it starts takes no running time after that") {
+  Server server(Strings{"--running-time", "20"});
+  // Judging takes long enough for the cancel to come before the start.
+  const Json arguments = Json::object(
+      {{"command", ": " + std::string(3000000, 'x')}, {"run_in_background_after", 60}});
+  for (int i = 0; i < 12; ++i) {
+    const Json id("cancelled" + std::to_string(i));
+    server.send(Server::call_line(id, arguments));
+    server.cancel(id);
+  }
+  // Were they still counted, all of these seconds would count a dozen times.
+  CHECK(server.execute("sleep 3")["success"] == Json(true));
+  CHECK(server.execute("true")["success"] == Json(true));
+}
+
 TEST_CASE("tools that are disabled are not there, and not spoken of") {
   Server server(Strings{"--disable-tool", "start_background_shell", "execute_code"});
   const Json tools = server.ask("tools/list")["result"]["tools"];
