@@ -2060,8 +2060,9 @@ struct CodeResult {
 // replaced.
 //
 // A name is looked up from the work_dir and must lead to a file below it, also through links, where
-// Executor::file_rules() lets it be written. No part of it may begin with a dot: the user's own
-// tools obey such files, and run what is in them outside of any sandbox.
+// Executor::file_rules() lets it be written. No part of it may begin with a dot, nor any part of
+// the work_dir below its root (or the workspace): the user's own tools obey such files, and run
+// what is in them outside of any sandbox.
 CodeResult run_code(const Executor& executor, const std::vector<CodeBlock>& blocks,
                     const CodeOptions& options = {});
 CodeResult run_code(const Executor& executor, std::string_view language, std::string_view code,
@@ -22655,8 +22656,10 @@ std::string content_digits(std::string_view content) {
 
 constexpr std::size_t longest_code_path = 4095;
 
-// Where a name leads from the work_dir (canonical): to a canonical path below it.
-Expected<std::string> path_of_code(const std::string& work_dir, std::string_view name) {
+// Where a name leads from the work_dir: to a canonical path below it. No part of that begins with a
+// dot below `top`, which is the work_dir or a directory above it.
+Expected<std::string> path_of_code(const std::string& work_dir, const std::string& top,
+                                   std::string_view name) {
   const auto refuse = [name](std::string_view why) {
     return make_error(ErrorCode::permission_denied, concat({why, ": ", quoted(name)}));
   };
@@ -22669,8 +22672,7 @@ Expected<std::string> path_of_code(const std::string& work_dir, std::string_view
   if (!codeexec::is_within(*path, work_dir) || *path == work_dir || name.front() == '~')
     return refuse("Filename is not in the workspace");
   if (name.back() == '/') return refuse("Filename is that of a directory");
-  const std::string_view below =
-      std::string_view(*path).substr(work_dir == "/" ? 0 : work_dir.size());
+  const std::string_view below = std::string_view(*path).substr(top == "/" ? 0 : top.size());
   if (below.find("/.") != std::string_view::npos)
     return refuse("Filename has a part that begins with a dot, which code may not be saved as");
   return path;
@@ -22771,12 +22773,20 @@ class CodeRun {
     return text;
   }
 
+  // The root that the work_dir lies in, or the workspace; where neither is, the work_dir itself.
+  std::string top() const {
+    const PathRules rules = executor_.file_rules();
+    if (const Root* const root = rules.deepest_root(*work_dir_)) return root->path;
+    return codeexec::is_within(*work_dir_, executor_.workspace()) ? executor_.workspace()
+                                                                  : *work_dir_;
+  }
+
   // The canonical path of its file.
   Expected<std::string> place(std::string_view code, const CodeLanguage& language) const {
     if (!work_dir_) return work_dir_.error();
     const std::string_view name = name_in_comment(code, language.extension);
-    if (!name.empty()) return path_of_code(*work_dir_, name);
-    return path_of_code(*work_dir_,
+    if (!name.empty()) return path_of_code(*work_dir_, top(), name);
+    return path_of_code(*work_dir_, *work_dir_,
                         concat({"tmp_code_", content_digits(code),
                                 language.extension.empty() ? "" : ".", language.extension}));
   }
