@@ -2306,9 +2306,10 @@ struct ToolOptions {
 //
 //   execute_command(command, timeout?, work_dir?, run_in_background_after?, encoding?)
 //     to_json(Result). With encoding "base64": stdout and stderr are base64 of their first bytes,
-//     and `encoding` tells so. When the command goes on in the background: what there is so far,
-//     outcome "running", success false, exit_code -1, and shell_id. To a client that wants
-//     progress, what is printed comes as messages.
+//     `encoding` tells so, and the message that would end stderr is one of the notes. When the
+//     command goes on in the background: what there is so far, outcome "running", success false,
+//     exit_code -1, and shell_id. To a client that wants progress, what is printed comes as
+//     messages.
 //   start_background_shell(command, work_dir?, timeout?)
 //     {shell_id, status, command, pid, work_dir, notes?}; or {success, error, rule?} when it was
 //     refused. Its standard input stays open.
@@ -25416,11 +25417,14 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t room) {
 mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
   command.cancel = call.cancel_token();
-  const std::size_t room = room_for_texts(call.max_result_bytes());
+  std::size_t room = room_for_texts(call.max_result_bytes());
   std::shared_ptr<RawOutput> raw;
-  // Base64 stands in the reply twice, a third longer than the bytes.
-  if (call.argument("encoding").as_string() == "base64")
+  // Base64 stands in the reply twice, a third longer than the bytes; that of both streams takes
+  // eight ninths of the room at most.
+  if (call.argument("encoding").as_string() == "base64") {
     raw = std::make_shared<RawOutput>(std::min(set.executor.options().max_output, room / 6));
+    room /= 9;
+  }
   listen(command, call, raw);
   std::chrono::milliseconds foreground = set.options.run_in_background_after;
   if (const Json& seconds = call.argument("run_in_background_after"); seconds.is_number())
@@ -25441,6 +25445,9 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   if (run.ended) ended();
   Json object;
   if (run.ended) {
+    // What stderr would end with; it is no part of the bytes.
+    const std::string closing = raw ? closing_message(run.result) : std::string();
+    if (!closing.empty()) run.result.notes.push_back(closing);
     shorten(run.result, room);
     object = to_json(run.result);
   } else {

@@ -2571,6 +2571,30 @@ TEST_CASE("binary output is given in base64 when that is asked for") {
   CHECK(many["stdout_bytes"] == Json(5000));
 }
 
+TEST_CASE("an answer in base64 tells what else would end stderr") {
+  Server server;
+  const auto notes = [&](const char* arguments) {
+    const Json r = server.execute_with(parsed(arguments));
+    CHECK(r["stderr"] == Json(""));
+    REQUIRE(r["notes"].size() == 1);
+    return r["notes"][0].as_string();
+  };
+  CHECK(has(notes(R"({"encoding":"base64","command":"sudo true"})"), "sudo"));
+  CHECK(notes(R"({"encoding":"base64","command":"sleep 300","timeout":0.25})") ==
+        "Command timed out after 0.25 seconds");
+}
+
+TEST_CASE("an answer in base64 has room for itself beside a long command") {
+  Server server;
+  const Json r = server.execute_with(
+      Json::object({{"command", ": " + std::string(1900000, 'x') +
+                                    "; head -c 1000000 /dev/zero | tr '\\0' x | tee /dev/stderr"},
+                    {"encoding", "base64"}}));
+  CHECK(r["stdout"].as_string().size() == 1333336);
+  CHECK(r["stderr"].as_string().size() == 1333336);
+  CHECK(server.last_line_size <= std::size_t{8} << 20);
+}
+
 // code --------------------------------------------------------------------------------------------
 
 TEST_CASE("code runs from a file, and its tool passes the gate") {
