@@ -25586,14 +25586,14 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   return mcp::ToolResult::with_structured(std::move(object));
 }
 
-Json shell_json(const ShellStatus& shell) {
+Json shell_json(const ShellStatus& shell, std::size_t longest_command = longest_audited_text) {
   const Result& r = shell.result;
   Json object = Json::object();
   object.set("shell_id", shell.id);
   object.set("status", name(shell.state));
   object.set("exit_code", shell_exit_code(shell));
   object.set("pid", r.pid);
-  object.set("command", std::string(utf8_prefix(r.command, longest_audited_text)));
+  object.set("command", std::string(utf8_prefix(r.command, longest_command)));
   object.set("cwd", r.work_dir);
   object.set("start_time", shell.start_time);
   object.set("duration_seconds", static_cast<double>(shell.duration.count()) / 1000.0);
@@ -25614,9 +25614,13 @@ mcp::ToolReply get_background_shell_status(ToolSet& set, const mcp::Call& call) 
   return mcp::ToolResult::with_structured(shell_json(*shell));
 }
 
-mcp::ToolReply list_background_shells(ToolSet& set, const mcp::Call&) {
+mcp::ToolReply list_background_shells(ToolSet& set, const mcp::Call& call) {
+  const std::vector<ShellStatus> known = set.shells.list();
+  // All commands together may take half of a reply, of which a byte takes at most 13.
+  const std::size_t room = call.max_result_bytes() / 26 / std::max<std::size_t>(known.size(), 1);
   Json list = Json::array();
-  for (const ShellStatus& shell : set.shells.list()) list.push_back(shell_json(shell));
+  for (const ShellStatus& shell : known)
+    list.push_back(shell_json(shell, std::min(room, longest_audited_text)));
   const auto size = list.size();
   return mcp::ToolResult::with_structured(
       Json::object({{"shells", std::move(list)}, {"count", size}}));

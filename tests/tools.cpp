@@ -2431,6 +2431,14 @@ TEST_CASE("an unknown shell is an error that says what to do") {
   }
 }
 
+TEST_CASE("a list of shells with long commands fits into a reply") {
+  Server server(Strings{"--max-background-shells", "60"});
+  for (int i = 0; i < 60; ++i) start_shell(server, "exec sleep 300 #" + std::string(16000, '\1'));
+  const Json list = server.use("list_background_shells");
+  CHECK(list["count"] == Json(60));
+  CHECK(begins(list["shells"][59]["command"].as_string(), "exec sleep 300 #"));
+}
+
 TEST_CASE("more shells than may run are refused with what to do") {
   Server server(Strings{"--max-background-shells", "2"});
   const std::string first = start_shell(server, "sleep 300");
