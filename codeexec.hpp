@@ -2328,9 +2328,9 @@ struct ToolOptions {
 //     when it had ended before.
 //   list_background_shells()                                   {shells, count}
 //   execute_code(code, language?, timeout?, work_dir?)
-//     to_json(Result) of all blocks together, then code_file, files and blocks (that ran). Without
-//     a language it is inferred; what does not look like code is taken for Markdown, as with the
-//     language "markdown", when it has fenced blocks.
+//     to_json(Result) of all blocks together, then code_file, files and blocks (that ran; there may
+//     be 100). Without a language it is inferred; what does not look like code is taken for
+//     Markdown, as with the language "markdown", when it has fenced blocks.
 //   read_file(file_path, offset?, count?, unit?, encoding?)
 //     {file_path, content, encoding, size, offset, begin, lines, next, more, cut_line?}, of which
 //     next and offset are in the unit, "lines" or "bytes", and begin is in bytes. Images come as image content, other binary files
@@ -25335,9 +25335,8 @@ struct ToolSet {
   BackgroundShells shells;
 };
 
-// A call that exceeds a bound of FairUse, on the audit log like any other refusal.
-mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
-                       std::string message) {
+// Of a call that exceeds a bound of FairUse; on the audit log like any other refusal.
+Result refusal(const ToolSet& set, const mcp::Call& call, const char* bound, std::string message) {
   const bool is_code = call.tool() == "execute_code";
   const std::string& script = call.argument(is_code ? "code" : "command").as_string();
   Result result;
@@ -25347,8 +25346,20 @@ mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bo
   result.rule = bound;
   result.message = std::move(message);
   set.executor.record(result, call.tool());
-  if (!is_code && call.tool() != "execute_command") return failed(result.message);
+  return result;
+}
+
+mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
+                       std::string message) {
+  const Result result = refusal(set, call, bound, std::move(message));
+  if (call.tool() != "execute_code" && call.tool() != "execute_command")
+    return failed(result.message);
   return mcp::ToolResult::with_structured(to_json(result));
+}
+
+// A name, too, may have a secret in it.
+std::string shown(const ToolSet& set, const std::string& path) {
+  return set.executor.redact(to_utf8(path));
 }
 
 // Bounds the command by what is left of the running time and counts it. False: there is nothing
@@ -25655,70 +25666,124 @@ mcp::ToolReply kill_background_shell(ToolSet& set, const mcp::Call& call) {
 
 // execute_code ------------------------------------------------------------------------------------
 
-// One result for all blocks: the last one's end, and everybody's output and time. What needed no
-// command (html, css) has succeeded when it is saved.
-Result together(const Executor& executor, const CodeResult& run) {
-  Result all;
-  if (run.results.empty()) {
-    all.work_dir = executor.workspace();
-    if (run.succeeded) {
-      all.outcome = Outcome::exited;
-      all.exit_code = 0;
-    }
-  } else {
-    all = run.results.back();
-    all.out.clear();
-    all.err.clear();
-    all.notes.clear();
-    all.out_counts = {};
-    all.err_counts = {};
-    all.wall_time = {};
+// More than any text has that is meant to be run; it bounds the time and the size of an answer.
+constexpr std::size_t most_blocks = 100;
+
+// One result for all blocks: the last one's end, and everybody's output and time.
+class BlockSum {
+ public:
+  BlockSum(const Executor& executor, const Command& command)
+      : out_(room(executor)), err_(room(executor)) {
+    all_.work_dir = command.work_dir.empty() ? executor.workspace() : command.work_dir;
   }
-  const auto add = [](OutputCounts& sum, const OutputCounts& counts) {
+
+  void add(const CodeResult& run) {
+    files_.insert(files_.end(), run.files.begin(), run.files.end());
+    for (const Result& result : run.results) add(result);
+    if (!run.message.empty()) {
+      all_.outcome = Outcome::not_started;
+      all_.exit_code = -1;
+      all_.message = run.message;
+    } else if (run.succeeded && blocks_ == 0) {
+      all_.outcome = Outcome::exited;  // it was to be saved, and was
+      all_.exit_code = 0;
+    }
+  }
+  void add(const Result& result) {
+    ++blocks_;
+    out_.add(result.out);
+    err_.add(result.err);
+    Result sum = result;
+    sum.wall_time += all_.wall_time;
+    sum.out_counts = sum_of(all_.out_counts, result.out_counts);
+    sum.err_counts = sum_of(all_.err_counts, result.err_counts);
+    sum.notes = all_.notes;
+    sum.changed_files = all_.changed_files;
+    sum.limits_reached = all_.limits_reached;
+    add_new(result.notes, sum.notes);
+    add_new(result.changed_files, sum.changed_files);
+    add_new(result.limits_reached, sum.limits_reached);
+    all_ = std::move(sum);
+  }
+
+  Result result() const {
+    Result whole = all_;
+    OutputCounts cut;
+    whole.out = out_.text(&cut);
+    whole.out_counts.dropped_bytes += cut.dropped_bytes;
+    whole.err = err_.text(&cut);
+    whole.err_counts.dropped_bytes += cut.dropped_bytes;
+    return whole;
+  }
+  const std::vector<std::string>& files() const { return files_; }
+  std::size_t blocks() const { return blocks_; }
+
+ private:
+  // The text of one command always fits: a byte that is not UTF-8 has become three, and a line
+  // tells what was left out.
+  static std::size_t room(const Executor& executor) {
+    constexpr std::size_t longest_line = 256;
+    return 3 * executor.options().max_output + longest_line;
+  }
+  static OutputCounts sum_of(OutputCounts sum, const OutputCounts& counts) {
     sum.total_bytes += counts.total_bytes;
     sum.dropped_bytes += counts.dropped_bytes;
     sum.invalid_bytes += counts.invalid_bytes;
     sum.redactions += counts.redactions;
-  };
-  for (const Result& result : run.results) {
-    all.out += result.out;
-    all.err += result.err;
-    all.notes.insert(all.notes.end(), result.notes.begin(), result.notes.end());
-    add(all.out_counts, result.out_counts);
-    add(all.err_counts, result.err_counts);
-    all.wall_time += result.wall_time;
+    return sum;
   }
-  if (run.message.empty()) return all;
-  all.outcome = Outcome::not_started;
-  all.exit_code = -1;
-  all.message = run.message;
-  return all;
-}
+  static void add_new(const std::vector<std::string>& texts, std::vector<std::string>& sum) {
+    for (const std::string& text : texts)
+      if (std::find(sum.begin(), sum.end(), text) == sum.end()) sum.push_back(text);
+  }
+
+  Capture out_;
+  Capture err_;
+  Result all_ = {};  // but for the output
+  std::vector<std::string> files_ = {};
+  std::size_t blocks_ = 0;
+};
 
 mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
   const std::string& code = call.argument("code").as_string();
   const std::string& language = call.argument("language").as_string();
-  CodeOptions options;
-  options.languages = set.options.languages;
-  options.command = command_of(call, "");
-  options.command.cancel = call.cancel_token();
-  Function<void()> ended;
-  if (!count_time(set, options.command, ended))
-    return refuse(set, call, "running_time", set.use->refusal_of_command());
-  listen(options.command, call, {});
   std::vector<CodeBlock> blocks;
   // Code may hold fences, too, in its texts.
   const std::string inferred = language.empty() ? infer_language(code) : language;
   if (inferred.empty() || inferred == "markdown") blocks = extract_code(code);
   if (blocks.empty()) blocks.push_back({inferred, code});
-  const CodeResult run = run_code(set.executor, blocks, options);
-  ended();
-  Result all = together(set.executor, run);
+  if (blocks.size() > most_blocks)
+    return failed(
+        concat({"there are ", std::to_string(blocks.size()), " code blocks, and one call runs ",
+                std::to_string(most_blocks), " at most"}));
+  CodeOptions options;
+  options.languages = set.options.languages;
+  options.command = command_of(call, "");
+  options.command.cancel = call.cancel_token();
+  listen(options.command, call, {});
+  const auto timeout = options.command.timeout;
+  BlockSum sum(set.executor, options.command);
+  bool going_on = true;
+  for (std::size_t i = 0; i < blocks.size() && going_on; ++i) {
+    options.command.timeout = timeout;
+    Function<void()> ended;
+    if (!count_time(set, options.command, ended)) {
+      sum.add(refusal(set, call, "running_time", set.use->refusal_of_command()));
+      break;
+    }
+    const CodeResult run = run_code(set.executor, {blocks[i]}, options);
+    ended();
+    sum.add(run);
+    going_on = run.succeeded;
+  }
+  Result all = sum.result();
   shorten(all, room_for_texts(call.max_result_bytes()));
+  Json files = Json::array();
+  for (const std::string& file : sum.files()) files.push_back(shown(set, file));
   Json object = to_json(all);
-  object.set("code_file", run.files.empty() ? Json() : Json(run.files.front()));
-  object.set("files", list_of(run.files));
-  object.set("blocks", run.results.size());
+  object.set("code_file", sum.files().empty() ? Json() : files[0]);
+  object.set("files", std::move(files));
+  object.set("blocks", sum.blocks());
   return mcp::ToolResult::with_structured(std::move(object));
 }
 

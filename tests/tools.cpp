@@ -2658,6 +2658,44 @@ TEST_CASE("code runs from a file, and its tool passes the gate") {
   CHECK(!support::exists(place / "x.py"));
 }
 
+TEST_CASE("code that is only saved is a success") {
+  const TempDir place;
+  Server server(Strings{"--workspace", place.path()});
+  const Json r = server.use("execute_code", Json::object({{"language", "html"}, {"code", "<p>"}}));
+  CHECK(r["success"] == Json(true));
+  CHECK(r["outcome"] == Json("exited"));
+  CHECK(r["stderr"] == Json(""));
+  CHECK(r["blocks"] == Json(0));
+  CHECK(r["code_file"].is_string());
+}
+
+TEST_CASE("many blocks take no more memory, time and room than they may") {
+  const TempDir place;
+  Server server(Strings{"--workspace", place.path(), "--max-output-size", "1024"});
+  const auto fenced = [](const std::string& code, int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += "```sh\n" + code + "\n```\n";
+    return Json::object({{"code", text}});
+  };
+  Json r =
+      server.use("execute_code", fenced("head -c 2000 /dev/zero | tr '\\0' x; echo y >&2", 50));
+  CHECK(r["success"] == Json(true));
+  CHECK(r["blocks"] == Json(50));
+  CHECK(r["stdout_bytes"] == Json(100000));
+  CHECK(r["stdout_truncated"] == Json(true));
+  CHECK(r["stdout"].as_string().size() < 5000);
+  CHECK(r["stderr"].as_string().size() == 100);
+  CHECK(r["stderr_truncated"] == Json(false));
+  CHECK(has(server.error_of("execute_code", fenced("touch ran", 101)), "101 code blocks"));
+  CHECK(!support::exists(place / "ran"));
+
+  Server bounded(Strings{"--workspace", place.path(), "--running-time", "1"});
+  r = bounded.use("execute_code", fenced("echo begun; sleep 0.4", 20));
+  CHECK(r["success"] == Json(false));
+  CHECK(r["blocks"].as_number() <= 4);
+  CHECK(begins(r["stdout"].as_string(), "begun\n"));
+}
+
 // files -------------------------------------------------------------------------------------------
 
 TEST_CASE("files are written, read, listed and searched for docstrings") {
