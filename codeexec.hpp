@@ -25822,7 +25822,8 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
   if (const DeleteGuard* const guard = set.executor.delete_guard()) guard->mark_read(file->path);
   const bool wants_base64 = call.argument("encoding").as_string() == "base64";
   Json object = Json::object();
-  object.set("file_path", to_utf8(file->path));
+  const std::string path = shown(set, file->path);
+  object.set("file_path", path);
   const bool is_image = !file->mime_type.empty() && !wants_base64;
   if (is_image) {
     // An image is of use only as a whole.
@@ -25832,20 +25833,20 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
     file = set.files.read(call.argument("file_path").as_string(), range);
     if (!file) return failed(set.executor.redact(file.error().message));
     if (file->more)
-      return failed(concat({quoted(file->path), " is an image of ", std::to_string(file->size),
+      return failed(concat({quoted(path), " is an image of ", std::to_string(file->size),
                             " bytes, too large for one reply; read parts of it with encoding "
                             "base64 and unit bytes"}));
     object.set("mime_type", file->mime_type);
     object.set("size", file->size);
     mcp::ToolResult result = mcp::ToolResult::with_structured(std::move(object));
-    result.content = {mcp::Content::image(file->bytes, file->mime_type)};
+    result.content = {mcp::Content::image(set.executor.redact(file->bytes), file->mime_type)};
     return result;
   }
   if (file->binary && !wants_base64)
-    return failed(concat({quoted(file->path), " is a binary file of ", std::to_string(file->size),
+    return failed(concat({quoted(path), " is a binary file of ", std::to_string(file->size),
                           " bytes; read it with encoding base64"}));
-  object.set("content",
-             wants_base64 ? to_base64(file->bytes) : to_utf8(set.executor.redact(file->bytes)));
+  const std::string content = set.executor.redact(file->bytes);
+  object.set("content", wants_base64 ? to_base64(content) : to_utf8(content));
   object.set("encoding", wants_base64 ? "base64" : "utf-8");
   object.set("size", file->size);
   object.set("offset", range.offset);
@@ -25868,8 +25869,8 @@ mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call) {
   record_file(set, call, written);
   if (!written) return failed(set.executor.redact(written.error().message));
   if (const DeleteGuard* const guard = set.executor.delete_guard()) guard->mark_created(*written);
-  return mcp::ToolResult::with_structured(
-      Json::object({{"success", true}, {"file_path", to_utf8(*written)}, {"bytes", bytes.size()}}));
+  return mcp::ToolResult::with_structured(Json::object(
+      {{"success", true}, {"file_path", shown(set, *written)}, {"bytes", bytes.size()}}));
 }
 
 mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
@@ -25884,12 +25885,12 @@ mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
   bool more = list->more;
   for (const FileEntry& entry : list->entries) {
     constexpr std::size_t for_the_rest = 256;
-    const std::string shown = to_utf8(entry.path);
-    const std::size_t size = bytes_in_reply(shown) + for_the_rest;
+    const std::string name_shown = shown(set, entry.path);
+    const std::size_t size = bytes_in_reply(name_shown) + for_the_rest;
     more = more || size > room;
     if (size > room) break;
     room -= size;
-    Json shown_entry = Json::object({{"path", shown},
+    Json shown_entry = Json::object({{"path", name_shown},
                                      {"type", name(entry.type)},
                                      {"size", entry.size},
                                      {"modified", entry.modified}});
@@ -25897,7 +25898,7 @@ mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
     entries.push_back(std::move(shown_entry));
   }
   return mcp::ToolResult::with_structured(Json::object(
-      {{"path", to_utf8(list->path)}, {"entries", std::move(entries)}, {"more", more}}));
+      {{"path", shown(set, list->path)}, {"entries", std::move(entries)}, {"more", more}}));
 }
 
 mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
@@ -25915,12 +25916,13 @@ mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
   auto docstring = python_docstring(file->bytes, function);
   if (!docstring) {
     const std::string& message = docstring.error().message;
-    if (function.empty()) return failed(concat({quoted(file->path), ": ", message}));
-    return failed(concat({quoted(file->path), ", ", quoted(function), ": ", message}));
+    const std::string path = quoted(shown(set, file->path));
+    if (function.empty()) return failed(concat({path, ": ", message}));
+    return failed(concat({path, ", ", quoted(function), ": ", message}));
   }
   std::string text = set.executor.redact(to_utf8(*docstring));
   shorten({&text}, room_for_texts(call.max_result_bytes()), [](const std::string&, std::size_t) {});
-  return mcp::ToolResult::with_structured(Json::object({{"file_path", to_utf8(file->path)},
+  return mcp::ToolResult::with_structured(Json::object({{"file_path", shown(set, file->path)},
                                                         {"function_name", function},
                                                         {"docstring", std::move(text)}}));
 }

@@ -2788,6 +2788,33 @@ TEST_CASE("W-54: file tools stay within the roots, mask secrets and are on the a
   CHECK(parsed(records.back())["outcome"] == Json("exited"));
 }
 
+TEST_CASE("secrets are masked in names and in base64, too") {
+  const TempDir place;
+  place.file("a", "the key is hunter2!");
+  place.file("hunter2/b", std::string("x\0", 2));
+  place.file("hunter2/m.py", "def f(): 'says f'\n");
+  Server::Options options;
+  options.arguments = {"--workspace", place.path(), "--secret-env", "TOKEN"};
+  options.environment = {"TOKEN=hunter2"};
+  Server server(options);
+  const auto told = [&](const std::string& tool, const char* arguments) {
+    const std::string answer = server.ask_tool(tool, parsed(arguments)).dump();
+    CHECK_MESSAGE(!has(answer, "hunter2"), answer);
+    return answer;
+  };
+  CHECK(has(told("list_files", R"({"depth":2})"), "[redacted]/m.py"));
+  CHECK(has(told("read_file", R"({"file_path":"a","encoding":"base64"})"),
+            "dGhlIGtleSBpcyBbcmVkYWN0ZWRdIQ=="));
+  const std::string id = R"({"file_path":"hunter2/)";
+  CHECK(has(told("read_file", (id + R"(b"})").c_str()), "binary"));
+  CHECK(has(told("read_file", (id + "m.py\"}").c_str()), "says f"));
+  CHECK(has(told("write_file", (id + "c\",\"content\":\"\"}").c_str()), "[redacted]/c"));
+  CHECK(has(told("read_docstring", (id + "m.py\",\"function_name\":\"f\"}").c_str()), "says f"));
+  CHECK(has(told("read_docstring", (id + "m.py\",\"function_name\":\"g\"}").c_str()), "defined"));
+  CHECK(has(told("execute_code", R"({"language":"css","code":"/* filename: hunter2/x.css */"})"),
+            "[redacted]/x.css"));
+}
+
 TEST_CASE("the delete guard knows what the file tools read and made") {
   const TempDir place;
   place.file("a", "x");
