@@ -2060,8 +2060,9 @@ struct CodeResult {
 // replaced.
 //
 // A name is looked up from the work_dir and must lead to a file below it, also through links, where
-// Executor::file_rules() lets it be written. No part of it may begin with a dot: the user's own
-// tools obey such files, and run what is in them outside of any sandbox.
+// Executor::file_rules() lets it be written. No part of it may begin with a dot, nor any part of
+// the work_dir below its root (or the workspace): the user's own tools obey such files, and run
+// what is in them outside of any sandbox.
 CodeResult run_code(const Executor& executor, const std::vector<CodeBlock>& blocks,
                     const CodeOptions& options = {});
 CodeResult run_code(const Executor& executor, std::string_view language, std::string_view code,
@@ -2305,9 +2306,10 @@ struct ToolOptions {
 //
 //   execute_command(command, timeout?, work_dir?, run_in_background_after?, encoding?)
 //     to_json(Result). With encoding "base64": stdout and stderr are base64 of their first bytes,
-//     and `encoding` tells so. When the command goes on in the background: what there is so far,
-//     outcome "running", success false, exit_code -1, and shell_id. To a client that wants
-//     progress, what is printed comes as messages.
+//     `encoding` tells so, and the message that would end stderr is one of the notes. When the
+//     command goes on in the background: what there is so far, outcome "running", success false,
+//     exit_code -1, and shell_id. To a client that wants progress, what is printed comes as
+//     messages.
 //   start_background_shell(command, work_dir?, timeout?)
 //     {shell_id, status, command, pid, work_dir, notes?}; or {success, error, rule?} when it was
 //     refused. Its standard input stays open.
@@ -2326,9 +2328,9 @@ struct ToolOptions {
 //     when it had ended before.
 //   list_background_shells()                                   {shells, count}
 //   execute_code(code, language?, timeout?, work_dir?)
-//     to_json(Result) of all blocks together, then code_file, files and blocks (that ran). Without
-//     a language it is inferred; what does not look like code is taken for Markdown, as with the
-//     language "markdown", when it has fenced blocks.
+//     to_json(Result) of all blocks together, then code_file, files and blocks (that ran; there may
+//     be 100). Without a language it is inferred; what does not look like code is taken for
+//     Markdown, as with the language "markdown", when it has fenced blocks.
 //   read_file(file_path, offset?, count?, unit?, encoding?)
 //     {file_path, content, encoding, size, offset, begin, lines, next, more, cut_line?}, of which
 //     next and offset are in the unit, "lines" or "bytes", and begin is in bytes. Images come as
@@ -22655,8 +22657,10 @@ std::string content_digits(std::string_view content) {
 
 constexpr std::size_t longest_code_path = 4095;
 
-// Where a name leads from the work_dir (canonical): to a canonical path below it.
-Expected<std::string> path_of_code(const std::string& work_dir, std::string_view name) {
+// Where a name leads from the work_dir: to a canonical path below it. No part of that begins with a
+// dot below `top`, which is the work_dir or a directory above it.
+Expected<std::string> path_of_code(const std::string& work_dir, const std::string& top,
+                                   std::string_view name) {
   const auto refuse = [name](std::string_view why) {
     return make_error(ErrorCode::permission_denied, concat({why, ": ", quoted(name)}));
   };
@@ -22669,8 +22673,7 @@ Expected<std::string> path_of_code(const std::string& work_dir, std::string_view
   if (!codeexec::is_within(*path, work_dir) || *path == work_dir || name.front() == '~')
     return refuse("Filename is not in the workspace");
   if (name.back() == '/') return refuse("Filename is that of a directory");
-  const std::string_view below =
-      std::string_view(*path).substr(work_dir == "/" ? 0 : work_dir.size());
+  const std::string_view below = std::string_view(*path).substr(top == "/" ? 0 : top.size());
   if (below.find("/.") != std::string_view::npos)
     return refuse("Filename has a part that begins with a dot, which code may not be saved as");
   return path;
@@ -22771,12 +22774,20 @@ class CodeRun {
     return text;
   }
 
+  // The root that the work_dir lies in, or the workspace; where neither is, the work_dir itself.
+  std::string top() const {
+    const PathRules rules = executor_.file_rules();
+    if (const Root* const root = rules.deepest_root(*work_dir_)) return root->path;
+    return codeexec::is_within(*work_dir_, executor_.workspace()) ? executor_.workspace()
+                                                                  : *work_dir_;
+  }
+
   // The canonical path of its file.
   Expected<std::string> place(std::string_view code, const CodeLanguage& language) const {
     if (!work_dir_) return work_dir_.error();
     const std::string_view name = name_in_comment(code, language.extension);
-    if (!name.empty()) return path_of_code(*work_dir_, name);
-    return path_of_code(*work_dir_,
+    if (!name.empty()) return path_of_code(*work_dir_, top(), name);
+    return path_of_code(*work_dir_, *work_dir_,
                         concat({"tmp_code_", content_digits(code),
                                 language.extension.empty() ? "" : ".", language.extension}));
   }
@@ -25279,14 +25290,16 @@ class UseCounter {
                    seconds_text(bounds_.running_time), " seconds they may take together ",
                    "(running_time)"});
   }
-  // Counts the time of a command from now on, until what is returned is called.
+  // Counts the time of a command from now on, until what is returned is called for the first time.
   static Function<void()> begin(const std::shared_ptr<UseCounter>& counter) {
     if (counter->bounds_.running_time == no_limit) return {};
     const Clock::time_point begin = Clock::now();
     const std::lock_guard<std::mutex> lock(counter->mutex_);
     ++counter->running_;
     counter->starts_ += begin.time_since_epoch();
-    return [counter, begin] { counter->end(begin); };
+    return [counter, begin, over = std::make_shared<std::atomic<bool>>(false)] {
+      if (!over->exchange(true)) counter->end(begin);
+    };
   }
 
  private:
@@ -25327,9 +25340,8 @@ struct ToolSet {
   BackgroundShells shells;
 };
 
-// A call that exceeds a bound of FairUse, on the audit log like any other refusal.
-mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
-                       std::string message) {
+// Of a call that exceeds a bound of FairUse; on the audit log like any other refusal.
+Result refusal(const ToolSet& set, const mcp::Call& call, const char* bound, std::string message) {
   const bool is_code = call.tool() == "execute_code";
   const std::string& script = call.argument(is_code ? "code" : "command").as_string();
   Result result;
@@ -25339,8 +25351,20 @@ mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bo
   result.rule = bound;
   result.message = std::move(message);
   set.executor.record(result, call.tool());
-  if (!is_code && call.tool() != "execute_command") return failed(result.message);
+  return result;
+}
+
+mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
+                       std::string message) {
+  const Result result = refusal(set, call, bound, std::move(message));
+  if (call.tool() != "execute_code" && call.tool() != "execute_command")
+    return failed(result.message);
   return mcp::ToolResult::with_structured(to_json(result));
+}
+
+// A name, too, may have a secret in it.
+std::string shown(const ToolSet& set, const std::string& path) {
+  return set.executor.redact(to_utf8(path));
 }
 
 // Bounds the command by what is left of the running time and counts it. False: there is nothing
@@ -25409,11 +25433,14 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t room) {
 mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
   command.cancel = call.cancel_token();
-  const std::size_t room = room_for_texts(call.max_result_bytes());
+  std::size_t room = room_for_texts(call.max_result_bytes());
   std::shared_ptr<RawOutput> raw;
-  // Base64 stands in the reply twice, a third longer than the bytes.
-  if (call.argument("encoding").as_string() == "base64")
+  // Base64 stands in the reply twice, a third longer than the bytes; that of both streams takes
+  // eight ninths of the room at most.
+  if (call.argument("encoding").as_string() == "base64") {
     raw = std::make_shared<RawOutput>(std::min(set.executor.options().max_output, room / 6));
+    room /= 9;
+  }
   listen(command, call, raw);
   std::chrono::milliseconds foreground = set.options.run_in_background_after;
   if (const Json& seconds = call.argument("run_in_background_after"); seconds.is_number())
@@ -25426,16 +25453,17 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   if (command.background) {
     command.on_end = ended;
     run = set.shells.run(command, foreground);
-    const bool never_ran =
-        run.result.outcome == Outcome::refused || run.result.outcome == Outcome::not_started;
-    if (run.ended && never_ran) ended();
   } else {
     run.result = set.executor.run(command);
     run.ended = true;
-    ended();
   }
+  // One that never started, for whatever reason, has not called it.
+  if (run.ended) ended();
   Json object;
   if (run.ended) {
+    // What stderr would end with; it is no part of the bytes.
+    const std::string closing = raw ? closing_message(run.result) : std::string();
+    if (!closing.empty()) run.result.notes.push_back(closing);
     shorten(run.result, room);
     object = to_json(run.result);
   } else {
@@ -25574,14 +25602,14 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   return mcp::ToolResult::with_structured(std::move(object));
 }
 
-Json shell_json(const ShellStatus& shell) {
+Json shell_json(const ShellStatus& shell, std::size_t longest_command = longest_audited_text) {
   const Result& r = shell.result;
   Json object = Json::object();
   object.set("shell_id", shell.id);
   object.set("status", name(shell.state));
   object.set("exit_code", shell_exit_code(shell));
   object.set("pid", r.pid);
-  object.set("command", std::string(utf8_prefix(r.command, longest_audited_text)));
+  object.set("command", std::string(utf8_prefix(r.command, longest_command)));
   object.set("cwd", r.work_dir);
   object.set("start_time", shell.start_time);
   object.set("duration_seconds", static_cast<double>(shell.duration.count()) / 1000.0);
@@ -25602,9 +25630,13 @@ mcp::ToolReply get_background_shell_status(ToolSet& set, const mcp::Call& call) 
   return mcp::ToolResult::with_structured(shell_json(*shell));
 }
 
-mcp::ToolReply list_background_shells(ToolSet& set, const mcp::Call&) {
+mcp::ToolReply list_background_shells(ToolSet& set, const mcp::Call& call) {
+  const std::vector<ShellStatus> known = set.shells.list();
+  // All commands together may take half of a reply, of which a byte takes at most 13.
+  const std::size_t room = call.max_result_bytes() / 26 / std::max<std::size_t>(known.size(), 1);
   Json list = Json::array();
-  for (const ShellStatus& shell : set.shells.list()) list.push_back(shell_json(shell));
+  for (const ShellStatus& shell : known)
+    list.push_back(shell_json(shell, std::min(room, longest_audited_text)));
   const auto size = list.size();
   return mcp::ToolResult::with_structured(
       Json::object({{"shells", std::move(list)}, {"count", size}}));
@@ -25639,70 +25671,124 @@ mcp::ToolReply kill_background_shell(ToolSet& set, const mcp::Call& call) {
 
 // execute_code ------------------------------------------------------------------------------------
 
-// One result for all blocks: the last one's end, and everybody's output and time. What needed no
-// command (html, css) has succeeded when it is saved.
-Result together(const Executor& executor, const CodeResult& run) {
-  Result all;
-  if (run.results.empty()) {
-    all.work_dir = executor.workspace();
-    if (run.succeeded) {
-      all.outcome = Outcome::exited;
-      all.exit_code = 0;
-    }
-  } else {
-    all = run.results.back();
-    all.out.clear();
-    all.err.clear();
-    all.notes.clear();
-    all.out_counts = {};
-    all.err_counts = {};
-    all.wall_time = {};
+// More than any text has that is meant to be run; it bounds the time and the size of an answer.
+constexpr std::size_t most_blocks = 100;
+
+// One result for all blocks: the last one's end, and everybody's output and time.
+class BlockSum {
+ public:
+  BlockSum(const Executor& executor, const Command& command)
+      : out_(room(executor)), err_(room(executor)) {
+    all_.work_dir = command.work_dir.empty() ? executor.workspace() : command.work_dir;
   }
-  const auto add = [](OutputCounts& sum, const OutputCounts& counts) {
+
+  void add(const CodeResult& run) {
+    files_.insert(files_.end(), run.files.begin(), run.files.end());
+    for (const Result& result : run.results) add(result);
+    if (!run.message.empty()) {
+      all_.outcome = Outcome::not_started;
+      all_.exit_code = -1;
+      all_.message = run.message;
+    } else if (run.succeeded && blocks_ == 0) {
+      all_.outcome = Outcome::exited;  // it was to be saved, and was
+      all_.exit_code = 0;
+    }
+  }
+  void add(const Result& result) {
+    ++blocks_;
+    out_.add(result.out);
+    err_.add(result.err);
+    Result sum = result;
+    sum.wall_time += all_.wall_time;
+    sum.out_counts = sum_of(all_.out_counts, result.out_counts);
+    sum.err_counts = sum_of(all_.err_counts, result.err_counts);
+    sum.notes = all_.notes;
+    sum.changed_files = all_.changed_files;
+    sum.limits_reached = all_.limits_reached;
+    add_new(result.notes, sum.notes);
+    add_new(result.changed_files, sum.changed_files);
+    add_new(result.limits_reached, sum.limits_reached);
+    all_ = std::move(sum);
+  }
+
+  Result result() const {
+    Result whole = all_;
+    OutputCounts cut;
+    whole.out = out_.text(&cut);
+    whole.out_counts.dropped_bytes += cut.dropped_bytes;
+    whole.err = err_.text(&cut);
+    whole.err_counts.dropped_bytes += cut.dropped_bytes;
+    return whole;
+  }
+  const std::vector<std::string>& files() const { return files_; }
+  std::size_t blocks() const { return blocks_; }
+
+ private:
+  // The text of one command always fits: a byte that is not UTF-8 has become three, and a line
+  // tells what was left out.
+  static std::size_t room(const Executor& executor) {
+    constexpr std::size_t longest_line = 256;
+    return 3 * executor.options().max_output + longest_line;
+  }
+  static OutputCounts sum_of(OutputCounts sum, const OutputCounts& counts) {
     sum.total_bytes += counts.total_bytes;
     sum.dropped_bytes += counts.dropped_bytes;
     sum.invalid_bytes += counts.invalid_bytes;
     sum.redactions += counts.redactions;
-  };
-  for (const Result& result : run.results) {
-    all.out += result.out;
-    all.err += result.err;
-    all.notes.insert(all.notes.end(), result.notes.begin(), result.notes.end());
-    add(all.out_counts, result.out_counts);
-    add(all.err_counts, result.err_counts);
-    all.wall_time += result.wall_time;
+    return sum;
   }
-  if (run.message.empty()) return all;
-  all.outcome = Outcome::not_started;
-  all.exit_code = -1;
-  all.message = run.message;
-  return all;
-}
+  static void add_new(const std::vector<std::string>& texts, std::vector<std::string>& sum) {
+    for (const std::string& text : texts)
+      if (std::find(sum.begin(), sum.end(), text) == sum.end()) sum.push_back(text);
+  }
+
+  Capture out_;
+  Capture err_;
+  Result all_ = {};  // but for the output
+  std::vector<std::string> files_ = {};
+  std::size_t blocks_ = 0;
+};
 
 mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
   const std::string& code = call.argument("code").as_string();
   const std::string& language = call.argument("language").as_string();
-  CodeOptions options;
-  options.languages = set.options.languages;
-  options.command = command_of(call, "");
-  options.command.cancel = call.cancel_token();
-  Function<void()> ended;
-  if (!count_time(set, options.command, ended))
-    return refuse(set, call, "running_time", set.use->refusal_of_command());
-  listen(options.command, call, {});
   std::vector<CodeBlock> blocks;
   // Code may hold fences, too, in its texts.
   const std::string inferred = language.empty() ? infer_language(code) : language;
   if (inferred.empty() || inferred == "markdown") blocks = extract_code(code);
   if (blocks.empty()) blocks.push_back({inferred, code});
-  const CodeResult run = run_code(set.executor, blocks, options);
-  ended();
-  Result all = together(set.executor, run);
+  if (blocks.size() > most_blocks)
+    return failed(
+        concat({"there are ", std::to_string(blocks.size()), " code blocks, and one call runs ",
+                std::to_string(most_blocks), " at most"}));
+  CodeOptions options;
+  options.languages = set.options.languages;
+  options.command = command_of(call, "");
+  options.command.cancel = call.cancel_token();
+  listen(options.command, call, {});
+  const auto timeout = options.command.timeout;
+  BlockSum sum(set.executor, options.command);
+  bool going_on = true;
+  for (std::size_t i = 0; i < blocks.size() && going_on; ++i) {
+    options.command.timeout = timeout;
+    Function<void()> ended;
+    if (!count_time(set, options.command, ended)) {
+      sum.add(refusal(set, call, "running_time", set.use->refusal_of_command()));
+      break;
+    }
+    const CodeResult run = run_code(set.executor, {blocks[i]}, options);
+    ended();
+    sum.add(run);
+    going_on = run.succeeded;
+  }
+  Result all = sum.result();
   shorten(all, room_for_texts(call.max_result_bytes()));
+  Json files = Json::array();
+  for (const std::string& file : sum.files()) files.push_back(shown(set, file));
   Json object = to_json(all);
-  object.set("code_file", run.files.empty() ? Json() : Json(run.files.front()));
-  object.set("files", list_of(run.files));
-  object.set("blocks", run.results.size());
+  object.set("code_file", sum.files().empty() ? Json() : files[0]);
+  object.set("files", std::move(files));
+  object.set("blocks", sum.blocks());
   return mcp::ToolResult::with_structured(std::move(object));
 }
 
@@ -25741,7 +25827,8 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
   if (const DeleteGuard* const guard = set.executor.delete_guard()) guard->mark_read(file->path);
   const bool wants_base64 = call.argument("encoding").as_string() == "base64";
   Json object = Json::object();
-  object.set("file_path", to_utf8(file->path));
+  const std::string path = shown(set, file->path);
+  object.set("file_path", path);
   const bool is_image = !file->mime_type.empty() && !wants_base64;
   if (is_image) {
     // An image is of use only as a whole.
@@ -25751,20 +25838,20 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
     file = set.files.read(call.argument("file_path").as_string(), range);
     if (!file) return failed(set.executor.redact(file.error().message));
     if (file->more)
-      return failed(concat({quoted(file->path), " is an image of ", std::to_string(file->size),
+      return failed(concat({quoted(path), " is an image of ", std::to_string(file->size),
                             " bytes, too large for one reply; read parts of it with encoding "
                             "base64 and unit bytes"}));
     object.set("mime_type", file->mime_type);
     object.set("size", file->size);
     mcp::ToolResult result = mcp::ToolResult::with_structured(std::move(object));
-    result.content = {mcp::Content::image(file->bytes, file->mime_type)};
+    result.content = {mcp::Content::image(set.executor.redact(file->bytes), file->mime_type)};
     return result;
   }
   if (file->binary && !wants_base64)
-    return failed(concat({quoted(file->path), " is a binary file of ", std::to_string(file->size),
+    return failed(concat({quoted(path), " is a binary file of ", std::to_string(file->size),
                           " bytes; read it with encoding base64"}));
-  object.set("content",
-             wants_base64 ? to_base64(file->bytes) : to_utf8(set.executor.redact(file->bytes)));
+  const std::string content = set.executor.redact(file->bytes);
+  object.set("content", wants_base64 ? to_base64(content) : to_utf8(content));
   object.set("encoding", wants_base64 ? "base64" : "utf-8");
   object.set("size", file->size);
   object.set("offset", range.offset);
@@ -25787,8 +25874,8 @@ mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call) {
   record_file(set, call, written);
   if (!written) return failed(set.executor.redact(written.error().message));
   if (const DeleteGuard* const guard = set.executor.delete_guard()) guard->mark_created(*written);
-  return mcp::ToolResult::with_structured(
-      Json::object({{"success", true}, {"file_path", to_utf8(*written)}, {"bytes", bytes.size()}}));
+  return mcp::ToolResult::with_structured(Json::object(
+      {{"success", true}, {"file_path", shown(set, *written)}, {"bytes", bytes.size()}}));
 }
 
 mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
@@ -25803,12 +25890,12 @@ mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
   bool more = list->more;
   for (const FileEntry& entry : list->entries) {
     constexpr std::size_t for_the_rest = 256;
-    const std::string shown = to_utf8(entry.path);
-    const std::size_t size = bytes_in_reply(shown) + for_the_rest;
+    const std::string name_shown = shown(set, entry.path);
+    const std::size_t size = bytes_in_reply(name_shown) + for_the_rest;
     more = more || size > room;
     if (size > room) break;
     room -= size;
-    Json shown_entry = Json::object({{"path", shown},
+    Json shown_entry = Json::object({{"path", name_shown},
                                      {"type", name(entry.type)},
                                      {"size", entry.size},
                                      {"modified", entry.modified}});
@@ -25816,7 +25903,7 @@ mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
     entries.push_back(std::move(shown_entry));
   }
   return mcp::ToolResult::with_structured(Json::object(
-      {{"path", to_utf8(list->path)}, {"entries", std::move(entries)}, {"more", more}}));
+      {{"path", shown(set, list->path)}, {"entries", std::move(entries)}, {"more", more}}));
 }
 
 mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
@@ -25834,12 +25921,13 @@ mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
   auto docstring = python_docstring(file->bytes, function);
   if (!docstring) {
     const std::string& message = docstring.error().message;
-    if (function.empty()) return failed(concat({quoted(file->path), ": ", message}));
-    return failed(concat({quoted(file->path), ", ", quoted(function), ": ", message}));
+    const std::string path = quoted(shown(set, file->path));
+    if (function.empty()) return failed(concat({path, ": ", message}));
+    return failed(concat({path, ", ", quoted(function), ": ", message}));
   }
   std::string text = set.executor.redact(to_utf8(*docstring));
   shorten({&text}, room_for_texts(call.max_result_bytes()), [](const std::string&, std::size_t) {});
-  return mcp::ToolResult::with_structured(Json::object({{"file_path", to_utf8(file->path)},
+  return mcp::ToolResult::with_structured(Json::object({{"file_path", shown(set, file->path)},
                                                         {"function_name", function},
                                                         {"docstring", std::move(text)}}));
 }

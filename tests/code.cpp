@@ -781,6 +781,37 @@ TEST_CASE("no name leads out of the work_dir") {
   CHECK_FALSE(support::exists("/etc/codeexec-test.py"));
 }
 
+TEST_CASE("a work_dir is no way to a name with a dot") {
+  const support::TempDir place;
+  const std::string hooks = place.directory("ws/.git/hooks");
+  LocalOptions local;
+  local.workspace = place / "ws";
+  local.timeout = safety;
+  SUBCASE("below the workspace") {}
+  SUBCASE("below a root") {
+    local.roots = {{place / "ws", codeexec::Permission::write}};
+    local.workspace = place / "ws/.git";
+  }
+  const LocalExecutor executor = make(local);
+  CodeOptions options;
+  options.command.work_dir = hooks;
+  const CodeResult r = run_code(executor, "sh", "# filename: pre-commit\necho ran\n", options);
+  CHECK(begins(r.message, "Filename has a part that begins with a dot"));
+  CHECK(names_in(hooks).empty());
+  // One that nothing looks for does no harm.
+  CHECK(output_of(executor, "sh", "echo ran\n", options) == "ran\n");
+}
+
+TEST_CASE("a root or a workspace may lie below a name with a dot") {
+  const support::TempDir place;
+  LocalOptions local;
+  local.workspace = place.directory(".cache/ws");
+  local.timeout = safety;
+  SUBCASE("without roots") {}
+  SUBCASE("with one") { local.roots = {{local.workspace, codeexec::Permission::write}}; }
+  CHECK(output_of(make(local), "sh", "# filename: a.sh\necho ran\n") == "ran\n");
+}
+
 TEST_CASE("a link of an automatic name leads out no more than another") {
   const support::TempDir outside;
   const support::TempDir workspace;

@@ -2441,6 +2441,14 @@ TEST_CASE("an unknown shell is an error that says what to do") {
   }
 }
 
+TEST_CASE("a list of shells with long commands fits into a reply") {
+  Server server(Strings{"--max-background-shells", "60"});
+  for (int i = 0; i < 60; ++i) start_shell(server, "exec sleep 300 #" + std::string(16000, '\1'));
+  const Json list = server.use("list_background_shells");
+  CHECK(list["count"] == Json(60));
+  CHECK(begins(list["shells"][59]["command"].as_string(), "exec sleep 300 #"));
+}
+
 TEST_CASE("more shells than may run are refused with what to do") {
   Server server(Strings{"--max-background-shells", "2"});
   const std::string first = start_shell(server, "sleep 300");
@@ -2581,6 +2589,30 @@ TEST_CASE("binary output is given in base64 when that is asked for") {
   CHECK(many["stdout_bytes"] == Json(5000));
 }
 
+TEST_CASE("an answer in base64 tells what else would end stderr") {
+  Server server;
+  const auto notes = [&](const char* arguments) {
+    const Json r = server.execute_with(parsed(arguments));
+    CHECK(r["stderr"] == Json(""));
+    REQUIRE(r["notes"].size() == 1);
+    return r["notes"][0].as_string();
+  };
+  CHECK(has(notes(R"({"encoding":"base64","command":"sudo true"})"), "sudo"));
+  CHECK(notes(R"({"encoding":"base64","command":"sleep 300","timeout":0.25})") ==
+        "Command timed out after 0.25 seconds");
+}
+
+TEST_CASE("an answer in base64 has room for itself beside a long command") {
+  Server server;
+  const Json r = server.execute_with(
+      Json::object({{"command", ": " + std::string(1900000, 'x') +
+                                    "; head -c 1000000 /dev/zero | tr '\\0' x | tee /dev/stderr"},
+                    {"encoding", "base64"}}));
+  CHECK(r["stdout"].as_string().size() == 1333336);
+  CHECK(r["stderr"].as_string().size() == 1333336);
+  CHECK(server.last_line_size <= std::size_t{8} << 20);
+}
+
 // code --------------------------------------------------------------------------------------------
 
 TEST_CASE("code runs from a file, and its tool passes the gate") {
@@ -2634,6 +2666,44 @@ TEST_CASE("code runs from a file, and its tool passes the gate") {
   CHECK(r["success"] == Json(false));
   CHECK(has(r["stderr"].as_string(), "Filename is not in the workspace"));
   CHECK(!support::exists(place / "x.py"));
+}
+
+TEST_CASE("code that is only saved is a success") {
+  const TempDir place;
+  Server server(Strings{"--workspace", place.path()});
+  const Json r = server.use("execute_code", Json::object({{"language", "html"}, {"code", "<p>"}}));
+  CHECK(r["success"] == Json(true));
+  CHECK(r["outcome"] == Json("exited"));
+  CHECK(r["stderr"] == Json(""));
+  CHECK(r["blocks"] == Json(0));
+  CHECK(r["code_file"].is_string());
+}
+
+TEST_CASE("many blocks take no more memory, time and room than they may") {
+  const TempDir place;
+  Server server(Strings{"--workspace", place.path(), "--max-output-size", "1024"});
+  const auto fenced = [](const std::string& code, int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += "```sh\n" + code + "\n```\n";
+    return Json::object({{"code", text}});
+  };
+  Json r =
+      server.use("execute_code", fenced("head -c 2000 /dev/zero | tr '\\0' x; echo y >&2", 50));
+  CHECK(r["success"] == Json(true));
+  CHECK(r["blocks"] == Json(50));
+  CHECK(r["stdout_bytes"] == Json(100000));
+  CHECK(r["stdout_truncated"] == Json(true));
+  CHECK(r["stdout"].as_string().size() < 5000);
+  CHECK(r["stderr"].as_string().size() == 100);
+  CHECK(r["stderr_truncated"] == Json(false));
+  CHECK(has(server.error_of("execute_code", fenced("touch ran", 101)), "101 code blocks"));
+  CHECK(!support::exists(place / "ran"));
+
+  Server bounded(Strings{"--workspace", place.path(), "--running-time", "1"});
+  r = bounded.use("execute_code", fenced("echo begun; sleep 0.4", 20));
+  CHECK(r["success"] == Json(false));
+  CHECK(r["blocks"].as_number() <= 4);
+  CHECK(begins(r["stdout"].as_string(), "begun\n"));
 }
 
 // files -------------------------------------------------------------------------------------------
@@ -2728,6 +2798,33 @@ TEST_CASE("W-54: file tools stay within the roots, mask secrets and are on the a
   CHECK(parsed(records.back())["outcome"] == Json("exited"));
 }
 
+TEST_CASE("secrets are masked in names and in base64, too") {
+  const TempDir place;
+  place.file("a", "the key is hunter2!");
+  place.file("hunter2/b", std::string("x\0", 2));
+  place.file("hunter2/m.py", "def f(): 'says f'\n");
+  Server::Options options;
+  options.arguments = {"--workspace", place.path(), "--secret-env", "TOKEN"};
+  options.environment = {"TOKEN=hunter2"};
+  Server server(options);
+  const auto told = [&](const std::string& tool, const char* arguments) {
+    const std::string answer = server.ask_tool(tool, parsed(arguments)).dump();
+    CHECK_MESSAGE(!has(answer, "hunter2"), answer);
+    return answer;
+  };
+  CHECK(has(told("list_files", R"({"depth":2})"), "[redacted]/m.py"));
+  CHECK(has(told("read_file", R"({"file_path":"a","encoding":"base64"})"),
+            "dGhlIGtleSBpcyBbcmVkYWN0ZWRdIQ=="));
+  const std::string id = R"({"file_path":"hunter2/)";
+  CHECK(has(told("read_file", (id + R"(b"})").c_str()), "binary"));
+  CHECK(has(told("read_file", (id + "m.py\"}").c_str()), "says f"));
+  CHECK(has(told("write_file", (id + "c\",\"content\":\"\"}").c_str()), "[redacted]/c"));
+  CHECK(has(told("read_docstring", (id + "m.py\",\"function_name\":\"f\"}").c_str()), "says f"));
+  CHECK(has(told("read_docstring", (id + "m.py\",\"function_name\":\"g\"}").c_str()), "defined"));
+  CHECK(has(told("execute_code", R"({"language":"css","code":"/* filename: hunter2/x.css */"})"),
+            "[redacted]/x.css"));
+}
+
 TEST_CASE("the delete guard knows what the file tools read and made") {
   const TempDir place;
   place.file("a", "x");
@@ -2776,6 +2873,21 @@ TEST_CASE("the running time of all commands together is bounded") {
             "running_time"));
   r = server.use("execute_code", R"({"language":"sh","code":"true"})");
   CHECK(r["rule"] == Json("running_time"));
+}
+
+TEST_CASE("a command that is cancelled before it starts takes no running time after that") {
+  Server server(Strings{"--running-time", "20"});
+  // Judging takes long enough for the cancel to come before the start.
+  const Json arguments = Json::object(
+      {{"command", ": " + std::string(3000000, 'x')}, {"run_in_background_after", 60}});
+  for (int i = 0; i < 12; ++i) {
+    const Json id("cancelled" + std::to_string(i));
+    server.send(Server::call_line(id, arguments));
+    server.cancel(id);
+  }
+  // Were they still counted, all of these seconds would count a dozen times.
+  CHECK(server.execute("sleep 3")["success"] == Json(true));
+  CHECK(server.execute("true")["success"] == Json(true));
 }
 
 TEST_CASE("tools that are disabled are not there, and not spoken of") {
