@@ -25756,6 +25756,8 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
   // Code may hold fences, too, in its texts.
   const std::string inferred = language.empty() ? infer_language(code) : language;
   if (inferred.empty() || inferred == "markdown") blocks = extract_code(code);
+  if (blocks.empty() && inferred == "markdown")
+    return failed("there is no fenced block in this Markdown");
   if (blocks.empty()) blocks.push_back({inferred, code});
   if (blocks.size() > most_blocks)
     return failed(
@@ -26080,6 +26082,8 @@ void add_shell_tools(const Executor& executor, std::vector<BoundTool>& tools) {
 }
 
 void add_file_tools(std::vector<BoundTool>& tools) {
+  mcp::Parameter depth = count("depth", "Levels of directories to go down; default: 1.");
+  depth.minimum = 1;
   const mcp::Parameter file_path = required("file_path", "Absolute, or relative to the workspace.");
   const auto add = [&](const char* name, const char* title, Effect effect, const char* description,
                        std::vector<mcp::Parameter> parameters, ToolHandler handler) {
@@ -26099,7 +26103,7 @@ void add_file_tools(std::vector<BoundTool>& tools) {
       write_file);
   add("list_files", "List a directory", Effect::reads, "Lists what a directory holds.",
       {parameter("path", mcp::ParameterType::string, "The directory; default: the workspace."),
-       count("depth", "Levels of directories to go down; default: 1.")},
+       depth},
       list_files);
   add("read_docstring", "Read a docstring", Effect::reads,
       "Reads the docstring of a Python function, class, method (Class.method) or module from its "

@@ -2650,6 +2650,8 @@ TEST_CASE("code runs from a file, and its tool passes the gate") {
   CHECK(r["blocks"] == Json(0));
   CHECK(support::read_file(r["code_file"].as_string()) == "<p>x</p>\n");
 
+  CHECK(has(server.error_of("execute_code", parsed(R"({"language":"markdown","code":"no fence"})")),
+            "no fenced block"));
   // What looks like code is no Markdown, whatever its texts hold.
   r = server.use("execute_code",
                  Json::object({{"code", "print('''\n```sh\nexit 7\n```\n'''.count('7'))\n"}}));
