@@ -1855,8 +1855,9 @@ struct ShellOptions {
   std::size_t max_lines = 10000;                     // of each stream, told at once: the last ones
   std::chrono::milliseconds timeout = no_limit;      // of commands that bring none
   std::chrono::milliseconds max_timeout = no_limit;  // longer ones are cut down to it
-  // How many shells that have ended are still known, and how long; the oldest go first. Eviction
-  // happens when another one starts or is asked for. Each keeps its output.
+  // How many shells that have ended are still known, and how long; the oldest go first, also when
+  // the commands of all of them have more than 64 MiB. Eviction happens when another one starts or
+  // is asked for. Each keeps its output.
   std::size_t max_finished = 100;
   std::chrono::milliseconds keep_finished = std::chrono::hours(1);
 };
@@ -21919,12 +21920,18 @@ std::vector<BackgroundShells::State::ShellPointer> BackgroundShells::State::take
   for (const auto& entry : shells)
     if (!entry.second->foreground && entry.second->events->ended.load())
       ended.push_back(entry.second);
-  const std::size_t excess =
-      ended.size() > options.max_finished ? ended.size() - options.max_finished : 0;
   const Clock::time_point now = Clock::now();
   std::sort(ended.begin(), ended.end(), [](const ShellPointer& a, const ShellPointer& b) {
     return a->events->ended_at < b->events->ended_at;
   });
+  constexpr std::size_t most_command_bytes = std::size_t{64} << 20;
+  std::size_t excess = ended.size();
+  std::size_t command_bytes = 0;
+  while (excess > 0 && ended.size() - excess < options.max_finished) {
+    command_bytes += ended[excess - 1]->execution.asked().command.size();
+    if (command_bytes > most_command_bytes) break;
+    --excess;
+  }
   std::size_t count = 0;
   while (count < ended.size() &&
          (count < excess || now >= later(ended[count]->events->ended_at, options.keep_finished)))
