@@ -1855,8 +1855,9 @@ struct ShellOptions {
   std::size_t max_lines = 10000;                     // of each stream, told at once: the last ones
   std::chrono::milliseconds timeout = no_limit;      // of commands that bring none
   std::chrono::milliseconds max_timeout = no_limit;  // longer ones are cut down to it
-  // How many shells that have ended are still known, and how long; the oldest go first. Eviction
-  // happens when another one starts or is asked for. Each keeps its output.
+  // How many shells that have ended are still known, and how long; the oldest go first, also when
+  // the commands of all of them have more than 64 MiB. Eviction happens when another one starts or
+  // is asked for. Each keeps its output.
   std::size_t max_finished = 100;
   std::chrono::milliseconds keep_finished = std::chrono::hours(1);
 };
@@ -21919,12 +21920,18 @@ std::vector<BackgroundShells::State::ShellPointer> BackgroundShells::State::take
   for (const auto& entry : shells)
     if (!entry.second->foreground && entry.second->events->ended.load())
       ended.push_back(entry.second);
-  const std::size_t excess =
-      ended.size() > options.max_finished ? ended.size() - options.max_finished : 0;
   const Clock::time_point now = Clock::now();
   std::sort(ended.begin(), ended.end(), [](const ShellPointer& a, const ShellPointer& b) {
     return a->events->ended_at < b->events->ended_at;
   });
+  constexpr std::size_t most_command_bytes = std::size_t{64} << 20;
+  std::size_t excess = ended.size();
+  std::size_t command_bytes = 0;
+  while (excess > 0 && ended.size() - excess < options.max_finished) {
+    command_bytes += ended[excess - 1]->execution.asked().command.size();
+    if (command_bytes > most_command_bytes) break;
+    --excess;
+  }
   std::size_t count = 0;
   while (count < ended.size() &&
          (count < excess || now >= later(ended[count]->events->ended_at, options.keep_finished)))
@@ -25340,6 +25347,11 @@ struct ToolSet {
   BackgroundShells shells;
 };
 
+bool is_disabled(const ToolOptions& options, const std::string& tool) {
+  const std::vector<std::string>& disabled = options.disabled_tools;
+  return std::find(disabled.begin(), disabled.end(), tool) != disabled.end();
+}
+
 // Of a call that exceeds a bound of FairUse; on the audit log like any other refusal.
 Result refusal(const ToolSet& set, const mcp::Call& call, const char* bound, std::string message) {
   const bool is_code = call.tool() == "execute_code";
@@ -25418,9 +25430,10 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t room) {
   }
   so_far.outcome = Outcome::unknown;
   so_far.wall_time = shell.duration;
-  const std::string note =
-      concat({"the command goes on in the background as ", shell.id,
-              "; get_background_shell_output gives what it prints, kill_background_shell ends it"});
+  std::string note = concat({"the command goes on in the background as ", shell.id});
+  if (!is_disabled(set.options, "get_background_shell_output"))
+    note += "; get_background_shell_output gives what it prints";
+  if (!is_disabled(set.options, "kill_background_shell")) note += "; kill_background_shell ends it";
   so_far.notes.push_back(note);
   shorten(so_far, room);
   Json object = to_json(so_far);
@@ -26111,11 +26124,6 @@ void add_file_tools(std::vector<BoundTool>& tools) {
       {file_path, parameter("function_name", mcp::ParameterType::string,
                             "A dotted name from the top of the file; empty: the module.")},
       read_docstring);
-}
-
-bool is_disabled(const ToolOptions& options, const std::string& tool) {
-  const std::vector<std::string>& disabled = options.disabled_tools;
-  return std::find(disabled.begin(), disabled.end(), tool) != disabled.end();
 }
 
 std::vector<BoundTool> all_tools(const Executor& executor, const ToolOptions& options) {
@@ -27071,29 +27079,33 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   if (has_tool("start_background_shell"))
     sentences.push_back(
         concat({"For servers and long work use start_background_shell (at most ",
-                std::to_string(options.shells.max_running),
-                " at a time), and get_background_shell_output with wait_for and since to follow "
-                "it."}));
-  if (has_tool("execute_command") || has_tool("start_background_shell"))
+                std::to_string(options.shells.max_running), " at a time)",
+                has_tool("get_background_shell_output")
+                    ? ", and get_background_shell_output with wait_for and since to follow it."
+                    : "."}));
+  const bool runs_commands =
+      has_tool("execute_command") || has_tool("start_background_shell") || has_tool("execute_code");
+  if (runs_commands)
     sentences.emplace_back(
         "Some commands are refused before anything of them runs; the answer then says by which "
         "rule.");
   const PolicyOptions& policy = settings.policy;
-  if (!policy.allowed.empty())
+  if (runs_commands && !policy.allowed.empty())
     sentences.push_back(concat({"Only commands that match one of these patterns may run: ",
                                 to_utf8(joined(policy.allowed, "  ")), " ."}));
-  if (!policy.blocked.empty())
+  if (runs_commands && !policy.blocked.empty())
     sentences.push_back(concat({"Commands that match one of these patterns are refused: ",
                                 to_utf8(joined(policy.blocked, "  ")), " ."}));
-  if (executor.delete_guard()) sentences.emplace_back("Read a file before you delete it.");
+  if (runs_commands && executor.delete_guard())
+    sentences.emplace_back("Read a file before you delete it.");
   const FairUse& use = options.fair_use;
   if (use.calls_per_minute != 0)
     sentences.push_back(concat(
         {"Each tool may be called ", std::to_string(use.calls_per_minute), " times in a minute."}));
-  if (use.running_time != no_limit)
+  if (runs_commands && use.running_time != no_limit)
     sentences.push_back(
         concat({"All commands together may take ", seconds_text(use.running_time), " seconds."}));
-  if (const std::string place = executor.describe_place(); !place.empty())
+  if (const std::string place = executor.describe_place(); runs_commands && !place.empty())
     sentences.push_back(place);
   return joined(sentences, " ");
 }

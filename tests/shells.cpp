@@ -1273,6 +1273,19 @@ TEST_CASE("no more run at once than may, however many are started at once") {
   CHECK(leaks.clean());
 }
 
+TEST_CASE("shells with huge commands are forgotten before they fill the memory") {
+  const LocalExecutor here = make();
+  BackgroundShells shells(here);
+  const std::string huge = ": " + std::string(std::size_t{7} << 19, 'x');  // 3.5 MiB
+  std::string last;
+  for (int i = 0; i < 20; ++i) {
+    last = start(shells, huge);
+    at_end(shells, last);
+  }
+  CHECK(shells.list().size() == 18);
+  CHECK(shells.list().back().id == last);
+}
+
 TEST_CASE("W-32: shells that have ended are forgotten, the oldest first") {
   const LocalExecutor here = make();
   ShellOptions options;

@@ -2903,6 +2903,27 @@ TEST_CASE("tools that are disabled are not there, and not spoken of") {
   CHECK(!has(server.greeting["result"]["instructions"].as_string(), "start_background_shell"));
 }
 
+TEST_CASE("nothing sends the model to a tool that is disabled") {
+  const auto told = [](Strings arguments) {
+    Server server(arguments);
+    return server.greeting["result"]["instructions"].as_string();
+  };
+  const std::string followed =
+      told({"--disable-tool", "get_background_shell_output", "execute_code"});
+  CHECK(has(followed, "start_background_shell (at most 10 at a time)."));
+  CHECK(!has(followed, "get_background_shell_output"));
+  CHECK(has(told({"--disable-tool", "execute_command", "start_background_shell"}), "are refused"));
+  CHECK(told({"--disable-tool", "execute_command", "start_background_shell", "execute_code",
+              "--allowed-commands", "git .*", "--blocked-commands", "git push.*", "--delete-guard",
+              "--running-time", "5"}) == "");
+
+  Server server(Strings{"--disable-tool", "get_background_shell_output", "kill_background_shell"});
+  const Json r =
+      server.execute_with(parsed(R"({"command":"sleep 300","run_in_background_after":0.01})"));
+  CHECK(r["notes"][0] ==
+        Json("the command goes on in the background as " + r["shell_id"].as_string()));
+}
+
 TEST_CASE("the instructions tell what is in force") {
   const TempDir place;
   place.directory("venv/bin");
