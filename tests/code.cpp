@@ -115,22 +115,6 @@ Strings names_in(const std::string& path) {
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// True when the process is gone, or dead and not reaped by whoever has to. One that should not have
-// lived is killed.
-bool has_ended(pid_t pid) {
-#if defined(SYS_pidfd_open)
-  const int fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-  if (fd < 0) return errno == ESRCH;
-  pollfd wanted = {fd, POLLIN, 0};
-  const bool ended = ::poll(&wanted, 1, 10000) == 1;
-  ::close(fd);
-#else
-  const bool ended = ::kill(pid, 0) != 0;
-#endif
-  if (!ended) ::kill(pid, SIGKILL);
-  return ended;
-}
-
 // Collects what the audit log is told.
 struct Audit {
   Strings commands = {};
@@ -1101,8 +1085,8 @@ TEST_CASE("W-53: nothing of code survives its timeout, and what it printed is ke
     REQUIRE(std::sscanf(r.results[0].out.c_str(), "pids %d %d", &outer, &inner) == 2);
     REQUIRE(outer > 1);
     REQUIRE(inner > 1);
-    CHECK(has_ended(outer));
-    CHECK(has_ended(inner));
+    CHECK(support::dies(outer));
+    CHECK(support::dies(inner));
   }
 }
 

@@ -46,6 +46,7 @@ using codeexec::Stream;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using support::begins;
+using support::dies;
 using support::ends;
 using support::has;
 using support::lines_of;
@@ -84,23 +85,6 @@ class Event {
   std::condition_variable changed_ = {};
   bool happened_ = false;
 };
-
-// True when the process has ended, or ends soon. One that should not have lived is killed.
-bool dies(pid_t pid) {
-  if (pid <= 0) return false;
-#if defined(SYS_pidfd_open)
-  const int fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-  if (fd < 0) return errno == ESRCH;
-  pollfd wanted = {fd, POLLIN, 0};
-  const bool ended = ::poll(&wanted, 1, 10000) == 1;
-  ::close(fd);
-#else
-  bool ended = false;
-  for (int i = 0; i < 1000 && !(ended = ::kill(pid, 0) != 0); ++i) ::poll(nullptr, 0, 10);
-#endif
-  if (!ended) ::kill(pid, SIGKILL);
-  return ended;
-}
 
 bool is_running(pid_t pid) { return ::kill(pid, 0) == 0; }
 

@@ -32,17 +32,9 @@ using codeexec::Stream;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using support::in_other_host;
+using support::thread_sanitizer;
 
 namespace {
-
-// ThreadSanitizer ends a fork of a program with threads that starts a thread of its own.
-#if defined(__SANITIZE_THREAD__)
-constexpr bool thread_sanitizer = true;
-#elif defined(__has_feature)
-constexpr bool thread_sanitizer = __has_feature(thread_sanitizer);
-#else
-constexpr bool thread_sanitizer = false;
-#endif
 
 // Nothing here takes as long; it only keeps a failing test from hanging.
 constexpr seconds safety(60);

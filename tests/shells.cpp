@@ -45,8 +45,10 @@ using codeexec::Stream;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using support::begins;
+using support::dies;
 using support::ends;
 using support::has;
+using support::thread_sanitizer;
 
 namespace {
 
@@ -56,15 +58,6 @@ constexpr bool sanitized = true;
 constexpr bool sanitized = __has_feature(thread_sanitizer) || __has_feature(address_sanitizer);
 #else
 constexpr bool sanitized = false;
-#endif
-
-// ThreadSanitizer ends a fork of a program with threads that starts a thread of its own.
-#if defined(__SANITIZE_THREAD__)
-constexpr bool thread_sanitizer = true;
-#elif defined(__has_feature)
-constexpr bool thread_sanitizer = __has_feature(thread_sanitizer);
-#else
-constexpr bool thread_sanitizer = false;
 #endif
 
 // Nothing here takes as long; it only keeps a failing test from hanging.
@@ -92,17 +85,6 @@ bool alive(pid_t pid) {
   const std::string line(text, size);
   const std::size_t end = line.rfind(')');
   return end != std::string::npos && line[end + 2] != 'Z' && line[end + 2] != 'X';
-}
-
-// True when the process has ended, or ends soon. One that should not have lived is killed.
-bool dies(pid_t pid) {
-  if (pid <= 0) return false;
-  for (int i = 0; i < 1000; ++i) {
-    if (!alive(pid)) return true;
-    ::poll(nullptr, 0, 10);
-  }
-  ::kill(pid, SIGKILL);
-  return false;
 }
 
 LocalExecutor make(const LocalOptions& options = {}) {

@@ -6,7 +6,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -143,6 +146,32 @@ inline int count_descriptors() {
   for (int fd = 0; fd < (limit > 0 && limit < 4096 ? static_cast<int>(limit) : 4096); ++fd)
     if (descriptor_is_open(fd)) ++count;
   return count;
+}
+
+// ThreadSanitizer ends a fork of a program with threads that starts a thread of its own.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool thread_sanitizer = true;
+#elif defined(__has_feature)
+constexpr bool thread_sanitizer = __has_feature(thread_sanitizer);
+#else
+constexpr bool thread_sanitizer = false;
+#endif
+
+// True when the process has ended, or ends soon. One that should not have lived is killed.
+inline bool dies(pid_t pid) {
+  if (pid <= 0) return false;
+#if defined(SYS_pidfd_open)
+  const int fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  if (fd < 0) return errno == ESRCH;
+  pollfd wanted = {fd, POLLIN, 0};
+  const bool ended = ::poll(&wanted, 1, 10000) == 1;
+  ::close(fd);
+#else
+  bool ended = false;
+  for (int i = 0; i < 1000 && !(ended = ::kill(pid, 0) != 0); ++i) ::poll(nullptr, 0, 10);
+#endif
+  if (!ended) ::kill(pid, SIGKILL);
+  return ended;
 }
 
 // Where there is a file system in memory, that: hardly anybody else fills or empties it meanwhile.

@@ -24,6 +24,7 @@ using codeexec::Outcome;
 using codeexec::ProcessOptions;
 using codeexec::ProcessResult;
 using support::begins;
+using support::dies;
 using support::ends;
 using support::has;
 using support::lines_of;
@@ -47,23 +48,6 @@ std::string names_of(const Json& object) {
   for (const Json::Member& member : object.members())
     names += (names.empty() ? "" : " ") + member.name;
   return names;
-}
-
-// True when the process has ended, or ends soon. One that should not have lived is killed.
-bool dies(pid_t pid) {
-  if (pid <= 0) return false;
-#if defined(SYS_pidfd_open)
-  const int fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-  if (fd < 0) return errno == ESRCH;
-  pollfd wanted = {fd, POLLIN, 0};
-  const bool ended = ::poll(&wanted, 1, 10000) == 1;
-  ::close(fd);
-#else
-  bool ended = false;
-  for (int i = 0; i < 1000 && !(ended = ::kill(pid, 0) != 0); ++i) ::poll(nullptr, 0, 10);
-#endif
-  if (!ended) ::kill(pid, SIGKILL);
-  return ended;
 }
 
 // A named pipe that commands write to, so that the test knows when they are so far.
