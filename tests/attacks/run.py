@@ -1372,7 +1372,10 @@ def finish_lost(case, process):
         process.kill()
         process.wait()
     for stream in (process.stdin, process.stdout, process.stderr):
-        stream.close()
+        try:
+            stream.close()
+        except BrokenPipeError:
+            pass  # it has ended before it read its input
     began = os.path.exists(case.path("ws/hold"))
     run = Run(case, process.returncode, b"", b"")
     run.out = "attack-begins" if began else ""
