@@ -19607,6 +19607,11 @@ void Process::State::finish(bool abandon) {
   if (stopped_as != Outcome::exited) result.outcome = stopped_as;
   result.wall_time = std::chrono::duration_cast<std::chrono::microseconds>(ended - started);
   exit_event.reset();
+#if CODEEXEC_HAS_SANDBOX
+  // A handle may be kept for long after the end.
+  supervisor.orders.reset();
+  supervisor.reports.reset();
+#endif
   escaped.clear();
   fill_output(out, result.out, result.out_counts, result.out_file);
   fill_output(err, result.err, result.err_counts, result.err_file);

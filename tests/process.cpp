@@ -1057,6 +1057,20 @@ TEST_CASE("signals reach the group of a started program under a supervisor") {
   CHECK(life.all_gone());
 }
 
+TEST_CASE("the handle of a program that has ended holds no descriptors") {
+  // Keeps the thread for processes, which has descriptors of its own.
+  auto other = Process::start(shell("exec sleep 3716"));
+  REQUIRE(other);
+  const LeakCheck leaks;
+  ProcessOptions options = shell("exit 3");
+  SUBCASE("under a supervisor") { options.supervised = true; }
+  SUBCASE("with open input") { options.keep_input_open = true; }
+  auto ended = Process::start(options);
+  REQUIRE(ended);
+  CHECK(ended->wait().exit_code == 3);
+  CHECK(leaks.clean());
+}
+
 TEST_CASE("the process of a handle is the program, not its supervisor") {
   LifeLine life;
   auto process = Process::start(supervised_shell("echo $$; exec sleep 3715", life));
