@@ -2295,6 +2295,9 @@ struct ToolOptions {
   // on in the background. no_limit: it stays in the foreground.
   std::chrono::milliseconds run_in_background_after = no_limit;
   std::vector<CodeLanguage> languages = default_languages();
+  // Calls that wait for shells at a time. More are errors: each holds a thread of the server, and
+  // one must be left for those that end a shell.
+  std::size_t max_waiters = mcp::ServerOptions().max_concurrent / 2;
   FairUse fair_use = {};
   std::vector<std::string> disabled_tools = {};  // names
 };
@@ -25349,6 +25352,7 @@ struct ToolSet {
   const ToolOptions options;
   const Files files;
   const std::shared_ptr<UseCounter> use;
+  std::atomic<std::size_t> waiters{0};
   BackgroundShells shells;
 };
 
@@ -25576,7 +25580,14 @@ Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Cal
     if (!pattern) return with_prefix("wait_for: ", pattern.error());
     until.pattern = std::move(*pattern);
   }
-  const auto end = set.shells.wait(call.argument("shell_id").as_string(), until);
+  const std::size_t others = set.waiters.fetch_add(1);
+  Expected<ShellWaitEnd> end =
+      make_error(ErrorCode::limit, concat({std::to_string(others),
+                                           " calls are waiting for shells already, as many as may: "
+                                           "ask without wait_for"}));
+  if (others < set.options.max_waiters)
+    end = set.shells.wait(call.argument("shell_id").as_string(), until);
+  --set.waiters;
   if (!end) return end.error();
   return std::optional<ShellWaitEnd>(*end);
 }
@@ -26961,6 +26972,7 @@ int run_once(const Executor& executor, const std::string& script, const CancelTo
 int serve(const Executor& executor, const ServerConfig& config, const CancelToken& stop) {
   ToolOptions tools = config.tools;
   tools.shells.max_running = static_cast<std::size_t>(config.max_background_shells);
+  tools.max_waiters = std::max<std::size_t>(1, static_cast<std::size_t>(config.max_concurrent) / 2);
   mcp::ServerOptions options;
   options.name = "codeexec";
   options.title = "Command Execution";

@@ -2433,6 +2433,26 @@ TEST_CASE("a list of shells with long commands fits into a reply") {
   CHECK(begins(list["shells"][59]["command"].as_string(), "exec sleep 300 #"));
 }
 
+TEST_CASE("calls that wait for shells leave room for one that ends a shell") {
+  Server server(Strings{"--max-concurrent", "2"});
+  const std::string id = start_shell(server, "sleep 300");
+  Json arguments = shell_arguments(id);
+  arguments.set("wait_for", "exit");
+  server.send(Server::call_line("first", arguments, {}, "get_background_shell_output"));
+  // The second comes when the first waits, for which there is no sign but its refusal.
+  std::string error;
+  for (int round = 0; error.empty() && round < 200; ++round) {
+    arguments.set("timeout", 0.05);
+    const Json result = server.ask_tool("get_background_shell_output", arguments);
+    if (result["isError"].as_bool()) error = result["structuredContent"]["error"].as_string();
+  }
+  CHECK(has(error, "1 calls are waiting"));
+  server.send(Server::call_line("kill", shell_arguments(id), {}, "kill_background_shell"));
+  std::set<std::string> answered;
+  for (int i = 0; i < 2; ++i) answered.insert(server.receive()["id"].as_string());
+  CHECK(answered == std::set<std::string>{"first", "kill"});
+}
+
 TEST_CASE("more shells than may run are refused with what to do") {
   Server server(Strings{"--max-background-shells", "2"});
   const std::string first = start_shell(server, "sleep 300");
