@@ -25844,6 +25844,12 @@ void record_file(const ToolSet& set, const mcp::Call& call, const Expected<T>& d
   set.executor.record(result, call.tool());
 }
 
+// What was shown of a file counts as read, as little as it may be.
+void remember_read(const ToolSet& set, const FileContent& file) {
+  const DeleteGuard* const guard = set.executor.delete_guard();
+  if (guard && (!file.bytes.empty() || file.size == 0)) guard->mark_read(file.path);
+}
+
 mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
   FileRange range;
   if (call.argument("unit").as_string() == "bytes") range.unit = FileRange::Unit::bytes;
@@ -25855,7 +25861,6 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
   auto file = set.files.read(call.argument("file_path").as_string(), range);
   record_file(set, call, file);
   if (!file) return failed(set.executor.redact(file.error().message));
-  if (const DeleteGuard* const guard = set.executor.delete_guard()) guard->mark_read(file->path);
   const bool wants_base64 = call.argument("encoding").as_string() == "base64";
   Json object = Json::object();
   const std::string path = shown(set, file->path);
@@ -25872,6 +25877,7 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
       return failed(concat({quoted(path), " is an image of ", std::to_string(file->size),
                             " bytes, too large for one reply; read parts of it with encoding "
                             "base64 and unit bytes"}));
+    remember_read(set, *file);
     object.set("mime_type", file->mime_type);
     object.set("size", file->size);
     mcp::ToolResult result = mcp::ToolResult::with_structured(std::move(object));
@@ -25881,6 +25887,7 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
   if (file->binary && !wants_base64)
     return failed(concat({quoted(path), " is a binary file of ", std::to_string(file->size),
                           " bytes; read it with encoding base64"}));
+  remember_read(set, *file);
   const std::string content = set.executor.redact(file->bytes);
   object.set("content", wants_base64 ? to_base64(content) : to_utf8(content));
   object.set("encoding", wants_base64 ? "base64" : "utf-8");

@@ -2438,19 +2438,17 @@ TEST_CASE("calls that wait for shells leave room for one that ends a shell") {
   const std::string id = start_shell(server, "sleep 300");
   Json arguments = shell_arguments(id);
   arguments.set("wait_for", "exit");
-  server.send(Server::call_line("first", arguments, {}, "get_background_shell_output"));
-  // The second comes when the first waits, for which there is no sign but its refusal.
-  std::string error;
-  for (int round = 0; error.empty() && round < 200; ++round) {
-    arguments.set("timeout", 0.05);
-    const Json result = server.ask_tool("get_background_shell_output", arguments);
-    if (result["isError"].as_bool()) error = result["structuredContent"]["error"].as_string();
-  }
-  CHECK(has(error, "1 calls are waiting"));
+  arguments.set("timeout", patience_ms / 1000);
+  for (const char* call : {"one", "other"})
+    server.send(Server::call_line(call, arguments, {}, "get_background_shell_output"));
+  // One of them may wait, whichever comes first.
+  const Json refused = server.receive();
+  CHECK(refused["result"]["isError"] == Json(true));
+  CHECK(has(refused["result"]["structuredContent"]["error"].as_string(), "1 calls are waiting"));
   server.send(Server::call_line("kill", shell_arguments(id), {}, "kill_background_shell"));
-  std::set<std::string> answered;
+  std::set<std::string> answered = {refused["id"].as_string()};
   for (int i = 0; i < 2; ++i) answered.insert(server.receive()["id"].as_string());
-  CHECK(answered == std::set<std::string>{"first", "kill"});
+  CHECK(answered == std::set<std::string>{"kill", "one", "other"});
 }
 
 TEST_CASE("more shells than may run are refused with what to do") {
@@ -2523,9 +2521,9 @@ TEST_CASE("a command that takes long goes on in the background") {
   const std::string command = "echo begun; read x < " + go.path() + "; echo done; exit 4";
   Strings options = {"--timeout", "30"};
   Json arguments = Json::object({{"command", command}});
-  SUBCASE("when the call says so") { arguments.set("run_in_background_after", 0.3); }
+  SUBCASE("when the call says so") { arguments.set("run_in_background_after", 2); }
   SUBCASE("when the operator says so") {
-    options.insert(options.end(), {"--run-in-background-after", "0.3"});
+    options.insert(options.end(), {"--run-in-background-after", "2"});
   }
   Server server(options);
   const Json running = server.execute_with(arguments);
@@ -2835,6 +2833,8 @@ TEST_CASE("the delete guard knows what the file tools read and made") {
   const TempDir place;
   place.file("a", "x");
   Server server(Strings{"--workspace", place.path(), "--delete-guard"});
+  // To see nothing of it is not to read it.
+  server.use("read_file", R"({"file_path":"a","count":0})");
   CHECK(server.execute("rm a")["rule"] == Json("delete-guard"));
   server.use("read_file", R"({"file_path":"a"})");
   server.use("write_file", R"({"file_path":"b","content":"y"})");
@@ -2879,21 +2879,6 @@ TEST_CASE("the running time of all commands together is bounded") {
             "running_time"));
   r = server.use("execute_code", R"({"language":"sh","code":"true"})");
   CHECK(r["rule"] == Json("running_time"));
-}
-
-TEST_CASE("a command that is cancelled before it starts takes no running time after that") {
-  Server server(Strings{"--running-time", "20"});
-  // Judging takes long enough for the cancel to come before the start.
-  const Json arguments = Json::object(
-      {{"command", ": " + std::string(3000000, 'x')}, {"run_in_background_after", 60}});
-  for (int i = 0; i < 12; ++i) {
-    const Json id("cancelled" + std::to_string(i));
-    server.send(Server::call_line(id, arguments));
-    server.cancel(id);
-  }
-  // Were they still counted, all of these seconds would count a dozen times.
-  CHECK(server.execute("sleep 3")["success"] == Json(true));
-  CHECK(server.execute("true")["success"] == Json(true));
 }
 
 TEST_CASE("tools that are disabled are not there, and not spoken of") {
