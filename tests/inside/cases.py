@@ -125,7 +125,9 @@ works("awk and paste", "seq 4 | paste -sd+ | awk '{ print \"sum\", $0 }'; seq 4 
 works("isatty of /dev/null", "python3 -c 'import os; print(os.isatty(os.open(\"/dev/null\", 2)))'\n"
       "[ -t 0 ] < /dev/null || echo no terminal", "False\nno terminal\n", needs="python3",
       shells=BOTH)
-works("ps", "sleep 600 & ps -o comm= -p $!; kill $!", "sleep\n", needs="ps", pid=True)
+# The child is a shell until it has become the program.
+works("ps", "sleep 600 & until [ \"$(ps -o comm= -p $!)\" = sleep ]; do sleep 0.01; done\n"
+      "ps -o comm= -p $!; kill $!", "sleep\n", needs="ps", pid=True)
 works("nproc", "[ $(nproc) -gt 0 ] && echo some", "some\n")
 works("free", "free | grep -c Mem:", "1\n", needs="free")
 works("df", "df . | wc -l; df -h / > /dev/null && echo root", "2\nroot\n")
