@@ -25091,20 +25091,10 @@ std::string closing_message(const Result& result) {
   return {};
 }
 
-Json schema_type(const char* type_name, const char* description) {
-  return Json::object({{"type", type_name}, {"description", description}});
-}
-
-Json object_schema(Json properties, Json required) {
-  Json schema = Json::object();
-  schema.set("type", "object");
-  schema.set("properties", std::move(properties));
-  schema.set("required", std::move(required));
-  return schema;
-}
-
 Json execution_schema() {
-  const auto type = schema_type;
+  const auto type = [](const char* type_name, const char* description) {
+    return Json::object({{"type", type_name}, {"description", description}});
+  };
   Json properties = Json::object();
   properties.set("success", type("boolean", "The command left with exit code 0, in time."));
   properties.set("exit_code",
@@ -25125,7 +25115,11 @@ Json execution_schema() {
   properties.set("stderr_truncated", type("boolean", "stderr leaves something out."));
   Json required = Json::array();
   for (const Json::Member& member : properties.members()) required.push_back(member.name);
-  return object_schema(std::move(properties), std::move(required));
+  Json schema = Json::object();
+  schema.set("type", "object");
+  schema.set("properties", std::move(properties));
+  schema.set("required", std::move(required));
+  return schema;
 }
 
 // Bytes that a text takes in a reply, which holds it twice: in the object, escaped once, and in the
@@ -25185,10 +25179,11 @@ void shorten(Result& result, std::size_t room) {
           });
 }
 
-// A failure that no command has caused.
-mcp::ToolResult failed(const std::string& message) {
-  mcp::ToolResult result = mcp::ToolResult::with_structured(
-      Json::object({{"success", false}, {"error", to_utf8(message)}}));
+// A failure that no command has caused, and the rule of a refusal.
+mcp::ToolResult failed(const std::string& message, const std::string& rule = {}) {
+  Json object = Json::object({{"success", false}, {"error", to_utf8(message)}});
+  if (!rule.empty()) object.set("rule", rule);
+  mcp::ToolResult result = mcp::ToolResult::with_structured(std::move(object));
   result.is_error = true;
   return result;
 }
@@ -25542,18 +25537,10 @@ mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
   const auto shell = set.shells.start(command, &failure);
   if (!shell) {
     ended();
-    const bool is_refusal = failure.outcome == Outcome::refused;
-    mcp::ToolResult result = failed(concat({is_refusal ? "Command validation error: "
-                                                       : "Failed to start background "
-                                                         "shell: ",
-                                            shell.error().message}));
-    if (!failure.rule.empty()) {
-      Json object = *result.structured;
-      object.set("rule", failure.rule);
-      result = mcp::ToolResult::with_structured(std::move(object));
-      result.is_error = true;
-    }
-    return result;
+    const char* const what = failure.outcome == Outcome::refused
+                                 ? "Command validation error: "
+                                 : "Failed to start background shell: ";
+    return failed(concat({what, shell.error().message}), failure.rule);
   }
   Json object = Json::object();
   object.set("shell_id", shell->id);
@@ -25581,12 +25568,13 @@ Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Cal
     until.pattern = std::move(*pattern);
   }
   const std::size_t others = set.waiters.fetch_add(1);
-  Expected<ShellWaitEnd> end =
-      make_error(ErrorCode::limit, concat({std::to_string(others),
-                                           " calls are waiting for shells already, as many as may: "
-                                           "ask without wait_for"}));
-  if (others < set.options.max_waiters)
-    end = set.shells.wait(call.argument("shell_id").as_string(), until);
+  if (others >= set.options.max_waiters) {
+    --set.waiters;
+    return make_error(ErrorCode::limit, concat({std::to_string(others),
+                                                " calls are waiting for shells already, as many as "
+                                                "may: ask without wait_for"}));
+  }
+  const auto end = set.shells.wait(call.argument("shell_id").as_string(), until);
   --set.waiters;
   if (!end) return end.error();
   return std::optional<ShellWaitEnd>(*end);
@@ -26157,7 +26145,9 @@ std::vector<BoundTool> all_tools(const Executor& executor, const ToolOptions& op
   return tools;
 }
 
-Expected<void> check_disabled(const std::vector<BoundTool>& tools, const ToolOptions& options) {
+Expected<void> check_disabled(const Executor& executor, const ToolOptions& options) {
+  if (options.disabled_tools.empty()) return {};
+  const std::vector<BoundTool> tools = all_tools(executor, options);
   for (const std::string& disabled : options.disabled_tools) {
     const bool is_known = std::any_of(tools.begin(), tools.end(), [&](const BoundTool& bound) {
       return bound.tool.name == disabled;
@@ -27070,8 +27060,8 @@ Json to_json(const Judgement& judgement) {
 
 Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor,
                                    const ToolOptions& options) {
+  if (auto ok = check_disabled(executor, options); !ok) return ok;
   std::vector<BoundTool> tools = all_tools(executor, options);
-  if (auto ok = check_disabled(tools, options); !ok) return ok;
   const auto set = std::make_shared<ToolSet>(executor, options);
   for (BoundTool& bound : tools) {
     if (is_disabled(options, bound.tool.name)) continue;
@@ -27151,7 +27141,7 @@ int server_main(int argc, char** argv) {
 #endif
   const auto executor = create_executor(config);
   if (!executor) return fail(2, executor.error().message);
-  if (auto ok = check_disabled(all_tools(*executor, config.tools), config.tools); !ok)
+  if (auto ok = check_disabled(*executor, config.tools); !ok)
     return fail(2, in_our_words(ok.error()).message);
   drop_variables(config.local.environment);
   if (config.enable_sudo) warn("enable_sudo has no effect in local mode");
