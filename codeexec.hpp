@@ -2649,6 +2649,17 @@ std::string utc_time(time_t seconds) {
   return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &fields));
 }
 
+// All of the bytes, to a file. 0 or errno.
+int write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t size = ::write(fd, bytes.data(), bytes.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return errno;
+    bytes.remove_prefix(static_cast<std::size_t>(size));
+  }
+  return 0;
+}
+
 // The whole of a file of at most `limit` bytes. `what` names it in errors ("config file").
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
                                       std::string_view what) {
@@ -13113,14 +13124,9 @@ class NewFile {
     return ::fchmod(fd_.get(), mode) == 0 ? 0 : errno;
   }
   int write(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t size = ::write(fd_.get(), bytes.data(), bytes.size());
-      if (size < 0 && errno == EINTR) continue;
-      if (size < 0) return errno;
-      bytes.remove_prefix(static_cast<std::size_t>(size));
-    }
-    if (::fsync(fd_.get()) != 0 && errno != EINVAL) return errno;
-    return 0;
+    const int error = write_all(fd_.get(), bytes);
+    if (error != 0) return error;
+    return ::fsync(fd_.get()) == 0 || errno == EINVAL ? 0 : errno;
   }
   int replace(const std::string& name) {
     if (::renameat(directory_, name_.c_str(), directory_, name.c_str()) != 0) return errno;
@@ -19924,12 +19930,8 @@ Expected<UniqueFd> anonymous_file(std::string_view content) {
   if (fd) ::unlink(path);
 #endif
   if (!fd) return system_error(errno, "cannot make a file for the script");
-  while (!content.empty()) {
-    const ssize_t written = ::write(fd.get(), content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return system_error(errno, "cannot write the script");
-    content.remove_prefix(static_cast<std::size_t>(written));
-  }
+  if (const int error = write_all(fd.get(), content); error != 0)
+    return system_error(error, "cannot write the script");
 #if defined(__linux__)
   // The running script cannot rewrite itself.
   ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
