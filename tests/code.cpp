@@ -11,6 +11,7 @@
 #include <chrono>
 #include <map>
 
+#include "executor_support.hpp"
 #include "support.hpp"
 
 using codeexec::AuditRecord;
@@ -35,6 +36,7 @@ using std::chrono::seconds;
 using support::begins;
 using support::ends;
 using support::has;
+using support::make;
 
 namespace {
 
@@ -51,12 +53,6 @@ std::string shown(const std::vector<CodeBlock>& blocks) {
 }
 
 std::string extracted(std::string_view markdown) { return shown(extract_code(markdown)); }
-
-LocalExecutor make(const LocalOptions& options) {
-  Expected<LocalExecutor> made = LocalExecutor::create(options);
-  REQUIRE_MESSAGE(made, made.error().message);
-  return *std::move(made);
-}
 
 LocalOptions in(const support::TempDir& directory) {
   LocalOptions options;

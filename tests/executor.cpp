@@ -24,6 +24,7 @@
 #include <set>
 #include <thread>
 
+#include "executor_support.hpp"
 #include "support.hpp"
 
 using codeexec::AuditRecord;
@@ -45,11 +46,14 @@ using codeexec::SandboxMode;
 using codeexec::Stream;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using support::AuditLog;
 using support::begins;
 using support::dies;
 using support::ends;
 using support::has;
+using support::LeakCheck;
 using support::lines_of;
+using support::make;
 
 namespace {
 
@@ -100,12 +104,6 @@ std::vector<std::string> names_of(const Json& object) {
   return names;
 }
 
-LocalExecutor make(const LocalOptions& options) {
-  Expected<LocalExecutor> made = LocalExecutor::create(options);
-  REQUIRE_MESSAGE(made, made.error().message);
-  return *std::move(made);
-}
-
 LocalOptions in(const support::TempDir& directory) {
   LocalOptions options;
   options.workspace = directory.path();
@@ -129,37 +127,6 @@ std::string output_of(const LocalExecutor& executor, const Command& command) {
 std::string output_of(const LocalExecutor& executor, const std::string& script) {
   return output_of(executor, Command::shell(script));
 }
-
-// Collects audit records as their JSON; may be called from any thread.
-class AuditLog {
- public:
-  codeexec::Function<void(const AuditRecord&)> callback() {
-    return [shared = shared_](const AuditRecord& record) {
-      const std::lock_guard<std::mutex> lock(shared->mutex);
-      shared->records.push_back(record.to_json());
-    };
-  }
-  std::vector<Json> take() {
-    const std::lock_guard<std::mutex> lock(shared_->mutex);
-    return std::exchange(shared_->records, {});
-  }
-
- private:
-  struct Shared {
-    std::mutex mutex = {};
-    std::vector<Json> records = {};
-  };
-  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
-};
-
-// Whether descriptors are left over since it was made.
-class LeakCheck {
- public:
-  bool clean() const { return support::count_descriptors() == before_; }
-
- private:
-  int before_ = support::count_descriptors();
-};
 
 // A script of at least `size` bytes that prints "end".
 std::string long_script(std::size_t size) {

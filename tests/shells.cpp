@@ -16,6 +16,7 @@
 #include <set>
 #include <thread>
 
+#include "executor_support.hpp"
 #include "support.hpp"
 
 using codeexec::AuditRecord;
@@ -44,10 +45,13 @@ using codeexec::ShellWaitEnd;
 using codeexec::Stream;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using support::AuditLog;
 using support::begins;
 using support::dies;
 using support::ends;
 using support::has;
+using support::LeakCheck;
+using support::make;
 using support::thread_sanitizer;
 
 namespace {
@@ -85,12 +89,6 @@ bool alive(pid_t pid) {
   const std::string line(text, size);
   const std::size_t end = line.rfind(')');
   return end != std::string::npos && line[end + 2] != 'Z' && line[end + 2] != 'X';
-}
-
-LocalExecutor make(const LocalOptions& options = {}) {
-  Expected<LocalExecutor> made = LocalExecutor::create(options);
-  REQUIRE_MESSAGE(made, made.error().message);
-  return *std::move(made);
 }
 
 Regex pattern(std::string_view text) {
@@ -158,37 +156,6 @@ std::string describe(const ShellStatus& status) {
 }
 
 pid_t first_number(const std::string& text) { return std::atoi(text.c_str()); }
-
-// Collects audit records as their JSON; may be called from any thread.
-class AuditLog {
- public:
-  codeexec::Function<void(const AuditRecord&)> callback() {
-    return [shared = shared_](const AuditRecord& record) {
-      const std::lock_guard<std::mutex> lock(shared->mutex);
-      shared->records.push_back(record.to_json());
-    };
-  }
-  std::vector<Json> take() {
-    const std::lock_guard<std::mutex> lock(shared_->mutex);
-    return std::exchange(shared_->records, {});
-  }
-
- private:
-  struct Shared {
-    std::mutex mutex = {};
-    std::vector<Json> records = {};
-  };
-  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
-};
-
-// Whether descriptors are left over since it was made.
-class LeakCheck {
- public:
-  bool clean() const { return support::count_descriptors() == before_; }
-
- private:
-  int before_ = support::count_descriptors();
-};
 
 // Lets threads go on at the same time.
 class Gate {

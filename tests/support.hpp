@@ -174,6 +174,15 @@ inline bool dies(pid_t pid) {
   return ended;
 }
 
+// Whether descriptors are left over since it was made.
+class LeakCheck {
+ public:
+  bool clean() const { return count_descriptors() == before_; }
+
+ private:
+  int before_ = count_descriptors();
+};
+
 // Where there is a file system in memory, that: hardly anybody else fills or empties it meanwhile.
 inline std::string quiet_base() {
   return ::access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";

@@ -10,6 +10,8 @@
 #define CODEEXEC_IMPLEMENTATION
 #include "codeexec.hpp"
 
+#include "floor.hpp"
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,8 +23,6 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <poll.h>
-#include <sched.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -31,53 +31,19 @@
 
 namespace {
 
-using Time = std::chrono::steady_clock;
-using Argv = std::vector<const char*>;  // ends with a null pointer
-
-[[noreturn]] void fail(const char* what) {
-  std::perror(what);
-  std::exit(2);
-}
-
-char** writable(const Argv& argv) { return const_cast<char**>(argv.data()); }
-
-void make_pipe(int (&ends)[2]) {
-  if (::pipe2(ends, O_CLOEXEC) != 0) fail("pipe2");
-}
-
 void read_to_end(int fd) {
   static char buffer[65536];
   while (::read(fd, buffer, sizeof buffer) > 0) {
   }
 }
 
-// The floor: borrowed memory, two pipes, read to the end, wait. No timeout, no limits, no checks.
-struct FloorChild {
-  const Argv* argv;
-  int out;
-  int err;
-};
-
-int floor_child(void* argument) {
-  const auto* child = static_cast<const FloorChild*>(argument);
-  ::dup2(child->out, 1);
-  ::dup2(child->err, 2);
-  ::execve((*child->argv)[0], writable(*child->argv), environ);
-  ::_exit(127);
-}
-
+// The floor: two pipes, read to the end, wait.
 void run_floor(const Argv& argv) {
   int out[2];
   int err[2];
   make_pipe(out);
   make_pipe(err);
-  FloorChild child = {&argv, out[1], err[1]};
-  alignas(16) char stack[16384];
-  const pid_t pid =
-      ::clone(floor_child, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &child);
-  if (pid < 0) fail("clone");
-  ::close(out[1]);
-  ::close(err[1]);
+  const pid_t pid = start_floor({&argv, out[1], err[1]});
   read_to_end(out[0]);
   read_to_end(err[0]);
   ::close(out[0]);
@@ -162,13 +128,6 @@ codeexec::ProcessOptions options_for(const Argv& argv) {
   return options;
 }
 
-template <class Work>
-double microseconds(Work&& work) {
-  const auto begin = Time::now();
-  work();
-  return std::chrono::duration<double, std::micro>(Time::now() - begin).count();
-}
-
 struct Samples {
   std::vector<double> values = {};
   double at(double share) {
@@ -177,16 +136,6 @@ struct Samples {
   }
   double median() { return at(0.5); }
 };
-
-bool gates_hold = true;
-
-void gate(const char* what, double value, const char* relation, double limit) {
-  const bool at_most = std::strcmp(relation, "<=") == 0;
-  const bool holds = at_most ? value <= limit : value >= limit;
-  std::printf("%s: %s = %.3f, must be %s %.2f\n", holds ? "gate" : "GATE FAILED", what, value,
-              relation, limit);
-  if (!holds) gates_hold = false;
-}
 
 double ratio(Samples& work, Samples& base) {
   return std::min(work.median() / base.median(), work.at(0.1) / base.at(0.1));
@@ -390,31 +339,6 @@ int write_output(std::uint64_t left) {
     left -= static_cast<std::uint64_t>(size);
   }
   return 0;
-}
-
-// A bare loop of poll and read, which keeps nothing.
-std::uint64_t read_bare(const Argv& argv) {
-  int out[2];
-  make_pipe(out);
-  FloorChild child = {&argv, out[1], 2};
-  alignas(16) char stack[16384];
-  const pid_t pid =
-      ::clone(floor_child, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &child);
-  if (pid < 0) fail("clone");
-  ::close(out[1]);
-  static char buffer[65536];
-  std::uint64_t total = 0;
-  for (;;) {
-    pollfd wait = {out[0], POLLIN, 0};
-    ::poll(&wait, 1, -1);
-    const ssize_t size = ::read(out[0], buffer, sizeof buffer);
-    if (size <= 0) break;
-    total += static_cast<std::uint64_t>(size);
-  }
-  ::close(out[0]);
-  int status = 0;
-  ::waitpid(pid, &status, 0);
-  return total;
 }
 
 std::uint64_t peak_memory() {

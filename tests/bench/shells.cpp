@@ -8,6 +8,8 @@
 #define CODEEXEC_IMPLEMENTATION
 #include "codeexec.hpp"
 
+#include "floor.hpp"
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -18,14 +20,11 @@
 #include <vector>
 
 #include <poll.h>
-#include <sched.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace {
 
-using Time = std::chrono::steady_clock;
 using codeexec::BackgroundShells;
 using codeexec::Command;
 
@@ -42,26 +41,9 @@ T checked(const char* what, codeexec::Expected<T> value) {
   return std::move(*value);
 }
 
-template <class Work>
-double microseconds(Work&& work) {
-  const auto begin = Time::now();
-  work();
-  return std::chrono::duration<double, std::micro>(Time::now() - begin).count();
-}
-
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
-}
-
-bool gates_hold = true;
-
-void gate(const char* what, double value, const char* relation, double limit) {
-  const bool at_most = std::strcmp(relation, "<=") == 0;
-  const bool holds = at_most ? value <= limit : value >= limit;
-  std::printf("%s: %s = %.3f, must be %s %.2f\n", holds ? "gate" : "GATE FAILED", what, value,
-              relation, limit);
-  if (!holds) gates_hold = false;
 }
 
 // What this program does when it is started as its own child: writes so many bytes, then reads its
@@ -138,50 +120,17 @@ void measure_idle(const char* title, codeexec::SandboxMode mode, std::size_t cou
   gate("processor time of all idle shells, ms in 2 s", used * 1e3, "<=", 2);
 }
 
-// The floor: one pipe, poll and read, nothing kept.
-struct FloorChild {
-  const char* argv[4];
-  int out;
-};
-
-int floor_child(void* argument) {
-  const auto* child = static_cast<const FloorChild*>(argument);
-  ::dup2(child->out, 1);
-  ::execve(child->argv[0], const_cast<char**>(child->argv), environ);
-  ::_exit(127);
-}
-
-void read_bare(std::uint64_t bytes) {
-  int out[2];
-  if (::pipe2(out, O_CLOEXEC) != 0) fail("pipe2", std::strerror(errno));
-  const std::string size = std::to_string(bytes);
-  FloorChild child = {{self, "--write", size.c_str(), nullptr}, out[1]};
-  alignas(16) char stack[16384];
-  const pid_t pid =
-      ::clone(floor_child, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &child);
-  if (pid < 0) fail("clone", std::strerror(errno));
-  ::close(out[1]);
-  static char buffer[65536];
-  std::uint64_t total = 0;
-  for (;;) {
-    pollfd wait = {out[0], POLLIN, 0};
-    ::poll(&wait, 1, -1);
-    const ssize_t size_read = ::read(out[0], buffer, sizeof buffer);
-    if (size_read <= 0) break;
-    total += static_cast<std::uint64_t>(size_read);
-  }
-  ::close(out[0]);
-  ::waitpid(pid, nullptr, 0);
-  if (total != bytes) fail("bare loop", "bytes are missing");
-}
-
 void measure_ring(std::uint64_t bytes, int rounds) {
   const auto here = executor_with(std::size_t{1} << 20);
   BackgroundShells shells(here);
+  const std::string size = std::to_string(bytes);
+  const Argv argv = {self, "--write", size.c_str(), nullptr};
   std::vector<double> bare;
   std::vector<double> ring;
   for (int i = 0; i < rounds; ++i) {
-    bare.push_back(microseconds([&] { read_bare(bytes); }));
+    bare.push_back(microseconds([&] {
+      if (read_bare(argv) != bytes) fail("bare loop", "bytes are missing");
+    }));
     ring.push_back(microseconds([&] {
       const auto shell = checked("start", shells.start(child(bytes)));
       checked("wait", shells.wait(shell.id));

@@ -1,0 +1,47 @@
+// Helpers for the tests of what runs commands through an executor.
+#ifndef CODEEXEC_TESTS_EXECUTOR_SUPPORT_HPP
+#define CODEEXEC_TESTS_EXECUTOR_SUPPORT_HPP
+
+#include "codeexec.hpp"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace support {
+
+// An executor with options that must be good.
+inline codeexec::LocalExecutor make(const codeexec::LocalOptions& options = {}) {
+  codeexec::Expected<codeexec::LocalExecutor> made = codeexec::LocalExecutor::create(options);
+  REQUIRE_MESSAGE(made, made.error().message);
+  return *std::move(made);
+}
+
+// Collects audit records as their JSON; may be called from any thread.
+class AuditLog {
+ public:
+  codeexec::Function<void(const codeexec::AuditRecord&)> callback() {
+    return [shared = shared_](const codeexec::AuditRecord& record) {
+      const std::lock_guard<std::mutex> lock(shared->mutex);
+      shared->records.push_back(record.to_json());
+    };
+  }
+  std::vector<codeexec::Json> take() {
+    const std::lock_guard<std::mutex> lock(shared_->mutex);
+    return std::exchange(shared_->records, {});
+  }
+
+ private:
+  struct Shared {
+    std::mutex mutex = {};
+    std::vector<codeexec::Json> records = {};
+  };
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+};
+
+}  // namespace support
+
+#endif  // CODEEXEC_TESTS_EXECUTOR_SUPPORT_HPP
