@@ -88,6 +88,7 @@
 //   >>executor     needs: base json regex policy paths environment sandbox process    the one gate
 //   >>shells       needs: base regex process executor                   background commands
 //   >>code         needs: base shell paths files executor               code by language
+//   >>docker       needs: base json paths files environment process executor    containers
 //   >>mcp          needs: base json     a Model Context Protocol server for any tools
 //   >>tools        needs: all           binds executors to MCP tools; the server
 //   Each line of code stands in the section whose job it is, and a section uses only what it
@@ -2068,6 +2069,307 @@ CodeResult run_code(const Executor& executor, const std::vector<CodeBlock>& bloc
                     const CodeOptions& options = {});
 CodeResult run_code(const Executor& executor, std::string_view language, std::string_view code,
                     const CodeOptions& options = {});
+
+// =================================================================================================
+// >>docker (declarations)              needs: base json paths files environment process executor
+// Containers: one per agent or user, images, credentials, packages, logs.      [tests/docker.cpp]
+// =================================================================================================
+
+// The program that speaks to a container engine. It is always called with an argv, never through a
+// shell, and gets the host's variables (DOCKER_HOST, DOCKER_CONFIG, the proxy's). Every call is
+// bounded in time.
+struct EngineOptions {
+  std::string program = "docker";  // or podman or nerdctl, or a path
+  // The engine of another machine by the program's own means: a context (--context), or an address
+  // as DOCKER_HOST has it (--host). Empty: as the program finds it by itself.
+  std::string context = {};
+  std::string host = {};
+  std::chrono::milliseconds call_timeout = std::chrono::seconds(15);  // of small calls
+  std::chrono::milliseconds run_timeout = std::chrono::seconds(60);   // of making a container
+  std::chrono::milliseconds pull_timeout = std::chrono::minutes(10);  // of fetching an image
+};
+
+// What becomes of an image before the first container of it.
+enum class ImagePolicy {
+  never,    // it must be there
+  missing,  // is pulled when it is not
+  always,   // is pulled first
+};
+const char* name(ImagePolicy policy) noexcept;
+
+enum class ContainerNetwork {
+  none,    // nothing but its own loopback
+  bridge,  // the engine's network: it reaches the world, and the host by its address
+  host,    // the host's own
+};
+const char* name(ContainerNetwork network) noexcept;
+
+// A file or directory of the host that a container sees.
+struct Mount {
+  std::string source = {};  // must exist; links are followed first; `~/` is the home directory
+  std::string target = {};  // absolute; empty: the same path
+  Permission permission = Permission::read;
+};
+
+// What of the user's own a container gets. Nothing by default. Values never stand in an argv, a
+// log, an audit record or an error; they are masked in the output of commands.
+struct CredentialOptions {
+  // Names, each mounted read-only where the container's home has it, and only if it is there:
+  // ssh_keys (~/.ssh), git_config (~/.gitconfig), gh_config (~/.config/gh), npm_config (~/.npmrc),
+  // pypi_config (~/.pypirc), claude_config (~/.claude), codex_config (~/.codex), gemini_config
+  // (~/.gemini).
+  std::vector<std::string> mounts = {};
+  std::vector<Mount> additional_mounts = {};
+  // Variables, of which the later ones are stronger: of the file (see parse_env_file), only those
+  // in env_vars_from_file when that is not empty; all of the host, but for those that belong to
+  // the host's own system (PATH, HOME, ...); those of the host that env_vars names.
+  std::string env_file = {};
+  std::vector<std::string> env_vars_from_file = {};
+  bool pass_all_env = false;
+  std::vector<std::string> env_vars = {};
+};
+
+// Packages that are installed when a container is made, in this order, as they are written, each as
+// one argument: "requests>=2.31.0".
+struct PackageOptions {
+  std::vector<std::string> system = {};                          // by apt-get; needs sudo
+  std::vector<std::string> python = {};                          // by pip
+  std::vector<std::string> npm = {};                             // by npm, globally; needs sudo
+  bool required = false;                                         // a failure fails the container
+  std::chrono::milliseconds timeout = std::chrono::minutes(10);  // of each of the three
+  bool empty() const noexcept { return system.empty() && python.empty() && npm.empty(); }
+};
+
+// One container and what it may. Hardened unless said otherwise: all capabilities dropped but KILL
+// for its root, no new privileges, the engine's own seccomp filter, a read-only root with a /tmp of
+// its own, bounds on memory, processors, processes and descriptors.
+struct ContainerOptions {
+  EngineOptions engine = {};
+  std::string image = {};  // empty: codeexec/runtime:latest, with sudo codeexec/runtime-sudo:latest
+  ImagePolicy image_policy = ImagePolicy::missing;
+  // Commands may become root by sudo: no capabilities are dropped, new privileges are allowed and
+  // the root is writable.
+  bool sudo = false;
+  ContainerNetwork network = ContainerNetwork::none;
+  std::uint64_t memory = std::uint64_t{2} << 30;      // bytes, swap included; 0: no bound
+  double cpus = 2;                                    // processors; 0: no bound
+  std::uint64_t pids = 256;                           // processes and threads; 0: no bound
+  std::uint64_t shm_size = std::uint64_t{64} << 20;   // bytes of /dev/shm
+  std::uint64_t tmp_size = std::uint64_t{512} << 20;  // bytes of /tmp
+  // Of the root. Empty: yes, unless sudo or packages need to write to it.
+  std::optional<bool> read_only_root = {};
+  // Who commands run as: UID:GID, or a user of the image. Empty: the owner of the workspace.
+  std::string user = {};
+  // What the container sees of the host, besides what the executor gives it.
+  std::vector<Mount> mounts = {};
+  std::vector<std::pair<std::string, std::string>> environment = {};  // of its commands
+  CredentialOptions credentials = {};
+  PackageOptions packages = {};
+  // Whose container it is. With the same two, and the same options, a persistent container is found
+  // again. Any text.
+  std::string agent_id = {};
+  std::string instance_id = {};
+  // It outlives the program and is used again. Otherwise it is removed when the last handle goes
+  // away, and when the program dies, however that happens.
+  bool persistent = false;
+  // Execs that are started ahead, each waiting for one command: the next command begins in about a
+  // millisecond. 0: each is started when it is needed.
+  std::size_t warm = 1;
+  std::chrono::milliseconds start_timeout = std::chrono::seconds(15);  // of a command, not its run
+  // Written when the container is removed: see Container::save_log(). Empty: nowhere.
+  std::string log_file = {};
+  Function<void(std::string_view)> on_progress = {};  // a line each: pulling, installing
+};
+
+// The options of a container, checked and complete: paths canonical, defaults filled in. Errors
+// name the option. Asks no engine.
+Expected<ContainerOptions> complete(const ContainerOptions& options);
+
+// Variables of a file in the grammar of .env files: lines NAME=value, blank ones and those that
+// begin with #; `export ` may stand before a name. A value without quotes ends before ` #` and at
+// the end of the line, without blanks around it. In single quotes everything is itself, up to the
+// next single quote; in double quotes \n \r \t \" \\ \$ are what they are in C or the character,
+// other backslashes are themselves. Both may go over lines; only a comment may follow them. Nothing
+// is expanded. A byte order mark at the start is skipped, \r\n is a line end. Of two with one name
+// the later counts.
+//   Errors: parse with the offset and the number of the line, never with its text; limit for more
+//   than 1 MiB.
+Expected<std::vector<std::pair<std::string, std::string>>> parse_env_file(std::string_view text);
+
+// What the engine says of a container.
+struct ContainerHealth {
+  bool exists = false;
+  std::string status = {};  // created, running, paused, restarting, removing, exited or dead
+  bool running = false;
+  int exit_code = 0;
+  std::string error = {};
+  std::string started_at = {};  // RFC 3339
+  std::string finished_at = {};
+  bool oom_killed = false;
+  int pid = 0;  // of its first process, on the engine's machine
+};
+struct ContainerInfo {
+  std::string id = {};
+  std::string name = {};
+  std::string image = {};
+  std::string created = {};  // RFC 3339
+  ContainerHealth health = {};
+  Json to_json() const;
+};
+struct ContainerStats {
+  double cpu_percent = 0;
+  std::uint64_t memory = 0;        // bytes in use
+  std::uint64_t memory_limit = 0;  // bytes
+  std::uint64_t pids = 0;
+};
+
+// One container, made when it is first needed, and then whenever it is not there: a command never
+// runs anywhere else. A handle; copies share it. All members are safe from any thread. Containers
+// are told apart by their labels (codeexec.managed and others), never by their names: one that
+// bears no label of ours is never touched.
+class Container {
+ public:
+  // `options` must be complete(). Asks no engine.
+  explicit Container(ContainerOptions options);
+
+  const ContainerOptions& options() const noexcept;
+  const std::string& name() const noexcept;
+
+  // Makes it, starts it, wakes it from a pause, or makes it anew when it was made with other
+  // options. Does nothing when it is known to run. Packages are installed here.
+  //   Errors: those of the engine, with what to do about them.
+  Expected<void> ensure(const std::optional<CancelToken>& cancel = {}) const;
+
+  Expected<ContainerHealth> health() const;
+  Expected<ContainerInfo> info() const;
+  Expected<ContainerStats> stats() const;
+
+  // Ends all that runs in it, and keeps it. (One that is not persistent is removed by that.)
+  Expected<void> stop() const;
+  // Removes it with all that runs in it, after its log was saved.
+  Expected<void> remove() const;
+
+  // What happened in it, written by this library: commands with their times, outcomes and the heads
+  // and tails of their output, and what was done to the container; at most the last 1 MiB of it.
+  // Header lines `# Docker Container Logs for agent: ...` and state of the container before it.
+  // Makes directories; mode 0600.
+  Expected<void> save_log(const std::string& path) const;
+  // Adds to it. A line each; secrets are masked.
+  void log(std::string_view event) const;
+
+ private:
+  friend class ContainerExecutor;
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+struct ContainerExecutorOptions : ExecutorOptions {
+  // Its agent_id is taken from the executor's; the roots (the workspace, when there are none)
+  // become mounts by their permission, at the same path as on the host.
+  ContainerOptions container = {};
+  // Its `keep`, `keep_all` have no effect: nothing of the host's environment travels.
+  EnvironmentOptions environment = {};
+  std::string shell = "/bin/sh";  // in the container; any shell that knows -c
+};
+
+// Runs commands in a container. Everything that holds for LocalExecutor holds here, in the
+// container: deadlines kill there, both streams are apart, nothing of a command outlives it. The
+// command gets PATH from the image, HOME=/tmp unless the image's user has one that it can write to.
+//   A command begins when the container is there, so that the first run() or start() takes as long
+//   as making one. A Result tells in `message` when the container had to be killed for it.
+class ContainerExecutor : public Executor {
+ public:
+  // Asks no engine: a missing one is told by the first command.
+  static Expected<ContainerExecutor> create(const ContainerExecutorOptions& options);
+
+  const Container& container() const noexcept;
+  std::string describe_place() const override;
+  PathRules file_rules() const override;
+
+ private:
+  struct Place;
+  ContainerExecutor() = default;
+  Expected<void> place(const Command& command, Admission& admission) const override;
+  std::shared_ptr<const Place> place_ = {};
+};
+
+// Containers of many agents. All members are safe from any thread.
+class ContainerManager {
+ public:
+  // Removes what programs that are gone have left behind on this machine (by label and by the
+  // identity of the process), when `reap` is asked for; an engine that is not there is no error.
+  explicit ContainerManager(EngineOptions engine = {});
+  // The executor of an agent: made at first, then always the same one.
+  //   Errors: those of ContainerExecutor::create(); invalid_argument when the same agent asks with
+  //   another image, workspace or network.
+  Expected<ContainerExecutor> executor(const ContainerExecutorOptions& options);
+  std::vector<std::string> agents() const;
+  // Removes one, or all of them at the same time. With `log_dir` the logs go to
+  // <log_dir>/<agent>/docker_container.log.
+  Expected<void> cleanup(const std::string& agent_id, const std::string& log_dir = {});
+  Expected<void> cleanup_all(const std::string& log_dir = {});
+  // Removes containers with our label whose program is gone. Returns how many.
+  Expected<std::size_t> reap_orphans() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// What --doctor prints: whether containers can be had here, a line for each thing looked at.
+struct EngineCheck {
+  std::string subject = {};  // engine, image, workspace, user, network, limits, warm
+  bool ok = false;
+  std::string message = {};  // what was found, and how to mend what is wrong
+};
+std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options);
+
+struct UserContainerOptions {
+  ContainerOptions container = {};      // image: codeexec/executor:latest; agent_id is the user's
+  std::string tools_dir = "./tools";    // mounted read-only as /tools
+  std::string skills_dir = "./skills";  // mounted read-only as /skills
+  std::chrono::milliseconds timeout = std::chrono::seconds(30);
+  std::uint64_t max_artifact = std::uint64_t{50} << 20;  // bytes
+};
+
+struct Artifact {
+  std::string name = {};
+  std::uint64_t size = 0;
+};
+
+// One container for each user, with /tools and /skills, a /workspace and /artifacts of its own.
+// Nothing of the host's file system but those two folders is seen. All members are safe from any
+// thread; calls for one user that make its container wait for each other.
+class UserContainers {
+ public:
+  static Expected<UserContainers> create(const UserContainerOptions& options);
+
+  // By bash, or sh when the image has none.
+  Expected<Result> execute_bash(const std::string& user_id, const std::string& command,
+                                std::optional<std::chrono::milliseconds> timeout = {}) const;
+  // `count` lines from line `offset` (0: the first); empty: to the end. At most 1 MiB.
+  Expected<std::string> read_file(const std::string& user_id, const std::string& path,
+                                  std::uint64_t offset = 0,
+                                  std::optional<std::uint64_t> count = {}) const;
+  // Whole or not at all; of any length up to 64 MiB. Returns the bytes written.
+  Expected<std::uint64_t> write_file(const std::string& user_id, const std::string& path,
+                                     std::string_view content) const;
+  // Of a module of /tools ("pkg.module") or of a file in the container; read as text, never run.
+  Expected<std::string> read_docstring(const std::string& user_id,
+                                       const std::string& module_or_path,
+                                       const std::string& function) const;
+  // Files in /artifacts, in the order of their names.
+  Expected<std::vector<Artifact>> list_artifacts(const std::string& user_id) const;
+  Expected<std::string> get_artifact(const std::string& user_id, const std::string& name) const;
+
+  Expected<void> stop(const std::string& user_id) const;
+  Expected<void> cleanup(const std::string& user_id) const;
+  Expected<void> cleanup_all() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
 
 // =================================================================================================
 // >>mcp (declarations)                                                          needs: base json
@@ -22886,6 +23188,283 @@ CodeResult run_code(const Executor& executor, std::string_view language, std::st
                     const CodeOptions& options) {
   return run_code(executor, {{std::string(language), std::string(code)}}, options);
 }
+
+// =================================================================================================
+// >>docker (definitions)
+//
+// A container's PID 1 is a shell that reads its standard input for ever: whoever holds the other
+// end keeps the container alive. Each command is an exec of its own with a dead-man switch, see
+// `exec_script`; one such exec is started ahead.
+// =================================================================================================
+
+const char* name(ImagePolicy policy) noexcept {
+  switch (policy) {
+    case ImagePolicy::never:
+      return "never";
+    case ImagePolicy::missing:
+      return "missing";
+    case ImagePolicy::always:
+      break;
+  }
+  return "always";
+}
+
+const char* name(ContainerNetwork network) noexcept {
+  switch (network) {
+    case ContainerNetwork::none:
+      return "none";
+    case ContainerNetwork::bridge:
+      return "bridge";
+    case ContainerNetwork::host:
+      break;
+  }
+  return "host";
+}
+
+// The engine's program ----------------------------------------------------------------------------
+
+namespace {
+
+// A call of the engine's program: never a shell string.
+ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::string>& arguments,
+                           std::chrono::milliseconds timeout) {
+  ProcessOptions call;
+  call.argv.push_back(engine.program);
+  if (!engine.context.empty()) call.argv.insert(call.argv.end(), {"--context", engine.context});
+  if (!engine.host.empty()) call.argv.insert(call.argv.end(), {"--host", engine.host});
+  call.argv.insert(call.argv.end(), arguments.begin(), arguments.end());
+  for (char** variable = environ; variable && *variable; ++variable)
+    call.environment.emplace_back(*variable);
+  call.timeout = timeout;
+  return call;
+}
+
+// What went wrong in a call that was to do `what`, and what helps.
+Error engine_error(const EngineOptions& engine, const ProcessResult& result,
+                   std::string_view what) {
+  std::string reason = result.message;
+  if (reason.empty()) reason = result.err;
+  if (reason.empty()) reason = result.out;
+  return make_error(ErrorCode::io, concat({"cannot ", what, " with ", quoted(engine.program), ": ",
+                                           printable(reason)}));
+}
+
+// What the program prints.
+Expected<std::string> ask_engine(const EngineOptions& engine,
+                                 const std::vector<std::string>& arguments,
+                                 std::chrono::milliseconds timeout, std::string_view what) {
+  ProcessResult result = run_process(engine_call(engine, arguments, timeout));
+  if (!result.succeeded()) return engine_error(engine, result, what);
+  return std::move(result.out);
+}
+
+}  // namespace
+
+// Credentials -------------------------------------------------------------------------------------
+
+Expected<std::vector<std::pair<std::string, std::string>>> parse_env_file(std::string_view) {
+  return make_error(ErrorCode::unsupported, "env_file: not built yet");
+}
+
+// Options -----------------------------------------------------------------------------------------
+
+Expected<ContainerOptions> complete(const ContainerOptions& options) {
+  ContainerOptions complete = options;
+  if (complete.image.empty())
+    complete.image = options.sudo ? "codeexec/runtime-sudo:latest" : "codeexec/runtime:latest";
+  if (!complete.read_only_root) complete.read_only_root = !options.sudo && options.packages.empty();
+  return complete;
+}
+
+// One container -----------------------------------------------------------------------------------
+
+struct Container::State {
+  ContainerOptions options = {};
+  std::string name = {};
+  // Variables of its commands, NAME=value, and those values of them that are secret.
+  std::vector<std::pair<std::string, std::string>> variables = {};
+  std::vector<std::string> secrets = {};
+  std::mutex mutex = {};
+  bool running = false;                  // as far as is known
+  std::optional<Process> lifeline = {};  // of one that is not persistent
+
+  Expected<void> ensure(const std::optional<CancelToken>& cancel);
+  // What was known of it is in doubt: the next ensure() asks the engine.
+  void forget();
+};
+
+Container::Container(ContainerOptions options) : state_(std::make_shared<State>()) {
+  state_->options = std::move(options);
+  state_->name = concat({"codeexec-", random_hex(8)});
+  state_->variables = state_->options.environment;
+}
+
+const ContainerOptions& Container::options() const noexcept { return state_->options; }
+
+const std::string& Container::name() const noexcept { return state_->name; }
+
+void Container::State::forget() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  running = false;
+}
+
+Expected<void> Container::State::ensure(const std::optional<CancelToken>&) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (running && lifeline && !lifeline->done()) return {};
+  lifeline.reset();
+  std::vector<std::string> words = {"run",
+                                    "-i",
+                                    "--rm",
+                                    "--init",
+                                    "--name",
+                                    name,
+                                    "--label",
+                                    "codeexec.managed=1",
+                                    "--network",
+                                    codeexec::name(options.network),
+                                    "--cap-drop",
+                                    "ALL",
+                                    "--cap-add",
+                                    "KILL",
+                                    "--security-opt",
+                                    "no-new-privileges"};
+  for (const Mount& mount : options.mounts)
+    words.insert(words.end(),
+                 {"--mount", concat({"type=bind,src=", mount.source,
+                                     ",dst=", mount.target.empty() ? mount.source : mount.target,
+                                     mount.permission == Permission::write ? "" : ",readonly"})});
+  words.insert(words.end(),
+               {"--entrypoint", "sh", options.image, "-c",
+                "chmod 1777 /tmp 2>/dev/null; echo ready; while read -r _; do :; done"});
+  ProcessOptions call = engine_call(options.engine, words, no_limit);
+  call.keep_input_open = true;
+  auto started = Process::start(std::move(call));
+  if (!started) return started.error();
+  for (;;) {
+    const auto chunk = started->read(Stream::out, 0);
+    if (chunk.text == "ready\n") break;
+    if (started->wait_for(std::chrono::milliseconds(10)))
+      return engine_error(options.engine, started->wait(), "make a container");
+  }
+  lifeline = std::move(*started);
+  running = true;
+  return {};
+}
+
+Expected<void> Container::ensure(const std::optional<CancelToken>& cancel) const {
+  return state_->ensure(cancel);
+}
+
+namespace {
+
+Error not_built(const char* what) {
+  return make_error(ErrorCode::unsupported, concat({what, ": not built yet"}));
+}
+
+}  // namespace
+
+Expected<ContainerHealth> Container::health() const { return not_built("health"); }
+Json ContainerInfo::to_json() const { return Json::object(); }
+Expected<ContainerInfo> Container::info() const { return not_built("info"); }
+Expected<ContainerStats> Container::stats() const { return not_built("stats"); }
+Expected<void> Container::stop() const { return not_built("stop"); }
+
+Expected<void> Container::remove() const {
+  auto removed = ask_engine(state_->options.engine, {"rm", "-f", state_->name},
+                            state_->options.engine.call_timeout, "remove a container");
+  if (!removed) return removed.error();
+  return {};
+}
+
+Expected<void> Container::save_log(const std::string&) const { return not_built("save_log"); }
+void Container::log(std::string_view) const {}
+
+// Running a command in a container ----------------------------------------------------------------
+
+struct ContainerExecutor::Place {
+  Container container;
+  std::string shell;
+  explicit Place(Container made, std::string shell_path)
+      : container(std::move(made)), shell(std::move(shell_path)) {}
+};
+
+Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOptions& options) {
+  ContainerExecutor executor;
+  if (auto ok = executor.set_up(options); !ok) return ok.error();
+  ContainerOptions wanted = options.container;
+  wanted.agent_id = options.agent_id;
+  std::vector<Root> roots = executor.paths().roots();
+  if (roots.empty()) roots.push_back({executor.workspace(), Permission::write});
+  for (const Root& root : roots) wanted.mounts.push_back({root.path, {}, root.permission});
+  auto container = complete(wanted);
+  if (!container) return container.error();
+  executor.place_ = std::make_shared<Place>(Container(std::move(*container)), options.shell);
+  return executor;
+}
+
+const Container& ContainerExecutor::container() const noexcept { return place_->container; }
+std::string ContainerExecutor::describe_place() const { return {}; }
+PathRules ContainerExecutor::file_rules() const { return paths(); }
+
+Expected<void> ContainerExecutor::place(const Command&, Admission&) const {
+  return not_built("commands in containers");
+}
+
+// Containers of many agents -----------------------------------------------------------------------
+
+struct ContainerManager::State {
+  EngineOptions engine = {};
+};
+
+ContainerManager::ContainerManager(EngineOptions engine) : state_(std::make_shared<State>()) {
+  state_->engine = std::move(engine);
+}
+Expected<ContainerExecutor> ContainerManager::executor(const ContainerExecutorOptions& options) {
+  return ContainerExecutor::create(options);
+}
+std::vector<std::string> ContainerManager::agents() const { return {}; }
+Expected<void> ContainerManager::cleanup(const std::string&, const std::string&) {
+  return not_built("cleanup");
+}
+Expected<void> ContainerManager::cleanup_all(const std::string&) {
+  return not_built("cleanup_all");
+}
+Expected<std::size_t> ContainerManager::reap_orphans() const { return not_built("reap_orphans"); }
+
+std::vector<EngineCheck> check_engine(const ContainerExecutorOptions&) { return {}; }
+
+// Containers of users -----------------------------------------------------------------------------
+
+struct UserContainers::State {};
+
+Expected<UserContainers> UserContainers::create(const UserContainerOptions&) {
+  return not_built("UserContainers");
+}
+Expected<Result> UserContainers::execute_bash(const std::string&, const std::string&,
+                                              std::optional<std::chrono::milliseconds>) const {
+  return not_built("execute_bash");
+}
+Expected<std::string> UserContainers::read_file(const std::string&, const std::string&,
+                                                std::uint64_t, std::optional<std::uint64_t>) const {
+  return not_built("read_file");
+}
+Expected<std::uint64_t> UserContainers::write_file(const std::string&, const std::string&,
+                                                   std::string_view) const {
+  return not_built("write_file");
+}
+Expected<std::string> UserContainers::read_docstring(const std::string&, const std::string&,
+                                                     const std::string&) const {
+  return not_built("read_docstring");
+}
+Expected<std::vector<Artifact>> UserContainers::list_artifacts(const std::string&) const {
+  return not_built("list_artifacts");
+}
+Expected<std::string> UserContainers::get_artifact(const std::string&, const std::string&) const {
+  return not_built("get_artifact");
+}
+Expected<void> UserContainers::stop(const std::string&) const { return not_built("stop"); }
+Expected<void> UserContainers::cleanup(const std::string&) const { return not_built("cleanup"); }
+Expected<void> UserContainers::cleanup_all() const { return not_built("cleanup_all"); }
 
 // =================================================================================================
 // >>mcp (definitions)
