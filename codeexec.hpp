@@ -18666,8 +18666,9 @@ ExitStatus reap(const UniqueFd& exit_event, bool is_pidfd, pid_t pid) {
   return result;
 }
 
-// Children that did not die of SIGKILL (they wait in the kernel for a device or a network file
-// system). They are reaped when they have ended, at some later start.
+// Children that were killed and are not waited for: those that did not die of it (they wait in the
+// kernel for a device or a network file system), and those that take their time. They are reaped
+// when they have ended, at some later start.
 struct Abandoned {
   std::mutex mutex = {};
   std::vector<pid_t> pids = {};
@@ -18678,6 +18679,13 @@ struct Abandoned {
 Abandoned& abandoned() {
   static Abandoned& list = *new Abandoned;
   return list;
+}
+
+void abandon_child(pid_t pid) {
+  Abandoned& list = abandoned();
+  const std::lock_guard<std::mutex> lock(list.mutex);
+  list.pids.push_back(pid);
+  list.any.store(true);
 }
 
 void reap_abandoned() {
@@ -19190,8 +19198,9 @@ void Carrier::Line::end() {
   for (UniqueFd* end : {&input, &out, &err}) end->reset();
   if (pid < 0) return;
   ::kill(pid, SIGKILL);
-  (void)reap(exit_event, is_pidfd, pid);
-  if (!is_pidfd) ::pthread_join(waiter, nullptr);
+  // The engines' programs need milliseconds to die.
+  abandon_child(pid);
+  if (!is_pidfd) ::pthread_detach(waiter);
   exit_event.reset();
   pid = -1;
 }
@@ -20097,10 +20106,7 @@ void Process::State::finish(bool abandon) {
 #if CODEEXEC_HAS_SANDBOX
     (void)supervisor.run.release();  // it is still in use
 #endif
-    Abandoned& list = abandoned();
-    const std::lock_guard<std::mutex> lock(list.mutex);
-    list.pids.push_back(pid);
-    list.any.store(true);
+    abandon_child(pid);
   }
   if (stopped_as != Outcome::exited) result.outcome = stopped_as;
   result.wall_time = std::chrono::duration_cast<std::chrono::microseconds>(ended - started);
@@ -23607,7 +23613,7 @@ _g() {
   done
 }
 _r() {
-  cd -- "$1" 2>&1 || { printf '\001X%s:work_dir\n' $_i; exit 125; }
+  cd -- "$1" 2>&1 && unset OLDPWD || { printf '\001X%s:work_dir\n' $_i; exit 125; }
   _g; _q=$_o
   exec 3<&0 4>&2 </dev/null 2>/dev/null
   ( { trap '' HUP INT QUIT TERM
