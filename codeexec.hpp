@@ -2128,8 +2128,6 @@ struct CredentialOptions {
   // pypi_config (~/.pypirc), claude_config (~/.claude), codex_config (~/.codex), gemini_config
   // (~/.gemini).
   std::vector<std::string> mounts = {};
-  // Their sources must exist. Refused are /proc, /sys, /dev (but for /dev/shm), the socket of a
-  // container engine or a directory with it, and writable system directories (/etc, /usr ...).
   std::vector<Mount> additional_mounts = {};
   // Variables, of which the later ones are stronger: of the file (see parse_env_file), only those
   // in env_vars_from_file when that is not empty (one that it does not have is an error); all of
@@ -23682,48 +23680,6 @@ Expected<std::string> with_home(std::string_view path) {
   return concat({home, path.substr(1)});
 }
 
-// A mount that gives a container power over its host: what the kernel and the engine are spoken to
-// by, all of the disk, and the system's own files when they can be changed.
-bool gives_host_away(std::string_view source, Permission permission) {
-  const auto lies_in = [&](std::initializer_list<std::string_view> trees) {
-    return std::any_of(trees.begin(), trees.end(),
-                       [&](auto tree) { return codeexec::is_within(source, tree); });
-  };
-  const auto holds = [&](std::string_view socket) { return codeexec::is_within(socket, source); };
-  const char* const engine = std::getenv("DOCKER_HOST");
-  return lies_in({"/proc", "/sys"}) || (lies_in({"/dev"}) && !lies_in({"/dev/shm"})) ||
-         holds("/run/docker.sock") || holds("/var/run/docker.sock") ||
-         ends_with(source, "/docker.sock") || ends_with(source, "/podman.sock") ||
-         ends_with(source, "/containerd.sock") ||
-         (engine && starts_with(engine, "unix://") && holds(std::string_view(engine).substr(7))) ||
-         (permission == Permission::write &&
-          lies_in({"/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/boot"}));
-}
-
-// A mount with its real source, and a target.
-Expected<Mount> checked_mount(const Mount& mount, std::string_view key) {
-  auto source = with_home(mount.source);
-  if (source) source = canonical_path(*source);
-  if (!source) return credential_error(key, mount.source, source.error().message);
-  if (::access(source->c_str(), F_OK) != 0)
-    return credential_error(key, mount.source, errno_text(errno), ErrorCode::not_found);
-  if (gives_host_away(*source, mount.permission))
-    return credential_error(key, mount.source, "would give the host itself to the container",
-                            ErrorCode::permission_denied);
-  Mount checked = mount;
-  checked.source = std::move(*source);
-  if (checked.target.empty()) checked.target = checked.source;
-  const std::string& target = checked.target;
-  if (target.size() < 2 || target[0] != '/' || ends_with(target, "/") ||
-      concat({target, "/"}).find("/../") != std::string::npos)
-    return credential_error(key, target, "is not an absolute path to mount it at");
-  for (const std::string_view path : {std::string_view(checked.source), std::string_view(target)})
-    if (path.find_first_of(std::string_view(",\"\n\r\0", 5)) != std::string_view::npos)
-      return credential_error(key, path,
-                              "has a comma, a quote or a line end: it cannot be mounted");
-  return checked;
-}
-
 // Whether a text is one of the words of a list with a blank between them, of which those that end
 // with * stand for all that begin so.
 bool is_word_of(std::string_view text, std::string_view words) {
@@ -23771,7 +23727,7 @@ bool is_harmless(std::string_view variable, const std::string& value) {
 
 // What of the user's own a container gets.
 struct Credentials {
-  std::vector<Mount> mounts = {};  // sources are canonical
+  std::vector<Mount> mounts = {};  // to be checked like any other
   Variables variables = {};
   std::vector<std::string> secrets = {};  // values to be masked
   std::vector<std::string> notes = {};    // what is not there, a sentence each
@@ -23819,26 +23775,15 @@ class CredentialReader {
       if (!found) return credential_error("mount", wanted, concat({"is none of ", known}));
       const Mount mount = {concat({"~/", found->path}), concat({home_, "/", found->path}),
                            Permission::read};
-      auto checked = checked_mount(mount, "mount");
-      if (!checked && checked.error().code != ErrorCode::not_found) return checked.error();
-      if (!checked)
+      const auto source = with_home(mount.source);
+      if (!source) return with_prefix("credentials: mount: ", source.error());
+      if (::access(source->c_str(), F_OK) == 0)
+        result_.mounts.push_back(mount);
+      else
         result_.notes.push_back(concat({"credentials: ", wanted, ": there is no ", mount.source}));
-      else if (auto ok = add_mount(std::move(*checked)); !ok)
-        return ok;
     }
-    for (const Mount& mount : options_.additional_mounts) {
-      auto checked = checked_mount(mount, "additional_mounts");
-      if (!checked) return checked.error();
-      if (auto ok = add_mount(std::move(*checked)); !ok) return ok;
-    }
-    return {};
-  }
-
-  Expected<void> add_mount(Mount mount) {
-    for (const Mount& other : result_.mounts)
-      if (other.target == mount.target)
-        return credential_error("mounts", mount.target, "is where two of them go");
-    result_.mounts.push_back(std::move(mount));
+    const auto& more = options_.additional_mounts;
+    result_.mounts.insert(result_.mounts.end(), more.begin(), more.end());
     return {};
   }
 
