@@ -2156,6 +2156,9 @@ struct ContainerOptions {
   std::uint64_t pids = 256;                           // processes and threads; 0: no bound
   std::uint64_t shm_size = std::uint64_t{64} << 20;   // bytes of /dev/shm
   std::uint64_t tmp_size = std::uint64_t{512} << 20;  // bytes of /tmp
+  // More directories like /tmp, that everybody can write to: absolute paths and their sizes. What is
+  // in them lasts as long as the container runs.
+  std::vector<std::pair<std::string, std::uint64_t>> scratch = {};
   // Of the root. Empty: yes, unless sudo or packages need to write to it.
   std::optional<bool> read_only_root = {};
   // Who commands run as: UID:GID, or a user of the image. Empty: the owner of the workspace.
@@ -2186,15 +2189,26 @@ struct ContainerOptions {
 Expected<ContainerOptions> complete(const ContainerOptions& options);
 
 // Variables of a file in the grammar of .env files: lines NAME=value, blank ones and those that
-// begin with #; `export ` may stand before a name. A value without quotes ends before ` #` and at
-// the end of the line, without blanks around it. In single quotes everything is itself, up to the
-// next single quote; in double quotes \n \r \t \" \\ \$ are what they are in C or the character,
-// other backslashes are themselves. Both may go over lines; only a comment may follow them. Nothing
-// is expanded. A byte order mark at the start is skipped, \r\n is a line end. Of two with one name
-// the later counts.
-//   Errors: parse with the offset and the number of the line, never with its text; limit for more
-//   than 1 MiB.
+// begin with #, with or without blanks (spaces and tabs) at the start. A NAME has letters of ASCII,
+// digits and _, and does not begin with a digit; `export ` may stand before it, and blanks around
+// the =.
+//   A value without quotes ends before a # that follows a blank, and at the end of the line, without
+// blanks around it. One that begins with a quote goes up to the next one, over lines, too; only a
+// comment may follow it. In single quotes everything is itself; in double quotes \n \r \t are what
+// they are in C, \" \\ \$ the second character, and other backslashes themselves. Nothing is
+// expanded. A byte order mark at the start is skipped. \r\n is a line end and becomes \n in a value.
+// Of two with one name the later value counts, in the place of the first.
+//   Errors: parse with the offset and the number of the line, never with its text (a NUL is one,
+//   too); limit for more than 1 MiB.
 Expected<std::vector<std::pair<std::string, std::string>>> parse_env_file(std::string_view text);
+
+// Options as a configuration file has them. Every key may be left out; one that is not known, or of
+// another kind, is an error that names it (invalid_argument). A mount's mode is "ro" unless said.
+//   {"mount": [NAME], "additional_mounts": {SOURCE: {"bind": TARGET, "mode": "ro" or "rw"}},
+//    "env_file": PATH, "env_vars": [NAME], "env_vars_from_file": [NAME], "pass_all_env": BOOL}
+Expected<CredentialOptions> credentials_from_json(const Json& value);
+//   {"preinstall": {"python": [], "npm": [], "system": []}, "required": BOOL, "timeout": SECONDS}
+Expected<PackageOptions> packages_from_json(const Json& value);
 
 // What the engine says of a container.
 struct ContainerHealth {
@@ -2365,6 +2379,9 @@ class UserContainers {
   Expected<void> stop(const std::string& user_id) const;
   Expected<void> cleanup(const std::string& user_id) const;
   Expected<void> cleanup_all() const;
+
+  // As create() has completed them.
+  const UserContainerOptions& options() const noexcept;
 
  private:
   struct State;
@@ -2650,9 +2667,23 @@ struct ToolOptions {
 Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor,
                                    const ToolOptions& options = {});
 
+// Adds the tools of a user's container, all of them for the user `user_id`. The containers are
+// borrowed. A failure that no command has caused is an error result: {"success": false, "error"}.
+//   execute_bash(command, timeout?)                      {exit_code, stdout, stderr, timed_out}
+//     exit_code is -1 for a command that was stopped, refused or did not start.
+//   read_file(file_path, offset?, line_count?)           {content}; the offset counts lines from 0
+//   write_file(file_path, content)                       {success, file_path, bytes, message}
+//   read_docstring(file_path, function_name)             {docstring}; a module of /tools, too
+//   list_artifacts()                                     {artifacts: [{name, size}]}
+//   get_artifact(name)                                   {name, size, encoding: "base64", content}
+Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
+                                        const std::string& user_id);
+
 // What a model should know about the place where its commands run, for ServerOptions::instructions:
 // made from what is in force.
 std::string describe(const Executor& executor, const ToolOptions& options = {});
+// The same of a user's container: its directories, and the skills there are.
+std::string describe(const UserContainers& containers);
 
 // The server program: reads the command line (`--help` tells all of it) and the configuration file,
 // then serves MCP on descriptors 0 and 1 until the input ends or SIGTERM, SIGINT or SIGHUP comes.
@@ -23267,6 +23298,12 @@ Expected<std::string> ask_engine(const EngineOptions& engine,
 Expected<std::vector<std::pair<std::string, std::string>>> parse_env_file(std::string_view) {
   return make_error(ErrorCode::unsupported, "env_file: not built yet");
 }
+Expected<CredentialOptions> credentials_from_json(const Json&) {
+  return make_error(ErrorCode::unsupported, "credentials: not built yet");
+}
+Expected<PackageOptions> packages_from_json(const Json&) {
+  return make_error(ErrorCode::unsupported, "packages: not built yet");
+}
 
 // Options -----------------------------------------------------------------------------------------
 
@@ -23467,6 +23504,10 @@ Expected<std::string> UserContainers::get_artifact(const std::string&, const std
 Expected<void> UserContainers::stop(const std::string&) const { return not_built("stop"); }
 Expected<void> UserContainers::cleanup(const std::string&) const { return not_built("cleanup"); }
 Expected<void> UserContainers::cleanup_all() const { return not_built("cleanup_all"); }
+const UserContainerOptions& UserContainers::options() const noexcept {
+  static const UserContainerOptions none;
+  return none;
+}
 
 // =================================================================================================
 // >>mcp (definitions)
@@ -28104,6 +28145,12 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
     sentences.push_back(place);
   return joined(sentences, " ");
 }
+
+Expected<void> add_user_container_tools(mcp::Server&, const UserContainers&, const std::string&) {
+  return make_error(ErrorCode::unsupported, "user containers: not built yet");
+}
+
+std::string describe(const UserContainers&) { return {}; }
 
 int server_main(int argc, char** argv) {
   ServerConfig config;
