@@ -26820,7 +26820,7 @@ struct ServerConfig {
   std::string tools_path = {};
   std::string skills_path = {};
   std::uint64_t max_artifact = UserContainerOptions().max_artifact;
-  unsigned use = 0;  // an Option::Use: where commands run; settled when all options are read
+  unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
 };
 
 // A whole number that may be 0; a size may have a unit, such as 512m.
@@ -26836,7 +26836,7 @@ struct Option {
                               std::uint64_t*, bool*, std::vector<Root>*, Variables*, Amount,
                               double*, std::optional<bool>*, std::vector<Mount>*, Json*>;
   // What it has an effect in; a set. Everywhere else it is an error.
-  enum Use : unsigned {
+  enum Where : unsigned {
     local = 1,
     docker = 2,
     commands = local | docker,
@@ -26848,12 +26848,12 @@ struct Option {
   const char* value;  // what --help calls it
   const char* help;
   Target target;
-  Use use = commands;
+  Where use = commands;
   const char* other_key = "";  // another key that means the same
 };
 
 std::vector<Option> option_table(ServerConfig& config) {
-  using Use = Option::Use;
+  using Where = Option::Where;
   LocalOptions& local = config.local;
   SandboxOptions& sandbox = local.sandbox;
   Limits& limits = sandbox.limits;
@@ -26864,7 +26864,7 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"workspace", "DIR", "where commands start (default: the current directory)",
        &local.workspace},
       {"timeout", "SECONDS", "for commands that give none (default: 60)", &local.timeout,
-       Use::all},
+       Where::all},
       {"max-timeout", "SECONDS", "the most a command may ask for (default: 3600)",
        &local.max_timeout},
       {"max-output-size", "BYTES", "kept per stream: its head and its tail (default: 1048576)",
@@ -26872,116 +26872,118 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"policy", "MODE", "strict: understands the shell (default); compat: as MassGen judges",
        &config.policy_mode},
       {"allowed-commands", "PATTERN...", "every command of a script must match one of these",
-       &local.policy.allowed, Use::commands, "whitelist_patterns"},
+       &local.policy.allowed, Where::commands, "whitelist_patterns"},
       {"blocked-commands", "PATTERN...", "no command of a script may match one of these",
-       &local.policy.blocked, Use::commands, "blacklist_patterns"},
+       &local.policy.blocked, Where::commands, "blacklist_patterns"},
       {"disable-rule", "NAME...", "switch rules off; --list-rules tells what there are",
        &local.policy.disabled_rules},
       {"delete-guard", nullptr, "refuse to delete files that no command has read or made",
        &local.delete_guard},
       {"sandbox", "MODE", "off, best-effort, strict; default: best-effort with allowed paths",
-       &config.sandbox, Use::local},
+       &config.sandbox, Where::local},
       {"network", "MODE", "what a sandbox lets them reach: host (default), none, loopback",
-       &config.network, Use::local},
+       &config.network, Where::local},
       {"private-home", "MODE", "HOME and TMPDIR in a sandbox: executor (default), command, off",
-       &config.private_home, Use::local},
+       &config.private_home, Where::local},
       {"unix-sockets", nullptr, "let them reach sockets with a path, where the network is off",
-       &sandbox.unix_sockets, Use::local},
+       &sandbox.unix_sockets, Where::local},
       {"shared-memory", nullptr, "let them use /dev/shm, as Python's multiprocessing does",
-       &sandbox.shared_memory, Use::local},
+       &sandbox.shared_memory, Where::local},
       {"terminals", nullptr, "let them make pseudo-terminals; they reach the user's others, too",
-       &sandbox.terminals, Use::local},
-      {"pid-namespace", nullptr, "a process table of their own", &sandbox.pid_namespace, Use::local},
+       &sandbox.terminals, Where::local},
+      {"pid-namespace", nullptr, "a process table of their own", &sandbox.pid_namespace,
+       Where::local},
       {"no-watch-files", nullptr, "do not look for changes of .git/hooks, .vscode and the like",
-       &config.no_watch_files, Use::local},
+       &config.no_watch_files, Where::local},
       {"no-supervisor", nullptr, "without a sandbox: let daemons live on after their command",
-       &config.no_supervisor, Use::local},
+       &config.no_supervisor, Where::local},
       {"limit-cpu", "SECONDS", "whole ones, of each process of a command", &limits.cpu_time,
-       Use::local},
+       Where::local},
       {"limit-memory", "BYTES", "of a command, where there are cgroups; else of each process",
-       &limits.memory, Use::local},
+       &limits.memory, Where::local},
       {"limit-address-space", "BYTES", "of each process; better --limit-memory",
-       &limits.address_space, Use::local},
+       &limits.address_space, Where::local},
       {"limit-processes", "N", "and threads of a command; without cgroups of the whole user",
-       &limits.processes, Use::local},
-      {"limit-open-files", "N", "descriptors of each process", &limits.open_files, Use::local},
-      {"limit-file-size", "BYTES", "of each file that is written", &limits.file_size, Use::local},
+       &limits.processes, Where::local},
+      {"limit-open-files", "N", "descriptors of each process", &limits.open_files, Where::local},
+      {"limit-file-size", "BYTES", "of each file that is written", &limits.file_size, Where::local},
       {"limit-disk", "BYTES", "by which the disk may fill up during a command", &limits.disk,
-       Use::local},
+       Where::local},
       {"execution-mode", "MODE", "local: on this host (default); docker: in a container",
-       &config.execution_mode, Use::all},
+       &config.execution_mode, Where::all},
       {"docker-program", "PROGRAM", "what speaks to the engine: docker (default), podman, nerdctl",
-       &box.engine.program, Use::containers},
+       &box.engine.program, Where::containers},
       {"docker-context", "NAME", "of the engine, for the program's --context", &box.engine.context,
-       Use::containers},
+       Where::containers},
       {"docker-host", "ADDRESS", "of the engine, for the program's --host", &box.engine.host,
-       Use::containers},
+       Where::containers},
       {"docker-call-timeout", "SECONDS", "of a small call of the program (default: 15)",
-       &box.engine.call_timeout, Use::containers},
+       &box.engine.call_timeout, Where::containers},
       {"docker-run-timeout", "SECONDS", "of making a container (default: 60)",
-       &box.engine.run_timeout, Use::containers},
+       &box.engine.run_timeout, Where::containers},
       {"docker-pull-timeout", "SECONDS", "of fetching an image (default: 600)",
-       &box.engine.pull_timeout, Use::containers},
+       &box.engine.pull_timeout, Where::containers},
       {"docker-image", "IMAGE", "default: codeexec/runtime:latest, or -sudo, or codeexec/executor",
-       &box.image, Use::containers},
+       &box.image, Where::containers},
       {"docker-image-policy", "POLICY", "pull it: missing (default), never, always",
-       &config.image_policy, Use::containers},
+       &config.image_policy, Where::containers},
       {"docker-network-mode", "MODE", "of the container: none (default), bridge, host",
-       &config.container_network, Use::containers},
+       &config.container_network, Where::containers},
       {"docker-memory-limit", "SIZE", "of the container, such as 512m; 0: none (default: 2g)",
-       Amount{&box.memory, true}, Use::containers},
+       Amount{&box.memory, true}, Where::containers},
       {"docker-cpu-limit", "CPUS", "such as 1.5; 0: none (default: 2)", &box.cpus,
-       Use::containers},
+       Where::containers},
       {"docker-pids-limit", "N", "processes and threads; 0: none (default: 256)",
-       Amount{&box.pids, false}, Use::containers},
+       Amount{&box.pids, false}, Where::containers},
       {"docker-shm-size", "SIZE", "of /dev/shm (default: 64m)", Amount{&box.shm_size, true},
-       Use::containers},
+       Where::containers},
       {"docker-tmp-size", "SIZE", "of /tmp (default: 512m)", Amount{&box.tmp_size, true},
-       Use::containers},
+       Where::containers},
       {"docker-read-only-root", "BOOL", "default: true, unless sudo or packages need to write",
-       &box.read_only_root, Use::containers},
+       &box.read_only_root, Where::containers},
       {"docker-user", "USER", "UID:GID or a name (default: the owner of the workspace)", &box.user,
-       Use::containers},
+       Where::containers},
       {"docker-mount", "SRC[:DST][:ro|:rw]...", "more of the host to be seen; default: :ro",
-       &box.mounts, Use::containers},
+       &box.mounts, Where::containers},
       {"docker-credentials", "JSON", "what of the user's own it gets; see the README",
-       &config.credentials, Use::containers},
+       &config.credentials, Where::containers},
       {"docker-packages", "JSON", "{\"preinstall\": {\"python\": [], \"npm\": [], \"system\": []}}",
-       &config.packages, Use::containers},
+       &config.packages, Where::containers},
       {"docker-packages-required", nullptr, "a package that cannot be had fails the container",
-       &config.packages_required, Use::containers},
+       &config.packages_required, Where::containers},
       {"docker-persistent", nullptr, "keep the container and find it again (with its agent-id)",
-       &box.persistent, Use::containers},
+       &box.persistent, Where::containers},
       {"docker-warm", "N", "execs that are started ahead (default: 1)", Amount{&config.warm, false},
-       Use::containers},
+       Where::containers},
       {"docker-start-timeout", "SECONDS", "until a command has begun (default: 15)",
-       &box.start_timeout, Use::containers},
+       &box.start_timeout, Where::containers},
       {"docker-log-file", "FILE", "gets what happened in the container when it is removed",
-       &box.log_file, Use::containers},
+       &box.log_file, Where::containers},
       {"tools-path", "DIR", "/tools of the container (profile user-container: ./tools)",
-       &config.tools_path, Use::containers},
+       &config.tools_path, Where::containers},
       {"skills-path", "DIR", "/skills of the container (profile user-container: ./skills)",
-       &config.skills_path, Use::containers},
+       &config.skills_path, Where::containers},
       {"profile", "NAME", "commands (default); user-container: the tools of one user's container",
-       &config.profile, Use::all},
-      {"user-id", "ID", "whose container, with profile user-container", &config.user_id, Use::users},
+       &config.profile, Where::all},
+      {"user-id", "ID", "whose container, with profile user-container", &config.user_id,
+       Where::users},
       {"max-artifact-size", "SIZE", "of a file of /artifacts that is given away (default: 50m)",
-       Amount{&config.max_artifact, true}, Use::users},
+       Amount{&config.max_artifact, true}, Where::users},
       {"agent-id", "ID", "for the audit log; whose container it is", &local.agent_id},
       {"instance-id", "ID", "which of its containers; has no effect in local mode",
-       &box.instance_id, Use::all},
+       &box.instance_id, Where::all},
       {"enable-sudo", nullptr, "in a container, whose image then has it; no effect in local mode",
-       &config.enable_sudo, Use::all, "docker_enable_sudo"},
+       &config.enable_sudo, Where::all, "docker_enable_sudo"},
       {"local-skills-directory", "DIR", "linked as .agent/skills in the workspace, if not there",
-       &local.skills_dir, Use::local},
+       &local.skills_dir, Where::local},
       {"command-prefix", "WORDS", "put before every command line, for instance \"uv run\"",
-       &local.environment.command_prefix, Use::commands, "command_execution_prefix"},
+       &local.environment.command_prefix, Where::commands, "command_execution_prefix"},
       {"venv-path", "DIR", "Python virtual environment for every command",
-       &local.environment.venv_path, Use::commands, "command_execution_venv_path"},
+       &local.environment.venv_path, Where::commands, "command_execution_venv_path"},
       {"no-auto-venv", nullptr, "do not use the .venv of the work_dir or workspace",
        &config.no_auto_venv},
       {"keep-env", "NAME...", "variables of the server that commands see, too",
-       &local.environment.keep, Use::local},
+       &local.environment.keep, Where::local},
       {"set-env", "NAME=VALUE...", "variables for all commands", &local.environment.set},
       {"secret-env", "NAME...", "the same, but their values are masked in what commands print",
        &local.environment.secret},
@@ -26989,7 +26991,7 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"audit-file", "FILE", "append a line of JSON for every command", &local.audit_file},
       {"spill-dir", "DIR", "outputs over the limit go whole to files here", &local.spill_dir},
       {"max-concurrent", "N", "commands at a time; others wait (default: 16)",
-       &config.max_concurrent, Use::all},
+       &config.max_concurrent, Where::all},
       {"run-in-background-after", "SECONDS", "what still runs then goes on in the background",
        &config.tools.run_in_background_after},
       {"max-background-shells", "N", "running in the background at a time (default: 10)",
@@ -27126,7 +27128,8 @@ class OptionSetter {
       if (colon < rest.size()) mount.target = std::string(rest.substr(colon + 1));
       const bool has_target = colon == rest.size() || starts_with(mount.target, "/");
       if (mount.source.empty() || !has_target || mount.target.find(':') != std::string::npos)
-        return bad_value(label_, word, "of the form SOURCE, SOURCE:/TARGET, or one with :ro or :rw");
+        return bad_value(label_, word,
+                         "of the form SOURCE, SOURCE:/TARGET, or one with :ro or :rw");
       target->push_back(std::move(mount));
     }
     return {};
@@ -27369,8 +27372,8 @@ Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
 // relies on it.
 Expected<void> settle_mode(ServerConfig& config, const Options& given) {
   const auto invalid = [](const char* option, const std::string& value, const char* choices) {
-    return make_error(ErrorCode::invalid_argument,
-                      concat({"Invalid ", option, ": ", quoted(value), ". Must be ", choices, "."}));
+    return make_error(ErrorCode::invalid_argument, concat({"Invalid ", option, ": ", quoted(value),
+                                                           ". Must be ", choices, "."}));
   };
   std::replace(config.profile.begin(), config.profile.end(), '_', '-');
   const bool for_user = config.profile == "user-container";
@@ -27628,9 +27631,8 @@ Expected<LocalOptions> local_options(const ServerConfig& config) {
 
 Expected<ContainerOptions> container_options(const ServerConfig& config) {
   ContainerOptions options = config.container;
-  const auto policy =
-      parse_enum("docker_image_policy", config.image_policy,
-                 {ImagePolicy::never, ImagePolicy::missing, ImagePolicy::always});
+  const auto policy = parse_enum("docker_image_policy", config.image_policy,
+                                 {ImagePolicy::never, ImagePolicy::missing, ImagePolicy::always});
   if (!policy) return policy.error();
   options.image_policy = *policy;
   options.sudo = config.enable_sudo;
@@ -27680,9 +27682,9 @@ Expected<UserContainers> create_user_containers(const ServerConfig& config) {
 }
 
 // Where commands run.
-struct Place {
+struct CommandPlace {
   std::unique_ptr<const Executor> executor = {};
-  SandboxReport sandbox = {};                          // of this host
+  SandboxReport sandbox = {};                           // of this host
   std::optional<ContainerExecutorOptions> wanted = {};  // of a container
 };
 
@@ -27691,8 +27693,8 @@ std::unique_ptr<const Executor> owned(T&& executor) {
   return std::make_unique<const std::decay_t<T>>(std::forward<T>(executor));
 }
 
-Expected<Place> create_place(const ServerConfig& config) {
-  Place place;
+Expected<CommandPlace> create_place(const ServerConfig& config) {
+  CommandPlace place;
   if (config.use == Option::docker) {
     auto options = container_executor_options(config);
     if (!options) return options.error();
@@ -27787,11 +27789,11 @@ int fail(int status, const std::string& message) {
 void drop_variables(EnvironmentOptions options, bool container) {
   // The program that speaks to the engine finds it, and its way there, by these.
   if (container)
-    options.keep.insert(options.keep.end(),
-                        {"DOCKER_*",   "CONTAINER*", "NERDCTL_*",  "REGISTRY_AUTH_FILE",
-                         "XDG_*",      "SSH_*",      "SSL_CERT_*", "DBUS_SESSION_BUS_ADDRESS",
-                         "HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy",
-                         "ALL_PROXY",  "all_proxy",  "NO_PROXY",   "no_proxy"});
+    options.keep.insert(
+        options.keep.end(),
+        {"DOCKER_*", "CONTAINER*", "NERDCTL_*", "REGISTRY_AUTH_FILE", "XDG_*", "SSH_*",
+         "SSL_CERT_*", "DBUS_SESSION_BUS_ADDRESS", "HTTP_PROXY", "http_proxy", "HTTPS_PROXY",
+         "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"});
   char** kept = ::environ;
   for (char** entry = ::environ; entry && *entry; ++entry) {
     const std::string_view text = *entry;
@@ -27822,9 +27824,7 @@ void warn_of_gaps(const SandboxReport& report) {
   warn(concat({"sandbox: missing here: ", printable(joined(report.missing, "; "))}));
 }
 
-std::string no_thread(int error) {
-  return concat({"cannot start a thread: ", errno_text(error)});
-}
+std::string no_thread(int error) { return concat({"cannot start a thread: ", errno_text(error)}); }
 
 int print_report(const SandboxReport& report) {
   Json object = Json::object();
@@ -27983,9 +27983,8 @@ int serve(const Executor& executor, const ServerConfig& config, const CancelToke
   ToolOptions tools = config.tools;
   tools.shells.max_running = static_cast<std::size_t>(config.max_background_shells);
   tools.max_waiters = std::max<std::size_t>(1, static_cast<std::size_t>(config.max_concurrent) / 2);
-  return serve(config, describe(executor, tools), stop, [&](mcp::Server& server) {
-    return add_execution_tools(server, executor, tools);
-  });
+  return serve(config, describe(executor, tools), stop,
+               [&](mcp::Server& server) { return add_execution_tools(server, executor, tools); });
 }
 
 // With profile user-container.
@@ -28103,8 +28102,8 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   const auto has_tool = [&](const char* tool) { return !is_disabled(options, tool); };
   if (has_tool("execute_command"))
     sentences.push_back(concat(
-        {"execute_command runs shell commands, by default in ",
-         to_utf8(executor.workspace()), ". A command may take ", seconds_text(executor.timeout()),
+        {"execute_command runs shell commands, by default in ", to_utf8(executor.workspace()),
+         ". A command may take ", seconds_text(executor.timeout()),
          " seconds unless it asks for more (at most ", seconds_text(executor.max_timeout()),
          "). It gets no standard input and no terminal. Of each of its streams ",
          std::to_string(settings.max_output), " bytes are kept, the beginning and the end."}));
