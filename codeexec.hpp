@@ -1427,6 +1427,9 @@ class Redactor {
   std::uint64_t count_ = 0;
 };
 
+// A command that runs elsewhere and has begun there; made by the executors of such places.
+class Carrier;
+
 struct ProcessOptions {
   // Program and arguments. A program without a slash is searched in the PATH of `environment`
   // (without one: /bin:/usr/bin), as execvp(3) does, scripts without a #! line included.
@@ -1473,6 +1476,10 @@ struct ProcessOptions {
   // Leave the processes that the program started in the background alive when it ends by itself,
   // and do not wait for their output. Otherwise they are killed, and always under a supervisor.
   bool keep_background = false;
+
+  // When set, there is nothing to start: of all the above only what is about output, input and
+  // times counts.
+  std::shared_ptr<Carrier> carrier = {};
 
   std::optional<CancelToken> cancel = {};  // stops the run like a timeout
   // These are called in the thread that waits: the caller's in run_process(), this library's in
@@ -2301,6 +2308,7 @@ class ContainerExecutor : public Executor {
   PathRules file_rules() const override;
 
  private:
+  class Exec;
   struct Place;
   ContainerExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
@@ -18691,8 +18699,9 @@ ExitStatus reap(const UniqueFd& exit_event, bool is_pidfd, pid_t pid) {
   return result;
 }
 
-// Children that did not die of SIGKILL (they wait in the kernel for a device or a network file
-// system). They are reaped when they have ended, at some later start.
+// Children that were killed and are not waited for: those that did not die of it (they wait in the
+// kernel for a device or a network file system), and those that take their time. They are reaped
+// when they have ended, at some later start.
 struct Abandoned {
   std::mutex mutex = {};
   std::vector<pid_t> pids = {};
@@ -18703,6 +18712,13 @@ struct Abandoned {
 Abandoned& abandoned() {
   static Abandoned& list = *new Abandoned;
   return list;
+}
+
+void abandon_child(pid_t pid) {
+  Abandoned& list = abandoned();
+  const std::lock_guard<std::mutex> lock(list.mutex);
+  list.pids.push_back(pid);
+  list.any.store(true);
 }
 
 void reap_abandoned() {
@@ -19122,8 +19138,109 @@ void Redactor::give(std::uint64_t end) {
 // One child ---------------------------------------------------------------------------------------
 
 // Fields above the mutex belong to the thread that pumps; those below are shared with the handles.
+// Elsewhere ---------------------------------------------------------------------------------------
+
+// A command that runs elsewhere, in a container: a program of this host carries its streams, with
+// marks between what the command writes, and orders to it. What the marks and orders are is the
+// affair of who knows the place. One thread at a time, but for signal().
+class Carrier {
+ public:
+  // A program of this host whose three streams are ours. Nobody drives it: it is a line to elsewhere.
+  struct Line {
+    UniqueFd input = UniqueFd();
+    UniqueFd out = UniqueFd();
+    UniqueFd err = UniqueFd();
+    UniqueFd exit_event = UniqueFd();
+    pid_t pid = -1;
+    bool is_pidfd = false;
+    pthread_t waiter = {};
+
+    Line() = default;
+    Line(const Line&) = delete;
+    Line& operator=(const Line&) = delete;
+    ~Line() { end(); }
+
+    Expected<void> start(const ProcessOptions& options);
+    // Kills the program and forgets it. What it carries notices.
+    void end();
+  };
+
+  virtual ~Carrier() = default;
+
+  // Valid from the start of the command on.
+  virtual int exit_descriptor() const = 0;  // readable when the carrying program has ended
+  virtual UniqueFd take_out() = 0;
+  virtual UniqueFd take_err() = 0;
+  virtual UniqueFd take_input() = 0;  // of the command; none when it has none
+  virtual int pid() const = 0;        // of the command, as its place sees it
+
+  // Calls `use` with what the command itself wrote of what came. Empty bytes: what came so far.
+  virtual void take(Stream stream, std::string_view bytes,
+                    FunctionRef<void(std::string_view)> use) = 0;
+  virtual bool ended() const = 0;       // both streams have told the end of the command
+  virtual bool signal(int number) = 0;  // to all processes of the command; safe from any thread
+  virtual void kill() = 0;              // all of them
+  // When the carrying program has ended, or nothing has told the end within kill_time of kill(): a
+  // program to be run that kills the command or learns its fate, after the `last` one of these;
+  // nothing when no more can be done.
+  static constexpr std::chrono::milliseconds kill_time = std::chrono::seconds(1);
+  virtual std::optional<ProcessOptions> next_measure(const ProcessResult* last) = 0;
+  // How it ended: outcome, exit_code, signal, limits_reached and message. Lets go of all it holds.
+  virtual void finish(ProcessResult& result) = 0;
+};
+
+namespace {
+
+std::string next_run_variable(std::uint64_t ticks) {
+  static std::atomic<std::uint64_t> runs{0};
+  return concat({run_variable_name, std::to_string(::getpid()), "-", std::to_string(ticks), "-",
+                 std::to_string(runs.fetch_add(1))});
+}
+
+}  // namespace
+
+Expected<void> Carrier::Line::start(const ProcessOptions& options) {
+  const CancellationPause pause;
+  reap_abandoned();
+  const std::string run_variable = next_run_variable(0);
+  Launch launch(options, run_variable);
+  UniqueFd child_in;
+  UniqueFd child_out;
+  UniqueFd child_err;
+  if (!make_pipe(child_in, input) || !make_pipe(out, child_out) || !make_pipe(err, child_err))
+    return system_error(errno, concat({"cannot make the pipes of ", quoted(options.argv[0])}));
+  launch.plan.input = child_in.get();
+  launch.plan.output = child_out.get();
+  launch.plan.error_output = child_err.get();
+  Supervisor none;
+  Spawned child = spawn(launch.plan, none);
+  if (child.error != 0) {
+    Error error = system_error(child.error, "");
+    error.message = describe_failure(options, launch, child.step, child.error);
+    return error;
+  }
+  pid = child.pid;
+  exit_event = std::move(child.exit_event);
+  is_pidfd = child.is_pidfd;
+  waiter = child.waiter;
+  for (const UniqueFd* end : {&input, &out, &err}) set_nonblocking(*end);
+  return {};
+}
+
+void Carrier::Line::end() {
+  for (UniqueFd* end : {&input, &out, &err}) end->reset();
+  if (pid < 0) return;
+  ::kill(pid, SIGKILL);
+  // The engines' programs need milliseconds to die.
+  abandon_child(pid);
+  if (!is_pidfd) ::pthread_detach(waiter);
+  exit_event.reset();
+  pid = -1;
+}
+
 struct Process::State {
-  enum class Phase { running, asked_to_end, killed, draining, over };
+  // Of `recovering`: a command elsewhere is ended or found out about by another program.
+  enum class Phase { running, asked_to_end, killed, recovering, draining, over };
 
   // The whole of a stream, in a file.
   struct Spill {
@@ -19139,6 +19256,7 @@ struct Process::State {
     UniqueFd pipe = UniqueFd();
     UniqueFd writer = UniqueFd();  // our own copy of the program's end, see start()
     bool open = false;             // not yet seen at its end
+    std::uint64_t bytes_read = 0;  // from the pipe
     Spill spill = {};
     Capture capture;
     Redactor redactor = {};
@@ -19242,17 +19360,23 @@ struct Process::State {
   bool reaped = false;
   bool done = false;
   ProcessResult result = {};
+  std::unique_ptr<State> measure = {};  // while recovering
 
  private:
   static constexpr std::size_t no_slot = std::size_t(-1);
 
   bool refuse_options();
   bool fail(SpawnStep step, int error, std::string message);
+  bool adopt();
+  void set_times();
+  void carrier_ended(ReadBuffer& buffer, Clock::time_point now);
+  void recover();
   void add_slot(std::vector<pollfd>& set, Slot slot, int fd, short events);
   short events_of(const std::vector<pollfd>& set, Slot slot) const;
   void output_event(Output& output, short events, ReadBuffer& buffer, Clock::time_point now);
   void read_output(Output& output, ReadBuffer& buffer, Clock::time_point now);
   ssize_t read_in_place(Output& output);
+  void take_bytes(Output& output, std::string_view bytes);
   void take_output(Output& output, std::string_view bytes);
   void keep_output(Output& output, std::string_view bytes);
   void end_output(Output& output);
@@ -19320,18 +19444,17 @@ bool Process::State::fail(SpawnStep step, int error, std::string message) {
 
 bool Process::State::start(bool hold_writers) {
   reap_abandoned();
-  if (refuse_options()) return false;
+  if (!options.carrier && refuse_options()) return false;
   if (options.cancel && options.cancel->cancelled()) {
     fail(SpawnStep::setup, ECANCELED, "cancelled before it was started");
     result.outcome = Outcome::cancelled;
     return false;
   }
+  if (options.carrier) return adopt();
 #if defined(__linux__)
   start_ticks = ticks_now();
 #endif
-  static std::atomic<std::uint64_t> runs{0};
-  run_variable = concat({run_variable_name, std::to_string(::getpid()), "-",
-                         std::to_string(start_ticks), "-", std::to_string(runs.fetch_add(1))});
+  run_variable = next_run_variable(start_ticks);
   Launch launch(options, run_variable);
 #if CODEEXEC_HAS_SANDBOX
   if (options.sandbox.state_) {
@@ -19381,16 +19504,33 @@ bool Process::State::start(bool hold_writers) {
   set_nonblocking(out.pipe);
   set_nonblocking(err.pipe);
   set_nonblocking(input);
+  set_times();
+  if (options.sandbox.state_ && options.sandbox.state_->disk_root) {
+    free_disk = free_bytes(options.sandbox.state_->disk_root);
+    disk_check_at = started;
+  }
+  return true;
+}
+
+void Process::State::set_times() {
   unwritten = options.input;
   input_open = static_cast<bool>(input);
   input_ends = !options.keep_input_open;
   timeout_at = later(started, options.timeout);
   if (options.heartbeat.count() > 0 && options.on_heartbeat)
     heartbeat_at = later(started, options.heartbeat);
-  if (options.sandbox.state_ && options.sandbox.state_->disk_root) {
-    free_disk = free_bytes(options.sandbox.state_->disk_root);
-    disk_check_at = started;
-  }
+}
+
+bool Process::State::adopt() {
+  Carrier& carrier = *options.carrier;
+  out.pipe = carrier.take_out();
+  err.pipe = carrier.take_err();
+  input = carrier.take_input();
+  result.pid = carrier.pid();
+  out.open = err.open = true;
+  started = Clock::now();
+  set_times();
+  for (Output* output : {&out, &err}) take_bytes(*output, {});
   return true;
 }
 
@@ -19411,11 +19551,13 @@ short Process::State::events_of(const std::vector<pollfd>& set, Slot slot) const
 }
 
 void Process::State::add_descriptors(std::vector<pollfd>& set) {
+  if (measure) return measure->add_descriptors(set);
   add_slot(set, slot_out, out.open ? out.pipe.get() : -1, POLLIN);
   add_slot(set, slot_err, err.open ? err.pipe.get() : -1, POLLIN);
   // Without anything to write, only the reader's end of it is of interest.
   add_slot(set, slot_input, input.get(), input && more_input() ? POLLOUT : short{0});
-  add_slot(set, slot_exit, phase == Phase::draining ? -1 : exit_event.get(), POLLIN);
+  const int exit = options.carrier ? options.carrier->exit_descriptor() : exit_event.get();
+  add_slot(set, slot_exit, phase == Phase::draining ? -1 : exit, POLLIN);
   const bool may_cancel = options.cancel && phase == Phase::running;
   add_slot(set, slot_cancel, may_cancel ? options.cancel->descriptor() : -1, POLLIN);
 }
@@ -19427,6 +19569,8 @@ Clock::time_point Process::State::deadline() const {
     case Phase::asked_to_end:
     case Phase::killed:
       return std::min(phase_until, heartbeat_at);
+    case Phase::recovering:
+      return measure->deadline();
     case Phase::draining:
       return drain_until;
     case Phase::over:
@@ -19436,6 +19580,11 @@ Clock::time_point Process::State::deadline() const {
 }
 
 void Process::State::step(const std::vector<pollfd>& set, ReadBuffer& buffer) {
+  if (measure) {
+    measure->step(set, buffer);
+    if (measure->over()) recover();
+    return;
+  }
   const Clock::time_point now = Clock::now();
   output_event(out, events_of(set, slot_out), buffer, now);
   output_event(err, events_of(set, slot_err), buffer, now);
@@ -19444,8 +19593,37 @@ void Process::State::step(const std::vector<pollfd>& set, ReadBuffer& buffer) {
     feed_input();
   else if (input_events)
     close_input();
+  if (options.carrier && (options.carrier->ended() || events_of(set, slot_exit)))
+    return carrier_ended(buffer, now);
   if (events_of(set, slot_exit)) leader_ended(buffer, now);
   check_time(now);
+}
+
+// The command has told its end, or the program that carries it has gone without that.
+void Process::State::carrier_ended(ReadBuffer& buffer, Clock::time_point now) {
+  ended = now;
+  for (Output* output : {&out, &err}) {
+    // What was written before its end is in the pipe, and nobody writes any more.
+    std::uint64_t before = 0;
+    do {
+      before = output->bytes_read;
+      if (output->open && !options.carrier->ended()) read_output(*output, buffer, now);
+    } while (output->bytes_read != before);
+  }
+  if (options.carrier->ended()) return finish(false);
+  recover();
+}
+
+void Process::State::recover() {
+  phase = Phase::recovering;
+  for (;;) {
+    std::optional<ProcessOptions> next =
+        options.carrier->next_measure(measure ? &measure->result : nullptr);
+    measure.reset();
+    if (!next) return finish(false);
+    measure = std::make_unique<State>(std::make_unique<ProcessOptions>(std::move(*next)));
+    if (measure->start(false)) return;
+  }
 }
 
 void Process::State::check_time(Clock::time_point now) {
@@ -19469,11 +19647,16 @@ void Process::State::check_time(Clock::time_point now) {
       if (kill_asked.load() || now >= phase_until) {
         kill_all();
         phase = Phase::killed;
-        phase_until = now + std::chrono::seconds(2);
+        phase_until = now + (options.carrier ? Carrier::kill_time : std::chrono::seconds(2));
       }
       break;
     case Phase::killed:
-      if (now >= phase_until) finish(true);
+      if (now < phase_until) break;
+      ended = now;
+      if (options.carrier)
+        recover();
+      else
+        finish(true);
       break;
     case Phase::draining:
       if (!out.open && !err.open)
@@ -19481,6 +19664,7 @@ void Process::State::check_time(Clock::time_point now) {
       else if (now >= drain_until)
         drain_further(now);
       break;
+    case Phase::recovering:
     case Phase::over:
       break;
   }
@@ -19500,14 +19684,15 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
   // So many and no more: `yes` must not keep a deadline from being seen.
   constexpr int most_reads = 16;
   for (int count = 0; count < most_reads; ++count) {
-    const bool direct = options.spill_dir.empty() && output.redactor.empty() &&
+    const bool direct = !options.carrier && options.spill_dir.empty() && output.redactor.empty() &&
                         output.capture.keeps_only_end(buffer_size);
     const ssize_t size =
         direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), buffer_size);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;
     if (size <= 0) return end_output(output);
-    if (!direct) take_output(output, {buffer.data(), static_cast<std::size_t>(size)});
+    output.bytes_read += static_cast<std::uint64_t>(size);
+    if (!direct) take_bytes(output, {buffer.data(), static_cast<std::size_t>(size)});
     if (phase == Phase::draining) drain_until = std::min(later(now, options.drain), drain_end);
     // The pipe is probably empty now; poll knows better than another read.
     else if (static_cast<std::size_t>(size) < buffer_size)
@@ -19538,6 +19723,13 @@ ssize_t Process::State::read_in_place(Output& output) {
     capture.visit(capture.total_ - static_cast<std::uint64_t>(size), capture.total_,
                   [&](std::string_view piece) { options.on_output(output.stream, piece); });
   return size;
+}
+
+// Bytes of the pipe, which may be more than the command's output.
+void Process::State::take_bytes(Output& output, std::string_view bytes) {
+  if (!options.carrier) return take_output(output, bytes);
+  options.carrier->take(output.stream, bytes,
+                        [&](std::string_view text) { take_output(output, text); });
 }
 
 void Process::State::take_output(Output& output, std::string_view bytes) {
@@ -19660,7 +19852,7 @@ void Process::State::ask_to_end(Outcome why, Clock::time_point now) {
   const bool at_once = kill_asked.load() || disk_reached;
   phase_until = at_once ? now : later(now, options.kill_grace);
   if (now >= phase_until) return check_time(now);
-  find_escaped();
+  if (!options.carrier) find_escaped();
   signal_group(SIGTERM);
   signal_group(SIGCONT);
   // A shell that waits for one of these would otherwise end as if nothing had been asked of it.
@@ -19671,6 +19863,7 @@ void Process::State::ask_to_end(Outcome why, Clock::time_point now) {
 
 // Stops first, so that nobody forks away from under the search, then kills.
 void Process::State::kill_all() {
+  if (options.carrier) return options.carrier->kill();
   if (supervised()) {
     order(SIGKILL);
     // Somebody may have stopped it.
@@ -19783,7 +19976,9 @@ void Process::State::signal_escaped(int number) {
 
 bool Process::State::signal_group(int number) {
   const std::lock_guard<std::mutex> lock(mutex);
-  if (reaped || pid <= 0) return false;
+  if (reaped) return false;
+  if (options.carrier) return options.carrier->signal(number);
+  if (pid <= 0) return false;
   if (supervised()) return order(number);
 #if CODEEXEC_HAS_CLONE
   // Linux 6.9: cannot hit another group, even if the host has reaped the leader.
@@ -19884,6 +20079,7 @@ ExitStatus Process::State::last_status() { return reap(exit_event, is_pidfd, pid
 #endif
 
 void Process::State::fill_status() {
+  if (options.carrier) return options.carrier->finish(result);
   if (!is_pidfd) ::pthread_join(waiter, nullptr);
   const ExitStatus status = last_status();
   result.outcome = status.exited ? Outcome::exited : Outcome::signaled;
@@ -19929,7 +20125,7 @@ void Process::State::name_limits() {
 
 void Process::State::finish(bool abandon) {
   phase = Phase::over;
-  result.pipe_held = out.open || err.open;
+  result.pipe_held = !options.carrier && (out.open || err.open);
   {
     const std::lock_guard<std::mutex> lock(mutex);
     reaped = true;
@@ -19943,10 +20139,7 @@ void Process::State::finish(bool abandon) {
 #if CODEEXEC_HAS_SANDBOX
     (void)supervisor.run.release();  // it is still in use
 #endif
-    Abandoned& list = abandoned();
-    const std::lock_guard<std::mutex> lock(list.mutex);
-    list.pids.push_back(pid);
-    list.any.store(true);
+    abandon_child(pid);
   }
   if (stopped_as != Outcome::exited) result.outcome = stopped_as;
   result.wall_time = std::chrono::duration_cast<std::chrono::microseconds>(ended - started);
@@ -23323,6 +23516,7 @@ struct Container::State {
   // Variables of its commands, NAME=value, and those values of them that are secret.
   std::vector<std::pair<std::string, std::string>> variables = {};
   std::vector<std::string> secrets = {};
+  std::string user = {};  // of its commands: UID:GID, or a name
   std::mutex mutex = {};
   bool running = false;                  // as far as is known
   std::optional<Process> lifeline = {};  // of one that is not persistent
@@ -23336,6 +23530,7 @@ Container::Container(ContainerOptions options) : state_(std::make_shared<State>(
   state_->options = std::move(options);
   state_->name = concat({"codeexec-", random_hex(8)});
   state_->variables = state_->options.environment;
+  state_->user = state_->options.user;
 }
 
 const ContainerOptions& Container::options() const noexcept { return state_->options; }
@@ -23420,24 +23615,465 @@ void Container::log(std::string_view) const {}
 
 // Running a command in a container ----------------------------------------------------------------
 
+namespace {
+
+// Each command is an exec of its own: a shell that gets this script by its standard input, then the
+// request, and after that orders, a signal's name each. It works in ash, dash and bash, needs no
+// other program, and puts marks between what the command writes: 0x01, a letter, the random _i.
+//
+//   P  the command has begun              E  it has ended: exit status and OOM kills; none is left
+//   X  it cannot begin: what failed       K  everything was killed
+//
+// What belongs to the command bears the limit _b on its resident set, which Linux keeps for every
+// process and does not enforce: it survives setsid, a daemon's double fork and an empty
+// environment. `_z` sends a signal to all of these until no new one is found; those that got
+// SIGKILL cannot fork any more. While the command runs, a watchdog reads the orders. When the input
+// ends (a kill, the client's or the host's death) it kills everything. It is no child of the
+// command's parent, which might wait for any child, and `3<&0` stands before the `&`, which
+// redirects standard input.
+constexpr std::string_view exec_script = R"sh(_z() {
+  _k=' ' _n=0
+  while [ $_n -lt 64 ]; do
+    _n=$((_n+1)) _f=
+    for _d in /proc/[0-9]*; do
+      _p=${_d#/proc/}
+      case "$_k$2 $$ " in *" $_p "*) continue;; esac
+      _s=
+      { IFS= read -r _s <"$_d/stat"; } 2>/dev/null
+      case $_s in *" $_b "*) kill -"$1" "$_p" 2>/dev/null; _k="$_k$_p " _f=1;; esac
+    done
+    [ "$_f" ] || return 0
+  done
+}
+_g() {
+  _o=0
+  for _f in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
+    [ -r $_f ] && while read -r _x _y; do [ "$_x" = oom_kill ] && _o=$_y; done <$_f
+  done
+}
+_r() {
+  cd -- "$1" 2>&1 && unset OLDPWD || { printf '\001X%s:work_dir\n' $_i; exit 125; }
+  _g; _q=$_o
+  exec 3<&0 4>&2 </dev/null 2>/dev/null
+  ( { trap '' HUP INT QUIT TERM
+      read -r _e _x </proc/self/stat
+      while IFS= read -r _l <&3; do _z "$_l" "$_e"; done
+      _z KILL "$_e"
+      printf '\001K%s\n' $_i; printf '\001K%s\n' $_i >&4
+      kill -KILL $$; } & )
+  exec 3<&-
+  trap : HUP INT QUIT TERM
+  printf '\001P%s:%s\n' $_i $$; printf '\001P%s\n' $_i >&4
+  ( exec 2>&4 4>&-; _c ); _t=$?
+  _z KILL 0
+  _g; printf '\001E%s:%s:%s\n' $_i $_t $((_o-_q)); printf '\001E%s\n' $_i >&4
+  exit $_t
+}
+ulimit -m $((_b/1024)) || { printf '\001X%s:mark\n' $_i; exit 125; }
+[ -w "$HOME" ] || export HOME=/tmp
+)sh";
+
+// 'text' for a shell, whatever it is.
+std::string shell_word(std::string_view text) {
+  std::string word = "'";
+  for (const char c : text) {
+    if (c == '\'')
+      word += "'\\''";
+    else
+      word += c;
+  }
+  return word + "'";
+}
+
+// The number at the start of a text, or `otherwise`.
+template <class Number>
+Number leading_number(std::string_view text, Number otherwise) {
+  std::from_chars(text.data(), text.data() + text.size(), otherwise);
+  return otherwise;
+}
+
+}  // namespace
+
+// An exec for one command: started, then given its command, then the carrier of that.
+class ContainerExecutor::Exec final : public Carrier {
+ public:
+  // Where it is, and how its engine is called.
+  struct Where {
+    EngineOptions engine = {};
+    std::string container = {};
+    std::string user = {};
+    ProcessOptions call(bool with_input, const std::vector<std::string>& words,
+                        std::chrono::milliseconds timeout) const;
+  };
+
+  // Starts the exec, which then waits. Its start is not waited for.
+  static Expected<std::shared_ptr<Exec>> start(const Where& where);
+  Exec(const Where& where, std::string id)
+      : where_(where), id_(std::move(id)), out_(id_), err_(id_) {}
+
+  // Whether it still waits, as far as can be told without asking.
+  bool waits() const;
+  // A program is to carry the command's input to `fifo` in the container.
+  Expected<void> connect_input();
+  std::string input_path() const { return concat({"/tmp/.codeexec-", id_}); }
+  // Sends the request and waits until the command has begun. Errors: parse for one that can never
+  // begin (`step` is then told), io when another exec may do better, cancelled as ECANCELED.
+  Expected<void> begin(std::string_view request, Clock::time_point deadline,
+                       const std::optional<CancelToken>& cancel);
+  // What could not be done, of a command that cannot begin.
+  const std::string& failed_step() const { return failed_step_; }
+
+  int exit_descriptor() const override { return line_.exit_event.get(); }
+  UniqueFd take_out() override { return std::move(line_.out); }
+  UniqueFd take_err() override { return std::move(line_.err); }
+  UniqueFd take_input() override { return std::move(input_.input); }
+  int pid() const override { return pid_; }
+  void take(Stream stream, std::string_view bytes,
+            FunctionRef<void(std::string_view)> use) override;
+  bool ended() const override { return out_.ended() && err_.ended(); }
+  bool signal(int number) override;
+  void kill() override;
+  std::optional<ProcessOptions> next_measure(const ProcessResult* last) override;
+  void finish(ProcessResult& result) override;
+
+ private:
+  // One stream of an exec: tells marks from what the command writes. Linear, whatever the command
+  // writes; holds back what may become a mark. Without a start, everything is told in `noise`.
+  class Framing {
+   public:
+    static constexpr std::size_t most_noise = 4096;
+
+    explicit Framing(std::string id) : id_(std::move(id)) {}
+    bool begun() const { return begun_; }
+    bool ended() const { return end_ != 0; }
+    char end() const { return end_; }                    // E, K or X
+    const std::string& text() const { return text_; }    // after the last mark's colon
+    const std::string& noise() const { return noise_; }  // before the start
+
+    // Returns the rest that comes after the start mark, when that has just come.
+    void take(std::string_view bytes, FunctionRef<void(std::string_view)> use) {
+      const std::size_t prefix = id_.size() + 2;
+      while (!bytes.empty() && !ended()) {
+        const char c = bytes.front();
+        if (held_.empty()) {
+          const std::size_t size = std::min(bytes.find('\001'), bytes.size());
+          give(bytes.substr(0, size), use);
+          bytes.remove_prefix(size);
+          if (!bytes.empty()) hold(bytes);
+        } else if (held_.size() < prefix) {
+          const bool fits =
+              held_.size() == 1 ? std::strchr("PEKX", c) && c != '\0' : c == id_[held_.size() - 2];
+          if (fits)
+            hold(bytes);
+          else
+            give_held(use);
+        } else if (c == '\n') {
+          bytes.remove_prefix(1);
+          mark(prefix);
+          // The start has another reader than what comes after it.
+          if (begun_ && !rest_taken_) {
+            rest_taken_ = true;
+            rest_ = bytes;
+            return;
+          }
+        } else if (held_.size() < prefix + longest_text) {
+          hold(bytes);
+        } else {
+          give_held(use);
+        }
+      }
+    }
+    // What came together with the start.
+    std::string take_rest() { return std::move(rest_); }
+
+   private:
+    static constexpr std::size_t longest_text = 64;
+
+    void hold(std::string_view& bytes) {
+      held_ += bytes.front();
+      bytes.remove_prefix(1);
+    }
+    void give(std::string_view bytes, FunctionRef<void(std::string_view)> use) {
+      if (begun_ && !bytes.empty()) return use(bytes);
+      noise_.append(bytes.substr(0, most_noise - std::min(most_noise, noise_.size())));
+    }
+    void give_held(FunctionRef<void(std::string_view)> use) {
+      give(held_, use);
+      held_.clear();
+    }
+    void mark(std::size_t prefix) {
+      const std::size_t text = std::min(prefix + 1, held_.size());
+      text_ = held_.substr(text);
+      if (held_[1] == 'P')
+        begun_ = true;
+      else
+        end_ = held_[1];
+      held_.clear();
+    }
+
+    std::string id_;
+    std::string held_ = {};
+    std::string text_ = {};
+    std::string noise_ = {};
+    std::string rest_ = {};
+    bool begun_ = false;
+    bool rest_taken_ = false;
+    char end_ = 0;
+  };
+
+  Error lost(std::string_view what) const;
+
+  Where where_;
+  std::string id_;
+  std::string mark_ = {};  // the limit that all of the command bears, bytes
+  Line line_ = {};
+  Line input_ = {};
+  Framing out_;
+  Framing err_;
+  int pid_ = -1;
+  int measures_ = 0;
+  bool killed_ = false;
+  std::string failed_step_ = {};
+  std::string message_ = {};
+};
+
+ProcessOptions ContainerExecutor::Exec::Where::call(bool with_input,
+                                                    const std::vector<std::string>& words,
+                                                    std::chrono::milliseconds timeout) const {
+  std::vector<std::string> arguments = {"exec"};
+  if (with_input) arguments.push_back("-i");
+  if (!user.empty()) arguments.insert(arguments.end(), {"-u", user});
+  arguments.push_back(container);
+  arguments.insert(arguments.end(), words.begin(), words.end());
+  return engine_call(engine, arguments, timeout);
+}
+
+auto ContainerExecutor::Exec::start(const Where& where) -> Expected<std::shared_ptr<Exec>> {
+  const std::string id = random_hex(16);
+  std::uint64_t number = 0;
+  for (const char c : id.substr(0, 9))
+    number = number * 16 + static_cast<std::uint64_t>(c <= '9' ? c - '0' : c - 'a' + 10);
+  if (id.empty()) return system_error(errno, "cannot get random bytes for a command");
+  auto carrier = std::make_shared<Exec>(where, id);
+  // Far above what any machine has, and below 2^53.
+  carrier->mark_ = std::to_string(((std::uint64_t{1} << 40) + number) * 1024);
+  if (auto ok = carrier->line_.start(where.call(true, {"sh"}, no_limit)); !ok) return ok.error();
+  const std::string script = concat({"_i=", id, " _b=", carrier->mark_, "\n", exec_script});
+  // It fits into the pipe, which is empty.
+  const ssize_t written = ::write(carrier->line_.input.get(), script.data(), script.size());
+  if (written != static_cast<ssize_t>(script.size()))
+    return system_error(errno, "cannot write to an exec");
+  return carrier;
+}
+
+bool ContainerExecutor::Exec::waits() const {
+  std::vector<pollfd> set = {{line_.exit_event.get(), POLLIN, 0}, {line_.out.get(), POLLIN, 0}};
+  wait_for_events(set, Clock::now());
+  return !set[0].revents && !set[1].revents;
+}
+
+Expected<void> ContainerExecutor::Exec::connect_input() {
+  return input_.start(
+      where_.call(true, {"sh", "-c", "exec cat >\"$1\"", "sh", input_path()}, no_limit));
+}
+
+// The words of an exec that ended before its command began: the engine's, on either stream.
+Error ContainerExecutor::Exec::lost(std::string_view what) const {
+  ProcessResult said;
+  said.err = concat({err_.noise(), out_.noise()});
+  return engine_error(where_.engine, said, what);
+}
+
+Expected<void> ContainerExecutor::Exec::begin(std::string_view request, Clock::time_point deadline,
+                                              const std::optional<CancelToken>& cancel) {
+  std::vector<char> buffer(4096);
+  const auto nothing = [](std::string_view) {};
+  constexpr std::string_view what = "start a command in a container";
+  bool open[2] = {true, true};
+  while (!out_.begun() || !err_.begun()) {
+    if (out_.end() == 'X') {
+      failed_step_ = out_.text();
+      return make_error(ErrorCode::parse, printable(out_.noise()));
+    }
+    std::vector<pollfd> set = {{open[0] ? line_.out.get() : -1, POLLIN, 0},
+                               {open[1] ? line_.err.get() : -1, POLLIN, 0},
+                               {request.empty() ? -1 : line_.input.get(), POLLOUT, 0},
+                               {cancel ? cancel->descriptor() : -1, POLLIN, 0}};
+    wait_for_events(set, deadline);
+    if (cancel && cancel->cancelled()) return system_error(ECANCELED, "cancelled");
+    if (set[2].revents) {
+      NoSigpipe guard;
+      const ssize_t size = ::write(line_.input.get(), request.data(), request.size());
+      if (size > 0) request.remove_prefix(static_cast<std::size_t>(size));
+      if (size < 0 && errno == EPIPE) {
+        guard.take_back();
+        request = {};
+      }
+    }
+    for (int i = 0; i < 2; ++i) {
+      if (!set[static_cast<std::size_t>(i)].revents) continue;
+      const ssize_t size =
+          ::read(i == 0 ? line_.out.get() : line_.err.get(), buffer.data(), buffer.size());
+      if (size > 0)
+        (i == 0 ? out_ : err_).take({buffer.data(), static_cast<std::size_t>(size)}, nothing);
+      else if (size == 0)
+        open[i] = false;
+    }
+    if (!open[0] && !open[1] && !(out_.begun() && err_.begun())) return lost(what);
+    if (Clock::now() >= deadline)
+      return make_error(ErrorCode::limit, "the container did not start a command in time");
+  }
+  pid_ = leading_number(out_.text(), -1);
+  return {};
+}
+
+void ContainerExecutor::Exec::take(Stream stream, std::string_view bytes,
+                                   FunctionRef<void(std::string_view)> use) {
+  Framing& framing = stream == Stream::out ? out_ : err_;
+  if (bytes.empty()) return framing.take(framing.take_rest(), use);
+  framing.take(bytes, use);
+}
+
+bool ContainerExecutor::Exec::signal(int number) {
+  const char* const order = number == SIGTERM   ? "TERM\n"
+                            : number == SIGCONT ? "CONT\n"
+                            : number == SIGINT  ? "INT\n"
+                            : number == SIGHUP  ? "HUP\n"
+                            : number == SIGSTOP ? "STOP\n"
+                            : number == SIGKILL ? "KILL\n"
+                                                : nullptr;
+  if (!order || !line_.input) return false;
+  NoSigpipe guard;
+  const ssize_t written = ::write(line_.input.get(), order, std::strlen(order));
+  if (written < 0 && errno == EPIPE) guard.take_back();
+  return written > 0;
+}
+
+void ContainerExecutor::Exec::kill() {
+  killed_ = true;
+  line_.input.reset();
+}
+
+std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const ProcessResult* last) {
+  // A client that nobody reads from could hold up every other exec of the container.
+  line_.end();
+  const auto tells = [&](const char* words) {
+    return last->err.find(words) != std::string::npos || last->out.find(words) != std::string::npos;
+  };
+  switch (measures_++) {
+    case 0: {
+      const std::string script = concat(
+          {"_b=$1\n", exec_script.substr(0, exec_script.find("_g()")), "_z KILL 0\necho killed"});
+      return where_.call(false, {"sh", "-c", script, "codeexec", mark_}, std::chrono::seconds(5));
+    }
+    case 1:
+      if (last->succeeded() && tells("killed")) {
+        if (!killed_) message_ = "its shell was killed; all that it left was killed after it";
+        return std::nullopt;
+      }
+      if (tells("No such container") || tells("is not running")) {
+        message_ = "its container was stopped";
+        return std::nullopt;
+      }
+      return engine_call(where_.engine, {"kill", where_.container}, where_.engine.call_timeout);
+    default:
+      message_ = last->succeeded() || tells("No such container") || tells("is not running")
+                     ? "its container had to be killed"
+                     : concat({"some of its processes may still be running: ",
+                               engine_error(where_.engine, *last, "kill the container").message});
+      return std::nullopt;
+  }
+}
+
+void ContainerExecutor::Exec::finish(ProcessResult& result) {
+  line_.end();
+  input_.end();
+  result.message = message_;
+  result.outcome = Outcome::signaled;
+  result.signal = SIGKILL;
+  if (out_.end() != 'E') return;
+  const std::string& told = out_.text();
+  const std::size_t colon = std::min(told.find(':'), told.size());
+  const int status = leading_number(told, -1);
+  const std::string_view oom_kills =
+      std::string_view(told).substr(std::min(colon + 1, told.size()));
+  if (leading_number(oom_kills, 0) > 0) result.limits_reached.push_back("memory");
+  // After a signal of ours, 128 and more is what a shell makes of it.
+  if (killed_ && status > 128) return;
+  result.outcome = Outcome::exited;
+  result.signal = 0;
+  result.exit_code = status;
+}
+
 struct ContainerExecutor::Place {
   Container container;
+  Environment environment;
   std::string shell;
-  explicit Place(Container made, std::string shell_path)
-      : container(std::move(made)), shell(std::move(shell_path)) {}
+  bool sets_path = false;  // by the options: the image's does not count
+  mutable std::mutex mutex = {};
+  mutable std::vector<std::shared_ptr<Exec>> waiting = {};
+
+  Place(Container made, Environment variables, std::string shell_path)
+      : container(std::move(made)),
+        environment(std::move(variables)),
+        shell(std::move(shell_path)) {}
+
+  std::shared_ptr<Exec> take_waiting() const;
+  void refill(const Exec::Where& where) const;
 };
+
+// One that waits, or null.
+auto ContainerExecutor::Place::take_waiting() const -> std::shared_ptr<Exec> {
+  const std::lock_guard<std::mutex> lock(mutex);
+  while (!waiting.empty()) {
+    std::shared_ptr<Exec> carrier = std::move(waiting.front());
+    waiting.erase(waiting.begin());
+    if (carrier->waits()) return carrier;
+  }
+  return nullptr;
+}
+
+// A failure to start one ahead shows when a command needs it.
+void ContainerExecutor::Place::refill(const Exec::Where& where) const {
+  const std::lock_guard<std::mutex> lock(mutex);
+  while (waiting.size() < container.options().warm) {
+    auto carrier = Exec::start(where);
+    if (!carrier) return;
+    waiting.push_back(std::move(*carrier));
+  }
+}
 
 Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOptions& options) {
   ContainerExecutor executor;
-  if (auto ok = executor.set_up(options); !ok) return ok.error();
+  ExecutorOptions general = options;
+  // What is not mounted is not there.
+  if (general.roots.empty())
+    general.roots.push_back({general.workspace.empty() ? "." : general.workspace});
   ContainerOptions wanted = options.container;
   wanted.agent_id = options.agent_id;
-  std::vector<Root> roots = executor.paths().roots();
-  if (roots.empty()) roots.push_back({executor.workspace(), Permission::write});
-  for (const Root& root : roots) wanted.mounts.push_back({root.path, {}, root.permission});
-  auto container = complete(wanted);
-  if (!container) return container.error();
-  executor.place_ = std::make_shared<Place>(Container(std::move(*container)), options.shell);
+  for (const Root& root : general.roots) {
+    auto path = canonical_path(root.path);
+    if (!path) return with_prefix("allowed_paths: ", path.error());
+    if (root.permission != Permission::none)
+      wanted.mounts.push_back({std::move(*path), {}, root.permission});
+  }
+  auto completed = complete(wanted);
+  if (!completed) return completed.error();
+  Container container(std::move(*completed));
+  if (auto ok = executor.set_up(general, container.state_->secrets); !ok) return ok.error();
+
+  EnvironmentOptions variables = options.environment;
+  variables.keep.clear();
+  variables.keep_all = false;
+  variables.workspace = executor.workspace();
+  for (const auto& variable : container.state_->variables)
+    variables.set.insert(variables.set.begin(), variable);
+  auto environment = Environment::create(variables);
+  if (!environment) return environment.error();
+  auto place =
+      std::make_shared<Place>(std::move(container), std::move(*environment), options.shell);
+  for (const auto& variable : variables.set) place->sets_path |= variable.first == "PATH";
+  executor.place_ = std::move(place);
   return executor;
 }
 
@@ -23445,8 +24081,98 @@ const Container& ContainerExecutor::container() const noexcept { return place_->
 std::string ContainerExecutor::describe_place() const { return {}; }
 PathRules ContainerExecutor::file_rules() const { return paths(); }
 
-Expected<void> ContainerExecutor::place(const Command&, Admission&) const {
-  return not_built("commands in containers");
+Expected<void> ContainerExecutor::place(const Command& command, Admission& admission) const {
+  const Container& container = place_->container;
+  const ContainerOptions& options = container.options();
+  const std::string& work_dir = admission.directory.path;
+  auto environment = place_->environment.resolve(work_dir, command.environment);
+  if (!environment) return environment.error();
+  admission.result.venv = environment->venv;
+
+  // The command, as the body of a function that the script calls in a process of its own.
+  std::string body = "_c() {\n";
+  bool sets_path = place_->sets_path;
+  for (const auto& variable : command.environment) sets_path |= variable.first == "PATH";
+  for (const std::string& variable : environment->variables) {
+    const std::size_t equals = variable.find('=');
+    const std::string name = variable.substr(0, equals);
+    if (name == "PWD" || (name == "PATH" && !sets_path)) continue;
+    body += concat({"export ", name, "=", shell_word(variable.substr(equals + 1)), "\n"});
+  }
+  if (!environment->venv.empty() && !sets_path)
+    body += concat({"export PATH=", shell_word(environment->venv + "/bin"), ":\"$PATH\"\n"});
+  if (command.merge_streams) body += "exec 2>&1\n";
+
+  std::vector<std::string> words = command.argv;
+  auto text_of = [](const std::vector<std::string>& list) {
+    std::string text;
+    for (const std::string& word : list) text += concat({" ", shell_word(word)});
+    return text;
+  };
+  if (words.empty()) {
+    words.push_back(command.interpreter.empty() ? place_->shell : command.interpreter);
+    if (command.script.size() < longest_inline_script) {
+      const bool like_option = starts_with(command.script, "-") || starts_with(command.script, "+");
+      words.insert(words.end(), {"-c", concat({like_option ? " " : "", command.script})});
+    } else {
+      body += concat({"printf %s ", shell_word(command.script), " >/tmp/.codeexec-$_i.sh && ",
+                      "exec 3</tmp/.codeexec-$_i.sh && rm -f /tmp/.codeexec-$_i.sh || exit 126\n"});
+      words.push_back("/dev/fd/3");
+    }
+  }
+  if (!environment->prefix.empty()) {
+    std::vector<std::string> prefixed = {place_->shell, "-c",
+                                         concat({environment->prefix, " \"$@\""}), "sh"};
+    prefixed.insert(prefixed.end(), words.begin(), words.end());
+    words = std::move(prefixed);
+  }
+  const bool has_input = !command.input.empty() || command.keep_input_open;
+  if (has_input) body += "exec </tmp/.codeexec-$_i; rm -f /tmp/.codeexec-$_i\n";
+  body += concat({"exec", text_of(words), "\n}\n"});
+  const std::string make_input =
+      has_input ? "mkfifo -m 600 /tmp/.codeexec-$_i || { printf '\\001X%s:input\\n' $_i; exit; }\n"
+                : "";
+  const std::string request = concat({body, make_input, "_r ", shell_word(work_dir), "\n"});
+  if (request.find('\0') != std::string::npos)
+    return make_error(ErrorCode::invalid_argument, "a command has a NUL byte in it");
+
+  // Nothing has run when a command did not begin, so that it may be tried again.
+  constexpr int most_tries = 2;
+  for (int tries = 1;; ++tries) {
+    if (auto ok = container.ensure(command.cancel); !ok) {
+      admission.fail(ok.error(), "container");
+      break;
+    }
+    const Exec::Where where = {options.engine, container.name(), container.state_->user};
+    std::shared_ptr<Exec> carrier = place_->take_waiting();
+    if (!carrier) {
+      auto started = Exec::start(where);
+      if (!started) return started.error();
+      carrier = std::move(*started);
+    }
+    auto begun =
+        carrier->begin(request, later(Clock::now(), options.start_timeout), command.cancel);
+    if (begun && has_input) begun = carrier->connect_input();
+    place_->refill(where);
+    if (begun) {
+      admission.process.carrier = std::move(carrier);
+      admission.process.secrets = container.state_->secrets;
+      break;
+    }
+    const Error& error = begun.error();
+    if (error.system_error == ECANCELED) {
+      admission.fail(error, "container");
+      admission.result.outcome = Outcome::cancelled;
+      break;
+    }
+    const bool never = !carrier->failed_step().empty();
+    if (!never) container.state_->forget();
+    if (never || tries == most_tries) {
+      admission.fail(error, never ? carrier->failed_step().c_str() : "container");
+      break;
+    }
+  }
+  return {};
 }
 
 // Containers of many agents -----------------------------------------------------------------------
