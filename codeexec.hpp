@@ -21887,19 +21887,26 @@ Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& comman
 }
 
 // Which shell, which Python, how much of the machine: what holds with and without a sandbox.
-std::string LocalExecutor::facts_of(const LocalOptions& options) {
-  std::vector<std::string> facts = {concat({"The shell is ", to_utf8(options.shell), "."})};
-  const EnvironmentOptions& environment = options.environment;
+namespace {
+
+std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& environment) {
+  const std::string facts = concat({"The shell is ", to_utf8(shell), "."});
   const std::string prefix = to_utf8(environment.command_prefix);
   if (!prefix.empty())
-    facts.push_back(concat(
-        {"Every command line is run with `", prefix, "` before it; do not write that yourself."}));
-  else if (!environment.venv_path.empty())
-    facts.push_back(concat(
-        {"Commands use the Python virtual environment ", to_utf8(environment.venv_path), "."}));
-  else if (environment.auto_venv)
-    facts.push_back(
-        "A `.venv` in the directory of a command, or in the workspace, is used by itself.");
+    return concat({facts, " Every command line is run with `", prefix,
+                   "` before it; do not write that yourself."});
+  if (!environment.venv_path.empty())
+    return concat({facts, " Commands use the Python virtual environment ",
+                   to_utf8(environment.venv_path), "."});
+  if (!environment.auto_venv) return facts;
+  return facts +
+         " A `.venv` in the directory of a command, or in the workspace, is used by itself.";
+}
+
+}  // namespace
+
+std::string LocalExecutor::facts_of(const LocalOptions& options) {
+  std::vector<std::string> facts = {facts_of_shell(options.shell, options.environment)};
   const Limits& limits = options.sandbox.limits;
   const auto bound = [&facts](std::uint64_t value, const char* before, const char* after) {
     if (value != 0) facts.push_back(concat({before, std::to_string(value), after}));
@@ -24010,6 +24017,7 @@ struct ContainerExecutor::Place {
   Environment environment;
   std::string shell;
   bool sets_path = false;  // by the options: the image's does not count
+  std::string facts = {};  // for describe_place()
   mutable std::mutex mutex = {};
   mutable std::vector<std::shared_ptr<Exec>> waiting = {};
 
@@ -24073,12 +24081,51 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   auto place =
       std::make_shared<Place>(std::move(container), std::move(*environment), options.shell);
   for (const auto& variable : variables.set) place->sets_path |= variable.first == "PATH";
+  place->facts = facts_of_shell(options.shell, variables);
   executor.place_ = std::move(place);
   return executor;
 }
 
 const Container& ContainerExecutor::container() const noexcept { return place_->container; }
-std::string ContainerExecutor::describe_place() const { return {}; }
+
+std::string ContainerExecutor::describe_place() const {
+  const ContainerOptions& options = container().options();
+  const bool online = options.network != ContainerNetwork::none;
+  std::vector<std::string> installed;
+  for (const auto* list :
+       {&options.packages.system, &options.packages.python, &options.packages.npm})
+    installed.insert(installed.end(), list->begin(), list->end());
+  std::string writable;
+  std::string readable;
+  for (const Mount& mount : options.mounts) {
+    std::string& list = mount.permission == Permission::write ? writable : readable;
+    list += concat({list.empty() ? "" : ", ", mount.target.empty() ? mount.source : mount.target});
+  }
+  std::string text = concat(
+      {place_->facts, " Commands run in a Linux container of the image ", options.image, "."});
+  if (starts_with(options.image, "codeexec/runtime"))
+    text +=
+        " It has Debian's tools, git, gh, curl, ripgrep, compilers for C and C++, Python with pip, "
+        "uv, pytest, requests, numpy and pandas, and Node.js with npm.";
+  if (!installed.empty()) text += concat({" Installed besides: ", joined(installed, ", "), "."});
+  if (!online) text += " The network is switched off: nothing can be downloaded.";
+  if (options.network == ContainerNetwork::host) text += " The network is the host's.";
+  if (!options.sudo)
+    text += concat({" There is no sudo: ",
+                    online ? "pip and npm install for you alone; for system packages " : "",
+                    "ask the user for an image that has what is missing."});
+  else
+    text +=
+        concat({" sudo needs no password",
+                online ? ": `sudo apt-get install -y PACKAGE` (not brew, dnf or the like)." : "."});
+  text += concat(
+      {" Files can be changed ", writable.empty() ? "" : concat({"below ", writable, " and, "}),
+       "until the container goes away, in /tmp",
+       options.read_only_root.value_or(false) ? "; nowhere else." : " and elsewhere in it."});
+  if (!readable.empty()) text += concat({" Read-only: ", readable, "."});
+  return to_utf8(text);
+}
+
 PathRules ContainerExecutor::file_rules() const { return paths(); }
 
 Expected<void> ContainerExecutor::place(const Command& command, Admission& admission) const {
@@ -28109,9 +28156,10 @@ Expected<void> settle_mode(ServerConfig& config, const Options& given) {
   const bool local = config.execution_mode == "local";
   if (!local && config.execution_mode != "docker")
     return invalid("command_line_execution_mode", config.execution_mode, "'local' or 'docker'");
-  if (for_user && local)
+  if (for_user && (local || config.user_id.empty()))
     return make_error(ErrorCode::invalid_argument,
-                      "profile user-container has no execution_mode 'local'");
+                      local ? "profile user-container has no execution_mode 'local'"
+                            : "profile user-container needs a user_id");
   for (const ContainerNetwork network :
        {ContainerNetwork::none, ContainerNetwork::bridge, ContainerNetwork::host})
     if (config.container_network == name(network)) config.container.network = network;
