@@ -1636,6 +1636,7 @@ struct Result : ProcessResult {
   std::chrono::milliseconds timeout = no_limit;       // the deadline that was in force
   std::string venv = {};                              // the virtual environment in use, or empty
   std::shared_ptr<const SandboxReport> sandbox = {};  // what was in force; null: refused before
+  std::string container = {};                         // the name of the one it ran in, or empty
   // Files that run later and outside of the sandbox, by the user's own tools, and that changed
   // during the command: canonical paths. See LocalOptions::watch_files.
   std::vector<std::string> changed_files = {};
@@ -1655,8 +1656,8 @@ struct AuditRecord {
 
   // {"time","agent_id"?,"tool","command","command_bytes"?,"code"?,"code_bytes"?,"work_dir",
   //  "allowed","rule"?,"rule_begin"?,"rule_end"?,"message"?,"outcome","exit_code","signal"?,
-  //  "duration_ms","cpu_ms","stdout_bytes","stderr_bytes","sandbox"?,"limits_reached"?,
-  //  "changed_files"?,"redactions"?}.
+  //  "duration_ms","cpu_ms","stdout_bytes","stderr_bytes","sandbox"?,"container"?,
+  //  "limits_reached"?,"changed_files"?,"redactions"?}.
   // A command or code longer than 16 KiB is cut, and its whole length told in command_bytes or
   // code_bytes. rule_begin and rule_end are the offending bytes of the whole command, where the
   // rule knows them. sandbox is there when its mode is not off: {"mode","network","missing"?}, of
@@ -2312,6 +2313,8 @@ class ContainerExecutor : public Executor {
   struct Place;
   ContainerExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
+  std::shared_ptr<Exec> begin(const std::string& request, const std::optional<CancelToken>& cancel,
+                              Admission& admission) const;
   std::shared_ptr<const Place> place_ = {};
 };
 
@@ -2595,7 +2598,8 @@ class Server {
 //   outcome (name of an Outcome), timed_out, stdout_bytes, stderr_bytes, stdout_truncated,
 //   stderr_truncated, and where they apply: signal, rule, stdout_invalid_bytes,
 //   stderr_invalid_bytes, stdout_file, stderr_file, output_held_open, notes, sandbox (when its mode
-//   is not off: {"mode","network","missing"?}), limits_reached, changed_files, redactions.
+//   is not off: {"mode","network","missing"?}), container, limits_reached, changed_files,
+//   redactions.
 // exit_code is the status of a program that left by itself, minus the signal of one that was
 // killed, and -1 otherwise; success is true for exactly the exit code 0 of a program that left by
 // itself and in time. stderr ends with the message of a timeout, refusal or failed start.
@@ -20581,6 +20585,7 @@ void set_sandbox_fields(Json& object, const Result& r) {
     if (!r.sandbox->missing.empty()) sandbox.set("missing", list_of(r.sandbox->missing));
     object.set("sandbox", std::move(sandbox));
   }
+  if (!r.container.empty()) object.set("container", r.container);
   if (!r.limits_reached.empty()) object.set("limits_reached", list_of(r.limits_reached));
   if (!r.changed_files.empty()) object.set("changed_files", list_of(r.changed_files));
   const std::uint64_t redactions = r.out_counts.redactions + r.err_counts.redactions;
@@ -20850,6 +20855,8 @@ struct Executor::Ending {
   std::vector<std::string> created_files = {};
   // The files of LocalOptions::watch_files that changed since it began.
   Function<std::vector<std::string>()> changed_files = {};
+  // For who keeps a log of its own: what is told of the command, and what became of it.
+  Function<void(const Result&, const ProcessResult&)> log = {};
 };
 
 // What all copies of an executor share. Immutable after set_up(), but for what the delete guard
@@ -21204,6 +21211,7 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
   if (!told.changed_files.empty())
     told.notes.push_back(concat({"changed during the command, and used outside of the sandbox by ",
                                  "the user's own tools: ", joined(told.changed_files, ", ")}));
+  ending.log(told, ended);
 }
 
 void Executor::Gate::mask(Result& result) const {
@@ -23723,11 +23731,21 @@ class ContainerExecutor::Exec final : public Carrier {
   // A program is to carry the command's input to `fifo` in the container.
   Expected<void> connect_input();
   std::string input_path() const { return concat({"/tmp/.codeexec-", id_}); }
-  // Sends the request and waits until the command has begun. Errors: parse for one that can never
-  // begin (`step` is then told), io when another exec may do better, cancelled as ECANCELED.
-  Expected<void> begin(std::string_view request, Clock::time_point deadline,
-                       const std::optional<CancelToken>& cancel);
-  // What could not be done, of a command that cannot begin.
+  // Sends the request, or the rest of it, and waits until the command has begun.
+  enum class Start {
+    begun,
+    slow,       // not yet, at the deadline: wait once more, or give up
+    cancelled,  // as the token says; what may have begun ends with this object
+    refused,    // nothing has run, and another exec may do better
+    failed,     // another one will not do better
+    lost,       // whether it has begun is not known
+  };
+  Start begin(std::string_view& request, Clock::time_point deadline,
+              const std::optional<CancelToken>& cancel);
+  // Kills what may have begun, and says how that went.
+  std::string kill_all();
+  // Why it has not begun, and at what step.
+  Error failure() const;
   const std::string& failed_step() const { return failed_step_; }
 
   int exit_descriptor() const override { return line_.exit_event.get(); }
@@ -23828,8 +23846,6 @@ class ContainerExecutor::Exec final : public Carrier {
     char end_ = 0;
   };
 
-  Error lost(std::string_view what) const;
-
   Where where_;
   std::string id_;
   std::string mark_ = {};  // the limit that all of the command bears, bytes
@@ -23840,7 +23856,7 @@ class ContainerExecutor::Exec final : public Carrier {
   int pid_ = -1;
   int measures_ = 0;
   bool killed_ = false;
-  std::string failed_step_ = {};
+  std::string failed_step_ = "container";
   std::string message_ = {};
 };
 
@@ -23884,30 +23900,43 @@ Expected<void> ContainerExecutor::Exec::connect_input() {
       where_.call(true, {"sh", "-c", "exec cat >\"$1\"", "sh", input_path()}, no_limit));
 }
 
-// The words of an exec that ended before its command began: the engine's, on either stream.
-Error ContainerExecutor::Exec::lost(std::string_view what) const {
+// In the words of the shell, or in the engine's, which come on either stream.
+Error ContainerExecutor::Exec::failure() const {
+  if (out_.end() == 'X') return make_error(ErrorCode::not_found, printable(out_.noise()));
   ProcessResult said;
   said.err = concat({err_.noise(), out_.noise()});
-  return engine_error(where_.engine, said, what);
+  return engine_error(where_.engine, said, "start a command in a container");
 }
 
-Expected<void> ContainerExecutor::Exec::begin(std::string_view request, Clock::time_point deadline,
-                                              const std::optional<CancelToken>& cancel) {
-  std::vector<char> buffer(4096);
+auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point deadline,
+                                    const std::optional<CancelToken>& cancel) -> Start {
+  char buffer[4096];
   const auto nothing = [](std::string_view) {};
-  constexpr std::string_view what = "start a command in a container";
-  bool open[2] = {true, true};
+  struct {
+    const UniqueFd& fd;
+    Framing& framing;
+    bool open;
+  } streams[] = {{line_.out, out_, true}, {line_.err, err_, true}};
   while (!out_.begun() || !err_.begun()) {
     if (out_.end() == 'X') {
       failed_step_ = out_.text();
-      return make_error(ErrorCode::parse, printable(out_.noise()));
+      return Start::failed;
     }
-    std::vector<pollfd> set = {{open[0] ? line_.out.get() : -1, POLLIN, 0},
-                               {open[1] ? line_.err.get() : -1, POLLIN, 0},
+    if (!streams[0].open && !streams[1].open) {
+      // The engine has not started the shell, or the shell has gone with what it was told.
+      const std::string said = err_.noise() + out_.noise();
+      for (const char* words : {"No such container", "is not running", "is paused", "is restarting",
+                                "OCI runtime", "no such container"})
+        if (said.find(words) != std::string::npos) return Start::refused;
+      return Start::lost;
+    }
+    if (cancel && cancel->cancelled()) return Start::cancelled;
+    if (Clock::now() >= deadline) return Start::slow;
+    std::vector<pollfd> set = {{streams[0].open ? line_.out.get() : -1, POLLIN, 0},
+                               {streams[1].open ? line_.err.get() : -1, POLLIN, 0},
                                {request.empty() ? -1 : line_.input.get(), POLLOUT, 0},
                                {cancel ? cancel->descriptor() : -1, POLLIN, 0}};
     wait_for_events(set, deadline);
-    if (cancel && cancel->cancelled()) return system_error(ECANCELED, "cancelled");
     if (set[2].revents) {
       NoSigpipe guard;
       const ssize_t size = ::write(line_.input.get(), request.data(), request.size());
@@ -23917,21 +23946,27 @@ Expected<void> ContainerExecutor::Exec::begin(std::string_view request, Clock::t
         request = {};
       }
     }
-    for (int i = 0; i < 2; ++i) {
-      if (!set[static_cast<std::size_t>(i)].revents) continue;
-      const ssize_t size =
-          ::read(i == 0 ? line_.out.get() : line_.err.get(), buffer.data(), buffer.size());
+    for (std::size_t i = 0; i < 2; ++i) {
+      if (!set[i].revents) continue;
+      const ssize_t size = ::read(streams[i].fd.get(), buffer, sizeof buffer);
       if (size > 0)
-        (i == 0 ? out_ : err_).take({buffer.data(), static_cast<std::size_t>(size)}, nothing);
+        streams[i].framing.take({buffer, static_cast<std::size_t>(size)}, nothing);
       else if (size == 0)
-        open[i] = false;
+        streams[i].open = false;
     }
-    if (!open[0] && !open[1] && !(out_.begun() && err_.begun())) return lost(what);
-    if (Clock::now() >= deadline)
-      return make_error(ErrorCode::limit, "the container did not start a command in time");
   }
   pid_ = leading_number(out_.text(), -1);
-  return {};
+  return Start::begun;
+}
+
+std::string ContainerExecutor::Exec::kill_all() {
+  kill();
+  std::optional<ProcessOptions> measure = next_measure(nullptr);
+  while (measure) {
+    const ProcessResult result = run_process(*measure);
+    measure = next_measure(&result);
+  }
+  return message_.empty() ? "whatever of it had begun was killed" : message_;
 }
 
 void ContainerExecutor::Exec::take(Stream stream, std::string_view bytes,
@@ -24130,7 +24165,6 @@ PathRules ContainerExecutor::file_rules() const { return paths(); }
 
 Expected<void> ContainerExecutor::place(const Command& command, Admission& admission) const {
   const Container& container = place_->container;
-  const ContainerOptions& options = container.options();
   const std::string& work_dir = admission.directory.path;
   auto environment = place_->environment.resolve(work_dir, command.environment);
   if (!environment) return environment.error();
@@ -24183,43 +24217,88 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   if (request.find('\0') != std::string::npos)
     return make_error(ErrorCode::invalid_argument, "a command has a NUL byte in it");
 
-  // Nothing has run when a command did not begin, so that it may be tried again.
+  auto exec = begin(request, command.cancel, admission);
+  if (!exec) return {};
+  if (has_input)
+    if (auto ok = exec->connect_input(); !ok) return ok.error();
+  admission.process.carrier = std::move(exec);
+  admission.process.secrets = container.state_->secrets;
+  admission.result.container = container.name();
+  admission.ending.log = [container](const Result& told, const ProcessResult& ended) {
+    Result result = told;
+    static_cast<ProcessResult&>(result) = ended;
+    constexpr std::size_t most = 2000;
+    std::string event = concat({"$ ", utf8_prefix(result.command, most), "\n", result.summary()});
+    for (const std::string* text : {&result.out, &result.err}) {
+      if (text->empty()) continue;
+      event += text == &result.out ? "\nstdout:\n" : "\nstderr:\n";
+      if (text->size() <= 2 * most)
+        event += *text;
+      else
+        event += concat({utf8_prefix(*text, most), "\n...\n", utf8_suffix(*text, most)});
+    }
+    container.log(event);
+  };
+  return {};
+}
+
+// An exec in which the command has begun; null, and the admission says why.
+auto ContainerExecutor::begin(const std::string& request, const std::optional<CancelToken>& cancel,
+                              Admission& admission) const -> std::shared_ptr<Exec> {
   constexpr int most_tries = 2;
+  // So long is enough for a container that runs; otherwise the engine is asked what is the matter.
+  constexpr std::chrono::milliseconds patience = std::chrono::seconds(2);
+  const Container& container = place_->container;
+  const ContainerOptions& options = container.options();
   for (int tries = 1;; ++tries) {
-    if (auto ok = container.ensure(command.cancel); !ok) {
+    if (auto ok = container.ensure(cancel); !ok) {
       admission.fail(ok.error(), "container");
       break;
     }
     const Exec::Where where = {options.engine, container.name(), container.state_->user};
-    std::shared_ptr<Exec> carrier = place_->take_waiting();
-    if (!carrier) {
+    std::shared_ptr<Exec> exec = place_->take_waiting();
+    if (!exec) {
       auto started = Exec::start(where);
-      if (!started) return started.error();
-      carrier = std::move(*started);
+      if (!started) {
+        admission.fail(started.error(), "container");
+        break;
+      }
+      exec = std::move(*started);
     }
-    auto begun =
-        carrier->begin(request, later(Clock::now(), options.start_timeout), command.cancel);
-    if (begun && has_input) begun = carrier->connect_input();
+    const Clock::time_point began = Clock::now();
+    std::string_view rest = request;
+    Exec::Start start =
+        exec->begin(rest, later(began, std::min(patience, options.start_timeout)), cancel);
+    if (start == Exec::Start::slow) {
+      container.state_->forget();
+      if (auto ok = container.ensure(cancel); !ok) {
+        admission.fail(ok.error(), "container");
+        break;
+      }
+      start = exec->begin(rest, later(began, options.start_timeout), cancel);
+    }
     place_->refill(where);
-    if (begun) {
-      admission.process.carrier = std::move(carrier);
-      admission.process.secrets = container.state_->secrets;
-      break;
-    }
-    const Error& error = begun.error();
-    if (error.system_error == ECANCELED) {
-      admission.fail(error, "container");
+    if (start == Exec::Start::begun) return exec;
+    if (start == Exec::Start::refused || start == Exec::Start::lost) container.state_->forget();
+    if (start == Exec::Start::refused && tries < most_tries) continue;
+    if (start == Exec::Start::slow)
+      admission.fail(
+          make_error(ErrorCode::limit,
+                     concat({"the container did not start the command within ",
+                             seconds_text(options.start_timeout), " s (start_timeout)"})),
+          "container");
+    else
+      admission.fail(exec->failure(), exec->failed_step().c_str());
+    if (start == Exec::Start::slow || start == Exec::Start::lost)
+      admission.result.message += concat({"; ", exec->kill_all()});
+    if (start == Exec::Start::cancelled) {
       admission.result.outcome = Outcome::cancelled;
-      break;
+      admission.result.message = "cancelled before it was started";
     }
-    const bool never = !carrier->failed_step().empty();
-    if (!never) container.state_->forget();
-    if (never || tries == most_tries) {
-      admission.fail(error, never ? carrier->failed_step().c_str() : "container");
-      break;
-    }
+    break;
   }
-  return {};
+  if (cancel && cancel->cancelled()) admission.result.outcome = Outcome::cancelled;
+  return nullptr;
 }
 
 // Containers of many agents -----------------------------------------------------------------------
