@@ -2120,17 +2120,29 @@ struct Mount {
 };
 
 // What of the user's own a container gets. Nothing by default. Values never stand in an argv, a
-// log, an audit record or an error; they are masked in the output of commands.
+// log, an audit record or an error; they are masked in the output of commands, but for those of
+// fewer than 4 bytes, numbers of up to 5 digits and words like true, localhost or production.
 struct CredentialOptions {
   // Names, each mounted read-only where the container's home has it, and only if it is there:
   // ssh_keys (~/.ssh), git_config (~/.gitconfig), gh_config (~/.config/gh), npm_config (~/.npmrc),
   // pypi_config (~/.pypirc), claude_config (~/.claude), codex_config (~/.codex), gemini_config
   // (~/.gemini).
   std::vector<std::string> mounts = {};
+  // Their sources must exist. Refused are /proc, /sys, /dev (but for /dev/shm), the socket of a
+  // container engine or a directory with it, and writable system directories (/etc, /usr ...).
   std::vector<Mount> additional_mounts = {};
   // Variables, of which the later ones are stronger: of the file (see parse_env_file), only those
-  // in env_vars_from_file when that is not empty; all of the host, but for those that belong to
-  // the host's own system (PATH, HOME, ...); those of the host that env_vars names.
+  // in env_vars_from_file when that is not empty (one that it does not have is an error); all of
+  // the host, but for those below; those of the host that env_vars names, as far as they are set.
+  //   Of all of the host, these are left out, which belong to its system, its session and its
+  // programs: _ PATH HOME PWD OLDPWD SHELL USER USERNAME LOGNAME HOSTNAME TMPDIR TMP TEMP TEMPDIR
+  // TERM TERMCAP TERMINFO* COLUMNS LINES LS_COLORS LESSOPEN LESSCLOSE SHLVL SHELLOPTS BASH* ENV IFS
+  // CDPATH PS1 PS2 PS4 PROMPT_COMMAND MAIL LD_* DYLD_* GCONV_PATH LOCPATH XDG_* DBUS_* DISPLAY
+  // WAYLAND_* XAUTHORITY SSH_* GPG_* SUDO_* DOCKER_* CONTAINER_* BUILDKIT_* INVOCATION_ID
+  // JOURNAL_STREAM NOTIFY_SOCKET LISTEN_* SYSTEMD_* VIRTUAL_ENV* PYTHONHOME PYTHONPATH CONDA_*
+  // _CE_* NVM_* CODEEXEC_*; and of the rest are not masked LANG LANGUAGE LC_* TZ COLORTERM NO_COLOR
+  // FORCE_COLOR EDITOR VISUAL PAGER MANPAGER and paths that the host has.
+  //   Names are of letters of ASCII, digits and _. At most 128 KiB each, 1 MiB together.
   std::string env_file = {};
   std::vector<std::string> env_vars_from_file = {};
   bool pass_all_env = false;
@@ -23503,14 +23515,527 @@ Expected<std::string> ask_engine(const EngineOptions& engine,
 
 // Credentials -------------------------------------------------------------------------------------
 
-Expected<std::vector<std::pair<std::string, std::string>>> parse_env_file(std::string_view) {
-  return make_error(ErrorCode::unsupported, "env_file: not built yet");
+namespace {
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+// Where the own files of those who run commands in a container lie.
+constexpr std::string_view container_home = "/home/agent";
+
+constexpr std::size_t longest_env_file = std::size_t{1} << 20;
+// The kernel takes no longer NAME=value.
+constexpr std::size_t longest_variable = std::size_t{128} << 10;
+
+bool is_blank_char(char c) { return c == ' ' || c == '\t'; }
+
+// The end of what is a variable's name at `at`, which is `at` where there is none.
+std::size_t end_of_variable(std::string_view text, std::size_t at) {
+  const auto is_letter = [](char c) {
+    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  if (at == text.size() || !is_letter(text[at])) return at;
+  while (at < text.size() && (is_letter(text[at]) || (text[at] >= '0' && text[at] <= '9'))) ++at;
+  return at;
 }
-Expected<CredentialOptions> credentials_from_json(const Json&) {
-  return make_error(ErrorCode::unsupported, "credentials: not built yet");
+
+bool is_portable_variable(std::string_view name) {
+  return !name.empty() && end_of_variable(name, 0) == name.size();
 }
-Expected<PackageOptions> packages_from_json(const Json&) {
-  return make_error(ErrorCode::unsupported, "packages: not built yet");
+
+std::string_view trim_blanks(std::string_view text) {
+  while (!text.empty() && is_blank_char(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank_char(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+class EnvFileReader {
+ public:
+  explicit EnvFileReader(std::string_view text) : text_(text) {}
+
+  Expected<Variables> read() {
+    if (text_.size() > longest_env_file)
+      return make_error(ErrorCode::limit,
+                        concat({"longer than ", std::to_string(longest_env_file), " bytes"}));
+    if (const std::size_t nul = text_.find('\0'); nul != std::string_view::npos)
+      return wrong(nul, "has a NUL byte");
+    if (starts_with(text_, "\xef\xbb\xbf")) at_ = 3;
+    while (at_ < text_.size()) {
+      find_line_end();
+      if (auto ok = read_line(); !ok) return ok.error();
+      at_ = next_;
+    }
+    return std::move(variables_);
+  }
+
+ private:
+  // Never shows the line: what is written wrong may be a secret.
+  Error wrong(std::size_t at, std::string_view what) const {
+    const auto lines =
+        std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    return make_error(ErrorCode::parse, concat({"line ", std::to_string(lines + 1), " ", what}),
+                      at);
+  }
+
+  // Of the line that at_ is in.
+  void find_line_end() {
+    end_ = std::min(text_.find('\n', at_), text_.size());
+    next_ = end_ + 1;
+    if (end_ > at_ && text_[end_ - 1] == '\r') --end_;
+  }
+
+  void skip_blanks() {
+    while (at_ < end_ && is_blank_char(text_[at_])) ++at_;
+  }
+
+  std::string_view read_name() {
+    const std::size_t start = at_;
+    at_ = end_of_variable(text_, at_);
+    return text_.substr(start, at_ - start);
+  }
+
+  Expected<void> read_line() {
+    skip_blanks();
+    if (at_ == end_ || text_[at_] == '#') return {};
+    const std::size_t start = at_;
+    std::string_view variable = read_name();
+    if (variable == "export" && at_ < end_ && is_blank_char(text_[at_])) {
+      skip_blanks();
+      if (const std::string_view exported = read_name(); !exported.empty()) variable = exported;
+    }
+    skip_blanks();
+    if (variable.empty() || at_ == end_ || text_[at_] != '=')
+      return wrong(start,
+                   "is not NAME=value, with a NAME of letters, digits and _ that does not "
+                   "begin with a digit");
+    ++at_;
+    std::string value;
+    if (auto ok = read_value(value); !ok) return ok;
+    const auto [place, is_new] = places_.emplace(variable, variables_.size());
+    if (is_new) variables_.emplace_back(variable, std::string());
+    variables_[place->second].second = std::move(value);
+    return {};
+  }
+
+  Expected<void> read_value(std::string& value) {
+    const std::size_t start = at_;
+    skip_blanks();
+    if (at_ < end_ && (text_[at_] == '\'' || text_[at_] == '"')) return read_quoted(value);
+    std::size_t comment = start;
+    do comment = text_.find('#', comment + 1);
+    while (comment < end_ && !is_blank_char(text_[comment - 1]));
+    value = trim_blanks(text_.substr(start, std::min(comment, end_) - start));
+    return {};
+  }
+
+  Expected<void> read_quoted(std::string& value) {
+    const std::size_t start = at_;
+    const char quote = text_[at_];
+    for (++at_; at_ < text_.size() && text_[at_] != quote; ++at_) {
+      char c = text_[at_];
+      const char next = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
+      if (c == '\r' && next == '\n') continue;
+      if (c == '\\' && quote == '"') {
+        constexpr std::string_view escapes = "nrt\"\\$";
+        if (const std::size_t which = escapes.find(next); which != std::string_view::npos) {
+          c = "\n\r\t\"\\$"[which];
+          ++at_;
+        }
+      }
+      value += c;
+    }
+    if (at_ == text_.size()) return wrong(start, "begins a quote that is not closed");
+    ++at_;
+    find_line_end();
+    skip_blanks();
+    if (at_ != end_ && text_[at_] != '#') return wrong(at_, "goes on after the closing quote");
+    return {};
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::size_t end_ = 0;   // of the line, without its line end
+  std::size_t next_ = 0;  // where the next line begins
+  Variables variables_ = {};
+  std::map<std::string_view, std::size_t> places_ = {};
+};
+
+}  // namespace
+
+Expected<std::vector<std::pair<std::string, std::string>>> parse_env_file(std::string_view text) {
+  return EnvFileReader(text).read();
+}
+
+namespace {
+
+struct NamedMount {
+  const char* name;
+  const char* path;  // in the home directory
+};
+constexpr NamedMount named_mounts[] = {
+    {"ssh_keys", ".ssh"},       {"git_config", ".gitconfig"}, {"gh_config", ".config/gh"},
+    {"npm_config", ".npmrc"},   {"pypi_config", ".pypirc"},   {"claude_config", ".claude"},
+    {"codex_config", ".codex"}, {"gemini_config", ".gemini"},
+};
+
+Error credential_error(std::string_view key, std::string_view subject, std::string_view what,
+                       ErrorCode code = ErrorCode::invalid_argument) {
+  return make_error(code, concat({"credentials: ", key, ": ", quoted(subject), " ", what}));
+}
+
+// `~` and `~/...` with the home directory of this process.
+Expected<std::string> with_home(std::string_view path) {
+  if (path != "~" && !starts_with(path, "~/")) return std::string(path);
+  const char* const home = std::getenv("HOME");
+  if (!home || home[0] != '/')
+    return make_error(ErrorCode::not_found, "the variable HOME, which ~ stands for, is not set");
+  return concat({home, path.substr(1)});
+}
+
+// A mount that gives a container power over its host: what the kernel and the engine are spoken to
+// by, all of the disk, and the system's own files when they can be changed.
+bool gives_host_away(std::string_view source, Permission permission) {
+  const auto lies_in = [&](std::initializer_list<std::string_view> trees) {
+    return std::any_of(trees.begin(), trees.end(),
+                       [&](auto tree) { return codeexec::is_within(source, tree); });
+  };
+  const auto holds = [&](std::string_view socket) { return codeexec::is_within(socket, source); };
+  const char* const engine = std::getenv("DOCKER_HOST");
+  return lies_in({"/proc", "/sys"}) || (lies_in({"/dev"}) && !lies_in({"/dev/shm"})) ||
+         holds("/run/docker.sock") || holds("/var/run/docker.sock") ||
+         ends_with(source, "/docker.sock") || ends_with(source, "/podman.sock") ||
+         ends_with(source, "/containerd.sock") ||
+         (engine && starts_with(engine, "unix://") && holds(std::string_view(engine).substr(7))) ||
+         (permission == Permission::write &&
+          lies_in({"/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/boot"}));
+}
+
+// A mount with its real source, and a target.
+Expected<Mount> checked_mount(const Mount& mount, std::string_view key) {
+  auto source = with_home(mount.source);
+  if (source) source = canonical_path(*source);
+  if (!source) return credential_error(key, mount.source, source.error().message);
+  if (::access(source->c_str(), F_OK) != 0)
+    return credential_error(key, mount.source, errno_text(errno), ErrorCode::not_found);
+  if (gives_host_away(*source, mount.permission))
+    return credential_error(key, mount.source, "would give the host itself to the container",
+                            ErrorCode::permission_denied);
+  Mount checked = mount;
+  checked.source = std::move(*source);
+  if (checked.target.empty()) checked.target = checked.source;
+  const std::string& target = checked.target;
+  if (target.size() < 2 || target[0] != '/' || ends_with(target, "/") ||
+      concat({target, "/"}).find("/../") != std::string::npos)
+    return credential_error(key, target, "is not an absolute path to mount it at");
+  for (const std::string_view path : {std::string_view(checked.source), std::string_view(target)})
+    if (path.find_first_of(std::string_view(",\"\n\r\0", 5)) != std::string_view::npos)
+      return credential_error(key, path,
+                              "has a comma, a quote or a line end: it cannot be mounted");
+  return checked;
+}
+
+// Whether a text is one of the words of a list with a blank between them, of which those that end
+// with * stand for all that begin so.
+bool is_word_of(std::string_view text, std::string_view words) {
+  while (!words.empty()) {
+    const std::size_t end = std::min(words.find(' '), words.size());
+    const std::string_view word = words.substr(0, end);
+    words.remove_prefix(std::min(end + 1, words.size()));
+    if (ends_with(word, "*") ? starts_with(text, word.substr(0, word.size() - 1)) : text == word)
+      return true;
+  }
+  return false;
+}
+
+// A number of five digits at most, and words that say yes, no or where: to mask them would make the
+// output unreadable and hide nothing.
+bool is_trivial(std::string_view value) {
+  if (value.size() < Redactor::min_size) return true;
+  if (value.size() <= 5 && value.find_first_not_of("0123456789.-+") == std::string_view::npos)
+    return true;
+  std::string lower(value);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return is_word_of(lower,
+                    "true false none null auto always never default enabled disabled info debug "
+                    "warning error test development staging production localhost 127.0.0.1 0.0.0.0 "
+                    "utf-8 c.utf-8");
+}
+
+// What belongs to the host's own system, to the session and to the programs of this host.
+constexpr std::string_view variables_of_host =
+    "_ PATH HOME PWD OLDPWD SHELL USER USERNAME LOGNAME HOSTNAME TMPDIR TMP TEMP TEMPDIR "
+    "TERM TERMCAP TERMINFO* COLUMNS LINES LS_COLORS LESSOPEN LESSCLOSE SHLVL SHELLOPTS BASH* ENV "
+    "IFS CDPATH PS1 PS2 PS4 PROMPT_COMMAND MAIL LD_* DYLD_* GCONV_PATH LOCPATH XDG_* DBUS_* "
+    "DISPLAY WAYLAND_* XAUTHORITY SSH_* GPG_* SUDO_* DOCKER_* CONTAINER_* BUILDKIT_* "
+    "INVOCATION_ID JOURNAL_STREAM NOTIFY_SOCKET LISTEN_* SYSTEMD_* VIRTUAL_ENV* PYTHONHOME "
+    "PYTHONPATH CONDA_* _CE_* NVM_* CODEEXEC_*";
+
+// Of those of the whole host: what is no secret by its name, or because it is a path of the host.
+bool is_harmless(std::string_view variable, const std::string& value) {
+  return is_word_of(variable,
+                    "LANG LANGUAGE LC_* TZ COLORTERM NO_COLOR FORCE_COLOR EDITOR VISUAL PAGER "
+                    "MANPAGER") ||
+         (value[0] == '/' && ::access(value.c_str(), F_OK) == 0);
+}
+
+// What of the user's own a container gets.
+struct Credentials {
+  std::vector<Mount> mounts = {};  // sources are canonical
+  Variables variables = {};
+  std::vector<std::string> secrets = {};  // values to be masked
+  std::vector<std::string> notes = {};    // what is not there, a sentence each
+};
+
+class CredentialReader {
+ public:
+  CredentialReader(const CredentialOptions& options, std::string_view home)
+      : options_(options), home_(home) {}
+
+  Expected<Credentials> read() {
+    for (const auto step : {&CredentialReader::add_mounts, &CredentialReader::add_file,
+                            &CredentialReader::add_host, &CredentialReader::add_named})
+      if (auto ok = (this->*step)(); !ok) return ok.error();
+    std::size_t size = 0;
+    for (auto& [variable, value] : variables_) {
+      const std::size_t bytes = variable.size() + value.text.size() + 2;
+      size += bytes;
+      if (bytes > longest_variable)
+        return credential_error("environment", variable, "has too long a value", ErrorCode::limit);
+      if (value.secret && !is_trivial(without_line_ends(value.text)))
+        result_.secrets.push_back(value.text);
+      result_.variables.emplace_back(variable, std::move(value.text));
+    }
+    if (size > Redactor::max_total)
+      return make_error(ErrorCode::limit, concat({"credentials: the variables have more than ",
+                                                  std::to_string(Redactor::max_total), " bytes"}));
+    return std::move(result_);
+  }
+
+ private:
+  struct Value {
+    std::string text = {};
+    bool secret = true;
+  };
+
+  Expected<void> add_mounts() {
+    for (const std::string& wanted : options_.mounts) {
+      std::string known;
+      const NamedMount* found = nullptr;
+      for (const NamedMount& mount : named_mounts) {
+        known += concat({known.empty() ? "" : ", ", mount.name});
+        if (wanted == mount.name) found = &mount;
+      }
+      if (!found) return credential_error("mount", wanted, concat({"is none of ", known}));
+      const Mount mount = {concat({"~/", found->path}), concat({home_, "/", found->path}),
+                           Permission::read};
+      auto checked = checked_mount(mount, "mount");
+      if (!checked && checked.error().code != ErrorCode::not_found) return checked.error();
+      if (!checked)
+        result_.notes.push_back(concat({"credentials: ", wanted, ": there is no ", mount.source}));
+      else if (auto ok = add_mount(std::move(*checked)); !ok)
+        return ok;
+    }
+    for (const Mount& mount : options_.additional_mounts) {
+      auto checked = checked_mount(mount, "additional_mounts");
+      if (!checked) return checked.error();
+      if (auto ok = add_mount(std::move(*checked)); !ok) return ok;
+    }
+    return {};
+  }
+
+  Expected<void> add_mount(Mount mount) {
+    for (const Mount& other : result_.mounts)
+      if (other.target == mount.target)
+        return credential_error("mounts", mount.target, "is where two of them go");
+    result_.mounts.push_back(std::move(mount));
+    return {};
+  }
+
+  Expected<void> add_file() {
+    constexpr std::string_view key = "env_vars_from_file";
+    if (options_.env_file.empty()) {
+      if (options_.env_vars_from_file.empty()) return {};
+      return make_error(ErrorCode::invalid_argument,
+                        concat({"credentials: ", key, " needs an env_file"}));
+    }
+    auto path = with_home(options_.env_file);
+    if (!path) return with_prefix("credentials: env_file: ", path.error());
+    auto text = read_whole_file(*path, longest_env_file, "credentials: env_file");
+    if (!text) return text.error();
+    auto parsed = parse_env_file(*text);
+    if (!parsed)
+      return with_prefix(concat({"credentials: env_file ", quoted(*path), ": "}), parsed.error());
+    std::map<std::string, std::string> file;
+    for (auto& [variable, value] : *parsed) file.emplace(variable, std::move(value));
+    if (options_.env_vars_from_file.empty())
+      for (auto& [variable, value] : file) variables_[variable] = {std::move(value)};
+    for (const std::string& variable : options_.env_vars_from_file) {
+      if (auto ok = check_name(key, variable); !ok) return ok;
+      const auto found = file.find(variable);
+      if (found == file.end())
+        return credential_error(key, variable, "is not in the env_file", ErrorCode::not_found);
+      variables_[variable] = {found->second};
+    }
+    return {};
+  }
+
+  Expected<void> add_host() {
+    if (!options_.pass_all_env) return {};
+    for (char** entry = environ; entry && *entry; ++entry) {
+      const std::string_view text = *entry;
+      const std::string_view variable = text.substr(0, text.find('='));
+      if (variable.size() == text.size() || !is_portable_variable(variable) ||
+          is_word_of(variable, variables_of_host))
+        continue;
+      std::string value(text.substr(variable.size() + 1));
+      const bool secret = !is_harmless(variable, value);
+      variables_[std::string(variable)] = {std::move(value), secret};
+    }
+    return {};
+  }
+
+  Expected<void> add_named() {
+    for (const std::string& variable : options_.env_vars) {
+      if (auto ok = check_name("env_vars", variable); !ok) return ok;
+      if (const char* const value = std::getenv(variable.c_str()))
+        variables_[variable] = {value, !is_harmless(variable, value)};
+      else
+        result_.notes.push_back(
+            concat({"credentials: env_vars: ", variable, " is not set on the host"}));
+    }
+    return {};
+  }
+
+  // One that is given with its value must not be shown.
+  static Expected<void> check_name(std::string_view key, const std::string& variable) {
+    if (is_portable_variable(variable)) return {};
+    return credential_error(key, std::string_view(variable).substr(0, variable.find('=')),
+                            variable.find('=') == std::string::npos
+                                ? "is not the name of a variable"
+                                : "must be a name alone, without = and a value");
+  }
+
+  const CredentialOptions& options_;
+  std::string_view home_;
+  Credentials result_ = {};
+  std::map<std::string, Value> variables_ = {};
+};
+
+// Reads files and the variables of this process, which must not change meanwhile.
+[[maybe_unused]] Expected<Credentials> load_credentials(const CredentialOptions& options,
+                                                        std::string_view home = container_home) {
+  return CredentialReader(options, home).read();
+}
+
+// An object of a configuration file, whose keys are read one by one. `path` says where it stands.
+class JsonKeys {
+ public:
+  JsonKeys(const Json& value, std::string path) : value_(value), path_(std::move(path)) {
+    if (!value.is_object()) wrong("", "must be an object");
+  }
+
+  // The value of a key; null, which is as good as none, when it is missing.
+  const Json& take(std::string_view key) {
+    seen_.push_back(key);
+    return value_[key];
+  }
+  void strings(std::string_view key, std::vector<std::string>& target) {
+    const Json& list = take(key);
+    if (list.is_null()) return;
+    bool good = list.is_array();
+    for (const Json& item : list.items()) {
+      good = good && is_text(item);
+      target.push_back(item.as_string());
+    }
+    if (!good) wrong(key, "must be a list of strings");
+  }
+  void text(std::string_view key, std::string& target) {
+    const Json& given = take(key);
+    if (given.is_null()) return;
+    target = given.as_string();
+    if (!is_text(given)) wrong(key, "must be a string");
+  }
+  void flag(std::string_view key, bool& target) {
+    const Json& given = take(key);
+    if (given.is_null()) return;
+    target = given.as_bool();
+    if (!given.is_bool()) wrong(key, "must be true or false");
+  }
+  void wrong(std::string_view key, std::string_view what) {
+    if (error_.empty()) error_ = concat({path_, key.empty() ? "" : ".", key, " ", what});
+  }
+  // Everything but what was taken is unknown.
+  Expected<void> done() {
+    for (const Json::Member& member : value_.members())
+      if (std::find(seen_.begin(), seen_.end(), member.name) == seen_.end())
+        wrong("", concat({"has an unknown key ", quoted(member.name)}));
+    if (error_.empty()) return {};
+    return make_error(ErrorCode::invalid_argument, error_);
+  }
+
+ private:
+  static bool is_text(const Json& value) {
+    return value.is_string() && !value.has_lone_surrogate() &&
+           value.as_string().find('\0') == std::string::npos;
+  }
+  const Json& value_;
+  std::string path_;
+  std::vector<std::string_view> seen_ = {};
+  std::string error_ = {};
+};
+
+}  // namespace
+
+Expected<CredentialOptions> credentials_from_json(const Json& value) {
+  CredentialOptions options;
+  JsonKeys keys(value, "credentials");
+  keys.strings("mount", options.mounts);
+  keys.text("env_file", options.env_file);
+  keys.strings("env_vars", options.env_vars);
+  keys.strings("env_vars_from_file", options.env_vars_from_file);
+  keys.flag("pass_all_env", options.pass_all_env);
+  const Json& mounts = keys.take("additional_mounts");
+  if (!mounts.is_null() && !mounts.is_object())
+    keys.wrong("additional_mounts", "must be an object");
+  if (auto ok = keys.done(); !ok) return ok.error();
+  for (const Json::Member& member : mounts.members()) {
+    JsonKeys mount_keys(member.value,
+                        concat({"credentials.additional_mounts.", quoted(member.name)}));
+    Mount mount;
+    std::string mode = "ro";
+    mount.source = member.name;
+    mount_keys.text("bind", mount.target);
+    mount_keys.text("mode", mode);
+    if (mode == "rw")
+      mount.permission = Permission::write;
+    else if (mode != "ro")
+      mount_keys.wrong("mode", "must be \"ro\" or \"rw\"");
+    if (auto ok = mount_keys.done(); !ok) return ok.error();
+    options.additional_mounts.push_back(std::move(mount));
+  }
+  return options;
+}
+
+Expected<PackageOptions> packages_from_json(const Json& value) {
+  PackageOptions options;
+  JsonKeys keys(value, "packages");
+  const Json& lists = keys.take("preinstall");
+  keys.flag("required", options.required);
+  if (const Json& seconds = keys.take("timeout"); !seconds.is_null()) {
+    const double time = seconds.as_number();
+    if (!(time > 0 && time <= 86400))
+      keys.wrong("timeout", "must be seconds, more than 0 and at most 86400");
+    else
+      options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(time * 1000));
+  }
+  if (auto ok = keys.done(); !ok) return ok.error();
+  if (lists.is_null()) return options;
+  JsonKeys list_keys(lists, "packages.preinstall");
+  list_keys.strings("system", options.system);
+  list_keys.strings("python", options.python);
+  list_keys.strings("npm", options.npm);
+  if (auto ok = list_keys.done(); !ok) return ok.error();
+  return options;
 }
 
 // Options -----------------------------------------------------------------------------------------
