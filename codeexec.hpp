@@ -2715,16 +2715,18 @@ std::string describe(const UserContainers& containers);
 // then serves MCP on descriptors 0 and 1 until the input ends or SIGTERM, SIGINT or SIGHUP comes.
 // With --run it runs one command, prints its result as one line of JSON and returns; with --check
 // it judges one, or each line of the input, and prints what to_json(Judgement) gives; with
-// --sandbox-report it prints an object: mode, network, landlock_abi, enforced and missing. Commands
-// are in a sandbox, best_effort, when allowed paths are given, unless told otherwise. It owns the
-// process while it runs: it takes those three signals, ignores SIGPIPE, overwrites the variables of
-// its environment that commands do not see and, on Linux, keeps other processes of the user from
-// looking into this one (PR_SET_DUMPABLE).
+// --sandbox-report it prints an object: mode, network, landlock_abi, enforced and missing; with
+// --doctor a line for each thing that commands need where they run. Commands run on this host, in a
+// sandbox, best_effort, when allowed paths are given, unless told otherwise; with --execution-mode
+// docker in a container, and nowhere else, which is made for the first of them. It owns the process
+// while it runs: it takes those three signals, ignores SIGPIPE, overwrites the variables of its
+// environment that neither commands see nor the program needs that speaks to a container engine,
+// and, on Linux, keeps other processes of the user from looking into this one (PR_SET_DUMPABLE).
 // Returns the exit status: 0; 2 when an option, key or value is wrong, after one line on stderr
 // that says which; 1 for other failures; with --run 0 when the command succeeded, 1 when it ran and
 // failed, 125 when it was refused or could not start; with --check 0 when it is allowed, 1 when it
-// is refused, 2 when a line of the input is not a command; with --sandbox-report 0 when nothing is
-// missing, 1 when something is. 2, too, when a strict sandbox cannot be had.
+// is refused, 2 when a line of the input is not a command; with --sandbox-report and --doctor 0
+// when nothing is missing, 1 when something is. 2, too, when a strict sandbox cannot be had.
 int server_main(int argc, char** argv);
 
 }  // namespace v0_1
@@ -21917,19 +21919,26 @@ Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& comman
 }
 
 // Which shell, which Python, how much of the machine: what holds with and without a sandbox.
-std::string LocalExecutor::facts_of(const LocalOptions& options) {
-  std::vector<std::string> facts = {concat({"The shell is ", to_utf8(options.shell), "."})};
-  const EnvironmentOptions& environment = options.environment;
+namespace {
+
+std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& environment) {
+  const std::string facts = concat({"The shell is ", to_utf8(shell), "."});
   const std::string prefix = to_utf8(environment.command_prefix);
   if (!prefix.empty())
-    facts.push_back(concat(
-        {"Every command line is run with `", prefix, "` before it; do not write that yourself."}));
-  else if (!environment.venv_path.empty())
-    facts.push_back(concat(
-        {"Commands use the Python virtual environment ", to_utf8(environment.venv_path), "."}));
-  else if (environment.auto_venv)
-    facts.push_back(
-        "A `.venv` in the directory of a command, or in the workspace, is used by itself.");
+    return concat({facts, " Every command line is run with `", prefix,
+                   "` before it; do not write that yourself."});
+  if (!environment.venv_path.empty())
+    return concat({facts, " Commands use the Python virtual environment ",
+                   to_utf8(environment.venv_path), "."});
+  if (!environment.auto_venv) return facts;
+  return facts +
+         " A `.venv` in the directory of a command, or in the workspace, is used by itself.";
+}
+
+}  // namespace
+
+std::string LocalExecutor::facts_of(const LocalOptions& options) {
+  std::vector<std::string> facts = {facts_of_shell(options.shell, options.environment)};
   const Limits& limits = options.sandbox.limits;
   const auto bound = [&facts](std::uint64_t value, const char* before, const char* after) {
     if (value != 0) facts.push_back(concat({before, std::to_string(value), after}));
@@ -25608,6 +25617,7 @@ struct ContainerExecutor::Place {
   Environment environment;
   std::string shell;
   bool sets_path = false;  // by the options: the image's does not count
+  std::string facts = {};  // for describe_place()
   mutable std::mutex mutex = {};
   mutable std::vector<std::shared_ptr<Exec>> waiting = {};
 
@@ -25671,12 +25681,51 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   auto place =
       std::make_shared<Place>(std::move(container), std::move(*environment), options.shell);
   for (const auto& variable : variables.set) place->sets_path |= variable.first == "PATH";
+  place->facts = facts_of_shell(options.shell, variables);
   executor.place_ = std::move(place);
   return executor;
 }
 
 const Container& ContainerExecutor::container() const noexcept { return place_->container; }
-std::string ContainerExecutor::describe_place() const { return {}; }
+
+std::string ContainerExecutor::describe_place() const {
+  const ContainerOptions& options = container().options();
+  const bool online = options.network != ContainerNetwork::none;
+  std::vector<std::string> installed;
+  for (const auto* list :
+       {&options.packages.system, &options.packages.python, &options.packages.npm})
+    installed.insert(installed.end(), list->begin(), list->end());
+  std::string writable;
+  std::string readable;
+  for (const Mount& mount : options.mounts) {
+    std::string& list = mount.permission == Permission::write ? writable : readable;
+    list += concat({list.empty() ? "" : ", ", mount.target.empty() ? mount.source : mount.target});
+  }
+  std::string text = concat(
+      {place_->facts, " Commands run in a Linux container of the image ", options.image, "."});
+  if (starts_with(options.image, "codeexec/runtime"))
+    text +=
+        " It has Debian's tools, git, gh, curl, ripgrep, compilers for C and C++, Python with pip, "
+        "uv, pytest, requests, numpy and pandas, and Node.js with npm.";
+  if (!installed.empty()) text += concat({" Installed besides: ", joined(installed, ", "), "."});
+  if (!online) text += " The network is switched off: nothing can be downloaded.";
+  if (options.network == ContainerNetwork::host) text += " The network is the host's.";
+  if (!options.sudo)
+    text += concat({" There is no sudo: ",
+                    online ? "pip and npm install for you alone; for system packages " : "",
+                    "ask the user for an image that has what is missing."});
+  else
+    text +=
+        concat({" sudo needs no password",
+                online ? ": `sudo apt-get install -y PACKAGE` (not brew, dnf or the like)." : "."});
+  text += concat(
+      {" Files can be changed ", writable.empty() ? "" : concat({"below ", writable, " and, "}),
+       "until the container goes away, in /tmp",
+       options.read_only_root.value_or(false) ? "; nowhere else." : " and elsewhere in it."});
+  if (!readable.empty()) text += concat({" Read-only: ", readable, "."});
+  return to_utf8(text);
+}
+
 PathRules ContainerExecutor::file_rules() const { return paths(); }
 
 Expected<void> ContainerExecutor::place(const Command& command, Admission& admission) const {
@@ -29365,36 +29414,69 @@ struct ServerConfig {
   std::string private_home = name(LocalOptions().private_home);
   bool no_watch_files = false;
   bool no_supervisor = false;
-  std::string execution_mode = "local";
-  std::string instance_id = {};
   bool enable_sudo = false;
   bool no_auto_venv = false;
   ToolOptions tools = {};
   std::uint64_t max_background_shells = ShellOptions().max_running;
+  // Containers
+  std::string execution_mode = {};  // not given: local, or docker when the profile needs that
+  std::string profile = "commands";
+  std::string user_id = {};
+  ContainerOptions container = {};
+  std::string image_policy = name(ContainerOptions().image_policy);
+  std::string container_network = name(ContainerOptions().network);
+  std::uint64_t warm = ContainerOptions().warm;
+  Json credentials = {};
+  Json packages = {};
+  bool packages_required = false;
+  std::string tools_path = {};
+  std::string skills_path = {};
+  std::uint64_t max_artifact = UserContainerOptions().max_artifact;
+  unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
+};
+
+// A whole number that may be 0; a size may have a unit, such as 512m.
+struct Amount {
+  std::uint64_t* target;
+  bool is_size;
 };
 
 // Where the value of an option goes decides its kind.
 struct Option {
   using Variables = std::vector<std::pair<std::string, std::string>>;
   using Target = std::variant<std::string*, std::vector<std::string>*, std::chrono::milliseconds*,
-                              std::uint64_t*, bool*, std::vector<Root>*, Variables*>;
+                              std::uint64_t*, bool*, std::vector<Root>*, Variables*, Amount,
+                              double*, std::optional<bool>*, std::vector<Mount>*, Json*>;
+  // What it has an effect in; a set. Everywhere else it is an error.
+  enum Where : unsigned {
+    local = 1,
+    docker = 2,
+    commands = local | docker,
+    users = 4,
+    containers = docker | users,
+    all = commands | users
+  };
   const char* name;   // of the command line; the configuration's key has `_` for `-`
   const char* value;  // what --help calls it
   const char* help;
   Target target;
+  Where use = commands;
   const char* other_key = "";  // another key that means the same
 };
 
 std::vector<Option> option_table(ServerConfig& config) {
+  using Where = Option::Where;
   LocalOptions& local = config.local;
   SandboxOptions& sandbox = local.sandbox;
   Limits& limits = sandbox.limits;
+  ContainerOptions& box = config.container;
   return {
       {"allowed-paths", "DIR...", "where commands may work; none: anywhere", &local.roots},
       {"read-only", "DIR...", "where they may work, but not change anything", &config.read_only},
       {"workspace", "DIR", "where commands start (default: the current directory)",
        &local.workspace},
-      {"timeout", "SECONDS", "for commands that give none (default: 60)", &local.timeout},
+      {"timeout", "SECONDS", "for commands that give none (default: 60)", &local.timeout,
+       Where::all},
       {"max-timeout", "SECONDS", "the most a command may ask for (default: 3600)",
        &local.max_timeout},
       {"max-output-size", "BYTES", "kept per stream: its head and its tail (default: 1048576)",
@@ -29402,56 +29484,118 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"policy", "MODE", "strict: understands the shell (default); compat: as MassGen judges",
        &config.policy_mode},
       {"allowed-commands", "PATTERN...", "every command of a script must match one of these",
-       &local.policy.allowed, "whitelist_patterns"},
+       &local.policy.allowed, Where::commands, "whitelist_patterns"},
       {"blocked-commands", "PATTERN...", "no command of a script may match one of these",
-       &local.policy.blocked, "blacklist_patterns"},
+       &local.policy.blocked, Where::commands, "blacklist_patterns"},
       {"disable-rule", "NAME...", "switch rules off; --list-rules tells what there are",
        &local.policy.disabled_rules},
       {"delete-guard", nullptr, "refuse to delete files that no command has read or made",
        &local.delete_guard},
       {"sandbox", "MODE", "off, best-effort, strict; default: best-effort with allowed paths",
-       &config.sandbox},
+       &config.sandbox, Where::local},
       {"network", "MODE", "what a sandbox lets them reach: host (default), none, loopback",
-       &config.network},
+       &config.network, Where::local},
       {"private-home", "MODE", "HOME and TMPDIR in a sandbox: executor (default), command, off",
-       &config.private_home},
+       &config.private_home, Where::local},
       {"unix-sockets", nullptr, "let them reach sockets with a path, where the network is off",
-       &sandbox.unix_sockets},
+       &sandbox.unix_sockets, Where::local},
       {"shared-memory", nullptr, "let them use /dev/shm, as Python's multiprocessing does",
-       &sandbox.shared_memory},
+       &sandbox.shared_memory, Where::local},
       {"terminals", nullptr, "let them make pseudo-terminals; they reach the user's others, too",
-       &sandbox.terminals},
-      {"pid-namespace", nullptr, "a process table of their own", &sandbox.pid_namespace},
+       &sandbox.terminals, Where::local},
+      {"pid-namespace", nullptr, "a process table of their own", &sandbox.pid_namespace,
+       Where::local},
       {"no-watch-files", nullptr, "do not look for changes of .git/hooks, .vscode and the like",
-       &config.no_watch_files},
+       &config.no_watch_files, Where::local},
       {"no-supervisor", nullptr, "without a sandbox: let daemons live on after their command",
-       &config.no_supervisor},
-      {"limit-cpu", "SECONDS", "whole ones, of each process of a command", &limits.cpu_time},
+       &config.no_supervisor, Where::local},
+      {"limit-cpu", "SECONDS", "whole ones, of each process of a command", &limits.cpu_time,
+       Where::local},
       {"limit-memory", "BYTES", "of a command, where there are cgroups; else of each process",
-       &limits.memory},
+       &limits.memory, Where::local},
       {"limit-address-space", "BYTES", "of each process; better --limit-memory",
-       &limits.address_space},
+       &limits.address_space, Where::local},
       {"limit-processes", "N", "and threads of a command; without cgroups of the whole user",
-       &limits.processes},
-      {"limit-open-files", "N", "descriptors of each process", &limits.open_files},
-      {"limit-file-size", "BYTES", "of each file that is written", &limits.file_size},
-      {"limit-disk", "BYTES", "by which the disk may fill up during a command", &limits.disk},
-      {"execution-mode", "MODE", "local: on this host (the only mode of this version)",
-       &config.execution_mode},
-      {"agent-id", "ID", "for the audit log", &local.agent_id},
-      {"instance-id", "ID", "for containers; has no effect in local mode", &config.instance_id},
-      {"enable-sudo", nullptr, "counts in containers only; has no effect in local mode",
-       &config.enable_sudo},
+       &limits.processes, Where::local},
+      {"limit-open-files", "N", "descriptors of each process", &limits.open_files, Where::local},
+      {"limit-file-size", "BYTES", "of each file that is written", &limits.file_size, Where::local},
+      {"limit-disk", "BYTES", "by which the disk may fill up during a command", &limits.disk,
+       Where::local},
+      {"execution-mode", "MODE", "local: on this host (default); docker: in a container",
+       &config.execution_mode, Where::all},
+      {"docker-program", "PROGRAM", "what speaks to the engine: docker (default), podman, nerdctl",
+       &box.engine.program, Where::containers},
+      {"docker-context", "NAME", "of the engine, for the program's --context", &box.engine.context,
+       Where::containers},
+      {"docker-host", "ADDRESS", "of the engine, for the program's --host", &box.engine.host,
+       Where::containers},
+      {"docker-call-timeout", "SECONDS", "of a small call of the program (default: 15)",
+       &box.engine.call_timeout, Where::containers},
+      {"docker-run-timeout", "SECONDS", "of making a container (default: 60)",
+       &box.engine.run_timeout, Where::containers},
+      {"docker-pull-timeout", "SECONDS", "of fetching an image (default: 600)",
+       &box.engine.pull_timeout, Where::containers},
+      {"docker-image", "IMAGE", "default: codeexec/runtime:latest, or -sudo, or codeexec/executor",
+       &box.image, Where::containers},
+      {"docker-image-policy", "POLICY", "pull it: missing (default), never, always",
+       &config.image_policy, Where::containers},
+      {"docker-network-mode", "MODE", "of the container: none (default), bridge, host",
+       &config.container_network, Where::containers},
+      {"docker-memory-limit", "SIZE", "of the container, such as 512m; 0: none (default: 2g)",
+       Amount{&box.memory, true}, Where::containers},
+      {"docker-cpu-limit", "CPUS", "such as 1.5; 0: none (default: 2)", &box.cpus,
+       Where::containers},
+      {"docker-pids-limit", "N", "processes and threads; 0: none (default: 256)",
+       Amount{&box.pids, false}, Where::containers},
+      {"docker-shm-size", "SIZE", "of /dev/shm (default: 64m)", Amount{&box.shm_size, true},
+       Where::containers},
+      {"docker-tmp-size", "SIZE", "of /tmp (default: 512m)", Amount{&box.tmp_size, true},
+       Where::containers},
+      {"docker-read-only-root", "BOOL", "default: true, unless sudo or packages need to write",
+       &box.read_only_root, Where::containers},
+      {"docker-user", "USER", "UID:GID or a name (default: the owner of the workspace)", &box.user,
+       Where::containers},
+      {"docker-mount", "SRC[:DST][:ro|:rw]...", "more of the host to be seen; default: :ro",
+       &box.mounts, Where::containers},
+      {"docker-credentials", "JSON", "what of the user's own it gets; see the README",
+       &config.credentials, Where::containers},
+      {"docker-packages", "JSON", "{\"preinstall\": {\"python\": [], \"npm\": [], \"system\": []}}",
+       &config.packages, Where::containers},
+      {"docker-packages-required", nullptr, "a package that cannot be had fails the container",
+       &config.packages_required, Where::containers},
+      {"docker-persistent", nullptr, "keep the container and find it again (with its agent-id)",
+       &box.persistent, Where::containers},
+      {"docker-warm", "N", "execs that are started ahead (default: 1)", Amount{&config.warm, false},
+       Where::containers},
+      {"docker-start-timeout", "SECONDS", "until a command has begun (default: 15)",
+       &box.start_timeout, Where::containers},
+      {"docker-log-file", "FILE", "gets what happened in the container when it is removed",
+       &box.log_file, Where::containers},
+      {"tools-path", "DIR", "/tools of the container (profile user-container: ./tools)",
+       &config.tools_path, Where::containers},
+      {"skills-path", "DIR", "/skills of the container (profile user-container: ./skills)",
+       &config.skills_path, Where::containers},
+      {"profile", "NAME", "commands (default); user-container: the tools of one user's container",
+       &config.profile, Where::all},
+      {"user-id", "ID", "whose container, with profile user-container", &config.user_id,
+       Where::users},
+      {"max-artifact-size", "SIZE", "of a file of /artifacts that is given away (default: 50m)",
+       Amount{&config.max_artifact, true}, Where::users},
+      {"agent-id", "ID", "for the audit log; whose container it is", &local.agent_id},
+      {"instance-id", "ID", "which of its containers; has no effect in local mode",
+       &box.instance_id, Where::all},
+      {"enable-sudo", nullptr, "in a container, whose image then has it; no effect in local mode",
+       &config.enable_sudo, Where::all, "docker_enable_sudo"},
       {"local-skills-directory", "DIR", "linked as .agent/skills in the workspace, if not there",
-       &local.skills_dir},
+       &local.skills_dir, Where::local},
       {"command-prefix", "WORDS", "put before every command line, for instance \"uv run\"",
-       &local.environment.command_prefix, "command_execution_prefix"},
+       &local.environment.command_prefix, Where::commands, "command_execution_prefix"},
       {"venv-path", "DIR", "Python virtual environment for every command",
-       &local.environment.venv_path, "command_execution_venv_path"},
+       &local.environment.venv_path, Where::commands, "command_execution_venv_path"},
       {"no-auto-venv", nullptr, "do not use the .venv of the work_dir or workspace",
        &config.no_auto_venv},
       {"keep-env", "NAME...", "variables of the server that commands see, too",
-       &local.environment.keep},
+       &local.environment.keep, Where::local},
       {"set-env", "NAME=VALUE...", "variables for all commands", &local.environment.set},
       {"secret-env", "NAME...", "the same, but their values are masked in what commands print",
        &local.environment.secret},
@@ -29459,7 +29603,7 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"audit-file", "FILE", "append a line of JSON for every command", &local.audit_file},
       {"spill-dir", "DIR", "outputs over the limit go whole to files here", &local.spill_dir},
       {"max-concurrent", "N", "commands at a time; others wait (default: 16)",
-       &config.max_concurrent},
+       &config.max_concurrent, Where::all},
       {"run-in-background-after", "SECONDS", "what still runs then goes on in the background",
        &config.tools.run_in_background_after},
       {"max-background-shells", "N", "running in the background at a time (default: 10)",
@@ -29475,7 +29619,7 @@ std::vector<Option> option_table(ServerConfig& config) {
 }
 
 template <class T>
-bool is_list(const std::vector<T>&) {
+bool is_list(const std::vector<T>*) {
   return true;
 }
 template <class T>
@@ -29549,6 +29693,68 @@ class OptionSetter {
     if (!number || *number < 1 || *number > 1e15 || *number != std::floor(*number))
       return bad_value(label_, words_[0], "a whole number greater than 0");
     *target = static_cast<std::uint64_t>(*number);
+    return {};
+  }
+  Expected<void> operator()(Amount amount) const {
+    if (auto ok = single(); !ok) return ok;
+    constexpr std::string_view units = "kmgt";
+    std::string_view digits = words_[0];
+    double unit = 1;
+    if (amount.is_size && digits.size() > 1) {
+      if ((digits.back() | 0x20) == 'b') digits.remove_suffix(1);
+      const std::size_t found = units.find(static_cast<char>(digits.back() | 0x20));
+      if (found != std::string_view::npos) {
+        digits.remove_suffix(1);
+        for (std::size_t i = 0; i <= found; ++i) unit *= 1024;
+      }
+    }
+    const double number = parse_number(digits).value_or(-1) * unit;
+    if (!(number >= 0) || number > 1e15 || number != std::floor(number))
+      return bad_value(label_, words_[0],
+                       amount.is_size ? "a number of bytes, or one with k, m, g or t after it"
+                                      : "a whole number");
+    *amount.target = static_cast<std::uint64_t>(number);
+    return {};
+  }
+  Expected<void> operator()(double* target) const {
+    if (auto ok = single(); !ok) return ok;
+    const std::optional<double> number = parse_number(words_[0]);
+    if (!number || !(*number >= 0) || *number > 1e6)
+      return bad_value(label_, words_[0], "a number of processors");
+    *target = *number;
+    return {};
+  }
+  Expected<void> operator()(std::optional<bool>* target) const {
+    if (auto ok = single(); !ok) return ok;
+    return (*this)(&target->emplace());
+  }
+  Expected<void> operator()(std::vector<Mount>* target) const {
+    if (auto ok = some(); !ok) return ok;
+    for (const std::string& word : words_) {
+      Mount mount;
+      std::string_view rest = word;
+      if (ends_with(rest, ":rw")) mount.permission = Permission::write;
+      if (ends_with(rest, ":rw") || ends_with(rest, ":ro")) rest.remove_suffix(3);
+      const std::size_t colon = std::min(rest.find(':'), rest.size());
+      mount.source = std::string(rest.substr(0, colon));
+      if (colon < rest.size()) mount.target = std::string(rest.substr(colon + 1));
+      const bool has_target = colon == rest.size() || starts_with(mount.target, "/");
+      if (mount.source.empty() || !has_target || mount.target.find(':') != std::string::npos)
+        return bad_value(label_, word,
+                         "of the form SOURCE, SOURCE:/TARGET, or one with :ro or :rw");
+      target->push_back(std::move(mount));
+    }
+    return {};
+  }
+  Expected<void> operator()(Json* target) const {
+    if (auto ok = single(); !ok) return ok;
+    JsonLimits limits;
+    limits.unique_names = true;
+    auto value = Json::parse(words_[0], limits);
+    if (!value) return with_prefix(concat({label_, ": "}), value.error());
+    if (!value->is_object())
+      return make_error(ErrorCode::invalid_argument, concat({label_, ": not a JSON object"}));
+    *target = std::move(*value);
     return {};
   }
   Expected<void> operator()(bool* target) const {
@@ -29628,19 +29834,31 @@ Expected<void> check_shape(const std::string& label, const Option& option, const
   };
   if (std::holds_alternative<std::string*>(option.target))
     return value.is_string() ? Expected<void>() : fail("a string");
-  if (std::holds_alternative<bool*>(option.target))
+  if (std::holds_alternative<bool*>(option.target) ||
+      std::holds_alternative<std::optional<bool>*>(option.target))
     return value.is_bool() ? Expected<void>() : fail("true or false");
-  if (std::holds_alternative<std::uint64_t*>(option.target) ||
+  const auto* const amount = std::get_if<Amount>(&option.target);
+  if (amount && amount->is_size && value.is_string()) return {};
+  if (amount || std::holds_alternative<std::uint64_t*>(option.target) ||
+      std::holds_alternative<double*>(option.target) ||
       std::holds_alternative<std::chrono::milliseconds*>(option.target))
     return value.is_number() ? Expected<void>() : fail("a number");
+  if (std::holds_alternative<Json*>(option.target))
+    return value.is_object() ? Expected<void>() : fail("an object");
   if (std::holds_alternative<Option::Variables*>(option.target))
     return value.is_object() || value.is_array() ? Expected<void>() : fail("an object");
   return value.is_array() ? Expected<void>() : fail("a list of strings");
 }
 
-// Options named in `skipped` are set already.
+using Options = std::vector<const Option*>;
+
+bool contains(const Options& options, const Option* option) {
+  return std::find(options.begin(), options.end(), option) != options.end();
+}
+
+// Those in `given` are set already; what is set here is added to them.
 Expected<void> read_config(const std::string& path, const std::vector<Option>& table,
-                           const std::vector<const char*>& skipped) {
+                           Options& given) {
   auto text = read_whole_file(path, longest_config, "--config:");
   if (!text) return text.error();
   JsonLimits limits;
@@ -29649,7 +29867,7 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
   if (!config) return with_prefix(concat({"--config: ", quoted(path), ": "}), config.error());
   if (!config->is_object())
     return make_error(ErrorCode::parse, concat({"--config: ", quoted(path), ": not an object"}));
-  std::vector<const char*> seen;  // under whichever of its names
+  Options seen;  // under whichever of their names
   for (const Json::Member& member : config->members()) {
     std::string_view key = member.name;
     constexpr std::string_view reference_prefix = "command_line_";
@@ -29660,16 +29878,19 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
     const std::string label = concat({quoted(path), ": ", printable(member.name)});
     if (option == table.end())
       return make_error(ErrorCode::invalid_argument, concat({label, ": unknown key"}));
-    if (std::find(seen.begin(), seen.end(), option->name) != seen.end())
+    if (contains(seen, &*option))
       return make_error(ErrorCode::invalid_argument,
                         concat({label, ": another key sets ", key_of(*option), " already"}));
-    seen.push_back(option->name);
-    if (std::find(skipped.begin(), skipped.end(), option->name) != skipped.end()) continue;
+    seen.push_back(&*option);
+    if (contains(given, &*option)) continue;
     if (auto ok = check_shape(label, *option, member.value); !ok) return ok;
-    auto words = config_words(label, member.value);
+    const bool is_json = std::holds_alternative<Json*>(option->target);
+    auto words = is_json ? Expected<std::vector<std::string>>({member.value.dump()})
+                         : config_words(label, member.value);
     if (!words) return words.error();
     if (auto ok = std::visit(OptionSetter(label, *words), option->target); !ok) return ok;
   }
+  given.insert(given.end(), seen.begin(), seen.end());
   return {};
 }
 
@@ -29680,6 +29901,7 @@ struct Invocation {
   std::optional<std::string> config = {};
   bool list_rules = false;
   bool sandbox_report = false;
+  bool doctor = false;
   std::optional<std::string> run = {};
   std::optional<std::string> check = {};
 };
@@ -29746,6 +29968,8 @@ Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
     ok = set(&invocation.list_rules);
   else if (argument.name == "--sandbox-report")
     ok = set(&invocation.sandbox_report);
+  else if (argument.name == "--doctor")
+    ok = set(&invocation.doctor);
   else if (argument.name == "--run")
     ok = set_command(invocation.run);
   else if (argument.name == "--check")
@@ -29756,13 +29980,49 @@ Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
   return true;
 }
 
+// Settles where commands run, and refuses what was given and means nothing there: who asks for it
+// relies on it.
+Expected<void> settle_mode(ServerConfig& config, const Options& given) {
+  const auto invalid = [](const char* option, const std::string& value, const char* choices) {
+    return make_error(ErrorCode::invalid_argument, concat({"Invalid ", option, ": ", quoted(value),
+                                                           ". Must be ", choices, "."}));
+  };
+  std::replace(config.profile.begin(), config.profile.end(), '_', '-');
+  const bool for_user = config.profile == "user-container";
+  if (!for_user && config.profile != "commands")
+    return invalid("profile", config.profile, "'commands' or 'user-container'");
+  if (config.execution_mode.empty()) config.execution_mode = for_user ? "docker" : "local";
+  const bool local = config.execution_mode == "local";
+  if (!local && config.execution_mode != "docker")
+    return invalid("command_line_execution_mode", config.execution_mode, "'local' or 'docker'");
+  if (for_user && (local || config.user_id.empty()))
+    return make_error(ErrorCode::invalid_argument,
+                      local ? "profile user-container has no execution_mode 'local'"
+                            : "profile user-container needs a user_id");
+  for (const ContainerNetwork network :
+       {ContainerNetwork::none, ContainerNetwork::bridge, ContainerNetwork::host})
+    if (config.container_network == name(network)) config.container.network = network;
+  if (config.container_network != name(config.container.network))
+    return invalid("command_line_docker_network_mode", config.container_network,
+                   "'none', 'bridge', or 'host'");
+  config.use = for_user ? Option::users : local ? Option::local : Option::docker;
+  for (const Option* option : given)
+    if (!(option->use & config.use))
+      return make_error(ErrorCode::invalid_argument,
+                        concat({key_of(*option), " has no effect with ",
+                                for_user ? "profile user-container"
+                                         : concat({"execution_mode ", config.execution_mode}),
+                                ": leave one of them out"}));
+  return {};
+}
+
 // The command line wins: what it sets, the configuration file does not.
 Expected<Invocation> read_arguments(int argc, char** argv, ServerConfig& config) {
   auto arguments = split_arguments(argc, argv);
   if (!arguments) return arguments.error();
   Invocation invocation;
   const std::vector<Option> table = option_table(config);
-  std::vector<const char*> set_here;
+  Options given;
   for (const Argument& argument : *arguments) {
     const auto special = take_special(argument, invocation);
     if (!special) return special.error();
@@ -29774,18 +30034,23 @@ Expected<Invocation> read_arguments(int argc, char** argv, ServerConfig& config)
       return make_error(ErrorCode::invalid_argument,
                         concat({"unknown option ", quoted(argument.name), "; see --help"}));
     // Of a single value the second would silently win; lists add up.
-    const bool single = !std::visit([](auto* target) { return is_list(*target); }, option->target);
-    if (single && std::find(set_here.begin(), set_here.end(), option->name) != set_here.end())
-      return given_twice(argument.name);
+    const bool single = !std::visit([](auto target) { return is_list(target); }, option->target);
+    if (single && contains(given, &*option)) return given_twice(argument.name);
     if (auto ok = std::visit(OptionSetter(argument.name, argument.words), option->target); !ok)
       return ok.error();
-    set_here.push_back(option->name);
+    given.push_back(&*option);
   }
   if (invocation.run && invocation.check)
     return make_error(ErrorCode::invalid_argument, "--run and --check exclude each other");
   if (invocation.config) {
-    if (auto ok = read_config(*invocation.config, table, set_here); !ok) return ok.error();
+    if (auto ok = read_config(*invocation.config, table, given); !ok) return ok.error();
   }
+  if (auto ok = settle_mode(config, given); !ok) return ok.error();
+  if (invocation.sandbox_report && config.use != Option::local)
+    return make_error(ErrorCode::invalid_argument,
+                      "--sandbox-report is for execution_mode local; in a container ask --doctor");
+  if (invocation.check && config.use == Option::users)
+    return make_error(ErrorCode::invalid_argument, "--check has no policy to ask with --profile");
   return invocation;
 }
 
@@ -29819,8 +30084,10 @@ std::string help_text() {
       "                                              (exit status 0: succeeded, 1: failed,\n"
       "                                              125: refused or not started)\n"
       "       codeexec-mcp [options] --check COMMAND tell whether it would be refused, and why\n"
-      "                                              (exit status 0: allowed, 1: refused)\n\n"
-      "options; each but the last seven is also a key of the configuration file, with _ for -:\n";
+      "                                              (exit status 0: allowed, 1: refused)\n"
+      "       codeexec-mcp [options] --doctor        tell what commands need here and is missing\n"
+      "                                              (exit status 0: nothing, 1: something)\n\n"
+      "options; each but the last eight is also a key of the configuration file, with _ for -:\n";
   const auto line = [&](const std::string& name, const char* value, const char* help) {
     std::string left = concat({"  --", name, value ? " " : "", value ? value : ""});
     left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
@@ -29833,6 +30100,7 @@ std::string help_text() {
   line("check", "COMMAND", "judge one without running it; - reads JSON strings, one per line");
   line("list-rules", nullptr, "print what the sanitizer's rules refuse, and exit");
   line("sandbox-report", nullptr, "print what is in force and what is missing here, and exit");
+  line("doctor", nullptr, "the same in lines; of containers: engine, image, limits and so on");
   line("help", nullptr, "print this and exit");
   line("version", nullptr, "print the version and exit");
   std::string rules;
@@ -29855,9 +30123,34 @@ std::string rules_text() {
   return text;
 }
 
-// The program's name of an option where the library has another one.
-Error in_our_words(Error error) {
+// The program's name of an option where the library has another one; those of ContainerOptions only
+// where there is a container.
+Error in_our_words(Error error, bool container = false) {
   constexpr std::pair<std::string_view, std::string_view> names[] = {
+      {"call_timeout", "docker_call_timeout"},
+      {"context", "docker_context"},
+      {"cpus", "docker_cpu_limit"},
+      {"credentials", "docker_credentials"},
+      {"host", "docker_host"},
+      {"image", "docker_image"},
+      {"log_file", "docker_log_file"},
+      {"memory", "docker_memory_limit"},
+      {"mounts", "docker_mount"},
+      {"network", "docker_network_mode"},
+      {"packages", "docker_packages"},
+      {"pids", "docker_pids_limit"},
+      {"program", "docker_program"},
+      {"pull_timeout", "docker_pull_timeout"},
+      {"read_only_root", "docker_read_only_root"},
+      {"run_timeout", "docker_run_timeout"},
+      {"shm_size", "docker_shm_size"},
+      {"start_timeout", "docker_start_timeout"},
+      {"sudo", "enable_sudo"},
+      {"tmp_size", "docker_tmp_size"},
+      {"tools_dir", "tools_path"},
+      {"user", "docker_user"},
+      {"warm", "docker_warm"},
+      // Of all modes.
       {"disabled_rules", "disable_rule"},
       {"disabled_tools", "disable_tool"},
       {"keep", "keep_env"},
@@ -29869,9 +30162,10 @@ Error in_our_words(Error error) {
   if (starts_with(error.message, limits)) error.message.replace(0, limits.size(), "limit_");
   const std::string_view first =
       std::string_view(error.message).substr(0, error.message.find_first_of(": "));
-  for (const auto& [theirs, ours] : names) {
-    if (first != theirs) continue;
-    error.message.replace(0, theirs.size(), ours);
+  constexpr std::size_t of_containers = 23;
+  for (std::size_t i = container ? 0 : of_containers; i < std::size(names); ++i) {
+    if (first != names[i].first) continue;
+    error.message.replace(0, first.size(), names[i].second);
     break;
   }
   return error;
@@ -29889,6 +30183,10 @@ Expected<Enum> parse_enum(std::string_view option, std::string_view value,
     all += concat({all.empty() ? "" : ", ", name(choice)});
   }
   return bad_value(option, value, concat({"one of ", all}));
+}
+
+std::string workspace_of(const ServerConfig& config) {
+  return config.local.workspace.empty() ? "." : config.local.workspace;
 }
 
 // Without paths there is nothing to confine commands to, unless it is asked for.
@@ -29913,33 +30211,119 @@ Expected<void> set_sandbox(const ServerConfig& config, LocalOptions& options) {
   return {};
 }
 
-// Options that hang together, and the modes that this version has.
-Expected<LocalExecutor> create_executor(const ServerConfig& config) {
-  if (config.execution_mode != "local")
-    return bad_value("execution_mode", config.execution_mode,
-                     "a mode of this version, which has local only");
-  LocalOptions options = config.local;
+// What is the same wherever commands run. To name what is read-only must not forbid everything else;
+// nor is everything given away where commands are confined: there, `writable` may be changed.
+Expected<ExecutorOptions> common_options(const ServerConfig& config, const std::string& writable) {
+  ExecutorOptions options = config.local;
   if (config.policy_mode == "compat")
     options.policy.mode = PolicyOptions::Mode::compat;
   else if (config.policy_mode != "strict")
     return bad_value("policy", config.policy_mode, "strict or compat");
-  if (auto ok = set_sandbox(config, options); !ok) return ok.error();
-  // To name what is read-only must not forbid everything else. A sandbox, though, cannot be given
-  // everything: there it is the workspace that may be changed.
-  if (options.roots.empty() && !config.read_only.empty()) {
-    const bool off = options.sandbox.mode == SandboxMode::off;
-    const std::string workspace = options.workspace.empty() ? "." : options.workspace;
-    options.roots.push_back({off ? "/" : workspace, Permission::write});
-  }
+  options.policy.enable_sudo = config.enable_sudo;
+  if (options.roots.empty() && !config.read_only.empty())
+    options.roots.push_back({writable, Permission::write});
   for (const std::string& path : config.read_only)
     options.roots.push_back({path, Permission::read});
   options.max_output = static_cast<std::size_t>(config.max_output);
-  options.environment.auto_venv = !config.no_auto_venv;
   if (options.timeout.count() == 0)
     options.timeout = std::min(ExecutorOptions().timeout, options.max_timeout);
-  auto executor = LocalExecutor::create(options);
+  return options;
+}
+
+// Options that hang together.
+Expected<LocalOptions> local_options(const ServerConfig& config) {
+  LocalOptions options = config.local;
+  if (auto ok = set_sandbox(config, options); !ok) return ok.error();
+  const bool off = options.sandbox.mode == SandboxMode::off;
+  auto common = common_options(config, off ? "/" : workspace_of(config));
+  if (!common) return common.error();
+  static_cast<ExecutorOptions&>(options) = std::move(*common);
+  options.environment.auto_venv = !config.no_auto_venv;
+  return options;
+}
+
+Expected<ContainerOptions> container_options(const ServerConfig& config) {
+  ContainerOptions options = config.container;
+  const auto policy = parse_enum("docker_image_policy", config.image_policy,
+                                 {ImagePolicy::never, ImagePolicy::missing, ImagePolicy::always});
+  if (!policy) return policy.error();
+  options.image_policy = *policy;
+  options.sudo = config.enable_sudo;
+  options.warm = static_cast<std::size_t>(config.warm);
+  if (!config.credentials.is_null()) {
+    auto credentials = credentials_from_json(config.credentials);
+    if (!credentials) return with_prefix("docker_credentials: ", credentials.error());
+    options.credentials = std::move(*credentials);
+  }
+  if (!config.packages.is_null()) {
+    auto packages = packages_from_json(config.packages);
+    if (!packages) return with_prefix("docker_packages: ", packages.error());
+    options.packages = std::move(*packages);
+  }
+  options.packages.required = options.packages.required || config.packages_required;
+  return options;
+}
+
+Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig& config) {
+  ContainerExecutorOptions options;
+  auto common = common_options(config, workspace_of(config));
+  if (!common) return common.error();
+  static_cast<ExecutorOptions&>(options) = std::move(*common);
+  auto container = container_options(config);
+  if (!container) return container.error();
+  options.container = std::move(*container);
+  const std::pair<const std::string&, const char*> folders[] = {{config.tools_path, "/tools"},
+                                                                {config.skills_path, "/skills"}};
+  for (const auto& [path, target] : folders)
+    if (!path.empty()) options.container.mounts.push_back({path, target, Permission::read});
+  options.environment = config.local.environment;
+  options.environment.auto_venv = !config.no_auto_venv;
+  options.shell = config.local.shell;
+  return options;
+}
+
+Expected<UserContainers> create_user_containers(const ServerConfig& config) {
+  UserContainerOptions options;
+  auto container = container_options(config);
+  if (!container) return container.error();
+  options.container = std::move(*container);
+  if (!config.tools_path.empty()) options.tools_dir = config.tools_path;
+  if (!config.skills_path.empty()) options.skills_dir = config.skills_path;
+  if (config.local.timeout.count() != 0) options.timeout = config.local.timeout;
+  options.max_artifact = config.max_artifact;
+  return UserContainers::create(options);
+}
+
+// Where commands run.
+struct CommandPlace {
+  std::unique_ptr<const Executor> executor = {};
+  SandboxReport sandbox = {};                           // of this host
+  std::optional<ContainerExecutorOptions> wanted = {};  // of a container
+};
+
+template <class T>
+std::unique_ptr<const Executor> owned(T&& executor) {
+  return std::make_unique<const std::decay_t<T>>(std::forward<T>(executor));
+}
+
+Expected<CommandPlace> create_place(const ServerConfig& config) {
+  CommandPlace place;
+  if (config.use == Option::docker) {
+    auto options = container_executor_options(config);
+    if (!options) return options.error();
+    auto executor = ContainerExecutor::create(*options);
+    if (!executor) return in_our_words(executor.error(), true);
+    place.executor = owned(std::move(*executor));
+    place.wanted = std::move(*options);
+    return place;
+  }
+  const auto options = local_options(config);
+  if (!options) return options.error();
+  auto executor = LocalExecutor::create(*options);
   if (!executor) return in_our_words(executor.error());
-  return executor;
+  place.sandbox = executor->sandbox_report();
+  place.executor = owned(std::move(*executor));
+  return place;
 }
 
 // the server program ------------------------------------------------------------------------------
@@ -30015,7 +30399,14 @@ int fail(int status, const std::string& message) {
 // Takes away the variables of this process that commands do not see either; the server needs none
 // but some of those. They are overwritten where they lie: that is what /proc/PID/environ shows, and
 // a command of root's may read it. Not for a process with other threads.
-void drop_variables(const EnvironmentOptions& options) {
+void drop_variables(EnvironmentOptions options, bool container) {
+  // The program that speaks to the engine finds it, and its way there, by these.
+  if (container)
+    options.keep.insert(
+        options.keep.end(),
+        {"DOCKER_*", "CONTAINER*", "NERDCTL_*", "REGISTRY_AUTH_FILE", "XDG_*", "SSH_*",
+         "SSL_CERT_*", "DBUS_SESSION_BUS_ADDRESS", "HTTP_PROXY", "http_proxy", "HTTPS_PROXY",
+         "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"});
   char** kept = ::environ;
   for (char** entry = ::environ; entry && *entry; ++entry) {
     const std::string_view text = *entry;
@@ -30045,6 +30436,8 @@ void warn_of_gaps(const SandboxReport& report) {
   if (report.mode == SandboxMode::off || report.missing.empty()) return;
   warn(concat({"sandbox: missing here: ", printable(joined(report.missing, "; "))}));
 }
+
+std::string no_thread(int error) { return concat({"cannot start a thread: ", errno_text(error)}); }
 
 int print_report(const SandboxReport& report) {
   Json object = Json::object();
@@ -30144,34 +30537,88 @@ int check(const Executor& executor, const std::string& script) {
   return judgement.verdict ? 0 : 1;
 }
 
-int run_once(const Executor& executor, const std::string& script, const CancelToken& stop) {
-  Command command = Command::shell(script);
-  command.cancel = stop;
-  const Result result = executor.run(command);
+// Prints the lines of --doctor.
+int print_checks(const std::vector<EngineCheck>& checks) {
+  std::string text;
+  int status = 0;
+  for (const EngineCheck& check : checks) {
+    if (!check.ok) status = 1;
+    text += concat({check.ok ? "ok   " : "FAIL ", printable(check.subject),
+                    check.message.empty() ? "" : ": ", printable(check.message), "\n"});
+  }
+  return print(text) ? status : fail(1, "cannot write to standard output");
+}
+
+int examine_sandbox(const SandboxReport& report) {
+  std::vector<EngineCheck> checks = {
+      {"sandbox", true,
+       concat({name(report.mode), ", network ", name(report.network),
+               report.mode == SandboxMode::off
+                   ? ": commands run with the rights of this program (--allowed-paths or --sandbox)"
+                   : ""})}};
+  for (const std::string& feature : report.enforced) checks.push_back({feature, true, {}});
+  for (const std::string& gap : report.missing) checks.push_back({gap, false, {}});
+  return print_checks(checks);
+}
+
+int print_result(const Result& result) {
   if (!print(to_json(result).dump() + "\n")) return fail(1, "cannot write to standard output");
   if (result.outcome == Outcome::refused || result.outcome == Outcome::not_started) return 125;
   return result.succeeded() ? 0 : 1;
 }
 
-int serve(const Executor& executor, const ServerConfig& config, const CancelToken& stop) {
-  ToolOptions tools = config.tools;
-  tools.shells.max_running = static_cast<std::size_t>(config.max_background_shells);
-  tools.max_waiters = std::max<std::size_t>(1, static_cast<std::size_t>(config.max_concurrent) / 2);
+int run_once(const Executor& executor, const std::string& script, const CancelToken& stop) {
+  Command command = Command::shell(script);
+  command.cancel = stop;
+  return print_result(executor.run(command));
+}
+
+// Serves the tools that `add` adds.
+int serve(const ServerConfig& config, std::string instructions, const CancelToken& stop,
+          FunctionRef<Expected<void>(mcp::Server&)> add) {
   mcp::ServerOptions options;
   options.name = "codeexec";
   options.title = "Command Execution";
   options.version = CODEEXEC_VERSION_STRING;
-  options.instructions = describe(executor, tools);
+  options.instructions = std::move(instructions);
   options.max_concurrent = static_cast<std::size_t>(config.max_concurrent);
   mcp::Server server(options);
-  if (auto ok = add_execution_tools(server, executor, tools); !ok)
-    return fail(2, ok.error().message);
+  if (auto ok = add(server); !ok) return fail(2, ok.error().message);
   const auto served = server.serve(stop);
   if (served) return 0;
   const int status = fail(1, served.error().message);
   // A handler that did not return still uses what this function's callers would destroy.
   if (served.error().code == ErrorCode::limit) ::_exit(status);
   return status;
+}
+
+int serve(const Executor& executor, const ServerConfig& config, const CancelToken& stop) {
+  ToolOptions tools = config.tools;
+  tools.shells.max_running = static_cast<std::size_t>(config.max_background_shells);
+  tools.max_waiters = std::max<std::size_t>(1, static_cast<std::size_t>(config.max_concurrent) / 2);
+  return serve(config, describe(executor, tools), stop,
+               [&](mcp::Server& server) { return add_execution_tools(server, executor, tools); });
+}
+
+// With profile user-container.
+int serve_user(const ServerConfig& config, const Invocation& invocation) {
+  const auto containers = create_user_containers(config);
+  if (!containers) return fail(2, in_our_words(containers.error(), true).message);
+  drop_variables(config.local.environment, true);
+  if (invocation.doctor) {
+    ContainerExecutorOptions asked;
+    asked.container = containers->options().container;
+    return print_checks(check_engine(asked));
+  }
+  const TerminationSignals signals;
+  if (signals.error() != 0) return fail(1, no_thread(signals.error()));
+  if (invocation.run) {
+    const auto result = containers->execute_bash(config.user_id, *invocation.run);
+    return result ? print_result(*result) : fail(125, result.error().message);
+  }
+  return serve(config, describe(*containers), signals.token(), [&](mcp::Server& server) {
+    return add_user_container_tools(server, *containers, config.user_id);
+  });
 }
 
 }  // namespace
@@ -30268,8 +30715,8 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   const auto has_tool = [&](const char* tool) { return !is_disabled(options, tool); };
   if (has_tool("execute_command"))
     sentences.push_back(concat(
-        {"execute_command runs shell commands on this machine, by default in ",
-         to_utf8(executor.workspace()), ". A command may take ", seconds_text(executor.timeout()),
+        {"execute_command runs shell commands, by default in ", to_utf8(executor.workspace()),
+         ". A command may take ", seconds_text(executor.timeout()),
          " seconds unless it asks for more (at most ", seconds_text(executor.max_timeout()),
          "). It gets no standard input and no terminal. Of each of its streams ",
          std::to_string(settings.max_output), " bytes are kept, the beginning and the end."}));
@@ -30332,21 +30779,25 @@ int server_main(int argc, char** argv) {
   // write to its descriptors, through /proc.
   ::prctl(PR_SET_DUMPABLE, 0);
 #endif
-  const auto executor = create_executor(config);
-  if (!executor) return fail(2, executor.error().message);
-  if (auto ok = check_disabled(*executor, config.tools); !ok)
+  if (config.use == Option::users) return serve_user(config, *invocation);
+  const auto place = create_place(config);
+  if (!place) return fail(2, place.error().message);
+  const Executor& executor = *place->executor;
+  if (auto ok = check_disabled(executor, config.tools); !ok)
     return fail(2, in_our_words(ok.error()).message);
-  drop_variables(config.local.environment);
-  if (config.enable_sudo) warn("enable_sudo has no effect in local mode");
+  drop_variables(config.local.environment, place->wanted.has_value());
+  if (config.enable_sudo && !place->wanted) warn("enable_sudo has no effect in local mode");
   warn_of_bare_patterns(config);
-  if (invocation->sandbox_report) return print_report(executor->sandbox_report());
-  warn_of_gaps(executor->sandbox_report());
-  if (invocation->check) return check(*executor, *invocation->check);
+  if (invocation->sandbox_report) return print_report(place->sandbox);
+  if (invocation->doctor)
+    return place->wanted ? print_checks(check_engine(*place->wanted))
+                         : examine_sandbox(place->sandbox);
+  warn_of_gaps(place->sandbox);
+  if (invocation->check) return check(executor, *invocation->check);
   const TerminationSignals signals;
-  if (signals.error() != 0)
-    return fail(1, concat({"cannot start a thread: ", errno_text(signals.error())}));
-  if (invocation->run) return run_once(*executor, *invocation->run, signals.token());
-  return serve(*executor, config, signals.token());
+  if (signals.error() != 0) return fail(1, no_thread(signals.error()));
+  if (invocation->run) return run_once(executor, *invocation->run, signals.token());
+  return serve(executor, config, signals.token());
 }
 
 }  // namespace v0_1
