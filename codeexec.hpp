@@ -23316,6 +23316,7 @@ constexpr EngineTrouble engine_troubles[] = {
     {"mounts denied", ErrorCode::permission_denied, "share that folder with the engine's machine"},
     {"unable to find user", ErrorCode::invalid_argument, "set user to UID:GID"},
     {"executable file not found", ErrorCode::invalid_argument, "the image needs a shell, sh"},
+    {"exec sh failed", ErrorCode::invalid_argument, "the image needs a shell, sh"},
     {"no space left", ErrorCode::limit, "make room on the engine's disk (`docker system prune`)"},
     {"unknown flag", ErrorCode::unsupported, "this needs docker 20.10 or podman 4"},
 };
@@ -23517,12 +23518,12 @@ const char* why_not_shared(const std::string& path, bool writable, const EngineO
   if (path == "/") return "is the whole host";
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode)) return "is a socket";
-  for (const std::string& socket : engine_sockets(engine))
-    if (codeexec::is_within(socket, path)) return "holds the socket of a container engine";
   const char* const home = std::getenv("HOME");
   const auto own = canonical_path(home && *home ? home : "/root");
   if (path == "/root" || (own && codeexec::is_within(*own, path)))
     return "is the home directory, or holds it";
+  for (const std::string& socket : engine_sockets(engine))
+    if (codeexec::is_within(socket, path)) return "holds the socket of a container engine";
   for (const char* kernel : {"/proc", "/sys", "/dev"})
     if (codeexec::is_within(path, kernel) && !starts_with(path, "/dev/shm/"))
       return "belongs to the kernel";
@@ -23766,7 +23767,7 @@ double number_with_unit(std::string_view text) {
   const auto number = Json::parse(text.substr(0, end));
   double value = number ? number->as_number() : 0;
   const std::string_view unit = text.substr(end);
-  const double step = unit.substr(1, 1) == "i" ? 1024 : 1000;
+  const double step = unit.size() > 1 && unit[1] == 'i' ? 1024 : 1000;
   const std::size_t power = unit.empty() ? 0 : std::string_view("BKMGT").find(
       unit[0] == 'k' ? 'K' : unit[0]);
   for (std::size_t i = 0; power <= 4 && i < power; ++i) value *= step;
@@ -23858,6 +23859,7 @@ struct Container::State {
   bool busy = false;     // somebody has the turn
   CancelToken turn_ended = {};
   std::optional<Process> lifeline = {};  // of one that is not persistent
+  std::string started_at = {};           // with that
   std::mutex log_mutex = {};
   Capture events{std::size_t{1} << 20, 0};
   Redactor redactor = {};
@@ -24098,14 +24100,15 @@ Expected<bool> Container::State::reuse(const Json& found,
                                        const std::optional<CancelToken>& cancel) {
   const ContainerHealth health = health_of(found);
   if (label_of(found, "codeexec.cfg") != digits) return false;
+  // Somebody's restart leaves one behind that no longer hangs on its lifeline.
+  if (!options.persistent && !(lifeline && health.started_at == started_at)) return false;
   if (health.status == "paused") {
-    if (!options.persistent && !lifeline) return false;
     auto woken = ask({"unpause", name}, "wake", cancel);
     if (!woken) return woken.error();
     tell(concat({"the container ", name, " was paused"}));
     return true;
   }
-  if (!options.persistent) return health.running && lifeline;
+  if (!options.persistent) return health.running;
   if (health.running) {
     if (auto ok = install(cancel); !ok) return ok.error();
     return true;
@@ -24197,6 +24200,9 @@ Expected<void> Container::State::hold(const std::vector<std::string>& words,
   }
   if (started->read(Stream::out, 0).text.find(ready_line) == std::string::npos)
     return engine_error(options.engine, started->wait(), what);
+  const auto found = look(cancel);
+  if (!found) return found.error();
+  started_at = health_of(*found).started_at;
   const std::lock_guard<std::mutex> lock(mutex);
   lifeline = std::move(*started);
   return {};
