@@ -23537,6 +23537,7 @@ constexpr EngineTrouble engine_troubles[] = {
     {"mounts denied", ErrorCode::permission_denied, "share that folder with the engine's machine"},
     {"unable to find user", ErrorCode::invalid_argument, "set user to UID:GID"},
     {"executable file not found", ErrorCode::invalid_argument, "the image needs a shell, sh"},
+    {"exec sh failed", ErrorCode::invalid_argument, "the image needs a shell, sh"},
     {"no space left", ErrorCode::limit, "make room on the engine's disk (`docker system prune`)"},
     {"unknown flag", ErrorCode::unsupported, "this needs docker 20.10 or podman 4"},
 };
@@ -24199,12 +24200,12 @@ const char* why_not_shared(const std::string& path, bool writable, const EngineO
   if (path == "/") return "is the whole host";
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode)) return "is a socket";
-  for (const std::string& socket : engine_sockets(engine))
-    if (codeexec::is_within(socket, path)) return "holds the socket of a container engine";
   const char* const home = std::getenv("HOME");
   const auto own = canonical_path(home && *home ? home : "/root");
   if (path == "/root" || (own && codeexec::is_within(*own, path)))
     return "is the home directory, or holds it";
+  for (const std::string& socket : engine_sockets(engine))
+    if (codeexec::is_within(socket, path)) return "holds the socket of a container engine";
   for (const char* kernel : {"/proc", "/sys", "/dev"})
     if (codeexec::is_within(path, kernel) && !starts_with(path, "/dev/shm/"))
       return "belongs to the kernel";
@@ -24270,7 +24271,18 @@ Expected<void> complete_mounts(ContainerOptions& options) {
     };
     if (std::none_of(mounts.begin(), mounts.end(), is_same)) mounts.push_back(std::move(mount));
   }
-  options.mounts = std::move(mounts);
+  // What is not mounted need not be kept away.
+  const auto is_moot = [&mounts](const Mount& mount) {
+    const auto holds = [&mount](const Mount& other) {
+      return other.permission != Permission::none &&
+             codeexec::is_within(mount.target, other.target);
+    };
+    return mount.permission == Permission::none && std::none_of(mounts.begin(), mounts.end(), holds);
+  };
+  std::vector<Mount> wanted;
+  for (const Mount& mount : mounts)
+    if (!is_moot(mount)) wanted.push_back(mount);
+  options.mounts = std::move(wanted);
   // The engine reads a mount as a line of comma-separated values, a tmpfs up to a colon.
   std::set<std::string> targets;
   for (const Mount& mount : options.mounts) {
@@ -24468,7 +24480,7 @@ double number_with_unit(std::string_view text) {
   const auto number = Json::parse(text.substr(0, end));
   double value = number ? number->as_number() : 0;
   const std::string_view unit = text.substr(end);
-  const double step = unit.substr(1, 1) == "i" ? 1024 : 1000;
+  const double step = unit.size() > 1 && unit[1] == 'i' ? 1024 : 1000;
   const std::size_t power =
       unit.empty() ? 0 : std::string_view("BKMGT").find(unit[0] == 'k' ? 'K' : unit[0]);
   for (std::size_t i = 0; power <= 4 && i < power; ++i) value *= step;
@@ -24560,6 +24572,7 @@ struct Container::State {
   bool busy = false;     // somebody has the turn
   CancelToken turn_ended = {};
   std::optional<Process> lifeline = {};  // of one that is not persistent
+  std::string started_at = {};           // with that
   std::mutex log_mutex = {};
   Capture events{std::size_t{1} << 20, 0};
   Redactor redactor = {};
@@ -24648,7 +24661,16 @@ Expected<void> Container::State::ensure(const std::optional<CancelToken>& cancel
 
 void Container::State::log(std::string_view event) {
   const std::lock_guard<std::mutex> lock(log_mutex);
-  events.add(concat({utc_timestamp(), " ", printable(redactor.redact(event)), "\n"}));
+  // Lines of an event after its first are indented, so that none can pass for another event.
+  std::string text = redactor.redact(event);
+  std::string_view rest = text;
+  std::string lines = utc_timestamp();
+  do {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    lines += concat({" ", printable(rest.substr(0, end)), "\n"});
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  } while (!rest.empty());
+  events.add(lines);
 }
 
 void Container::State::tell(std::string_view event) {
@@ -24800,14 +24822,15 @@ Expected<bool> Container::State::reuse(const Json& found,
                                        const std::optional<CancelToken>& cancel) {
   const ContainerHealth health = health_of(found);
   if (label_of(found, "codeexec.cfg") != digits) return false;
+  // Somebody's restart leaves one behind that no longer hangs on its lifeline.
+  if (!options.persistent && !(lifeline && health.started_at == started_at)) return false;
   if (health.status == "paused") {
-    if (!options.persistent && !lifeline) return false;
     auto woken = ask({"unpause", name}, "wake", cancel);
     if (!woken) return woken.error();
     tell(concat({"the container ", name, " was paused"}));
     return true;
   }
-  if (!options.persistent) return health.running && lifeline;
+  if (!options.persistent) return health.running;
   if (health.running) {
     if (auto ok = install(cancel); !ok) return ok.error();
     return true;
@@ -24898,6 +24921,9 @@ Expected<void> Container::State::hold(const std::vector<std::string>& words,
   }
   if (started->read(Stream::out, 0).text.find(ready_line) == std::string::npos)
     return engine_error(options.engine, started->wait(), what);
+  const auto found = look(cancel);
+  if (!found) return found.error();
+  started_at = health_of(*found).started_at;
   const std::lock_guard<std::mutex> lock(mutex);
   lifeline = std::move(*started);
   return {};
@@ -25666,8 +25692,7 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   for (const Root& root : general.roots) {
     auto path = canonical_path(root.path);
     if (!path) return with_prefix("allowed_paths: ", path.error());
-    if (root.permission != Permission::none)
-      wanted.mounts.push_back({std::move(*path), {}, root.permission});
+    wanted.mounts.push_back({std::move(*path), {}, root.permission});
   }
   auto completed = complete(wanted);
   if (!completed) return completed.error();
@@ -25702,6 +25727,7 @@ std::string ContainerExecutor::describe_place() const {
   std::string writable;
   std::string readable;
   for (const Mount& mount : options.mounts) {
+    if (mount.permission == Permission::none) continue;
     std::string& list = mount.permission == Permission::write ? writable : readable;
     list += concat({list.empty() ? "" : ", ", mount.target.empty() ? mount.source : mount.target});
   }
