@@ -348,8 +348,8 @@ esac
                                  0755)) {}
   const std::string& program() const { return program_; }
   // Since the last time; a line each.
-  std::string take_calls() { return take("calls"); }
-  std::string take_variables() { return take("variables"); }
+  std::string take_calls() const { return take("calls"); }
+  std::string take_variables() const { return take("variables"); }
   // Options of a server that uses it.
   Strings options(Strings more = {}) const {
     more.insert(more.end(), {"--execution-mode", "docker", "--docker-program", program_});
@@ -357,7 +357,7 @@ esac
   }
 
  private:
-  std::string take(const char* name) {
+  std::string take(const char* name) const {
     const std::string path = directory_ / name;
     if (!exists(path)) return {};
     std::string text = read_file(path);
