@@ -241,9 +241,9 @@ TEST_CASE("every option of --help works from the command line and from the confi
                                    skills.path(), "--skills-path", skills.path()});
     return options;
   };
-  Strings with_packages = in_docker;
-  with_packages.insert(with_packages.end(),
-                       {"--docker-packages", R"({"preinstall":{"python":["x"]}})"});
+  const Strings with_packages =
+      engine.options({"--workspace", workspace, "--docker-network-mode", "bridge",
+                      "--docker-packages", R"({"preinstall":{"python":["x"]}})"});
   const auto called = [&](const std::string& words) {
     return [&, words](const ProcessResult&, const Json&) {
       return has(engine.take_calls(), words);
@@ -390,7 +390,7 @@ TEST_CASE("every option of --help works from the command line and from the confi
         prints("[redacted]")}},
       {"docker-packages",
        {{R"({"preinstall":{"python":["tabulate>=0.9"]}})"},
-        in_docker,
+        engine.options({"--workspace", workspace, "--docker-network-mode", "bridge"}),
         "true",
         called("tabulate>=0.9")}},
       {"docker-packages-required",
