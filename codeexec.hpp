@@ -25497,8 +25497,12 @@ auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point
     }
     if (cancel && cancel->cancelled()) return Start::cancelled;
     if (Clock::now() >= deadline) return Start::slow;
-    std::vector<pollfd> set = {{streams[0].open ? line_.out.get() : -1, POLLIN, 0},
-                               {streams[1].open ? line_.err.get() : -1, POLLIN, 0},
+    // What comes after the start has another reader.
+    const auto listened_to = [&](std::size_t i) {
+      return streams[i].open && !streams[i].framing.begun() ? streams[i].fd.get() : -1;
+    };
+    std::vector<pollfd> set = {{listened_to(0), POLLIN, 0},
+                               {listened_to(1), POLLIN, 0},
                                {request.empty() ? -1 : line_.input.get(), POLLOUT, 0},
                                {cancel ? cancel->descriptor() : -1, POLLIN, 0}};
     wait_for_events(set, deadline);
