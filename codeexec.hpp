@@ -30156,27 +30156,14 @@ std::string rules_text() {
 // The program's name of an option where the library has another one; those of ContainerOptions only
 // where there is a container.
 Error in_our_words(Error error, bool container = false) {
-  constexpr std::pair<std::string_view, std::string_view> names[] = {
-      {"call_timeout", "docker_call_timeout"},
-      {"context", "docker_context"},
+  static constexpr std::pair<const char*, const char*> names[] = {
       {"cpus", "docker_cpu_limit"},
       {"credentials", "docker_credentials"},
-      {"host", "docker_host"},
       {"image", "docker_image"},
       {"log_file", "docker_log_file"},
       {"memory", "docker_memory_limit"},
       {"mounts", "docker_mount"},
-      {"network", "docker_network_mode"},
       {"packages", "docker_packages"},
-      {"pids", "docker_pids_limit"},
-      {"program", "docker_program"},
-      {"pull_timeout", "docker_pull_timeout"},
-      {"read_only_root", "docker_read_only_root"},
-      {"run_timeout", "docker_run_timeout"},
-      {"shm_size", "docker_shm_size"},
-      {"start_timeout", "docker_start_timeout"},
-      {"sudo", "enable_sudo"},
-      {"tmp_size", "docker_tmp_size"},
       {"tools_dir", "tools_path"},
       {"user", "docker_user"},
       {"warm", "docker_warm"},
@@ -30189,10 +30176,12 @@ Error in_our_words(Error error, bool container = false) {
       {"set", "set_env"},
       {"skills_dir", "local_skills_directory"}};
   constexpr std::string_view limits = "limits: ";
+  constexpr std::string_view engine = "engine ";
   if (starts_with(error.message, limits)) error.message.replace(0, limits.size(), "limit_");
+  if (starts_with(error.message, engine)) error.message.replace(0, engine.size(), "docker_");
   const std::string_view first =
       std::string_view(error.message).substr(0, error.message.find_first_of(": "));
-  constexpr std::size_t of_containers = 23;
+  constexpr std::size_t of_containers = 10;
   for (std::size_t i = container ? 0 : of_containers; i < std::size(names); ++i) {
     if (first != names[i].first) continue;
     error.message.replace(0, first.size(), names[i].second);
@@ -30272,8 +30261,13 @@ Expected<LocalOptions> local_options(const ServerConfig& config) {
   return options;
 }
 
+void warn(const std::string& message) {
+  std::fprintf(stderr, "codeexec-mcp: %s\n", message.c_str());
+}
+
 Expected<ContainerOptions> container_options(const ServerConfig& config) {
   ContainerOptions options = config.container;
+  options.on_progress = [](std::string_view what) { warn(printable(what)); };
   const auto policy = parse_enum("docker_image_policy", config.image_policy,
                                  {ImagePolicy::never, ImagePolicy::missing, ImagePolicy::always});
   if (!policy) return policy.error();
@@ -30415,10 +30409,6 @@ class TerminationSignals {
 bool print(const std::string& text) {
   return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
          std::fflush(stdout) == 0;
-}
-
-void warn(const std::string& message) {
-  std::fprintf(stderr, "codeexec-mcp: %s\n", message.c_str());
 }
 
 int fail(int status, const std::string& message) {
