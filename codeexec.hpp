@@ -20385,7 +20385,7 @@ struct Session::State {
   std::map<std::string, std::optional<std::string>> changes = {};
   std::uint64_t resets = 0;
 
-  bool take(const detail::SessionState& told, const std::string& began_in, std::uint64_t reset);
+  bool take(const detail::SessionState& told, const std::string& folder, std::uint64_t reset);
 };
 
 namespace {
@@ -20619,9 +20619,9 @@ void Session::reset() const {
   ++state_->resets;
 }
 
-// What a command that began in that folder has changed becomes the session's. False when that were
-// too many variables; then nothing does. After a reset nothing is meant for it any more.
-bool Session::State::take(const detail::SessionState& told, const std::string& began_in,
+// What a command has changed becomes the session's, which had that folder when it began. False when
+// that were too many variables; then nothing does. After a reset nothing is meant for it any more.
+bool Session::State::take(const detail::SessionState& told, const std::string& folder,
                           std::uint64_t reset) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (reset != resets) return true;
@@ -20642,7 +20642,7 @@ bool Session::State::take(const detail::SessionState& told, const std::string& b
     bytes += variable.size() + (value ? value->size() : 0);
   if (changed.size() > max_variables || bytes > max_bytes) return false;
   changes = std::move(changed);
-  if (told.work_dir != began_in || work_dir.empty()) work_dir = told.work_dir;
+  if (told.work_dir != folder || work_dir.empty()) work_dir = told.work_dir;
   return true;
 }
 
@@ -20653,11 +20653,11 @@ struct Executor::Ending {
   // The files of LocalOptions::watch_files that changed since it began.
   Function<std::vector<std::string>()> changed_files = {};
 
-  // Of a command of a session: how many resets there had been, where it began, and what place()
-  // adds: the mark of its session_script(), and what that wrote.
+  // Of a command of a session: how many resets that had when it began, and its folder then; and what
+  // place() adds: the mark of the session_script(), and what that wrote.
   std::shared_ptr<Session::State> session = {};
   std::uint64_t resets = 0;
-  std::string began_in = {};
+  std::string folder = {};
   std::string mark = {};
   Function<std::string()> session_text = {};
   // Why the session stays as it was; empty when it does not.
@@ -20665,7 +20665,7 @@ struct Executor::Ending {
     if (ended.outcome != Outcome::exited) return "the command did not end by itself";
     const auto told = detail::parse_session_state(session_text(), mark);
     if (!told) return told.error().message;
-    return session->take(*told, began_in, resets) ? "" : "more than 256 variables or 64 KiB changed";
+    return session->take(*told, folder, resets) ? "" : "more than 256 variables or 64 KiB changed";
   }
 };
 
@@ -20730,11 +20730,12 @@ struct Executor::Admission {
 
   // The command that is meant.
   const Command& command(const Command& given) const { return in_session ? *in_session : given; }
-  void enter(const Command& given) {
+  void enter(const Command& given, const std::string& workspace) {
     ending.session = given.session->state_;
     Command& command = in_session.emplace(given);
     const std::lock_guard<std::mutex> lock(ending.session->mutex);
     ending.resets = ending.session->resets;
+    ending.folder = ending.session->work_dir.empty() ? workspace : ending.session->work_dir;
     if (command.work_dir.empty()) command.work_dir = ending.session->work_dir;
     command.environment.clear();
     for (const auto& [variable, value] : ending.session->changes)
@@ -20907,7 +20908,7 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
                                      bool in_full) const {
   const ExecutorOptions& options = gate_->options;
   Admission admission;
-  if (given.session) admission.enter(given);
+  if (given.session) admission.enter(given, options.workspace);
   const Command& command = admission.command(given);
   Result& result = admission.result;
   admission.time = utc_timestamp();
@@ -20974,7 +20975,6 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
   }
   admission.directory = std::move(*directory);
   result.work_dir = admission.directory.path;
-  admission.ending.began_in = result.work_dir;
   if (gate_->guards_files()) guard_files(command, judgement, admission);
   return admission;
 }
