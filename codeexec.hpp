@@ -2185,6 +2185,7 @@ struct ContainerOptions {
   std::vector<Mount> mounts = {};
   std::vector<std::pair<std::string, std::string>> environment = {};  // of its commands
   CredentialOptions credentials = {};
+  std::vector<std::string> secrets = {};  // values that are masked in output, logs and records
   PackageOptions packages = {};
   // Whose container it is. With the same two, and the same options, a persistent container is found
   // again. Any text.
@@ -2280,6 +2281,8 @@ class Container {
   Expected<void> stop() const;
   // Removes it with all that runs in it, after its log was saved.
   Expected<void> remove() const;
+  // The same with several at the same time. Returns the first error, after all were tried.
+  static Expected<void> remove_all(const std::vector<Container>& containers);
 
   // What happened in it, written by this library: commands with their times, outcomes and the heads
   // and tails of their output, and what was done to the container; at most the last 1 MiB of it.
@@ -2331,8 +2334,7 @@ class ContainerExecutor : public Executor {
 // Containers of many agents. All members are safe from any thread.
 class ContainerManager {
  public:
-  // Removes what programs that are gone have left behind on this machine (by label and by the
-  // identity of the process), when `reap` is asked for; an engine that is not there is no error.
+  // Asks no engine. Each executor that is made here uses this one.
   explicit ContainerManager(EngineOptions engine = {});
   // The executor of an agent: made at first, then always the same one.
   //   Errors: those of ContainerExecutor::create(); invalid_argument when the same agent asks with
@@ -2343,7 +2345,9 @@ class ContainerManager {
   // <log_dir>/<agent>/docker_container.log.
   Expected<void> cleanup(const std::string& agent_id, const std::string& log_dir = {});
   Expected<void> cleanup_all(const std::string& log_dir = {});
-  // Removes containers with our label whose program is gone. Returns how many.
+  // Removes what programs of this user that are gone have left behind on this machine: by label and
+  // by the identity of the process, never by name. Persistent containers stay, but for those that
+  // never ran. Returns how many went.
   Expected<std::size_t> reap_orphans() const;
 
  private:
@@ -2711,16 +2715,18 @@ std::string describe(const UserContainers& containers);
 // then serves MCP on descriptors 0 and 1 until the input ends or SIGTERM, SIGINT or SIGHUP comes.
 // With --run it runs one command, prints its result as one line of JSON and returns; with --check
 // it judges one, or each line of the input, and prints what to_json(Judgement) gives; with
-// --sandbox-report it prints an object: mode, network, landlock_abi, enforced and missing. Commands
-// are in a sandbox, best_effort, when allowed paths are given, unless told otherwise. It owns the
-// process while it runs: it takes those three signals, ignores SIGPIPE, overwrites the variables of
-// its environment that commands do not see and, on Linux, keeps other processes of the user from
-// looking into this one (PR_SET_DUMPABLE).
+// --sandbox-report it prints an object: mode, network, landlock_abi, enforced and missing; with
+// --doctor a line for each thing that commands need where they run. Commands run on this host, in a
+// sandbox, best_effort, when allowed paths are given, unless told otherwise; with --execution-mode
+// docker in a container, and nowhere else, which is made for the first of them. It owns the process
+// while it runs: it takes those three signals, ignores SIGPIPE, overwrites the variables of its
+// environment that neither commands see nor the program needs that speaks to a container engine,
+// and, on Linux, keeps other processes of the user from looking into this one (PR_SET_DUMPABLE).
 // Returns the exit status: 0; 2 when an option, key or value is wrong, after one line on stderr
 // that says which; 1 for other failures; with --run 0 when the command succeeded, 1 when it ran and
 // failed, 125 when it was refused or could not start; with --check 0 when it is allowed, 1 when it
-// is refused, 2 when a line of the input is not a command; with --sandbox-report 0 when nothing is
-// missing, 1 when something is. 2, too, when a strict sandbox cannot be had.
+// is refused, 2 when a line of the input is not a command; with --sandbox-report and --doctor 0
+// when nothing is missing, 1 when something is. 2, too, when a strict sandbox cannot be had.
 int server_main(int argc, char** argv);
 
 }  // namespace v0_1
@@ -2917,6 +2923,23 @@ bool starts_with(std::string_view text, std::string_view prefix) {
 
 bool ends_with(std::string_view text, std::string_view suffix) {
   return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
+}
+
+std::string in_lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
+}
+
+// FNV-1a with 64 bits, in hexadecimal digits. It need not withstand anybody: who can choose the
+// content can choose the name, too.
+std::string content_digits(std::string_view content) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : content) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+  return text;
 }
 
 // Secrets are masked in what commands print; shorter ones would hit by chance.
@@ -16041,13 +16064,6 @@ bool is_one_of(std::string_view text, const Names& names) {
   return std::find(std::begin(names), std::end(names), text) != std::end(names);
 }
 
-std::string in_lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return lower;
-}
-
 // Directories that keep passwords and keys, in a home or wherever else they are.
 bool is_secret_directory(std::string_view name) {
   constexpr std::string_view secrets[] = {
@@ -21903,19 +21919,26 @@ Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& comman
 }
 
 // Which shell, which Python, how much of the machine: what holds with and without a sandbox.
-std::string LocalExecutor::facts_of(const LocalOptions& options) {
-  std::vector<std::string> facts = {concat({"The shell is ", to_utf8(options.shell), "."})};
-  const EnvironmentOptions& environment = options.environment;
+namespace {
+
+std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& environment) {
+  const std::string facts = concat({"The shell is ", to_utf8(shell), "."});
   const std::string prefix = to_utf8(environment.command_prefix);
   if (!prefix.empty())
-    facts.push_back(concat(
-        {"Every command line is run with `", prefix, "` before it; do not write that yourself."}));
-  else if (!environment.venv_path.empty())
-    facts.push_back(concat(
-        {"Commands use the Python virtual environment ", to_utf8(environment.venv_path), "."}));
-  else if (environment.auto_venv)
-    facts.push_back(
-        "A `.venv` in the directory of a command, or in the workspace, is used by itself.");
+    return concat({facts, " Every command line is run with `", prefix,
+                   "` before it; do not write that yourself."});
+  if (!environment.venv_path.empty())
+    return concat({facts, " Commands use the Python virtual environment ",
+                   to_utf8(environment.venv_path), "."});
+  if (!environment.auto_venv) return facts;
+  return facts +
+         " A `.venv` in the directory of a command, or in the workspace, is used by itself.";
+}
+
+}  // namespace
+
+std::string LocalExecutor::facts_of(const LocalOptions& options) {
+  std::vector<std::string> facts = {facts_of_shell(options.shell, options.environment)};
   const Limits& limits = options.sandbox.limits;
   const auto bound = [&facts](std::uint64_t value, const char* before, const char* after) {
     if (value != 0) facts.push_back(concat({before, std::to_string(value), after}));
@@ -23206,16 +23229,6 @@ std::string_view name_in_comment(std::string_view code, const std::string& exten
   return is_bare_path(comment, extension) ? comment : std::string_view();
 }
 
-// FNV-1a with 64 bits, in hexadecimal digits. It need not withstand anybody: who can choose the
-// content can choose the name, too.
-std::string content_digits(std::string_view content) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : content) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
-  return text;
-}
-
 constexpr std::size_t longest_code_path = 4095;
 
 // Where a name leads from the work_dir: to a canonical path below it. No part of that begins with a
@@ -23467,13 +23480,21 @@ const char* name(ContainerNetwork network) noexcept {
 
 namespace {
 
+bool is_podman(const EngineOptions& engine) {
+  const std::string_view program = engine.program;
+  return starts_with(program.substr(program.rfind('/') + 1), "podman");
+}
+
 // A call of the engine's program: never a shell string.
 ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::string>& arguments,
                            std::chrono::milliseconds timeout) {
+  const bool podman = is_podman(engine);
   ProcessOptions call;
   call.argv.push_back(engine.program);
-  if (!engine.context.empty()) call.argv.insert(call.argv.end(), {"--context", engine.context});
-  if (!engine.host.empty()) call.argv.insert(call.argv.end(), {"--host", engine.host});
+  if (!engine.context.empty())
+    call.argv.insert(call.argv.end(), {podman ? "--connection" : "--context", engine.context});
+  if (!engine.host.empty())
+    call.argv.insert(call.argv.end(), {podman ? "--url" : "--host", engine.host});
   call.argv.insert(call.argv.end(), arguments.begin(), arguments.end());
   for (char** variable = environ; variable && *variable; ++variable)
     call.environment.emplace_back(*variable);
@@ -23481,23 +23502,159 @@ ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::s
   return call;
 }
 
+// What engines say, in lower case, and what to do about it. The first that is found counts.
+struct EngineTrouble {
+  std::string_view words;
+  ErrorCode code;
+  std::string_view help;
+};
+constexpr EngineTrouble engine_troubles[] = {
+    {"permission denied while trying to connect", ErrorCode::permission_denied,
+     "let this user have the engine's socket (group docker), or use a rootless engine"},
+    {"context not found", ErrorCode::invalid_argument, "see `docker context ls`"},
+    {"resolve docker endpoint", ErrorCode::invalid_argument, "set another context or host"},
+    {"annot connect to ", ErrorCode::io, "start the engine, or name another by DOCKER_HOST"},
+    {"failed to connect to the docker", ErrorCode::io,
+     "start the engine, or name another by DOCKER_HOST"},
+    {"already in use", ErrorCode::invalid_argument, "set another agent_id or instance_id"},
+    {"such image", ErrorCode::not_found,
+     "build it (sh docker/build.sh), or let it be pulled (image_policy)"},
+    {"image not known", ErrorCode::not_found,
+     "build it (sh docker/build.sh), or let it be pulled (image_policy)"},
+    {"pull access denied", ErrorCode::not_found,
+     "check its name, log in to its registry, or build it (sh docker/build.sh)"},
+    {"manifest unknown", ErrorCode::not_found, "check the tag of the image"},
+    {"toomanyrequests", ErrorCode::limit, "log in to the registry, or wait"},
+    {"no such host", ErrorCode::io, "check the network, or build the image (sh docker/build.sh)"},
+    {"i/o timeout", ErrorCode::io, "check the network and the engine's proxy"},
+    {"is paused", ErrorCode::io, "unpause it; the next command does that, too"},
+    {"is not running", ErrorCode::io, "somebody has stopped it; the next command starts it"},
+    {"such container", ErrorCode::not_found, "somebody has removed it; the next command makes it"},
+    {"memory limit", ErrorCode::invalid_argument, "set memory to 6 MiB or more"},
+    {"range of cpus", ErrorCode::invalid_argument, "set cpus to no more than that"},
+    {"bind source path does not exist", ErrorCode::not_found,
+     "mounts are paths of the engine's machine"},
+    {"mounts denied", ErrorCode::permission_denied, "share that folder with the engine's machine"},
+    {"unable to find user", ErrorCode::invalid_argument, "set user to UID:GID"},
+    {"executable file not found", ErrorCode::invalid_argument, "the image needs a shell, sh"},
+    {"no space left", ErrorCode::limit, "make room on the engine's disk (`docker system prune`)"},
+    {"unknown flag", ErrorCode::unsupported, "this needs docker 20.10 or podman 4"},
+};
+
+// What the engine has printed, in one line of bounded length.
+std::string engine_words(const ProcessResult& result) {
+  constexpr std::size_t longest = 400;
+  std::string text;
+  std::string_view rest = result.err.empty() ? result.out : result.err;
+  while (!rest.empty() && text.size() < longest) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    for (const std::string_view head : {"docker: ", "Error: ", "Error response from daemon: "})
+      if (starts_with(line, head)) line.remove_prefix(head.size());
+    if (line.empty() || starts_with(line, "Run '") || starts_with(line, "See '")) continue;
+    text += concat({text.empty() ? "" : " ", line});
+  }
+  return printable(utf8_prefix(text, longest));
+}
+
+bool says(const ProcessResult& result, std::string_view words) {
+  return result.err.find(words) != std::string::npos || result.out.find(words) != std::string::npos;
+}
+
 // What went wrong in a call that was to do `what`, and what helps.
 Error engine_error(const EngineOptions& engine, const ProcessResult& result,
                    std::string_view what) {
-  std::string reason = result.message;
-  if (reason.empty()) reason = result.err;
-  if (reason.empty()) reason = result.out;
-  return make_error(ErrorCode::io, concat({"cannot ", what, " with ", quoted(engine.program), ": ",
-                                           printable(reason)}));
+  ErrorCode code = ErrorCode::io;
+  std::string reason = engine_words(result);
+  std::string_view help;
+  if (result.outcome == Outcome::timed_out) {
+    reason = concat({"no answer in ",
+                     std::to_string(std::chrono::duration_cast<std::chrono::seconds>(
+                                        result.wall_time + std::chrono::milliseconds(500))
+                                        .count()),
+                     " s"});
+    help = "see whether the engine is stuck, or set a longer timeout for it";
+  } else if (result.outcome == Outcome::cancelled) {
+    reason = "cancelled";
+  } else if (result.outcome == Outcome::not_started) {
+    reason = result.message;
+    if (result.system_error == ENOENT) code = ErrorCode::not_found;
+    if (result.system_error == EACCES) code = ErrorCode::permission_denied;
+    help = "install docker or podman, or set the engine's program";
+  } else {
+    const std::string text = in_lower_case(reason);
+    for (const EngineTrouble& trouble : engine_troubles) {
+      if (text.find(trouble.words) == std::string::npos) continue;
+      code = trouble.code;
+      help = trouble.help;
+      break;
+    }
+    if (reason.empty())
+      reason = result.message.empty() ? concat({"status ", std::to_string(result.exit_code)})
+                                      : result.message;
+  }
+  Error error = make_error(code, concat({"cannot ", what, " (", printable(engine.program),
+                                         "): ", reason, help.empty() ? "" : "; ", help}));
+  error.system_error = result.system_error;
+  return error;
 }
 
 // What the program prints.
 Expected<std::string> ask_engine(const EngineOptions& engine,
                                  const std::vector<std::string>& arguments,
-                                 std::chrono::milliseconds timeout, std::string_view what) {
-  ProcessResult result = run_process(engine_call(engine, arguments, timeout));
+                                 std::chrono::milliseconds timeout, std::string_view what,
+                                 const std::optional<CancelToken>& cancel = {}) {
+  ProcessOptions call = engine_call(engine, arguments, timeout);
+  call.cancel = cancel;
+  ProcessResult result = run_process(call);
   if (!result.succeeded()) return engine_error(engine, result, what);
   return std::move(result.out);
+}
+
+// What the engine knows of containers or images; null when there is none of that name.
+Expected<Json> inspect(const EngineOptions& engine, const char* kind,
+                       const std::vector<std::string>& names,
+                       const std::optional<CancelToken>& cancel = {}) {
+  std::vector<std::string> words = {kind, "inspect"};
+  words.insert(words.end(), names.begin(), names.end());
+  ProcessOptions call = engine_call(engine, words, engine.call_timeout);
+  call.cancel = cancel;
+  call.max_output = std::size_t{16} << 20;
+  const ProcessResult result = run_process(call);
+  const std::string what = concat({"look at the ", kind, " ", names[0]});
+  if (!result.succeeded()) {
+    const std::string text = in_lower_case(result.err);
+    for (const char* words_of_none : {"no such ", "not known", "no container with"})
+      if (result.outcome == Outcome::exited && text.find(words_of_none) != std::string::npos)
+        return Json();
+    return engine_error(engine, result, what);
+  }
+  auto parsed = Json::parse(result.out);
+  if (parsed && parsed->size() > 0) return parsed;
+  return make_error(ErrorCode::io, concat({"cannot ", what, " (", printable(engine.program),
+                                           "): its answer is not understood"}));
+}
+
+const std::string& label_of(const Json& container, std::string_view label) {
+  return container["Config"]["Labels"][label].as_string();
+}
+
+// Waits for an event, which is a token that somebody cancels. False when `cancel` came first or the
+// deadline has passed.
+bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
+                    Clock::time_point deadline) {
+  // Without descriptors it looks again and again: the system is short of them for a moment.
+  const bool blind = event.descriptor() < 0 || (cancel && cancel->descriptor() < 0);
+  std::vector<pollfd> set = {{event.descriptor(), POLLIN, 0}};
+  if (cancel) set.push_back({cancel->descriptor(), POLLIN, 0});
+  while (!event.cancelled() && !(cancel && cancel->cancelled())) {
+    const Clock::time_point now = Clock::now();
+    if (now >= deadline) break;
+    wait_for_events(set,
+                    blind ? std::min(deadline, now + std::chrono::milliseconds(50)) : deadline);
+  }
+  return event.cancelled();
 }
 
 }  // namespace
@@ -23858,8 +24015,8 @@ class CredentialReader {
 };
 
 // Reads files and the variables of this process, which must not change meanwhile.
-[[maybe_unused]] Expected<Credentials> load_credentials(const CredentialOptions& options,
-                                                        std::string_view home = container_home) {
+Expected<Credentials> load_credentials(const CredentialOptions& options,
+                                       std::string_view home = container_home) {
   return CredentialReader(options, home).read();
 }
 
@@ -23976,94 +24133,1057 @@ Expected<PackageOptions> packages_from_json(const Json& value) {
 
 // Options -----------------------------------------------------------------------------------------
 
+namespace {
+
+Error bad_option(std::string_view option, std::string_view problem) {
+  return make_error(ErrorCode::invalid_argument, concat({option, ": ", problem}));
+}
+
+// What can stand in an argv as a word of its own, and in one line.
+Expected<void> check_words(std::string_view option, const std::vector<std::string>& words) {
+  for (const std::string& word : words)
+    if (word.empty() || word[0] == '-' || word != printable(word))
+      return bad_option(option, concat({quoted(word),
+                                        " is empty, begins with - or has bytes that "
+                                        "are no text"}));
+  return {};
+}
+
+// Letters of ASCII, digits, _ and those of `more`; the first is none of `more`.
+bool is_plain(std::string_view text, std::string_view more) {
+  constexpr std::size_t longest = 512;
+  if (text.empty() || text.size() > longest || more.find(text[0]) != std::string_view::npos)
+    return false;
+  return std::all_of(text.begin(), text.end(), [more](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           more.find(c) != std::string_view::npos;
+  });
+}
+
+Expected<void> check_engine_options(const EngineOptions& engine) {
+  if (auto ok = check_words("engine program", {engine.program}); !ok) return ok.error();
+  for (const std::string* value : {&engine.context, &engine.host})
+    if (!value->empty())
+      if (auto ok = check_words("engine context or host", {*value}); !ok) return ok.error();
+  if (!engine.context.empty() && !engine.host.empty())
+    return bad_option("engine context", "there is a host, too: leave one of them out");
+  for (const auto time : {engine.call_timeout, engine.run_timeout, engine.pull_timeout})
+    if (time.count() <= 0) return bad_option("engine timeouts", "must be more than zero");
+  return {};
+}
+
+// Sockets by which an engine is told what to do: whoever reaches one owns the machine.
+std::vector<std::string> engine_sockets(const EngineOptions& engine) {
+  std::vector<std::string> sockets = {"/run/docker.sock", "/run/podman/podman.sock",
+                                      "/run/containerd/containerd.sock"};
+  const auto add_below = [&sockets](const char* variable, std::string_view below) {
+    const char* const value = std::getenv(variable);
+    if (value && *value == '/') sockets.push_back(concat({value, below}));
+  };
+  add_below("XDG_RUNTIME_DIR", "/docker.sock");
+  add_below("XDG_RUNTIME_DIR", "/podman/podman.sock");
+  add_below("HOME", "/.docker/run/docker.sock");
+  constexpr std::string_view scheme = "unix://";
+  for (const char* variable : {"DOCKER_HOST", "CONTAINER_HOST"}) {
+    const char* const value = std::getenv(variable);
+    if (value && starts_with(value, scheme)) sockets.emplace_back(value + scheme.size());
+  }
+  if (starts_with(engine.host, scheme)) sockets.push_back(engine.host.substr(scheme.size()));
+  for (std::string& socket : sockets)
+    if (auto path = canonical_path(socket)) socket = std::move(*path);
+  return sockets;
+}
+
+// Why a file or directory of the host must not be seen in a container; null when it may be.
+const char* why_not_shared(const std::string& path, bool writable, const EngineOptions& engine) {
+  if (path == "/") return "is the whole host";
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode)) return "is a socket";
+  for (const std::string& socket : engine_sockets(engine))
+    if (codeexec::is_within(socket, path)) return "holds the socket of a container engine";
+  const char* const home = std::getenv("HOME");
+  const auto own = canonical_path(home && *home ? home : "/root");
+  if (path == "/root" || (own && codeexec::is_within(*own, path)))
+    return "is the home directory, or holds it";
+  for (const char* kernel : {"/proc", "/sys", "/dev"})
+    if (codeexec::is_within(path, kernel) && !starts_with(path, "/dev/shm/"))
+      return "belongs to the kernel";
+  for (const char* folder : {"/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/libx32",
+                             "/sbin", "/usr", "/var", "/var/lib", "/run", "/home", "/Users"}) {
+    const auto real = canonical_path(folder);
+    if (!real) continue;
+    if (path == *real) return "is a folder of the host's system";
+    const std::string_view base = folder;
+    const bool may_hold_work = base == "/usr" || base == "/run" || base == "/home" ||
+                               base == "/Users" || starts_with(base, "/var");
+    if (writable && !may_hold_work && codeexec::is_within(path, *real))
+      return "is in a folder of the host's system, and would be writable";
+  }
+  return nullptr;
+}
+
+Expected<void> complete_mount(Mount& mount, const EngineOptions& engine) {
+  if (mount.source == "~" || starts_with(mount.source, "~/")) {
+    const char* const home = std::getenv("HOME");
+    if (!home || *home != '/') return bad_option("mounts", "~ is not known: HOME is not set");
+    mount.source.replace(0, 1, home);
+  }
+  auto source = canonical_path(mount.source);
+  if (!source) return with_prefix("mounts: ", source.error());
+  mount.source = std::move(*source);
+  if (mount.target.empty()) mount.target = mount.source;
+  const std::string subject = quoted(mount.source);
+  struct stat status {};
+  if (::stat(mount.source.c_str(), &status) != 0)
+    return with_prefix("mounts: ", system_error(errno, subject));
+  if (const char* why = why_not_shared(mount.source, mount.permission == Permission::write, engine))
+    return bad_option("mounts", concat({subject, " ", why, ", which no container is given"}));
+  if (mount.permission == Permission::none && !S_ISDIR(status.st_mode))
+    return bad_option("mounts", concat({subject, " must be a directory to be kept away"}));
+  return {};
+}
+
+// Where something appears in a container.
+Expected<void> check_target(std::string_view option, const std::string& target,
+                            std::string_view forbidden, std::set<std::string>& targets) {
+  const char* problem = nullptr;
+  if (!is_canonical_form(target) || target == "/")
+    problem = " must be an absolute path without . and .., and not /";
+  else if (target != printable(target) || target.find_first_of(forbidden) != std::string::npos)
+    problem = " has a character that the engine cannot take in a path";
+  else if (codeexec::is_within(target, "/proc") || codeexec::is_within(target, "/sys") ||
+           (codeexec::is_within(target, "/dev") && !starts_with(target, "/dev/shm/")))
+    problem = " belongs to the kernel in the container, too";
+  else if (!targets.insert(target).second)
+    problem = " is where something else appears already";
+  if (problem) return bad_option(option, concat({quoted(target), problem}));
+  return {};
+}
+
+Expected<void> complete_mounts(ContainerOptions& options) {
+  std::vector<Mount> mounts;
+  for (Mount mount : options.mounts) {
+    if (auto ok = complete_mount(mount, options.engine); !ok) return ok.error();
+    const auto is_same = [&mount](const Mount& other) {
+      return mount.source == other.source && mount.target == other.target &&
+             mount.permission == other.permission;
+    };
+    if (std::none_of(mounts.begin(), mounts.end(), is_same)) mounts.push_back(std::move(mount));
+  }
+  options.mounts = std::move(mounts);
+  // The engine reads a mount as a line of comma-separated values, a tmpfs up to a colon.
+  std::set<std::string> targets;
+  for (const Mount& mount : options.mounts) {
+    if (auto ok = check_target("mounts", mount.target, ",\"", targets); !ok) return ok.error();
+    std::set<std::string> none;
+    if (auto ok = check_target("mounts", mount.source, ",\"", none); !ok) return ok.error();
+  }
+  for (const auto& scratch : options.scratch)
+    if (auto ok = check_target("scratch", scratch.first, ",:\"", targets); !ok) return ok.error();
+  return {};
+}
+
+// What the credentials come to. A home that holds some of them is one that commands can write to.
+Expected<void> complete_credentials(ContainerOptions& options) {
+  auto credentials = load_credentials(options.credentials);
+  if (!credentials) return credentials.error();
+  for (const std::string& note : credentials->notes) options.on_progress(note);
+  Variables& variables = credentials->variables;
+  if (!credentials->mounts.empty()) {
+    options.scratch.emplace_back(container_home, options.tmp_size);
+    variables.emplace_back("HOME", container_home);
+  }
+  options.mounts.insert(options.mounts.end(), credentials->mounts.begin(),
+                        credentials->mounts.end());
+  variables.insert(variables.end(), options.environment.begin(), options.environment.end());
+  options.environment = std::move(variables);
+  options.secrets.insert(options.secrets.end(), credentials->secrets.begin(),
+                         credentials->secrets.end());
+  options.credentials = CredentialOptions();
+  return {};
+}
+
+Expected<void> check_packages(const ContainerOptions& options) {
+  const PackageOptions& packages = options.packages;
+  if (packages.empty()) return {};
+  for (const auto* list : {&packages.system, &packages.python, &packages.npm})
+    if (auto ok = check_words("packages", *list); !ok) return ok.error();
+  if (options.network == ContainerNetwork::none)
+    return bad_option("packages", "installing needs a network: set network to bridge");
+  if (!options.sudo && !(packages.system.empty() && packages.npm.empty()))
+    return bad_option("packages", "system and npm packages need sudo");
+  if (!*options.read_only_root) return {};
+  return bad_option("packages", "read_only_root leaves no place to install them");
+}
+
+Expected<void> check_bounds(const ContainerOptions& options) {
+  constexpr std::uint64_t least_memory = std::uint64_t{6} << 20;
+  if (options.memory != 0 && options.memory < least_memory)
+    return bad_option("memory", "must be 6 MiB or more, or 0 for no bound");
+  constexpr double most_cpus = 1e6;
+  if (!(options.cpus == 0 || (options.cpus >= 0.01 && options.cpus <= most_cpus)))
+    return bad_option("cpus", "must be 0.01 or more, or 0 for no bound");
+  constexpr std::size_t most_warm = 64;
+  if (options.warm > most_warm) return bad_option("warm", "must be 64 or less");
+  if (options.start_timeout.count() <= 0 || options.packages.timeout.count() <= 0)
+    return bad_option("timeouts of a container", "must be more than zero");
+  return {};
+}
+
+}  // namespace
+
 Expected<ContainerOptions> complete(const ContainerOptions& options) {
   ContainerOptions complete = options;
   if (complete.image.empty())
     complete.image = options.sudo ? "codeexec/runtime-sudo:latest" : "codeexec/runtime:latest";
   if (!complete.read_only_root) complete.read_only_root = !options.sudo && options.packages.empty();
+  if (auto ok = check_engine_options(complete.engine); !ok) return ok.error();
+  if (!is_plain(complete.image, "./:@-"))
+    return bad_option("image", concat({quoted(complete.image), " is no name of an image"}));
+  if (!complete.user.empty() && !is_plain(complete.user, ".:-"))
+    return bad_option("user", concat({quoted(complete.user), " is no user of a container"}));
+  for (const auto& id : {complete.agent_id, complete.instance_id})
+    if (id.find('\0') != std::string::npos || id.size() > 4096)
+      return bad_option("agent_id", "has a NUL byte or is longer than 4096 bytes");
+  for (const auto& [variable, value] : complete.environment)
+    if (variable.empty() || variable.find('=') != std::string::npos ||
+        variable != printable(variable) || value.find('\0') != std::string::npos)
+      return bad_option("environment", concat({quoted(variable), " cannot be a variable"}));
+  if (auto ok = check_bounds(complete); !ok) return ok.error();
+  if (auto ok = check_packages(complete); !ok) return ok.error();
+  if (auto ok = complete_credentials(complete); !ok) return ok.error();
+  if (auto ok = complete_mounts(complete); !ok) return ok.error();
+  if (complete.log_file.empty()) return complete;
+  auto log_file = canonical_path(complete.log_file);
+  if (!log_file) return with_prefix("log_file: ", log_file.error());
+  complete.log_file = std::move(*log_file);
+  for (const Mount& mount : complete.mounts)
+    if (mount.permission == Permission::write &&
+        codeexec::is_within(complete.log_file, mount.source))
+      return bad_option("log_file",
+                        concat({quoted(complete.log_file), " lies where commands may write"}));
   return complete;
 }
 
 // One container -----------------------------------------------------------------------------------
 
-struct Container::State {
-  ContainerOptions options = {};
-  std::string name = {};
-  // Variables of its commands, NAME=value, and those values of them that are secret.
-  std::vector<std::pair<std::string, std::string>> variables = {};
-  std::vector<std::string> secrets = {};
-  std::string user = {};  // of its commands: UID:GID, or a name
-  std::mutex mutex = {};
-  bool running = false;                  // as far as is known
-  std::optional<Process> lifeline = {};  // of one that is not persistent
+namespace {
 
+// A program by what tells it from all others on its machine, also after a restart of that.
+struct ProgramIdentity {
+  std::string host = {};
+  std::string boot = {};
+  // Its user, and the process table in which its number means something.
+  std::string space = {};
+  std::string pid = {};
+  std::string start = {};
+};
+
+// When a process has started, as the kernel counts; empty when there is none, or no /proc.
+std::string start_of_process(std::string_view pid) {
+  const auto stat = read_whole_file(concat({"/proc/", pid, "/stat"}), 4096, "process");
+  if (!stat) return {};
+  // The name, which may be anything, stands in parentheses; 20 fields after it is the time.
+  std::size_t at = stat->rfind(')');
+  for (int field = 0; field < 20 && at != std::string::npos; ++field) at = stat->find(' ', at + 1);
+  if (at == std::string::npos) return {};
+  return stat->substr(at + 1, stat->find(' ', at + 1) - at - 1);
+}
+
+ProgramIdentity own_identity() {
+  ProgramIdentity own;
+  char text[256] = "";
+  if (::gethostname(text, sizeof text - 1) == 0) own.host = text;
+  if (auto boot = read_whole_file("/proc/sys/kernel/random/boot_id", 4096, "boot"))
+    own.boot = without_line_ends(*boot);
+  const ssize_t size = ::readlink("/proc/self/ns/pid", text, sizeof text);
+  own.space = concat({std::to_string(::geteuid()), " ",
+                      std::string_view(text, size < 0 ? 0 : static_cast<std::size_t>(size))});
+  own.pid = std::to_string(::getpid());
+  own.start = start_of_process(own.pid);
+  return own;
+}
+
+// Whether the program that made a container has ended. In doubt it has not.
+bool is_orphan(const Json& container, const ProgramIdentity& own) {
+  if (label_of(container, "codeexec.host") != own.host ||
+      label_of(container, "codeexec.ns") != own.space)
+    return false;
+  if (label_of(container, "codeexec.boot") != own.boot) return true;
+  const std::string& start = label_of(container, "codeexec.start");
+  const std::string& pid = label_of(container, "codeexec.pid");
+  return !own.start.empty() && !start.empty() && start_of_process(pid) != start;
+}
+
+// A text as a part of a name: letters, digits, _ . and -, at most so many.
+std::string plain_name(std::string_view text, std::size_t longest) {
+  std::string result;
+  for (const char c : text.substr(0, longest))
+    result += is_plain(std::string_view(&c, 1), "") || (!result.empty() && (c == '.' || c == '-'))
+                  ? c
+                  : '-';
+  result.erase(0, std::min(result.find_first_not_of('-'), result.size()));
+  return result.empty() ? "agent" : result;
+}
+
+// Who commands run as: the owner of the first directory that they may write to.
+std::string user_of(const ContainerOptions& options) {
+  if (!options.user.empty()) return options.user;
+  uid_t user = ::geteuid();
+  gid_t group = ::getegid();
+  for (const Mount& mount : options.mounts) {
+    struct stat status {};
+    if (mount.permission != Permission::write || ::stat(mount.source.c_str(), &status) != 0)
+      continue;
+    user = status.st_uid;
+    group = status.st_gid;
+    break;
+  }
+  return concat({std::to_string(user), ":", std::to_string(group)});
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+ContainerHealth health_of(const Json& container) {
+  const Json& state = container["State"];
+  ContainerHealth health;
+  health.exists = !container.is_null();
+  health.status = state["Status"].as_string();
+  health.running = state["Running"].as_bool();
+  health.exit_code = static_cast<int>(state["ExitCode"].as_integer());
+  health.error = printable(state["Error"].as_string());
+  health.started_at = state["StartedAt"].as_string();
+  health.finished_at = state["FinishedAt"].as_string();
+  health.oom_killed = state["OOMKilled"].as_bool();
+  health.pid = static_cast<int>(state["Pid"].as_integer());
+  return health;
+}
+
+// "1.5MiB", "12.3kB", "0.25%": the number, times its unit.
+double number_with_unit(std::string_view text) {
+  text = text.substr(std::min(text.find_first_not_of(" /"), text.size()));
+  const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
+  const auto number = Json::parse(text.substr(0, end));
+  double value = number ? number->as_number() : 0;
+  const std::string_view unit = text.substr(end);
+  const double step = unit.substr(1, 1) == "i" ? 1024 : 1000;
+  const std::size_t power =
+      unit.empty() ? 0 : std::string_view("BKMGT").find(unit[0] == 'k' ? 'K' : unit[0]);
+  for (std::size_t i = 0; power <= 4 && i < power; ++i) value *= step;
+  return value;
+}
+
+constexpr char ready_line[] = "codeexec ready\n";
+
+// Run by root in a new container: $1 and $2 are user and group of its commands, or empty; the rest
+// are directories that everybody may write to. sudo serves only users that have a name.
+constexpr char set_up_script[] =
+    "u=$1 g=$2 n=; shift 2; exec 2>/dev/null; if [ \"$u\" ]; then "
+    "while IFS=: read -r _ _ i _; do [ \"$i\" != \"$u\" ] || n=1; done </etc/passwd; "
+    "[ \"$n\" ] || echo \"user$u:x:$u:$g::/tmp:/bin/sh\" >>/etc/passwd; "
+    "[ ! -d /etc/sudoers.d ] || { echo \"#$u ALL=(ALL:ALL) NOPASSWD: ALL\" "
+    ">/etc/sudoers.d/codeexec; chmod 0440 /etc/sudoers.d/codeexec; }; fi; "
+    "[ $# = 0 ] || { mkdir -p \"$@\"; chmod 1777 \"$@\"; }; ";
+
+// Runs an installer, and kills it when standard input ends: when this program gives up on it, or
+// dies.
+constexpr char install_script[] =
+    "exec 3<&0 </dev/null; { read -r _ <&3; kill -KILL -$$; } & w=$!; exec 3<&-; "
+    "\"$@\"; r=$?; kill -KILL $w; exit $r";
+
+}  // namespace
+
+// Whoever makes, mends, stops or removes it has the turn, and holds no lock meanwhile: the others
+// wait for the end of the turn or for their cancel.
+struct Container::State {
+  explicit State(ContainerOptions given);
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  // Removes one that is not persistent.
+  ~State();
+
+  // Makes sure that it runs. Nothing is asked of the engine when that is known.
   Expected<void> ensure(const std::optional<CancelToken>& cancel);
   // What was known of it is in doubt: the next ensure() asks the engine.
   void forget();
+  void log(std::string_view event);
+  Expected<void> save_log(const std::string& path);
+  Expected<Json> look(const std::optional<CancelToken>& cancel = {}) const;
+  Expected<void> stop();
+  // Both together remove it. The first takes the turn and lets the engine begin.
+  Expected<void> begin_removal(std::optional<Process>& removal);
+  Expected<void> finish_removal(std::optional<Process>& removal);
+
+  const ContainerOptions options;
+  const std::string name;
+  const std::string user;           // of its commands, for `exec --user`
+  const std::string home = "/tmp";  // of its commands, where the image gives them none
+  // Variables of its commands, NAME=value, and those values of them that are secret.
+  std::vector<std::pair<std::string, std::string>> variables = {};
+  std::vector<std::string> secrets = {};
+
+ private:
+  bool is_up() const;
+  Expected<void> take_turn(const std::optional<CancelToken>& cancel);
+  void end_turn(bool is_running);
+  std::vector<std::string> set_up_words(const char* then) const;
+  std::vector<std::string> configuration() const;
+  std::vector<std::string> labels() const;
+  bool is_own(const Json& container) const;
+  Error foreign() const;
+  Expected<void> make(const std::optional<CancelToken>& cancel);
+  Expected<bool> reuse(const Json& found, const std::optional<CancelToken>& cancel);
+  Expected<void> get_image(const std::optional<CancelToken>& cancel);
+  Expected<void> create(const std::optional<CancelToken>& cancel);
+  Expected<void> hold(const std::vector<std::string>& words,
+                      const std::optional<CancelToken>& cancel);
+  Expected<void> set_up(const std::optional<CancelToken>& cancel);
+  Expected<void> install(const std::optional<CancelToken>& cancel);
+  Expected<void> install(const char* kind, std::vector<std::string> words,
+                         const std::vector<std::string>& packages,
+                         const std::optional<CancelToken>& cancel);
+  void discard();
+  void tell(std::string_view event);
+  Expected<std::string> ask(const std::vector<std::string>& words, const char* what,
+                            const std::optional<CancelToken>& cancel = {}) const {
+    return ask_engine(options.engine, words, options.engine.call_timeout,
+                      concat({what, " the container ", name}), cancel);
+  }
+
+  const pid_t owner = ::getpid();
+  std::string digits = {};  // of all that makes its kind
+  mutable std::mutex mutex = {};
+  bool running = false;  // as far as is known
+  bool made = false;     // there may be one
+  bool busy = false;     // somebody has the turn
+  CancelToken turn_ended = {};
+  std::optional<Process> lifeline = {};  // of one that is not persistent
+  std::mutex log_mutex = {};
+  Capture events{std::size_t{1} << 20, 0};
+  Redactor redactor = {};
 };
 
-Container::Container(ContainerOptions options) : state_(std::make_shared<State>()) {
-  state_->options = std::move(options);
-  state_->name = concat({"codeexec-", random_hex(8)});
-  state_->variables = state_->options.environment;
-  state_->user = state_->options.user;
+Container::State::State(ContainerOptions given)
+    : options(std::move(given)),
+      name(concat({"codeexec-", plain_name(options.agent_id, 24), "-",
+                   options.persistent
+                       ? content_digits(concat({options.agent_id, std::string_view("\0", 1),
+                                                options.instance_id}))
+                             .substr(0, 8)
+                       : random_hex(4)})),
+      user(user_of(options)),
+      variables(options.environment),
+      secrets(options.secrets) {
+  std::vector<std::string> words = configuration();
+  const PackageOptions& packages = options.packages;
+  for (const auto* list : {&packages.system, &packages.python, &packages.npm}) {
+    words.insert(words.end(), list->begin(), list->end());
+    words.emplace_back();
+  }
+  digits = content_digits(joined(words, "\n"));
+  redactor = Redactor(secrets);
 }
+
+Container::State::~State() {
+  // A fork of the program has a copy of this object, and no part in the container.
+  if (owner != ::getpid() || options.persistent) return;
+  std::optional<Process> removal;
+  if (made && begin_removal(removal)) (void)finish_removal(removal);
+}
+
+Container::Container(ContainerOptions options)
+    : state_(std::make_shared<State>(std::move(options))) {}
 
 const ContainerOptions& Container::options() const noexcept { return state_->options; }
 
 const std::string& Container::name() const noexcept { return state_->name; }
+
+// Needs the mutex.
+bool Container::State::is_up() const {
+  return running && (options.persistent || (lifeline && !lifeline->done()));
+}
+
+Expected<void> Container::State::take_turn(const std::optional<CancelToken>& cancel) {
+  std::unique_lock<std::mutex> lock(mutex);
+  while (busy) {
+    const CancelToken ended = turn_ended;
+    lock.unlock();
+    if (!wait_for_event(ended, cancel, Clock::time_point::max()))
+      return make_error(ErrorCode::io, concat({"waiting for the container ", name, ": cancelled"}));
+    lock.lock();
+  }
+  busy = true;
+  turn_ended = CancelToken();
+  return {};
+}
+
+void Container::State::end_turn(bool is_running) {
+  std::unique_lock<std::mutex> lock(mutex);
+  running = is_running;
+  busy = false;
+  const CancelToken ended = turn_ended;
+  lock.unlock();
+  ended.cancel();
+}
 
 void Container::State::forget() {
   const std::lock_guard<std::mutex> lock(mutex);
   running = false;
 }
 
-Expected<void> Container::State::ensure(const std::optional<CancelToken>&) {
-  const std::lock_guard<std::mutex> lock(mutex);
-  if (running && lifeline && !lifeline->done()) return {};
-  lifeline.reset();
-  std::vector<std::string> words = {"run",
-                                    "-i",
-                                    "--rm",
-                                    "--init",
-                                    "--name",
-                                    name,
-                                    "--label",
-                                    "codeexec.managed=1",
-                                    "--network",
-                                    codeexec::name(options.network),
-                                    "--cap-drop",
-                                    "ALL",
-                                    "--cap-add",
-                                    "KILL",
-                                    "--security-opt",
-                                    "no-new-privileges"};
-  for (const Mount& mount : options.mounts)
-    words.insert(words.end(),
-                 {"--mount", concat({"type=bind,src=", mount.source,
-                                     ",dst=", mount.target.empty() ? mount.source : mount.target,
-                                     mount.permission == Permission::write ? "" : ",readonly"})});
-  words.insert(words.end(),
-               {"--entrypoint", "sh", options.image, "-c",
-                "chmod 1777 /tmp 2>/dev/null; echo ready; while read -r _; do :; done"});
+Expected<void> Container::State::ensure(const std::optional<CancelToken>& cancel) {
+  const auto is_known = [this] {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return is_up();
+  };
+  if (is_known()) return {};
+  if (auto ok = take_turn(cancel); !ok) return ok;
+  auto done = is_known() ? Expected<void>() : make(cancel);
+  if (!done) tell(done.error().message);
+  end_turn(done.has_value());
+  return done;
+}
+
+void Container::State::log(std::string_view event) {
+  const std::lock_guard<std::mutex> lock(log_mutex);
+  events.add(concat({utc_timestamp(), " ", printable(redactor.redact(event)), "\n"}));
+}
+
+void Container::State::tell(std::string_view event) {
+  log(event);
+  options.on_progress(redactor.redact(event));
+}
+
+Expected<Json> Container::State::look(const std::optional<CancelToken>& cancel) const {
+  auto found = inspect(options.engine, "container", {name}, cancel);
+  if (found && !found->is_null()) return Json((*found)[0]);
+  return found;
+}
+
+// The script of set_up_script, with what it needs, and what comes then.
+std::vector<std::string> Container::State::set_up_words(const char* then) const {
+  const std::size_t colon = std::min(user.find(':'), user.size());
+  const std::string uid = user.substr(0, colon);
+  const std::string gid = colon < user.size() ? user.substr(colon + 1) : uid;
+  const bool by_number = options.sudo && is_number(uid) && is_number(gid) && uid != "0";
+  std::vector<std::string> words = {"-c", concat({set_up_script, then}), "codeexec",
+                                    by_number ? uid : "", by_number ? gid : ""};
+  // A /tmp that is a directory of the host is left as it is.
+  const auto is_tmp = [](const Mount& mount) { return mount.target == "/tmp"; };
+  if (std::none_of(options.mounts.begin(), options.mounts.end(), is_tmp))
+    words.emplace_back("/tmp");
+  for (const auto& scratch : options.scratch) words.push_back(scratch.first);
+  return words;
+}
+
+// The arguments of `run` that the options make, up to the command.
+std::vector<std::string> Container::State::configuration() const {
+  std::vector<std::string> words = {
+      "--init",   "--user",        "0:0",      "--network",        codeexec::name(options.network),
+      "--pull",   "never",         "--ulimit", "nofile=4096:4096", "--ulimit",
+      "core=0:0", "--stop-signal", "KILL"};
+  const auto add = [&words](const char* option, const std::string& value) {
+    words.insert(words.end(), {option, value});
+  };
+  if (!options.sudo) {
+    add("--cap-drop", "ALL");
+    add("--cap-add", "KILL");
+    add("--security-opt", "no-new-privileges");
+  }
+  // Without a number for swap, the engine allows as much of it again.
+  if (options.memory != 0)
+    for (const char* option : {"--memory", "--memory-swap"})
+      add(option, std::to_string(options.memory) + "b");
+  if (options.cpus > 0)
+    add("--cpus", seconds_text(std::chrono::milliseconds(std::llround(options.cpus * 1000))));
+  add("--pids-limit", options.pids == 0 ? "-1" : std::to_string(options.pids));
+  if (options.shm_size != 0) add("--shm-size", std::to_string(options.shm_size) + "b");
+  // Users of a rootless podman are others in its containers, unless it is told to keep them.
+  if (is_podman(options.engine) && ::geteuid() != 0) add("--userns", "keep-id");
+  const auto add_scratch = [&add](const std::string& path, std::uint64_t size) {
+    add("--tmpfs", concat({path, ":rw,exec,nosuid,nodev,mode=1777",
+                           size == 0 ? "" : concat({",size=", std::to_string(size)})}));
+  };
+  if (*options.read_only_root) {
+    words.emplace_back("--read-only");
+    const auto is_tmp = [](const Mount& mount) { return mount.target == "/tmp"; };
+    if (std::none_of(options.mounts.begin(), options.mounts.end(), is_tmp))
+      add_scratch("/tmp", options.tmp_size);
+  }
+  for (const auto& [path, size] : options.scratch) add_scratch(path, size);
+  for (const Mount& mount : options.mounts) {
+    // A directory that is kept away is covered by an empty one.
+    if (mount.permission == Permission::none)
+      add("--mount", concat({"type=tmpfs,dst=", mount.target, ",tmpfs-mode=0555,readonly"}));
+    else
+      add("--mount", concat({"type=bind,src=", mount.source, ",dst=", mount.target,
+                             mount.permission == Permission::write ? "" : ",readonly"}));
+  }
+  add("--entrypoint", "sh");
+  words.push_back(options.image);
+  const std::vector<std::string> command =
+      options.persistent ? std::vector<std::string>{"-c", "while :; do sleep 3600; done"}
+                         : set_up_words("echo codeexec ready; while read -r _; do :; done");
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
+}
+
+std::vector<std::string> Container::State::labels() const {
+  const ProgramIdentity program = own_identity();
+  std::vector<std::string> words;
+  for (const auto& [label, value] :
+       {std::pair<const char*, std::string_view>("managed", "1"),
+        std::pair<const char*, std::string_view>("kind",
+                                                 options.persistent ? "persistent" : "ephemeral"),
+        std::pair<const char*, std::string_view>("user", options.agent_id),
+        std::pair<const char*, std::string_view>("instance", options.instance_id),
+        std::pair<const char*, std::string_view>("cfg", digits),
+        std::pair<const char*, std::string_view>("ns", program.space),
+        std::pair<const char*, std::string_view>("host", program.host),
+        std::pair<const char*, std::string_view>("boot", program.boot),
+        std::pair<const char*, std::string_view>("pid", program.pid),
+        std::pair<const char*, std::string_view>("start", program.start)})
+    words.insert(words.end(), {"--label", concat({"codeexec.", label, "=", value})});
+  return words;
+}
+
+// Whether it was made for the same agent, by whatever program of ours.
+bool Container::State::is_own(const Json& container) const {
+  return label_of(container, "codeexec.managed") == "1" &&
+         label_of(container, "codeexec.user") == to_utf8(options.agent_id) &&
+         label_of(container, "codeexec.instance") == to_utf8(options.instance_id);
+}
+
+Error Container::State::foreign() const {
+  return make_error(ErrorCode::invalid_argument,
+                    concat({"there is a container ", name,
+                            " that was not made for this agent: remove or rename it, or set "
+                            "another agent_id or instance_id"}));
+}
+
+Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) {
+  std::unique_lock<std::mutex> lock(mutex);
+  const bool may_be_there = made || options.persistent;
+  const bool died = lifeline && lifeline->done();
+  if (died) lifeline.reset();
+  lock.unlock();
+  if (died) tell(concat({"the container ", name, " has ended; it is made anew"}));
+  // Another program may make the same one, or remove it, between two looks.
+  constexpr int most_tries = 3;
+  for (int tries = 1;; ++tries) {
+    Json found;
+    if (may_be_there || tries > 1) {
+      auto looked = look(cancel);
+      if (!looked) return looked.error();
+      found = std::move(*looked);
+    }
+    if (!found.is_null()) {
+      if (!is_own(found)) return foreign();
+      auto reused = reuse(found, cancel);
+      if (!reused) return reused.error();
+      if (*reused) return {};
+      auto removed = ask({"rm", "-f", found["Id"].as_string()}, "remove", cancel);
+      if (!removed && removed.error().code != ErrorCode::not_found) return removed.error();
+    }
+    auto created = create(cancel);
+    if (created) return created;
+    const bool is_conflict = created.error().message.find("already in use") != std::string::npos;
+    if (!is_conflict) discard();
+    if (!is_conflict || !options.persistent || tries == most_tries) return created;
+  }
+}
+
+// False when it has to be made anew.
+Expected<bool> Container::State::reuse(const Json& found,
+                                       const std::optional<CancelToken>& cancel) {
+  const ContainerHealth health = health_of(found);
+  if (label_of(found, "codeexec.cfg") != digits) return false;
+  if (health.status == "paused") {
+    if (!options.persistent && !lifeline) return false;
+    auto woken = ask({"unpause", name}, "wake", cancel);
+    if (!woken) return woken.error();
+    tell(concat({"the container ", name, " was paused"}));
+    return true;
+  }
+  if (!options.persistent) return health.running && lifeline;
+  if (health.running) {
+    if (auto ok = install(cancel); !ok) return ok.error();
+    return true;
+  }
+  if (health.status != "exited" && health.status != "created" && health.status != "stopped")
+    return false;
+  if (auto started = ask({"start", name}, "start", cancel); !started) return started.error();
+  tell(concat({"the container ", name, " was started again"}));
+  if (auto ok = set_up(cancel); !ok) return ok.error();
+  if (auto ok = install(cancel); !ok) return ok.error();
+  return true;
+}
+
+Expected<void> Container::State::get_image(const std::optional<CancelToken>& cancel) {
+  if (options.image_policy != ImagePolicy::always) {
+    auto image = inspect(options.engine, "image", {options.image}, cancel);
+    if (!image) return image.error();
+    if (!image->is_null()) return {};
+    if (options.image_policy == ImagePolicy::never)
+      return make_error(ErrorCode::not_found,
+                        concat({"there is no image ", options.image,
+                                ", and image_policy is never: build it (sh docker/build.sh",
+                                options.sudo ? " --sudo" : "", "), or pull it"}));
+  }
+  tell(concat({"pulling the image ", options.image}));
+  auto pulled = ask_engine(options.engine, {"pull", options.image}, options.engine.pull_timeout,
+                           concat({"pull the image ", options.image}), cancel);
+  if (pulled) return {};
+  Error error = pulled.error();
+  if (options.sudo && ends_with(options.image, "-sudo:latest"))
+    error.message += ". The sudo image must be built here: sh docker/build.sh --sudo";
+  return error;
+}
+
+Expected<void> Container::State::create(const std::optional<CancelToken>& cancel) {
+  if (auto ok = get_image(cancel); !ok) return ok;
+  // A command of an earlier container may have put a link where a directory was.
+  for (const Mount& mount : options.mounts) {
+    const auto now = canonical_path(mount.source);
+    if (!now || *now != mount.source)
+      return bad_option("mounts", concat({quoted(mount.source), " leads elsewhere by now"}));
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    made = true;
+  }
+  std::vector<std::string> words = {"run", "--name", name};
+  for (const auto& more : {labels(), configuration()})
+    words.insert(words.end(), more.begin(), more.end());
+  if (options.persistent) {
+    words.insert(words.begin() + 1, "-d");
+    auto started = ask_engine(options.engine, words, options.engine.run_timeout,
+                              concat({"make the container ", name}), cancel);
+    if (!started) return started.error();
+    if (auto ok = set_up(cancel); !ok) return ok;
+  } else {
+    words.insert(words.begin() + 1, {"-i", "--rm"});
+    if (auto ok = hold(words, cancel); !ok) return ok;
+  }
+  log(concat({"container ", name, " made of ", options.image, " for ", user, ", network ",
+              codeexec::name(options.network)}));
+  return install(cancel);
+}
+
+// Starts one that lives as long as its standard input is held open, by this process.
+Expected<void> Container::State::hold(const std::vector<std::string>& words,
+                                      const std::optional<CancelToken>& cancel) {
+  const std::string what = concat({"make the container ", name});
+  const CancelToken told;
   ProcessOptions call = engine_call(options.engine, words, no_limit);
   call.keep_input_open = true;
-  auto started = Process::start(std::move(call));
-  if (!started) return started.error();
-  for (;;) {
-    const auto chunk = started->read(Stream::out, 0);
-    if (chunk.text == "ready\n") break;
-    if (started->wait_for(std::chrono::milliseconds(10)))
-      return engine_error(options.engine, started->wait(), "make a container");
+  call.max_output = std::size_t{16} << 10;
+  call.on_output = [told, heard = std::string()](Stream, std::string_view bytes) mutable {
+    heard.append(bytes.substr(0, 4096));
+    if (heard.find(ready_line) != std::string::npos) told.cancel();
+    if (heard.size() > 4096) heard.erase(0, heard.size() - 64);
+  };
+  ProcessResult failure;
+  auto started = Process::start(
+      std::move(call), [told](const ProcessResult&) { told.cancel(); }, &failure);
+  if (!started) return engine_error(options.engine, failure, what);
+  const Clock::time_point begin = Clock::now();
+  if (!wait_for_event(told, cancel, later(begin, options.engine.run_timeout))) {
+    const bool cancelled = cancel && cancel->cancelled();
+    failure.outcome = cancelled ? Outcome::cancelled : Outcome::timed_out;
+    failure.wall_time = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
+    return engine_error(options.engine, failure, what);
   }
+  if (started->read(Stream::out, 0).text.find(ready_line) == std::string::npos)
+    return engine_error(options.engine, started->wait(), what);
+  const std::lock_guard<std::mutex> lock(mutex);
   lifeline = std::move(*started);
-  running = true;
+  return {};
+}
+
+// What the lifeline's script does by itself.
+Expected<void> Container::State::set_up(const std::optional<CancelToken>& cancel) {
+  std::vector<std::string> words = {"exec", "--user", "0:0", name, "sh"};
+  const std::vector<std::string> script = set_up_words(":");
+  words.insert(words.end(), script.begin(), script.end());
+  auto done = ask(words, "prepare", cancel);
+  if (!done) return done.error();
+  return {};
+}
+
+Expected<void> Container::State::install(const std::optional<CancelToken>& cancel) {
+  const PackageOptions& packages = options.packages;
+  if (packages.empty()) return {};
+  const auto by_root = [this](const char* script) {
+    return std::vector<std::string>{"exec", "--user", "0:0", name, "sh", "-c", script};
+  };
+  // A program that died while it installed must not leave a half for a whole.
+  if (options.persistent && ask(by_root("[ -e /.codeexec-packages ]"), "look into", cancel))
+    return {};
+  const std::vector<std::string> update = {"apt-get", "update"};
+  if (!packages.system.empty())
+    if (auto ok = install("system",
+                          {"sh", "-c",
+                           "apt-get -q update && exec apt-get -q install -y "
+                           "--no-install-recommends -- \"$@\"",
+                           "sh"},
+                          packages.system, cancel);
+        !ok)
+      return ok;
+  if (!packages.python.empty())
+    if (auto ok =
+            install("python", {"python3", "-m", "pip", "install", "--"}, packages.python, cancel);
+        !ok)
+      return ok;
+  if (!packages.npm.empty())
+    if (auto ok = install("npm", {"npm", "install", "-g", "--"}, packages.npm, cancel); !ok)
+      return ok;
+  if (options.persistent) (void)ask(by_root(": >/.codeexec-packages"), "mark", cancel);
+  return {};
+}
+
+// By root, who owns the programs of the image, so that commands find what is installed and cannot
+// change it.
+Expected<void> Container::State::install(const char* kind, std::vector<std::string> words,
+                                         const std::vector<std::string>& packages,
+                                         const std::optional<CancelToken>& cancel) {
+  const std::string what = concat({"install ", kind, " packages: ", joined(packages, " ")});
+  tell(what);
+  words.insert(words.end(), packages.begin(), packages.end());
+  std::vector<std::string> arguments = {"exec", "-i", "--user", "0:0"};
+  ProcessOptions call;
+  for (const char* variable : {"DEBIAN_FRONTEND=noninteractive", "PIP_BREAK_SYSTEM_PACKAGES=1",
+                               "PIP_ROOT_USER_ACTION=ignore", "HOME=/root"})
+    arguments.insert(arguments.end(), {"-e", variable});
+  for (const auto& variable : variables)
+    if (variable.first != "PATH" && variable.first != "HOME" &&
+        !starts_with(variable.first, "DOCKER_"))
+      arguments.insert(arguments.end(), {"-e", variable.first});
+  arguments.insert(arguments.end(), {name, "sh", "-c", install_script, "codeexec"});
+  arguments.insert(arguments.end(), words.begin(), words.end());
+  call = engine_call(options.engine, arguments, options.packages.timeout);
+  // The values stand in no argv: the engine's program takes them from its own variables.
+  for (const auto& [variable, value] : variables) {
+    if (std::find(arguments.begin(), arguments.end(), variable) == arguments.end()) continue;
+    const std::string start = variable + "=";
+    const auto is_same = [&start](const std::string& old) { return starts_with(old, start); };
+    call.environment.erase(
+        std::remove_if(call.environment.begin(), call.environment.end(), is_same),
+        call.environment.end());
+    call.environment.push_back(start + value);
+  }
+  call.keep_input_open = true;
+  call.secrets = secrets;
+  call.cancel = cancel;
+  const ProcessResult result = run_process(call);
+  log(utf8_suffix(result.out, 4096));
+  if (result.succeeded()) return {};
+  log(utf8_suffix(result.err, 4096));
+  Error error = engine_error(options.engine, result, what);
+  // What an installer says last is what went wrong.
+  if (result.outcome == Outcome::exited)
+    error.message =
+        concat({"cannot ", what, " (status ", std::to_string(result.exit_code), "): ",
+                printable(utf8_suffix(
+                    without_line_ends(result.err.empty() ? result.out : result.err), 400))});
+  if (options.packages.required || result.outcome == Outcome::cancelled) return error;
+  tell(error.message);
+  return {};
+}
+
+// Removes what a failed attempt has left behind, if it was this program's.
+void Container::State::discard() {
+  std::optional<Process> broken;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    std::swap(broken, lifeline);
+  }
+  broken.reset();
+  const ProgramIdentity program = own_identity();
+  const auto found = look();
+  if (found && !found->is_null() && is_own(*found) &&
+      label_of(*found, "codeexec.pid") == program.pid &&
+      label_of(*found, "codeexec.start") == program.start)
+    (void)ask({"rm", "-f", (*found)["Id"].as_string()}, "remove");
+}
+
+Expected<void> Container::State::stop() {
+  if (auto ok = take_turn({}); !ok) return ok;
+  Expected<void> done;
+  const auto found = look();
+  if (!found)
+    done = found.error();
+  else if (!found->is_null() && !is_own(*found))
+    done = foreign();
+  else if (health_of(*found).running || health_of(*found).status == "paused")
+    if (auto killed = ask({"kill", (*found)["Id"].as_string()}, "stop"); !killed)
+      done = killed.error();
+  if (done) tell(concat({"the container ", name, " was stopped"}));
+  end_turn(false);
+  return done;
+}
+
+Expected<void> Container::State::begin_removal(std::optional<Process>& removal) {
+  (void)take_turn({});
+  Expected<void> saved;
+  if (!options.log_file.empty()) saved = save_log(options.log_file);
+  const auto found = look();
+  Expected<void> problem;
+  if (!found) problem = found.error();
+  if (found && !found->is_null() && !is_own(*found)) problem = foreign();
+  if (problem && !found->is_null()) {
+    auto started = Process::start(engine_call(
+        options.engine, {"rm", "-f", (*found)["Id"].as_string()}, options.engine.call_timeout));
+    if (started)
+      removal = std::move(*started);
+    else
+      problem = started.error();
+  }
+  return problem ? saved : problem;
+}
+
+Expected<void> Container::State::finish_removal(std::optional<Process>& removal) {
+  Expected<void> done;
+  if (removal) {
+    const ProcessResult& result = removal->wait();
+    if (!result.succeeded() && !says(result, "such container") &&
+        !says(result, "already in progress"))
+      done = engine_error(options.engine, result, concat({"remove the container ", name}));
+    removal.reset();
+  }
+  std::optional<Process> held;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    std::swap(held, lifeline);
+    made = !done;
+  }
+  if (held) {
+    held->close_input();
+    (void)held->wait_for(std::chrono::seconds(2));
+    held.reset();
+  }
+  log(done ? concat({"the container ", name, " was removed"}) : done.error().message);
+  end_turn(false);
+  return done;
+}
+
+Expected<void> Container::State::save_log(const std::string& path) {
+  auto found = look();
+  ContainerHealth health;
+  if (found) health = health_of(*found);
+  if (!health.exists) health.status = "none";
+  if (!found) health.error = found.error().message;
+  const auto truth = [](bool value) { return value ? "True" : "False"; };
+  std::string text =
+      concat({"# Docker Container Logs for agent: ", printable(options.agent_id),
+              "\n# Container Status: ", health.status, "\n# Running: ", truth(health.running),
+              "\n# Exit Code: ", std::to_string(health.exit_code),
+              "\n# OOM Killed: ", truth(health.oom_killed),
+              "\n# Error: ", redactor.redact(health.error), "\n# Started At: ", health.started_at,
+              "\n# Finished At: ", health.finished_at, "\n#", std::string(79, '='), "\n"});
+  {
+    const std::lock_guard<std::mutex> lock(log_mutex);
+    text += events.text();
+  }
+  const std::string subject = concat({"log of a container ", quoted(path)});
+  for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
+    if (::mkdir(path.substr(0, at).c_str(), 0777) != 0 && errno != EEXIST)
+      return system_error(errno, subject);
+  const UniqueFd file(above_standard_streams(::open(
+      path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600)));
+  if (!file || ::fchmod(file.get(), 0600) != 0) return system_error(errno, subject);
+  if (const int error = write_all(file.get(), text); error != 0)
+    return system_error(error, subject);
   return {};
 }
 
 Expected<void> Container::ensure(const std::optional<CancelToken>& cancel) const {
   return state_->ensure(cancel);
 }
+
+Expected<ContainerHealth> Container::health() const {
+  auto found = state_->look();
+  if (!found) return found.error();
+  return health_of(*found);
+}
+
+Json ContainerInfo::to_json() const {
+  return Json::object({{"id", id},
+                       {"name", name},
+                       {"image", image},
+                       {"created", created},
+                       {"status", health.status},
+                       {"running", health.running},
+                       {"exit_code", health.exit_code},
+                       {"error", health.error},
+                       {"started_at", health.started_at},
+                       {"finished_at", health.finished_at},
+                       {"oom_killed", health.oom_killed},
+                       {"pid", health.pid}});
+}
+
+Expected<ContainerInfo> Container::info() const {
+  auto found = state_->look();
+  if (!found) return found.error();
+  ContainerInfo info;
+  info.id = (*found)["Id"].as_string();
+  info.name = state_->name;
+  info.image = state_->options.image;
+  info.created = (*found)["Created"].as_string();
+  info.health = health_of(*found);
+  return info;
+}
+
+Expected<ContainerStats> Container::stats() const {
+  auto told = ask_engine(
+      state_->options.engine,
+      {"stats", "--no-stream", "--format", "{{.CPUPerc}}\t{{.MemUsage}}\t{{.PIDs}}", state_->name},
+      state_->options.engine.call_timeout, "measure the container");
+  if (!told) return told.error();
+  std::string_view rest = *told;
+  const auto next = [&rest](char end) {
+    const std::string_view field = rest.substr(0, rest.find(end));
+    rest.remove_prefix(std::min(field.size() + 1, rest.size()));
+    return number_with_unit(field);
+  };
+  ContainerStats stats;
+  stats.cpu_percent = next('\t');
+  stats.memory = static_cast<std::uint64_t>(next('/'));
+  stats.memory_limit = static_cast<std::uint64_t>(next('\t'));
+  stats.pids = static_cast<std::uint64_t>(next('\n'));
+  return stats;
+}
+
+Expected<void> Container::stop() const {
+  return state_->options.persistent ? state_->stop() : remove();
+}
+
+Expected<void> Container::remove() const { return remove_all({*this}); }
+
+Expected<void> Container::remove_all(const std::vector<Container>& containers) {
+  std::vector<std::shared_ptr<State>> states;
+  for (const Container& container : containers)
+    if (std::find(states.begin(), states.end(), container.state_) == states.end())
+      states.push_back(container.state_);
+  // In one order for all callers, because each holds the turns of all.
+  std::sort(states.begin(), states.end());
+  std::vector<std::optional<Process>> removals(states.size());
+  std::vector<Expected<void>> done(states.size());
+  for (std::size_t i = 0; i < states.size(); ++i) done[i] = states[i]->begin_removal(removals[i]);
+  Expected<void> result;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    auto removed = states[i]->finish_removal(removals[i]);
+    if (result && !done[i]) result = done[i];
+    if (result && !removed) result = removed;
+  }
+  return result;
+}
+
+Expected<void> Container::save_log(const std::string& path) const { return state_->save_log(path); }
+
+void Container::log(std::string_view event) const { state_->log(event); }
 
 namespace {
 
@@ -24072,22 +25192,6 @@ Error not_built(const char* what) {
 }
 
 }  // namespace
-
-Expected<ContainerHealth> Container::health() const { return not_built("health"); }
-Json ContainerInfo::to_json() const { return Json::object(); }
-Expected<ContainerInfo> Container::info() const { return not_built("info"); }
-Expected<ContainerStats> Container::stats() const { return not_built("stats"); }
-Expected<void> Container::stop() const { return not_built("stop"); }
-
-Expected<void> Container::remove() const {
-  auto removed = ask_engine(state_->options.engine, {"rm", "-f", state_->name},
-                            state_->options.engine.call_timeout, "remove a container");
-  if (!removed) return removed.error();
-  return {};
-}
-
-Expected<void> Container::save_log(const std::string&) const { return not_built("save_log"); }
-void Container::log(std::string_view) const {}
 
 // Running a command in a container ----------------------------------------------------------------
 
@@ -24393,8 +25497,12 @@ auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point
     }
     if (cancel && cancel->cancelled()) return Start::cancelled;
     if (Clock::now() >= deadline) return Start::slow;
-    std::vector<pollfd> set = {{streams[0].open ? line_.out.get() : -1, POLLIN, 0},
-                               {streams[1].open ? line_.err.get() : -1, POLLIN, 0},
+    // What comes after the start has another reader.
+    const auto listened_to = [&](std::size_t i) {
+      return streams[i].open && !streams[i].framing.begun() ? streams[i].fd.get() : -1;
+    };
+    std::vector<pollfd> set = {{listened_to(0), POLLIN, 0},
+                               {listened_to(1), POLLIN, 0},
                                {request.empty() ? -1 : line_.input.get(), POLLOUT, 0},
                                {cancel ? cancel->descriptor() : -1, POLLIN, 0}};
     wait_for_events(set, deadline);
@@ -24513,6 +25621,7 @@ struct ContainerExecutor::Place {
   Environment environment;
   std::string shell;
   bool sets_path = false;  // by the options: the image's does not count
+  std::string facts = {};  // for describe_place()
   mutable std::mutex mutex = {};
   mutable std::vector<std::shared_ptr<Exec>> waiting = {};
 
@@ -24576,12 +25685,51 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   auto place =
       std::make_shared<Place>(std::move(container), std::move(*environment), options.shell);
   for (const auto& variable : variables.set) place->sets_path |= variable.first == "PATH";
+  place->facts = facts_of_shell(options.shell, variables);
   executor.place_ = std::move(place);
   return executor;
 }
 
 const Container& ContainerExecutor::container() const noexcept { return place_->container; }
-std::string ContainerExecutor::describe_place() const { return {}; }
+
+std::string ContainerExecutor::describe_place() const {
+  const ContainerOptions& options = container().options();
+  const bool online = options.network != ContainerNetwork::none;
+  std::vector<std::string> installed;
+  for (const auto* list :
+       {&options.packages.system, &options.packages.python, &options.packages.npm})
+    installed.insert(installed.end(), list->begin(), list->end());
+  std::string writable;
+  std::string readable;
+  for (const Mount& mount : options.mounts) {
+    std::string& list = mount.permission == Permission::write ? writable : readable;
+    list += concat({list.empty() ? "" : ", ", mount.target.empty() ? mount.source : mount.target});
+  }
+  std::string text = concat(
+      {place_->facts, " Commands run in a Linux container of the image ", options.image, "."});
+  if (starts_with(options.image, "codeexec/runtime"))
+    text +=
+        " It has Debian's tools, git, gh, curl, ripgrep, compilers for C and C++, Python with pip, "
+        "uv, pytest, requests, numpy and pandas, and Node.js with npm.";
+  if (!installed.empty()) text += concat({" Installed besides: ", joined(installed, ", "), "."});
+  if (!online) text += " The network is switched off: nothing can be downloaded.";
+  if (options.network == ContainerNetwork::host) text += " The network is the host's.";
+  if (!options.sudo)
+    text += concat({" There is no sudo: ",
+                    online ? "pip and npm install for you alone; for system packages " : "",
+                    "ask the user for an image that has what is missing."});
+  else
+    text +=
+        concat({" sudo needs no password",
+                online ? ": `sudo apt-get install -y PACKAGE` (not brew, dnf or the like)." : "."});
+  text += concat(
+      {" Files can be changed ", writable.empty() ? "" : concat({"below ", writable, " and, "}),
+       "until the container goes away, in /tmp",
+       options.read_only_root.value_or(false) ? "; nowhere else." : " and elsewhere in it."});
+  if (!readable.empty()) text += concat({" Read-only: ", readable, "."});
+  return to_utf8(text);
+}
+
 PathRules ContainerExecutor::file_rules() const { return paths(); }
 
 Expected<void> ContainerExecutor::place(const Command& command, Admission& admission) const {
@@ -24726,24 +25874,219 @@ auto ContainerExecutor::begin(const std::string& request, const std::optional<Ca
 
 struct ContainerManager::State {
   EngineOptions engine = {};
+  std::mutex mutex = {};
+  std::map<std::string, ContainerExecutor> executors = {};
+
+  Expected<void> remove(const std::vector<ContainerExecutor>& gone, const std::string& log_dir);
 };
 
 ContainerManager::ContainerManager(EngineOptions engine) : state_(std::make_shared<State>()) {
   state_->engine = std::move(engine);
 }
-Expected<ContainerExecutor> ContainerManager::executor(const ContainerExecutorOptions& options) {
-  return ContainerExecutor::create(options);
-}
-std::vector<std::string> ContainerManager::agents() const { return {}; }
-Expected<void> ContainerManager::cleanup(const std::string&, const std::string&) {
-  return not_built("cleanup");
-}
-Expected<void> ContainerManager::cleanup_all(const std::string&) {
-  return not_built("cleanup_all");
-}
-Expected<std::size_t> ContainerManager::reap_orphans() const { return not_built("reap_orphans"); }
 
-std::vector<EngineCheck> check_engine(const ContainerExecutorOptions&) { return {}; }
+Expected<ContainerExecutor> ContainerManager::executor(const ContainerExecutorOptions& options) {
+  ContainerExecutorOptions wanted = options;
+  wanted.container.engine = state_->engine;
+  auto made = ContainerExecutor::create(wanted);
+  if (!made) return made.error();
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  const auto found = state_->executors.find(options.agent_id);
+  if (found == state_->executors.end()) {
+    state_->executors.emplace(options.agent_id, *made);
+    return made;
+  }
+  const ContainerOptions& old = found->second.container().options();
+  const ContainerOptions& asked = made->container().options();
+  const char* other = nullptr;
+  if (old.image != asked.image) other = "image";
+  if (old.network != asked.network) other = "network";
+  if (found->second.workspace() != made->workspace()) other = "workspace";
+  if (!other) return found->second;
+  return make_error(ErrorCode::invalid_argument,
+                    concat({"the agent ", quoted(options.agent_id),
+                            " has a container with another ", other, ": remove that first"}));
+}
+
+std::vector<std::string> ContainerManager::agents() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  std::vector<std::string> agents;
+  for (const auto& entry : state_->executors) agents.push_back(entry.first);
+  return agents;
+}
+
+Expected<void> ContainerManager::State::remove(const std::vector<ContainerExecutor>& gone,
+                                               const std::string& log_dir) {
+  Expected<void> saved;
+  std::vector<Container> containers;
+  for (const ContainerExecutor& executor : gone) {
+    const Container& container = executor.container();
+    containers.push_back(container);
+    if (log_dir.empty()) continue;
+    const std::string& agent = container.options().agent_id;
+    std::string folder = plain_name(agent, 100);
+    if (folder != agent)
+      folder += concat({"-", std::string_view(content_digits(agent)).substr(0, 8)});
+    auto ok = container.save_log(concat({log_dir, "/", folder, "/docker_container.log"}));
+    if (saved && !ok) saved = ok;
+  }
+  auto removed = Container::remove_all(containers);
+  return removed ? saved : removed;
+}
+
+Expected<void> ContainerManager::cleanup(const std::string& agent_id, const std::string& log_dir) {
+  std::vector<ContainerExecutor> gone;
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    const auto found = state_->executors.find(agent_id);
+    if (found == state_->executors.end()) return {};
+    gone.push_back(found->second);
+    state_->executors.erase(found);
+  }
+  return state_->remove(gone, log_dir);
+}
+
+Expected<void> ContainerManager::cleanup_all(const std::string& log_dir) {
+  std::vector<ContainerExecutor> gone;
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    for (const auto& entry : state_->executors) gone.push_back(entry.second);
+    state_->executors.clear();
+  }
+  return state_->remove(gone, log_dir);
+}
+
+Expected<std::size_t> ContainerManager::reap_orphans() const {
+  const EngineOptions& engine = state_->engine;
+  if (auto ok = check_engine_options(engine); !ok) return ok.error();
+  const ProgramIdentity own = own_identity();
+  const std::string host = concat({"label=codeexec.host=", own.host});
+  auto listed = ask_engine(
+      engine,
+      {"ps", "-a", "-q", "--no-trunc", "--filter", "label=codeexec.managed=1", "--filter", host},
+      engine.call_timeout, "list containers");
+  if (!listed) return listed.error();
+  std::size_t count = 0;
+  std::string_view rest = *listed;
+  while (!rest.empty()) {
+    const std::string id(rest.substr(0, rest.find('\n')));
+    rest.remove_prefix(std::min(id.size() + 1, rest.size()));
+    const auto found = inspect(engine, "container", {id});
+    if (!found || found->is_null()) continue;
+    const Json& container = (*found)[0];
+    // One that is meant to outlive its program may go only if it never ran.
+    const bool may_go = label_of(container, "codeexec.kind") != "persistent" ||
+                        health_of(container).status == "created";
+    if (!may_go || !is_orphan(container, own)) continue;
+    auto removed = ask_engine(engine, {"rm", "-f", id}, engine.call_timeout, "remove a container");
+    if (!removed) return removed.error();
+    ++count;
+  }
+  return count;
+}
+
+namespace {
+
+// What a command in a container tells of the place, a line for each thing: its name and the value.
+constexpr char probe_script[] =
+    "exec 2>/dev/null; echo user $(id -u):$(id -g); "
+    "( : >.codeexec-probe ) && rm -f .codeexec-probe && echo workspace yes; "
+    "( : >/codeexec-probe ) && rm -f /codeexec-probe && echo root yes; "
+    "while read -r i _; do case $i in lo:*) ;; *:*) echo interface $i;; esac; done </proc/net/dev; "
+    "cd /sys/fs/cgroup; for f in memory.max memory/memory.limit_in_bytes; do "
+    "read -r v <$f && echo memory $v; done; "
+    "for f in pids.max pids/pids.max; do read -r v <$f && echo pids $v; done; :";
+
+std::string probed(const std::string& output, std::string_view key) {
+  const std::string lines = concat({"\n", output});
+  const std::size_t at = lines.find(concat({"\n", key, " "}));
+  if (at == std::string::npos) return {};
+  const std::size_t begin = at + key.size() + 2;
+  return lines.substr(begin, lines.find('\n', begin) - begin);
+}
+
+}  // namespace
+
+std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
+  std::vector<EngineCheck> checks;
+  const auto add = [&checks](const char* subject, bool ok, std::string message) {
+    checks.push_back({subject, ok, std::move(message)});
+    return ok;
+  };
+  ContainerExecutorOptions probe = options;
+  probe.policy = {};
+  probe.delete_guard = false;
+  probe.audit_file.clear();
+  probe.on_audit = {};
+  probe.container.persistent = false;
+  probe.container.packages = {};
+  probe.container.log_file.clear();
+  const auto executor = ContainerExecutor::create(probe);
+  if (!executor) {
+    add("options", false, executor.error().message);
+    return checks;
+  }
+  const Container& container = executor->container();
+  const ContainerOptions& wanted = container.options();
+  const EngineOptions& engine = wanted.engine;
+  const auto told = ask_engine(engine, {"info", "--format", "{{json .}}"}, engine.call_timeout,
+                               "reach the container engine");
+  const auto info = told ? Json::parse(*told) : Expected<Json>(told.error());
+  std::string version = info ? (*info)["ServerVersion"].as_string() : std::string();
+  if (info && version.empty()) version = (*info)["version"]["Version"].as_string();
+  if (!add("engine", !version.empty(),
+           !info             ? info.error().message
+           : version.empty() ? concat({"no engine answers ", quoted(engine.program)})
+                             : concat({engine.program, ", engine version ", printable(version)})))
+    return checks;
+  const auto image = inspect(engine, "image", {wanted.image});
+  if (!add("image", image && !image->is_null(),
+           !image             ? image.error().message
+           : image->is_null() ? concat({wanted.image, " is not here: build it (sh docker/build.sh",
+                                        wanted.sudo ? " --sudo" : "", "), or pull it (",
+                                        engine.program, " pull ", wanted.image, ")"})
+                              : concat({wanted.image, " is here"})))
+    return checks;
+  if (const auto ok = container.ensure(); !ok) {
+    add("container", false, ok.error().message);
+    return checks;
+  }
+  const Result result = executor->run(Command::shell(probe_script));
+  if (!add("command", result.succeeded(), result.summary())) return checks;
+  const auto has = [&result](std::string_view key) { return !probed(result.out, key).empty(); };
+  const bool writes = has("workspace");
+  add("workspace", writes,
+      concat({printable(executor->workspace()),
+              writes ? " can be written to by commands"
+                     : " cannot be written to by commands: give it to the user of the commands, "
+                       "or make it a root that may be written to"}));
+  const std::string user = user_of(wanted);
+  const std::string runs_as = probed(result.out, "user");
+  const bool expected = runs_as == user || !is_number(user.substr(0, user.find(':')));
+  add("user", expected,
+      concat({"commands run as ", printable(runs_as),
+              starts_with(runs_as, "0:") ? ", root without capabilities: the workspace is root's"
+                                         : ""}));
+  const bool alone = !has("interface");
+  add("network", alone == (wanted.network == ContainerNetwork::none),
+      concat({"network ", name(wanted.network), alone ? ": nothing is reached" : ""}));
+  const auto in_force = [&](const char* key, std::uint64_t bound) {
+    return bound == 0 || probed(result.out, key) == std::to_string(bound);
+  };
+  std::string missing;
+  if (!in_force("memory", wanted.memory)) missing += " memory";
+  if (!in_force("pids", wanted.pids)) missing += " pids";
+  if (*wanted.read_only_root && has("root")) missing += " read_only_root";
+  add("limits", missing.empty(),
+      missing.empty() ? "all bounds are in force"
+                      : concat({"not in force:", missing,
+                                " (the engine may not use cgroups for it: rootless, cgroup v1)"}));
+  const Result again = executor->run("true");
+  add("warm", again.succeeded(),
+      concat({"a command takes ",
+              seconds_text(std::chrono::duration_cast<std::chrono::milliseconds>(again.wall_time)),
+              " s"}));
+  return checks;
+}
 
 // Containers of users -----------------------------------------------------------------------------
 
@@ -28075,36 +29418,69 @@ struct ServerConfig {
   std::string private_home = name(LocalOptions().private_home);
   bool no_watch_files = false;
   bool no_supervisor = false;
-  std::string execution_mode = "local";
-  std::string instance_id = {};
   bool enable_sudo = false;
   bool no_auto_venv = false;
   ToolOptions tools = {};
   std::uint64_t max_background_shells = ShellOptions().max_running;
+  // Containers
+  std::string execution_mode = {};  // not given: local, or docker when the profile needs that
+  std::string profile = "commands";
+  std::string user_id = {};
+  ContainerOptions container = {};
+  std::string image_policy = name(ContainerOptions().image_policy);
+  std::string container_network = name(ContainerOptions().network);
+  std::uint64_t warm = ContainerOptions().warm;
+  Json credentials = {};
+  Json packages = {};
+  bool packages_required = false;
+  std::string tools_path = {};
+  std::string skills_path = {};
+  std::uint64_t max_artifact = UserContainerOptions().max_artifact;
+  unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
+};
+
+// A whole number that may be 0; a size may have a unit, such as 512m.
+struct Amount {
+  std::uint64_t* target;
+  bool is_size;
 };
 
 // Where the value of an option goes decides its kind.
 struct Option {
   using Variables = std::vector<std::pair<std::string, std::string>>;
   using Target = std::variant<std::string*, std::vector<std::string>*, std::chrono::milliseconds*,
-                              std::uint64_t*, bool*, std::vector<Root>*, Variables*>;
+                              std::uint64_t*, bool*, std::vector<Root>*, Variables*, Amount,
+                              double*, std::optional<bool>*, std::vector<Mount>*, Json*>;
+  // What it has an effect in; a set. Everywhere else it is an error.
+  enum Where : unsigned {
+    local = 1,
+    docker = 2,
+    commands = local | docker,
+    users = 4,
+    containers = docker | users,
+    all = commands | users
+  };
   const char* name;   // of the command line; the configuration's key has `_` for `-`
   const char* value;  // what --help calls it
   const char* help;
   Target target;
+  Where use = commands;
   const char* other_key = "";  // another key that means the same
 };
 
 std::vector<Option> option_table(ServerConfig& config) {
+  using Where = Option::Where;
   LocalOptions& local = config.local;
   SandboxOptions& sandbox = local.sandbox;
   Limits& limits = sandbox.limits;
+  ContainerOptions& box = config.container;
   return {
       {"allowed-paths", "DIR...", "where commands may work; none: anywhere", &local.roots},
       {"read-only", "DIR...", "where they may work, but not change anything", &config.read_only},
       {"workspace", "DIR", "where commands start (default: the current directory)",
        &local.workspace},
-      {"timeout", "SECONDS", "for commands that give none (default: 60)", &local.timeout},
+      {"timeout", "SECONDS", "for commands that give none (default: 60)", &local.timeout,
+       Where::all},
       {"max-timeout", "SECONDS", "the most a command may ask for (default: 3600)",
        &local.max_timeout},
       {"max-output-size", "BYTES", "kept per stream: its head and its tail (default: 1048576)",
@@ -28112,56 +29488,118 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"policy", "MODE", "strict: understands the shell (default); compat: as MassGen judges",
        &config.policy_mode},
       {"allowed-commands", "PATTERN...", "every command of a script must match one of these",
-       &local.policy.allowed, "whitelist_patterns"},
+       &local.policy.allowed, Where::commands, "whitelist_patterns"},
       {"blocked-commands", "PATTERN...", "no command of a script may match one of these",
-       &local.policy.blocked, "blacklist_patterns"},
+       &local.policy.blocked, Where::commands, "blacklist_patterns"},
       {"disable-rule", "NAME...", "switch rules off; --list-rules tells what there are",
        &local.policy.disabled_rules},
       {"delete-guard", nullptr, "refuse to delete files that no command has read or made",
        &local.delete_guard},
       {"sandbox", "MODE", "off, best-effort, strict; default: best-effort with allowed paths",
-       &config.sandbox},
+       &config.sandbox, Where::local},
       {"network", "MODE", "what a sandbox lets them reach: host (default), none, loopback",
-       &config.network},
+       &config.network, Where::local},
       {"private-home", "MODE", "HOME and TMPDIR in a sandbox: executor (default), command, off",
-       &config.private_home},
+       &config.private_home, Where::local},
       {"unix-sockets", nullptr, "let them reach sockets with a path, where the network is off",
-       &sandbox.unix_sockets},
+       &sandbox.unix_sockets, Where::local},
       {"shared-memory", nullptr, "let them use /dev/shm, as Python's multiprocessing does",
-       &sandbox.shared_memory},
+       &sandbox.shared_memory, Where::local},
       {"terminals", nullptr, "let them make pseudo-terminals; they reach the user's others, too",
-       &sandbox.terminals},
-      {"pid-namespace", nullptr, "a process table of their own", &sandbox.pid_namespace},
+       &sandbox.terminals, Where::local},
+      {"pid-namespace", nullptr, "a process table of their own", &sandbox.pid_namespace,
+       Where::local},
       {"no-watch-files", nullptr, "do not look for changes of .git/hooks, .vscode and the like",
-       &config.no_watch_files},
+       &config.no_watch_files, Where::local},
       {"no-supervisor", nullptr, "without a sandbox: let daemons live on after their command",
-       &config.no_supervisor},
-      {"limit-cpu", "SECONDS", "whole ones, of each process of a command", &limits.cpu_time},
+       &config.no_supervisor, Where::local},
+      {"limit-cpu", "SECONDS", "whole ones, of each process of a command", &limits.cpu_time,
+       Where::local},
       {"limit-memory", "BYTES", "of a command, where there are cgroups; else of each process",
-       &limits.memory},
+       &limits.memory, Where::local},
       {"limit-address-space", "BYTES", "of each process; better --limit-memory",
-       &limits.address_space},
+       &limits.address_space, Where::local},
       {"limit-processes", "N", "and threads of a command; without cgroups of the whole user",
-       &limits.processes},
-      {"limit-open-files", "N", "descriptors of each process", &limits.open_files},
-      {"limit-file-size", "BYTES", "of each file that is written", &limits.file_size},
-      {"limit-disk", "BYTES", "by which the disk may fill up during a command", &limits.disk},
-      {"execution-mode", "MODE", "local: on this host (the only mode of this version)",
-       &config.execution_mode},
-      {"agent-id", "ID", "for the audit log", &local.agent_id},
-      {"instance-id", "ID", "for containers; has no effect in local mode", &config.instance_id},
-      {"enable-sudo", nullptr, "counts in containers only; has no effect in local mode",
-       &config.enable_sudo},
+       &limits.processes, Where::local},
+      {"limit-open-files", "N", "descriptors of each process", &limits.open_files, Where::local},
+      {"limit-file-size", "BYTES", "of each file that is written", &limits.file_size, Where::local},
+      {"limit-disk", "BYTES", "by which the disk may fill up during a command", &limits.disk,
+       Where::local},
+      {"execution-mode", "MODE", "local: on this host (default); docker: in a container",
+       &config.execution_mode, Where::all},
+      {"docker-program", "PROGRAM", "what speaks to the engine: docker (default), podman, nerdctl",
+       &box.engine.program, Where::containers},
+      {"docker-context", "NAME", "of the engine, for the program's --context", &box.engine.context,
+       Where::containers},
+      {"docker-host", "ADDRESS", "of the engine, for the program's --host", &box.engine.host,
+       Where::containers},
+      {"docker-call-timeout", "SECONDS", "of a small call of the program (default: 15)",
+       &box.engine.call_timeout, Where::containers},
+      {"docker-run-timeout", "SECONDS", "of making a container (default: 60)",
+       &box.engine.run_timeout, Where::containers},
+      {"docker-pull-timeout", "SECONDS", "of fetching an image (default: 600)",
+       &box.engine.pull_timeout, Where::containers},
+      {"docker-image", "IMAGE", "default: codeexec/runtime:latest, or -sudo, or codeexec/executor",
+       &box.image, Where::containers},
+      {"docker-image-policy", "POLICY", "pull it: missing (default), never, always",
+       &config.image_policy, Where::containers},
+      {"docker-network-mode", "MODE", "of the container: none (default), bridge, host",
+       &config.container_network, Where::containers},
+      {"docker-memory-limit", "SIZE", "of the container, such as 512m; 0: none (default: 2g)",
+       Amount{&box.memory, true}, Where::containers},
+      {"docker-cpu-limit", "CPUS", "such as 1.5; 0: none (default: 2)", &box.cpus,
+       Where::containers},
+      {"docker-pids-limit", "N", "processes and threads; 0: none (default: 256)",
+       Amount{&box.pids, false}, Where::containers},
+      {"docker-shm-size", "SIZE", "of /dev/shm (default: 64m)", Amount{&box.shm_size, true},
+       Where::containers},
+      {"docker-tmp-size", "SIZE", "of /tmp (default: 512m)", Amount{&box.tmp_size, true},
+       Where::containers},
+      {"docker-read-only-root", "BOOL", "default: true, unless sudo or packages need to write",
+       &box.read_only_root, Where::containers},
+      {"docker-user", "USER", "UID:GID or a name (default: the owner of the workspace)", &box.user,
+       Where::containers},
+      {"docker-mount", "SRC[:DST][:ro|:rw]...", "more of the host to be seen; default: :ro",
+       &box.mounts, Where::containers},
+      {"docker-credentials", "JSON", "what of the user's own it gets; see the README",
+       &config.credentials, Where::containers},
+      {"docker-packages", "JSON", "{\"preinstall\": {\"python\": [], \"npm\": [], \"system\": []}}",
+       &config.packages, Where::containers},
+      {"docker-packages-required", nullptr, "a package that cannot be had fails the container",
+       &config.packages_required, Where::containers},
+      {"docker-persistent", nullptr, "keep the container and find it again (with its agent-id)",
+       &box.persistent, Where::containers},
+      {"docker-warm", "N", "execs that are started ahead (default: 1)", Amount{&config.warm, false},
+       Where::containers},
+      {"docker-start-timeout", "SECONDS", "until a command has begun (default: 15)",
+       &box.start_timeout, Where::containers},
+      {"docker-log-file", "FILE", "gets what happened in the container when it is removed",
+       &box.log_file, Where::containers},
+      {"tools-path", "DIR", "/tools of the container (profile user-container: ./tools)",
+       &config.tools_path, Where::containers},
+      {"skills-path", "DIR", "/skills of the container (profile user-container: ./skills)",
+       &config.skills_path, Where::containers},
+      {"profile", "NAME", "commands (default); user-container: the tools of one user's container",
+       &config.profile, Where::all},
+      {"user-id", "ID", "whose container, with profile user-container", &config.user_id,
+       Where::users},
+      {"max-artifact-size", "SIZE", "of a file of /artifacts that is given away (default: 50m)",
+       Amount{&config.max_artifact, true}, Where::users},
+      {"agent-id", "ID", "for the audit log; whose container it is", &local.agent_id},
+      {"instance-id", "ID", "which of its containers; has no effect in local mode",
+       &box.instance_id, Where::all},
+      {"enable-sudo", nullptr, "in a container, whose image then has it; no effect in local mode",
+       &config.enable_sudo, Where::all, "docker_enable_sudo"},
       {"local-skills-directory", "DIR", "linked as .agent/skills in the workspace, if not there",
-       &local.skills_dir},
+       &local.skills_dir, Where::local},
       {"command-prefix", "WORDS", "put before every command line, for instance \"uv run\"",
-       &local.environment.command_prefix, "command_execution_prefix"},
+       &local.environment.command_prefix, Where::commands, "command_execution_prefix"},
       {"venv-path", "DIR", "Python virtual environment for every command",
-       &local.environment.venv_path, "command_execution_venv_path"},
+       &local.environment.venv_path, Where::commands, "command_execution_venv_path"},
       {"no-auto-venv", nullptr, "do not use the .venv of the work_dir or workspace",
        &config.no_auto_venv},
       {"keep-env", "NAME...", "variables of the server that commands see, too",
-       &local.environment.keep},
+       &local.environment.keep, Where::local},
       {"set-env", "NAME=VALUE...", "variables for all commands", &local.environment.set},
       {"secret-env", "NAME...", "the same, but their values are masked in what commands print",
        &local.environment.secret},
@@ -28169,7 +29607,7 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"audit-file", "FILE", "append a line of JSON for every command", &local.audit_file},
       {"spill-dir", "DIR", "outputs over the limit go whole to files here", &local.spill_dir},
       {"max-concurrent", "N", "commands at a time; others wait (default: 16)",
-       &config.max_concurrent},
+       &config.max_concurrent, Where::all},
       {"run-in-background-after", "SECONDS", "what still runs then goes on in the background",
        &config.tools.run_in_background_after},
       {"max-background-shells", "N", "running in the background at a time (default: 10)",
@@ -28185,7 +29623,7 @@ std::vector<Option> option_table(ServerConfig& config) {
 }
 
 template <class T>
-bool is_list(const std::vector<T>&) {
+bool is_list(const std::vector<T>*) {
   return true;
 }
 template <class T>
@@ -28259,6 +29697,68 @@ class OptionSetter {
     if (!number || *number < 1 || *number > 1e15 || *number != std::floor(*number))
       return bad_value(label_, words_[0], "a whole number greater than 0");
     *target = static_cast<std::uint64_t>(*number);
+    return {};
+  }
+  Expected<void> operator()(Amount amount) const {
+    if (auto ok = single(); !ok) return ok;
+    constexpr std::string_view units = "kmgt";
+    std::string_view digits = words_[0];
+    double unit = 1;
+    if (amount.is_size && digits.size() > 1) {
+      if ((digits.back() | 0x20) == 'b') digits.remove_suffix(1);
+      const std::size_t found = units.find(static_cast<char>(digits.back() | 0x20));
+      if (found != std::string_view::npos) {
+        digits.remove_suffix(1);
+        for (std::size_t i = 0; i <= found; ++i) unit *= 1024;
+      }
+    }
+    const double number = parse_number(digits).value_or(-1) * unit;
+    if (!(number >= 0) || number > 1e15 || number != std::floor(number))
+      return bad_value(label_, words_[0],
+                       amount.is_size ? "a number of bytes, or one with k, m, g or t after it"
+                                      : "a whole number");
+    *amount.target = static_cast<std::uint64_t>(number);
+    return {};
+  }
+  Expected<void> operator()(double* target) const {
+    if (auto ok = single(); !ok) return ok;
+    const std::optional<double> number = parse_number(words_[0]);
+    if (!number || !(*number >= 0) || *number > 1e6)
+      return bad_value(label_, words_[0], "a number of processors");
+    *target = *number;
+    return {};
+  }
+  Expected<void> operator()(std::optional<bool>* target) const {
+    if (auto ok = single(); !ok) return ok;
+    return (*this)(&target->emplace());
+  }
+  Expected<void> operator()(std::vector<Mount>* target) const {
+    if (auto ok = some(); !ok) return ok;
+    for (const std::string& word : words_) {
+      Mount mount;
+      std::string_view rest = word;
+      if (ends_with(rest, ":rw")) mount.permission = Permission::write;
+      if (ends_with(rest, ":rw") || ends_with(rest, ":ro")) rest.remove_suffix(3);
+      const std::size_t colon = std::min(rest.find(':'), rest.size());
+      mount.source = std::string(rest.substr(0, colon));
+      if (colon < rest.size()) mount.target = std::string(rest.substr(colon + 1));
+      const bool has_target = colon == rest.size() || starts_with(mount.target, "/");
+      if (mount.source.empty() || !has_target || mount.target.find(':') != std::string::npos)
+        return bad_value(label_, word,
+                         "of the form SOURCE, SOURCE:/TARGET, or one with :ro or :rw");
+      target->push_back(std::move(mount));
+    }
+    return {};
+  }
+  Expected<void> operator()(Json* target) const {
+    if (auto ok = single(); !ok) return ok;
+    JsonLimits limits;
+    limits.unique_names = true;
+    auto value = Json::parse(words_[0], limits);
+    if (!value) return with_prefix(concat({label_, ": "}), value.error());
+    if (!value->is_object())
+      return make_error(ErrorCode::invalid_argument, concat({label_, ": not a JSON object"}));
+    *target = std::move(*value);
     return {};
   }
   Expected<void> operator()(bool* target) const {
@@ -28338,19 +29838,31 @@ Expected<void> check_shape(const std::string& label, const Option& option, const
   };
   if (std::holds_alternative<std::string*>(option.target))
     return value.is_string() ? Expected<void>() : fail("a string");
-  if (std::holds_alternative<bool*>(option.target))
+  if (std::holds_alternative<bool*>(option.target) ||
+      std::holds_alternative<std::optional<bool>*>(option.target))
     return value.is_bool() ? Expected<void>() : fail("true or false");
-  if (std::holds_alternative<std::uint64_t*>(option.target) ||
+  const auto* const amount = std::get_if<Amount>(&option.target);
+  if (amount && amount->is_size && value.is_string()) return {};
+  if (amount || std::holds_alternative<std::uint64_t*>(option.target) ||
+      std::holds_alternative<double*>(option.target) ||
       std::holds_alternative<std::chrono::milliseconds*>(option.target))
     return value.is_number() ? Expected<void>() : fail("a number");
+  if (std::holds_alternative<Json*>(option.target))
+    return value.is_object() ? Expected<void>() : fail("an object");
   if (std::holds_alternative<Option::Variables*>(option.target))
     return value.is_object() || value.is_array() ? Expected<void>() : fail("an object");
   return value.is_array() ? Expected<void>() : fail("a list of strings");
 }
 
-// Options named in `skipped` are set already.
+using Options = std::vector<const Option*>;
+
+bool contains(const Options& options, const Option* option) {
+  return std::find(options.begin(), options.end(), option) != options.end();
+}
+
+// Those in `given` are set already; what is set here is added to them.
 Expected<void> read_config(const std::string& path, const std::vector<Option>& table,
-                           const std::vector<const char*>& skipped) {
+                           Options& given) {
   auto text = read_whole_file(path, longest_config, "--config:");
   if (!text) return text.error();
   JsonLimits limits;
@@ -28359,7 +29871,7 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
   if (!config) return with_prefix(concat({"--config: ", quoted(path), ": "}), config.error());
   if (!config->is_object())
     return make_error(ErrorCode::parse, concat({"--config: ", quoted(path), ": not an object"}));
-  std::vector<const char*> seen;  // under whichever of its names
+  Options seen;  // under whichever of their names
   for (const Json::Member& member : config->members()) {
     std::string_view key = member.name;
     constexpr std::string_view reference_prefix = "command_line_";
@@ -28370,16 +29882,19 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
     const std::string label = concat({quoted(path), ": ", printable(member.name)});
     if (option == table.end())
       return make_error(ErrorCode::invalid_argument, concat({label, ": unknown key"}));
-    if (std::find(seen.begin(), seen.end(), option->name) != seen.end())
+    if (contains(seen, &*option))
       return make_error(ErrorCode::invalid_argument,
                         concat({label, ": another key sets ", key_of(*option), " already"}));
-    seen.push_back(option->name);
-    if (std::find(skipped.begin(), skipped.end(), option->name) != skipped.end()) continue;
+    seen.push_back(&*option);
+    if (contains(given, &*option)) continue;
     if (auto ok = check_shape(label, *option, member.value); !ok) return ok;
-    auto words = config_words(label, member.value);
+    const bool is_json = std::holds_alternative<Json*>(option->target);
+    auto words = is_json ? Expected<std::vector<std::string>>({member.value.dump()})
+                         : config_words(label, member.value);
     if (!words) return words.error();
     if (auto ok = std::visit(OptionSetter(label, *words), option->target); !ok) return ok;
   }
+  given.insert(given.end(), seen.begin(), seen.end());
   return {};
 }
 
@@ -28390,6 +29905,7 @@ struct Invocation {
   std::optional<std::string> config = {};
   bool list_rules = false;
   bool sandbox_report = false;
+  bool doctor = false;
   std::optional<std::string> run = {};
   std::optional<std::string> check = {};
 };
@@ -28456,6 +29972,8 @@ Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
     ok = set(&invocation.list_rules);
   else if (argument.name == "--sandbox-report")
     ok = set(&invocation.sandbox_report);
+  else if (argument.name == "--doctor")
+    ok = set(&invocation.doctor);
   else if (argument.name == "--run")
     ok = set_command(invocation.run);
   else if (argument.name == "--check")
@@ -28466,13 +29984,49 @@ Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
   return true;
 }
 
+// Settles where commands run, and refuses what was given and means nothing there: who asks for it
+// relies on it.
+Expected<void> settle_mode(ServerConfig& config, const Options& given) {
+  const auto invalid = [](const char* option, const std::string& value, const char* choices) {
+    return make_error(ErrorCode::invalid_argument, concat({"Invalid ", option, ": ", quoted(value),
+                                                           ". Must be ", choices, "."}));
+  };
+  std::replace(config.profile.begin(), config.profile.end(), '_', '-');
+  const bool for_user = config.profile == "user-container";
+  if (!for_user && config.profile != "commands")
+    return invalid("profile", config.profile, "'commands' or 'user-container'");
+  if (config.execution_mode.empty()) config.execution_mode = for_user ? "docker" : "local";
+  const bool local = config.execution_mode == "local";
+  if (!local && config.execution_mode != "docker")
+    return invalid("command_line_execution_mode", config.execution_mode, "'local' or 'docker'");
+  if (for_user && (local || config.user_id.empty()))
+    return make_error(ErrorCode::invalid_argument,
+                      local ? "profile user-container has no execution_mode 'local'"
+                            : "profile user-container needs a user_id");
+  for (const ContainerNetwork network :
+       {ContainerNetwork::none, ContainerNetwork::bridge, ContainerNetwork::host})
+    if (config.container_network == name(network)) config.container.network = network;
+  if (config.container_network != name(config.container.network))
+    return invalid("command_line_docker_network_mode", config.container_network,
+                   "'none', 'bridge', or 'host'");
+  config.use = for_user ? Option::users : local ? Option::local : Option::docker;
+  for (const Option* option : given)
+    if (!(option->use & config.use))
+      return make_error(ErrorCode::invalid_argument,
+                        concat({key_of(*option), " has no effect with ",
+                                for_user ? "profile user-container"
+                                         : concat({"execution_mode ", config.execution_mode}),
+                                ": leave one of them out"}));
+  return {};
+}
+
 // The command line wins: what it sets, the configuration file does not.
 Expected<Invocation> read_arguments(int argc, char** argv, ServerConfig& config) {
   auto arguments = split_arguments(argc, argv);
   if (!arguments) return arguments.error();
   Invocation invocation;
   const std::vector<Option> table = option_table(config);
-  std::vector<const char*> set_here;
+  Options given;
   for (const Argument& argument : *arguments) {
     const auto special = take_special(argument, invocation);
     if (!special) return special.error();
@@ -28484,18 +30038,23 @@ Expected<Invocation> read_arguments(int argc, char** argv, ServerConfig& config)
       return make_error(ErrorCode::invalid_argument,
                         concat({"unknown option ", quoted(argument.name), "; see --help"}));
     // Of a single value the second would silently win; lists add up.
-    const bool single = !std::visit([](auto* target) { return is_list(*target); }, option->target);
-    if (single && std::find(set_here.begin(), set_here.end(), option->name) != set_here.end())
-      return given_twice(argument.name);
+    const bool single = !std::visit([](auto target) { return is_list(target); }, option->target);
+    if (single && contains(given, &*option)) return given_twice(argument.name);
     if (auto ok = std::visit(OptionSetter(argument.name, argument.words), option->target); !ok)
       return ok.error();
-    set_here.push_back(option->name);
+    given.push_back(&*option);
   }
   if (invocation.run && invocation.check)
     return make_error(ErrorCode::invalid_argument, "--run and --check exclude each other");
   if (invocation.config) {
-    if (auto ok = read_config(*invocation.config, table, set_here); !ok) return ok.error();
+    if (auto ok = read_config(*invocation.config, table, given); !ok) return ok.error();
   }
+  if (auto ok = settle_mode(config, given); !ok) return ok.error();
+  if (invocation.sandbox_report && config.use != Option::local)
+    return make_error(ErrorCode::invalid_argument,
+                      "--sandbox-report is for execution_mode local; in a container ask --doctor");
+  if (invocation.check && config.use == Option::users)
+    return make_error(ErrorCode::invalid_argument, "--check has no policy to ask with --profile");
   return invocation;
 }
 
@@ -28529,8 +30088,10 @@ std::string help_text() {
       "                                              (exit status 0: succeeded, 1: failed,\n"
       "                                              125: refused or not started)\n"
       "       codeexec-mcp [options] --check COMMAND tell whether it would be refused, and why\n"
-      "                                              (exit status 0: allowed, 1: refused)\n\n"
-      "options; each but the last seven is also a key of the configuration file, with _ for -:\n";
+      "                                              (exit status 0: allowed, 1: refused)\n"
+      "       codeexec-mcp [options] --doctor        tell what commands need here and is missing\n"
+      "                                              (exit status 0: nothing, 1: something)\n\n"
+      "options; each but the last eight is also a key of the configuration file, with _ for -:\n";
   const auto line = [&](const std::string& name, const char* value, const char* help) {
     std::string left = concat({"  --", name, value ? " " : "", value ? value : ""});
     left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
@@ -28543,6 +30104,7 @@ std::string help_text() {
   line("check", "COMMAND", "judge one without running it; - reads JSON strings, one per line");
   line("list-rules", nullptr, "print what the sanitizer's rules refuse, and exit");
   line("sandbox-report", nullptr, "print what is in force and what is missing here, and exit");
+  line("doctor", nullptr, "the same in lines; of containers: engine, image, limits and so on");
   line("help", nullptr, "print this and exit");
   line("version", nullptr, "print the version and exit");
   std::string rules;
@@ -28565,9 +30127,34 @@ std::string rules_text() {
   return text;
 }
 
-// The program's name of an option where the library has another one.
-Error in_our_words(Error error) {
+// The program's name of an option where the library has another one; those of ContainerOptions only
+// where there is a container.
+Error in_our_words(Error error, bool container = false) {
   constexpr std::pair<std::string_view, std::string_view> names[] = {
+      {"call_timeout", "docker_call_timeout"},
+      {"context", "docker_context"},
+      {"cpus", "docker_cpu_limit"},
+      {"credentials", "docker_credentials"},
+      {"host", "docker_host"},
+      {"image", "docker_image"},
+      {"log_file", "docker_log_file"},
+      {"memory", "docker_memory_limit"},
+      {"mounts", "docker_mount"},
+      {"network", "docker_network_mode"},
+      {"packages", "docker_packages"},
+      {"pids", "docker_pids_limit"},
+      {"program", "docker_program"},
+      {"pull_timeout", "docker_pull_timeout"},
+      {"read_only_root", "docker_read_only_root"},
+      {"run_timeout", "docker_run_timeout"},
+      {"shm_size", "docker_shm_size"},
+      {"start_timeout", "docker_start_timeout"},
+      {"sudo", "enable_sudo"},
+      {"tmp_size", "docker_tmp_size"},
+      {"tools_dir", "tools_path"},
+      {"user", "docker_user"},
+      {"warm", "docker_warm"},
+      // Of all modes.
       {"disabled_rules", "disable_rule"},
       {"disabled_tools", "disable_tool"},
       {"keep", "keep_env"},
@@ -28579,9 +30166,10 @@ Error in_our_words(Error error) {
   if (starts_with(error.message, limits)) error.message.replace(0, limits.size(), "limit_");
   const std::string_view first =
       std::string_view(error.message).substr(0, error.message.find_first_of(": "));
-  for (const auto& [theirs, ours] : names) {
-    if (first != theirs) continue;
-    error.message.replace(0, theirs.size(), ours);
+  constexpr std::size_t of_containers = 23;
+  for (std::size_t i = container ? 0 : of_containers; i < std::size(names); ++i) {
+    if (first != names[i].first) continue;
+    error.message.replace(0, first.size(), names[i].second);
     break;
   }
   return error;
@@ -28599,6 +30187,10 @@ Expected<Enum> parse_enum(std::string_view option, std::string_view value,
     all += concat({all.empty() ? "" : ", ", name(choice)});
   }
   return bad_value(option, value, concat({"one of ", all}));
+}
+
+std::string workspace_of(const ServerConfig& config) {
+  return config.local.workspace.empty() ? "." : config.local.workspace;
 }
 
 // Without paths there is nothing to confine commands to, unless it is asked for.
@@ -28623,33 +30215,119 @@ Expected<void> set_sandbox(const ServerConfig& config, LocalOptions& options) {
   return {};
 }
 
-// Options that hang together, and the modes that this version has.
-Expected<LocalExecutor> create_executor(const ServerConfig& config) {
-  if (config.execution_mode != "local")
-    return bad_value("execution_mode", config.execution_mode,
-                     "a mode of this version, which has local only");
-  LocalOptions options = config.local;
+// What is the same wherever commands run. To name what is read-only must not forbid everything else;
+// nor is everything given away where commands are confined: there, `writable` may be changed.
+Expected<ExecutorOptions> common_options(const ServerConfig& config, const std::string& writable) {
+  ExecutorOptions options = config.local;
   if (config.policy_mode == "compat")
     options.policy.mode = PolicyOptions::Mode::compat;
   else if (config.policy_mode != "strict")
     return bad_value("policy", config.policy_mode, "strict or compat");
-  if (auto ok = set_sandbox(config, options); !ok) return ok.error();
-  // To name what is read-only must not forbid everything else. A sandbox, though, cannot be given
-  // everything: there it is the workspace that may be changed.
-  if (options.roots.empty() && !config.read_only.empty()) {
-    const bool off = options.sandbox.mode == SandboxMode::off;
-    const std::string workspace = options.workspace.empty() ? "." : options.workspace;
-    options.roots.push_back({off ? "/" : workspace, Permission::write});
-  }
+  options.policy.enable_sudo = config.enable_sudo;
+  if (options.roots.empty() && !config.read_only.empty())
+    options.roots.push_back({writable, Permission::write});
   for (const std::string& path : config.read_only)
     options.roots.push_back({path, Permission::read});
   options.max_output = static_cast<std::size_t>(config.max_output);
-  options.environment.auto_venv = !config.no_auto_venv;
   if (options.timeout.count() == 0)
     options.timeout = std::min(ExecutorOptions().timeout, options.max_timeout);
-  auto executor = LocalExecutor::create(options);
+  return options;
+}
+
+// Options that hang together.
+Expected<LocalOptions> local_options(const ServerConfig& config) {
+  LocalOptions options = config.local;
+  if (auto ok = set_sandbox(config, options); !ok) return ok.error();
+  const bool off = options.sandbox.mode == SandboxMode::off;
+  auto common = common_options(config, off ? "/" : workspace_of(config));
+  if (!common) return common.error();
+  static_cast<ExecutorOptions&>(options) = std::move(*common);
+  options.environment.auto_venv = !config.no_auto_venv;
+  return options;
+}
+
+Expected<ContainerOptions> container_options(const ServerConfig& config) {
+  ContainerOptions options = config.container;
+  const auto policy = parse_enum("docker_image_policy", config.image_policy,
+                                 {ImagePolicy::never, ImagePolicy::missing, ImagePolicy::always});
+  if (!policy) return policy.error();
+  options.image_policy = *policy;
+  options.sudo = config.enable_sudo;
+  options.warm = static_cast<std::size_t>(config.warm);
+  if (!config.credentials.is_null()) {
+    auto credentials = credentials_from_json(config.credentials);
+    if (!credentials) return with_prefix("docker_credentials: ", credentials.error());
+    options.credentials = std::move(*credentials);
+  }
+  if (!config.packages.is_null()) {
+    auto packages = packages_from_json(config.packages);
+    if (!packages) return with_prefix("docker_packages: ", packages.error());
+    options.packages = std::move(*packages);
+  }
+  options.packages.required = options.packages.required || config.packages_required;
+  return options;
+}
+
+Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig& config) {
+  ContainerExecutorOptions options;
+  auto common = common_options(config, workspace_of(config));
+  if (!common) return common.error();
+  static_cast<ExecutorOptions&>(options) = std::move(*common);
+  auto container = container_options(config);
+  if (!container) return container.error();
+  options.container = std::move(*container);
+  const std::pair<const std::string&, const char*> folders[] = {{config.tools_path, "/tools"},
+                                                                {config.skills_path, "/skills"}};
+  for (const auto& [path, target] : folders)
+    if (!path.empty()) options.container.mounts.push_back({path, target, Permission::read});
+  options.environment = config.local.environment;
+  options.environment.auto_venv = !config.no_auto_venv;
+  options.shell = config.local.shell;
+  return options;
+}
+
+Expected<UserContainers> create_user_containers(const ServerConfig& config) {
+  UserContainerOptions options;
+  auto container = container_options(config);
+  if (!container) return container.error();
+  options.container = std::move(*container);
+  if (!config.tools_path.empty()) options.tools_dir = config.tools_path;
+  if (!config.skills_path.empty()) options.skills_dir = config.skills_path;
+  if (config.local.timeout.count() != 0) options.timeout = config.local.timeout;
+  options.max_artifact = config.max_artifact;
+  return UserContainers::create(options);
+}
+
+// Where commands run.
+struct CommandPlace {
+  std::unique_ptr<const Executor> executor = {};
+  SandboxReport sandbox = {};                           // of this host
+  std::optional<ContainerExecutorOptions> wanted = {};  // of a container
+};
+
+template <class T>
+std::unique_ptr<const Executor> owned(T&& executor) {
+  return std::make_unique<const std::decay_t<T>>(std::forward<T>(executor));
+}
+
+Expected<CommandPlace> create_place(const ServerConfig& config) {
+  CommandPlace place;
+  if (config.use == Option::docker) {
+    auto options = container_executor_options(config);
+    if (!options) return options.error();
+    auto executor = ContainerExecutor::create(*options);
+    if (!executor) return in_our_words(executor.error(), true);
+    place.executor = owned(std::move(*executor));
+    place.wanted = std::move(*options);
+    return place;
+  }
+  const auto options = local_options(config);
+  if (!options) return options.error();
+  auto executor = LocalExecutor::create(*options);
   if (!executor) return in_our_words(executor.error());
-  return executor;
+  place.sandbox = executor->sandbox_report();
+  place.executor = owned(std::move(*executor));
+  return place;
 }
 
 // the server program ------------------------------------------------------------------------------
@@ -28725,7 +30403,14 @@ int fail(int status, const std::string& message) {
 // Takes away the variables of this process that commands do not see either; the server needs none
 // but some of those. They are overwritten where they lie: that is what /proc/PID/environ shows, and
 // a command of root's may read it. Not for a process with other threads.
-void drop_variables(const EnvironmentOptions& options) {
+void drop_variables(EnvironmentOptions options, bool container) {
+  // The program that speaks to the engine finds it, and its way there, by these.
+  if (container)
+    options.keep.insert(
+        options.keep.end(),
+        {"DOCKER_*", "CONTAINER*", "NERDCTL_*", "REGISTRY_AUTH_FILE", "XDG_*", "SSH_*",
+         "SSL_CERT_*", "DBUS_SESSION_BUS_ADDRESS", "HTTP_PROXY", "http_proxy", "HTTPS_PROXY",
+         "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"});
   char** kept = ::environ;
   for (char** entry = ::environ; entry && *entry; ++entry) {
     const std::string_view text = *entry;
@@ -28755,6 +30440,8 @@ void warn_of_gaps(const SandboxReport& report) {
   if (report.mode == SandboxMode::off || report.missing.empty()) return;
   warn(concat({"sandbox: missing here: ", printable(joined(report.missing, "; "))}));
 }
+
+std::string no_thread(int error) { return concat({"cannot start a thread: ", errno_text(error)}); }
 
 int print_report(const SandboxReport& report) {
   Json object = Json::object();
@@ -28854,34 +30541,88 @@ int check(const Executor& executor, const std::string& script) {
   return judgement.verdict ? 0 : 1;
 }
 
-int run_once(const Executor& executor, const std::string& script, const CancelToken& stop) {
-  Command command = Command::shell(script);
-  command.cancel = stop;
-  const Result result = executor.run(command);
+// Prints the lines of --doctor.
+int print_checks(const std::vector<EngineCheck>& checks) {
+  std::string text;
+  int status = 0;
+  for (const EngineCheck& check : checks) {
+    if (!check.ok) status = 1;
+    text += concat({check.ok ? "ok   " : "FAIL ", printable(check.subject),
+                    check.message.empty() ? "" : ": ", printable(check.message), "\n"});
+  }
+  return print(text) ? status : fail(1, "cannot write to standard output");
+}
+
+int examine_sandbox(const SandboxReport& report) {
+  std::vector<EngineCheck> checks = {
+      {"sandbox", true,
+       concat({name(report.mode), ", network ", name(report.network),
+               report.mode == SandboxMode::off
+                   ? ": commands run with the rights of this program (--allowed-paths or --sandbox)"
+                   : ""})}};
+  for (const std::string& feature : report.enforced) checks.push_back({feature, true, {}});
+  for (const std::string& gap : report.missing) checks.push_back({gap, false, {}});
+  return print_checks(checks);
+}
+
+int print_result(const Result& result) {
   if (!print(to_json(result).dump() + "\n")) return fail(1, "cannot write to standard output");
   if (result.outcome == Outcome::refused || result.outcome == Outcome::not_started) return 125;
   return result.succeeded() ? 0 : 1;
 }
 
-int serve(const Executor& executor, const ServerConfig& config, const CancelToken& stop) {
-  ToolOptions tools = config.tools;
-  tools.shells.max_running = static_cast<std::size_t>(config.max_background_shells);
-  tools.max_waiters = std::max<std::size_t>(1, static_cast<std::size_t>(config.max_concurrent) / 2);
+int run_once(const Executor& executor, const std::string& script, const CancelToken& stop) {
+  Command command = Command::shell(script);
+  command.cancel = stop;
+  return print_result(executor.run(command));
+}
+
+// Serves the tools that `add` adds.
+int serve(const ServerConfig& config, std::string instructions, const CancelToken& stop,
+          FunctionRef<Expected<void>(mcp::Server&)> add) {
   mcp::ServerOptions options;
   options.name = "codeexec";
   options.title = "Command Execution";
   options.version = CODEEXEC_VERSION_STRING;
-  options.instructions = describe(executor, tools);
+  options.instructions = std::move(instructions);
   options.max_concurrent = static_cast<std::size_t>(config.max_concurrent);
   mcp::Server server(options);
-  if (auto ok = add_execution_tools(server, executor, tools); !ok)
-    return fail(2, ok.error().message);
+  if (auto ok = add(server); !ok) return fail(2, ok.error().message);
   const auto served = server.serve(stop);
   if (served) return 0;
   const int status = fail(1, served.error().message);
   // A handler that did not return still uses what this function's callers would destroy.
   if (served.error().code == ErrorCode::limit) ::_exit(status);
   return status;
+}
+
+int serve(const Executor& executor, const ServerConfig& config, const CancelToken& stop) {
+  ToolOptions tools = config.tools;
+  tools.shells.max_running = static_cast<std::size_t>(config.max_background_shells);
+  tools.max_waiters = std::max<std::size_t>(1, static_cast<std::size_t>(config.max_concurrent) / 2);
+  return serve(config, describe(executor, tools), stop,
+               [&](mcp::Server& server) { return add_execution_tools(server, executor, tools); });
+}
+
+// With profile user-container.
+int serve_user(const ServerConfig& config, const Invocation& invocation) {
+  const auto containers = create_user_containers(config);
+  if (!containers) return fail(2, in_our_words(containers.error(), true).message);
+  drop_variables(config.local.environment, true);
+  if (invocation.doctor) {
+    ContainerExecutorOptions asked;
+    asked.container = containers->options().container;
+    return print_checks(check_engine(asked));
+  }
+  const TerminationSignals signals;
+  if (signals.error() != 0) return fail(1, no_thread(signals.error()));
+  if (invocation.run) {
+    const auto result = containers->execute_bash(config.user_id, *invocation.run);
+    return result ? print_result(*result) : fail(125, result.error().message);
+  }
+  return serve(config, describe(*containers), signals.token(), [&](mcp::Server& server) {
+    return add_user_container_tools(server, *containers, config.user_id);
+  });
 }
 
 }  // namespace
@@ -28978,8 +30719,8 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   const auto has_tool = [&](const char* tool) { return !is_disabled(options, tool); };
   if (has_tool("execute_command"))
     sentences.push_back(concat(
-        {"execute_command runs shell commands on this machine, by default in ",
-         to_utf8(executor.workspace()), ". A command may take ", seconds_text(executor.timeout()),
+        {"execute_command runs shell commands, by default in ", to_utf8(executor.workspace()),
+         ". A command may take ", seconds_text(executor.timeout()),
          " seconds unless it asks for more (at most ", seconds_text(executor.max_timeout()),
          "). It gets no standard input and no terminal. Of each of its streams ",
          std::to_string(settings.max_output), " bytes are kept, the beginning and the end."}));
@@ -29042,21 +30783,25 @@ int server_main(int argc, char** argv) {
   // write to its descriptors, through /proc.
   ::prctl(PR_SET_DUMPABLE, 0);
 #endif
-  const auto executor = create_executor(config);
-  if (!executor) return fail(2, executor.error().message);
-  if (auto ok = check_disabled(*executor, config.tools); !ok)
+  if (config.use == Option::users) return serve_user(config, *invocation);
+  const auto place = create_place(config);
+  if (!place) return fail(2, place.error().message);
+  const Executor& executor = *place->executor;
+  if (auto ok = check_disabled(executor, config.tools); !ok)
     return fail(2, in_our_words(ok.error()).message);
-  drop_variables(config.local.environment);
-  if (config.enable_sudo) warn("enable_sudo has no effect in local mode");
+  drop_variables(config.local.environment, place->wanted.has_value());
+  if (config.enable_sudo && !place->wanted) warn("enable_sudo has no effect in local mode");
   warn_of_bare_patterns(config);
-  if (invocation->sandbox_report) return print_report(executor->sandbox_report());
-  warn_of_gaps(executor->sandbox_report());
-  if (invocation->check) return check(*executor, *invocation->check);
+  if (invocation->sandbox_report) return print_report(place->sandbox);
+  if (invocation->doctor)
+    return place->wanted ? print_checks(check_engine(*place->wanted))
+                         : examine_sandbox(place->sandbox);
+  warn_of_gaps(place->sandbox);
+  if (invocation->check) return check(executor, *invocation->check);
   const TerminationSignals signals;
-  if (signals.error() != 0)
-    return fail(1, concat({"cannot start a thread: ", errno_text(signals.error())}));
-  if (invocation->run) return run_once(*executor, *invocation->run, signals.token());
-  return serve(*executor, config, signals.token());
+  if (signals.error() != 0) return fail(1, no_thread(signals.error()));
+  if (invocation->run) return run_once(executor, *invocation->run, signals.token());
+  return serve(executor, config, signals.token());
 }
 
 }  // namespace v0_1
