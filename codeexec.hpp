@@ -36,6 +36,8 @@
 //   descent, by its session, by the run's mark in its environment or by the pipes it holds; after a
 //   run that ended by itself, its group and whoever held its pipes. (What left all of these on
 //   purpose is not found, and a SIGKILL of your program ends no such command.)
+//   In a container both hold for what runs there. Where the engine does not answer any more, a run
+//   ends up to 20 seconds later and says what may be left.
 //   Memory is bounded. Of each stream max_output bytes are kept, its head and its tail, cut between
 //   characters, with exact counts; on request the whole goes to a file.
 //   Everything is told. A Result says how the run ended, what was cut and what was refused by which
@@ -48,6 +50,7 @@
 // WHAT IT IS NOT
 //   Not sandboxed unless you ask: LocalOptions::sandbox is off, and a command that is allowed runs
 //   with the rights of your process. (The server turns it on when it is given allowed paths.) The
+//   stronger boundary is a container: ContainerExecutor, by a docker program that is there. The
 //   policy is a guard rail against mistakes and cheap attacks: it reads a command as a shell does,
 //   and not what the programs do that it starts, nor scripts in files. Not for Windows.
 //
@@ -1060,8 +1063,9 @@ class Files {
   // must be writable by the rules, and by the system: one that is write-protected is not replaced.
   // Rights, and owner and group as far as this process may give them, stay; set-id bits, access
   // lists and other hard links do not, and a group that cannot be kept loses what others may not. A
-  // new file gets 0666 without the umask, a new directory 0777 likewise. The last name of a path
-  // may be a link: what it leads to is replaced.
+  // new file gets 0666 without the umask, a new directory 0777 likewise, and what root makes
+  // belongs to the owner of the directory it is made in. The last name of a path may be a link:
+  // what it leads to is replaced.
   Expected<std::string> write(std::string_view path, std::string_view bytes,
                               const FileWrite& how = {}) const;
 
@@ -13474,6 +13478,18 @@ std::string_view image_type(std::string_view start) {
 
 // writing -----------------------------------------------------------------------------------------
 
+// What root makes for others belongs to them, as if they had made it: commands run as the owner of
+// a workspace, in a container for one. 0 or errno.
+int give_to_owner_of(int directory, const std::string& name) {
+  if (::geteuid() != 0) return 0;
+  struct stat above {};
+  if (::fstat(directory, &above) != 0) return errno;
+  if (above.st_uid == 0) return 0;
+  const int failed =
+      ::fchownat(directory, name.c_str(), above.st_uid, above.st_gid, AT_SYMLINK_NOFOLLOW);
+  return failed == 0 ? 0 : errno;
+}
+
 // A name in a directory outlives a crash only when the directory is on the disk, too. One that may
 // not be read cannot be flushed. 0 or errno.
 int flush_directory(int directory) {
@@ -13507,10 +13523,12 @@ Expected<UniqueFd> open_or_make_directory(const PathRules& rules, const std::str
       const auto permitted = check_permission(rules, changed, Permission::write);
       if (!permitted) return permitted.error();
     }
-    if (::mkdirat(here.get(), place.name.c_str(), 0777) != 0 && errno != EEXIST)
-      return system_error(errno, quoted(part));
-    const int flushed = flush_directory(here.get());
-    if (flushed != 0) return system_error(flushed, quoted(part));
+    int error = ::mkdirat(here.get(), place.name.c_str(), 0777) == 0
+                    ? give_to_owner_of(here.get(), place.name)
+                    : errno;
+    if (error != 0 && error != EEXIST) return system_error(error, quoted(part));
+    error = flush_directory(here.get());
+    if (error != 0) return system_error(error, quoted(part));
     UniqueFd next(above_standard_streams(
         ::openat(here.get(), place.name.c_str(), open_directory_flags | O_NOFOLLOW)));
     if (!next) return system_error(errno, quoted(part));
@@ -13539,7 +13557,7 @@ class NewFile {
     fd_ = UniqueFd(above_standard_streams(::openat(directory_, name.c_str(), flags, mode)));
     if (!fd_) return errno;
     name_ = name;
-    return 0;
+    return give_to_owner_of(directory_, name_);
   }
   // Gives it what the old file had, before it has any bytes.
   int take_rights(const struct stat& old) {
