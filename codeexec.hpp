@@ -36,6 +36,8 @@
 //   descent, by its session, by the run's mark in its environment or by the pipes it holds; after a
 //   run that ended by itself, its group and whoever held its pipes. (What left all of these on
 //   purpose is not found, and a SIGKILL of your program ends no such command.)
+//   In a container both hold for what runs there. Where the engine does not answer any more, a run
+//   ends up to 20 seconds later and says what may be left.
 //   Memory is bounded. Of each stream max_output bytes are kept, its head and its tail, cut between
 //   characters, with exact counts; on request the whole goes to a file.
 //   Everything is told. A Result says how the run ended, what was cut and what was refused by which
@@ -48,6 +50,7 @@
 // WHAT IT IS NOT
 //   Not sandboxed unless you ask: LocalOptions::sandbox is off, and a command that is allowed runs
 //   with the rights of your process. (The server turns it on when it is given allowed paths.) The
+//   stronger boundary is a container: ContainerExecutor, by a docker program that is there. The
 //   policy is a guard rail against mistakes and cheap attacks: it reads a command as a shell does,
 //   and not what the programs do that it starts, nor scripts in files. Not for Windows.
 //
@@ -1060,8 +1063,9 @@ class Files {
   // must be writable by the rules, and by the system: one that is write-protected is not replaced.
   // Rights, and owner and group as far as this process may give them, stay; set-id bits, access
   // lists and other hard links do not, and a group that cannot be kept loses what others may not. A
-  // new file gets 0666 without the umask, a new directory 0777 likewise. The last name of a path
-  // may be a link: what it leads to is replaced.
+  // new file gets 0666 without the umask, a new directory 0777 likewise, and what root makes
+  // belongs to the owner of the directory it is made in. The last name of a path may be a link:
+  // what it leads to is replaced.
   Expected<std::string> write(std::string_view path, std::string_view bytes,
                               const FileWrite& how = {}) const;
 
@@ -1818,6 +1822,10 @@ class Executor {
   Executor() = default;
   Executor(const Executor&) = default;
   Executor& operator=(const Executor&) = default;
+  // Adds to the shell in `words` what has it run the script for a session: it writes what it leaves
+  // to descriptor 3. False when it cannot, as the admission then says.
+  static bool follow_session(const std::string& script, Admission& admission,
+                             std::vector<std::string>& words);
   // `secrets` are masked in what is told of a command.
   Expected<void> set_up(const ExecutorOptions& options,
                         const std::vector<std::string>& secrets = {});
@@ -1897,8 +1905,7 @@ class LocalExecutor : public Executor {
   static std::string facts_of(const LocalOptions& options);
   static Expected<void> set_up_sandbox(const LocalOptions& options, const std::vector<Root>& roots,
                                        const std::string& workspace, Place& place);
-  static Expected<void> follow_session(const std::string& script, Admission& admission,
-                                       std::vector<std::string>& words);
+  static Expected<void> open_session_pipe(Admission& admission);
   void confine(Admission& admission) const;
   Expected<void> place(const Command& command, Admission& admission) const override;
   std::string home(const Command& command, std::string_view work_dir) const override;
@@ -13471,6 +13478,18 @@ std::string_view image_type(std::string_view start) {
 
 // writing -----------------------------------------------------------------------------------------
 
+// What root makes for others belongs to them, as if they had made it: commands run as the owner of
+// a workspace, in a container for one. 0 or errno.
+int give_to_owner_of(int directory, const std::string& name) {
+  if (::geteuid() != 0) return 0;
+  struct stat above {};
+  if (::fstat(directory, &above) != 0) return errno;
+  if (above.st_uid == 0) return 0;
+  const int failed =
+      ::fchownat(directory, name.c_str(), above.st_uid, above.st_gid, AT_SYMLINK_NOFOLLOW);
+  return failed == 0 ? 0 : errno;
+}
+
 // A name in a directory outlives a crash only when the directory is on the disk, too. One that may
 // not be read cannot be flushed. 0 or errno.
 int flush_directory(int directory) {
@@ -13504,10 +13523,12 @@ Expected<UniqueFd> open_or_make_directory(const PathRules& rules, const std::str
       const auto permitted = check_permission(rules, changed, Permission::write);
       if (!permitted) return permitted.error();
     }
-    if (::mkdirat(here.get(), place.name.c_str(), 0777) != 0 && errno != EEXIST)
-      return system_error(errno, quoted(part));
-    const int flushed = flush_directory(here.get());
-    if (flushed != 0) return system_error(flushed, quoted(part));
+    int error = ::mkdirat(here.get(), place.name.c_str(), 0777) == 0
+                    ? give_to_owner_of(here.get(), place.name)
+                    : errno;
+    if (error != 0 && error != EEXIST) return system_error(error, quoted(part));
+    error = flush_directory(here.get());
+    if (error != 0) return system_error(error, quoted(part));
     UniqueFd next(above_standard_streams(
         ::openat(here.get(), place.name.c_str(), open_directory_flags | O_NOFOLLOW)));
     if (!next) return system_error(errno, quoted(part));
@@ -13536,7 +13557,7 @@ class NewFile {
     fd_ = UniqueFd(above_standard_streams(::openat(directory_, name.c_str(), flags, mode)));
     if (!fd_) return errno;
     name_ = name;
-    return 0;
+    return give_to_owner_of(directory_, name_);
   }
   // Gives it what the old file had, before it has any bytes.
   int take_rights(const struct stat& old) {
@@ -20503,6 +20524,8 @@ constexpr std::size_t longest_inline_script = (std::size_t{128} << 10) - 1;
 
 // In a session they come in parts of it, because all arguments together may have 2 MiB.
 constexpr std::size_t longest_session_script = std::size_t{1} << 20;
+// What a command of a session may tell of what it leaves.
+constexpr std::size_t longest_session_text = std::size_t{256} << 10;
 
 // Audit records hold at most this much of a command, and of code.
 constexpr std::size_t longest_audited_text = std::size_t{16} << 10;
@@ -21574,6 +21597,24 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
   }
 }
 
+bool Executor::follow_session(const std::string& script, Admission& admission,
+                              std::vector<std::string>& words) {
+  const std::string shell = words.back();
+  const std::size_t parts = (script.size() + longest_inline_script - 1) / longest_inline_script;
+  std::string& mark = admission.ending.mark;
+  mark = random_hex(16);
+  std::string wrapper = detail::session_script(shell, 3, mark, parts);
+  if (mark.empty())
+    admission.fail(system_error(errno, "cannot get random bytes for the session"), "setup");
+  else if (wrapper.empty())
+    admission.refuse("command", concat({"a session needs a POSIX shell, and ", quoted(shell),
+                                        " is not known as one"}));
+  words.insert(words.end(), {"-c", std::move(wrapper), shell});
+  for (std::size_t i = 0; i < parts; ++i)
+    words.push_back(script.substr(i * longest_inline_script, longest_inline_script));
+  return admission.admitted();
+}
+
 Executor::Admission Executor::admit(const Command& given) const {
   const ExecutorOptions& options = gate_->options;
   Judgement judgement;
@@ -22470,13 +22511,11 @@ void LocalExecutor::confine(Admission& admission) const {
 
 // A shell of a session tells what it leaves through a pipe that is never waited for: both ends block
 // nobody, and what is not in it when the command has ended is not told.
-Expected<void> LocalExecutor::follow_session(const std::string& script, Admission& admission,
-                                             std::vector<std::string>& words) {
-  constexpr std::size_t longest_text = std::size_t{256} << 10;
+Expected<void> LocalExecutor::open_session_pipe(Admission& admission) {
+  constexpr std::size_t longest_text = longest_session_text;
   Ending& ending = admission.ending;
-  ending.mark = random_hex(16);
   UniqueFd told;
-  if (ending.mark.empty() || !make_pipe(told, admission.script))
+  if (!make_pipe(told, admission.script))
     return system_error(errno, "cannot make a pipe for the session");
   set_nonblocking(told);
   set_nonblocking(admission.script);
@@ -22496,15 +22535,6 @@ Expected<void> LocalExecutor::follow_session(const std::string& script, Admissio
     text.resize(size);
     return text;
   };
-  const std::string shell = words.back();
-  const std::size_t parts = (script.size() + longest_inline_script - 1) / longest_inline_script;
-  std::string wrapper = detail::session_script(shell, 3, ending.mark, parts);
-  if (wrapper.empty())
-    admission.refuse("command", concat({"a session needs a POSIX shell, and ", quoted(shell),
-                                        " is not known as one"}));
-  words.insert(words.end(), {"-c", std::move(wrapper), shell});
-  for (std::size_t i = 0; i < parts; ++i)
-    words.push_back(script.substr(i * longest_inline_script, longest_inline_script));
   return {};
 }
 
@@ -22539,8 +22569,8 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
   if (words.empty()) {
     words.push_back(command.interpreter.empty() ? place_->shell : command.interpreter);
     if (command.session) {
-      if (auto ok = follow_session(command.script, admission, words); !ok) return ok;
-      if (!admission.admitted()) return {};
+      if (!follow_session(command.script, admission, words)) return {};
+      if (auto ok = open_session_pipe(admission); !ok) return ok;
     } else if (command.script.size() < longest_inline_script) {
       // The blank keeps a script like "-x" from being read as an option of the shell.
       const bool like_option = starts_with(command.script, "-") || starts_with(command.script, "+");
@@ -25663,6 +25693,7 @@ namespace {
 //
 //   P  the command has begun              E  it has ended: exit status and OOM kills; none is left
 //   X  it cannot begin: what failed       K  everything was killed
+//   S  after it: what the command leaves to its session
 //
 // What belongs to the command bears the limit _b on its resident set, which Linux keeps for every
 // process and does not enforce: it survives setsid, a daemon's double fork and an empty
@@ -25706,6 +25737,7 @@ _r() {
   printf '\001P%s:%s\n' $_i $$; printf '\001P%s\n' $_i >&4
   ( exec 2>&4 4>&-; _c ); _t=$?
   _z KILL 0
+  [ "$_w" ] && { printf '\001S%s\n' $_i; cat $_w; rm -f $_w; }
   _g; printf '\001E%s:%s:%s\n' $_i $_t $((_o-_q)); printf '\001E%s\n' $_i >&4
   exit $_t
 }
@@ -25772,6 +25804,7 @@ class ContainerExecutor::Exec final : public Carrier {
   // Why it has not begun, and at what step.
   Error failure() const;
   const std::string& failed_step() const { return failed_step_; }
+  const std::string& session_text() const { return out_.session(); }
 
   int exit_descriptor() const override { return line_.exit_event.get(); }
   UniqueFd take_out() override { return std::move(line_.out); }
@@ -25799,6 +25832,7 @@ class ContainerExecutor::Exec final : public Carrier {
     char end() const { return end_; }                    // E, K or X
     const std::string& text() const { return text_; }    // after the last mark's colon
     const std::string& noise() const { return noise_; }  // before the start
+    const std::string& session() const { return session_; }
 
     // Returns the rest that comes after the start mark, when that has just come.
     void take(std::string_view bytes, FunctionRef<void(std::string_view)> use) {
@@ -25812,7 +25846,7 @@ class ContainerExecutor::Exec final : public Carrier {
           if (!bytes.empty()) hold(bytes);
         } else if (held_.size() < prefix) {
           const bool fits =
-              held_.size() == 1 ? std::strchr("PEKX", c) && c != '\0' : c == id_[held_.size() - 2];
+              held_.size() == 1 ? std::strchr("PEKXS", c) && c != '\0' : c == id_[held_.size() - 2];
           if (fits)
             hold(bytes);
           else
@@ -25844,6 +25878,10 @@ class ContainerExecutor::Exec final : public Carrier {
       bytes.remove_prefix(1);
     }
     void give(std::string_view bytes, FunctionRef<void(std::string_view)> use) {
+      if (telling_session_) {
+        session_.append(bytes.substr(0, longest_session_text - session_.size()));
+        return;
+      }
       if (begun_ && !bytes.empty()) return use(bytes);
       noise_.append(bytes.substr(0, most_noise - std::min(most_noise, noise_.size())));
     }
@@ -25856,6 +25894,8 @@ class ContainerExecutor::Exec final : public Carrier {
       text_ = held_.substr(text);
       if (held_[1] == 'P')
         begun_ = true;
+      else if (held_[1] == 'S')
+        telling_session_ = true;
       else
         end_ = held_[1];
       held_.clear();
@@ -25868,6 +25908,8 @@ class ContainerExecutor::Exec final : public Carrier {
     std::string rest_ = {};
     bool begun_ = false;
     bool rest_taken_ = false;
+    bool telling_session_ = false;
+    std::string session_ = {};
     char end_ = 0;
   };
 
@@ -26202,8 +26244,10 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   if (!environment) return environment.error();
   admission.result.venv = environment->venv;
 
-  // The command, as the body of a function that the script calls in a process of its own.
+  // The command, as the body of a function that the script calls in a process of its own, and what
+  // the script does before.
   std::string body = "_c() {\n";
+  std::string prepare;
   bool sets_path = place_->sets_path;
   for (const auto& variable : command.environment) sets_path |= variable.first == "PATH";
   for (const std::string& variable : environment->variables) {
@@ -26214,6 +26258,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   }
   if (!environment->venv.empty() && !sets_path)
     body += concat({"export PATH=", shell_word(environment->venv + "/bin"), ":\"$PATH\"\n"});
+  for (const std::string& name : admission.unset) body += concat({"unset ", name, "\n"});
   if (command.merge_streams) body += "exec 2>&1\n";
 
   std::vector<std::string> words = command.argv;
@@ -26224,7 +26269,11 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   };
   if (words.empty()) {
     words.push_back(command.interpreter.empty() ? place_->shell : command.interpreter);
-    if (command.script.size() < longest_inline_script) {
+    if (command.session) {
+      if (!follow_session(command.script, admission, words)) return {};
+      prepare += "_w=/tmp/.codeexec-$_i.s\n";
+      body += "exec 3>$_w\n";
+    } else if (command.script.size() < longest_inline_script) {
       const bool like_option = starts_with(command.script, "-") || starts_with(command.script, "+");
       words.insert(words.end(), {"-c", concat({like_option ? " " : "", command.script})});
     } else {
@@ -26242,10 +26291,9 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   const bool has_input = !command.input.empty() || command.keep_input_open;
   if (has_input) body += "exec </tmp/.codeexec-$_i; rm -f /tmp/.codeexec-$_i\n";
   body += concat({"exec", text_of(words), "\n}\n"});
-  const std::string make_input =
-      has_input ? "mkfifo -m 600 /tmp/.codeexec-$_i || { printf '\\001X%s:input\\n' $_i; exit; }\n"
-                : "";
-  const std::string request = concat({body, make_input, "_r ", shell_word(work_dir), "\n"});
+  if (has_input)
+    prepare += "mkfifo -m 600 /tmp/.codeexec-$_i || { printf '\\001X%s:input\\n' $_i; exit; }\n";
+  const std::string request = concat({body, prepare, "_r ", shell_word(work_dir), "\n"});
   if (request.find('\0') != std::string::npos)
     return make_error(ErrorCode::invalid_argument, "a command has a NUL byte in it");
 
@@ -26253,6 +26301,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   if (!exec) return {};
   if (has_input)
     if (auto ok = exec->connect_input(); !ok) return ok.error();
+  if (command.session) admission.ending.session_text = [exec] { return exec->session_text(); };
   admission.process.carrier = std::move(exec);
   admission.process.secrets = container.state_->secrets;
   admission.result.container = container.name();
