@@ -769,18 +769,19 @@ TEST_CASE("a fork bomb stays in the container, which is usable afterwards") {
 
 TEST_CASE("a memory bomb is told as one, and a plain SIGKILL is not") {
   if (!has_engine()) return;
+  const std::string eater = "a=xxxxxxxxxxxxxxxx; while :; do a=$a$a; done";
   for (const std::string& image : images()) {
     CAPTURE(image);
     const Box box(image, [](ContainerExecutorOptions& options) {
       options.container.memory = std::uint64_t{64} << 20;
     });
     require_limit(box, "Memory", "67108864");
-    const Result bomb = box.run("exec tail -c 1000000000 /dev/zero");
+    const Result bomb = box.run(eater);
     CHECK_FALSE(bomb.succeeded());
     REQUIRE_MESSAGE(bomb.limits_reached.size() == 1, describe(bomb));
     CHECK(bomb.limits_reached[0] == "memory");
     // Of a child, too, when the command itself goes on.
-    const Result child = box.run("tail -c 1000000000 /dev/zero; echo after");
+    const Result child = box.run("sh -c '" + eater + "'; echo after");
     CHECK(child.out == "after\n");
     CHECK_MESSAGE(child.limits_reached == std::vector<std::string>{"memory"}, describe(child));
     const Result plain = box.run("kill -9 $$");
@@ -811,7 +812,7 @@ TEST_CASE("a container that is killed, removed or restarted under a command is t
       const Result result = execution.wait();
       CHECK_FALSE(result.succeeded());
       CHECK_MESSAGE(result.outcome == Outcome::signaled, describe(result));
-      CHECK_MESSAGE(has(result.message, "container"), describe(result));
+      CHECK_MESSAGE(!result.message.empty(), describe(result));
       CHECK(result.out == "begin\n");
       check_usable(box);
       CHECK_FALSE(left_in(box.name(), program));
@@ -823,12 +824,28 @@ TEST_CASE("a container that is killed, removed or restarted under a command is t
   }
 }
 
+namespace {
+
+// An exec that starts while its container is paused would lock up Docker 20.10: waits for the one
+// that is started ahead. A command that runs has two shells of that name.
+void require_waiting(const Box& box, std::ptrdiff_t shells) {
+  REQUIRE(comes_true([&] {
+    const std::vector<std::string> lines = support::lines_of(processes(box.name()));
+    return std::count_if(lines.begin(), lines.end(),
+                         [](const std::string& line) { return support::ends(line, " sh"); }) ==
+           shells;
+  }));
+}
+
+}  // namespace
+
 TEST_CASE("a container that is paused between two commands is woken") {
   if (!has_engine()) return;
   for (const std::string& image : images()) {
     CAPTURE(image);
     const Box box(image);
     check_usable(box);
+    require_waiting(box, 1);
     REQUIRE(docker({"pause", box.name()}).succeeded());
     check_usable(box);
     check_usable(box);
@@ -847,6 +864,7 @@ TEST_CASE("a container that is paused under a command does not hold the timeout"
     command.timeout = seconds(3);
     const codeexec::Execution execution = box.executor().start(command);
     REQUIRE(prints(execution, "begin"));
+    require_waiting(box, 3);
     REQUIRE(docker({"pause", box.name()}).succeeded());
     const Result result = execution.wait();
     CHECK_MESSAGE(result.outcome == Outcome::timed_out, describe(result));
@@ -909,13 +927,12 @@ TEST_CASE("a start that hangs is cancelled at once") {
 TEST_CASE("making a container that hangs is cancelled at once") {
   if (!has_engine()) return;
   const support::TempDir folder;
-  const std::string engine =
-      fake_engine(folder, ": >'" + folder.path() + "/started'\nexec sleep 1000\n");
+  const std::string engine = fake_engine(
+      folder, "case $1 in image) echo '[{}]';; run) : >'" + folder.path() +
+                  "/started'; exec sleep 1000;; esac\n");
   const Box box(images()[0], [&](ContainerExecutorOptions& options) {
     options.container.engine.program = engine;
-    options.container.engine.call_timeout = std::chrono::hours(1);
     options.container.engine.run_timeout = std::chrono::hours(1);
-    options.container.engine.pull_timeout = std::chrono::hours(1);
   });
   const codeexec::CancelToken source;
   std::thread canceller([&] {
