@@ -19256,6 +19256,7 @@ class Carrier {
     pid_t pid = -1;
     bool is_pidfd = false;
     pthread_t waiter = {};
+    pid_t owner = ::getpid();  // a fork of the program has a copy of this object only
 
     Line() = default;
     Line(const Line&) = delete;
@@ -19331,7 +19332,7 @@ Expected<void> Carrier::Line::start(const ProcessOptions& options) {
 
 void Carrier::Line::end() {
   for (UniqueFd* end : {&input, &out, &err}) end->reset();
-  if (pid < 0) return;
+  if (pid < 0 || owner != ::getpid()) return;
   ::kill(pid, SIGKILL);
   // The engines' programs need milliseconds to die.
   abandon_child(pid);
