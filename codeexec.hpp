@@ -26143,8 +26143,8 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   variables.keep.clear();
   variables.keep_all = false;
   variables.workspace = executor.workspace();
-  for (const auto& variable : container.state_->variables)
-    variables.set.insert(variables.set.begin(), variable);
+  const auto& of_container = container.state_->variables;
+  variables.set.insert(variables.set.begin(), of_container.begin(), of_container.end());
   auto environment = Environment::create(variables);
   if (!environment) return environment.error();
   auto place =
