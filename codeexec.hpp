@@ -248,7 +248,7 @@ class Function<R(Args...)> {
   Function(std::nullptr_t) {}
   template <class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, Function>>>
   Function(F callable)
-      : object_(std::make_shared<F>(std::move(callable))),
+      : object_(static_cast<void*>(new F(std::move(callable))), destroy<F>),
         call_([](void* object, Args... args) -> R {
           return static_cast<R>((*static_cast<F*>(object))(std::forward<Args>(args)...));
         }) {}
@@ -259,6 +259,11 @@ class Function<R(Args...)> {
   }
 
  private:
+  // With std::make_shared each type of callable would cost half a KiB of code more.
+  template <class F>
+  static void destroy(void* object) {
+    delete static_cast<F*>(object);
+  }
   std::shared_ptr<void> object_ = {};
   R (*call_)(void*, Args...) = nullptr;
 };
@@ -29559,11 +29564,11 @@ std::vector<Option> option_table(ServerConfig& config) {
        &box.read_only_root, Where::containers},
       {"docker-user", "USER", "UID:GID or a name (default: the owner of the workspace)", &box.user,
        Where::containers},
-      {"docker-mount", "SRC[:DST][:ro|:rw]...", "more of the host to be seen; default: :ro",
+      {"docker-mount", "SRC[:DST][:ro|:rw]...", "more of the host; default: :ro",
        &box.mounts, Where::containers},
       {"docker-credentials", "JSON", "what of the user's own it gets; see the README",
        &config.credentials, Where::containers},
-      {"docker-packages", "JSON", "{\"preinstall\": {\"python\": [], \"npm\": [], \"system\": []}}",
+      {"docker-packages", "JSON", "to install: {\"preinstall\": {\"python\": [\"requests>=2\"]}}",
        &config.packages, Where::containers},
       {"docker-packages-required", nullptr, "a package that cannot be had fails the container",
        &config.packages_required, Where::containers},
@@ -29579,7 +29584,7 @@ std::vector<Option> option_table(ServerConfig& config) {
        &config.tools_path, Where::containers},
       {"skills-path", "DIR", "/skills of the container (profile user-container: ./skills)",
        &config.skills_path, Where::containers},
-      {"profile", "NAME", "commands (default); user-container: the tools of one user's container",
+      {"profile", "NAME", "commands (default); user-container: tools of one user's container",
        &config.profile, Where::all},
       {"user-id", "ID", "whose container, with profile user-container", &config.user_id,
        Where::users},
@@ -29623,7 +29628,7 @@ std::vector<Option> option_table(ServerConfig& config) {
 }
 
 template <class T>
-bool is_list(const std::vector<T>*) {
+bool is_list(std::vector<T>*) {
   return true;
 }
 template <class T>
@@ -30270,10 +30275,13 @@ Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig
   auto container = container_options(config);
   if (!container) return container.error();
   options.container = std::move(*container);
-  const std::pair<const std::string&, const char*> folders[] = {{config.tools_path, "/tools"},
-                                                                {config.skills_path, "/skills"}};
-  for (const auto& [path, target] : folders)
-    if (!path.empty()) options.container.mounts.push_back({path, target, Permission::read});
+  for (const bool skills : {false, true}) {
+    auto folder = usable_directory(skills ? "skills_path" : "tools_path",
+                                   skills ? config.skills_path : config.tools_path, R_OK | X_OK);
+    if (!folder) return folder.error();
+    if (!folder->empty())
+      options.container.mounts.push_back({std::move(*folder), skills ? "/skills" : "/tools"});
+  }
   options.environment = config.local.environment;
   options.environment.auto_venv = !config.no_auto_venv;
   options.shell = config.local.shell;

@@ -348,10 +348,14 @@ TEST_CASE("every option of --help works from the command line and from the confi
         "echo $CODEEXEC_TEST_SECRET",
         prints("[redacted]")}},
       {"execution-mode",
-       {{"docker"}, {"--docker-program", engine.program()}, "true", called(" exec ")}},
+       {{"docker"},
+        {"--docker-program", engine.program(), "--workspace", workspace},
+        "true",
+        called("\nexec ")}},
       {"docker-program",
        {{engine.program()},
-        {"--execution-mode", "docker", "--docker-host", "unix:///nonexistent"},
+        {"--execution-mode", "docker", "--docker-host", "unix:///nonexistent", "--workspace",
+         workspace},
         "true",
         called("run -i")}},
       {"docker-context", {{"far"}, in_docker, "true", called("--context far run -i")}},
@@ -362,13 +366,13 @@ TEST_CASE("every option of --help works from the command line and from the confi
       {"docker-start-timeout", {{"5"}, in_docker, "true", {}}},
       {"docker-warm", {{"0"}, in_docker, "true", {}}},
       {"docker-image", {{"some/image:1"}, in_docker, "true", called(" some/image:1 ")}},
-      {"docker-image-policy", {{"always"}, in_docker, "true", called("pull ")}},
+      {"docker-image-policy", {{"always"}, in_docker, "true", called("pull codeexec")}},
       {"docker-network-mode", {{"bridge"}, in_docker, "true", called("--network bridge")}},
       {"docker-memory-limit", {{"512m"}, in_docker, "true", called("--memory 536870912")}},
       {"docker-cpu-limit", {{"1.5"}, in_docker, "true", called("--cpus 1.5")}},
       {"docker-pids-limit", {{"77"}, in_docker, "true", called("--pids-limit 77")}},
       {"docker-shm-size", {{"32m"}, in_docker, "true", called("--shm-size 33554432")}},
-      {"docker-tmp-size", {{"0.5g"}, in_docker, "true", called("size=536870912")}},
+      {"docker-tmp-size", {{"0.25g"}, in_docker, "true", called("size=268435456")}},
       {"docker-read-only-root",
        {{"false"},
         in_docker,
@@ -833,7 +837,7 @@ TEST_CASE("a configuration file that cannot be used is an error that names it") 
   check_config("{\"a\":" + std::string(300, '[') + std::string(300, ']') + "}", "--config");
   check_config("{\"agent_id\":\"" + std::string(1 << 20, 'x') + "\"}", "longer than");
   check_config("{\"timeuot\":5}", "timeuot: unknown key");
-  check_config("{\"command_line_docker_image\":\"x\"}", "command_line_docker_image: unknown key");
+  check_config("{\"command_line_docker_images\":\"x\"}", "command_line_docker_images: unknown key");
   check_config("{\"Timeout\":5}", "unknown key");
   check_config(R"({"blocked_commands":["git.*"],"blocked_commands":["zzz"]})", "twice");
   check_config(R"({"blocked_commands":["git.*"],"command_line_blacklist_patterns":["zzz"]})",
