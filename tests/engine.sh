@@ -53,12 +53,14 @@ address=198.$((18 + number % 2)).$((number / 2 % 256)).1/24
 
 # what is there ------------------------------------------------------------------------------------
 
+has_mark() {
+  { tr '\0' '\n' < "/proc/$1/environ" | grep -qxF "CODEEXEC_ENGINE=$dir"; } 2> /dev/null
+}
 # Every process with the mark, but for this one.
 marked() {
   for process in /proc/[0-9]*; do
-    [ "$process" != "/proc/$$" ] || continue
-    { tr '\0' '\n' < "$process/environ"; } 2> /dev/null | grep -qxF "CODEEXEC_ENGINE=$dir" || continue
-    echo "${process#/proc/}"
+    pid=${process#/proc/}
+    if [ "$pid" != $$ ] && has_mark "$pid"; then echo "$pid"; fi
   done
 }
 # Processes in the containers of this engine, which have no mark.
@@ -72,8 +74,7 @@ contained() {
 engine_pid() {
   [ -s "$dir/pid" ] || return 0
   pid=$(cat "$dir/pid")
-  [ "$(cat "/proc/$pid/comm" 2> /dev/null)" != dockerd ] ||
-    ! tr '\0' '\n' < "/proc/$pid/environ" | grep -qxF "CODEEXEC_ENGINE=$dir" || echo "$pid"
+  if [ "$(cat "/proc/$pid/comm" 2> /dev/null)" = dockerd ] && has_mark "$pid"; then echo "$pid"; fi
 }
 answers() { docker version > "$dir/probe.log" 2>&1; }
 unmount_below() {
