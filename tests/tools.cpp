@@ -420,6 +420,12 @@ TEST_CASE("every option of --help works from the command line and from the confi
         for_user({"--user-id", "somebody"}),
         "true",
         called("dst=/tools,readonly")}},
+      {"workspace-size",
+       {{"7m"}, for_user({"--profile", "user-container", "--user-id", "somebody"}), "true",
+        called("7340032")}},
+      {"artifacts-size",
+       {{"7m"}, for_user({"--profile", "user-container", "--user-id", "somebody"}), "true",
+        called("7340032")}},
       {"user-id",
        {{"somebody"}, for_user({"--profile", "user-container"}), "true", called("somebody")}},
       {"max-artifact-size",
@@ -736,7 +742,9 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
     Strings here;
     if (begins(name, "docker-") || ends(name, "s-path"))
       here = {"--execution-mode", "docker", "--workspace", place.path()};
-    if (name == "user-id" || name == "max-artifact-size") here = {"--profile", "user-container"};
+    if (name == "user-id" || name == "max-artifact-size" || ends(name, "s-size") ||
+        name == "workspace-size")
+      here = {"--profile", "user-container"};
     const auto check_named = [&](Strings arguments) {
       arguments.insert(arguments.end(), here.begin(), here.end());
       const ProcessResult r = run_program(arguments);
@@ -1322,7 +1330,7 @@ TEST_CASE("options that mean nothing where commands run are errors that name bot
   }
   refused({"--user-id", "x"}, "user_id", docker);
   const Strings user = {"--profile", "user-container", "--user-id", "x"};
-  for (const char* option : {"allowed-paths", "workspace", "blocked-commands", "disable-tool"}) {
+  for (const char* option : {"allowed-paths", "workspace", "read-only", "disable-tool"}) {
     const ProcessResult r = run_program({user[0], user[1], user[2], user[3],
                                          std::string("--") + option, place.path(), "--run", "true"});
     check_refused(r, key_of(option) + " has no effect with profile user-container");
