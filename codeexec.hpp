@@ -251,7 +251,7 @@ class Function<R(Args...)> {
   Function(std::nullptr_t) {}
   template <class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, Function>>>
   Function(F callable)
-      : object_(std::make_shared<F>(std::move(callable))),
+      : object_(static_cast<void*>(new F(std::move(callable))), destroy<F>),
         call_([](void* object, Args... args) -> R {
           return static_cast<R>((*static_cast<F*>(object))(std::forward<Args>(args)...));
         }) {}
@@ -262,6 +262,11 @@ class Function<R(Args...)> {
   }
 
  private:
+  // With std::make_shared each type of callable would cost half a KiB of code more.
+  template <class F>
+  static void destroy(void* object) {
+    delete static_cast<F*>(object);
+  }
   std::shared_ptr<void> object_ = {};
   R (*call_)(void*, Args...) = nullptr;
 };
@@ -30504,9 +30509,7 @@ struct ServerConfig {
   Json credentials = {};
   Json packages = {};
   bool packages_required = false;
-  std::string tools_path = {};
-  std::string skills_path = {};
-  std::uint64_t max_artifact = UserContainerOptions().max_artifact;
+  UserContainerOptions user = {};
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
 };
 
@@ -30557,13 +30560,13 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"max-output-size", "BYTES", "kept per stream: its head and its tail (default: 1048576)",
        &config.max_output},
       {"policy", "MODE", "strict: understands the shell (default); compat: as MassGen judges",
-       &config.policy_mode},
+       &config.policy_mode, Where::all},
       {"allowed-commands", "PATTERN...", "every command of a script must match one of these",
-       &local.policy.allowed, Where::commands, "whitelist_patterns"},
+       &local.policy.allowed, Where::all, "whitelist_patterns"},
       {"blocked-commands", "PATTERN...", "no command of a script may match one of these",
-       &local.policy.blocked, Where::commands, "blacklist_patterns"},
+       &local.policy.blocked, Where::all, "blacklist_patterns"},
       {"disable-rule", "NAME...", "switch rules off; --list-rules tells what there are",
-       &local.policy.disabled_rules},
+       &local.policy.disabled_rules, Where::all},
       {"delete-guard", nullptr, "refuse to delete files that no command has read or made",
        &local.delete_guard},
       {"sandbox", "MODE", "off, best-effort, strict; default: best-effort with allowed paths",
@@ -30630,11 +30633,11 @@ std::vector<Option> option_table(ServerConfig& config) {
        &box.read_only_root, Where::containers},
       {"docker-user", "USER", "UID:GID or a name (default: the owner of the workspace)", &box.user,
        Where::containers},
-      {"docker-mount", "SRC[:DST][:ro|:rw]...", "more of the host to be seen; default: :ro",
+      {"docker-mount", "SRC[:DST][:ro|:rw]...", "more of the host; default: :ro",
        &box.mounts, Where::containers},
       {"docker-credentials", "JSON", "what of the user's own it gets; see the README",
        &config.credentials, Where::containers},
-      {"docker-packages", "JSON", "{\"preinstall\": {\"python\": [], \"npm\": [], \"system\": []}}",
+      {"docker-packages", "JSON", "to install: {\"preinstall\": {\"python\": [\"requests>=2\"]}}",
        &config.packages, Where::containers},
       {"docker-packages-required", nullptr, "a package that cannot be had fails the container",
        &config.packages_required, Where::containers},
@@ -30647,15 +30650,19 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"docker-log-file", "FILE", "gets what happened in the container when it is removed",
        &box.log_file, Where::containers},
       {"tools-path", "DIR", "/tools of the container (profile user-container: ./tools)",
-       &config.tools_path, Where::containers},
+       &config.user.tools_dir, Where::containers},
       {"skills-path", "DIR", "/skills of the container (profile user-container: ./skills)",
-       &config.skills_path, Where::containers},
-      {"profile", "NAME", "commands (default); user-container: the tools of one user's container",
+       &config.user.skills_dir, Where::containers},
+      {"profile", "NAME", "commands (default); user-container: tools of one user's container",
        &config.profile, Where::all},
       {"user-id", "ID", "whose container, with profile user-container", &config.user_id,
        Where::users},
+      {"workspace-size", "SIZE", "of a user's /workspace (default: 512m)",
+       Amount{&config.user.workspace_size, true}, Where::users},
+      {"artifacts-size", "SIZE", "of a user's /artifacts (default: 256m)",
+       Amount{&config.user.artifacts_size, true}, Where::users},
       {"max-artifact-size", "SIZE", "of a file of /artifacts that is given away (default: 50m)",
-       Amount{&config.max_artifact, true}, Where::users},
+       Amount{&config.user.max_artifact, true}, Where::users},
       {"agent-id", "ID", "for the audit log; whose container it is", &local.agent_id},
       {"instance-id", "ID", "which of its containers; has no effect in local mode",
        &box.instance_id, Where::all},
@@ -30675,7 +30682,8 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"secret-env", "NAME...", "the same, but their values are masked in what commands print",
        &local.environment.secret},
       {"shell", "PATH", "runs the commands (default: /bin/sh)", &local.shell},
-      {"audit-file", "FILE", "append a line of JSON for every command", &local.audit_file},
+      {"audit-file", "FILE", "append a line of JSON for every command", &local.audit_file,
+       Where::all},
       {"spill-dir", "DIR", "outputs over the limit go whole to files here", &local.spill_dir},
       {"max-concurrent", "N", "commands at a time; others wait (default: 16)",
        &config.max_concurrent, Where::all},
@@ -30694,7 +30702,7 @@ std::vector<Option> option_table(ServerConfig& config) {
 }
 
 template <class T>
-bool is_list(const std::vector<T>*) {
+bool is_list(std::vector<T>*) {
   return true;
 }
 template <class T>
@@ -31209,6 +31217,7 @@ Error in_our_words(Error error, bool container = false) {
       {"memory", "docker_memory_limit"},
       {"mounts", "docker_mount"},
       {"packages", "docker_packages"},
+      {"skills_dir", "skills_path"},
       {"tools_dir", "tools_path"},
       {"user", "docker_user"},
       {"warm", "docker_warm"},
@@ -31226,7 +31235,7 @@ Error in_our_words(Error error, bool container = false) {
   if (starts_with(error.message, engine)) error.message.replace(0, engine.size(), "docker_");
   const std::string_view first =
       std::string_view(error.message).substr(0, error.message.find_first_of(": "));
-  constexpr std::size_t of_containers = 10;
+  constexpr std::size_t of_containers = 11;
   for (std::size_t i = container ? 0 : of_containers; i < std::size(names); ++i) {
     if (first != names[i].first) continue;
     error.message.replace(0, first.size(), names[i].second);
@@ -31275,15 +31284,23 @@ Expected<void> set_sandbox(const ServerConfig& config, LocalOptions& options) {
   return {};
 }
 
+Expected<PolicyOptions> policy_options(const ServerConfig& config) {
+  PolicyOptions policy = config.local.policy;
+  policy.enable_sudo = config.enable_sudo;
+  if (config.policy_mode == "compat")
+    policy.mode = PolicyOptions::Mode::compat;
+  else if (config.policy_mode != "strict")
+    return bad_value("policy", config.policy_mode, "strict or compat");
+  return policy;
+}
+
 // What is the same wherever commands run. To name what is read-only must not forbid everything else;
 // nor is everything given away where commands are confined: there, `writable` may be changed.
 Expected<ExecutorOptions> common_options(const ServerConfig& config, const std::string& writable) {
   ExecutorOptions options = config.local;
-  if (config.policy_mode == "compat")
-    options.policy.mode = PolicyOptions::Mode::compat;
-  else if (config.policy_mode != "strict")
-    return bad_value("policy", config.policy_mode, "strict or compat");
-  options.policy.enable_sudo = config.enable_sudo;
+  auto policy = policy_options(config);
+  if (!policy) return policy.error();
+  options.policy = std::move(*policy);
   if (options.roots.empty() && !config.read_only.empty())
     options.roots.push_back({writable, Permission::write});
   for (const std::string& path : config.read_only)
@@ -31341,10 +31358,14 @@ Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig
   auto container = container_options(config);
   if (!container) return container.error();
   options.container = std::move(*container);
-  const std::pair<const std::string&, const char*> folders[] = {{config.tools_path, "/tools"},
-                                                                {config.skills_path, "/skills"}};
-  for (const auto& [path, target] : folders)
-    if (!path.empty()) options.container.mounts.push_back({path, target, Permission::read});
+  for (const bool skills : {false, true}) {
+    auto folder = usable_directory(skills ? "skills_path" : "tools_path",
+                                   skills ? config.user.skills_dir : config.user.tools_dir,
+                                   R_OK | X_OK);
+    if (!folder) return folder.error();
+    if (!folder->empty())
+      options.container.mounts.push_back({std::move(*folder), skills ? "/skills" : "/tools"});
+  }
   options.environment = config.local.environment;
   options.environment.auto_venv = !config.no_auto_venv;
   options.shell = config.local.shell;
@@ -31352,15 +31373,18 @@ Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig
 }
 
 Expected<UserContainers> create_user_containers(const ServerConfig& config) {
-  UserContainerOptions options;
+  UserContainerOptions options = config.user;
   auto container = container_options(config);
   if (!container) return container.error();
   options.container = std::move(*container);
-  if (!config.tools_path.empty()) options.tools_dir = config.tools_path;
-  if (!config.skills_path.empty()) options.skills_dir = config.skills_path;
+  auto policy = policy_options(config);
+  if (!policy) return policy.error();
+  options.policy = std::move(*policy);
   if (config.local.timeout.count() != 0) options.timeout = config.local.timeout;
-  options.max_artifact = config.max_artifact;
-  return UserContainers::create(options);
+  options.audit_file = config.local.audit_file;
+  auto containers = UserContainers::create(options);
+  if (!containers) return in_our_words(containers.error(), true);
+  return containers;
 }
 
 // Where commands run.
@@ -31668,8 +31692,9 @@ int serve(const Executor& executor, const ServerConfig& config, const CancelToke
 // With profile user-container.
 int serve_user(const ServerConfig& config, const Invocation& invocation) {
   const auto containers = create_user_containers(config);
-  if (!containers) return fail(2, in_our_words(containers.error(), true).message);
+  if (!containers) return fail(2, containers.error().message);
   drop_variables(config.local.environment, true);
+  warn_of_bare_patterns(config);
   if (invocation.doctor) {
     ContainerExecutorOptions asked;
     asked.container = containers->options().container;
@@ -31678,7 +31703,9 @@ int serve_user(const ServerConfig& config, const Invocation& invocation) {
   const TerminationSignals signals;
   if (signals.error() != 0) return fail(1, no_thread(signals.error()));
   if (invocation.run) {
-    const auto result = containers->execute_bash(config.user_id, *invocation.run);
+    Command command = Command::shell(*invocation.run);
+    command.cancel = signals.token();
+    const auto result = containers->execute_bash(config.user_id, std::move(command));
     return result ? print_result(*result) : fail(125, result.error().message);
   }
   return serve(config, describe(*containers), signals.token(), [&](mcp::Server& server) {
