@@ -25983,6 +25983,7 @@ Expected<void> ContainerExecutor::Exec::connect_input() {
 Error ContainerExecutor::Exec::failure() const {
   if (out_.end() == 'X') return make_error(ErrorCode::not_found, printable(out_.noise()));
   ProcessResult said;
+  said.outcome = Outcome::exited;
   said.err = concat({err_.noise(), out_.noise()});
   return engine_error(where_.engine, said, "start a command in a container");
 }
@@ -26007,7 +26008,9 @@ auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point
       for (const char* words : {"No such container", "is not running", "is paused", "is restarting",
                                 "OCI runtime", "no such container"})
         if (said.find(words) != std::string::npos) return Start::refused;
-      return Start::lost;
+      if (said.find("unable to find user") == std::string::npos) return Start::lost;
+      failed_step_ = "user";
+      return Start::failed;
     }
     if (cancel && cancel->cancelled()) return Start::cancelled;
     if (Clock::now() >= deadline) return Start::slow;
