@@ -428,10 +428,9 @@ TEST_CASE("more than a session can hold leaves it as it was") {
                                         count + " ]; do export \"V$i=$v\"; i=$((i + 1)); done"));
   };
   REQUIRE(executor.run(in(session, "export A=1")).succeeded());
-  for (const auto& [count, size] : std::vector<std::pair<std::string, std::string>>{
+  for (const auto& [number, length] : std::vector<std::pair<std::string, std::string>>{
            {"256", "1"}, {"1", "65536"}, {"4", "100000"}}) {
-    CAPTURE(count);
-    const Result r = fill(count, size);
+    const Result r = fill(number, length);
     CHECK_MESSAGE(r.succeeded(), described(r));
     CHECK(noted(r, "256"));
     CHECK(kept(r));
