@@ -1602,10 +1602,10 @@ class Process {
 // that ends last counts. One that was stopped or killed changes nothing, nor does one whose shell
 // could not tell how it ended, by `exec` or with a trap of its own on EXIT; a note says so.
 //   Not carried: PWD, OLDPWD, SHLVL and _; what changes how a shell reads the next script or runs
-//   before it (ENV, IFS, PS4, CDPATH, FPATH, ZDOTDIR, GLOBIGNORE, SHELLOPTS, POSIXLY_CORRECT, all of
+//   before it (ENV, IFS, PS4, CDPATH, FPATH, ZDOTDIR, GLOBIGNORE, SHELLOPTS, POSIXLY_CORRECT,
 //   BASH*, LD_PRELOAD, LD_AUDIT, DYLD_INSERT_LIBRARIES); CODEEXEC_*; what the shell shows to be
-//   read-only; functions; an `unset HOME`. With changes of more than 256 variables or 64 KiB, all of
-//   the session stays as it was, and a note says so.
+//   read-only; functions; an `unset HOME`. With changes of more than 256 variables or 64 KiB the
+//   session stays as it was, and a note says so.
 // Copies share it. All members are safe from any thread.
 class Session {
  public:
@@ -20993,10 +20993,9 @@ namespace {
 bool is_carried(std::string_view variable) {
   for (const char* prefix : {"CODEEXEC_", "BASH"})
     if (starts_with(variable, prefix)) return false;
-  for (const char* other :
-       {"PWD", "OLDPWD", "SHLVL", "_", "ENV", "IFS", "PS4", "CDPATH", "FPATH", "ZDOTDIR",
-        "GLOBIGNORE", "SHELLOPTS", "POSIXLY_CORRECT", "LD_PRELOAD", "LD_AUDIT",
-        "DYLD_INSERT_LIBRARIES"})
+  for (const char* other : {"PWD", "OLDPWD", "SHLVL", "_", "ENV", "IFS", "PS4", "CDPATH", "FPATH",
+                            "ZDOTDIR", "GLOBIGNORE", "SHELLOPTS", "POSIXLY_CORRECT", "LD_PRELOAD",
+                            "LD_AUDIT", "DYLD_INSERT_LIBRARIES"})
     if (variable == other) return false;
   return true;
 }
@@ -21012,10 +21011,11 @@ class ExportList {
     Variables variables;
     while (at_ < text_.size())
       if (!read_line(variables))
-        return make_error(ErrorCode::parse,
-                          concat({"what the shell told of its variables was not understood at byte ",
-                                  std::to_string(at_)}),
-                          at_);
+        return make_error(
+            ErrorCode::parse,
+            concat({"what the shell told of its variables was not understood at byte ",
+                    std::to_string(at_)}),
+            at_);
     return variables;
   }
 
@@ -21052,7 +21052,8 @@ class ExportList {
 
   static bool is_name(std::string_view name) {
     return !name.empty() && (name[0] < '0' || name[0] > '9') &&
-           name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
+           name.find_first_not_of(
+               "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
                std::string_view::npos;
   }
 
@@ -21156,9 +21157,9 @@ std::string detail::session_script(std::string_view shell, int descriptor, std::
   // meanwhile and have it back for the trap, but for a few. What comes before the script is on one
   // line with it, so that errors in it tell its own lines. After the script $2 says that nothing is
   // left to be told; a trap of its own on EXIT, in place of ours, then sees its $? as ever.
-  return concat({descriptor == 8 ? std::string()
-                                 : concat({"{ true; } 2>/dev/null >&", fd, "&&exec 8>&", fd, " ", fd,
-                                           ">&-;"}),
+  return concat({descriptor == 8
+                     ? std::string()
+                     : concat({"{ true; } 2>/dev/null >&", fd, "&&exec 8>&", fd, " ", fd, ">&-;"}),
                  "{ ", list, "; } 2>/dev/null >&8;trap '{ case ${2-} in ", mark, ");;*)", tell,
                  ";esac; } 2>/dev/null||:' EXIT;"
                  "case ${KSH_VERSION-}${ZSH_VERSION-}${YASH_VERSION-} in ?*)eval \"",
@@ -21183,9 +21184,10 @@ Expected<detail::SessionState> detail::parse_session_state(std::string_view text
     text.remove_prefix(end + line.size());
   }
   if (!complete || !parts[0].empty() || !text.empty() || !starts_with(parts[2], "/"))
-    return make_error(ErrorCode::parse,
-                      "its shell did not tell all of them at its end (it ended in exec or set a trap "
-                      "on EXIT, the folder is gone, or they are more than 256 KiB)");
+    return make_error(
+        ErrorCode::parse,
+        "its shell did not tell all of them at its end (it ended in exec or set a trap "
+        "on EXIT, the folder is gone, or they are more than 256 KiB)");
   SessionState state;
   state.work_dir = std::string(parts[2].substr(0, parts[2].size() - 1));
   auto before = ExportList(parts[1]).read();
@@ -21226,7 +21228,7 @@ bool Session::State::take(const detail::SessionState& told, const std::string& f
   const std::lock_guard<std::mutex> lock(mutex);
   if (reset != resets) return true;
   auto changed = changes;
-  std::map<std::string_view, std::string_view> gone;
+  decltype(changes) gone;
   for (const auto& [variable, value] : told.before)
     if (is_carried(variable)) gone[variable] = value;
   for (const auto& [variable, value] : told.variables) {
@@ -21255,8 +21257,8 @@ struct Executor::Ending {
   // For who keeps a log of its own: what is told of the command, and what became of it.
   Function<void(const Result&, const ProcessResult&)> log = {};
 
-  // Of a command of a session: how many resets that had when it began, and its folder then; and what
-  // place() adds: the mark of the session_script(), and what that wrote.
+  // Of a command of a session: how many resets that had when it began, and its folder then; and
+  // what place() adds: the mark of the session_script(), and what that wrote.
   std::shared_ptr<Session::State> session = {};
   std::uint64_t resets = 0;
   std::string folder = {};
@@ -21566,10 +21568,11 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
     return admission;
   }
   if (!directory) {
-    admission.refuse("work_dir", concat({directory.error().message,
-                                         command.work_dir == given.work_dir
-                                             ? ""
-                                             : "; the session is there: give a work_dir to leave"}));
+    admission.refuse("work_dir",
+                     concat({directory.error().message,
+                             command.work_dir == given.work_dir
+                                 ? ""
+                                 : "; the session is there: give a work_dir to leave"}));
     // What lies within the roots may be shown as it was understood; it helps against typing errors.
     const auto path = canonical_path(result.work_dir, options.workspace);
     if (path && gate_->paths.permission(*path) != Permission::none) result.work_dir = *path;
@@ -21675,7 +21678,8 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
     told.notes.push_back(
         concat({"The network is switched off for commands here (network: ", name(network), ")"}));
   if (const std::string why = ending.session ? ending.hand_on(ended) : ""; !why.empty())
-    told.notes.push_back(concat({"the session keeps its folder and variables as they were: ", why}));
+    told.notes.push_back(
+        concat({"the session keeps its folder and variables as they were: ", why}));
   told.changed_files = ending.changed_files();
   if (!told.changed_files.empty())
     told.notes.push_back(concat({"changed during the command, and used outside of the sandbox by ",
@@ -22529,8 +22533,8 @@ void LocalExecutor::confine(Admission& admission) const {
   };
 }
 
-// A shell of a session tells what it leaves through a pipe that is never waited for: both ends block
-// nobody, and what is not in it when the command has ended is not told.
+// A shell of a session tells what it leaves through a pipe that is never waited for: both ends
+// block nobody, and what is not in it when the command has ended is not told.
 Expected<void> LocalExecutor::open_session_pipe(Admission& admission) {
   constexpr std::size_t longest_text = longest_session_text;
   Ending& ending = admission.ending;
@@ -29551,8 +29555,7 @@ class SessionTable {
 bool is_session_id(std::string_view id) {
   constexpr std::string_view allowed =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-  return !id.empty() && id.size() <= 64 &&
-         id.find_first_not_of(allowed) == std::string_view::npos;
+  return !id.empty() && id.size() <= 64 && id.find_first_not_of(allowed) == std::string_view::npos;
 }
 
 // What the handlers of one server share.
