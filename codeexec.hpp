@@ -88,6 +88,7 @@
 //   >>executor     needs: base json regex policy paths environment sandbox process    the one gate
 //   >>shells       needs: base regex process executor                   background commands
 //   >>code         needs: base shell paths files executor               code by language
+//   >>docker       needs: base json paths files environment process executor    containers
 //   >>mcp          needs: base json     a Model Context Protocol server for any tools
 //   >>tools        needs: all           binds executors to MCP tools; the server
 //   Each line of code stands in the section whose job it is, and a section uses only what it
@@ -1426,6 +1427,9 @@ class Redactor {
   std::uint64_t count_ = 0;
 };
 
+// A command that runs elsewhere and has begun there; made by the executors of such places.
+class Carrier;
+
 struct ProcessOptions {
   // Program and arguments. A program without a slash is searched in the PATH of `environment`
   // (without one: /bin:/usr/bin), as execvp(3) does, scripts without a #! line included.
@@ -1472,6 +1476,10 @@ struct ProcessOptions {
   // Leave the processes that the program started in the background alive when it ends by itself,
   // and do not wait for their output. Otherwise they are killed, and always under a supervisor.
   bool keep_background = false;
+
+  // When set, there is nothing to start: of all the above only what is about output, input and
+  // times counts.
+  std::shared_ptr<Carrier> carrier = {};
 
   std::optional<CancelToken> cancel = {};  // stops the run like a timeout
   // These are called in the thread that waits: the caller's in run_process(), this library's in
@@ -1628,6 +1636,7 @@ struct Result : ProcessResult {
   std::chrono::milliseconds timeout = no_limit;       // the deadline that was in force
   std::string venv = {};                              // the virtual environment in use, or empty
   std::shared_ptr<const SandboxReport> sandbox = {};  // what was in force; null: refused before
+  std::string container = {};                         // the name of the one it ran in, or empty
   // Files that run later and outside of the sandbox, by the user's own tools, and that changed
   // during the command: canonical paths. See LocalOptions::watch_files.
   std::vector<std::string> changed_files = {};
@@ -1647,8 +1656,8 @@ struct AuditRecord {
 
   // {"time","agent_id"?,"tool","command","command_bytes"?,"code"?,"code_bytes"?,"work_dir",
   //  "allowed","rule"?,"rule_begin"?,"rule_end"?,"message"?,"outcome","exit_code","signal"?,
-  //  "duration_ms","cpu_ms","stdout_bytes","stderr_bytes","sandbox"?,"limits_reached"?,
-  //  "changed_files"?,"redactions"?}.
+  //  "duration_ms","cpu_ms","stdout_bytes","stderr_bytes","sandbox"?,"container"?,
+  //  "limits_reached"?,"changed_files"?,"redactions"?}.
   // A command or code longer than 16 KiB is cut, and its whole length told in command_bytes or
   // code_bytes. rule_begin and rule_end are the offending bytes of the whole command, where the
   // rule knows them. sandbox is there when its mode is not off: {"mode","network","missing"?}, of
@@ -2070,6 +2079,341 @@ CodeResult run_code(const Executor& executor, std::string_view language, std::st
                     const CodeOptions& options = {});
 
 // =================================================================================================
+// >>docker (declarations)              needs: base json paths files environment process executor
+// Containers: one per agent or user, images, credentials, packages, logs.      [tests/docker.cpp]
+// =================================================================================================
+
+// The program that speaks to a container engine. It is always called with an argv, never through a
+// shell, and gets the host's variables (DOCKER_HOST, DOCKER_CONFIG, the proxy's). Every call is
+// bounded in time.
+struct EngineOptions {
+  std::string program = "docker";  // or podman or nerdctl, or a path
+  // The engine of another machine by the program's own means: a context (--context), or an address
+  // as DOCKER_HOST has it (--host). Empty: as the program finds it by itself.
+  std::string context = {};
+  std::string host = {};
+  std::chrono::milliseconds call_timeout = std::chrono::seconds(15);  // of small calls
+  std::chrono::milliseconds run_timeout = std::chrono::seconds(60);   // of making a container
+  std::chrono::milliseconds pull_timeout = std::chrono::minutes(10);  // of fetching an image
+};
+
+// What becomes of an image before the first container of it.
+enum class ImagePolicy {
+  never,    // it must be there
+  missing,  // is pulled when it is not
+  always,   // is pulled first
+};
+const char* name(ImagePolicy policy) noexcept;
+
+enum class ContainerNetwork {
+  none,    // nothing but its own loopback
+  bridge,  // the engine's network: it reaches the world, and the host by its address
+  host,    // the host's own
+};
+const char* name(ContainerNetwork network) noexcept;
+
+// A file or directory of the host that a container sees.
+struct Mount {
+  std::string source = {};  // must exist; links are followed first; `~/` is the home directory
+  std::string target = {};  // absolute; empty: the same path
+  Permission permission = Permission::read;
+};
+
+// What of the user's own a container gets. Nothing by default. Values never stand in an argv, a
+// log, an audit record or an error; they are masked in the output of commands, but for those of
+// fewer than 4 bytes, numbers of up to 5 digits and words like true, localhost or production.
+struct CredentialOptions {
+  // Names, each mounted read-only where the container's home has it, and only if it is there:
+  // ssh_keys (~/.ssh), git_config (~/.gitconfig), gh_config (~/.config/gh), npm_config (~/.npmrc),
+  // pypi_config (~/.pypirc), claude_config (~/.claude), codex_config (~/.codex), gemini_config
+  // (~/.gemini).
+  std::vector<std::string> mounts = {};
+  std::vector<Mount> additional_mounts = {};
+  // Variables, of which the later ones are stronger: of the file (see parse_env_file), only those
+  // in env_vars_from_file when that is not empty (one that it does not have is an error); all of
+  // the host, but for those below; those of the host that env_vars names, as far as they are set.
+  //   Of all of the host, these are left out, which belong to its system, its session and its
+  // programs: _ PATH HOME PWD OLDPWD SHELL USER USERNAME LOGNAME HOSTNAME TMPDIR TMP TEMP TEMPDIR
+  // TERM TERMCAP TERMINFO* COLUMNS LINES LS_COLORS LESSOPEN LESSCLOSE SHLVL SHELLOPTS BASH* ENV IFS
+  // CDPATH PS1 PS2 PS4 PROMPT_COMMAND MAIL LD_* DYLD_* GCONV_PATH LOCPATH XDG_* DBUS_* DISPLAY
+  // WAYLAND_* XAUTHORITY SSH_* GPG_* SUDO_* DOCKER_* CONTAINER_* BUILDKIT_* INVOCATION_ID
+  // JOURNAL_STREAM NOTIFY_SOCKET LISTEN_* SYSTEMD_* VIRTUAL_ENV* PYTHONHOME PYTHONPATH CONDA_*
+  // _CE_* NVM_* CODEEXEC_*; and of the rest are not masked LANG LANGUAGE LC_* TZ COLORTERM NO_COLOR
+  // FORCE_COLOR EDITOR VISUAL PAGER MANPAGER and paths that the host has.
+  //   Names are of letters of ASCII, digits and _. At most 128 KiB each, 1 MiB together.
+  std::string env_file = {};
+  std::vector<std::string> env_vars_from_file = {};
+  bool pass_all_env = false;
+  std::vector<std::string> env_vars = {};
+};
+
+// Packages that are installed when a container is made, in this order, as they are written, each as
+// one argument: "requests>=2.31.0".
+struct PackageOptions {
+  std::vector<std::string> system = {};                          // by apt-get; needs sudo
+  std::vector<std::string> python = {};                          // by pip
+  std::vector<std::string> npm = {};                             // by npm, globally; needs sudo
+  bool required = false;                                         // a failure fails the container
+  std::chrono::milliseconds timeout = std::chrono::minutes(10);  // of each of the three
+  bool empty() const noexcept { return system.empty() && python.empty() && npm.empty(); }
+};
+
+// One container and what it may. Hardened unless said otherwise: all capabilities dropped but KILL
+// for its root, no new privileges, the engine's own seccomp filter, a read-only root with a /tmp of
+// its own, bounds on memory, processors, processes and descriptors.
+struct ContainerOptions {
+  EngineOptions engine = {};
+  std::string image = {};  // empty: codeexec/runtime:latest, with sudo codeexec/runtime-sudo:latest
+  ImagePolicy image_policy = ImagePolicy::missing;
+  // Commands may become root by sudo: no capabilities are dropped, new privileges are allowed and
+  // the root is writable.
+  bool sudo = false;
+  ContainerNetwork network = ContainerNetwork::none;
+  std::uint64_t memory = std::uint64_t{2} << 30;      // bytes, swap included; 0: no bound
+  double cpus = 2;                                    // processors; 0: no bound
+  std::uint64_t pids = 256;                           // processes and threads; 0: no bound
+  std::uint64_t shm_size = std::uint64_t{64} << 20;   // bytes of /dev/shm
+  std::uint64_t tmp_size = std::uint64_t{512} << 20;  // bytes of /tmp
+  // More directories like /tmp, that everybody can write to: absolute paths and their sizes. What is
+  // in them lasts as long as the container runs.
+  std::vector<std::pair<std::string, std::uint64_t>> scratch = {};
+  // Of the root. Empty: yes, unless sudo or packages need to write to it.
+  std::optional<bool> read_only_root = {};
+  // Who commands run as: UID:GID, or a user of the image. Empty: the owner of the workspace.
+  std::string user = {};
+  // What the container sees of the host, besides what the executor gives it.
+  std::vector<Mount> mounts = {};
+  std::vector<std::pair<std::string, std::string>> environment = {};  // of its commands
+  CredentialOptions credentials = {};
+  std::vector<std::string> secrets = {};  // values that are masked in output, logs and records
+  PackageOptions packages = {};
+  // Whose container it is. With the same two, and the same options, a persistent container is found
+  // again. Any text.
+  std::string agent_id = {};
+  std::string instance_id = {};
+  // It outlives the program and is used again. Otherwise it is removed when the last handle goes
+  // away, and when the program dies, however that happens.
+  bool persistent = false;
+  // Execs that are started ahead, each waiting for one command: the next command begins in about a
+  // millisecond. 0: each is started when it is needed.
+  std::size_t warm = 1;
+  std::chrono::milliseconds start_timeout = std::chrono::seconds(15);  // of a command, not its run
+  // Written when the container is removed: see Container::save_log(). Empty: nowhere.
+  std::string log_file = {};
+  Function<void(std::string_view)> on_progress = {};  // a line each: pulling, installing
+};
+
+// The options of a container, checked and complete: paths canonical, defaults filled in. Errors
+// name the option. Asks no engine.
+Expected<ContainerOptions> complete(const ContainerOptions& options);
+
+// Variables of a file in the grammar of .env files: lines NAME=value, blank ones and those that
+// begin with #, with or without blanks (spaces and tabs) at the start. A NAME has letters of ASCII,
+// digits and _, and does not begin with a digit; `export ` may stand before it, and blanks around
+// the =.
+//   A value without quotes ends before a # that follows a blank, and at the end of the line, without
+// blanks around it. One that begins with a quote goes up to the next one, over lines, too; only a
+// comment may follow it. In single quotes everything is itself; in double quotes \n \r \t are what
+// they are in C, \" \\ \$ the second character, and other backslashes themselves. Nothing is
+// expanded. A byte order mark at the start is skipped. \r\n is a line end and becomes \n in a value.
+// Of two with one name the later value counts, in the place of the first.
+//   Errors: parse with the offset and the number of the line, never with its text (a NUL is one,
+//   too); limit for more than 1 MiB.
+Expected<std::vector<std::pair<std::string, std::string>>> parse_env_file(std::string_view text);
+
+// Options as a configuration file has them. Every key may be left out; one that is not known, or of
+// another kind, is an error that names it (invalid_argument). A mount's mode is "ro" unless said.
+//   {"mount": [NAME], "additional_mounts": {SOURCE: {"bind": TARGET, "mode": "ro" or "rw"}},
+//    "env_file": PATH, "env_vars": [NAME], "env_vars_from_file": [NAME], "pass_all_env": BOOL}
+Expected<CredentialOptions> credentials_from_json(const Json& value);
+//   {"preinstall": {"python": [], "npm": [], "system": []}, "required": BOOL, "timeout": SECONDS}
+Expected<PackageOptions> packages_from_json(const Json& value);
+
+// What the engine says of a container.
+struct ContainerHealth {
+  bool exists = false;
+  std::string status = {};  // created, running, paused, restarting, removing, exited or dead
+  bool running = false;
+  int exit_code = 0;
+  std::string error = {};
+  std::string started_at = {};  // RFC 3339
+  std::string finished_at = {};
+  bool oom_killed = false;
+  int pid = 0;  // of its first process, on the engine's machine
+};
+struct ContainerInfo {
+  std::string id = {};
+  std::string name = {};
+  std::string image = {};
+  std::string created = {};  // RFC 3339
+  ContainerHealth health = {};
+  Json to_json() const;
+};
+struct ContainerStats {
+  double cpu_percent = 0;
+  std::uint64_t memory = 0;        // bytes in use
+  std::uint64_t memory_limit = 0;  // bytes
+  std::uint64_t pids = 0;
+};
+
+// One container, made when it is first needed, and then whenever it is not there: a command never
+// runs anywhere else. A handle; copies share it. All members are safe from any thread. Containers
+// are told apart by their labels (codeexec.managed and others), never by their names: one that
+// bears no label of ours is never touched.
+class Container {
+ public:
+  // `options` must be complete(). Asks no engine.
+  explicit Container(ContainerOptions options);
+
+  const ContainerOptions& options() const noexcept;
+  const std::string& name() const noexcept;
+
+  // Makes it, starts it, wakes it from a pause, or makes it anew when it was made with other
+  // options. Does nothing when it is known to run. Packages are installed here.
+  //   Errors: those of the engine, with what to do about them.
+  Expected<void> ensure(const std::optional<CancelToken>& cancel = {}) const;
+
+  Expected<ContainerHealth> health() const;
+  Expected<ContainerInfo> info() const;
+  Expected<ContainerStats> stats() const;
+
+  // Ends all that runs in it, and keeps it. (One that is not persistent is removed by that.)
+  Expected<void> stop() const;
+  // Removes it with all that runs in it, after its log was saved.
+  Expected<void> remove() const;
+  // The same with several at the same time. Returns the first error, after all were tried.
+  static Expected<void> remove_all(const std::vector<Container>& containers);
+
+  // What happened in it, written by this library: commands with their times, outcomes and the heads
+  // and tails of their output, and what was done to the container; at most the last 1 MiB of it.
+  // Header lines `# Docker Container Logs for agent: ...` and state of the container before it.
+  // Makes directories; mode 0600.
+  Expected<void> save_log(const std::string& path) const;
+  // Adds to it. A line each; secrets are masked.
+  void log(std::string_view event) const;
+
+ private:
+  friend class ContainerExecutor;
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+struct ContainerExecutorOptions : ExecutorOptions {
+  // Its agent_id is taken from the executor's; the roots (the workspace, when there are none)
+  // become mounts by their permission, at the same path as on the host.
+  ContainerOptions container = {};
+  // Its `keep`, `keep_all` have no effect: nothing of the host's environment travels.
+  EnvironmentOptions environment = {};
+  std::string shell = "/bin/sh";  // in the container; any shell that knows -c
+};
+
+// Runs commands in a container. Everything that holds for LocalExecutor holds here, in the
+// container: deadlines kill there, both streams are apart, nothing of a command outlives it. The
+// command gets PATH from the image, HOME=/tmp unless the image's user has one that it can write to.
+//   A command begins when the container is there, so that the first run() or start() takes as long
+//   as making one. A Result tells in `message` when the container had to be killed for it.
+class ContainerExecutor : public Executor {
+ public:
+  // Asks no engine: a missing one is told by the first command.
+  static Expected<ContainerExecutor> create(const ContainerExecutorOptions& options);
+
+  const Container& container() const noexcept;
+  std::string describe_place() const override;
+  PathRules file_rules() const override;
+
+ private:
+  class Exec;
+  struct Place;
+  ContainerExecutor() = default;
+  Expected<void> place(const Command& command, Admission& admission) const override;
+  std::shared_ptr<Exec> begin(const std::string& request, const std::optional<CancelToken>& cancel,
+                              Admission& admission) const;
+  std::shared_ptr<const Place> place_ = {};
+};
+
+// Containers of many agents. All members are safe from any thread.
+class ContainerManager {
+ public:
+  // Asks no engine. Each executor that is made here uses this one.
+  explicit ContainerManager(EngineOptions engine = {});
+  // The executor of an agent: made at first, then always the same one.
+  //   Errors: those of ContainerExecutor::create(); invalid_argument when the same agent asks with
+  //   another image, workspace or network.
+  Expected<ContainerExecutor> executor(const ContainerExecutorOptions& options);
+  std::vector<std::string> agents() const;
+  // Removes one, or all of them at the same time. With `log_dir` the logs go to
+  // <log_dir>/<agent>/docker_container.log.
+  Expected<void> cleanup(const std::string& agent_id, const std::string& log_dir = {});
+  Expected<void> cleanup_all(const std::string& log_dir = {});
+  // Removes what programs of this user that are gone have left behind on this machine: by label and
+  // by the identity of the process, never by name. Persistent containers stay, but for those that
+  // never ran. Returns how many went.
+  Expected<std::size_t> reap_orphans() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// What --doctor prints: whether containers can be had here, a line for each thing looked at.
+struct EngineCheck {
+  std::string subject = {};  // engine, image, workspace, user, network, limits, warm
+  bool ok = false;
+  std::string message = {};  // what was found, and how to mend what is wrong
+};
+std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options);
+
+struct UserContainerOptions {
+  ContainerOptions container = {};      // image: codeexec/executor:latest; agent_id is the user's
+  std::string tools_dir = "./tools";    // mounted read-only as /tools
+  std::string skills_dir = "./skills";  // mounted read-only as /skills
+  std::chrono::milliseconds timeout = std::chrono::seconds(30);
+  std::uint64_t max_artifact = std::uint64_t{50} << 20;  // bytes
+};
+
+struct Artifact {
+  std::string name = {};
+  std::uint64_t size = 0;
+};
+
+// One container for each user, with /tools and /skills, a /workspace and /artifacts of its own.
+// Nothing of the host's file system but those two folders is seen. All members are safe from any
+// thread; calls for one user that make its container wait for each other.
+class UserContainers {
+ public:
+  static Expected<UserContainers> create(const UserContainerOptions& options);
+
+  // By bash, or sh when the image has none.
+  Expected<Result> execute_bash(const std::string& user_id, const std::string& command,
+                                std::optional<std::chrono::milliseconds> timeout = {}) const;
+  // `count` lines from line `offset` (0: the first); empty: to the end. At most 1 MiB.
+  Expected<std::string> read_file(const std::string& user_id, const std::string& path,
+                                  std::uint64_t offset = 0,
+                                  std::optional<std::uint64_t> count = {}) const;
+  // Whole or not at all; of any length up to 64 MiB. Returns the bytes written.
+  Expected<std::uint64_t> write_file(const std::string& user_id, const std::string& path,
+                                     std::string_view content) const;
+  // Of a module of /tools ("pkg.module") or of a file in the container; read as text, never run.
+  Expected<std::string> read_docstring(const std::string& user_id,
+                                       const std::string& module_or_path,
+                                       const std::string& function) const;
+  // Files in /artifacts, in the order of their names.
+  Expected<std::vector<Artifact>> list_artifacts(const std::string& user_id) const;
+  Expected<std::string> get_artifact(const std::string& user_id, const std::string& name) const;
+
+  Expected<void> stop(const std::string& user_id) const;
+  Expected<void> cleanup(const std::string& user_id) const;
+  Expected<void> cleanup_all() const;
+
+  // As create() has completed them.
+  const UserContainerOptions& options() const noexcept;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// =================================================================================================
 // >>mcp (declarations)                                                          needs: base json
 // A Model Context Protocol server over stdio, for any tools.                     [tests/mcp.cpp]
 // =================================================================================================
@@ -2268,7 +2612,8 @@ class Server {
 //   outcome (name of an Outcome), timed_out, stdout_bytes, stderr_bytes, stdout_truncated,
 //   stderr_truncated, and where they apply: signal, rule, stdout_invalid_bytes,
 //   stderr_invalid_bytes, stdout_file, stderr_file, output_held_open, notes, sandbox (when its mode
-//   is not off: {"mode","network","missing"?}), limits_reached, changed_files, redactions.
+//   is not off: {"mode","network","missing"?}), container, limits_reached, changed_files,
+//   redactions.
 // exit_code is the status of a program that left by itself, minus the signal of one that was
 // killed, and -1 otherwise; success is true for exactly the exit code 0 of a program that left by
 // itself and in time. stderr ends with the message of a timeout, refusal or failed start.
@@ -2348,24 +2693,40 @@ struct ToolOptions {
 Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor,
                                    const ToolOptions& options = {});
 
+// Adds the tools of a user's container, all of them for the user `user_id`. The containers are
+// borrowed. A failure that no command has caused is an error result: {"success": false, "error"}.
+//   execute_bash(command, timeout?)                      {exit_code, stdout, stderr, timed_out}
+//     exit_code is -1 for a command that was stopped, refused or did not start.
+//   read_file(file_path, offset?, line_count?)           {content}; the offset counts lines from 0
+//   write_file(file_path, content)                       {success, file_path, bytes, message}
+//   read_docstring(file_path, function_name)             {docstring}; a module of /tools, too
+//   list_artifacts()                                     {artifacts: [{name, size}]}
+//   get_artifact(name)                                   {name, size, encoding: "base64", content}
+Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
+                                        const std::string& user_id);
+
 // What a model should know about the place where its commands run, for ServerOptions::instructions:
 // made from what is in force.
 std::string describe(const Executor& executor, const ToolOptions& options = {});
+// The same of a user's container: its directories, and the skills there are.
+std::string describe(const UserContainers& containers);
 
 // The server program: reads the command line (`--help` tells all of it) and the configuration file,
 // then serves MCP on descriptors 0 and 1 until the input ends or SIGTERM, SIGINT or SIGHUP comes.
 // With --run it runs one command, prints its result as one line of JSON and returns; with --check
 // it judges one, or each line of the input, and prints what to_json(Judgement) gives; with
-// --sandbox-report it prints an object: mode, network, landlock_abi, enforced and missing. Commands
-// are in a sandbox, best_effort, when allowed paths are given, unless told otherwise. It owns the
-// process while it runs: it takes those three signals, ignores SIGPIPE, overwrites the variables of
-// its environment that commands do not see and, on Linux, keeps other processes of the user from
-// looking into this one (PR_SET_DUMPABLE).
+// --sandbox-report it prints an object: mode, network, landlock_abi, enforced and missing; with
+// --doctor a line for each thing that commands need where they run. Commands run on this host, in a
+// sandbox, best_effort, when allowed paths are given, unless told otherwise; with --execution-mode
+// docker in a container, and nowhere else, which is made for the first of them. It owns the process
+// while it runs: it takes those three signals, ignores SIGPIPE, overwrites the variables of its
+// environment that neither commands see nor the program needs that speaks to a container engine,
+// and, on Linux, keeps other processes of the user from looking into this one (PR_SET_DUMPABLE).
 // Returns the exit status: 0; 2 when an option, key or value is wrong, after one line on stderr
 // that says which; 1 for other failures; with --run 0 when the command succeeded, 1 when it ran and
 // failed, 125 when it was refused or could not start; with --check 0 when it is allowed, 1 when it
-// is refused, 2 when a line of the input is not a command; with --sandbox-report 0 when nothing is
-// missing, 1 when something is. 2, too, when a strict sandbox cannot be had.
+// is refused, 2 when a line of the input is not a command; with --sandbox-report and --doctor 0
+// when nothing is missing, 1 when something is. 2, too, when a strict sandbox cannot be had.
 int server_main(int argc, char** argv);
 
 }  // namespace v0_1
@@ -2562,6 +2923,23 @@ bool starts_with(std::string_view text, std::string_view prefix) {
 
 bool ends_with(std::string_view text, std::string_view suffix) {
   return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
+}
+
+std::string in_lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
+}
+
+// FNV-1a with 64 bits, in hexadecimal digits. It need not withstand anybody: who can choose the
+// content can choose the name, too.
+std::string content_digits(std::string_view content) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : content) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+  return text;
 }
 
 // Secrets are masked in what commands print; shorter ones would hit by chance.
@@ -15686,13 +16064,6 @@ bool is_one_of(std::string_view text, const Names& names) {
   return std::find(std::begin(names), std::end(names), text) != std::end(names);
 }
 
-std::string in_lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return lower;
-}
-
 // Directories that keep passwords and keys, in a home or wherever else they are.
 bool is_secret_directory(std::string_view name) {
   constexpr std::string_view secrets[] = {
@@ -18356,8 +18727,9 @@ ExitStatus reap(const UniqueFd& exit_event, bool is_pidfd, pid_t pid) {
   return result;
 }
 
-// Children that did not die of SIGKILL (they wait in the kernel for a device or a network file
-// system). They are reaped when they have ended, at some later start.
+// Children that were killed and are not waited for: those that did not die of it (they wait in the
+// kernel for a device or a network file system), and those that take their time. They are reaped
+// when they have ended, at some later start.
 struct Abandoned {
   std::mutex mutex = {};
   std::vector<pid_t> pids = {};
@@ -18368,6 +18740,13 @@ struct Abandoned {
 Abandoned& abandoned() {
   static Abandoned& list = *new Abandoned;
   return list;
+}
+
+void abandon_child(pid_t pid) {
+  Abandoned& list = abandoned();
+  const std::lock_guard<std::mutex> lock(list.mutex);
+  list.pids.push_back(pid);
+  list.any.store(true);
 }
 
 void reap_abandoned() {
@@ -18787,8 +19166,109 @@ void Redactor::give(std::uint64_t end) {
 // One child ---------------------------------------------------------------------------------------
 
 // Fields above the mutex belong to the thread that pumps; those below are shared with the handles.
+// Elsewhere ---------------------------------------------------------------------------------------
+
+// A command that runs elsewhere, in a container: a program of this host carries its streams, with
+// marks between what the command writes, and orders to it. What the marks and orders are is the
+// affair of who knows the place. One thread at a time, but for signal().
+class Carrier {
+ public:
+  // A program of this host whose three streams are ours. Nobody drives it: it is a line to elsewhere.
+  struct Line {
+    UniqueFd input = UniqueFd();
+    UniqueFd out = UniqueFd();
+    UniqueFd err = UniqueFd();
+    UniqueFd exit_event = UniqueFd();
+    pid_t pid = -1;
+    bool is_pidfd = false;
+    pthread_t waiter = {};
+
+    Line() = default;
+    Line(const Line&) = delete;
+    Line& operator=(const Line&) = delete;
+    ~Line() { end(); }
+
+    Expected<void> start(const ProcessOptions& options);
+    // Kills the program and forgets it. What it carries notices.
+    void end();
+  };
+
+  virtual ~Carrier() = default;
+
+  // Valid from the start of the command on.
+  virtual int exit_descriptor() const = 0;  // readable when the carrying program has ended
+  virtual UniqueFd take_out() = 0;
+  virtual UniqueFd take_err() = 0;
+  virtual UniqueFd take_input() = 0;  // of the command; none when it has none
+  virtual int pid() const = 0;        // of the command, as its place sees it
+
+  // Calls `use` with what the command itself wrote of what came. Empty bytes: what came so far.
+  virtual void take(Stream stream, std::string_view bytes,
+                    FunctionRef<void(std::string_view)> use) = 0;
+  virtual bool ended() const = 0;       // both streams have told the end of the command
+  virtual bool signal(int number) = 0;  // to all processes of the command; safe from any thread
+  virtual void kill() = 0;              // all of them
+  // When the carrying program has ended, or nothing has told the end within kill_time of kill(): a
+  // program to be run that kills the command or learns its fate, after the `last` one of these;
+  // nothing when no more can be done.
+  static constexpr std::chrono::milliseconds kill_time = std::chrono::seconds(1);
+  virtual std::optional<ProcessOptions> next_measure(const ProcessResult* last) = 0;
+  // How it ended: outcome, exit_code, signal, limits_reached and message. Lets go of all it holds.
+  virtual void finish(ProcessResult& result) = 0;
+};
+
+namespace {
+
+std::string next_run_variable(std::uint64_t ticks) {
+  static std::atomic<std::uint64_t> runs{0};
+  return concat({run_variable_name, std::to_string(::getpid()), "-", std::to_string(ticks), "-",
+                 std::to_string(runs.fetch_add(1))});
+}
+
+}  // namespace
+
+Expected<void> Carrier::Line::start(const ProcessOptions& options) {
+  const CancellationPause pause;
+  reap_abandoned();
+  const std::string run_variable = next_run_variable(0);
+  Launch launch(options, run_variable);
+  UniqueFd child_in;
+  UniqueFd child_out;
+  UniqueFd child_err;
+  if (!make_pipe(child_in, input) || !make_pipe(out, child_out) || !make_pipe(err, child_err))
+    return system_error(errno, concat({"cannot make the pipes of ", quoted(options.argv[0])}));
+  launch.plan.input = child_in.get();
+  launch.plan.output = child_out.get();
+  launch.plan.error_output = child_err.get();
+  Supervisor none;
+  Spawned child = spawn(launch.plan, none);
+  if (child.error != 0) {
+    Error error = system_error(child.error, "");
+    error.message = describe_failure(options, launch, child.step, child.error);
+    return error;
+  }
+  pid = child.pid;
+  exit_event = std::move(child.exit_event);
+  is_pidfd = child.is_pidfd;
+  waiter = child.waiter;
+  for (const UniqueFd* end : {&input, &out, &err}) set_nonblocking(*end);
+  return {};
+}
+
+void Carrier::Line::end() {
+  for (UniqueFd* end : {&input, &out, &err}) end->reset();
+  if (pid < 0) return;
+  ::kill(pid, SIGKILL);
+  // The engines' programs need milliseconds to die.
+  abandon_child(pid);
+  if (!is_pidfd) ::pthread_detach(waiter);
+  exit_event.reset();
+  pid = -1;
+}
+
 struct Process::State {
-  enum class Phase { running, asked_to_end, killed, draining, over };
+  // Of `recovering`: a command elsewhere is ended or found out about by another program.
+  enum class Phase { running, asked_to_end, killed, recovering, draining, over };
 
   // The whole of a stream, in a file.
   struct Spill {
@@ -18804,6 +19284,7 @@ struct Process::State {
     UniqueFd pipe = UniqueFd();
     UniqueFd writer = UniqueFd();  // our own copy of the program's end, see start()
     bool open = false;             // not yet seen at its end
+    std::uint64_t bytes_read = 0;  // from the pipe
     Spill spill = {};
     Capture capture;
     Redactor redactor = {};
@@ -18907,17 +19388,23 @@ struct Process::State {
   bool reaped = false;
   bool done = false;
   ProcessResult result = {};
+  std::unique_ptr<State> measure = {};  // while recovering
 
  private:
   static constexpr std::size_t no_slot = std::size_t(-1);
 
   bool refuse_options();
   bool fail(SpawnStep step, int error, std::string message);
+  bool adopt();
+  void set_times();
+  void carrier_ended(ReadBuffer& buffer, Clock::time_point now);
+  void recover();
   void add_slot(std::vector<pollfd>& set, Slot slot, int fd, short events);
   short events_of(const std::vector<pollfd>& set, Slot slot) const;
   void output_event(Output& output, short events, ReadBuffer& buffer, Clock::time_point now);
   void read_output(Output& output, ReadBuffer& buffer, Clock::time_point now);
   ssize_t read_in_place(Output& output);
+  void take_bytes(Output& output, std::string_view bytes);
   void take_output(Output& output, std::string_view bytes);
   void keep_output(Output& output, std::string_view bytes);
   void end_output(Output& output);
@@ -18985,18 +19472,17 @@ bool Process::State::fail(SpawnStep step, int error, std::string message) {
 
 bool Process::State::start(bool hold_writers) {
   reap_abandoned();
-  if (refuse_options()) return false;
+  if (!options.carrier && refuse_options()) return false;
   if (options.cancel && options.cancel->cancelled()) {
     fail(SpawnStep::setup, ECANCELED, "cancelled before it was started");
     result.outcome = Outcome::cancelled;
     return false;
   }
+  if (options.carrier) return adopt();
 #if defined(__linux__)
   start_ticks = ticks_now();
 #endif
-  static std::atomic<std::uint64_t> runs{0};
-  run_variable = concat({run_variable_name, std::to_string(::getpid()), "-",
-                         std::to_string(start_ticks), "-", std::to_string(runs.fetch_add(1))});
+  run_variable = next_run_variable(start_ticks);
   Launch launch(options, run_variable);
 #if CODEEXEC_HAS_SANDBOX
   if (options.sandbox.state_) {
@@ -19046,16 +19532,33 @@ bool Process::State::start(bool hold_writers) {
   set_nonblocking(out.pipe);
   set_nonblocking(err.pipe);
   set_nonblocking(input);
+  set_times();
+  if (options.sandbox.state_ && options.sandbox.state_->disk_root) {
+    free_disk = free_bytes(options.sandbox.state_->disk_root);
+    disk_check_at = started;
+  }
+  return true;
+}
+
+void Process::State::set_times() {
   unwritten = options.input;
   input_open = static_cast<bool>(input);
   input_ends = !options.keep_input_open;
   timeout_at = later(started, options.timeout);
   if (options.heartbeat.count() > 0 && options.on_heartbeat)
     heartbeat_at = later(started, options.heartbeat);
-  if (options.sandbox.state_ && options.sandbox.state_->disk_root) {
-    free_disk = free_bytes(options.sandbox.state_->disk_root);
-    disk_check_at = started;
-  }
+}
+
+bool Process::State::adopt() {
+  Carrier& carrier = *options.carrier;
+  out.pipe = carrier.take_out();
+  err.pipe = carrier.take_err();
+  input = carrier.take_input();
+  result.pid = carrier.pid();
+  out.open = err.open = true;
+  started = Clock::now();
+  set_times();
+  for (Output* output : {&out, &err}) take_bytes(*output, {});
   return true;
 }
 
@@ -19076,11 +19579,13 @@ short Process::State::events_of(const std::vector<pollfd>& set, Slot slot) const
 }
 
 void Process::State::add_descriptors(std::vector<pollfd>& set) {
+  if (measure) return measure->add_descriptors(set);
   add_slot(set, slot_out, out.open ? out.pipe.get() : -1, POLLIN);
   add_slot(set, slot_err, err.open ? err.pipe.get() : -1, POLLIN);
   // Without anything to write, only the reader's end of it is of interest.
   add_slot(set, slot_input, input.get(), input && more_input() ? POLLOUT : short{0});
-  add_slot(set, slot_exit, phase == Phase::draining ? -1 : exit_event.get(), POLLIN);
+  const int exit = options.carrier ? options.carrier->exit_descriptor() : exit_event.get();
+  add_slot(set, slot_exit, phase == Phase::draining ? -1 : exit, POLLIN);
   const bool may_cancel = options.cancel && phase == Phase::running;
   add_slot(set, slot_cancel, may_cancel ? options.cancel->descriptor() : -1, POLLIN);
 }
@@ -19092,6 +19597,8 @@ Clock::time_point Process::State::deadline() const {
     case Phase::asked_to_end:
     case Phase::killed:
       return std::min(phase_until, heartbeat_at);
+    case Phase::recovering:
+      return measure->deadline();
     case Phase::draining:
       return drain_until;
     case Phase::over:
@@ -19101,6 +19608,11 @@ Clock::time_point Process::State::deadline() const {
 }
 
 void Process::State::step(const std::vector<pollfd>& set, ReadBuffer& buffer) {
+  if (measure) {
+    measure->step(set, buffer);
+    if (measure->over()) recover();
+    return;
+  }
   const Clock::time_point now = Clock::now();
   output_event(out, events_of(set, slot_out), buffer, now);
   output_event(err, events_of(set, slot_err), buffer, now);
@@ -19109,8 +19621,37 @@ void Process::State::step(const std::vector<pollfd>& set, ReadBuffer& buffer) {
     feed_input();
   else if (input_events)
     close_input();
+  if (options.carrier && (options.carrier->ended() || events_of(set, slot_exit)))
+    return carrier_ended(buffer, now);
   if (events_of(set, slot_exit)) leader_ended(buffer, now);
   check_time(now);
+}
+
+// The command has told its end, or the program that carries it has gone without that.
+void Process::State::carrier_ended(ReadBuffer& buffer, Clock::time_point now) {
+  ended = now;
+  for (Output* output : {&out, &err}) {
+    // What was written before its end is in the pipe, and nobody writes any more.
+    std::uint64_t before = 0;
+    do {
+      before = output->bytes_read;
+      if (output->open && !options.carrier->ended()) read_output(*output, buffer, now);
+    } while (output->bytes_read != before);
+  }
+  if (options.carrier->ended()) return finish(false);
+  recover();
+}
+
+void Process::State::recover() {
+  phase = Phase::recovering;
+  for (;;) {
+    std::optional<ProcessOptions> next =
+        options.carrier->next_measure(measure ? &measure->result : nullptr);
+    measure.reset();
+    if (!next) return finish(false);
+    measure = std::make_unique<State>(std::make_unique<ProcessOptions>(std::move(*next)));
+    if (measure->start(false)) return;
+  }
 }
 
 void Process::State::check_time(Clock::time_point now) {
@@ -19134,11 +19675,16 @@ void Process::State::check_time(Clock::time_point now) {
       if (kill_asked.load() || now >= phase_until) {
         kill_all();
         phase = Phase::killed;
-        phase_until = now + std::chrono::seconds(2);
+        phase_until = now + (options.carrier ? Carrier::kill_time : std::chrono::seconds(2));
       }
       break;
     case Phase::killed:
-      if (now >= phase_until) finish(true);
+      if (now < phase_until) break;
+      ended = now;
+      if (options.carrier)
+        recover();
+      else
+        finish(true);
       break;
     case Phase::draining:
       if (!out.open && !err.open)
@@ -19146,6 +19692,7 @@ void Process::State::check_time(Clock::time_point now) {
       else if (now >= drain_until)
         drain_further(now);
       break;
+    case Phase::recovering:
     case Phase::over:
       break;
   }
@@ -19165,14 +19712,15 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
   // So many and no more: `yes` must not keep a deadline from being seen.
   constexpr int most_reads = 16;
   for (int count = 0; count < most_reads; ++count) {
-    const bool direct = options.spill_dir.empty() && output.redactor.empty() &&
+    const bool direct = !options.carrier && options.spill_dir.empty() && output.redactor.empty() &&
                         output.capture.keeps_only_end(buffer_size);
     const ssize_t size =
         direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), buffer_size);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;
     if (size <= 0) return end_output(output);
-    if (!direct) take_output(output, {buffer.data(), static_cast<std::size_t>(size)});
+    output.bytes_read += static_cast<std::uint64_t>(size);
+    if (!direct) take_bytes(output, {buffer.data(), static_cast<std::size_t>(size)});
     if (phase == Phase::draining) drain_until = std::min(later(now, options.drain), drain_end);
     // The pipe is probably empty now; poll knows better than another read.
     else if (static_cast<std::size_t>(size) < buffer_size)
@@ -19203,6 +19751,13 @@ ssize_t Process::State::read_in_place(Output& output) {
     capture.visit(capture.total_ - static_cast<std::uint64_t>(size), capture.total_,
                   [&](std::string_view piece) { options.on_output(output.stream, piece); });
   return size;
+}
+
+// Bytes of the pipe, which may be more than the command's output.
+void Process::State::take_bytes(Output& output, std::string_view bytes) {
+  if (!options.carrier) return take_output(output, bytes);
+  options.carrier->take(output.stream, bytes,
+                        [&](std::string_view text) { take_output(output, text); });
 }
 
 void Process::State::take_output(Output& output, std::string_view bytes) {
@@ -19325,7 +19880,7 @@ void Process::State::ask_to_end(Outcome why, Clock::time_point now) {
   const bool at_once = kill_asked.load() || disk_reached;
   phase_until = at_once ? now : later(now, options.kill_grace);
   if (now >= phase_until) return check_time(now);
-  find_escaped();
+  if (!options.carrier) find_escaped();
   signal_group(SIGTERM);
   signal_group(SIGCONT);
   // A shell that waits for one of these would otherwise end as if nothing had been asked of it.
@@ -19336,6 +19891,7 @@ void Process::State::ask_to_end(Outcome why, Clock::time_point now) {
 
 // Stops first, so that nobody forks away from under the search, then kills.
 void Process::State::kill_all() {
+  if (options.carrier) return options.carrier->kill();
   if (supervised()) {
     order(SIGKILL);
     // Somebody may have stopped it.
@@ -19448,7 +20004,9 @@ void Process::State::signal_escaped(int number) {
 
 bool Process::State::signal_group(int number) {
   const std::lock_guard<std::mutex> lock(mutex);
-  if (reaped || pid <= 0) return false;
+  if (reaped) return false;
+  if (options.carrier) return options.carrier->signal(number);
+  if (pid <= 0) return false;
   if (supervised()) return order(number);
 #if CODEEXEC_HAS_CLONE
   // Linux 6.9: cannot hit another group, even if the host has reaped the leader.
@@ -19549,6 +20107,7 @@ ExitStatus Process::State::last_status() { return reap(exit_event, is_pidfd, pid
 #endif
 
 void Process::State::fill_status() {
+  if (options.carrier) return options.carrier->finish(result);
   if (!is_pidfd) ::pthread_join(waiter, nullptr);
   const ExitStatus status = last_status();
   result.outcome = status.exited ? Outcome::exited : Outcome::signaled;
@@ -19594,7 +20153,7 @@ void Process::State::name_limits() {
 
 void Process::State::finish(bool abandon) {
   phase = Phase::over;
-  result.pipe_held = out.open || err.open;
+  result.pipe_held = !options.carrier && (out.open || err.open);
   {
     const std::lock_guard<std::mutex> lock(mutex);
     reaped = true;
@@ -19608,10 +20167,7 @@ void Process::State::finish(bool abandon) {
 #if CODEEXEC_HAS_SANDBOX
     (void)supervisor.run.release();  // it is still in use
 #endif
-    Abandoned& list = abandoned();
-    const std::lock_guard<std::mutex> lock(list.mutex);
-    list.pids.push_back(pid);
-    list.any.store(true);
+    abandon_child(pid);
   }
   if (stopped_as != Outcome::exited) result.outcome = stopped_as;
   result.wall_time = std::chrono::duration_cast<std::chrono::microseconds>(ended - started);
@@ -20053,6 +20609,7 @@ void set_sandbox_fields(Json& object, const Result& r) {
     if (!r.sandbox->missing.empty()) sandbox.set("missing", list_of(r.sandbox->missing));
     object.set("sandbox", std::move(sandbox));
   }
+  if (!r.container.empty()) object.set("container", r.container);
   if (!r.limits_reached.empty()) object.set("limits_reached", list_of(r.limits_reached));
   if (!r.changed_files.empty()) object.set("changed_files", list_of(r.changed_files));
   const std::uint64_t redactions = r.out_counts.redactions + r.err_counts.redactions;
@@ -20322,6 +20879,8 @@ struct Executor::Ending {
   std::vector<std::string> created_files = {};
   // The files of LocalOptions::watch_files that changed since it began.
   Function<std::vector<std::string>()> changed_files = {};
+  // For who keeps a log of its own: what is told of the command, and what became of it.
+  Function<void(const Result&, const ProcessResult&)> log = {};
 };
 
 // What all copies of an executor share. Immutable after set_up(), but for what the delete guard
@@ -20676,6 +21235,7 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
   if (!told.changed_files.empty())
     told.notes.push_back(concat({"changed during the command, and used outside of the sandbox by ",
                                  "the user's own tools: ", joined(told.changed_files, ", ")}));
+  ending.log(told, ended);
 }
 
 void Executor::Gate::mask(Result& result) const {
@@ -21359,19 +21919,26 @@ Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& comman
 }
 
 // Which shell, which Python, how much of the machine: what holds with and without a sandbox.
-std::string LocalExecutor::facts_of(const LocalOptions& options) {
-  std::vector<std::string> facts = {concat({"The shell is ", to_utf8(options.shell), "."})};
-  const EnvironmentOptions& environment = options.environment;
+namespace {
+
+std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& environment) {
+  const std::string facts = concat({"The shell is ", to_utf8(shell), "."});
   const std::string prefix = to_utf8(environment.command_prefix);
   if (!prefix.empty())
-    facts.push_back(concat(
-        {"Every command line is run with `", prefix, "` before it; do not write that yourself."}));
-  else if (!environment.venv_path.empty())
-    facts.push_back(concat(
-        {"Commands use the Python virtual environment ", to_utf8(environment.venv_path), "."}));
-  else if (environment.auto_venv)
-    facts.push_back(
-        "A `.venv` in the directory of a command, or in the workspace, is used by itself.");
+    return concat({facts, " Every command line is run with `", prefix,
+                   "` before it; do not write that yourself."});
+  if (!environment.venv_path.empty())
+    return concat({facts, " Commands use the Python virtual environment ",
+                   to_utf8(environment.venv_path), "."});
+  if (!environment.auto_venv) return facts;
+  return facts +
+         " A `.venv` in the directory of a command, or in the workspace, is used by itself.";
+}
+
+}  // namespace
+
+std::string LocalExecutor::facts_of(const LocalOptions& options) {
+  std::vector<std::string> facts = {facts_of_shell(options.shell, options.environment)};
   const Limits& limits = options.sandbox.limits;
   const auto bound = [&facts](std::uint64_t value, const char* before, const char* after) {
     if (value != 0) facts.push_back(concat({before, std::to_string(value), after}));
@@ -22662,16 +23229,6 @@ std::string_view name_in_comment(std::string_view code, const std::string& exten
   return is_bare_path(comment, extension) ? comment : std::string_view();
 }
 
-// FNV-1a with 64 bits, in hexadecimal digits. It need not withstand anybody: who can choose the
-// content can choose the name, too.
-std::string content_digits(std::string_view content) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : content) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
-  return text;
-}
-
 constexpr std::size_t longest_code_path = 4095;
 
 // Where a name leads from the work_dir: to a canonical path below it. No part of that begins with a
@@ -22885,6 +23442,2687 @@ CodeResult run_code(const Executor& executor, const std::vector<CodeBlock>& bloc
 CodeResult run_code(const Executor& executor, std::string_view language, std::string_view code,
                     const CodeOptions& options) {
   return run_code(executor, {{std::string(language), std::string(code)}}, options);
+}
+
+// =================================================================================================
+// >>docker (definitions)
+//
+// A container's PID 1 is a shell that reads its standard input for ever: whoever holds the other
+// end keeps the container alive. Each command is an exec of its own with a dead-man switch, see
+// `exec_script`; one such exec is started ahead.
+// =================================================================================================
+
+const char* name(ImagePolicy policy) noexcept {
+  switch (policy) {
+    case ImagePolicy::never:
+      return "never";
+    case ImagePolicy::missing:
+      return "missing";
+    case ImagePolicy::always:
+      break;
+  }
+  return "always";
+}
+
+const char* name(ContainerNetwork network) noexcept {
+  switch (network) {
+    case ContainerNetwork::none:
+      return "none";
+    case ContainerNetwork::bridge:
+      return "bridge";
+    case ContainerNetwork::host:
+      break;
+  }
+  return "host";
+}
+
+// The engine's program ----------------------------------------------------------------------------
+
+namespace {
+
+bool is_podman(const EngineOptions& engine) {
+  const std::string_view program = engine.program;
+  return starts_with(program.substr(program.rfind('/') + 1), "podman");
+}
+
+// A call of the engine's program: never a shell string.
+ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::string>& arguments,
+                           std::chrono::milliseconds timeout) {
+  const bool podman = is_podman(engine);
+  ProcessOptions call;
+  call.argv.push_back(engine.program);
+  if (!engine.context.empty())
+    call.argv.insert(call.argv.end(), {podman ? "--connection" : "--context", engine.context});
+  if (!engine.host.empty())
+    call.argv.insert(call.argv.end(), {podman ? "--url" : "--host", engine.host});
+  call.argv.insert(call.argv.end(), arguments.begin(), arguments.end());
+  for (char** variable = environ; variable && *variable; ++variable)
+    call.environment.emplace_back(*variable);
+  call.timeout = timeout;
+  return call;
+}
+
+// What engines say, in lower case, and what to do about it. The first that is found counts.
+struct EngineTrouble {
+  std::string_view words;
+  ErrorCode code;
+  std::string_view help;
+};
+constexpr EngineTrouble engine_troubles[] = {
+    {"permission denied while trying to connect", ErrorCode::permission_denied,
+     "let this user have the engine's socket (group docker), or use a rootless engine"},
+    {"context not found", ErrorCode::invalid_argument, "see `docker context ls`"},
+    {"resolve docker endpoint", ErrorCode::invalid_argument, "set another context or host"},
+    {"annot connect to ", ErrorCode::io, "start the engine, or name another by DOCKER_HOST"},
+    {"failed to connect to the docker", ErrorCode::io,
+     "start the engine, or name another by DOCKER_HOST"},
+    {"already in use", ErrorCode::invalid_argument, "set another agent_id or instance_id"},
+    {"such image", ErrorCode::not_found,
+     "build it (sh docker/build.sh), or let it be pulled (image_policy)"},
+    {"image not known", ErrorCode::not_found,
+     "build it (sh docker/build.sh), or let it be pulled (image_policy)"},
+    {"pull access denied", ErrorCode::not_found,
+     "check its name, log in to its registry, or build it (sh docker/build.sh)"},
+    {"manifest unknown", ErrorCode::not_found, "check the tag of the image"},
+    {"toomanyrequests", ErrorCode::limit, "log in to the registry, or wait"},
+    {"no such host", ErrorCode::io, "check the network, or build the image (sh docker/build.sh)"},
+    {"i/o timeout", ErrorCode::io, "check the network and the engine's proxy"},
+    {"is paused", ErrorCode::io, "unpause it; the next command does that, too"},
+    {"is not running", ErrorCode::io, "somebody has stopped it; the next command starts it"},
+    {"such container", ErrorCode::not_found, "somebody has removed it; the next command makes it"},
+    {"memory limit", ErrorCode::invalid_argument, "set memory to 6 MiB or more"},
+    {"range of cpus", ErrorCode::invalid_argument, "set cpus to no more than that"},
+    {"bind source path does not exist", ErrorCode::not_found,
+     "mounts are paths of the engine's machine"},
+    {"mounts denied", ErrorCode::permission_denied, "share that folder with the engine's machine"},
+    {"unable to find user", ErrorCode::invalid_argument, "set user to UID:GID"},
+    {"executable file not found", ErrorCode::invalid_argument, "the image needs a shell, sh"},
+    {"no space left", ErrorCode::limit, "make room on the engine's disk (`docker system prune`)"},
+    {"unknown flag", ErrorCode::unsupported, "this needs docker 20.10 or podman 4"},
+};
+
+// What the engine has printed, in one line of bounded length.
+std::string engine_words(const ProcessResult& result) {
+  constexpr std::size_t longest = 400;
+  std::string text;
+  std::string_view rest = result.err.empty() ? result.out : result.err;
+  while (!rest.empty() && text.size() < longest) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    for (const std::string_view head : {"docker: ", "Error: ", "Error response from daemon: "})
+      if (starts_with(line, head)) line.remove_prefix(head.size());
+    if (line.empty() || starts_with(line, "Run '") || starts_with(line, "See '")) continue;
+    text += concat({text.empty() ? "" : " ", line});
+  }
+  return printable(utf8_prefix(text, longest));
+}
+
+bool says(const ProcessResult& result, std::string_view words) {
+  return result.err.find(words) != std::string::npos || result.out.find(words) != std::string::npos;
+}
+
+// What went wrong in a call that was to do `what`, and what helps.
+Error engine_error(const EngineOptions& engine, const ProcessResult& result,
+                   std::string_view what) {
+  ErrorCode code = ErrorCode::io;
+  std::string reason = engine_words(result);
+  std::string_view help;
+  if (result.outcome == Outcome::timed_out) {
+    reason = concat({"no answer in ",
+                     std::to_string(std::chrono::duration_cast<std::chrono::seconds>(
+                                        result.wall_time + std::chrono::milliseconds(500))
+                                        .count()),
+                     " s"});
+    help = "see whether the engine is stuck, or set a longer timeout for it";
+  } else if (result.outcome == Outcome::cancelled) {
+    reason = "cancelled";
+  } else if (result.outcome == Outcome::not_started) {
+    reason = result.message;
+    if (result.system_error == ENOENT) code = ErrorCode::not_found;
+    if (result.system_error == EACCES) code = ErrorCode::permission_denied;
+    help = "install docker or podman, or set the engine's program";
+  } else {
+    const std::string text = in_lower_case(reason);
+    for (const EngineTrouble& trouble : engine_troubles) {
+      if (text.find(trouble.words) == std::string::npos) continue;
+      code = trouble.code;
+      help = trouble.help;
+      break;
+    }
+    if (reason.empty())
+      reason = result.message.empty() ? concat({"status ", std::to_string(result.exit_code)})
+                                      : result.message;
+  }
+  Error error = make_error(code, concat({"cannot ", what, " (", printable(engine.program),
+                                         "): ", reason, help.empty() ? "" : "; ", help}));
+  error.system_error = result.system_error;
+  return error;
+}
+
+// What the program prints.
+Expected<std::string> ask_engine(const EngineOptions& engine,
+                                 const std::vector<std::string>& arguments,
+                                 std::chrono::milliseconds timeout, std::string_view what,
+                                 const std::optional<CancelToken>& cancel = {}) {
+  ProcessOptions call = engine_call(engine, arguments, timeout);
+  call.cancel = cancel;
+  ProcessResult result = run_process(call);
+  if (!result.succeeded()) return engine_error(engine, result, what);
+  return std::move(result.out);
+}
+
+// What the engine knows of containers or images; null when there is none of that name.
+Expected<Json> inspect(const EngineOptions& engine, const char* kind,
+                       const std::vector<std::string>& names,
+                       const std::optional<CancelToken>& cancel = {}) {
+  std::vector<std::string> words = {kind, "inspect"};
+  words.insert(words.end(), names.begin(), names.end());
+  ProcessOptions call = engine_call(engine, words, engine.call_timeout);
+  call.cancel = cancel;
+  call.max_output = std::size_t{16} << 20;
+  const ProcessResult result = run_process(call);
+  const std::string what = concat({"look at the ", kind, " ", names[0]});
+  if (!result.succeeded()) {
+    const std::string text = in_lower_case(result.err);
+    for (const char* words_of_none : {"no such ", "not known", "no container with"})
+      if (result.outcome == Outcome::exited && text.find(words_of_none) != std::string::npos)
+        return Json();
+    return engine_error(engine, result, what);
+  }
+  auto parsed = Json::parse(result.out);
+  if (parsed && parsed->size() > 0) return parsed;
+  return make_error(ErrorCode::io, concat({"cannot ", what, " (", printable(engine.program),
+                                           "): its answer is not understood"}));
+}
+
+const std::string& label_of(const Json& container, std::string_view label) {
+  return container["Config"]["Labels"][label].as_string();
+}
+
+// Waits for an event, which is a token that somebody cancels. False when `cancel` came first or the
+// deadline has passed.
+bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
+                    Clock::time_point deadline) {
+  // Without descriptors it looks again and again: the system is short of them for a moment.
+  const bool blind = event.descriptor() < 0 || (cancel && cancel->descriptor() < 0);
+  std::vector<pollfd> set = {{event.descriptor(), POLLIN, 0}};
+  if (cancel) set.push_back({cancel->descriptor(), POLLIN, 0});
+  while (!event.cancelled() && !(cancel && cancel->cancelled())) {
+    const Clock::time_point now = Clock::now();
+    if (now >= deadline) break;
+    wait_for_events(set,
+                    blind ? std::min(deadline, now + std::chrono::milliseconds(50)) : deadline);
+  }
+  return event.cancelled();
+}
+
+}  // namespace
+
+// Credentials -------------------------------------------------------------------------------------
+
+namespace {
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+// Where the own files of those who run commands in a container lie.
+constexpr std::string_view container_home = "/home/agent";
+
+constexpr std::size_t longest_env_file = std::size_t{1} << 20;
+// The kernel takes no longer NAME=value.
+constexpr std::size_t longest_variable = std::size_t{128} << 10;
+
+bool is_blank_char(char c) { return c == ' ' || c == '\t'; }
+
+// The end of what is a variable's name at `at`, which is `at` where there is none.
+std::size_t end_of_variable(std::string_view text, std::size_t at) {
+  const auto is_letter = [](char c) {
+    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  if (at == text.size() || !is_letter(text[at])) return at;
+  while (at < text.size() && (is_letter(text[at]) || (text[at] >= '0' && text[at] <= '9'))) ++at;
+  return at;
+}
+
+bool is_portable_variable(std::string_view name) {
+  return !name.empty() && end_of_variable(name, 0) == name.size();
+}
+
+std::string_view trim_blanks(std::string_view text) {
+  while (!text.empty() && is_blank_char(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank_char(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+class EnvFileReader {
+ public:
+  explicit EnvFileReader(std::string_view text) : text_(text) {}
+
+  Expected<Variables> read() {
+    if (text_.size() > longest_env_file)
+      return make_error(ErrorCode::limit,
+                        concat({"longer than ", std::to_string(longest_env_file), " bytes"}));
+    if (const std::size_t nul = text_.find('\0'); nul != std::string_view::npos)
+      return wrong(nul, "has a NUL byte");
+    if (starts_with(text_, "\xef\xbb\xbf")) at_ = 3;
+    while (at_ < text_.size()) {
+      find_line_end();
+      if (auto ok = read_line(); !ok) return ok.error();
+      at_ = next_;
+    }
+    return std::move(variables_);
+  }
+
+ private:
+  // Never shows the line: what is written wrong may be a secret.
+  Error wrong(std::size_t at, std::string_view what) const {
+    const auto lines =
+        std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    return make_error(ErrorCode::parse, concat({"line ", std::to_string(lines + 1), " ", what}),
+                      at);
+  }
+
+  // Of the line that at_ is in.
+  void find_line_end() {
+    end_ = std::min(text_.find('\n', at_), text_.size());
+    next_ = end_ + 1;
+    if (end_ > at_ && text_[end_ - 1] == '\r') --end_;
+  }
+
+  void skip_blanks() {
+    while (at_ < end_ && is_blank_char(text_[at_])) ++at_;
+  }
+
+  std::string_view read_name() {
+    const std::size_t start = at_;
+    at_ = end_of_variable(text_, at_);
+    return text_.substr(start, at_ - start);
+  }
+
+  Expected<void> read_line() {
+    skip_blanks();
+    if (at_ == end_ || text_[at_] == '#') return {};
+    const std::size_t start = at_;
+    std::string_view variable = read_name();
+    if (variable == "export" && at_ < end_ && is_blank_char(text_[at_])) {
+      skip_blanks();
+      if (const std::string_view exported = read_name(); !exported.empty()) variable = exported;
+    }
+    skip_blanks();
+    if (variable.empty() || at_ == end_ || text_[at_] != '=')
+      return wrong(start,
+                   "is not NAME=value, with a NAME of letters, digits and _ that does not "
+                   "begin with a digit");
+    ++at_;
+    std::string value;
+    if (auto ok = read_value(value); !ok) return ok;
+    const auto [place, is_new] = places_.emplace(variable, variables_.size());
+    if (is_new) variables_.emplace_back(variable, std::string());
+    variables_[place->second].second = std::move(value);
+    return {};
+  }
+
+  Expected<void> read_value(std::string& value) {
+    const std::size_t start = at_;
+    skip_blanks();
+    if (at_ < end_ && (text_[at_] == '\'' || text_[at_] == '"')) return read_quoted(value);
+    std::size_t comment = start;
+    do comment = text_.find('#', comment + 1);
+    while (comment < end_ && !is_blank_char(text_[comment - 1]));
+    value = trim_blanks(text_.substr(start, std::min(comment, end_) - start));
+    return {};
+  }
+
+  Expected<void> read_quoted(std::string& value) {
+    const std::size_t start = at_;
+    const char quote = text_[at_];
+    for (++at_; at_ < text_.size() && text_[at_] != quote; ++at_) {
+      char c = text_[at_];
+      const char next = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
+      if (c == '\r' && next == '\n') continue;
+      if (c == '\\' && quote == '"') {
+        constexpr std::string_view escapes = "nrt\"\\$";
+        if (const std::size_t which = escapes.find(next); which != std::string_view::npos) {
+          c = "\n\r\t\"\\$"[which];
+          ++at_;
+        }
+      }
+      value += c;
+    }
+    if (at_ == text_.size()) return wrong(start, "begins a quote that is not closed");
+    ++at_;
+    find_line_end();
+    skip_blanks();
+    if (at_ != end_ && text_[at_] != '#') return wrong(at_, "goes on after the closing quote");
+    return {};
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::size_t end_ = 0;   // of the line, without its line end
+  std::size_t next_ = 0;  // where the next line begins
+  Variables variables_ = {};
+  std::map<std::string_view, std::size_t> places_ = {};
+};
+
+}  // namespace
+
+Expected<std::vector<std::pair<std::string, std::string>>> parse_env_file(std::string_view text) {
+  return EnvFileReader(text).read();
+}
+
+namespace {
+
+struct NamedMount {
+  const char* name;
+  const char* path;  // in the home directory
+};
+constexpr NamedMount named_mounts[] = {
+    {"ssh_keys", ".ssh"},       {"git_config", ".gitconfig"}, {"gh_config", ".config/gh"},
+    {"npm_config", ".npmrc"},   {"pypi_config", ".pypirc"},   {"claude_config", ".claude"},
+    {"codex_config", ".codex"}, {"gemini_config", ".gemini"},
+};
+
+Error credential_error(std::string_view key, std::string_view subject, std::string_view what,
+                       ErrorCode code = ErrorCode::invalid_argument) {
+  return make_error(code, concat({"credentials: ", key, ": ", quoted(subject), " ", what}));
+}
+
+// `~` and `~/...` with the home directory of this process.
+Expected<std::string> with_home(std::string_view path) {
+  if (path != "~" && !starts_with(path, "~/")) return std::string(path);
+  const char* const home = std::getenv("HOME");
+  if (!home || home[0] != '/')
+    return make_error(ErrorCode::not_found, "the variable HOME, which ~ stands for, is not set");
+  return concat({home, path.substr(1)});
+}
+
+// Whether a text is one of the words of a list with a blank between them, of which those that end
+// with * stand for all that begin so.
+bool is_word_of(std::string_view text, std::string_view words) {
+  while (!words.empty()) {
+    const std::size_t end = std::min(words.find(' '), words.size());
+    const std::string_view word = words.substr(0, end);
+    words.remove_prefix(std::min(end + 1, words.size()));
+    if (ends_with(word, "*") ? starts_with(text, word.substr(0, word.size() - 1)) : text == word)
+      return true;
+  }
+  return false;
+}
+
+// A number of five digits at most, and words that say yes, no or where: to mask them would make the
+// output unreadable and hide nothing.
+bool is_trivial(std::string_view value) {
+  if (value.size() < Redactor::min_size) return true;
+  if (value.size() <= 5 && value.find_first_not_of("0123456789.-+") == std::string_view::npos)
+    return true;
+  std::string lower(value);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return is_word_of(lower,
+                    "true false none null auto always never default enabled disabled info debug "
+                    "warning error test development staging production localhost 127.0.0.1 0.0.0.0 "
+                    "utf-8 c.utf-8");
+}
+
+// What belongs to the host's own system, to the session and to the programs of this host.
+constexpr std::string_view variables_of_host =
+    "_ PATH HOME PWD OLDPWD SHELL USER USERNAME LOGNAME HOSTNAME TMPDIR TMP TEMP TEMPDIR "
+    "TERM TERMCAP TERMINFO* COLUMNS LINES LS_COLORS LESSOPEN LESSCLOSE SHLVL SHELLOPTS BASH* ENV "
+    "IFS CDPATH PS1 PS2 PS4 PROMPT_COMMAND MAIL LD_* DYLD_* GCONV_PATH LOCPATH XDG_* DBUS_* "
+    "DISPLAY WAYLAND_* XAUTHORITY SSH_* GPG_* SUDO_* DOCKER_* CONTAINER_* BUILDKIT_* "
+    "INVOCATION_ID JOURNAL_STREAM NOTIFY_SOCKET LISTEN_* SYSTEMD_* VIRTUAL_ENV* PYTHONHOME "
+    "PYTHONPATH CONDA_* _CE_* NVM_* CODEEXEC_*";
+
+// Of those of the whole host: what is no secret by its name, or because it is a path of the host.
+bool is_harmless(std::string_view variable, const std::string& value) {
+  return is_word_of(variable,
+                    "LANG LANGUAGE LC_* TZ COLORTERM NO_COLOR FORCE_COLOR EDITOR VISUAL PAGER "
+                    "MANPAGER") ||
+         (value[0] == '/' && ::access(value.c_str(), F_OK) == 0);
+}
+
+// What of the user's own a container gets.
+struct Credentials {
+  std::vector<Mount> mounts = {};  // to be checked like any other
+  Variables variables = {};
+  std::vector<std::string> secrets = {};  // values to be masked
+  std::vector<std::string> notes = {};    // what is not there, a sentence each
+};
+
+class CredentialReader {
+ public:
+  CredentialReader(const CredentialOptions& options, std::string_view home)
+      : options_(options), home_(home) {}
+
+  Expected<Credentials> read() {
+    for (const auto step : {&CredentialReader::add_mounts, &CredentialReader::add_file,
+                            &CredentialReader::add_host, &CredentialReader::add_named})
+      if (auto ok = (this->*step)(); !ok) return ok.error();
+    std::size_t size = 0;
+    for (auto& [variable, value] : variables_) {
+      const std::size_t bytes = variable.size() + value.text.size() + 2;
+      size += bytes;
+      if (bytes > longest_variable)
+        return credential_error("environment", variable, "has too long a value", ErrorCode::limit);
+      if (value.secret && !is_trivial(without_line_ends(value.text)))
+        result_.secrets.push_back(value.text);
+      result_.variables.emplace_back(variable, std::move(value.text));
+    }
+    if (size > Redactor::max_total)
+      return make_error(ErrorCode::limit, concat({"credentials: the variables have more than ",
+                                                  std::to_string(Redactor::max_total), " bytes"}));
+    return std::move(result_);
+  }
+
+ private:
+  struct Value {
+    std::string text = {};
+    bool secret = true;
+  };
+
+  Expected<void> add_mounts() {
+    for (const std::string& wanted : options_.mounts) {
+      std::string known;
+      const NamedMount* found = nullptr;
+      for (const NamedMount& mount : named_mounts) {
+        known += concat({known.empty() ? "" : ", ", mount.name});
+        if (wanted == mount.name) found = &mount;
+      }
+      if (!found) return credential_error("mount", wanted, concat({"is none of ", known}));
+      const Mount mount = {concat({"~/", found->path}), concat({home_, "/", found->path}),
+                           Permission::read};
+      const auto source = with_home(mount.source);
+      if (!source) return with_prefix("credentials: mount: ", source.error());
+      if (::access(source->c_str(), F_OK) == 0)
+        result_.mounts.push_back(mount);
+      else
+        result_.notes.push_back(concat({"credentials: ", wanted, ": there is no ", mount.source}));
+    }
+    const auto& more = options_.additional_mounts;
+    result_.mounts.insert(result_.mounts.end(), more.begin(), more.end());
+    return {};
+  }
+
+  Expected<void> add_file() {
+    constexpr std::string_view key = "env_vars_from_file";
+    if (options_.env_file.empty()) {
+      if (options_.env_vars_from_file.empty()) return {};
+      return make_error(ErrorCode::invalid_argument,
+                        concat({"credentials: ", key, " needs an env_file"}));
+    }
+    auto path = with_home(options_.env_file);
+    if (!path) return with_prefix("credentials: env_file: ", path.error());
+    auto text = read_whole_file(*path, longest_env_file, "credentials: env_file");
+    if (!text) return text.error();
+    auto parsed = parse_env_file(*text);
+    if (!parsed)
+      return with_prefix(concat({"credentials: env_file ", quoted(*path), ": "}), parsed.error());
+    std::map<std::string, std::string> file;
+    for (auto& [variable, value] : *parsed) file.emplace(variable, std::move(value));
+    if (options_.env_vars_from_file.empty())
+      for (auto& [variable, value] : file) variables_[variable] = {std::move(value)};
+    for (const std::string& variable : options_.env_vars_from_file) {
+      if (auto ok = check_name(key, variable); !ok) return ok;
+      const auto found = file.find(variable);
+      if (found == file.end())
+        return credential_error(key, variable, "is not in the env_file", ErrorCode::not_found);
+      variables_[variable] = {found->second};
+    }
+    return {};
+  }
+
+  Expected<void> add_host() {
+    if (!options_.pass_all_env) return {};
+    for (char** entry = environ; entry && *entry; ++entry) {
+      const std::string_view text = *entry;
+      const std::string_view variable = text.substr(0, text.find('='));
+      if (variable.size() == text.size() || !is_portable_variable(variable) ||
+          is_word_of(variable, variables_of_host))
+        continue;
+      std::string value(text.substr(variable.size() + 1));
+      const bool secret = !is_harmless(variable, value);
+      variables_[std::string(variable)] = {std::move(value), secret};
+    }
+    return {};
+  }
+
+  Expected<void> add_named() {
+    for (const std::string& variable : options_.env_vars) {
+      if (auto ok = check_name("env_vars", variable); !ok) return ok;
+      if (const char* const value = std::getenv(variable.c_str()))
+        variables_[variable] = {value, !is_harmless(variable, value)};
+      else
+        result_.notes.push_back(
+            concat({"credentials: env_vars: ", variable, " is not set on the host"}));
+    }
+    return {};
+  }
+
+  // One that is given with its value must not be shown.
+  static Expected<void> check_name(std::string_view key, const std::string& variable) {
+    if (is_portable_variable(variable)) return {};
+    return credential_error(key, std::string_view(variable).substr(0, variable.find('=')),
+                            variable.find('=') == std::string::npos
+                                ? "is not the name of a variable"
+                                : "must be a name alone, without = and a value");
+  }
+
+  const CredentialOptions& options_;
+  std::string_view home_;
+  Credentials result_ = {};
+  std::map<std::string, Value> variables_ = {};
+};
+
+// Reads files and the variables of this process, which must not change meanwhile.
+Expected<Credentials> load_credentials(const CredentialOptions& options,
+                                       std::string_view home = container_home) {
+  return CredentialReader(options, home).read();
+}
+
+// An object of a configuration file, whose keys are read one by one. `path` says where it stands.
+class JsonKeys {
+ public:
+  JsonKeys(const Json& value, std::string path) : value_(value), path_(std::move(path)) {
+    if (!value.is_object()) wrong("", "must be an object");
+  }
+
+  // The value of a key; null, which is as good as none, when it is missing.
+  const Json& take(std::string_view key) {
+    seen_.push_back(key);
+    return value_[key];
+  }
+  void strings(std::string_view key, std::vector<std::string>& target) {
+    const Json& list = take(key);
+    if (list.is_null()) return;
+    bool good = list.is_array();
+    for (const Json& item : list.items()) {
+      good = good && is_text(item);
+      target.push_back(item.as_string());
+    }
+    if (!good) wrong(key, "must be a list of strings");
+  }
+  void text(std::string_view key, std::string& target) {
+    const Json& given = take(key);
+    if (given.is_null()) return;
+    target = given.as_string();
+    if (!is_text(given)) wrong(key, "must be a string");
+  }
+  void flag(std::string_view key, bool& target) {
+    const Json& given = take(key);
+    if (given.is_null()) return;
+    target = given.as_bool();
+    if (!given.is_bool()) wrong(key, "must be true or false");
+  }
+  void wrong(std::string_view key, std::string_view what) {
+    if (error_.empty()) error_ = concat({path_, key.empty() ? "" : ".", key, " ", what});
+  }
+  // Everything but what was taken is unknown.
+  Expected<void> done() {
+    for (const Json::Member& member : value_.members())
+      if (std::find(seen_.begin(), seen_.end(), member.name) == seen_.end())
+        wrong("", concat({"has an unknown key ", quoted(member.name)}));
+    if (error_.empty()) return {};
+    return make_error(ErrorCode::invalid_argument, error_);
+  }
+
+ private:
+  static bool is_text(const Json& value) {
+    return value.is_string() && !value.has_lone_surrogate() &&
+           value.as_string().find('\0') == std::string::npos;
+  }
+  const Json& value_;
+  std::string path_;
+  std::vector<std::string_view> seen_ = {};
+  std::string error_ = {};
+};
+
+}  // namespace
+
+Expected<CredentialOptions> credentials_from_json(const Json& value) {
+  CredentialOptions options;
+  JsonKeys keys(value, "credentials");
+  keys.strings("mount", options.mounts);
+  keys.text("env_file", options.env_file);
+  keys.strings("env_vars", options.env_vars);
+  keys.strings("env_vars_from_file", options.env_vars_from_file);
+  keys.flag("pass_all_env", options.pass_all_env);
+  const Json& mounts = keys.take("additional_mounts");
+  if (!mounts.is_null() && !mounts.is_object())
+    keys.wrong("additional_mounts", "must be an object");
+  if (auto ok = keys.done(); !ok) return ok.error();
+  for (const Json::Member& member : mounts.members()) {
+    JsonKeys mount_keys(member.value,
+                        concat({"credentials.additional_mounts.", quoted(member.name)}));
+    Mount mount;
+    std::string mode = "ro";
+    mount.source = member.name;
+    mount_keys.text("bind", mount.target);
+    mount_keys.text("mode", mode);
+    if (mode == "rw")
+      mount.permission = Permission::write;
+    else if (mode != "ro")
+      mount_keys.wrong("mode", "must be \"ro\" or \"rw\"");
+    if (auto ok = mount_keys.done(); !ok) return ok.error();
+    options.additional_mounts.push_back(std::move(mount));
+  }
+  return options;
+}
+
+Expected<PackageOptions> packages_from_json(const Json& value) {
+  PackageOptions options;
+  JsonKeys keys(value, "packages");
+  const Json& lists = keys.take("preinstall");
+  keys.flag("required", options.required);
+  if (const Json& seconds = keys.take("timeout"); !seconds.is_null()) {
+    const double time = seconds.as_number();
+    if (!(time > 0 && time <= 86400))
+      keys.wrong("timeout", "must be seconds, more than 0 and at most 86400");
+    else
+      options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(time * 1000));
+  }
+  if (auto ok = keys.done(); !ok) return ok.error();
+  if (lists.is_null()) return options;
+  JsonKeys list_keys(lists, "packages.preinstall");
+  list_keys.strings("system", options.system);
+  list_keys.strings("python", options.python);
+  list_keys.strings("npm", options.npm);
+  if (auto ok = list_keys.done(); !ok) return ok.error();
+  return options;
+}
+
+// Options -----------------------------------------------------------------------------------------
+
+namespace {
+
+Error bad_option(std::string_view option, std::string_view problem) {
+  return make_error(ErrorCode::invalid_argument, concat({option, ": ", problem}));
+}
+
+// What can stand in an argv as a word of its own, and in one line.
+Expected<void> check_words(std::string_view option, const std::vector<std::string>& words) {
+  for (const std::string& word : words)
+    if (word.empty() || word[0] == '-' || word != printable(word))
+      return bad_option(option, concat({quoted(word),
+                                        " is empty, begins with - or has bytes that "
+                                        "are no text"}));
+  return {};
+}
+
+// Letters of ASCII, digits, _ and those of `more`; the first is none of `more`.
+bool is_plain(std::string_view text, std::string_view more) {
+  constexpr std::size_t longest = 512;
+  if (text.empty() || text.size() > longest || more.find(text[0]) != std::string_view::npos)
+    return false;
+  return std::all_of(text.begin(), text.end(), [more](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           more.find(c) != std::string_view::npos;
+  });
+}
+
+Expected<void> check_engine_options(const EngineOptions& engine) {
+  if (auto ok = check_words("engine program", {engine.program}); !ok) return ok.error();
+  for (const std::string* value : {&engine.context, &engine.host})
+    if (!value->empty())
+      if (auto ok = check_words("engine context or host", {*value}); !ok) return ok.error();
+  if (!engine.context.empty() && !engine.host.empty())
+    return bad_option("engine context", "there is a host, too: leave one of them out");
+  for (const auto time : {engine.call_timeout, engine.run_timeout, engine.pull_timeout})
+    if (time.count() <= 0) return bad_option("engine timeouts", "must be more than zero");
+  return {};
+}
+
+// Sockets by which an engine is told what to do: whoever reaches one owns the machine.
+std::vector<std::string> engine_sockets(const EngineOptions& engine) {
+  std::vector<std::string> sockets = {"/run/docker.sock", "/run/podman/podman.sock",
+                                      "/run/containerd/containerd.sock"};
+  const auto add_below = [&sockets](const char* variable, std::string_view below) {
+    const char* const value = std::getenv(variable);
+    if (value && *value == '/') sockets.push_back(concat({value, below}));
+  };
+  add_below("XDG_RUNTIME_DIR", "/docker.sock");
+  add_below("XDG_RUNTIME_DIR", "/podman/podman.sock");
+  add_below("HOME", "/.docker/run/docker.sock");
+  constexpr std::string_view scheme = "unix://";
+  for (const char* variable : {"DOCKER_HOST", "CONTAINER_HOST"}) {
+    const char* const value = std::getenv(variable);
+    if (value && starts_with(value, scheme)) sockets.emplace_back(value + scheme.size());
+  }
+  if (starts_with(engine.host, scheme)) sockets.push_back(engine.host.substr(scheme.size()));
+  for (std::string& socket : sockets)
+    if (auto path = canonical_path(socket)) socket = std::move(*path);
+  return sockets;
+}
+
+// Why a file or directory of the host must not be seen in a container; null when it may be.
+const char* why_not_shared(const std::string& path, bool writable, const EngineOptions& engine) {
+  if (path == "/") return "is the whole host";
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode)) return "is a socket";
+  for (const std::string& socket : engine_sockets(engine))
+    if (codeexec::is_within(socket, path)) return "holds the socket of a container engine";
+  const char* const home = std::getenv("HOME");
+  const auto own = canonical_path(home && *home ? home : "/root");
+  if (path == "/root" || (own && codeexec::is_within(*own, path)))
+    return "is the home directory, or holds it";
+  for (const char* kernel : {"/proc", "/sys", "/dev"})
+    if (codeexec::is_within(path, kernel) && !starts_with(path, "/dev/shm/"))
+      return "belongs to the kernel";
+  for (const char* folder : {"/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/libx32",
+                             "/sbin", "/usr", "/var", "/var/lib", "/run", "/home", "/Users"}) {
+    const auto real = canonical_path(folder);
+    if (!real) continue;
+    if (path == *real) return "is a folder of the host's system";
+    const std::string_view base = folder;
+    const bool may_hold_work = base == "/usr" || base == "/run" || base == "/home" ||
+                               base == "/Users" || starts_with(base, "/var");
+    if (writable && !may_hold_work && codeexec::is_within(path, *real))
+      return "is in a folder of the host's system, and would be writable";
+  }
+  return nullptr;
+}
+
+Expected<void> complete_mount(Mount& mount, const EngineOptions& engine) {
+  if (mount.source == "~" || starts_with(mount.source, "~/")) {
+    const char* const home = std::getenv("HOME");
+    if (!home || *home != '/') return bad_option("mounts", "~ is not known: HOME is not set");
+    mount.source.replace(0, 1, home);
+  }
+  auto source = canonical_path(mount.source);
+  if (!source) return with_prefix("mounts: ", source.error());
+  mount.source = std::move(*source);
+  if (mount.target.empty()) mount.target = mount.source;
+  const std::string subject = quoted(mount.source);
+  struct stat status {};
+  if (::stat(mount.source.c_str(), &status) != 0)
+    return with_prefix("mounts: ", system_error(errno, subject));
+  if (const char* why = why_not_shared(mount.source, mount.permission == Permission::write, engine))
+    return bad_option("mounts", concat({subject, " ", why, ", which no container is given"}));
+  if (mount.permission == Permission::none && !S_ISDIR(status.st_mode))
+    return bad_option("mounts", concat({subject, " must be a directory to be kept away"}));
+  return {};
+}
+
+// Where something appears in a container.
+Expected<void> check_target(std::string_view option, const std::string& target,
+                            std::string_view forbidden, std::set<std::string>& targets) {
+  const char* problem = nullptr;
+  if (!is_canonical_form(target) || target == "/")
+    problem = " must be an absolute path without . and .., and not /";
+  else if (target != printable(target) || target.find_first_of(forbidden) != std::string::npos)
+    problem = " has a character that the engine cannot take in a path";
+  else if (codeexec::is_within(target, "/proc") || codeexec::is_within(target, "/sys") ||
+           (codeexec::is_within(target, "/dev") && !starts_with(target, "/dev/shm/")))
+    problem = " belongs to the kernel in the container, too";
+  else if (!targets.insert(target).second)
+    problem = " is where something else appears already";
+  if (problem) return bad_option(option, concat({quoted(target), problem}));
+  return {};
+}
+
+Expected<void> complete_mounts(ContainerOptions& options) {
+  std::vector<Mount> mounts;
+  for (Mount mount : options.mounts) {
+    if (auto ok = complete_mount(mount, options.engine); !ok) return ok.error();
+    const auto is_same = [&mount](const Mount& other) {
+      return mount.source == other.source && mount.target == other.target &&
+             mount.permission == other.permission;
+    };
+    if (std::none_of(mounts.begin(), mounts.end(), is_same)) mounts.push_back(std::move(mount));
+  }
+  options.mounts = std::move(mounts);
+  // The engine reads a mount as a line of comma-separated values, a tmpfs up to a colon.
+  std::set<std::string> targets;
+  for (const Mount& mount : options.mounts) {
+    if (auto ok = check_target("mounts", mount.target, ",\"", targets); !ok) return ok.error();
+    std::set<std::string> none;
+    if (auto ok = check_target("mounts", mount.source, ",\"", none); !ok) return ok.error();
+  }
+  for (const auto& scratch : options.scratch)
+    if (auto ok = check_target("scratch", scratch.first, ",:\"", targets); !ok) return ok.error();
+  return {};
+}
+
+// What the credentials come to. A home that holds some of them is one that commands can write to.
+Expected<void> complete_credentials(ContainerOptions& options) {
+  auto credentials = load_credentials(options.credentials);
+  if (!credentials) return credentials.error();
+  for (const std::string& note : credentials->notes) options.on_progress(note);
+  Variables& variables = credentials->variables;
+  if (!credentials->mounts.empty()) {
+    options.scratch.emplace_back(container_home, options.tmp_size);
+    variables.emplace_back("HOME", container_home);
+  }
+  options.mounts.insert(options.mounts.end(), credentials->mounts.begin(),
+                        credentials->mounts.end());
+  variables.insert(variables.end(), options.environment.begin(), options.environment.end());
+  options.environment = std::move(variables);
+  options.secrets.insert(options.secrets.end(), credentials->secrets.begin(),
+                         credentials->secrets.end());
+  options.credentials = CredentialOptions();
+  return {};
+}
+
+Expected<void> check_packages(const ContainerOptions& options) {
+  const PackageOptions& packages = options.packages;
+  if (packages.empty()) return {};
+  for (const auto* list : {&packages.system, &packages.python, &packages.npm})
+    if (auto ok = check_words("packages", *list); !ok) return ok.error();
+  if (options.network == ContainerNetwork::none)
+    return bad_option("packages", "installing needs a network: set network to bridge");
+  if (!options.sudo && !(packages.system.empty() && packages.npm.empty()))
+    return bad_option("packages", "system and npm packages need sudo");
+  if (!*options.read_only_root) return {};
+  return bad_option("packages", "read_only_root leaves no place to install them");
+}
+
+Expected<void> check_bounds(const ContainerOptions& options) {
+  constexpr std::uint64_t least_memory = std::uint64_t{6} << 20;
+  if (options.memory != 0 && options.memory < least_memory)
+    return bad_option("memory", "must be 6 MiB or more, or 0 for no bound");
+  constexpr double most_cpus = 1e6;
+  if (!(options.cpus == 0 || (options.cpus >= 0.01 && options.cpus <= most_cpus)))
+    return bad_option("cpus", "must be 0.01 or more, or 0 for no bound");
+  constexpr std::size_t most_warm = 64;
+  if (options.warm > most_warm) return bad_option("warm", "must be 64 or less");
+  if (options.start_timeout.count() <= 0 || options.packages.timeout.count() <= 0)
+    return bad_option("timeouts of a container", "must be more than zero");
+  return {};
+}
+
+}  // namespace
+
+Expected<ContainerOptions> complete(const ContainerOptions& options) {
+  ContainerOptions complete = options;
+  if (complete.image.empty())
+    complete.image = options.sudo ? "codeexec/runtime-sudo:latest" : "codeexec/runtime:latest";
+  if (!complete.read_only_root) complete.read_only_root = !options.sudo && options.packages.empty();
+  if (auto ok = check_engine_options(complete.engine); !ok) return ok.error();
+  if (!is_plain(complete.image, "./:@-"))
+    return bad_option("image", concat({quoted(complete.image), " is no name of an image"}));
+  if (!complete.user.empty() && !is_plain(complete.user, ".:-"))
+    return bad_option("user", concat({quoted(complete.user), " is no user of a container"}));
+  for (const auto& id : {complete.agent_id, complete.instance_id})
+    if (id.find('\0') != std::string::npos || id.size() > 4096)
+      return bad_option("agent_id", "has a NUL byte or is longer than 4096 bytes");
+  for (const auto& [variable, value] : complete.environment)
+    if (variable.empty() || variable.find('=') != std::string::npos ||
+        variable != printable(variable) || value.find('\0') != std::string::npos)
+      return bad_option("environment", concat({quoted(variable), " cannot be a variable"}));
+  if (auto ok = check_bounds(complete); !ok) return ok.error();
+  if (auto ok = check_packages(complete); !ok) return ok.error();
+  if (auto ok = complete_credentials(complete); !ok) return ok.error();
+  if (auto ok = complete_mounts(complete); !ok) return ok.error();
+  if (complete.log_file.empty()) return complete;
+  auto log_file = canonical_path(complete.log_file);
+  if (!log_file) return with_prefix("log_file: ", log_file.error());
+  complete.log_file = std::move(*log_file);
+  for (const Mount& mount : complete.mounts)
+    if (mount.permission == Permission::write &&
+        codeexec::is_within(complete.log_file, mount.source))
+      return bad_option("log_file",
+                        concat({quoted(complete.log_file), " lies where commands may write"}));
+  return complete;
+}
+
+// One container -----------------------------------------------------------------------------------
+
+namespace {
+
+// A program by what tells it from all others on its machine, also after a restart of that.
+struct ProgramIdentity {
+  std::string host = {};
+  std::string boot = {};
+  // Its user, and the process table in which its number means something.
+  std::string space = {};
+  std::string pid = {};
+  std::string start = {};
+};
+
+// When a process has started, as the kernel counts; empty when there is none, or no /proc.
+std::string start_of_process(std::string_view pid) {
+  const auto stat = read_whole_file(concat({"/proc/", pid, "/stat"}), 4096, "process");
+  if (!stat) return {};
+  // The name, which may be anything, stands in parentheses; 20 fields after it is the time.
+  std::size_t at = stat->rfind(')');
+  for (int field = 0; field < 20 && at != std::string::npos; ++field) at = stat->find(' ', at + 1);
+  if (at == std::string::npos) return {};
+  return stat->substr(at + 1, stat->find(' ', at + 1) - at - 1);
+}
+
+ProgramIdentity own_identity() {
+  ProgramIdentity own;
+  char text[256] = "";
+  if (::gethostname(text, sizeof text - 1) == 0) own.host = text;
+  if (auto boot = read_whole_file("/proc/sys/kernel/random/boot_id", 4096, "boot"))
+    own.boot = without_line_ends(*boot);
+  const ssize_t size = ::readlink("/proc/self/ns/pid", text, sizeof text);
+  own.space = concat({std::to_string(::geteuid()), " ",
+                      std::string_view(text, size < 0 ? 0 : static_cast<std::size_t>(size))});
+  own.pid = std::to_string(::getpid());
+  own.start = start_of_process(own.pid);
+  return own;
+}
+
+// Whether the program that made a container has ended. In doubt it has not.
+bool is_orphan(const Json& container, const ProgramIdentity& own) {
+  if (label_of(container, "codeexec.host") != own.host ||
+      label_of(container, "codeexec.ns") != own.space)
+    return false;
+  if (label_of(container, "codeexec.boot") != own.boot) return true;
+  const std::string& start = label_of(container, "codeexec.start");
+  const std::string& pid = label_of(container, "codeexec.pid");
+  return !own.start.empty() && !start.empty() && start_of_process(pid) != start;
+}
+
+// A text as a part of a name: letters, digits, _ . and -, at most so many.
+std::string plain_name(std::string_view text, std::size_t longest) {
+  std::string result;
+  for (const char c : text.substr(0, longest))
+    result += is_plain(std::string_view(&c, 1), "") || (!result.empty() && (c == '.' || c == '-'))
+                  ? c
+                  : '-';
+  result.erase(0, std::min(result.find_first_not_of('-'), result.size()));
+  return result.empty() ? "agent" : result;
+}
+
+// Who commands run as: the owner of the first directory that they may write to.
+std::string user_of(const ContainerOptions& options) {
+  if (!options.user.empty()) return options.user;
+  uid_t user = ::geteuid();
+  gid_t group = ::getegid();
+  for (const Mount& mount : options.mounts) {
+    struct stat status {};
+    if (mount.permission != Permission::write || ::stat(mount.source.c_str(), &status) != 0)
+      continue;
+    user = status.st_uid;
+    group = status.st_gid;
+    break;
+  }
+  return concat({std::to_string(user), ":", std::to_string(group)});
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+ContainerHealth health_of(const Json& container) {
+  const Json& state = container["State"];
+  ContainerHealth health;
+  health.exists = !container.is_null();
+  health.status = state["Status"].as_string();
+  health.running = state["Running"].as_bool();
+  health.exit_code = static_cast<int>(state["ExitCode"].as_integer());
+  health.error = printable(state["Error"].as_string());
+  health.started_at = state["StartedAt"].as_string();
+  health.finished_at = state["FinishedAt"].as_string();
+  health.oom_killed = state["OOMKilled"].as_bool();
+  health.pid = static_cast<int>(state["Pid"].as_integer());
+  return health;
+}
+
+// "1.5MiB", "12.3kB", "0.25%": the number, times its unit.
+double number_with_unit(std::string_view text) {
+  text = text.substr(std::min(text.find_first_not_of(" /"), text.size()));
+  const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
+  const auto number = Json::parse(text.substr(0, end));
+  double value = number ? number->as_number() : 0;
+  const std::string_view unit = text.substr(end);
+  const double step = unit.substr(1, 1) == "i" ? 1024 : 1000;
+  const std::size_t power =
+      unit.empty() ? 0 : std::string_view("BKMGT").find(unit[0] == 'k' ? 'K' : unit[0]);
+  for (std::size_t i = 0; power <= 4 && i < power; ++i) value *= step;
+  return value;
+}
+
+constexpr char ready_line[] = "codeexec ready\n";
+
+// Run by root in a new container: $1 and $2 are user and group of its commands, or empty; the rest
+// are directories that everybody may write to. sudo serves only users that have a name.
+constexpr char set_up_script[] =
+    "u=$1 g=$2 n=; shift 2; exec 2>/dev/null; if [ \"$u\" ]; then "
+    "while IFS=: read -r _ _ i _; do [ \"$i\" != \"$u\" ] || n=1; done </etc/passwd; "
+    "[ \"$n\" ] || echo \"user$u:x:$u:$g::/tmp:/bin/sh\" >>/etc/passwd; "
+    "[ ! -d /etc/sudoers.d ] || { echo \"#$u ALL=(ALL:ALL) NOPASSWD: ALL\" "
+    ">/etc/sudoers.d/codeexec; chmod 0440 /etc/sudoers.d/codeexec; }; fi; "
+    "[ $# = 0 ] || { mkdir -p \"$@\"; chmod 1777 \"$@\"; }; ";
+
+// Runs an installer, and kills it when standard input ends: when this program gives up on it, or
+// dies.
+constexpr char install_script[] =
+    "exec 3<&0 </dev/null; { read -r _ <&3; kill -KILL -$$; } & w=$!; exec 3<&-; "
+    "\"$@\"; r=$?; kill -KILL $w; exit $r";
+
+}  // namespace
+
+// Whoever makes, mends, stops or removes it has the turn, and holds no lock meanwhile: the others
+// wait for the end of the turn or for their cancel.
+struct Container::State {
+  explicit State(ContainerOptions given);
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  // Removes one that is not persistent.
+  ~State();
+
+  // Makes sure that it runs. Nothing is asked of the engine when that is known.
+  Expected<void> ensure(const std::optional<CancelToken>& cancel);
+  // What was known of it is in doubt: the next ensure() asks the engine.
+  void forget();
+  void log(std::string_view event);
+  Expected<void> save_log(const std::string& path);
+  Expected<Json> look(const std::optional<CancelToken>& cancel = {}) const;
+  Expected<void> stop();
+  // Both together remove it. The first takes the turn and lets the engine begin.
+  Expected<void> begin_removal(std::optional<Process>& removal);
+  Expected<void> finish_removal(std::optional<Process>& removal);
+
+  const ContainerOptions options;
+  const std::string name;
+  const std::string user;           // of its commands, for `exec --user`
+  const std::string home = "/tmp";  // of its commands, where the image gives them none
+  // Variables of its commands, NAME=value, and those values of them that are secret.
+  std::vector<std::pair<std::string, std::string>> variables = {};
+  std::vector<std::string> secrets = {};
+
+ private:
+  bool is_up() const;
+  Expected<void> take_turn(const std::optional<CancelToken>& cancel);
+  void end_turn(bool is_running);
+  std::vector<std::string> set_up_words(const char* then) const;
+  std::vector<std::string> configuration() const;
+  std::vector<std::string> labels() const;
+  bool is_own(const Json& container) const;
+  Error foreign() const;
+  Expected<void> make(const std::optional<CancelToken>& cancel);
+  Expected<bool> reuse(const Json& found, const std::optional<CancelToken>& cancel);
+  Expected<void> get_image(const std::optional<CancelToken>& cancel);
+  Expected<void> create(const std::optional<CancelToken>& cancel);
+  Expected<void> hold(const std::vector<std::string>& words,
+                      const std::optional<CancelToken>& cancel);
+  Expected<void> set_up(const std::optional<CancelToken>& cancel);
+  Expected<void> install(const std::optional<CancelToken>& cancel);
+  Expected<void> install(const char* kind, std::vector<std::string> words,
+                         const std::vector<std::string>& packages,
+                         const std::optional<CancelToken>& cancel);
+  void discard();
+  void tell(std::string_view event);
+  Expected<std::string> ask(const std::vector<std::string>& words, const char* what,
+                            const std::optional<CancelToken>& cancel = {}) const {
+    return ask_engine(options.engine, words, options.engine.call_timeout,
+                      concat({what, " the container ", name}), cancel);
+  }
+
+  const pid_t owner = ::getpid();
+  std::string digits = {};  // of all that makes its kind
+  mutable std::mutex mutex = {};
+  bool running = false;  // as far as is known
+  bool made = false;     // there may be one
+  bool busy = false;     // somebody has the turn
+  CancelToken turn_ended = {};
+  std::optional<Process> lifeline = {};  // of one that is not persistent
+  std::mutex log_mutex = {};
+  Capture events{std::size_t{1} << 20, 0};
+  Redactor redactor = {};
+};
+
+Container::State::State(ContainerOptions given)
+    : options(std::move(given)),
+      name(concat({"codeexec-", plain_name(options.agent_id, 24), "-",
+                   options.persistent
+                       ? content_digits(concat({options.agent_id, std::string_view("\0", 1),
+                                                options.instance_id}))
+                             .substr(0, 8)
+                       : random_hex(4)})),
+      user(user_of(options)),
+      variables(options.environment),
+      secrets(options.secrets) {
+  std::vector<std::string> words = configuration();
+  const PackageOptions& packages = options.packages;
+  for (const auto* list : {&packages.system, &packages.python, &packages.npm}) {
+    words.insert(words.end(), list->begin(), list->end());
+    words.emplace_back();
+  }
+  digits = content_digits(joined(words, "\n"));
+  redactor = Redactor(secrets);
+}
+
+Container::State::~State() {
+  // A fork of the program has a copy of this object, and no part in the container.
+  if (owner != ::getpid() || options.persistent) return;
+  std::optional<Process> removal;
+  if (made && begin_removal(removal)) (void)finish_removal(removal);
+}
+
+Container::Container(ContainerOptions options)
+    : state_(std::make_shared<State>(std::move(options))) {}
+
+const ContainerOptions& Container::options() const noexcept { return state_->options; }
+
+const std::string& Container::name() const noexcept { return state_->name; }
+
+// Needs the mutex.
+bool Container::State::is_up() const {
+  return running && (options.persistent || (lifeline && !lifeline->done()));
+}
+
+Expected<void> Container::State::take_turn(const std::optional<CancelToken>& cancel) {
+  std::unique_lock<std::mutex> lock(mutex);
+  while (busy) {
+    const CancelToken ended = turn_ended;
+    lock.unlock();
+    if (!wait_for_event(ended, cancel, Clock::time_point::max()))
+      return make_error(ErrorCode::io, concat({"waiting for the container ", name, ": cancelled"}));
+    lock.lock();
+  }
+  busy = true;
+  turn_ended = CancelToken();
+  return {};
+}
+
+void Container::State::end_turn(bool is_running) {
+  std::unique_lock<std::mutex> lock(mutex);
+  running = is_running;
+  busy = false;
+  const CancelToken ended = turn_ended;
+  lock.unlock();
+  ended.cancel();
+}
+
+void Container::State::forget() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  running = false;
+}
+
+Expected<void> Container::State::ensure(const std::optional<CancelToken>& cancel) {
+  const auto is_known = [this] {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return is_up();
+  };
+  if (is_known()) return {};
+  if (auto ok = take_turn(cancel); !ok) return ok;
+  auto done = is_known() ? Expected<void>() : make(cancel);
+  if (!done) tell(done.error().message);
+  end_turn(done.has_value());
+  return done;
+}
+
+void Container::State::log(std::string_view event) {
+  const std::lock_guard<std::mutex> lock(log_mutex);
+  events.add(concat({utc_timestamp(), " ", printable(redactor.redact(event)), "\n"}));
+}
+
+void Container::State::tell(std::string_view event) {
+  log(event);
+  options.on_progress(redactor.redact(event));
+}
+
+Expected<Json> Container::State::look(const std::optional<CancelToken>& cancel) const {
+  auto found = inspect(options.engine, "container", {name}, cancel);
+  if (found && !found->is_null()) return Json((*found)[0]);
+  return found;
+}
+
+// The script of set_up_script, with what it needs, and what comes then.
+std::vector<std::string> Container::State::set_up_words(const char* then) const {
+  const std::size_t colon = std::min(user.find(':'), user.size());
+  const std::string uid = user.substr(0, colon);
+  const std::string gid = colon < user.size() ? user.substr(colon + 1) : uid;
+  const bool by_number = options.sudo && is_number(uid) && is_number(gid) && uid != "0";
+  std::vector<std::string> words = {"-c", concat({set_up_script, then}), "codeexec",
+                                    by_number ? uid : "", by_number ? gid : ""};
+  // A /tmp that is a directory of the host is left as it is.
+  const auto is_tmp = [](const Mount& mount) { return mount.target == "/tmp"; };
+  if (std::none_of(options.mounts.begin(), options.mounts.end(), is_tmp))
+    words.emplace_back("/tmp");
+  for (const auto& scratch : options.scratch) words.push_back(scratch.first);
+  return words;
+}
+
+// The arguments of `run` that the options make, up to the command.
+std::vector<std::string> Container::State::configuration() const {
+  std::vector<std::string> words = {
+      "--init",   "--user",        "0:0",      "--network",        codeexec::name(options.network),
+      "--pull",   "never",         "--ulimit", "nofile=4096:4096", "--ulimit",
+      "core=0:0", "--stop-signal", "KILL"};
+  const auto add = [&words](const char* option, const std::string& value) {
+    words.insert(words.end(), {option, value});
+  };
+  if (!options.sudo) {
+    add("--cap-drop", "ALL");
+    add("--cap-add", "KILL");
+    add("--security-opt", "no-new-privileges");
+  }
+  // Without a number for swap, the engine allows as much of it again.
+  if (options.memory != 0)
+    for (const char* option : {"--memory", "--memory-swap"})
+      add(option, std::to_string(options.memory) + "b");
+  if (options.cpus > 0)
+    add("--cpus", seconds_text(std::chrono::milliseconds(std::llround(options.cpus * 1000))));
+  add("--pids-limit", options.pids == 0 ? "-1" : std::to_string(options.pids));
+  if (options.shm_size != 0) add("--shm-size", std::to_string(options.shm_size) + "b");
+  // Users of a rootless podman are others in its containers, unless it is told to keep them.
+  if (is_podman(options.engine) && ::geteuid() != 0) add("--userns", "keep-id");
+  const auto add_scratch = [&add](const std::string& path, std::uint64_t size) {
+    add("--tmpfs", concat({path, ":rw,exec,nosuid,nodev,mode=1777",
+                           size == 0 ? "" : concat({",size=", std::to_string(size)})}));
+  };
+  if (*options.read_only_root) {
+    words.emplace_back("--read-only");
+    const auto is_tmp = [](const Mount& mount) { return mount.target == "/tmp"; };
+    if (std::none_of(options.mounts.begin(), options.mounts.end(), is_tmp))
+      add_scratch("/tmp", options.tmp_size);
+  }
+  for (const auto& [path, size] : options.scratch) add_scratch(path, size);
+  for (const Mount& mount : options.mounts) {
+    // A directory that is kept away is covered by an empty one.
+    if (mount.permission == Permission::none)
+      add("--mount", concat({"type=tmpfs,dst=", mount.target, ",tmpfs-mode=0555,readonly"}));
+    else
+      add("--mount", concat({"type=bind,src=", mount.source, ",dst=", mount.target,
+                             mount.permission == Permission::write ? "" : ",readonly"}));
+  }
+  add("--entrypoint", "sh");
+  words.push_back(options.image);
+  const std::vector<std::string> command =
+      options.persistent ? std::vector<std::string>{"-c", "while :; do sleep 3600; done"}
+                         : set_up_words("echo codeexec ready; while read -r _; do :; done");
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
+}
+
+std::vector<std::string> Container::State::labels() const {
+  const ProgramIdentity program = own_identity();
+  std::vector<std::string> words;
+  for (const auto& [label, value] :
+       {std::pair<const char*, std::string_view>("managed", "1"),
+        std::pair<const char*, std::string_view>("kind",
+                                                 options.persistent ? "persistent" : "ephemeral"),
+        std::pair<const char*, std::string_view>("user", options.agent_id),
+        std::pair<const char*, std::string_view>("instance", options.instance_id),
+        std::pair<const char*, std::string_view>("cfg", digits),
+        std::pair<const char*, std::string_view>("ns", program.space),
+        std::pair<const char*, std::string_view>("host", program.host),
+        std::pair<const char*, std::string_view>("boot", program.boot),
+        std::pair<const char*, std::string_view>("pid", program.pid),
+        std::pair<const char*, std::string_view>("start", program.start)})
+    words.insert(words.end(), {"--label", concat({"codeexec.", label, "=", value})});
+  return words;
+}
+
+// Whether it was made for the same agent, by whatever program of ours.
+bool Container::State::is_own(const Json& container) const {
+  return label_of(container, "codeexec.managed") == "1" &&
+         label_of(container, "codeexec.user") == to_utf8(options.agent_id) &&
+         label_of(container, "codeexec.instance") == to_utf8(options.instance_id);
+}
+
+Error Container::State::foreign() const {
+  return make_error(ErrorCode::invalid_argument,
+                    concat({"there is a container ", name,
+                            " that was not made for this agent: remove or rename it, or set "
+                            "another agent_id or instance_id"}));
+}
+
+Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) {
+  std::unique_lock<std::mutex> lock(mutex);
+  const bool may_be_there = made || options.persistent;
+  const bool died = lifeline && lifeline->done();
+  if (died) lifeline.reset();
+  lock.unlock();
+  if (died) tell(concat({"the container ", name, " has ended; it is made anew"}));
+  // Another program may make the same one, or remove it, between two looks.
+  constexpr int most_tries = 3;
+  for (int tries = 1;; ++tries) {
+    Json found;
+    if (may_be_there || tries > 1) {
+      auto looked = look(cancel);
+      if (!looked) return looked.error();
+      found = std::move(*looked);
+    }
+    if (!found.is_null()) {
+      if (!is_own(found)) return foreign();
+      auto reused = reuse(found, cancel);
+      if (!reused) return reused.error();
+      if (*reused) return {};
+      auto removed = ask({"rm", "-f", found["Id"].as_string()}, "remove", cancel);
+      if (!removed && removed.error().code != ErrorCode::not_found) return removed.error();
+    }
+    auto created = create(cancel);
+    if (created) return created;
+    const bool is_conflict = created.error().message.find("already in use") != std::string::npos;
+    if (!is_conflict) discard();
+    if (!is_conflict || !options.persistent || tries == most_tries) return created;
+  }
+}
+
+// False when it has to be made anew.
+Expected<bool> Container::State::reuse(const Json& found,
+                                       const std::optional<CancelToken>& cancel) {
+  const ContainerHealth health = health_of(found);
+  if (label_of(found, "codeexec.cfg") != digits) return false;
+  if (health.status == "paused") {
+    if (!options.persistent && !lifeline) return false;
+    auto woken = ask({"unpause", name}, "wake", cancel);
+    if (!woken) return woken.error();
+    tell(concat({"the container ", name, " was paused"}));
+    return true;
+  }
+  if (!options.persistent) return health.running && lifeline;
+  if (health.running) {
+    if (auto ok = install(cancel); !ok) return ok.error();
+    return true;
+  }
+  if (health.status != "exited" && health.status != "created" && health.status != "stopped")
+    return false;
+  if (auto started = ask({"start", name}, "start", cancel); !started) return started.error();
+  tell(concat({"the container ", name, " was started again"}));
+  if (auto ok = set_up(cancel); !ok) return ok.error();
+  if (auto ok = install(cancel); !ok) return ok.error();
+  return true;
+}
+
+Expected<void> Container::State::get_image(const std::optional<CancelToken>& cancel) {
+  if (options.image_policy != ImagePolicy::always) {
+    auto image = inspect(options.engine, "image", {options.image}, cancel);
+    if (!image) return image.error();
+    if (!image->is_null()) return {};
+    if (options.image_policy == ImagePolicy::never)
+      return make_error(ErrorCode::not_found,
+                        concat({"there is no image ", options.image,
+                                ", and image_policy is never: build it (sh docker/build.sh",
+                                options.sudo ? " --sudo" : "", "), or pull it"}));
+  }
+  tell(concat({"pulling the image ", options.image}));
+  auto pulled = ask_engine(options.engine, {"pull", options.image}, options.engine.pull_timeout,
+                           concat({"pull the image ", options.image}), cancel);
+  if (pulled) return {};
+  Error error = pulled.error();
+  if (options.sudo && ends_with(options.image, "-sudo:latest"))
+    error.message += ". The sudo image must be built here: sh docker/build.sh --sudo";
+  return error;
+}
+
+Expected<void> Container::State::create(const std::optional<CancelToken>& cancel) {
+  if (auto ok = get_image(cancel); !ok) return ok;
+  // A command of an earlier container may have put a link where a directory was.
+  for (const Mount& mount : options.mounts) {
+    const auto now = canonical_path(mount.source);
+    if (!now || *now != mount.source)
+      return bad_option("mounts", concat({quoted(mount.source), " leads elsewhere by now"}));
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    made = true;
+  }
+  std::vector<std::string> words = {"run", "--name", name};
+  for (const auto& more : {labels(), configuration()})
+    words.insert(words.end(), more.begin(), more.end());
+  if (options.persistent) {
+    words.insert(words.begin() + 1, "-d");
+    auto started = ask_engine(options.engine, words, options.engine.run_timeout,
+                              concat({"make the container ", name}), cancel);
+    if (!started) return started.error();
+    if (auto ok = set_up(cancel); !ok) return ok;
+  } else {
+    words.insert(words.begin() + 1, {"-i", "--rm"});
+    if (auto ok = hold(words, cancel); !ok) return ok;
+  }
+  log(concat({"container ", name, " made of ", options.image, " for ", user, ", network ",
+              codeexec::name(options.network)}));
+  return install(cancel);
+}
+
+// Starts one that lives as long as its standard input is held open, by this process.
+Expected<void> Container::State::hold(const std::vector<std::string>& words,
+                                      const std::optional<CancelToken>& cancel) {
+  const std::string what = concat({"make the container ", name});
+  const CancelToken told;
+  ProcessOptions call = engine_call(options.engine, words, no_limit);
+  call.keep_input_open = true;
+  call.max_output = std::size_t{16} << 10;
+  call.on_output = [told, heard = std::string()](Stream, std::string_view bytes) mutable {
+    heard.append(bytes.substr(0, 4096));
+    if (heard.find(ready_line) != std::string::npos) told.cancel();
+    if (heard.size() > 4096) heard.erase(0, heard.size() - 64);
+  };
+  ProcessResult failure;
+  auto started = Process::start(
+      std::move(call), [told](const ProcessResult&) { told.cancel(); }, &failure);
+  if (!started) return engine_error(options.engine, failure, what);
+  const Clock::time_point begin = Clock::now();
+  if (!wait_for_event(told, cancel, later(begin, options.engine.run_timeout))) {
+    const bool cancelled = cancel && cancel->cancelled();
+    failure.outcome = cancelled ? Outcome::cancelled : Outcome::timed_out;
+    failure.wall_time = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
+    return engine_error(options.engine, failure, what);
+  }
+  if (started->read(Stream::out, 0).text.find(ready_line) == std::string::npos)
+    return engine_error(options.engine, started->wait(), what);
+  const std::lock_guard<std::mutex> lock(mutex);
+  lifeline = std::move(*started);
+  return {};
+}
+
+// What the lifeline's script does by itself.
+Expected<void> Container::State::set_up(const std::optional<CancelToken>& cancel) {
+  std::vector<std::string> words = {"exec", "--user", "0:0", name, "sh"};
+  const std::vector<std::string> script = set_up_words(":");
+  words.insert(words.end(), script.begin(), script.end());
+  auto done = ask(words, "prepare", cancel);
+  if (!done) return done.error();
+  return {};
+}
+
+Expected<void> Container::State::install(const std::optional<CancelToken>& cancel) {
+  const PackageOptions& packages = options.packages;
+  if (packages.empty()) return {};
+  const auto by_root = [this](const char* script) {
+    return std::vector<std::string>{"exec", "--user", "0:0", name, "sh", "-c", script};
+  };
+  // A program that died while it installed must not leave a half for a whole.
+  if (options.persistent && ask(by_root("[ -e /.codeexec-packages ]"), "look into", cancel))
+    return {};
+  const std::vector<std::string> update = {"apt-get", "update"};
+  if (!packages.system.empty())
+    if (auto ok = install("system",
+                          {"sh", "-c",
+                           "apt-get -q update && exec apt-get -q install -y "
+                           "--no-install-recommends -- \"$@\"",
+                           "sh"},
+                          packages.system, cancel);
+        !ok)
+      return ok;
+  if (!packages.python.empty())
+    if (auto ok =
+            install("python", {"python3", "-m", "pip", "install", "--"}, packages.python, cancel);
+        !ok)
+      return ok;
+  if (!packages.npm.empty())
+    if (auto ok = install("npm", {"npm", "install", "-g", "--"}, packages.npm, cancel); !ok)
+      return ok;
+  if (options.persistent) (void)ask(by_root(": >/.codeexec-packages"), "mark", cancel);
+  return {};
+}
+
+// By root, who owns the programs of the image, so that commands find what is installed and cannot
+// change it.
+Expected<void> Container::State::install(const char* kind, std::vector<std::string> words,
+                                         const std::vector<std::string>& packages,
+                                         const std::optional<CancelToken>& cancel) {
+  const std::string what = concat({"install ", kind, " packages: ", joined(packages, " ")});
+  tell(what);
+  words.insert(words.end(), packages.begin(), packages.end());
+  std::vector<std::string> arguments = {"exec", "-i", "--user", "0:0"};
+  ProcessOptions call;
+  for (const char* variable : {"DEBIAN_FRONTEND=noninteractive", "PIP_BREAK_SYSTEM_PACKAGES=1",
+                               "PIP_ROOT_USER_ACTION=ignore", "HOME=/root"})
+    arguments.insert(arguments.end(), {"-e", variable});
+  for (const auto& variable : variables)
+    if (variable.first != "PATH" && variable.first != "HOME" &&
+        !starts_with(variable.first, "DOCKER_"))
+      arguments.insert(arguments.end(), {"-e", variable.first});
+  arguments.insert(arguments.end(), {name, "sh", "-c", install_script, "codeexec"});
+  arguments.insert(arguments.end(), words.begin(), words.end());
+  call = engine_call(options.engine, arguments, options.packages.timeout);
+  // The values stand in no argv: the engine's program takes them from its own variables.
+  for (const auto& [variable, value] : variables) {
+    if (std::find(arguments.begin(), arguments.end(), variable) == arguments.end()) continue;
+    const std::string start = variable + "=";
+    const auto is_same = [&start](const std::string& old) { return starts_with(old, start); };
+    call.environment.erase(
+        std::remove_if(call.environment.begin(), call.environment.end(), is_same),
+        call.environment.end());
+    call.environment.push_back(start + value);
+  }
+  call.keep_input_open = true;
+  call.secrets = secrets;
+  call.cancel = cancel;
+  const ProcessResult result = run_process(call);
+  log(utf8_suffix(result.out, 4096));
+  if (result.succeeded()) return {};
+  log(utf8_suffix(result.err, 4096));
+  Error error = engine_error(options.engine, result, what);
+  // What an installer says last is what went wrong.
+  if (result.outcome == Outcome::exited)
+    error.message =
+        concat({"cannot ", what, " (status ", std::to_string(result.exit_code), "): ",
+                printable(utf8_suffix(
+                    without_line_ends(result.err.empty() ? result.out : result.err), 400))});
+  if (options.packages.required || result.outcome == Outcome::cancelled) return error;
+  tell(error.message);
+  return {};
+}
+
+// Removes what a failed attempt has left behind, if it was this program's.
+void Container::State::discard() {
+  std::optional<Process> broken;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    std::swap(broken, lifeline);
+  }
+  broken.reset();
+  const ProgramIdentity program = own_identity();
+  const auto found = look();
+  if (found && !found->is_null() && is_own(*found) &&
+      label_of(*found, "codeexec.pid") == program.pid &&
+      label_of(*found, "codeexec.start") == program.start)
+    (void)ask({"rm", "-f", (*found)["Id"].as_string()}, "remove");
+}
+
+Expected<void> Container::State::stop() {
+  if (auto ok = take_turn({}); !ok) return ok;
+  Expected<void> done;
+  const auto found = look();
+  if (!found)
+    done = found.error();
+  else if (!found->is_null() && !is_own(*found))
+    done = foreign();
+  else if (health_of(*found).running || health_of(*found).status == "paused")
+    if (auto killed = ask({"kill", (*found)["Id"].as_string()}, "stop"); !killed)
+      done = killed.error();
+  if (done) tell(concat({"the container ", name, " was stopped"}));
+  end_turn(false);
+  return done;
+}
+
+Expected<void> Container::State::begin_removal(std::optional<Process>& removal) {
+  (void)take_turn({});
+  Expected<void> saved;
+  if (!options.log_file.empty()) saved = save_log(options.log_file);
+  const auto found = look();
+  Expected<void> problem;
+  if (!found) problem = found.error();
+  if (found && !found->is_null() && !is_own(*found)) problem = foreign();
+  if (problem && !found->is_null()) {
+    auto started = Process::start(engine_call(
+        options.engine, {"rm", "-f", (*found)["Id"].as_string()}, options.engine.call_timeout));
+    if (started)
+      removal = std::move(*started);
+    else
+      problem = started.error();
+  }
+  return problem ? saved : problem;
+}
+
+Expected<void> Container::State::finish_removal(std::optional<Process>& removal) {
+  Expected<void> done;
+  if (removal) {
+    const ProcessResult& result = removal->wait();
+    if (!result.succeeded() && !says(result, "such container") &&
+        !says(result, "already in progress"))
+      done = engine_error(options.engine, result, concat({"remove the container ", name}));
+    removal.reset();
+  }
+  std::optional<Process> held;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    std::swap(held, lifeline);
+    made = !done;
+  }
+  if (held) {
+    held->close_input();
+    (void)held->wait_for(std::chrono::seconds(2));
+    held.reset();
+  }
+  log(done ? concat({"the container ", name, " was removed"}) : done.error().message);
+  end_turn(false);
+  return done;
+}
+
+Expected<void> Container::State::save_log(const std::string& path) {
+  auto found = look();
+  ContainerHealth health;
+  if (found) health = health_of(*found);
+  if (!health.exists) health.status = "none";
+  if (!found) health.error = found.error().message;
+  const auto truth = [](bool value) { return value ? "True" : "False"; };
+  std::string text =
+      concat({"# Docker Container Logs for agent: ", printable(options.agent_id),
+              "\n# Container Status: ", health.status, "\n# Running: ", truth(health.running),
+              "\n# Exit Code: ", std::to_string(health.exit_code),
+              "\n# OOM Killed: ", truth(health.oom_killed),
+              "\n# Error: ", redactor.redact(health.error), "\n# Started At: ", health.started_at,
+              "\n# Finished At: ", health.finished_at, "\n#", std::string(79, '='), "\n"});
+  {
+    const std::lock_guard<std::mutex> lock(log_mutex);
+    text += events.text();
+  }
+  const std::string subject = concat({"log of a container ", quoted(path)});
+  for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
+    if (::mkdir(path.substr(0, at).c_str(), 0777) != 0 && errno != EEXIST)
+      return system_error(errno, subject);
+  const UniqueFd file(above_standard_streams(::open(
+      path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600)));
+  if (!file || ::fchmod(file.get(), 0600) != 0) return system_error(errno, subject);
+  if (const int error = write_all(file.get(), text); error != 0)
+    return system_error(error, subject);
+  return {};
+}
+
+Expected<void> Container::ensure(const std::optional<CancelToken>& cancel) const {
+  return state_->ensure(cancel);
+}
+
+Expected<ContainerHealth> Container::health() const {
+  auto found = state_->look();
+  if (!found) return found.error();
+  return health_of(*found);
+}
+
+Json ContainerInfo::to_json() const {
+  return Json::object({{"id", id},
+                       {"name", name},
+                       {"image", image},
+                       {"created", created},
+                       {"status", health.status},
+                       {"running", health.running},
+                       {"exit_code", health.exit_code},
+                       {"error", health.error},
+                       {"started_at", health.started_at},
+                       {"finished_at", health.finished_at},
+                       {"oom_killed", health.oom_killed},
+                       {"pid", health.pid}});
+}
+
+Expected<ContainerInfo> Container::info() const {
+  auto found = state_->look();
+  if (!found) return found.error();
+  ContainerInfo info;
+  info.id = (*found)["Id"].as_string();
+  info.name = state_->name;
+  info.image = state_->options.image;
+  info.created = (*found)["Created"].as_string();
+  info.health = health_of(*found);
+  return info;
+}
+
+Expected<ContainerStats> Container::stats() const {
+  auto told = ask_engine(
+      state_->options.engine,
+      {"stats", "--no-stream", "--format", "{{.CPUPerc}}\t{{.MemUsage}}\t{{.PIDs}}", state_->name},
+      state_->options.engine.call_timeout, "measure the container");
+  if (!told) return told.error();
+  std::string_view rest = *told;
+  const auto next = [&rest](char end) {
+    const std::string_view field = rest.substr(0, rest.find(end));
+    rest.remove_prefix(std::min(field.size() + 1, rest.size()));
+    return number_with_unit(field);
+  };
+  ContainerStats stats;
+  stats.cpu_percent = next('\t');
+  stats.memory = static_cast<std::uint64_t>(next('/'));
+  stats.memory_limit = static_cast<std::uint64_t>(next('\t'));
+  stats.pids = static_cast<std::uint64_t>(next('\n'));
+  return stats;
+}
+
+Expected<void> Container::stop() const {
+  return state_->options.persistent ? state_->stop() : remove();
+}
+
+Expected<void> Container::remove() const { return remove_all({*this}); }
+
+Expected<void> Container::remove_all(const std::vector<Container>& containers) {
+  std::vector<std::shared_ptr<State>> states;
+  for (const Container& container : containers)
+    if (std::find(states.begin(), states.end(), container.state_) == states.end())
+      states.push_back(container.state_);
+  // In one order for all callers, because each holds the turns of all.
+  std::sort(states.begin(), states.end());
+  std::vector<std::optional<Process>> removals(states.size());
+  std::vector<Expected<void>> done(states.size());
+  for (std::size_t i = 0; i < states.size(); ++i) done[i] = states[i]->begin_removal(removals[i]);
+  Expected<void> result;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    auto removed = states[i]->finish_removal(removals[i]);
+    if (result && !done[i]) result = done[i];
+    if (result && !removed) result = removed;
+  }
+  return result;
+}
+
+Expected<void> Container::save_log(const std::string& path) const { return state_->save_log(path); }
+
+void Container::log(std::string_view event) const { state_->log(event); }
+
+namespace {
+
+Error not_built(const char* what) {
+  return make_error(ErrorCode::unsupported, concat({what, ": not built yet"}));
+}
+
+}  // namespace
+
+// Running a command in a container ----------------------------------------------------------------
+
+namespace {
+
+// Each command is an exec of its own: a shell that gets this script by its standard input, then the
+// request, and after that orders, a signal's name each. It works in ash, dash and bash, needs no
+// other program, and puts marks between what the command writes: 0x01, a letter, the random _i.
+//
+//   P  the command has begun              E  it has ended: exit status and OOM kills; none is left
+//   X  it cannot begin: what failed       K  everything was killed
+//
+// What belongs to the command bears the limit _b on its resident set, which Linux keeps for every
+// process and does not enforce: it survives setsid, a daemon's double fork and an empty
+// environment. `_z` sends a signal to all of these until no new one is found; those that got
+// SIGKILL cannot fork any more. While the command runs, a watchdog reads the orders. When the input
+// ends (a kill, the client's or the host's death) it kills everything. It is no child of the
+// command's parent, which might wait for any child, and `3<&0` stands before the `&`, which
+// redirects standard input.
+constexpr std::string_view exec_script = R"sh(_z() {
+  _k=' ' _n=0
+  while [ $_n -lt 64 ]; do
+    _n=$((_n+1)) _f=
+    for _d in /proc/[0-9]*; do
+      _p=${_d#/proc/}
+      case "$_k$2 $$ " in *" $_p "*) continue;; esac
+      _s=
+      { IFS= read -r _s <"$_d/stat"; } 2>/dev/null
+      case $_s in *" $_b "*) kill -"$1" "$_p" 2>/dev/null; _k="$_k$_p " _f=1;; esac
+    done
+    [ "$_f" ] || return 0
+  done
+}
+_g() {
+  _o=0
+  for _f in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
+    [ -r $_f ] && while read -r _x _y; do [ "$_x" = oom_kill ] && _o=$_y; done <$_f
+  done
+}
+_r() {
+  cd -- "$1" 2>&1 && unset OLDPWD || { printf '\001X%s:work_dir\n' $_i; exit 125; }
+  _g; _q=$_o
+  exec 3<&0 4>&2 </dev/null 2>/dev/null
+  ( { trap '' HUP INT QUIT TERM
+      read -r _e _x </proc/self/stat
+      while IFS= read -r _l <&3; do _z "$_l" "$_e"; done
+      _z KILL "$_e"
+      printf '\001K%s\n' $_i; printf '\001K%s\n' $_i >&4
+      kill -KILL $$; } & )
+  exec 3<&-
+  trap : HUP INT QUIT TERM
+  printf '\001P%s:%s\n' $_i $$; printf '\001P%s\n' $_i >&4
+  ( exec 2>&4 4>&-; _c ); _t=$?
+  _z KILL 0
+  _g; printf '\001E%s:%s:%s\n' $_i $_t $((_o-_q)); printf '\001E%s\n' $_i >&4
+  exit $_t
+}
+ulimit -m $((_b/1024)) || { printf '\001X%s:mark\n' $_i; exit 125; }
+[ -w "$HOME" ] || export HOME=/tmp
+)sh";
+
+// 'text' for a shell, whatever it is.
+std::string shell_word(std::string_view text) {
+  std::string word = "'";
+  for (const char c : text) {
+    if (c == '\'')
+      word += "'\\''";
+    else
+      word += c;
+  }
+  return word + "'";
+}
+
+// The number at the start of a text, or `otherwise`.
+template <class Number>
+Number leading_number(std::string_view text, Number otherwise) {
+  std::from_chars(text.data(), text.data() + text.size(), otherwise);
+  return otherwise;
+}
+
+}  // namespace
+
+// An exec for one command: started, then given its command, then the carrier of that.
+class ContainerExecutor::Exec final : public Carrier {
+ public:
+  // Where it is, and how its engine is called.
+  struct Where {
+    EngineOptions engine = {};
+    std::string container = {};
+    std::string user = {};
+    ProcessOptions call(bool with_input, const std::vector<std::string>& words,
+                        std::chrono::milliseconds timeout) const;
+  };
+
+  // Starts the exec, which then waits. Its start is not waited for.
+  static Expected<std::shared_ptr<Exec>> start(const Where& where);
+  Exec(const Where& where, std::string id)
+      : where_(where), id_(std::move(id)), out_(id_), err_(id_) {}
+
+  // Whether it still waits, as far as can be told without asking.
+  bool waits() const;
+  // A program is to carry the command's input to `fifo` in the container.
+  Expected<void> connect_input();
+  std::string input_path() const { return concat({"/tmp/.codeexec-", id_}); }
+  // Sends the request, or the rest of it, and waits until the command has begun.
+  enum class Start {
+    begun,
+    slow,       // not yet, at the deadline: wait once more, or give up
+    cancelled,  // as the token says; what may have begun ends with this object
+    refused,    // nothing has run, and another exec may do better
+    failed,     // another one will not do better
+    lost,       // whether it has begun is not known
+  };
+  Start begin(std::string_view& request, Clock::time_point deadline,
+              const std::optional<CancelToken>& cancel);
+  // Kills what may have begun, and says how that went.
+  std::string kill_all();
+  // Why it has not begun, and at what step.
+  Error failure() const;
+  const std::string& failed_step() const { return failed_step_; }
+
+  int exit_descriptor() const override { return line_.exit_event.get(); }
+  UniqueFd take_out() override { return std::move(line_.out); }
+  UniqueFd take_err() override { return std::move(line_.err); }
+  UniqueFd take_input() override { return std::move(input_.input); }
+  int pid() const override { return pid_; }
+  void take(Stream stream, std::string_view bytes,
+            FunctionRef<void(std::string_view)> use) override;
+  bool ended() const override { return out_.ended() && err_.ended(); }
+  bool signal(int number) override;
+  void kill() override;
+  std::optional<ProcessOptions> next_measure(const ProcessResult* last) override;
+  void finish(ProcessResult& result) override;
+
+ private:
+  // One stream of an exec: tells marks from what the command writes. Linear, whatever the command
+  // writes; holds back what may become a mark. Without a start, everything is told in `noise`.
+  class Framing {
+   public:
+    static constexpr std::size_t most_noise = 4096;
+
+    explicit Framing(std::string id) : id_(std::move(id)) {}
+    bool begun() const { return begun_; }
+    bool ended() const { return end_ != 0; }
+    char end() const { return end_; }                    // E, K or X
+    const std::string& text() const { return text_; }    // after the last mark's colon
+    const std::string& noise() const { return noise_; }  // before the start
+
+    // Returns the rest that comes after the start mark, when that has just come.
+    void take(std::string_view bytes, FunctionRef<void(std::string_view)> use) {
+      const std::size_t prefix = id_.size() + 2;
+      while (!bytes.empty() && !ended()) {
+        const char c = bytes.front();
+        if (held_.empty()) {
+          const std::size_t size = std::min(bytes.find('\001'), bytes.size());
+          give(bytes.substr(0, size), use);
+          bytes.remove_prefix(size);
+          if (!bytes.empty()) hold(bytes);
+        } else if (held_.size() < prefix) {
+          const bool fits =
+              held_.size() == 1 ? std::strchr("PEKX", c) && c != '\0' : c == id_[held_.size() - 2];
+          if (fits)
+            hold(bytes);
+          else
+            give_held(use);
+        } else if (c == '\n') {
+          bytes.remove_prefix(1);
+          mark(prefix);
+          // The start has another reader than what comes after it.
+          if (begun_ && !rest_taken_) {
+            rest_taken_ = true;
+            rest_ = bytes;
+            return;
+          }
+        } else if (held_.size() < prefix + longest_text) {
+          hold(bytes);
+        } else {
+          give_held(use);
+        }
+      }
+    }
+    // What came together with the start.
+    std::string take_rest() { return std::move(rest_); }
+
+   private:
+    static constexpr std::size_t longest_text = 64;
+
+    void hold(std::string_view& bytes) {
+      held_ += bytes.front();
+      bytes.remove_prefix(1);
+    }
+    void give(std::string_view bytes, FunctionRef<void(std::string_view)> use) {
+      if (begun_ && !bytes.empty()) return use(bytes);
+      noise_.append(bytes.substr(0, most_noise - std::min(most_noise, noise_.size())));
+    }
+    void give_held(FunctionRef<void(std::string_view)> use) {
+      give(held_, use);
+      held_.clear();
+    }
+    void mark(std::size_t prefix) {
+      const std::size_t text = std::min(prefix + 1, held_.size());
+      text_ = held_.substr(text);
+      if (held_[1] == 'P')
+        begun_ = true;
+      else
+        end_ = held_[1];
+      held_.clear();
+    }
+
+    std::string id_;
+    std::string held_ = {};
+    std::string text_ = {};
+    std::string noise_ = {};
+    std::string rest_ = {};
+    bool begun_ = false;
+    bool rest_taken_ = false;
+    char end_ = 0;
+  };
+
+  Where where_;
+  std::string id_;
+  std::string mark_ = {};  // the limit that all of the command bears, bytes
+  Line line_ = {};
+  Line input_ = {};
+  Framing out_;
+  Framing err_;
+  int pid_ = -1;
+  int measures_ = 0;
+  bool killed_ = false;
+  std::string failed_step_ = "container";
+  std::string message_ = {};
+};
+
+ProcessOptions ContainerExecutor::Exec::Where::call(bool with_input,
+                                                    const std::vector<std::string>& words,
+                                                    std::chrono::milliseconds timeout) const {
+  std::vector<std::string> arguments = {"exec"};
+  if (with_input) arguments.push_back("-i");
+  if (!user.empty()) arguments.insert(arguments.end(), {"-u", user});
+  arguments.push_back(container);
+  arguments.insert(arguments.end(), words.begin(), words.end());
+  return engine_call(engine, arguments, timeout);
+}
+
+auto ContainerExecutor::Exec::start(const Where& where) -> Expected<std::shared_ptr<Exec>> {
+  const std::string id = random_hex(16);
+  std::uint64_t number = 0;
+  for (const char c : id.substr(0, 9))
+    number = number * 16 + static_cast<std::uint64_t>(c <= '9' ? c - '0' : c - 'a' + 10);
+  if (id.empty()) return system_error(errno, "cannot get random bytes for a command");
+  auto carrier = std::make_shared<Exec>(where, id);
+  // Far above what any machine has, and below 2^53.
+  carrier->mark_ = std::to_string(((std::uint64_t{1} << 40) + number) * 1024);
+  if (auto ok = carrier->line_.start(where.call(true, {"sh"}, no_limit)); !ok) return ok.error();
+  const std::string script = concat({"_i=", id, " _b=", carrier->mark_, "\n", exec_script});
+  // It fits into the pipe, which is empty.
+  const ssize_t written = ::write(carrier->line_.input.get(), script.data(), script.size());
+  if (written != static_cast<ssize_t>(script.size()))
+    return system_error(errno, "cannot write to an exec");
+  return carrier;
+}
+
+bool ContainerExecutor::Exec::waits() const {
+  std::vector<pollfd> set = {{line_.exit_event.get(), POLLIN, 0}, {line_.out.get(), POLLIN, 0}};
+  wait_for_events(set, Clock::now());
+  return !set[0].revents && !set[1].revents;
+}
+
+Expected<void> ContainerExecutor::Exec::connect_input() {
+  return input_.start(
+      where_.call(true, {"sh", "-c", "exec cat >\"$1\"", "sh", input_path()}, no_limit));
+}
+
+// In the words of the shell, or in the engine's, which come on either stream.
+Error ContainerExecutor::Exec::failure() const {
+  if (out_.end() == 'X') return make_error(ErrorCode::not_found, printable(out_.noise()));
+  ProcessResult said;
+  said.err = concat({err_.noise(), out_.noise()});
+  return engine_error(where_.engine, said, "start a command in a container");
+}
+
+auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point deadline,
+                                    const std::optional<CancelToken>& cancel) -> Start {
+  char buffer[4096];
+  const auto nothing = [](std::string_view) {};
+  struct {
+    const UniqueFd& fd;
+    Framing& framing;
+    bool open;
+  } streams[] = {{line_.out, out_, true}, {line_.err, err_, true}};
+  while (!out_.begun() || !err_.begun()) {
+    if (out_.end() == 'X') {
+      failed_step_ = out_.text();
+      return Start::failed;
+    }
+    if (!streams[0].open && !streams[1].open) {
+      // The engine has not started the shell, or the shell has gone with what it was told.
+      const std::string said = err_.noise() + out_.noise();
+      for (const char* words : {"No such container", "is not running", "is paused", "is restarting",
+                                "OCI runtime", "no such container"})
+        if (said.find(words) != std::string::npos) return Start::refused;
+      return Start::lost;
+    }
+    if (cancel && cancel->cancelled()) return Start::cancelled;
+    if (Clock::now() >= deadline) return Start::slow;
+    // What comes after the start has another reader.
+    const auto listened_to = [&](std::size_t i) {
+      return streams[i].open && !streams[i].framing.begun() ? streams[i].fd.get() : -1;
+    };
+    std::vector<pollfd> set = {{listened_to(0), POLLIN, 0},
+                               {listened_to(1), POLLIN, 0},
+                               {request.empty() ? -1 : line_.input.get(), POLLOUT, 0},
+                               {cancel ? cancel->descriptor() : -1, POLLIN, 0}};
+    wait_for_events(set, deadline);
+    if (set[2].revents) {
+      NoSigpipe guard;
+      const ssize_t size = ::write(line_.input.get(), request.data(), request.size());
+      if (size > 0) request.remove_prefix(static_cast<std::size_t>(size));
+      if (size < 0 && errno == EPIPE) {
+        guard.take_back();
+        request = {};
+      }
+    }
+    for (std::size_t i = 0; i < 2; ++i) {
+      if (!set[i].revents) continue;
+      const ssize_t size = ::read(streams[i].fd.get(), buffer, sizeof buffer);
+      if (size > 0)
+        streams[i].framing.take({buffer, static_cast<std::size_t>(size)}, nothing);
+      else if (size == 0)
+        streams[i].open = false;
+    }
+  }
+  pid_ = leading_number(out_.text(), -1);
+  return Start::begun;
+}
+
+std::string ContainerExecutor::Exec::kill_all() {
+  kill();
+  std::optional<ProcessOptions> measure = next_measure(nullptr);
+  while (measure) {
+    const ProcessResult result = run_process(*measure);
+    measure = next_measure(&result);
+  }
+  return message_.empty() ? "whatever of it had begun was killed" : message_;
+}
+
+void ContainerExecutor::Exec::take(Stream stream, std::string_view bytes,
+                                   FunctionRef<void(std::string_view)> use) {
+  Framing& framing = stream == Stream::out ? out_ : err_;
+  if (bytes.empty()) return framing.take(framing.take_rest(), use);
+  framing.take(bytes, use);
+}
+
+bool ContainerExecutor::Exec::signal(int number) {
+  const char* const order = number == SIGTERM   ? "TERM\n"
+                            : number == SIGCONT ? "CONT\n"
+                            : number == SIGINT  ? "INT\n"
+                            : number == SIGHUP  ? "HUP\n"
+                            : number == SIGSTOP ? "STOP\n"
+                            : number == SIGKILL ? "KILL\n"
+                                                : nullptr;
+  if (!order || !line_.input) return false;
+  NoSigpipe guard;
+  const ssize_t written = ::write(line_.input.get(), order, std::strlen(order));
+  if (written < 0 && errno == EPIPE) guard.take_back();
+  return written > 0;
+}
+
+void ContainerExecutor::Exec::kill() {
+  killed_ = true;
+  line_.input.reset();
+}
+
+std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const ProcessResult* last) {
+  // A client that nobody reads from could hold up every other exec of the container.
+  line_.end();
+  const auto tells = [&](const char* words) {
+    return last->err.find(words) != std::string::npos || last->out.find(words) != std::string::npos;
+  };
+  switch (measures_++) {
+    case 0: {
+      const std::string script = concat(
+          {"_b=$1\n", exec_script.substr(0, exec_script.find("_g()")), "_z KILL 0\necho killed"});
+      return where_.call(false, {"sh", "-c", script, "codeexec", mark_}, std::chrono::seconds(5));
+    }
+    case 1:
+      if (last->succeeded() && tells("killed")) {
+        if (!killed_) message_ = "its shell was killed; all that it left was killed after it";
+        return std::nullopt;
+      }
+      if (tells("No such container") || tells("is not running")) {
+        message_ = "its container was stopped";
+        return std::nullopt;
+      }
+      return engine_call(where_.engine, {"kill", where_.container}, where_.engine.call_timeout);
+    default:
+      message_ = last->succeeded() || tells("No such container") || tells("is not running")
+                     ? "its container had to be killed"
+                     : concat({"some of its processes may still be running: ",
+                               engine_error(where_.engine, *last, "kill the container").message});
+      return std::nullopt;
+  }
+}
+
+void ContainerExecutor::Exec::finish(ProcessResult& result) {
+  line_.end();
+  input_.end();
+  result.message = message_;
+  result.outcome = Outcome::signaled;
+  result.signal = SIGKILL;
+  if (out_.end() != 'E') return;
+  const std::string& told = out_.text();
+  const std::size_t colon = std::min(told.find(':'), told.size());
+  const int status = leading_number(told, -1);
+  const std::string_view oom_kills =
+      std::string_view(told).substr(std::min(colon + 1, told.size()));
+  if (leading_number(oom_kills, 0) > 0) result.limits_reached.push_back("memory");
+  // After a signal of ours, 128 and more is what a shell makes of it.
+  if (killed_ && status > 128) return;
+  result.outcome = Outcome::exited;
+  result.signal = 0;
+  result.exit_code = status;
+}
+
+struct ContainerExecutor::Place {
+  Container container;
+  Environment environment;
+  std::string shell;
+  bool sets_path = false;  // by the options: the image's does not count
+  std::string facts = {};  // for describe_place()
+  mutable std::mutex mutex = {};
+  mutable std::vector<std::shared_ptr<Exec>> waiting = {};
+
+  Place(Container made, Environment variables, std::string shell_path)
+      : container(std::move(made)),
+        environment(std::move(variables)),
+        shell(std::move(shell_path)) {}
+
+  std::shared_ptr<Exec> take_waiting() const;
+  void refill(const Exec::Where& where) const;
+};
+
+// One that waits, or null.
+auto ContainerExecutor::Place::take_waiting() const -> std::shared_ptr<Exec> {
+  const std::lock_guard<std::mutex> lock(mutex);
+  while (!waiting.empty()) {
+    std::shared_ptr<Exec> carrier = std::move(waiting.front());
+    waiting.erase(waiting.begin());
+    if (carrier->waits()) return carrier;
+  }
+  return nullptr;
+}
+
+// A failure to start one ahead shows when a command needs it.
+void ContainerExecutor::Place::refill(const Exec::Where& where) const {
+  const std::lock_guard<std::mutex> lock(mutex);
+  while (waiting.size() < container.options().warm) {
+    auto carrier = Exec::start(where);
+    if (!carrier) return;
+    waiting.push_back(std::move(*carrier));
+  }
+}
+
+Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOptions& options) {
+  ContainerExecutor executor;
+  ExecutorOptions general = options;
+  // What is not mounted is not there.
+  if (general.roots.empty())
+    general.roots.push_back({general.workspace.empty() ? "." : general.workspace});
+  ContainerOptions wanted = options.container;
+  wanted.agent_id = options.agent_id;
+  for (const Root& root : general.roots) {
+    auto path = canonical_path(root.path);
+    if (!path) return with_prefix("allowed_paths: ", path.error());
+    if (root.permission != Permission::none)
+      wanted.mounts.push_back({std::move(*path), {}, root.permission});
+  }
+  auto completed = complete(wanted);
+  if (!completed) return completed.error();
+  Container container(std::move(*completed));
+  if (auto ok = executor.set_up(general, container.state_->secrets); !ok) return ok.error();
+
+  EnvironmentOptions variables = options.environment;
+  variables.keep.clear();
+  variables.keep_all = false;
+  variables.workspace = executor.workspace();
+  for (const auto& variable : container.state_->variables)
+    variables.set.insert(variables.set.begin(), variable);
+  auto environment = Environment::create(variables);
+  if (!environment) return environment.error();
+  auto place =
+      std::make_shared<Place>(std::move(container), std::move(*environment), options.shell);
+  for (const auto& variable : variables.set) place->sets_path |= variable.first == "PATH";
+  place->facts = facts_of_shell(options.shell, variables);
+  executor.place_ = std::move(place);
+  return executor;
+}
+
+const Container& ContainerExecutor::container() const noexcept { return place_->container; }
+
+std::string ContainerExecutor::describe_place() const {
+  const ContainerOptions& options = container().options();
+  const bool online = options.network != ContainerNetwork::none;
+  std::vector<std::string> installed;
+  for (const auto* list :
+       {&options.packages.system, &options.packages.python, &options.packages.npm})
+    installed.insert(installed.end(), list->begin(), list->end());
+  std::string writable;
+  std::string readable;
+  for (const Mount& mount : options.mounts) {
+    std::string& list = mount.permission == Permission::write ? writable : readable;
+    list += concat({list.empty() ? "" : ", ", mount.target.empty() ? mount.source : mount.target});
+  }
+  std::string text = concat(
+      {place_->facts, " Commands run in a Linux container of the image ", options.image, "."});
+  if (starts_with(options.image, "codeexec/runtime"))
+    text +=
+        " It has Debian's tools, git, gh, curl, ripgrep, compilers for C and C++, Python with pip, "
+        "uv, pytest, requests, numpy and pandas, and Node.js with npm.";
+  if (!installed.empty()) text += concat({" Installed besides: ", joined(installed, ", "), "."});
+  if (!online) text += " The network is switched off: nothing can be downloaded.";
+  if (options.network == ContainerNetwork::host) text += " The network is the host's.";
+  if (!options.sudo)
+    text += concat({" There is no sudo: ",
+                    online ? "pip and npm install for you alone; for system packages " : "",
+                    "ask the user for an image that has what is missing."});
+  else
+    text +=
+        concat({" sudo needs no password",
+                online ? ": `sudo apt-get install -y PACKAGE` (not brew, dnf or the like)." : "."});
+  text += concat(
+      {" Files can be changed ", writable.empty() ? "" : concat({"below ", writable, " and, "}),
+       "until the container goes away, in /tmp",
+       options.read_only_root.value_or(false) ? "; nowhere else." : " and elsewhere in it."});
+  if (!readable.empty()) text += concat({" Read-only: ", readable, "."});
+  return to_utf8(text);
+}
+
+PathRules ContainerExecutor::file_rules() const { return paths(); }
+
+Expected<void> ContainerExecutor::place(const Command& command, Admission& admission) const {
+  const Container& container = place_->container;
+  const std::string& work_dir = admission.directory.path;
+  auto environment = place_->environment.resolve(work_dir, command.environment);
+  if (!environment) return environment.error();
+  admission.result.venv = environment->venv;
+
+  // The command, as the body of a function that the script calls in a process of its own.
+  std::string body = "_c() {\n";
+  bool sets_path = place_->sets_path;
+  for (const auto& variable : command.environment) sets_path |= variable.first == "PATH";
+  for (const std::string& variable : environment->variables) {
+    const std::size_t equals = variable.find('=');
+    const std::string name = variable.substr(0, equals);
+    if (name == "PWD" || (name == "PATH" && !sets_path)) continue;
+    body += concat({"export ", name, "=", shell_word(variable.substr(equals + 1)), "\n"});
+  }
+  if (!environment->venv.empty() && !sets_path)
+    body += concat({"export PATH=", shell_word(environment->venv + "/bin"), ":\"$PATH\"\n"});
+  if (command.merge_streams) body += "exec 2>&1\n";
+
+  std::vector<std::string> words = command.argv;
+  auto text_of = [](const std::vector<std::string>& list) {
+    std::string text;
+    for (const std::string& word : list) text += concat({" ", shell_word(word)});
+    return text;
+  };
+  if (words.empty()) {
+    words.push_back(command.interpreter.empty() ? place_->shell : command.interpreter);
+    if (command.script.size() < longest_inline_script) {
+      const bool like_option = starts_with(command.script, "-") || starts_with(command.script, "+");
+      words.insert(words.end(), {"-c", concat({like_option ? " " : "", command.script})});
+    } else {
+      body += concat({"printf %s ", shell_word(command.script), " >/tmp/.codeexec-$_i.sh && ",
+                      "exec 3</tmp/.codeexec-$_i.sh && rm -f /tmp/.codeexec-$_i.sh || exit 126\n"});
+      words.push_back("/dev/fd/3");
+    }
+  }
+  if (!environment->prefix.empty()) {
+    std::vector<std::string> prefixed = {place_->shell, "-c",
+                                         concat({environment->prefix, " \"$@\""}), "sh"};
+    prefixed.insert(prefixed.end(), words.begin(), words.end());
+    words = std::move(prefixed);
+  }
+  const bool has_input = !command.input.empty() || command.keep_input_open;
+  if (has_input) body += "exec </tmp/.codeexec-$_i; rm -f /tmp/.codeexec-$_i\n";
+  body += concat({"exec", text_of(words), "\n}\n"});
+  const std::string make_input =
+      has_input ? "mkfifo -m 600 /tmp/.codeexec-$_i || { printf '\\001X%s:input\\n' $_i; exit; }\n"
+                : "";
+  const std::string request = concat({body, make_input, "_r ", shell_word(work_dir), "\n"});
+  if (request.find('\0') != std::string::npos)
+    return make_error(ErrorCode::invalid_argument, "a command has a NUL byte in it");
+
+  auto exec = begin(request, command.cancel, admission);
+  if (!exec) return {};
+  if (has_input)
+    if (auto ok = exec->connect_input(); !ok) return ok.error();
+  admission.process.carrier = std::move(exec);
+  admission.process.secrets = container.state_->secrets;
+  admission.result.container = container.name();
+  admission.ending.log = [container](const Result& told, const ProcessResult& ended) {
+    Result result = told;
+    static_cast<ProcessResult&>(result) = ended;
+    constexpr std::size_t most = 2000;
+    std::string event = concat({"$ ", utf8_prefix(result.command, most), "\n", result.summary()});
+    for (const std::string* text : {&result.out, &result.err}) {
+      if (text->empty()) continue;
+      event += text == &result.out ? "\nstdout:\n" : "\nstderr:\n";
+      if (text->size() <= 2 * most)
+        event += *text;
+      else
+        event += concat({utf8_prefix(*text, most), "\n...\n", utf8_suffix(*text, most)});
+    }
+    container.log(event);
+  };
+  return {};
+}
+
+// An exec in which the command has begun; null, and the admission says why.
+auto ContainerExecutor::begin(const std::string& request, const std::optional<CancelToken>& cancel,
+                              Admission& admission) const -> std::shared_ptr<Exec> {
+  constexpr int most_tries = 2;
+  // So long is enough for a container that runs; otherwise the engine is asked what is the matter.
+  constexpr std::chrono::milliseconds patience = std::chrono::seconds(2);
+  const Container& container = place_->container;
+  const ContainerOptions& options = container.options();
+  for (int tries = 1;; ++tries) {
+    if (auto ok = container.ensure(cancel); !ok) {
+      admission.fail(ok.error(), "container");
+      break;
+    }
+    const Exec::Where where = {options.engine, container.name(), container.state_->user};
+    std::shared_ptr<Exec> exec = place_->take_waiting();
+    if (!exec) {
+      auto started = Exec::start(where);
+      if (!started) {
+        admission.fail(started.error(), "container");
+        break;
+      }
+      exec = std::move(*started);
+    }
+    const Clock::time_point began = Clock::now();
+    std::string_view rest = request;
+    Exec::Start start =
+        exec->begin(rest, later(began, std::min(patience, options.start_timeout)), cancel);
+    if (start == Exec::Start::slow) {
+      container.state_->forget();
+      if (auto ok = container.ensure(cancel); !ok) {
+        admission.fail(ok.error(), "container");
+        break;
+      }
+      start = exec->begin(rest, later(began, options.start_timeout), cancel);
+    }
+    place_->refill(where);
+    if (start == Exec::Start::begun) return exec;
+    if (start == Exec::Start::refused || start == Exec::Start::lost) container.state_->forget();
+    if (start == Exec::Start::refused && tries < most_tries) continue;
+    if (start == Exec::Start::slow)
+      admission.fail(
+          make_error(ErrorCode::limit,
+                     concat({"the container did not start the command within ",
+                             seconds_text(options.start_timeout), " s (start_timeout)"})),
+          "container");
+    else
+      admission.fail(exec->failure(), exec->failed_step().c_str());
+    if (start == Exec::Start::slow || start == Exec::Start::lost)
+      admission.result.message += concat({"; ", exec->kill_all()});
+    if (start == Exec::Start::cancelled) {
+      admission.result.outcome = Outcome::cancelled;
+      admission.result.message = "cancelled before it was started";
+    }
+    break;
+  }
+  if (cancel && cancel->cancelled()) admission.result.outcome = Outcome::cancelled;
+  return nullptr;
+}
+
+// Containers of many agents -----------------------------------------------------------------------
+
+struct ContainerManager::State {
+  EngineOptions engine = {};
+  std::mutex mutex = {};
+  std::map<std::string, ContainerExecutor> executors = {};
+
+  Expected<void> remove(const std::vector<ContainerExecutor>& gone, const std::string& log_dir);
+};
+
+ContainerManager::ContainerManager(EngineOptions engine) : state_(std::make_shared<State>()) {
+  state_->engine = std::move(engine);
+}
+
+Expected<ContainerExecutor> ContainerManager::executor(const ContainerExecutorOptions& options) {
+  ContainerExecutorOptions wanted = options;
+  wanted.container.engine = state_->engine;
+  auto made = ContainerExecutor::create(wanted);
+  if (!made) return made.error();
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  const auto found = state_->executors.find(options.agent_id);
+  if (found == state_->executors.end()) {
+    state_->executors.emplace(options.agent_id, *made);
+    return made;
+  }
+  const ContainerOptions& old = found->second.container().options();
+  const ContainerOptions& asked = made->container().options();
+  const char* other = nullptr;
+  if (old.image != asked.image) other = "image";
+  if (old.network != asked.network) other = "network";
+  if (found->second.workspace() != made->workspace()) other = "workspace";
+  if (!other) return found->second;
+  return make_error(ErrorCode::invalid_argument,
+                    concat({"the agent ", quoted(options.agent_id),
+                            " has a container with another ", other, ": remove that first"}));
+}
+
+std::vector<std::string> ContainerManager::agents() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  std::vector<std::string> agents;
+  for (const auto& entry : state_->executors) agents.push_back(entry.first);
+  return agents;
+}
+
+Expected<void> ContainerManager::State::remove(const std::vector<ContainerExecutor>& gone,
+                                               const std::string& log_dir) {
+  Expected<void> saved;
+  std::vector<Container> containers;
+  for (const ContainerExecutor& executor : gone) {
+    const Container& container = executor.container();
+    containers.push_back(container);
+    if (log_dir.empty()) continue;
+    const std::string& agent = container.options().agent_id;
+    std::string folder = plain_name(agent, 100);
+    if (folder != agent)
+      folder += concat({"-", std::string_view(content_digits(agent)).substr(0, 8)});
+    auto ok = container.save_log(concat({log_dir, "/", folder, "/docker_container.log"}));
+    if (saved && !ok) saved = ok;
+  }
+  auto removed = Container::remove_all(containers);
+  return removed ? saved : removed;
+}
+
+Expected<void> ContainerManager::cleanup(const std::string& agent_id, const std::string& log_dir) {
+  std::vector<ContainerExecutor> gone;
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    const auto found = state_->executors.find(agent_id);
+    if (found == state_->executors.end()) return {};
+    gone.push_back(found->second);
+    state_->executors.erase(found);
+  }
+  return state_->remove(gone, log_dir);
+}
+
+Expected<void> ContainerManager::cleanup_all(const std::string& log_dir) {
+  std::vector<ContainerExecutor> gone;
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    for (const auto& entry : state_->executors) gone.push_back(entry.second);
+    state_->executors.clear();
+  }
+  return state_->remove(gone, log_dir);
+}
+
+Expected<std::size_t> ContainerManager::reap_orphans() const {
+  const EngineOptions& engine = state_->engine;
+  if (auto ok = check_engine_options(engine); !ok) return ok.error();
+  const ProgramIdentity own = own_identity();
+  const std::string host = concat({"label=codeexec.host=", own.host});
+  auto listed = ask_engine(
+      engine,
+      {"ps", "-a", "-q", "--no-trunc", "--filter", "label=codeexec.managed=1", "--filter", host},
+      engine.call_timeout, "list containers");
+  if (!listed) return listed.error();
+  std::size_t count = 0;
+  std::string_view rest = *listed;
+  while (!rest.empty()) {
+    const std::string id(rest.substr(0, rest.find('\n')));
+    rest.remove_prefix(std::min(id.size() + 1, rest.size()));
+    const auto found = inspect(engine, "container", {id});
+    if (!found || found->is_null()) continue;
+    const Json& container = (*found)[0];
+    // One that is meant to outlive its program may go only if it never ran.
+    const bool may_go = label_of(container, "codeexec.kind") != "persistent" ||
+                        health_of(container).status == "created";
+    if (!may_go || !is_orphan(container, own)) continue;
+    auto removed = ask_engine(engine, {"rm", "-f", id}, engine.call_timeout, "remove a container");
+    if (!removed) return removed.error();
+    ++count;
+  }
+  return count;
+}
+
+namespace {
+
+// What a command in a container tells of the place, a line for each thing: its name and the value.
+constexpr char probe_script[] =
+    "exec 2>/dev/null; echo user $(id -u):$(id -g); "
+    "( : >.codeexec-probe ) && rm -f .codeexec-probe && echo workspace yes; "
+    "( : >/codeexec-probe ) && rm -f /codeexec-probe && echo root yes; "
+    "while read -r i _; do case $i in lo:*) ;; *:*) echo interface $i;; esac; done </proc/net/dev; "
+    "cd /sys/fs/cgroup; for f in memory.max memory/memory.limit_in_bytes; do "
+    "read -r v <$f && echo memory $v; done; "
+    "for f in pids.max pids/pids.max; do read -r v <$f && echo pids $v; done; :";
+
+std::string probed(const std::string& output, std::string_view key) {
+  const std::string lines = concat({"\n", output});
+  const std::size_t at = lines.find(concat({"\n", key, " "}));
+  if (at == std::string::npos) return {};
+  const std::size_t begin = at + key.size() + 2;
+  return lines.substr(begin, lines.find('\n', begin) - begin);
+}
+
+}  // namespace
+
+std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
+  std::vector<EngineCheck> checks;
+  const auto add = [&checks](const char* subject, bool ok, std::string message) {
+    checks.push_back({subject, ok, std::move(message)});
+    return ok;
+  };
+  ContainerExecutorOptions probe = options;
+  probe.policy = {};
+  probe.delete_guard = false;
+  probe.audit_file.clear();
+  probe.on_audit = {};
+  probe.container.persistent = false;
+  probe.container.packages = {};
+  probe.container.log_file.clear();
+  const auto executor = ContainerExecutor::create(probe);
+  if (!executor) {
+    add("options", false, executor.error().message);
+    return checks;
+  }
+  const Container& container = executor->container();
+  const ContainerOptions& wanted = container.options();
+  const EngineOptions& engine = wanted.engine;
+  const auto told = ask_engine(engine, {"info", "--format", "{{json .}}"}, engine.call_timeout,
+                               "reach the container engine");
+  const auto info = told ? Json::parse(*told) : Expected<Json>(told.error());
+  std::string version = info ? (*info)["ServerVersion"].as_string() : std::string();
+  if (info && version.empty()) version = (*info)["version"]["Version"].as_string();
+  if (!add("engine", !version.empty(),
+           !info             ? info.error().message
+           : version.empty() ? concat({"no engine answers ", quoted(engine.program)})
+                             : concat({engine.program, ", engine version ", printable(version)})))
+    return checks;
+  const auto image = inspect(engine, "image", {wanted.image});
+  if (!add("image", image && !image->is_null(),
+           !image             ? image.error().message
+           : image->is_null() ? concat({wanted.image, " is not here: build it (sh docker/build.sh",
+                                        wanted.sudo ? " --sudo" : "", "), or pull it (",
+                                        engine.program, " pull ", wanted.image, ")"})
+                              : concat({wanted.image, " is here"})))
+    return checks;
+  if (const auto ok = container.ensure(); !ok) {
+    add("container", false, ok.error().message);
+    return checks;
+  }
+  const Result result = executor->run(Command::shell(probe_script));
+  if (!add("command", result.succeeded(), result.summary())) return checks;
+  const auto has = [&result](std::string_view key) { return !probed(result.out, key).empty(); };
+  const bool writes = has("workspace");
+  add("workspace", writes,
+      concat({printable(executor->workspace()),
+              writes ? " can be written to by commands"
+                     : " cannot be written to by commands: give it to the user of the commands, "
+                       "or make it a root that may be written to"}));
+  const std::string user = user_of(wanted);
+  const std::string runs_as = probed(result.out, "user");
+  const bool expected = runs_as == user || !is_number(user.substr(0, user.find(':')));
+  add("user", expected,
+      concat({"commands run as ", printable(runs_as),
+              starts_with(runs_as, "0:") ? ", root without capabilities: the workspace is root's"
+                                         : ""}));
+  const bool alone = !has("interface");
+  add("network", alone == (wanted.network == ContainerNetwork::none),
+      concat({"network ", name(wanted.network), alone ? ": nothing is reached" : ""}));
+  const auto in_force = [&](const char* key, std::uint64_t bound) {
+    return bound == 0 || probed(result.out, key) == std::to_string(bound);
+  };
+  std::string missing;
+  if (!in_force("memory", wanted.memory)) missing += " memory";
+  if (!in_force("pids", wanted.pids)) missing += " pids";
+  if (*wanted.read_only_root && has("root")) missing += " read_only_root";
+  add("limits", missing.empty(),
+      missing.empty() ? "all bounds are in force"
+                      : concat({"not in force:", missing,
+                                " (the engine may not use cgroups for it: rootless, cgroup v1)"}));
+  const Result again = executor->run("true");
+  add("warm", again.succeeded(),
+      concat({"a command takes ",
+              seconds_text(std::chrono::duration_cast<std::chrono::milliseconds>(again.wall_time)),
+              " s"}));
+  return checks;
+}
+
+// Containers of users -----------------------------------------------------------------------------
+
+struct UserContainers::State {};
+
+Expected<UserContainers> UserContainers::create(const UserContainerOptions&) {
+  return not_built("UserContainers");
+}
+Expected<Result> UserContainers::execute_bash(const std::string&, const std::string&,
+                                              std::optional<std::chrono::milliseconds>) const {
+  return not_built("execute_bash");
+}
+Expected<std::string> UserContainers::read_file(const std::string&, const std::string&,
+                                                std::uint64_t, std::optional<std::uint64_t>) const {
+  return not_built("read_file");
+}
+Expected<std::uint64_t> UserContainers::write_file(const std::string&, const std::string&,
+                                                   std::string_view) const {
+  return not_built("write_file");
+}
+Expected<std::string> UserContainers::read_docstring(const std::string&, const std::string&,
+                                                     const std::string&) const {
+  return not_built("read_docstring");
+}
+Expected<std::vector<Artifact>> UserContainers::list_artifacts(const std::string&) const {
+  return not_built("list_artifacts");
+}
+Expected<std::string> UserContainers::get_artifact(const std::string&, const std::string&) const {
+  return not_built("get_artifact");
+}
+Expected<void> UserContainers::stop(const std::string&) const { return not_built("stop"); }
+Expected<void> UserContainers::cleanup(const std::string&) const { return not_built("cleanup"); }
+Expected<void> UserContainers::cleanup_all() const { return not_built("cleanup_all"); }
+const UserContainerOptions& UserContainers::options() const noexcept {
+  static const UserContainerOptions none;
+  return none;
 }
 
 // =================================================================================================
@@ -26180,36 +29418,69 @@ struct ServerConfig {
   std::string private_home = name(LocalOptions().private_home);
   bool no_watch_files = false;
   bool no_supervisor = false;
-  std::string execution_mode = "local";
-  std::string instance_id = {};
   bool enable_sudo = false;
   bool no_auto_venv = false;
   ToolOptions tools = {};
   std::uint64_t max_background_shells = ShellOptions().max_running;
+  // Containers
+  std::string execution_mode = {};  // not given: local, or docker when the profile needs that
+  std::string profile = "commands";
+  std::string user_id = {};
+  ContainerOptions container = {};
+  std::string image_policy = name(ContainerOptions().image_policy);
+  std::string container_network = name(ContainerOptions().network);
+  std::uint64_t warm = ContainerOptions().warm;
+  Json credentials = {};
+  Json packages = {};
+  bool packages_required = false;
+  std::string tools_path = {};
+  std::string skills_path = {};
+  std::uint64_t max_artifact = UserContainerOptions().max_artifact;
+  unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
+};
+
+// A whole number that may be 0; a size may have a unit, such as 512m.
+struct Amount {
+  std::uint64_t* target;
+  bool is_size;
 };
 
 // Where the value of an option goes decides its kind.
 struct Option {
   using Variables = std::vector<std::pair<std::string, std::string>>;
   using Target = std::variant<std::string*, std::vector<std::string>*, std::chrono::milliseconds*,
-                              std::uint64_t*, bool*, std::vector<Root>*, Variables*>;
+                              std::uint64_t*, bool*, std::vector<Root>*, Variables*, Amount,
+                              double*, std::optional<bool>*, std::vector<Mount>*, Json*>;
+  // What it has an effect in; a set. Everywhere else it is an error.
+  enum Where : unsigned {
+    local = 1,
+    docker = 2,
+    commands = local | docker,
+    users = 4,
+    containers = docker | users,
+    all = commands | users
+  };
   const char* name;   // of the command line; the configuration's key has `_` for `-`
   const char* value;  // what --help calls it
   const char* help;
   Target target;
+  Where use = commands;
   const char* other_key = "";  // another key that means the same
 };
 
 std::vector<Option> option_table(ServerConfig& config) {
+  using Where = Option::Where;
   LocalOptions& local = config.local;
   SandboxOptions& sandbox = local.sandbox;
   Limits& limits = sandbox.limits;
+  ContainerOptions& box = config.container;
   return {
       {"allowed-paths", "DIR...", "where commands may work; none: anywhere", &local.roots},
       {"read-only", "DIR...", "where they may work, but not change anything", &config.read_only},
       {"workspace", "DIR", "where commands start (default: the current directory)",
        &local.workspace},
-      {"timeout", "SECONDS", "for commands that give none (default: 60)", &local.timeout},
+      {"timeout", "SECONDS", "for commands that give none (default: 60)", &local.timeout,
+       Where::all},
       {"max-timeout", "SECONDS", "the most a command may ask for (default: 3600)",
        &local.max_timeout},
       {"max-output-size", "BYTES", "kept per stream: its head and its tail (default: 1048576)",
@@ -26217,56 +29488,118 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"policy", "MODE", "strict: understands the shell (default); compat: as MassGen judges",
        &config.policy_mode},
       {"allowed-commands", "PATTERN...", "every command of a script must match one of these",
-       &local.policy.allowed, "whitelist_patterns"},
+       &local.policy.allowed, Where::commands, "whitelist_patterns"},
       {"blocked-commands", "PATTERN...", "no command of a script may match one of these",
-       &local.policy.blocked, "blacklist_patterns"},
+       &local.policy.blocked, Where::commands, "blacklist_patterns"},
       {"disable-rule", "NAME...", "switch rules off; --list-rules tells what there are",
        &local.policy.disabled_rules},
       {"delete-guard", nullptr, "refuse to delete files that no command has read or made",
        &local.delete_guard},
       {"sandbox", "MODE", "off, best-effort, strict; default: best-effort with allowed paths",
-       &config.sandbox},
+       &config.sandbox, Where::local},
       {"network", "MODE", "what a sandbox lets them reach: host (default), none, loopback",
-       &config.network},
+       &config.network, Where::local},
       {"private-home", "MODE", "HOME and TMPDIR in a sandbox: executor (default), command, off",
-       &config.private_home},
+       &config.private_home, Where::local},
       {"unix-sockets", nullptr, "let them reach sockets with a path, where the network is off",
-       &sandbox.unix_sockets},
+       &sandbox.unix_sockets, Where::local},
       {"shared-memory", nullptr, "let them use /dev/shm, as Python's multiprocessing does",
-       &sandbox.shared_memory},
+       &sandbox.shared_memory, Where::local},
       {"terminals", nullptr, "let them make pseudo-terminals; they reach the user's others, too",
-       &sandbox.terminals},
-      {"pid-namespace", nullptr, "a process table of their own", &sandbox.pid_namespace},
+       &sandbox.terminals, Where::local},
+      {"pid-namespace", nullptr, "a process table of their own", &sandbox.pid_namespace,
+       Where::local},
       {"no-watch-files", nullptr, "do not look for changes of .git/hooks, .vscode and the like",
-       &config.no_watch_files},
+       &config.no_watch_files, Where::local},
       {"no-supervisor", nullptr, "without a sandbox: let daemons live on after their command",
-       &config.no_supervisor},
-      {"limit-cpu", "SECONDS", "whole ones, of each process of a command", &limits.cpu_time},
+       &config.no_supervisor, Where::local},
+      {"limit-cpu", "SECONDS", "whole ones, of each process of a command", &limits.cpu_time,
+       Where::local},
       {"limit-memory", "BYTES", "of a command, where there are cgroups; else of each process",
-       &limits.memory},
+       &limits.memory, Where::local},
       {"limit-address-space", "BYTES", "of each process; better --limit-memory",
-       &limits.address_space},
+       &limits.address_space, Where::local},
       {"limit-processes", "N", "and threads of a command; without cgroups of the whole user",
-       &limits.processes},
-      {"limit-open-files", "N", "descriptors of each process", &limits.open_files},
-      {"limit-file-size", "BYTES", "of each file that is written", &limits.file_size},
-      {"limit-disk", "BYTES", "by which the disk may fill up during a command", &limits.disk},
-      {"execution-mode", "MODE", "local: on this host (the only mode of this version)",
-       &config.execution_mode},
-      {"agent-id", "ID", "for the audit log", &local.agent_id},
-      {"instance-id", "ID", "for containers; has no effect in local mode", &config.instance_id},
-      {"enable-sudo", nullptr, "counts in containers only; has no effect in local mode",
-       &config.enable_sudo},
+       &limits.processes, Where::local},
+      {"limit-open-files", "N", "descriptors of each process", &limits.open_files, Where::local},
+      {"limit-file-size", "BYTES", "of each file that is written", &limits.file_size, Where::local},
+      {"limit-disk", "BYTES", "by which the disk may fill up during a command", &limits.disk,
+       Where::local},
+      {"execution-mode", "MODE", "local: on this host (default); docker: in a container",
+       &config.execution_mode, Where::all},
+      {"docker-program", "PROGRAM", "what speaks to the engine: docker (default), podman, nerdctl",
+       &box.engine.program, Where::containers},
+      {"docker-context", "NAME", "of the engine, for the program's --context", &box.engine.context,
+       Where::containers},
+      {"docker-host", "ADDRESS", "of the engine, for the program's --host", &box.engine.host,
+       Where::containers},
+      {"docker-call-timeout", "SECONDS", "of a small call of the program (default: 15)",
+       &box.engine.call_timeout, Where::containers},
+      {"docker-run-timeout", "SECONDS", "of making a container (default: 60)",
+       &box.engine.run_timeout, Where::containers},
+      {"docker-pull-timeout", "SECONDS", "of fetching an image (default: 600)",
+       &box.engine.pull_timeout, Where::containers},
+      {"docker-image", "IMAGE", "default: codeexec/runtime:latest, or -sudo, or codeexec/executor",
+       &box.image, Where::containers},
+      {"docker-image-policy", "POLICY", "pull it: missing (default), never, always",
+       &config.image_policy, Where::containers},
+      {"docker-network-mode", "MODE", "of the container: none (default), bridge, host",
+       &config.container_network, Where::containers},
+      {"docker-memory-limit", "SIZE", "of the container, such as 512m; 0: none (default: 2g)",
+       Amount{&box.memory, true}, Where::containers},
+      {"docker-cpu-limit", "CPUS", "such as 1.5; 0: none (default: 2)", &box.cpus,
+       Where::containers},
+      {"docker-pids-limit", "N", "processes and threads; 0: none (default: 256)",
+       Amount{&box.pids, false}, Where::containers},
+      {"docker-shm-size", "SIZE", "of /dev/shm (default: 64m)", Amount{&box.shm_size, true},
+       Where::containers},
+      {"docker-tmp-size", "SIZE", "of /tmp (default: 512m)", Amount{&box.tmp_size, true},
+       Where::containers},
+      {"docker-read-only-root", "BOOL", "default: true, unless sudo or packages need to write",
+       &box.read_only_root, Where::containers},
+      {"docker-user", "USER", "UID:GID or a name (default: the owner of the workspace)", &box.user,
+       Where::containers},
+      {"docker-mount", "SRC[:DST][:ro|:rw]...", "more of the host to be seen; default: :ro",
+       &box.mounts, Where::containers},
+      {"docker-credentials", "JSON", "what of the user's own it gets; see the README",
+       &config.credentials, Where::containers},
+      {"docker-packages", "JSON", "{\"preinstall\": {\"python\": [], \"npm\": [], \"system\": []}}",
+       &config.packages, Where::containers},
+      {"docker-packages-required", nullptr, "a package that cannot be had fails the container",
+       &config.packages_required, Where::containers},
+      {"docker-persistent", nullptr, "keep the container and find it again (with its agent-id)",
+       &box.persistent, Where::containers},
+      {"docker-warm", "N", "execs that are started ahead (default: 1)", Amount{&config.warm, false},
+       Where::containers},
+      {"docker-start-timeout", "SECONDS", "until a command has begun (default: 15)",
+       &box.start_timeout, Where::containers},
+      {"docker-log-file", "FILE", "gets what happened in the container when it is removed",
+       &box.log_file, Where::containers},
+      {"tools-path", "DIR", "/tools of the container (profile user-container: ./tools)",
+       &config.tools_path, Where::containers},
+      {"skills-path", "DIR", "/skills of the container (profile user-container: ./skills)",
+       &config.skills_path, Where::containers},
+      {"profile", "NAME", "commands (default); user-container: the tools of one user's container",
+       &config.profile, Where::all},
+      {"user-id", "ID", "whose container, with profile user-container", &config.user_id,
+       Where::users},
+      {"max-artifact-size", "SIZE", "of a file of /artifacts that is given away (default: 50m)",
+       Amount{&config.max_artifact, true}, Where::users},
+      {"agent-id", "ID", "for the audit log; whose container it is", &local.agent_id},
+      {"instance-id", "ID", "which of its containers; has no effect in local mode",
+       &box.instance_id, Where::all},
+      {"enable-sudo", nullptr, "in a container, whose image then has it; no effect in local mode",
+       &config.enable_sudo, Where::all, "docker_enable_sudo"},
       {"local-skills-directory", "DIR", "linked as .agent/skills in the workspace, if not there",
-       &local.skills_dir},
+       &local.skills_dir, Where::local},
       {"command-prefix", "WORDS", "put before every command line, for instance \"uv run\"",
-       &local.environment.command_prefix, "command_execution_prefix"},
+       &local.environment.command_prefix, Where::commands, "command_execution_prefix"},
       {"venv-path", "DIR", "Python virtual environment for every command",
-       &local.environment.venv_path, "command_execution_venv_path"},
+       &local.environment.venv_path, Where::commands, "command_execution_venv_path"},
       {"no-auto-venv", nullptr, "do not use the .venv of the work_dir or workspace",
        &config.no_auto_venv},
       {"keep-env", "NAME...", "variables of the server that commands see, too",
-       &local.environment.keep},
+       &local.environment.keep, Where::local},
       {"set-env", "NAME=VALUE...", "variables for all commands", &local.environment.set},
       {"secret-env", "NAME...", "the same, but their values are masked in what commands print",
        &local.environment.secret},
@@ -26274,7 +29607,7 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"audit-file", "FILE", "append a line of JSON for every command", &local.audit_file},
       {"spill-dir", "DIR", "outputs over the limit go whole to files here", &local.spill_dir},
       {"max-concurrent", "N", "commands at a time; others wait (default: 16)",
-       &config.max_concurrent},
+       &config.max_concurrent, Where::all},
       {"run-in-background-after", "SECONDS", "what still runs then goes on in the background",
        &config.tools.run_in_background_after},
       {"max-background-shells", "N", "running in the background at a time (default: 10)",
@@ -26290,7 +29623,7 @@ std::vector<Option> option_table(ServerConfig& config) {
 }
 
 template <class T>
-bool is_list(const std::vector<T>&) {
+bool is_list(const std::vector<T>*) {
   return true;
 }
 template <class T>
@@ -26364,6 +29697,68 @@ class OptionSetter {
     if (!number || *number < 1 || *number > 1e15 || *number != std::floor(*number))
       return bad_value(label_, words_[0], "a whole number greater than 0");
     *target = static_cast<std::uint64_t>(*number);
+    return {};
+  }
+  Expected<void> operator()(Amount amount) const {
+    if (auto ok = single(); !ok) return ok;
+    constexpr std::string_view units = "kmgt";
+    std::string_view digits = words_[0];
+    double unit = 1;
+    if (amount.is_size && digits.size() > 1) {
+      if ((digits.back() | 0x20) == 'b') digits.remove_suffix(1);
+      const std::size_t found = units.find(static_cast<char>(digits.back() | 0x20));
+      if (found != std::string_view::npos) {
+        digits.remove_suffix(1);
+        for (std::size_t i = 0; i <= found; ++i) unit *= 1024;
+      }
+    }
+    const double number = parse_number(digits).value_or(-1) * unit;
+    if (!(number >= 0) || number > 1e15 || number != std::floor(number))
+      return bad_value(label_, words_[0],
+                       amount.is_size ? "a number of bytes, or one with k, m, g or t after it"
+                                      : "a whole number");
+    *amount.target = static_cast<std::uint64_t>(number);
+    return {};
+  }
+  Expected<void> operator()(double* target) const {
+    if (auto ok = single(); !ok) return ok;
+    const std::optional<double> number = parse_number(words_[0]);
+    if (!number || !(*number >= 0) || *number > 1e6)
+      return bad_value(label_, words_[0], "a number of processors");
+    *target = *number;
+    return {};
+  }
+  Expected<void> operator()(std::optional<bool>* target) const {
+    if (auto ok = single(); !ok) return ok;
+    return (*this)(&target->emplace());
+  }
+  Expected<void> operator()(std::vector<Mount>* target) const {
+    if (auto ok = some(); !ok) return ok;
+    for (const std::string& word : words_) {
+      Mount mount;
+      std::string_view rest = word;
+      if (ends_with(rest, ":rw")) mount.permission = Permission::write;
+      if (ends_with(rest, ":rw") || ends_with(rest, ":ro")) rest.remove_suffix(3);
+      const std::size_t colon = std::min(rest.find(':'), rest.size());
+      mount.source = std::string(rest.substr(0, colon));
+      if (colon < rest.size()) mount.target = std::string(rest.substr(colon + 1));
+      const bool has_target = colon == rest.size() || starts_with(mount.target, "/");
+      if (mount.source.empty() || !has_target || mount.target.find(':') != std::string::npos)
+        return bad_value(label_, word,
+                         "of the form SOURCE, SOURCE:/TARGET, or one with :ro or :rw");
+      target->push_back(std::move(mount));
+    }
+    return {};
+  }
+  Expected<void> operator()(Json* target) const {
+    if (auto ok = single(); !ok) return ok;
+    JsonLimits limits;
+    limits.unique_names = true;
+    auto value = Json::parse(words_[0], limits);
+    if (!value) return with_prefix(concat({label_, ": "}), value.error());
+    if (!value->is_object())
+      return make_error(ErrorCode::invalid_argument, concat({label_, ": not a JSON object"}));
+    *target = std::move(*value);
     return {};
   }
   Expected<void> operator()(bool* target) const {
@@ -26443,19 +29838,31 @@ Expected<void> check_shape(const std::string& label, const Option& option, const
   };
   if (std::holds_alternative<std::string*>(option.target))
     return value.is_string() ? Expected<void>() : fail("a string");
-  if (std::holds_alternative<bool*>(option.target))
+  if (std::holds_alternative<bool*>(option.target) ||
+      std::holds_alternative<std::optional<bool>*>(option.target))
     return value.is_bool() ? Expected<void>() : fail("true or false");
-  if (std::holds_alternative<std::uint64_t*>(option.target) ||
+  const auto* const amount = std::get_if<Amount>(&option.target);
+  if (amount && amount->is_size && value.is_string()) return {};
+  if (amount || std::holds_alternative<std::uint64_t*>(option.target) ||
+      std::holds_alternative<double*>(option.target) ||
       std::holds_alternative<std::chrono::milliseconds*>(option.target))
     return value.is_number() ? Expected<void>() : fail("a number");
+  if (std::holds_alternative<Json*>(option.target))
+    return value.is_object() ? Expected<void>() : fail("an object");
   if (std::holds_alternative<Option::Variables*>(option.target))
     return value.is_object() || value.is_array() ? Expected<void>() : fail("an object");
   return value.is_array() ? Expected<void>() : fail("a list of strings");
 }
 
-// Options named in `skipped` are set already.
+using Options = std::vector<const Option*>;
+
+bool contains(const Options& options, const Option* option) {
+  return std::find(options.begin(), options.end(), option) != options.end();
+}
+
+// Those in `given` are set already; what is set here is added to them.
 Expected<void> read_config(const std::string& path, const std::vector<Option>& table,
-                           const std::vector<const char*>& skipped) {
+                           Options& given) {
   auto text = read_whole_file(path, longest_config, "--config:");
   if (!text) return text.error();
   JsonLimits limits;
@@ -26464,7 +29871,7 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
   if (!config) return with_prefix(concat({"--config: ", quoted(path), ": "}), config.error());
   if (!config->is_object())
     return make_error(ErrorCode::parse, concat({"--config: ", quoted(path), ": not an object"}));
-  std::vector<const char*> seen;  // under whichever of its names
+  Options seen;  // under whichever of their names
   for (const Json::Member& member : config->members()) {
     std::string_view key = member.name;
     constexpr std::string_view reference_prefix = "command_line_";
@@ -26475,16 +29882,19 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
     const std::string label = concat({quoted(path), ": ", printable(member.name)});
     if (option == table.end())
       return make_error(ErrorCode::invalid_argument, concat({label, ": unknown key"}));
-    if (std::find(seen.begin(), seen.end(), option->name) != seen.end())
+    if (contains(seen, &*option))
       return make_error(ErrorCode::invalid_argument,
                         concat({label, ": another key sets ", key_of(*option), " already"}));
-    seen.push_back(option->name);
-    if (std::find(skipped.begin(), skipped.end(), option->name) != skipped.end()) continue;
+    seen.push_back(&*option);
+    if (contains(given, &*option)) continue;
     if (auto ok = check_shape(label, *option, member.value); !ok) return ok;
-    auto words = config_words(label, member.value);
+    const bool is_json = std::holds_alternative<Json*>(option->target);
+    auto words = is_json ? Expected<std::vector<std::string>>({member.value.dump()})
+                         : config_words(label, member.value);
     if (!words) return words.error();
     if (auto ok = std::visit(OptionSetter(label, *words), option->target); !ok) return ok;
   }
+  given.insert(given.end(), seen.begin(), seen.end());
   return {};
 }
 
@@ -26495,6 +29905,7 @@ struct Invocation {
   std::optional<std::string> config = {};
   bool list_rules = false;
   bool sandbox_report = false;
+  bool doctor = false;
   std::optional<std::string> run = {};
   std::optional<std::string> check = {};
 };
@@ -26561,6 +29972,8 @@ Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
     ok = set(&invocation.list_rules);
   else if (argument.name == "--sandbox-report")
     ok = set(&invocation.sandbox_report);
+  else if (argument.name == "--doctor")
+    ok = set(&invocation.doctor);
   else if (argument.name == "--run")
     ok = set_command(invocation.run);
   else if (argument.name == "--check")
@@ -26571,13 +29984,49 @@ Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
   return true;
 }
 
+// Settles where commands run, and refuses what was given and means nothing there: who asks for it
+// relies on it.
+Expected<void> settle_mode(ServerConfig& config, const Options& given) {
+  const auto invalid = [](const char* option, const std::string& value, const char* choices) {
+    return make_error(ErrorCode::invalid_argument, concat({"Invalid ", option, ": ", quoted(value),
+                                                           ". Must be ", choices, "."}));
+  };
+  std::replace(config.profile.begin(), config.profile.end(), '_', '-');
+  const bool for_user = config.profile == "user-container";
+  if (!for_user && config.profile != "commands")
+    return invalid("profile", config.profile, "'commands' or 'user-container'");
+  if (config.execution_mode.empty()) config.execution_mode = for_user ? "docker" : "local";
+  const bool local = config.execution_mode == "local";
+  if (!local && config.execution_mode != "docker")
+    return invalid("command_line_execution_mode", config.execution_mode, "'local' or 'docker'");
+  if (for_user && (local || config.user_id.empty()))
+    return make_error(ErrorCode::invalid_argument,
+                      local ? "profile user-container has no execution_mode 'local'"
+                            : "profile user-container needs a user_id");
+  for (const ContainerNetwork network :
+       {ContainerNetwork::none, ContainerNetwork::bridge, ContainerNetwork::host})
+    if (config.container_network == name(network)) config.container.network = network;
+  if (config.container_network != name(config.container.network))
+    return invalid("command_line_docker_network_mode", config.container_network,
+                   "'none', 'bridge', or 'host'");
+  config.use = for_user ? Option::users : local ? Option::local : Option::docker;
+  for (const Option* option : given)
+    if (!(option->use & config.use))
+      return make_error(ErrorCode::invalid_argument,
+                        concat({key_of(*option), " has no effect with ",
+                                for_user ? "profile user-container"
+                                         : concat({"execution_mode ", config.execution_mode}),
+                                ": leave one of them out"}));
+  return {};
+}
+
 // The command line wins: what it sets, the configuration file does not.
 Expected<Invocation> read_arguments(int argc, char** argv, ServerConfig& config) {
   auto arguments = split_arguments(argc, argv);
   if (!arguments) return arguments.error();
   Invocation invocation;
   const std::vector<Option> table = option_table(config);
-  std::vector<const char*> set_here;
+  Options given;
   for (const Argument& argument : *arguments) {
     const auto special = take_special(argument, invocation);
     if (!special) return special.error();
@@ -26589,18 +30038,23 @@ Expected<Invocation> read_arguments(int argc, char** argv, ServerConfig& config)
       return make_error(ErrorCode::invalid_argument,
                         concat({"unknown option ", quoted(argument.name), "; see --help"}));
     // Of a single value the second would silently win; lists add up.
-    const bool single = !std::visit([](auto* target) { return is_list(*target); }, option->target);
-    if (single && std::find(set_here.begin(), set_here.end(), option->name) != set_here.end())
-      return given_twice(argument.name);
+    const bool single = !std::visit([](auto target) { return is_list(target); }, option->target);
+    if (single && contains(given, &*option)) return given_twice(argument.name);
     if (auto ok = std::visit(OptionSetter(argument.name, argument.words), option->target); !ok)
       return ok.error();
-    set_here.push_back(option->name);
+    given.push_back(&*option);
   }
   if (invocation.run && invocation.check)
     return make_error(ErrorCode::invalid_argument, "--run and --check exclude each other");
   if (invocation.config) {
-    if (auto ok = read_config(*invocation.config, table, set_here); !ok) return ok.error();
+    if (auto ok = read_config(*invocation.config, table, given); !ok) return ok.error();
   }
+  if (auto ok = settle_mode(config, given); !ok) return ok.error();
+  if (invocation.sandbox_report && config.use != Option::local)
+    return make_error(ErrorCode::invalid_argument,
+                      "--sandbox-report is for execution_mode local; in a container ask --doctor");
+  if (invocation.check && config.use == Option::users)
+    return make_error(ErrorCode::invalid_argument, "--check has no policy to ask with --profile");
   return invocation;
 }
 
@@ -26634,8 +30088,10 @@ std::string help_text() {
       "                                              (exit status 0: succeeded, 1: failed,\n"
       "                                              125: refused or not started)\n"
       "       codeexec-mcp [options] --check COMMAND tell whether it would be refused, and why\n"
-      "                                              (exit status 0: allowed, 1: refused)\n\n"
-      "options; each but the last seven is also a key of the configuration file, with _ for -:\n";
+      "                                              (exit status 0: allowed, 1: refused)\n"
+      "       codeexec-mcp [options] --doctor        tell what commands need here and is missing\n"
+      "                                              (exit status 0: nothing, 1: something)\n\n"
+      "options; each but the last eight is also a key of the configuration file, with _ for -:\n";
   const auto line = [&](const std::string& name, const char* value, const char* help) {
     std::string left = concat({"  --", name, value ? " " : "", value ? value : ""});
     left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
@@ -26648,6 +30104,7 @@ std::string help_text() {
   line("check", "COMMAND", "judge one without running it; - reads JSON strings, one per line");
   line("list-rules", nullptr, "print what the sanitizer's rules refuse, and exit");
   line("sandbox-report", nullptr, "print what is in force and what is missing here, and exit");
+  line("doctor", nullptr, "the same in lines; of containers: engine, image, limits and so on");
   line("help", nullptr, "print this and exit");
   line("version", nullptr, "print the version and exit");
   std::string rules;
@@ -26670,9 +30127,34 @@ std::string rules_text() {
   return text;
 }
 
-// The program's name of an option where the library has another one.
-Error in_our_words(Error error) {
+// The program's name of an option where the library has another one; those of ContainerOptions only
+// where there is a container.
+Error in_our_words(Error error, bool container = false) {
   constexpr std::pair<std::string_view, std::string_view> names[] = {
+      {"call_timeout", "docker_call_timeout"},
+      {"context", "docker_context"},
+      {"cpus", "docker_cpu_limit"},
+      {"credentials", "docker_credentials"},
+      {"host", "docker_host"},
+      {"image", "docker_image"},
+      {"log_file", "docker_log_file"},
+      {"memory", "docker_memory_limit"},
+      {"mounts", "docker_mount"},
+      {"network", "docker_network_mode"},
+      {"packages", "docker_packages"},
+      {"pids", "docker_pids_limit"},
+      {"program", "docker_program"},
+      {"pull_timeout", "docker_pull_timeout"},
+      {"read_only_root", "docker_read_only_root"},
+      {"run_timeout", "docker_run_timeout"},
+      {"shm_size", "docker_shm_size"},
+      {"start_timeout", "docker_start_timeout"},
+      {"sudo", "enable_sudo"},
+      {"tmp_size", "docker_tmp_size"},
+      {"tools_dir", "tools_path"},
+      {"user", "docker_user"},
+      {"warm", "docker_warm"},
+      // Of all modes.
       {"disabled_rules", "disable_rule"},
       {"disabled_tools", "disable_tool"},
       {"keep", "keep_env"},
@@ -26684,9 +30166,10 @@ Error in_our_words(Error error) {
   if (starts_with(error.message, limits)) error.message.replace(0, limits.size(), "limit_");
   const std::string_view first =
       std::string_view(error.message).substr(0, error.message.find_first_of(": "));
-  for (const auto& [theirs, ours] : names) {
-    if (first != theirs) continue;
-    error.message.replace(0, theirs.size(), ours);
+  constexpr std::size_t of_containers = 23;
+  for (std::size_t i = container ? 0 : of_containers; i < std::size(names); ++i) {
+    if (first != names[i].first) continue;
+    error.message.replace(0, first.size(), names[i].second);
     break;
   }
   return error;
@@ -26704,6 +30187,10 @@ Expected<Enum> parse_enum(std::string_view option, std::string_view value,
     all += concat({all.empty() ? "" : ", ", name(choice)});
   }
   return bad_value(option, value, concat({"one of ", all}));
+}
+
+std::string workspace_of(const ServerConfig& config) {
+  return config.local.workspace.empty() ? "." : config.local.workspace;
 }
 
 // Without paths there is nothing to confine commands to, unless it is asked for.
@@ -26728,33 +30215,119 @@ Expected<void> set_sandbox(const ServerConfig& config, LocalOptions& options) {
   return {};
 }
 
-// Options that hang together, and the modes that this version has.
-Expected<LocalExecutor> create_executor(const ServerConfig& config) {
-  if (config.execution_mode != "local")
-    return bad_value("execution_mode", config.execution_mode,
-                     "a mode of this version, which has local only");
-  LocalOptions options = config.local;
+// What is the same wherever commands run. To name what is read-only must not forbid everything else;
+// nor is everything given away where commands are confined: there, `writable` may be changed.
+Expected<ExecutorOptions> common_options(const ServerConfig& config, const std::string& writable) {
+  ExecutorOptions options = config.local;
   if (config.policy_mode == "compat")
     options.policy.mode = PolicyOptions::Mode::compat;
   else if (config.policy_mode != "strict")
     return bad_value("policy", config.policy_mode, "strict or compat");
-  if (auto ok = set_sandbox(config, options); !ok) return ok.error();
-  // To name what is read-only must not forbid everything else. A sandbox, though, cannot be given
-  // everything: there it is the workspace that may be changed.
-  if (options.roots.empty() && !config.read_only.empty()) {
-    const bool off = options.sandbox.mode == SandboxMode::off;
-    const std::string workspace = options.workspace.empty() ? "." : options.workspace;
-    options.roots.push_back({off ? "/" : workspace, Permission::write});
-  }
+  options.policy.enable_sudo = config.enable_sudo;
+  if (options.roots.empty() && !config.read_only.empty())
+    options.roots.push_back({writable, Permission::write});
   for (const std::string& path : config.read_only)
     options.roots.push_back({path, Permission::read});
   options.max_output = static_cast<std::size_t>(config.max_output);
-  options.environment.auto_venv = !config.no_auto_venv;
   if (options.timeout.count() == 0)
     options.timeout = std::min(ExecutorOptions().timeout, options.max_timeout);
-  auto executor = LocalExecutor::create(options);
+  return options;
+}
+
+// Options that hang together.
+Expected<LocalOptions> local_options(const ServerConfig& config) {
+  LocalOptions options = config.local;
+  if (auto ok = set_sandbox(config, options); !ok) return ok.error();
+  const bool off = options.sandbox.mode == SandboxMode::off;
+  auto common = common_options(config, off ? "/" : workspace_of(config));
+  if (!common) return common.error();
+  static_cast<ExecutorOptions&>(options) = std::move(*common);
+  options.environment.auto_venv = !config.no_auto_venv;
+  return options;
+}
+
+Expected<ContainerOptions> container_options(const ServerConfig& config) {
+  ContainerOptions options = config.container;
+  const auto policy = parse_enum("docker_image_policy", config.image_policy,
+                                 {ImagePolicy::never, ImagePolicy::missing, ImagePolicy::always});
+  if (!policy) return policy.error();
+  options.image_policy = *policy;
+  options.sudo = config.enable_sudo;
+  options.warm = static_cast<std::size_t>(config.warm);
+  if (!config.credentials.is_null()) {
+    auto credentials = credentials_from_json(config.credentials);
+    if (!credentials) return with_prefix("docker_credentials: ", credentials.error());
+    options.credentials = std::move(*credentials);
+  }
+  if (!config.packages.is_null()) {
+    auto packages = packages_from_json(config.packages);
+    if (!packages) return with_prefix("docker_packages: ", packages.error());
+    options.packages = std::move(*packages);
+  }
+  options.packages.required = options.packages.required || config.packages_required;
+  return options;
+}
+
+Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig& config) {
+  ContainerExecutorOptions options;
+  auto common = common_options(config, workspace_of(config));
+  if (!common) return common.error();
+  static_cast<ExecutorOptions&>(options) = std::move(*common);
+  auto container = container_options(config);
+  if (!container) return container.error();
+  options.container = std::move(*container);
+  const std::pair<const std::string&, const char*> folders[] = {{config.tools_path, "/tools"},
+                                                                {config.skills_path, "/skills"}};
+  for (const auto& [path, target] : folders)
+    if (!path.empty()) options.container.mounts.push_back({path, target, Permission::read});
+  options.environment = config.local.environment;
+  options.environment.auto_venv = !config.no_auto_venv;
+  options.shell = config.local.shell;
+  return options;
+}
+
+Expected<UserContainers> create_user_containers(const ServerConfig& config) {
+  UserContainerOptions options;
+  auto container = container_options(config);
+  if (!container) return container.error();
+  options.container = std::move(*container);
+  if (!config.tools_path.empty()) options.tools_dir = config.tools_path;
+  if (!config.skills_path.empty()) options.skills_dir = config.skills_path;
+  if (config.local.timeout.count() != 0) options.timeout = config.local.timeout;
+  options.max_artifact = config.max_artifact;
+  return UserContainers::create(options);
+}
+
+// Where commands run.
+struct CommandPlace {
+  std::unique_ptr<const Executor> executor = {};
+  SandboxReport sandbox = {};                           // of this host
+  std::optional<ContainerExecutorOptions> wanted = {};  // of a container
+};
+
+template <class T>
+std::unique_ptr<const Executor> owned(T&& executor) {
+  return std::make_unique<const std::decay_t<T>>(std::forward<T>(executor));
+}
+
+Expected<CommandPlace> create_place(const ServerConfig& config) {
+  CommandPlace place;
+  if (config.use == Option::docker) {
+    auto options = container_executor_options(config);
+    if (!options) return options.error();
+    auto executor = ContainerExecutor::create(*options);
+    if (!executor) return in_our_words(executor.error(), true);
+    place.executor = owned(std::move(*executor));
+    place.wanted = std::move(*options);
+    return place;
+  }
+  const auto options = local_options(config);
+  if (!options) return options.error();
+  auto executor = LocalExecutor::create(*options);
   if (!executor) return in_our_words(executor.error());
-  return executor;
+  place.sandbox = executor->sandbox_report();
+  place.executor = owned(std::move(*executor));
+  return place;
 }
 
 // the server program ------------------------------------------------------------------------------
@@ -26830,7 +30403,14 @@ int fail(int status, const std::string& message) {
 // Takes away the variables of this process that commands do not see either; the server needs none
 // but some of those. They are overwritten where they lie: that is what /proc/PID/environ shows, and
 // a command of root's may read it. Not for a process with other threads.
-void drop_variables(const EnvironmentOptions& options) {
+void drop_variables(EnvironmentOptions options, bool container) {
+  // The program that speaks to the engine finds it, and its way there, by these.
+  if (container)
+    options.keep.insert(
+        options.keep.end(),
+        {"DOCKER_*", "CONTAINER*", "NERDCTL_*", "REGISTRY_AUTH_FILE", "XDG_*", "SSH_*",
+         "SSL_CERT_*", "DBUS_SESSION_BUS_ADDRESS", "HTTP_PROXY", "http_proxy", "HTTPS_PROXY",
+         "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"});
   char** kept = ::environ;
   for (char** entry = ::environ; entry && *entry; ++entry) {
     const std::string_view text = *entry;
@@ -26860,6 +30440,8 @@ void warn_of_gaps(const SandboxReport& report) {
   if (report.mode == SandboxMode::off || report.missing.empty()) return;
   warn(concat({"sandbox: missing here: ", printable(joined(report.missing, "; "))}));
 }
+
+std::string no_thread(int error) { return concat({"cannot start a thread: ", errno_text(error)}); }
 
 int print_report(const SandboxReport& report) {
   Json object = Json::object();
@@ -26959,34 +30541,88 @@ int check(const Executor& executor, const std::string& script) {
   return judgement.verdict ? 0 : 1;
 }
 
-int run_once(const Executor& executor, const std::string& script, const CancelToken& stop) {
-  Command command = Command::shell(script);
-  command.cancel = stop;
-  const Result result = executor.run(command);
+// Prints the lines of --doctor.
+int print_checks(const std::vector<EngineCheck>& checks) {
+  std::string text;
+  int status = 0;
+  for (const EngineCheck& check : checks) {
+    if (!check.ok) status = 1;
+    text += concat({check.ok ? "ok   " : "FAIL ", printable(check.subject),
+                    check.message.empty() ? "" : ": ", printable(check.message), "\n"});
+  }
+  return print(text) ? status : fail(1, "cannot write to standard output");
+}
+
+int examine_sandbox(const SandboxReport& report) {
+  std::vector<EngineCheck> checks = {
+      {"sandbox", true,
+       concat({name(report.mode), ", network ", name(report.network),
+               report.mode == SandboxMode::off
+                   ? ": commands run with the rights of this program (--allowed-paths or --sandbox)"
+                   : ""})}};
+  for (const std::string& feature : report.enforced) checks.push_back({feature, true, {}});
+  for (const std::string& gap : report.missing) checks.push_back({gap, false, {}});
+  return print_checks(checks);
+}
+
+int print_result(const Result& result) {
   if (!print(to_json(result).dump() + "\n")) return fail(1, "cannot write to standard output");
   if (result.outcome == Outcome::refused || result.outcome == Outcome::not_started) return 125;
   return result.succeeded() ? 0 : 1;
 }
 
-int serve(const Executor& executor, const ServerConfig& config, const CancelToken& stop) {
-  ToolOptions tools = config.tools;
-  tools.shells.max_running = static_cast<std::size_t>(config.max_background_shells);
-  tools.max_waiters = std::max<std::size_t>(1, static_cast<std::size_t>(config.max_concurrent) / 2);
+int run_once(const Executor& executor, const std::string& script, const CancelToken& stop) {
+  Command command = Command::shell(script);
+  command.cancel = stop;
+  return print_result(executor.run(command));
+}
+
+// Serves the tools that `add` adds.
+int serve(const ServerConfig& config, std::string instructions, const CancelToken& stop,
+          FunctionRef<Expected<void>(mcp::Server&)> add) {
   mcp::ServerOptions options;
   options.name = "codeexec";
   options.title = "Command Execution";
   options.version = CODEEXEC_VERSION_STRING;
-  options.instructions = describe(executor, tools);
+  options.instructions = std::move(instructions);
   options.max_concurrent = static_cast<std::size_t>(config.max_concurrent);
   mcp::Server server(options);
-  if (auto ok = add_execution_tools(server, executor, tools); !ok)
-    return fail(2, ok.error().message);
+  if (auto ok = add(server); !ok) return fail(2, ok.error().message);
   const auto served = server.serve(stop);
   if (served) return 0;
   const int status = fail(1, served.error().message);
   // A handler that did not return still uses what this function's callers would destroy.
   if (served.error().code == ErrorCode::limit) ::_exit(status);
   return status;
+}
+
+int serve(const Executor& executor, const ServerConfig& config, const CancelToken& stop) {
+  ToolOptions tools = config.tools;
+  tools.shells.max_running = static_cast<std::size_t>(config.max_background_shells);
+  tools.max_waiters = std::max<std::size_t>(1, static_cast<std::size_t>(config.max_concurrent) / 2);
+  return serve(config, describe(executor, tools), stop,
+               [&](mcp::Server& server) { return add_execution_tools(server, executor, tools); });
+}
+
+// With profile user-container.
+int serve_user(const ServerConfig& config, const Invocation& invocation) {
+  const auto containers = create_user_containers(config);
+  if (!containers) return fail(2, in_our_words(containers.error(), true).message);
+  drop_variables(config.local.environment, true);
+  if (invocation.doctor) {
+    ContainerExecutorOptions asked;
+    asked.container = containers->options().container;
+    return print_checks(check_engine(asked));
+  }
+  const TerminationSignals signals;
+  if (signals.error() != 0) return fail(1, no_thread(signals.error()));
+  if (invocation.run) {
+    const auto result = containers->execute_bash(config.user_id, *invocation.run);
+    return result ? print_result(*result) : fail(125, result.error().message);
+  }
+  return serve(config, describe(*containers), signals.token(), [&](mcp::Server& server) {
+    return add_user_container_tools(server, *containers, config.user_id);
+  });
 }
 
 }  // namespace
@@ -27083,8 +30719,8 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   const auto has_tool = [&](const char* tool) { return !is_disabled(options, tool); };
   if (has_tool("execute_command"))
     sentences.push_back(concat(
-        {"execute_command runs shell commands on this machine, by default in ",
-         to_utf8(executor.workspace()), ". A command may take ", seconds_text(executor.timeout()),
+        {"execute_command runs shell commands, by default in ", to_utf8(executor.workspace()),
+         ". A command may take ", seconds_text(executor.timeout()),
          " seconds unless it asks for more (at most ", seconds_text(executor.max_timeout()),
          "). It gets no standard input and no terminal. Of each of its streams ",
          std::to_string(settings.max_output), " bytes are kept, the beginning and the end."}));
@@ -27126,6 +30762,12 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   return joined(sentences, " ");
 }
 
+Expected<void> add_user_container_tools(mcp::Server&, const UserContainers&, const std::string&) {
+  return make_error(ErrorCode::unsupported, "user containers: not built yet");
+}
+
+std::string describe(const UserContainers&) { return {}; }
+
 int server_main(int argc, char** argv) {
   ServerConfig config;
   const auto invocation = read_arguments(argc, argv, config);
@@ -27141,21 +30783,25 @@ int server_main(int argc, char** argv) {
   // write to its descriptors, through /proc.
   ::prctl(PR_SET_DUMPABLE, 0);
 #endif
-  const auto executor = create_executor(config);
-  if (!executor) return fail(2, executor.error().message);
-  if (auto ok = check_disabled(*executor, config.tools); !ok)
+  if (config.use == Option::users) return serve_user(config, *invocation);
+  const auto place = create_place(config);
+  if (!place) return fail(2, place.error().message);
+  const Executor& executor = *place->executor;
+  if (auto ok = check_disabled(executor, config.tools); !ok)
     return fail(2, in_our_words(ok.error()).message);
-  drop_variables(config.local.environment);
-  if (config.enable_sudo) warn("enable_sudo has no effect in local mode");
+  drop_variables(config.local.environment, place->wanted.has_value());
+  if (config.enable_sudo && !place->wanted) warn("enable_sudo has no effect in local mode");
   warn_of_bare_patterns(config);
-  if (invocation->sandbox_report) return print_report(executor->sandbox_report());
-  warn_of_gaps(executor->sandbox_report());
-  if (invocation->check) return check(*executor, *invocation->check);
+  if (invocation->sandbox_report) return print_report(place->sandbox);
+  if (invocation->doctor)
+    return place->wanted ? print_checks(check_engine(*place->wanted))
+                         : examine_sandbox(place->sandbox);
+  warn_of_gaps(place->sandbox);
+  if (invocation->check) return check(executor, *invocation->check);
   const TerminationSignals signals;
-  if (signals.error() != 0)
-    return fail(1, concat({"cannot start a thread: ", errno_text(signals.error())}));
-  if (invocation->run) return run_once(*executor, *invocation->run, signals.token());
-  return serve(*executor, config, signals.token());
+  if (signals.error() != 0) return fail(1, no_thread(signals.error()));
+  if (invocation->run) return run_once(executor, *invocation->run, signals.token());
+  return serve(executor, config, signals.token());
 }
 
 }  // namespace v0_1

@@ -16,7 +16,7 @@
 #include <optional>
 #include <set>
 
-#include "support.hpp"
+#include "server_support.hpp"
 
 using codeexec::Expected;
 using codeexec::Json;
@@ -24,31 +24,22 @@ using codeexec::Outcome;
 using codeexec::ProcessOptions;
 using codeexec::ProcessResult;
 using support::begins;
+using support::check_refused;
 using support::dies;
 using support::ends;
+using support::FakeEngine;
 using support::has;
 using support::lines_of;
+using support::names_of;
+using support::parsed;
+using support::patience_ms;
+using support::run_command;
+using support::run_program;
+using support::Server;
+using support::Strings;
 using support::TempDir;
 
 namespace {
-
-// Far above what anything here takes; only a hang comes near.
-constexpr int patience_ms = 60000;
-
-using Strings = std::vector<std::string>;
-
-Json parsed(const std::string& text) {
-  const Expected<Json> value = Json::parse(text);
-  REQUIRE_MESSAGE(value, text.substr(0, 500));
-  return *value;
-}
-
-std::string names_of(const Json& object) {
-  std::string names;
-  for (const Json::Member& member : object.members())
-    names += (names.empty() ? "" : " ") + member.name;
-  return names;
-}
 
 // A named pipe that commands write to, so that the test knows when they are so far.
 class Fifo {
@@ -84,37 +75,6 @@ class Fifo {
   int fd_ = -1;
 };
 
-// Runs the program to its end.
-ProcessResult run_program(Strings arguments, const std::string& work_dir = "/",
-                          const Strings& more_environment = {}, const std::string& input = {}) {
-  ProcessOptions options;
-  options.argv = {CODEEXEC_MCP};
-  options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
-  const char* path = std::getenv("PATH");
-  options.environment = {std::string("PATH=") + (path ? path : "/usr/bin:/bin"),
-                         "HOME=/nonexistent"};
-  options.environment.insert(options.environment.end(), more_environment.begin(),
-                             more_environment.end());
-  options.work_dir = work_dir;
-  options.input = input;
-  options.max_output = std::size_t{64} << 20;
-  options.timeout = std::chrono::milliseconds(patience_ms);
-  ProcessResult result = codeexec::run_process(options);
-  REQUIRE_MESSAGE(result.outcome == Outcome::exited, result.message);
-  return result;
-}
-
-// What --run prints for the command.
-Json run_command(const std::string& command, Strings arguments = {},
-                 const std::string& work_dir = "/", const Strings& more_environment = {}) {
-  arguments.insert(arguments.end(), {"--run", command});
-  const ProcessResult r = run_program(arguments, work_dir, more_environment);
-  CHECK(r.err == "");
-  REQUIRE(ends(r.out, "}\n"));
-  CHECK(lines_of(r.out).size() == 1);
-  return parsed(r.out);
-}
-
 // What --sandbox-report prints.
 Json report_of(Strings arguments, const std::string& work_dir = "/") {
   arguments.push_back("--sandbox-report");
@@ -141,19 +101,6 @@ bool has_sandbox() {
   return false;
 }
 
-// Checks that the program refused to start with one line that names what is wrong.
-void check_refused(const ProcessResult& r, const std::string& named) {
-  CAPTURE(r.err);
-  CHECK(r.exit_code == 2);
-  CHECK(r.out == "");
-  CHECK(begins(r.err, "codeexec-mcp: "));
-  CHECK(ends(r.err, "\n"));
-  CHECK(lines_of(r.err).size() == 1);
-  CHECK(codeexec::is_utf8(r.err));
-  CAPTURE(named);
-  CHECK(has(r.err, named));
-}
-
 // The options of --help: name and what it calls the value ("" for none).
 std::vector<std::pair<std::string, std::string>> options_of_help() {
   const ProcessResult help = run_program({"--help"});
@@ -174,7 +121,7 @@ std::vector<std::pair<std::string, std::string>> options_of_help() {
 
 bool is_special(const std::string& name) {
   return name == "config" || name == "run" || name == "check" || name == "list-rules" ||
-         name == "sandbox-report" || name == "help" || name == "version";
+         name == "sandbox-report" || name == "doctor" || name == "help" || name == "version";
 }
 
 std::string key_of(std::string name) {
@@ -184,258 +131,18 @@ std::string key_of(std::string name) {
 
 bool is_list(const std::string& value) { return ends(value, "..."); }
 bool is_number(const std::string& value) {
-  return value == "SECONDS" || value == "BYTES" || value == "N";
+  return value == "SECONDS" || value == "BYTES" || value == "N" || value == "CPUS";
 }
 
 // The words of a command line as the value that the configuration file would have.
 Json config_value(const std::string& value, const Strings& words) {
   if (value.empty()) return Json(true);
-  if (is_number(value)) return parsed(words.at(0));
+  if (is_number(value) || value == "JSON" || value == "BOOL") return parsed(words.at(0));
   if (!is_list(value)) return Json(words.at(0));
   Json list = Json::array();
   for (const std::string& word : words) list.push_back(word);
   return list;
 }
-
-// A server on two pipes, and its client.
-class Server {
- public:
-  struct Options {
-    Strings arguments = {};
-    Strings wrapper = {};  // goes before the program
-    std::string program = CODEEXEC_MCP;
-    std::string work_dir = "/";
-    Strings environment = {};
-    bool initialize = true;
-    std::vector<int> closed = {};  // descriptors that the server does not have
-  };
-
-  explicit Server(Strings arguments = {}) {
-    Options options;
-    options.arguments = std::move(arguments);
-    start(options);
-  }
-  explicit Server(const Options& options) { start(options); }
-  Server(const Server&) = delete;
-  Server& operator=(const Server&) = delete;
-  ~Server() {
-    close_input();
-    close_output();
-    if (pid_ > 0) {
-      ::kill(pid_, SIGKILL);
-      ::waitpid(pid_, nullptr, 0);
-    }
-    ::close(log_);
-  }
-
-  pid_t pid() const { return pid_; }
-
-  void send(const std::string& line) {
-    std::string_view bytes = line;
-    while (!bytes.empty()) {
-      const ssize_t size = ::write(to_, bytes.data(), bytes.size());
-      if (size < 0 && errno == EINTR) continue;
-      REQUIRE(size > 0);
-      bytes.remove_prefix(static_cast<std::size_t>(size));
-    }
-    if (line.empty() || line.back() != '\n') send("\n");
-  }
-
-  // The next line without its newline; empty when the stream has ended.
-  std::string receive_line() {
-    for (;;) {
-      const std::size_t end = pending_.find('\n', scanned_);
-      if (end != std::string::npos) {
-        std::string line = pending_.substr(0, end);
-        pending_.erase(0, end + 1);
-        scanned_ = 0;
-        return line;
-      }
-      scanned_ = pending_.size();
-      pollfd wanted = {from_, POLLIN, 0};
-      REQUIRE_MESSAGE(::poll(&wanted, 1, patience_ms) == 1, "the server said nothing");
-      char buffer[65536];
-      const ssize_t size = ::read(from_, buffer, sizeof buffer);
-      REQUIRE(size >= 0);
-      if (size == 0) {
-        CHECK(pending_.empty());
-        return {};
-      }
-      pending_.append(buffer, static_cast<std::size_t>(size));
-    }
-  }
-
-  // The next message; null when the stream has ended. Everything on the stream must be one.
-  Json receive() {
-    const std::string line = receive_line();
-    last_line_size = line.size();
-    if (line.empty()) return Json();
-    Json message = parsed(line);
-    CHECK(message["jsonrpc"] == Json("2.0"));
-    return message;
-  }
-
-  static std::string call_line(const Json& id, const Json& arguments, const Json& meta = {},
-                               const std::string& tool = "execute_command") {
-    Json params = Json::object({{"name", tool}, {"arguments", arguments}});
-    if (!meta.is_null()) params.set("_meta", meta);
-    return Json::object({{"jsonrpc", "2.0"},
-                         {"id", id},
-                         {"method", "tools/call"},
-                         {"params", std::move(params)}})
-        .dump();
-  }
-
-  Json ask(const std::string& method, const std::string& params = "{}") {
-    const std::string id = std::to_string(++last_id_);
-    send(R"({"jsonrpc":"2.0","id":)" + id + R"(,"method":")" + method + R"(","params":)" + params +
-         "}");
-    Json reply = receive();
-    CHECK(reply["id"] == parsed(id));
-    return reply;
-  }
-
-  // The result of a call of execute_command.
-  Json call(const Json& arguments) {
-    const Json id(++last_id_);
-    send(call_line(id, arguments));
-    const Json reply = receive();
-    CHECK(reply["id"] == id);
-    REQUIRE(reply["result"].is_object());
-    return reply["result"];
-  }
-
-  // The object that another tool gives; of its errors the message alone.
-  Json use(const std::string& tool, const char* arguments = "{}") {
-    return use(tool, parsed(arguments));
-  }
-  Json use(const std::string& tool, const Json& arguments) {
-    return object_of(ask_tool(tool, arguments));
-  }
-  std::string error_of(const std::string& tool, const Json& arguments) {
-    const Json result = ask_tool(tool, arguments);
-    CHECK(result["isError"] == Json(true));
-    REQUIRE(result["content"].size() == 1);
-    // What the schema of the arguments refuses has no object.
-    if (!result.find("structuredContent")) return result["content"][0]["text"].as_string();
-    CHECK(begins(names_of(result["structuredContent"]), "success error"));
-    CHECK(result["structuredContent"]["success"] == Json(false));
-    return result["structuredContent"]["error"].as_string();
-  }
-  Json ask_tool(const std::string& tool, const Json& arguments) {
-    const Json id(++last_id_);
-    send(call_line(id, arguments, {}, tool));
-    const Json reply = receive();
-    CHECK(reply["id"] == id);
-    REQUIRE(reply["result"].is_object());
-    return reply["result"];
-  }
-
-  // The object of a call that is no error of the tool; text and structured content must be equal.
-  Json execute_with(const Json& arguments) { return object_of(call(arguments)); }
-  Json execute(const std::string& command) {
-    return execute_with(Json::object({{"command", command}}));
-  }
-  static Json object_of(const Json& result) {
-    CHECK(!result["isError"].as_bool());
-    REQUIRE(result["content"].size() == 1);
-    CHECK(result["content"][0]["type"] == Json("text"));
-    const Json& object = result["structuredContent"];
-    REQUIRE(object.is_object());
-    CHECK(result["content"][0]["text"].as_string() == object.dump());
-    return object;
-  }
-
-  void ping() { CHECK(ask("ping")["result"].is_object()); }
-
-  void cancel(const Json& id) {
-    send(Json::object({{"jsonrpc", "2.0"},
-                       {"method", "notifications/cancelled"},
-                       {"params", Json::object({{"requestId", id}})}})
-             .dump());
-  }
-
-  void close_input() { close_one(to_); }
-  void close_output() { close_one(from_); }
-  void signal(int number) { REQUIRE(::kill(pid_, number) == 0); }
-
-  // Waits for the end of the server: its exit status, or minus the signal's number.
-  int wait() {
-    REQUIRE(pid_ > 0);
-    REQUIRE_MESSAGE(dies(pid_), "the server does not end");
-    int status = 0;
-    REQUIRE(::waitpid(pid_, &status, 0) == pid_);
-    pid_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-  // Ends the input and gives everything the server still had to say.
-  std::vector<Json> finish() {
-    close_input();
-    std::vector<Json> messages;
-    for (Json message = receive(); !message.is_null(); message = receive())
-      messages.push_back(message);
-    CHECK(wait() == 0);
-    return messages;
-  }
-  std::string logged() const { return support::read_file(directory_ / "log"); }
-
-  Json greeting = {};
-  std::size_t last_line_size = 0;
-
- private:
-  static void close_one(int& fd) {
-    if (fd >= 0) ::close(fd);
-    fd = -1;
-  }
-
-  void start(const Options& options) {
-    int to[2];
-    int from[2];
-    REQUIRE(::pipe2(to, O_CLOEXEC) == 0);
-    REQUIRE(::pipe2(from, O_CLOEXEC) == 0);
-    log_ = ::open((directory_ / "log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    REQUIRE(log_ >= 0);
-    Strings words = options.wrapper;
-    words.push_back(options.program);
-    words.insert(words.end(), options.arguments.begin(), options.arguments.end());
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(&word[0]);
-    argv.push_back(nullptr);
-    const char* path = std::getenv("PATH");
-    Strings variables = {std::string("PATH=") + (path ? path : "/usr/bin:/bin")};
-    variables.insert(variables.end(), options.environment.begin(), options.environment.end());
-    std::vector<char*> environment;
-    for (std::string& variable : variables) environment.push_back(&variable[0]);
-    environment.push_back(nullptr);
-
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      if (::dup2(to[0], 0) != 0 || ::dup2(from[1], 1) != 1 || ::dup2(log_, 2) != 2) ::_exit(97);
-      for (const int fd : options.closed) ::close(fd);
-      if (::chdir(options.work_dir.c_str()) != 0) ::_exit(97);
-      ::execvpe(argv[0], argv.data(), environment.data());
-      ::_exit(97);
-    }
-    REQUIRE(pid_ > 0);
-    ::close(to[0]);
-    ::close(from[1]);
-    to_ = to[1];
-    from_ = from[0];
-    if (!options.initialize) return;
-    greeting = ask("initialize", R"({"protocolVersion":"2025-06-18","capabilities":{},)"
-                                 R"("clientInfo":{"name":"test","version":"1"}})");
-    send(R"({"jsonrpc":"2.0","method":"notifications/initialized"})");
-  }
-
-  TempDir directory_ = {};
-  pid_t pid_ = -1;
-  int to_ = -1;
-  int from_ = -1;
-  int log_ = -1;
-  int last_id_ = 1000;
-  std::string pending_ = {};
-  std::size_t scanned_ = 0;
-};
 
 // Writing to a server that has ended must fail, not kill the tests.
 class NoSigpipe {
@@ -526,6 +233,21 @@ TEST_CASE("every option of --help works from the command line and from the confi
   };
   const auto breaks = [](const std::string& rule) {
     return [rule](const ProcessResult&, const Json& r) { return r["rule"] == Json(rule); };
+  };
+  const FakeEngine engine;
+  const Strings in_docker = engine.options({"--workspace", workspace});
+  const auto for_user = [&](Strings options) {
+    options.insert(options.end(), {"--docker-program", engine.program(), "--tools-path",
+                                   skills.path(), "--skills-path", skills.path()});
+    return options;
+  };
+  Strings with_packages = in_docker;
+  with_packages.insert(with_packages.end(),
+                       {"--docker-packages", R"({"preinstall":{"python":["x"]}})"});
+  const auto called = [&](const std::string& words) {
+    return [&, words](const ProcessResult&, const Json&) {
+      return has(engine.take_calls(), words);
+    };
   };
   const std::map<std::string, Effect> effects = {
       {"allowed-paths", {{place.path(), skills.path()}, {}, "true", breaks("work_dir")}},
@@ -625,7 +347,79 @@ TEST_CASE("every option of --help works from the command line and from the confi
         {},
         "echo $CODEEXEC_TEST_SECRET",
         prints("[redacted]")}},
-      {"execution-mode", {{"local"}, {}, "true", {}}},
+      {"execution-mode",
+       {{"docker"}, {"--docker-program", engine.program()}, "true", called(" exec ")}},
+      {"docker-program",
+       {{engine.program()},
+        {"--execution-mode", "docker", "--docker-host", "unix:///nonexistent"},
+        "true",
+        called("run -i")}},
+      {"docker-context", {{"far"}, in_docker, "true", called("--context far run -i")}},
+      {"docker-host", {{"ssh://far"}, in_docker, "true", called("--host ssh://far run -i")}},
+      {"docker-call-timeout", {{"5"}, in_docker, "true", {}}},
+      {"docker-run-timeout", {{"5"}, in_docker, "true", {}}},
+      {"docker-pull-timeout", {{"5"}, in_docker, "true", {}}},
+      {"docker-start-timeout", {{"5"}, in_docker, "true", {}}},
+      {"docker-warm", {{"0"}, in_docker, "true", {}}},
+      {"docker-image", {{"some/image:1"}, in_docker, "true", called(" some/image:1 ")}},
+      {"docker-image-policy", {{"always"}, in_docker, "true", called("pull ")}},
+      {"docker-network-mode", {{"bridge"}, in_docker, "true", called("--network bridge")}},
+      {"docker-memory-limit", {{"512m"}, in_docker, "true", called("--memory 536870912")}},
+      {"docker-cpu-limit", {{"1.5"}, in_docker, "true", called("--cpus 1.5")}},
+      {"docker-pids-limit", {{"77"}, in_docker, "true", called("--pids-limit 77")}},
+      {"docker-shm-size", {{"32m"}, in_docker, "true", called("--shm-size 33554432")}},
+      {"docker-tmp-size", {{"0.5g"}, in_docker, "true", called("size=536870912")}},
+      {"docker-read-only-root",
+       {{"false"},
+        in_docker,
+        "true",
+        [&](const ProcessResult&, const Json&) {
+          const std::string calls = engine.take_calls();
+          return has(calls, "run -i") && !has(calls, "--read-only");
+        }}},
+      {"docker-user", {{"1234:1235"}, in_docker, "true", called("-u 1234:1235")}},
+      {"docker-mount",
+       {{skills.path() + ":/seen:ro", place.path() + ":rw"},
+        in_docker,
+        "true",
+        called("src=" + skills.path() + ",dst=/seen,readonly")}},
+      {"docker-credentials",
+       {{R"({"env_vars":["CODEEXEC_TEST_SECRET"]})"},
+        in_docker,
+        "echo ${CODEEXEC_TEST_SECRET-none}",
+        prints("[redacted]")}},
+      {"docker-packages",
+       {{R"({"preinstall":{"python":["tabulate>=0.9"]}})"},
+        in_docker,
+        "true",
+        called("tabulate>=0.9")}},
+      {"docker-packages-required",
+       {{},
+        with_packages,
+        "true",
+        [](const ProcessResult&, const Json& r) {
+          return r["outcome"] == Json("not_started") && has(r["stderr"].as_string(), "packages");
+        }}},
+      {"docker-persistent", {{}, in_docker, "true", called("run -d")}},
+      {"docker-log-file",
+       {{place / "docker.log"},
+        in_docker,
+        "true",
+        [&](const ProcessResult&, const Json&) {
+          return support::exists(place / "docker.log") &&
+                 ::unlink((place / "docker.log").c_str()) == 0;
+        }}},
+      {"tools-path", {{skills.path()}, in_docker, "true", called(",dst=/tools,readonly")}},
+      {"skills-path", {{skills.path()}, in_docker, "true", called(",dst=/skills,readonly")}},
+      {"profile",
+       {{"user-container"},
+        for_user({"--user-id", "somebody"}),
+        "true",
+        called("dst=/tools,readonly")}},
+      {"user-id",
+       {{"somebody"}, for_user({"--profile", "user-container"}), "true", called("somebody")}},
+      {"max-artifact-size",
+       {{"1m"}, for_user({"--profile", "user-container", "--user-id", "somebody"}), "true", {}}},
       {"agent-id",
        {{"agent 7"},
         {"--audit-file", audit},
@@ -874,6 +668,18 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
   const std::string missing = place / "missing";
   // For what --help calls a value: what it cannot be.
   const std::map<std::string, Strings> wrong = {
+      {"ADDRESS", {""}},
+      {"BOOL", {"maybe", "", "1"}},
+      {"CPUS", {"abc", "-1", "", "2x", "1e400"}},
+      {"ID", {""}},
+      {"IMAGE", {"", "-v", "a b"}},
+      {"JSON", {"", "{", "[]", "true", R"({"unknown":1})"}},
+      {"NAME", {""}},
+      {"POLICY", {"", "sometimes", "Never"}},
+      {"PROGRAM", {""}},
+      {"SIZE", {"abc", "-5", "", "1.5", "m", "b", "1x", "1kk", "1 k", "1e400", "1e16"}},
+      {"SRC[:DST][:ro|:rw]...", {"", ":/x", "/usr:x", "/usr:/a:/b", missing, "/usr:/x,y", "/"}},
+      {"USER", {"", "-u", "a b"}},
       {"DIR", {missing, file}},
       {"DIR...", {missing, file, ""}},
       {"FILE", {missing + "/x", place.path()}},
@@ -883,7 +689,7 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       {"N", {"abc", "0", "-5", "", "1.5", "1e400", "1e16"}},
       {"PATTERN...", {"(", "a**", "[z-a]", "(?=x)", "(a)\\1"}},
       {"NAME=VALUE...", {"noequals", "=x", ""}},
-      {"MODE", {"docker", "srt", "", "Local", "Strict"}},
+      {"MODE", {"dock", "srt", "", "Local", "Strict"}},
       {"WORDS", {" ", "a\nb"}}};
   const Strings no_amounts = {"abc", "0", "-5", "", "1.5", "1k", "1e400", "1e16"};
   // Names are wrong in different ways; an agent may be called anything.
@@ -892,9 +698,13 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       {"disable-tool", {"write_files", ""}},
       {"keep-env", {"A=B", "", "A*B"}},
       {"secret-env", {"A=B", "", "CODEEXEC_NOT_THERE"}},
-      {"agent-id", {""}},
-      {"instance-id", {""}},
       {"enable-sudo", {"maybe"}},
+      {"docker-packages-required", {"maybe"}},
+      {"docker-persistent", {"maybe"}},
+      {"docker-pids-limit", {"abc", "-5", "", "1.5", "1k", "1e400", "1e16"}},
+      {"docker-warm", {"abc", "-5", "", "1.5", "1k", "1e400", "1e16"}},
+      {"docker-log-file", {""}},
+      {"profile", {"", "user", "Commands"}},
       {"delete-guard", {"maybe"}},
       {"unix-sockets", {"maybe"}},
       {"shared-memory", {"maybe"}},
@@ -918,37 +728,41 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
     REQUIRE((by_name != wrong_by_name.end() || by_kind != wrong.end()));
     const Strings& words = by_name != wrong_by_name.end() ? by_name->second : by_kind->second;
     const std::string key = key_of(name);
-    const auto check_named = [&](const ProcessResult& r) {
+    // Where the option has a meaning.
+    Strings here;
+    if (begins(name, "docker-") || ends(name, "s-path"))
+      here = {"--execution-mode", "docker", "--workspace", place.path()};
+    if (name == "user-id" || name == "max-artifact-size") here = {"--profile", "user-container"};
+    const auto check_named = [&](Strings arguments) {
+      arguments.insert(arguments.end(), here.begin(), here.end());
+      const ProcessResult r = run_program(arguments);
       check_refused(r, "codeexec-mcp: ");
       const bool named = has(r.err, "--" + name) || has(r.err, key);
       CHECK_MESSAGE(named, r.err);
+      CHECK_MESSAGE(!has(r.err, "has no effect with"), r.err);
+    };
+    const auto check_key = [&](const std::string& json) {
+      CAPTURE(json);
+      const std::string file = place.file("c.json", "{\"" + key + "\":" + json + "}");
+      check_named({"--config", file, "--run", "true"});
     };
     for (const std::string& word : words) {
       CAPTURE(word);
-      check_named(run_program({"--" + name, word, "--run", "true"}));
+      check_named({"--" + name, word, "--run", "true"});
       if (value.empty()) continue;
-      Json config = Json::object();
-      const Expected<Json> number = Json::parse(word);
-      if (is_number(value) && number)
-        config.set(key, *number);
+      if (is_number(value) && Json::parse(word))
+        check_key(word);
       else
-        config.set(key, is_list(value) ? Json::array({word}) : Json(word));
-      check_named(run_program({"--config", place.file("c.json", config.dump()), "--run", "true"}));
+        check_key((is_list(value) ? Json::array({word}) : Json(word)).dump());
     }
     // The number of words.
-    if (!value.empty()) check_named(run_program({"--" + name, "--run", "true"}));
-    if (!is_list(value)) check_named(run_program({"--" + name, "true", "x", "--run", "true"}));
+    if (!value.empty()) check_named({"--" + name, "--run", "true"});
+    if (!is_list(value)) check_named({"--" + name, "true", "x", "--run", "true"});
     // Types that the key cannot have.
-    for (const std::string json : {"null", "\"\\ud800\"", "[[]]", "[1]", "{\"a\":[]}", "[]"}) {
-      CAPTURE(json);
-      check_named(run_program(
-          {"--config", place.file("c.json", "{\"" + key + "\":" + json + "}"), "--run", "true"}));
-    }
-    const std::string other = is_number(value) ? "\"1\"" : value.empty() ? "\"true\"" : "1";
-    check_named(run_program(
-        {"--config", place.file("c.json", "{\"" + key + "\":" + other + "}"), "--run", "true"}));
-    if (!is_number(value) && !value.empty())
-      check_named(run_program({"--config", place.file("c.json", "{\"" + key + "\":true}")}));
+    for (const char* json : {"null", "\"\\ud800\"", "[[]]", "[1]", "{\"a\":[]}", "[]"})
+      check_key(json);
+    check_key(is_number(value) ? "\"1\"" : value.empty() || value == "SIZE" ? "\"true\"" : "1");
+    if (!is_number(value) && !value.empty() && value != "BOOL") check_key("true");
   }
 }
 

@@ -1,0 +1,952 @@
+// Containers from their making to their removal. What needs an engine says so and is skipped without
+// one (see docker.cpp); what no engine can be made to show is shown by a small program in its place.
+#include "executor_support.hpp"
+#include "support.hpp"
+
+#include <atomic>
+#include <thread>
+
+namespace {
+
+using codeexec::CancelToken;
+using codeexec::Container;
+using codeexec::ContainerNetwork;
+using codeexec::ContainerOptions;
+using codeexec::ErrorCode;
+using codeexec::Expected;
+using codeexec::ImagePolicy;
+using codeexec::Json;
+using codeexec::Mount;
+using codeexec::Permission;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using support::has;
+using support::TempDir;
+
+constexpr char busybox[] = "codeexec-test/busybox:latest";
+constexpr char debian[] = "codeexec-test/debian:latest";
+
+bool has_engine() {
+  if (std::getenv("CODEEXEC_TEST_DOCKER")) return true;
+  MESSAGE("SKIPPED: no container engine for tests (CODEEXEC_TEST_DOCKER is not set)");
+  return false;
+}
+
+// A call of the real program.
+codeexec::ProcessResult docker(std::vector<std::string> words) {
+  codeexec::ProcessOptions call;
+  call.argv = std::move(words);
+  call.argv.insert(call.argv.begin(), "docker");
+  for (char** variable = environ; *variable; ++variable) call.environment.emplace_back(*variable);
+  call.timeout = seconds(60);
+  return codeexec::run_process(call);
+}
+
+Json look(const std::string& name) {
+  const auto told = docker({"container", "inspect", name});
+  if (!told.succeeded()) return {};
+  const auto parsed = Json::parse(told.out);
+  REQUIRE(parsed);
+  return (*parsed)[0];
+}
+
+bool is_there(const std::string& name) { return !look(name).is_null(); }
+
+// True when it is gone, or goes soon.
+bool goes_away(const std::string& name) {
+  for (int i = 0; i < 200 && is_there(name); ++i) ::poll(nullptr, 0, 50);
+  return !is_there(name);
+}
+
+ContainerOptions small(const std::string& agent, const char* image = busybox) {
+  ContainerOptions options;
+  options.image = image;
+  options.image_policy = ImagePolicy::never;
+  options.agent_id = agent;
+  options.cpus = 1;
+  return options;
+}
+
+// An agent that no other run of these tests has.
+std::string fresh_agent() {
+  static std::atomic<int> count{0};
+  return "test-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
+}
+
+Container make(const ContainerOptions& options) {
+  const auto complete = codeexec::complete(options);
+  REQUIRE_MESSAGE(complete, complete.error().message);
+  return Container(*complete);
+}
+
+void require(const Expected<void>& done) { REQUIRE_MESSAGE(done, done.error().message); }
+
+// Removes a container that a test has made by hand, or that is to outlive its handles.
+struct Remover {
+  std::string name;
+  ~Remover() { docker({"rm", "-f", name}); }
+};
+
+// A program in place of the engine's. Its arguments go to `log`, one line for each, a blank line
+// after each call; then it runs `script`.
+struct FakeEngine {
+  explicit FakeEngine(const std::string& script)
+      : path(folder.file("docker",
+                         "#!/bin/sh\nfor a; do printf '%s\\n' \"$a\"; done >>" + (folder / "log") +
+                             "\necho >>" + (folder / "log") + "\n" + script + "\n",
+                         0755)) {}
+  ContainerOptions options() const {
+    ContainerOptions options = small("fake");
+    options.engine.program = path;
+    return options;
+  }
+  std::string log() const {
+    return support::exists(folder / "log") ? support::read_file(folder / "log") : std::string();
+  }
+  TempDir folder = {};
+  std::string path;
+};
+
+// An engine that makes a container of anything.
+constexpr char willing[] =
+    "case $1 in image) echo '[{}]';; container) echo 'No such container' >&2; exit 1;;\n"
+    "run) [ \"$2\" != -i ] || { echo codeexec ready; cat >/dev/null; };; esac";
+
+std::string problem_of(const ContainerOptions& options) {
+  const auto complete = codeexec::complete(options);
+  if (complete) return "accepted";
+  CHECK(complete.error().code != ErrorCode::io);
+  CHECK_FALSE(has(complete.error().message, "\n"));
+  return complete.error().message;
+}
+
+}  // namespace
+
+// Options -----------------------------------------------------------------------------------------
+
+TEST_CASE("container options: a root that may be written to when that is needed") {
+  CHECK(*codeexec::complete({})->read_only_root);
+  ContainerOptions options;
+  options.sudo = true;
+  const auto complete = codeexec::complete(options);
+  CHECK_FALSE(*complete->read_only_root);
+  CHECK(complete->image == "codeexec/runtime-sudo:latest");
+}
+
+TEST_CASE("W-44: sudo keeps an image of one's own") {
+  ContainerOptions options;
+  options.sudo = true;
+  options.image = "registry.example:5000/me/own:1.0";
+  const auto complete = codeexec::complete(options);
+  REQUIRE(complete);
+  CHECK(complete->image == options.image);
+}
+
+TEST_CASE("container options: what cannot be a word of an argv is refused, by its option") {
+  for (const char* image : {"-x", "a b", "a;b", "a\nb", "/a", "a$b"}) {
+    CAPTURE(std::string(image));
+    ContainerOptions options;
+    options.image = image;
+    CHECK(support::begins(problem_of(options), "image: "));
+  }
+  for (const char* user : {"-u", "a b", ":1", "1\n2", "$(id)"}) {
+    CAPTURE(std::string(user));
+    ContainerOptions options;
+    options.user = user;
+    CHECK(support::begins(problem_of(options), "user: "));
+  }
+  for (const char* user : {"1000:1000", "agent", "0"}) {
+    ContainerOptions options;
+    options.user = user;
+    CHECK(problem_of(options) == "accepted");
+  }
+  ContainerOptions options;
+  options.engine.program = "-H";
+  CHECK(support::begins(problem_of(options), "engine program: "));
+  options = {};
+  options.engine.context = "a";
+  options.engine.host = "unix:///x";
+  CHECK(support::begins(problem_of(options), "engine context: "));
+  options = {};
+  options.environment = {{"A=B", "c"}};
+  CHECK(support::begins(problem_of(options), "environment: "));
+  options = {};
+  options.agent_id = std::string("a\0b", 3);
+  CHECK(support::begins(problem_of(options), "agent_id: "));
+}
+
+TEST_CASE("container options: bounds that no engine takes") {
+  const auto with = [](auto change) {
+    ContainerOptions options;
+    change(options);
+    return problem_of(options);
+  };
+  CHECK(with([](auto& o) { o.memory = (6 << 20) - 1; }) ==
+        "memory: must be 6 MiB or more, or 0 for no bound");
+  CHECK(with([](auto& o) { o.memory = 6 << 20; }) == "accepted");
+  CHECK(with([](auto& o) { o.memory = 0; }) == "accepted");
+  CHECK(support::begins(with([](auto& o) { o.cpus = -1; }), "cpus: "));
+  CHECK(support::begins(with([](auto& o) { o.cpus = 0.001; }), "cpus: "));
+  CHECK(support::begins(with([](auto& o) { o.cpus = std::numeric_limits<double>::quiet_NaN(); }),
+                        "cpus: "));
+  CHECK(with([](auto& o) { o.cpus = 0; }) == "accepted");
+  CHECK(support::begins(with([](auto& o) { o.engine.call_timeout = milliseconds(0); }),
+                        "engine timeouts: "));
+  CHECK(support::begins(with([](auto& o) { o.start_timeout = milliseconds(-1); }), "timeouts"));
+}
+
+TEST_CASE("W-40: no container sees the host's system, its home or the engine's socket") {
+  const TempDir folder;
+  const std::string socket = folder.directory("run") + "/engine.sock";
+  const support::EnvironmentGuard engine("DOCKER_HOST", ("unix://" + socket).c_str());
+  support::EnvironmentGuard home("HOME", folder.directory("home/me").c_str());
+  folder.directory("work");
+  support::make_symlink("/etc", folder / "link");
+  const auto with = [](const std::string& source, const std::string& target = {},
+                       Permission permission = Permission::read) {
+    ContainerOptions options;
+    options.mounts = {{source, target, permission}};
+    return problem_of(options);
+  };
+  for (const char* source :
+       {"/", "/etc", "/usr", "/bin", "/sbin", "/lib", "/boot", "/dev", "/proc", "/sys", "/run",
+        "/var", "/var/run", "/root", "/proc/self", "/dev/null", "/etc/../etc/", "/home"}) {
+    CAPTURE(std::string(source));
+    CHECK(has(with(source, "/x"), "which no container is given"));
+  }
+  CHECK(has(with(folder / "link", "/x"), "is a folder of the host's system"));
+  CHECK(has(with(folder / "run", "/x"), "holds the socket of a container engine"));
+  CHECK(has(with(folder / "home/me", "/x"), "is the home directory"));
+  CHECK(has(with(folder / "home", "/x"), "is the home directory, or holds it"));
+  CHECK(has(with("~", "/x"), "is the home directory"));
+  CHECK(has(with("/etc/ssl", "/x", Permission::write), "would be writable"));
+  CHECK(has(with(folder / "missing"), "No such file"));
+  CHECK(with(folder / "work") == "accepted");
+  CHECK(with(folder / "work", "/elsewhere", Permission::write) == "accepted");
+  support::make_directories(folder / "home/me/project");
+  CHECK(with("~/project") == "accepted");
+
+  const auto complete = codeexec::complete([&] {
+    ContainerOptions options;
+    options.mounts = {{"~/../me/project", {}, {}}, {folder / "work", {}, Permission::write}};
+    return options;
+  }());
+  REQUIRE(complete);
+  CHECK(complete->mounts[0].source == folder / "home/me/project");
+  CHECK(complete->mounts[0].target == folder / "home/me/project");
+  CHECK(complete->mounts[0].permission == Permission::none);
+}
+
+TEST_CASE("container options: places of mounts") {
+  const TempDir folder;
+  folder.directory("a,b");
+  folder.directory("a\"b");
+  folder.directory("plain");
+  folder.directory("other");
+  const auto with = [](std::vector<Mount> mounts) {
+    ContainerOptions options;
+    options.mounts = std::move(mounts);
+    return problem_of(options);
+  };
+  const std::string plain = folder / "plain";
+  CHECK(has(with({{folder / "a,b", "/x", {}}}), "cannot take"));
+  CHECK(has(with({{folder / "a\"b", "/x", {}}}), "cannot take"));
+  for (const char* target :
+       {"x", "/", "/a/../b", "/a,readonly=false", "/a\nb", "/proc", "/sys/x", "/dev", "/a/"}) {
+    CAPTURE(std::string(target));
+    CHECK(support::begins(with({{plain, target, {}}}), "mounts: "));
+  }
+  CHECK(has(with({{plain, "/x", {}}, {folder / "other", "/x", {}}}), "something else"));
+  CHECK(has(with({{plain, "/x", Permission::read}, {plain, "/x", Permission::write}}),
+            "something else"));
+  CHECK(with({{plain, "/x", Permission::read}, {plain, "/x", Permission::read}}) == "accepted");
+  ContainerOptions options;
+  options.mounts = {{plain, "/x", Permission::read}};
+  options.scratch = {{"/x", 1}};
+  CHECK(support::begins(problem_of(options), "scratch: "));
+  options.scratch = {{"/y:exec", 1}};
+  CHECK(support::begins(problem_of(options), "scratch: "));
+  options.scratch = {};
+  options.mounts[0].permission = Permission::write;
+  options.log_file = plain + "/log";
+  CHECK(support::begins(problem_of(options), "log_file: "));
+  // Twice is as good as once.
+  options.log_file = folder / "log";
+  const auto once = codeexec::complete(options);
+  REQUIRE(once);
+  const auto twice = codeexec::complete(*once);
+  REQUIRE(twice);
+  CHECK(twice->mounts.size() == 1);
+}
+
+TEST_CASE("W-45: packages that cannot be installed are refused at once") {
+  ContainerOptions options;
+  options.packages.python = {"requests>=2.31.0"};
+  CHECK(problem_of(options) == "packages: installing needs a network: set network to bridge");
+  options.network = ContainerNetwork::bridge;
+  CHECK(problem_of(options) == "accepted");
+  options.packages.python = {"--index-url=http://evil"};
+  CHECK(support::begins(problem_of(options), "packages: "));
+  options.packages.python = {""};
+  CHECK(support::begins(problem_of(options), "packages: "));
+  options.packages.python = {};
+  options.packages.system = {"hello"};
+  CHECK(problem_of(options) == "packages: system and npm packages need sudo");
+  options.sudo = true;
+  CHECK(problem_of(options) == "accepted");
+  options.read_only_root = true;
+  CHECK(has(problem_of(options), "read_only_root"));
+}
+
+// The engine's program, and faults of it ----------------------------------------------------------
+
+TEST_CASE("engine: a program that is not there") {
+  ContainerOptions options = small("none");
+  options.engine.program = "/nonexistent/docker";
+  const auto made = make(options).ensure();
+  REQUIRE_FALSE(made);
+  CHECK(made.error().code == ErrorCode::not_found);
+  CHECK(has(made.error().message, "install docker or podman"));
+}
+
+TEST_CASE("engine: what it says is classified, in one line and without control bytes") {
+  struct Row {
+    const char* said;
+    ErrorCode code;
+    const char* help;
+  };
+  for (const Row& row :
+       {Row{"permission denied while trying to connect to the Docker daemon socket at unix:///x",
+            ErrorCode::permission_denied, "group docker"},
+        Row{"Cannot connect to the Docker daemon at unix:///x. Is the docker daemon running?",
+            ErrorCode::io, "DOCKER_HOST"},
+        Row{"Error response from daemon: pull access denied for x, repository does not exist",
+            ErrorCode::not_found, "log in"},
+        Row{"docker: Error response from daemon: Minimum memory limit allowed is 6MB",
+            ErrorCode::invalid_argument, "6 MiB"},
+        Row{"docker: Error response from daemon: Range of CPUs is from 0.01 to 2.00, as there are",
+            ErrorCode::invalid_argument, "set cpus"},
+        Row{"context \"x\": context not found: open /x", ErrorCode::invalid_argument,
+            "docker context ls"}}) {
+    CAPTURE(std::string(row.said));
+    const FakeEngine engine("printf '%s\\033[31m\\n\\nRun '\"'docker run --help'\"' x\\n' '" +
+                            std::string(row.said) + "' >&2; exit 125");
+    const auto made = make(engine.options()).ensure();
+    REQUIRE_FALSE(made);
+    const std::string& message = made.error().message;
+    CAPTURE(message);
+    CHECK(made.error().code == row.code);
+    CHECK(has(message, row.help));
+    CHECK_FALSE(has(message, "--help"));
+    CHECK_FALSE(has(message, "\n"));
+    CHECK_FALSE(has(message, "\033"));
+  }
+  const FakeEngine loud("head -c 300000 /dev/zero | tr '\\0' x >&2; exit 1");
+  const auto made = make(loud.options()).ensure();
+  REQUIRE_FALSE(made);
+  CHECK(made.error().message.size() < 1000);
+}
+
+TEST_CASE("engine: one that never answers is given up, at each call") {
+  const FakeEngine stuck("exec sleep 1000");
+  ContainerOptions options = stuck.options();
+  options.engine.call_timeout = milliseconds(200);
+  const Container container = make(options);
+  const auto made = container.ensure();
+  REQUIRE_FALSE(made);
+  CHECK(has(made.error().message, "no answer in "));
+  CHECK_FALSE(container.health());
+  CHECK_FALSE(container.stats());
+  CHECK_FALSE(container.remove());
+
+  const FakeEngine slow_run("case $1 in image) echo '[{}]';; run) exec sleep 1000;; esac");
+  options.engine.program = slow_run.path;
+  options.engine.run_timeout = milliseconds(200);
+  const auto run = make(options).ensure();
+  REQUIRE_FALSE(run);
+  CHECK(has(run.error().message, "cannot make the container"));
+  CHECK(has(run.error().message, "no answer in "));
+}
+
+TEST_CASE("engine: making a container can be cancelled, and so can waiting for that") {
+  const FakeEngine stuck("case $1 in image) echo '[{}]';; run) : >" +
+                         std::string("\"${0%/*}/running\"; exec sleep 1000;; esac"));
+  ContainerOptions options = stuck.options();
+  options.engine.call_timeout = milliseconds(200);
+  const Container container = make(options);
+  const CancelToken maker_token;
+  const CancelToken waiter_token;
+  Expected<void> maker_result;
+  std::thread maker([&] { maker_result = container.ensure(maker_token); });
+  while (!support::exists(stuck.folder / "running")) ::poll(nullptr, 0, 5);
+  std::thread canceller([&] { waiter_token.cancel(); });
+  const auto waited = container.ensure(waiter_token);
+  canceller.join();
+  REQUIRE_FALSE(waited);
+  CHECK(has(waited.error().message, "cancelled"));
+  maker_token.cancel();
+  maker.join();
+  REQUIRE_FALSE(maker_result);
+  CHECK(has(maker_result.error().message, "cancelled"));
+}
+
+TEST_CASE("engine: a context, a host, and podman's words for them") {
+  for (const bool podman : {false, true}) {
+    const FakeEngine engine(willing);
+    const std::string program = engine.folder / (podman ? "podman" : "docker");
+    if (podman) support::make_symlink(engine.path, program);
+    ContainerOptions options = engine.options();
+    options.engine.program = program;
+    options.engine.context = "far";
+    CHECK_FALSE(make(options).health()->exists);
+    options.engine.context.clear();
+    options.engine.host = "ssh://far";
+    CHECK_FALSE(make(options).health()->exists);
+    CHECK(support::begins(engine.log(), podman ? "--connection\nfar\n" : "--context\nfar\n"));
+    CHECK(has(engine.log(), podman ? "\n--url\nssh://far\n" : "\n--host\nssh://far\n"));
+  }
+}
+
+TEST_CASE("W-39: each package is one argument, as it is written") {
+  const FakeEngine engine(willing);
+  ContainerOptions options = engine.options();
+  options.network = ContainerNetwork::bridge;
+  options.sudo = true;
+  options.packages.system = {"libfoo=1.2*"};
+  options.packages.python = {"numpy>=1.24.0", "x; touch /tmp/evil"};
+  options.packages.npm = {"@scope/tool@^2"};
+  std::vector<std::string> progress;
+  options.on_progress = [&progress](std::string_view line) { progress.emplace_back(line); };
+  require(make(options).ensure());
+  const std::string log = engine.log();
+  const std::size_t system = log.find("\nlibfoo=1.2*\n");
+  const std::size_t python = log.find("\ninstall\n--\nnumpy>=1.24.0\nx; touch /tmp/evil\n\n");
+  const std::size_t npm = log.find("\ninstall\n-g\n--\n@scope/tool@^2\n\n");
+  CHECK(system < python);
+  CHECK(python < npm);
+  CHECK(npm != std::string::npos);
+  REQUIRE(progress.size() == 3);
+  CHECK(progress[1] == "install python packages: numpy>=1.24.0 x; touch /tmp/evil");
+}
+
+TEST_CASE("packages: a failure is told, and ends the container only when it must not be") {
+  const FakeEngine engine(std::string("case $1 in exec) echo 'no such package: x' >&2; exit 3;; "
+                                      "esac\n") +
+                          willing);
+  ContainerOptions options = engine.options();
+  options.network = ContainerNetwork::bridge;
+  options.packages.python = {"x"};
+  std::string told;
+  options.on_progress = [&told](std::string_view line) { told = line; };
+  require(make(options).ensure());
+  CHECK(told == "cannot install python packages: x (status 3): no such package: x");
+  options.packages.required = true;
+  const auto made = make(options).ensure();
+  REQUIRE_FALSE(made);
+  CHECK(has(made.error().message, "no such package: x"));
+}
+
+TEST_CASE("W-43: names are plain and bounded, and of parallel runs they differ") {
+  const FakeEngine engine(willing);
+  ContainerOptions options = engine.options();
+  options.agent_id = "a b/../c" + std::string(100, 'x') + "\xff";
+  const Container one = make(options);
+  const Container other = make(options);
+  CHECK(one.name() != other.name());
+  CHECK(support::begins(one.name(), "codeexec-a-b-..-c"));
+  CHECK(one.name().size() <= 9 + 24 + 1 + 8);
+  CHECK(one.name().find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-") ==
+        std::string::npos);
+  options.persistent = true;
+  CHECK(make(options).name() == make(options).name());
+  ContainerOptions second = options;
+  second.instance_id = "2";
+  CHECK(make(options).name() != make(second).name());
+  // The boundary between the two counts.
+  options.agent_id = "ab";
+  second.agent_id = "a";
+  second.instance_id = "b";
+  CHECK(make(options).name().substr(12) != make(second).name().substr(11));
+}
+
+// With an engine ----------------------------------------------------------------------------------
+
+TEST_CASE("W-42: a container is hardened, and what it leaves behind is reaped") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  ContainerOptions options = small(fresh_agent());
+  options.mounts = {{folder.directory("rw"), {}, Permission::write},
+                    {folder.directory("ro"), {}, Permission::read},
+                    {folder.directory("rw/secret"), {}, Permission::none}};
+  folder.file("rw/secret/key", "x");
+  options.scratch = {{"/scratch/deep", 1 << 20}};
+  options.memory = 64 << 20;
+  options.pids = 32;
+  const Container container = make(options);
+  require(container.ensure());
+  const Json host = look(container.name())["HostConfig"];
+  CHECK(host["CapDrop"].dump() == "[\"ALL\"]");
+  CHECK(has(host["CapAdd"].dump(), "KILL"));
+  CHECK(host["CapAdd"].size() == 1);
+  CHECK(host["SecurityOpt"].dump() == "[\"no-new-privileges\"]");
+  CHECK(host["ReadonlyRootfs"].as_bool());
+  CHECK_FALSE(host["Privileged"].as_bool());
+  CHECK(host["Init"].as_bool());
+  CHECK(host["AutoRemove"].as_bool());
+  CHECK(host["PidsLimit"].as_integer() == 32);
+  CHECK(host["Memory"].as_integer() == 64 << 20);
+  CHECK(host["MemorySwap"].as_integer() == 64 << 20);
+  CHECK(host["NanoCpus"].as_integer() == 1000000000);
+  CHECK(host["NetworkMode"].as_string() == "none");
+  const auto in = [&container](const char* user, const std::string& script) {
+    return docker({"exec", "-u", user, container.name(), "sh", "-c", script});
+  };
+  CHECK_FALSE(in("0:0", "touch /x").succeeded());
+  CHECK(in("12345:12345", "echo x >/tmp/x && echo y >/scratch/deep/y").succeeded());
+  CHECK_FALSE(in("0:0", "touch " + (folder / "ro") + "/x").succeeded());
+  CHECK(in("0:0", "ls -A " + (folder / "rw/secret")).out.empty());
+  CHECK(in("0:0", "cat /proc/net/dev | grep -c :").out == "1\n");
+  CHECK(in("0:0", "grep CapEff /proc/self/status").out == "CapEff:\t0000000000000020\n");
+  CHECK(in("12345:12345", "grep CapEff /proc/self/status").out == "CapEff:\t0000000000000000\n");
+  CHECK(in("0:0", "ulimit -n; ulimit -c").out == "4096\n0\n");
+  // Orphans are reaped by process 1: none is left of many more than the bound on processes.
+  CHECK(in("0:0", "i=0; while [ $i -lt 60 ]; do (sh -c 'exit 0' &); i=$((i + 1)); done; echo all")
+            .out == "all\n");
+  CHECK(in("0:0",
+           "i=0; while ps | grep -q '[Zz]ombie\\|\\[sh\\]' && [ $i -lt 50 ]; do "
+           "i=$((i + 1)); sleep 0.1; done; ps | grep -c '\\[sh\\]'")
+            .out == "0\n");
+}
+
+TEST_CASE("container: threads that need it wait for one that makes it") {
+  if (!has_engine()) return;
+  const Container container = make(small(fresh_agent()));
+  std::atomic<int> good{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 6; ++i) threads.emplace_back([&] { good += container.ensure() ? 1 : 0; });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(good == 6);
+  const std::string filter = "label=codeexec.user=" + container.options().agent_id;
+  const auto listed = docker({"ps", "-a", "-q", "--filter", filter});
+  CHECK(support::lines_of(listed.out).size() == 1);
+}
+
+TEST_CASE("W-43: containers of one agent in parallel runs do not meet") {
+  if (!has_engine()) return;
+  ContainerOptions options = small("a b/../c");
+  const Container one = make(options);
+  require(one.ensure());
+  std::string name;
+  {
+    const Container other = make(options);
+    require(other.ensure());
+    name = other.name();
+    CHECK(is_there(name));
+    CHECK(look(name)["Config"]["Labels"]["codeexec.user"].as_string() == "a b/../c");
+  }
+  CHECK_FALSE(is_there(name));
+  CHECK(one.health()->running);
+}
+
+TEST_CASE("W-47: nothing of a container outlives the program, which was killed") {
+  if (!has_engine()) return;
+  const std::string agent = fresh_agent();
+  const std::string died = support::in_other_host([&]() -> std::string {
+    const Container container = make(small(agent));
+    if (auto ok = container.ensure(); !ok) return ok.error().message;
+    if (!container.health()->running) return "it does not run";
+    ::kill(::getpid(), SIGKILL);
+    return "lives";
+  });
+  CHECK(died == "the other host died: 9");
+  const auto listed = [&] {
+    return docker({"ps", "-a", "-q", "--filter", "label=codeexec.user=" + agent}).out;
+  };
+  for (int i = 0; i < 200 && !listed().empty(); ++i) ::poll(nullptr, 0, 50);
+  CHECK(listed().empty());
+}
+
+TEST_CASE("container: one that has gone is made anew") {
+  if (!has_engine()) return;
+  const Container container = make(small(fresh_agent()));
+  for (const char* deed : {"rm", "kill", "restart"}) {
+    CAPTURE(std::string(deed));
+    require(container.ensure());
+    const std::string id = container.info()->id;
+    CHECK(container.health()->running);
+    const bool restart = std::string(deed) == "restart";
+    std::vector<std::string> words = {deed, container.name()};
+    if (std::string(deed) == "rm") words.insert(words.begin() + 1, "-f");
+    if (restart) words.insert(words.begin() + 1, {"-t", "0"});
+    REQUIRE(docker(words).succeeded());
+    // The end of the program that held it is what tells; it follows the container's.
+    for (int i = 0; i < 200; ++i) {
+      require(container.ensure());
+      if (const auto info = container.info(); info && info->id != id && info->health.running) break;
+      ::poll(nullptr, 0, 50);
+    }
+    CHECK(container.info()->id != id);
+    CHECK(container.health()->running);
+  }
+}
+
+TEST_CASE("container: a persistent one is found, started and woken again") {
+  if (!has_engine()) return;
+  ContainerOptions options = small(fresh_agent());
+  options.persistent = true;
+  Remover remover{make(options).name()};
+  std::string id;
+  {
+    const Container container = make(options);
+    require(container.ensure());
+    id = container.info()->id;
+    CHECK(docker({"exec", "-u", "12345", remover.name, "sh", "-c", "echo x >/tmp/x"}).succeeded());
+  }
+  CHECK(is_there(remover.name));
+  for (const char* deed : {"", "pause", "kill"}) {
+    CAPTURE(std::string(deed));
+    if (*deed) REQUIRE(docker({deed, remover.name}).succeeded());
+    const Container container = make(options);
+    require(container.ensure());
+    CHECK(container.info()->id == id);
+    CHECK(container.health()->status == "running");
+    CHECK(docker({"exec", "-u", "12345", remover.name, "sh", "-c", "echo x >/tmp/x"}).succeeded());
+  }
+  const Container container = make(options);
+  require(container.stop());
+  require(container.stop());
+  CHECK(container.health()->status == "exited");
+  require(container.ensure());
+  CHECK(container.info()->id == id);
+
+  SUBCASE("with other options it is made anew") {
+    options.memory = 128 << 20;
+    const Container other = make(options);
+    CHECK(other.name() == remover.name);
+    require(other.ensure());
+    CHECK(other.info()->id != id);
+    CHECK(look(remover.name)["HostConfig"]["Memory"].as_integer() == 128 << 20);
+  }
+  SUBCASE("it is removed when that is asked for") {
+    require(container.remove());
+    CHECK_FALSE(is_there(remover.name));
+    CHECK_FALSE(container.health()->exists);
+    require(container.remove());
+  }
+}
+
+TEST_CASE("container: one of that name that is not ours is never touched") {
+  if (!has_engine()) return;
+  ContainerOptions options = small(fresh_agent());
+  options.persistent = true;
+  const Container container = make(options);
+  const Remover remover{container.name()};
+  REQUIRE(docker({"run", "-d", "--name", container.name(), "--network", "none", busybox, "sleep",
+                  "1000"})
+              .succeeded());
+  for (const auto& done : {container.ensure(), container.stop(), container.remove()}) {
+    REQUIRE_FALSE(done);
+    CHECK(done.error().code == ErrorCode::invalid_argument);
+    CHECK(has(done.error().message, "was not made for this agent"));
+  }
+  CHECK(look(container.name())["State"]["Running"].as_bool());
+}
+
+TEST_CASE("container: what a failed attempt leaves behind is removed") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  folder.directory("empty");
+  REQUIRE(std::system(("tar -C " + (folder / "empty") +
+                       " -c . | docker import - codeexec-test/no-shell:latest >/dev/null")
+                          .c_str()) == 0);
+  for (const bool persistent : {false, true}) {
+    ContainerOptions options = small(fresh_agent(), "codeexec-test/no-shell:latest");
+    options.persistent = persistent;
+    const Container container = make(options);
+    const auto made = container.ensure();
+    REQUIRE_FALSE(made);
+    CHECK(made.error().code == ErrorCode::invalid_argument);
+    CHECK(has(made.error().message, "the image needs a shell"));
+    CHECK_FALSE(is_there(container.name()));
+  }
+  docker({"rmi", "codeexec-test/no-shell:latest"});
+}
+
+TEST_CASE("images: one that is not there, by policy") {
+  if (!has_engine()) return;
+  ContainerOptions options = small(fresh_agent(), "codeexec-test/none-sudo:latest");
+  const auto never = make(options).ensure();
+  REQUIRE_FALSE(never);
+  CHECK(never.error().code == ErrorCode::not_found);
+  CHECK(has(never.error().message, "image_policy is never"));
+  options.image_policy = ImagePolicy::missing;
+  options.sudo = true;
+  std::vector<std::string> progress;
+  options.on_progress = [&progress](std::string_view line) { progress.emplace_back(line); };
+  const auto pulled = make(options).ensure();
+  REQUIRE_FALSE(pulled);
+  CHECK(has(pulled.error().message, "cannot pull the image"));
+  CHECK(support::ends(pulled.error().message, "sh docker/build.sh --sudo"));
+  CHECK(progress[0] == "pulling the image codeexec-test/none-sudo:latest");
+  // The image that is here needs no registry.
+  options.image = busybox;
+  options.sudo = false;
+  require(make(options).ensure());
+}
+
+TEST_CASE("sudo: users without a name get one, and root is not held back") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  ContainerOptions options = small(fresh_agent(), debian);
+  options.sudo = true;
+  options.user = "4321:4322";
+  const Container container = make(options);
+  require(container.ensure());
+  const auto in = [&container](const std::string& script) {
+    return docker({"exec", "-u", "0:0", container.name(), "sh", "-c", script}).out;
+  };
+  CHECK(has(in("cat /etc/passwd"), "user4321:x:4321:4322:"));
+  CHECK(in("touch /x && echo yes") == "yes\n");
+  CHECK(in("grep NoNewPrivs /proc/self/status") == "NoNewPrivs:\t0\n");
+  CHECK(look(container.name())["HostConfig"]["PidsLimit"].as_integer() == 256);
+}
+
+TEST_CASE("container: a host's directory as its /tmp is left as it is") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  ContainerOptions options = small(fresh_agent());
+  const std::string tmp = folder.directory("tmp");
+  ::chmod(tmp.c_str(), 0750);
+  options.mounts = {{tmp, "/tmp", Permission::write}};
+  const Container container = make(options);
+  require(container.ensure());
+  struct stat status {};
+  REQUIRE(::stat(tmp.c_str(), &status) == 0);
+  CHECK((status.st_mode & 07777) == 0750);
+}
+
+TEST_CASE("container: a mount that leads elsewhere by now is noticed") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  ContainerOptions options = small(fresh_agent());
+  options.mounts = {{folder.directory("a/b"), {}, Permission::write}};
+  const Container container = make(options);
+  support::remove_all(folder / "a/b");
+  support::make_symlink("/etc", folder / "a/b");
+  const auto made = container.ensure();
+  REQUIRE_FALSE(made);
+  CHECK(has(made.error().message, "leads elsewhere by now"));
+}
+
+TEST_CASE("container: health, information and use of the machine") {
+  if (!has_engine()) return;
+  ContainerOptions options = small(fresh_agent());
+  options.memory = 64 << 20;
+  const Container container = make(options);
+  const auto before = container.health();
+  REQUIRE(before);
+  CHECK_FALSE(before->exists);
+  CHECK_FALSE(before->running);
+  require(container.ensure());
+  const auto info = container.info();
+  REQUIRE(info);
+  CHECK(info->id.size() == 64);
+  CHECK(info->name == container.name());
+  CHECK(info->image == busybox);
+  CHECK(has(info->created, "T"));
+  CHECK(info->health.exists);
+  CHECK(info->health.running);
+  CHECK(info->health.status == "running");
+  CHECK(info->health.pid > 0);
+  CHECK(has(info->health.started_at, "T"));
+  CHECK(info->to_json()["name"].as_string() == container.name());
+  CHECK(info->to_json()["running"].as_bool());
+  const auto stats = container.stats();
+  REQUIRE_MESSAGE(stats, stats.error().message);
+  CHECK(stats->memory > 0);
+  CHECK(stats->memory_limit == 64 << 20);
+  CHECK(stats->pids >= 2);
+  CHECK(stats->cpu_percent >= 0);
+}
+
+TEST_CASE("W-46: the log tells what happened, in bounded space, and is kept at the end") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  ContainerOptions options = small(fresh_agent());
+  options.log_file = folder / "deep/er/log";
+  const std::string agent = options.agent_id;
+  {
+    const Container container = make(options);
+    require(container.ensure());
+    container.log("exit 0: make test\nsecond line");
+    require(container.save_log(folder / "now"));
+    const std::string text = support::read_file(folder / "now");
+    CAPTURE(text);
+    const std::vector<std::string> lines = support::lines_of(text);
+    REQUIRE(lines.size() >= 11);
+    CHECK(lines[0] == "# Docker Container Logs for agent: " + agent);
+    CHECK(lines[1] == "# Container Status: running");
+    CHECK(lines[2] == "# Running: True");
+    CHECK(lines[3] == "# Exit Code: 0");
+    CHECK(lines[4] == "# OOM Killed: False");
+    CHECK(lines[5] == "# Error: ");
+    CHECK(support::begins(lines[6], "# Started At: 2"));
+    CHECK(support::begins(lines[7], "# Finished At: "));
+    CHECK(lines[8] == "#" + std::string(79, '='));
+    CHECK(has(lines[9], "container " + container.name() + " made of " + busybox));
+    CHECK(support::ends(lines[10], "exit 0: make test\\x0asecond line"));
+    for (int i = 0; i < 3000; ++i) container.log(std::string(1000, 'x'));
+    container.log("the last");
+  }
+  const std::string text = support::read_file(options.log_file);
+  CHECK(text.size() < (1 << 20) + 2000);
+  CHECK(text.size() > (1 << 20) - 2000);
+  CHECK(has(text, "the last\n"));
+  struct stat status {};
+  REQUIRE(::stat(options.log_file.c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0600);
+}
+
+TEST_CASE("W-47: what programs that are gone have left is reaped, by label and identity") {
+  if (!has_engine()) return;
+  const Container living = make(small(fresh_agent()));
+  require(living.ensure());
+  const Json labels = look(living.name())["Config"]["Labels"];
+  struct Row {
+    const char* label;  // that differs from the one of a living program
+    const char* value;
+    bool goes;
+  };
+  const std::string gone = std::to_string(::getpid());
+  const std::vector<Row> rows = {{"start", "1", true},
+                                 {"pid", "999999999", true},
+                                 {"boot", "another", true},
+                                 {"none", "", false},
+                                 {"managed", "0", false}};
+  std::vector<std::string> names;
+  const auto leave = [&](std::vector<std::pair<std::string, std::string>> changes) {
+    const std::string name = "cx-" + fresh_agent();
+    std::vector<std::string> words = {"run", "-d", "--name", name, "--network", "none"};
+    for (const auto& [label, value] : labels.members()) {
+      std::string text = value.as_string();
+      for (const auto& change : changes)
+        if (label == "codeexec." + change.first) text = change.second;
+      words.insert(words.end(), {"--label", label + "=" + text});
+    }
+    words.insert(words.end(), {busybox, "sleep", "1000"});
+    REQUIRE(docker(words).succeeded());
+    names.push_back(name);
+  };
+  for (const Row& row : rows) leave({{row.label, row.value}});
+  leave({{"start", "1"}, {"host", "another"}});
+  leave({{"start", "1"}, {"ns", "another"}});
+  leave({{"start", "1"}, {"kind", "persistent"}});
+  const codeexec::ContainerManager manager;
+  const auto reaped = manager.reap_orphans();
+  REQUIRE_MESSAGE(reaped, reaped.error().message);
+  CHECK(*reaped >= 3);
+  CHECK(living.health()->running);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    CAPTURE(i);
+    CHECK(is_there(names[i]) == !(i < rows.size() && rows[i].goes));
+    docker({"rm", "-f", names[i]});
+  }
+}
+
+TEST_CASE("packages: installed by pip with the version that was asked for") {
+  if (!has_engine()) return;
+  ContainerOptions options = small(fresh_agent(), debian);
+  options.network = ContainerNetwork::host;
+  options.packages.python = {"six>=1.16.0", "idna"};
+  options.packages.required = true;
+  const Container container = make(options);
+  const auto made = container.ensure();
+  REQUIRE_MESSAGE(made, made.error().message);
+  const auto used = docker({"exec", "-u", "12345:12345", container.name(), "sh", "-c",
+                            "cd /; ls; python3 -c 'import six, idna; print(six.__version__)'"});
+  CHECK(used.succeeded());
+  CHECK(has(used.out, "1.1"));
+  CHECK_FALSE(has(used.out, "="));
+}
+
+// Many agents -------------------------------------------------------------------------------------
+
+TEST_CASE("manager: an agent has one executor, and what it was made for stays") {
+  const TempDir folder;
+  codeexec::ContainerManager manager;
+  codeexec::ContainerExecutorOptions options;
+  options.workspace = folder.directory("a");
+  options.agent_id = "one";
+  const auto first = manager.executor(options);
+  REQUIRE_MESSAGE(first, first.error().message);
+  const auto again = manager.executor(options);
+  REQUIRE(again);
+  CHECK(&again->container().options() == &first->container().options());
+  const auto refused = [&](auto change) {
+    codeexec::ContainerExecutorOptions other = options;
+    change(other);
+    const auto made = manager.executor(other);
+    if (made) return std::string("accepted");
+    CHECK(made.error().code == ErrorCode::invalid_argument);
+    return made.error().message;
+  };
+  CHECK(has(refused([](auto& o) { o.container.image = "x"; }), "another image"));
+  CHECK(has(refused([](auto& o) { o.container.network = ContainerNetwork::host; }),
+            "another network"));
+  CHECK(has(refused([&](auto& o) { o.workspace = folder.directory("b"); }), "another workspace"));
+  CHECK(refused([](auto& o) { o.agent_id = "two"; }) == "accepted");
+  CHECK(manager.agents() == std::vector<std::string>{"one", "two"});
+}
+
+TEST_CASE("manager: containers are removed together, and their logs are kept") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  codeexec::ContainerManager manager;
+  std::vector<std::string> names;
+  for (const char* agent : {"one", "a b/../c", "three"}) {
+    codeexec::ContainerExecutorOptions options;
+    options.workspace = folder.directory("work");
+    options.agent_id = agent;
+    options.container = small({});
+    const auto executor = manager.executor(options);
+    REQUIRE_MESSAGE(executor, executor.error().message);
+    require(executor->container().ensure());
+    names.push_back(executor->container().name());
+  }
+  require(manager.cleanup("three"));
+  require(manager.cleanup("nobody"));
+  CHECK_FALSE(is_there(names[2]));
+  CHECK(is_there(names[0]));
+  require(manager.cleanup_all(folder / "logs"));
+  CHECK(manager.agents().empty());
+  CHECK_FALSE(is_there(names[0]));
+  CHECK_FALSE(is_there(names[1]));
+  CHECK(has(support::read_file(folder / "logs/one/docker_container.log"), "for agent: one\n"));
+  int folders = 0;
+  if (DIR* directory = ::opendir((folder / "logs").c_str())) {
+    while (const dirent* entry = ::readdir(directory)) folders += entry->d_name[0] != '.';
+    ::closedir(directory);
+  }
+  CHECK(folders == 2);
+  CHECK_FALSE(support::exists(folder / "c"));
+}
+
+TEST_CASE("doctor: what is missing is told with what helps") {
+  const TempDir folder;
+  codeexec::ContainerExecutorOptions options;
+  options.workspace = folder.path();
+  options.container.engine.program = "/nonexistent/docker";
+  auto checks = codeexec::check_engine(options);
+  REQUIRE(checks.size() == 1);
+  CHECK(checks[0].subject == "engine");
+  CHECK_FALSE(checks[0].ok);
+  CHECK(has(checks[0].message, "install docker"));
+  if (!has_engine()) return;
+  options.container = small({}, "codeexec-test/none:latest");
+  checks = codeexec::check_engine(options);
+  REQUIRE(checks.size() == 2);
+  CHECK(checks[0].ok);
+  CHECK(has(checks[0].message, "engine version "));
+  CHECK_FALSE(checks[1].ok);
+  CHECK(has(checks[1].message, "docker/build.sh"));
+}
