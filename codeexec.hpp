@@ -1585,11 +1585,60 @@ class Process {
 // The one gate that every command passes, and running on this host.        [tests/executor.cpp]
 // =================================================================================================
 
+// What commands leave to those after them when they name the same session: the folder they end in
+// and the variables that they export or unset. Nothing else: functions, aliases, options of the
+// shell and variables that are not exported end with their command, which has a shell of its own.
+// A command starts with what the session has then, and when it has left by itself, what it has
+// changed of that becomes the session's: of two at the same time that change the same, the one
+// that ends last counts. One that was stopped or killed changes nothing, nor does one whose shell
+// could not tell how it ended, by `exec` or with a trap of its own on EXIT; a note says so.
+//   Not carried: PWD, OLDPWD, SHLVL and _; what changes how a shell reads the next script or runs
+//   before it (ENV, IFS, PS4, CDPATH, FPATH, ZDOTDIR, GLOBIGNORE, SHELLOPTS, POSIXLY_CORRECT, all of
+//   BASH*, LD_PRELOAD, LD_AUDIT, DYLD_INSERT_LIBRARIES); CODEEXEC_*; what the shell shows to be
+//   read-only; functions; an `unset HOME`. With changes of more than 256 variables or 64 KiB, all of
+//   the session stays as it was, and a note says so.
+// Copies share it. All members are safe from any thread.
+class Session {
+ public:
+  Session();                     // as if no command had used it yet
+  std::string work_dir() const;  // canonical; empty: the workspace
+  // What commands have exported and was not there before, or had another value. Not masked.
+  std::vector<std::pair<std::string, std::string>> variables() const;
+  void reset() const;  // to how it began; what runs meanwhile changes nothing any more
+
+ private:
+  friend class Executor;
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// The two ends of a session's wire, for executors whose shells run elsewhere.
+namespace detail {
+struct SessionState {
+  std::string work_dir = {};
+  // The exported variables: those the script began with, and those at its end.
+  std::vector<std::pair<std::string, std::string>> before = {};
+  std::vector<std::pair<std::string, std::string>> variables = {};
+};
+// A script for `shell` that runs its arguments, joined, as one script, and writes what
+// parse_session_state() reads to a descriptor from 1 to 9. Empty for what is no POSIX shell. `mark`
+// is random and has nothing but letters and digits; there may be 9 `parts`.
+std::string session_script(std::string_view shell, int descriptor, std::string_view mark,
+                           std::size_t parts);
+// The text is hostile: all of it must be as such a script writes it.
+//   Errors: parse.
+Expected<SessionState> parse_session_state(std::string_view text, std::string_view mark);
+}  // namespace detail
+
 // One command: a script for the shell, or a program with arguments that no shell ever sees.
 struct Command {
   std::string script = {};             // for the executor's shell; any length
   std::vector<std::string> argv = {};  // when not empty: started directly; `script` must be empty
-  std::string work_dir = {};           // relative to the workspace; empty: the workspace
+  // Relative to the workspace. Empty: the folder of the session, or the workspace.
+  std::string work_dir = {};
+  // For scripts of at most 1 MiB, and a POSIX shell. Its variables are stronger than all others but
+  // those of `environment`. Its folder is judged like any other work_dir, for each command.
+  std::optional<Session> session = {};
   std::optional<std::chrono::milliseconds> timeout = {};  // empty: the executor's; capped by it
   std::vector<std::pair<std::string, std::string>> environment = {};  // wins over everything else
   std::string input = {};                  // for standard input; empty: /dev/null
@@ -1769,6 +1818,10 @@ class Executor {
   Executor() = default;
   Executor(const Executor&) = default;
   Executor& operator=(const Executor&) = default;
+  // Adds to the shell in `words` what has it run the script for a session: it writes what it leaves
+  // to descriptor 3. False when it cannot, as the admission then says.
+  static bool follow_session(const std::string& script, Admission& admission,
+                             std::vector<std::string>& words);
   // `secrets` are masked in what is told of a command.
   Expected<void> set_up(const ExecutorOptions& options,
                         const std::vector<std::string>& secrets = {});
@@ -1848,6 +1901,7 @@ class LocalExecutor : public Executor {
   static std::string facts_of(const LocalOptions& options);
   static Expected<void> set_up_sandbox(const LocalOptions& options, const std::vector<Root>& roots,
                                        const std::string& workspace, Place& place);
+  static Expected<void> open_session_pipe(Admission& admission);
   void confine(Admission& admission) const;
   Expected<void> place(const Command& command, Admission& admission) const override;
   std::string home(const Command& command, std::string_view work_dir) const override;
@@ -2653,12 +2707,14 @@ struct ToolOptions {
 // A failure that no command has caused is an error result: {"success": false, "error": message}.
 // Times are in seconds, sizes in bytes. A shell_id that is not known is such a failure.
 //
-//   execute_command(command, timeout?, work_dir?, run_in_background_after?, encoding?)
+//   execute_command(command, timeout?, work_dir?, session_id?, run_in_background_after?, encoding?)
 //     to_json(Result). With encoding "base64": stdout and stderr are base64 of their first bytes,
 //     `encoding` tells so, and the message that would end stderr is one of the notes. When the
 //     command goes on in the background: what there is so far, outcome "running", success false,
 //     exit_code -1, and shell_id. To a client that wants progress, what is printed comes as
-//     messages.
+//     messages. With a session_id (1 to 64 of A-Z a-z 0-9 . _ -) the commands of one name share a
+//     Session, which the first makes; the answer ends with session_id and session_work_dir, its
+//     folder now. A server has 100 of them; then the one goes that was not used for the longest.
 //   start_background_shell(command, work_dir?, timeout?)
 //     {shell_id, status, command, pid, work_dir, notes?}; or {success, error, rule?} when it was
 //     refused. Its standard input stays open.
@@ -20448,6 +20504,11 @@ namespace {
 // Scripts that do not fit are handed to the shell as a file.
 constexpr std::size_t longest_inline_script = (std::size_t{128} << 10) - 1;
 
+// In a session they come in parts of it, because all arguments together may have 2 MiB.
+constexpr std::size_t longest_session_script = std::size_t{1} << 20;
+// What a command of a session may tell of what it leaves.
+constexpr std::size_t longest_session_text = std::size_t{256} << 10;
+
 // Audit records hold at most this much of a command, and of code.
 constexpr std::size_t longest_audited_text = std::size_t{16} << 10;
 
@@ -20873,6 +20934,280 @@ std::string joined(const std::vector<std::string>& texts, std::string_view separ
 
 }  // namespace
 
+// Sessions: a command of one is still a shell of its own. It tells what it leaves through a pipe,
+// as text that is read as a hostile command's, and never run by a shell.
+
+struct Session::State {
+  static constexpr std::size_t max_variables = 256;
+  static constexpr std::size_t max_bytes = std::size_t{64} << 10;
+
+  std::mutex mutex = {};
+  std::string work_dir = {};
+  // By name; those without a value were unset.
+  std::map<std::string, std::optional<std::string>> changes = {};
+  std::uint64_t resets = 0;
+
+  bool take(const detail::SessionState& told, const std::string& folder, std::uint64_t reset);
+};
+
+namespace {
+
+bool is_carried(std::string_view variable) {
+  for (const char* prefix : {"CODEEXEC_", "BASH"})
+    if (starts_with(variable, prefix)) return false;
+  for (const char* other :
+       {"PWD", "OLDPWD", "SHLVL", "_", "ENV", "IFS", "PS4", "CDPATH", "FPATH", "ZDOTDIR",
+        "GLOBIGNORE", "SHELLOPTS", "POSIXLY_CORRECT", "LD_PRELOAD", "LD_AUDIT",
+        "DYLD_INSERT_LIBRARIES"})
+    if (variable == other) return false;
+  return true;
+}
+
+// Reads what `export -p` prints in dash, bash, busybox, ksh93, mksh, zsh and yash: a command and
+// options, then NAME=value, the value in any of the quotes that shells know. Expands nothing.
+class ExportList {
+ public:
+  using Variables = std::vector<std::pair<std::string, std::string>>;
+  explicit ExportList(std::string_view text) : text_(text) {}
+
+  Expected<Variables> read() {
+    Variables variables;
+    while (at_ < text_.size())
+      if (!read_line(variables))
+        return make_error(ErrorCode::parse,
+                          concat({"what the shell told of its variables was not understood at byte ",
+                                  std::to_string(at_)}),
+                          at_);
+    return variables;
+  }
+
+ private:
+  bool read_line(Variables& variables) {
+    std::string word;
+    if (!read_word(word) || (word != "export" && word != "declare" && word != "typeset"))
+      return false;
+    bool wanted = true;
+    std::string variable;
+    while (next_is(' ')) {
+      if (!read_word(word)) return false;
+      if (!variable.empty()) {
+        if (wanted) return false;  // only an array has more words
+      } else if (starts_with(word, "-")) {
+        // Read-only, a function, an array, tied to one.
+        wanted = wanted && word.find_first_of("rfaAT") == std::string::npos;
+      } else {
+        variable = word;
+      }
+    }
+    if (!next_is('\n')) return false;
+    const std::size_t equals = variable.find('=');
+    if (wanted && equals != std::string::npos && is_name(variable.substr(0, equals)))
+      variables.emplace_back(variable.substr(0, equals), variable.substr(equals + 1));
+    return true;
+  }
+
+  bool next_is(char c) {
+    if (at_ == text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+
+  static bool is_name(std::string_view name) {
+    return !name.empty() && (name[0] < '0' || name[0] > '9') &&
+           name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
+               std::string_view::npos;
+  }
+
+  bool read_word(std::string& word) {
+    word.clear();
+    while (at_ < text_.size() && text_[at_] != ' ' && text_[at_] != '\n') {
+      const char c = text_[at_++];
+      if (c == '\'') {
+        if (!read_quoted(word, '\'', "")) return false;
+      } else if (c == '"') {
+        if (!read_quoted(word, '"', "$`\"\\")) return false;
+      } else if (c == '$') {
+        if (!next_is('\'') || !read_ansi(word)) return false;
+      } else if (c == '\\') {
+        if (at_ == text_.size()) return false;
+        word += text_[at_++];
+      } else if (std::strchr("`&|;<>", c)) {
+        return false;
+      } else {
+        word += c;
+      }
+    }
+    return true;
+  }
+
+  // To the quote that ends it. A backslash stands for itself, but before one of `escaped`.
+  bool read_quoted(std::string& word, char quote, std::string_view escaped) {
+    while (at_ < text_.size()) {
+      char c = text_[at_++];
+      if (c == quote) return true;
+      if (c == '\\' && at_ < text_.size() && escaped.find(text_[at_]) != std::string_view::npos)
+        c = text_[at_++];
+      word += c;
+    }
+    return false;
+  }
+
+  bool read_ansi(std::string& word) {
+    while (at_ < text_.size()) {
+      const char c = text_[at_++];
+      if (c == '\'') return true;
+      if (c != '\\')
+        word += c;
+      else if (const int byte = read_escape(); byte > 0)
+        word += static_cast<char>(byte);
+      else
+        return false;
+    }
+    return false;
+  }
+
+  // What follows a backslash: a byte, or -1. zsh has \C-x and \M-x for control and meta.
+  int read_escape() {
+    constexpr std::string_view letters = "abeEfnrtv\\'\"?";
+    constexpr std::string_view meanings = "\a\b\033\033\f\n\r\t\v\\'\"?";
+    if (at_ == text_.size()) return -1;
+    const char c = text_[at_];
+    if (c >= '0' && c <= '7') return read_number(8, 3);
+    ++at_;
+    if (c == 'x') return read_number(16, 2);
+    if ((c == 'M' || c == 'C') && next_is('-') && at_ < text_.size()) {
+      int byte = static_cast<unsigned char>(text_[at_++]);
+      if (byte == '\\' && (byte = read_escape()) < 0) return -1;
+      return c == 'M' ? byte | 0x80 : byte == '?' ? 0x7f : byte & 0x1f;
+    }
+    const std::size_t found = letters.find(c);
+    return found == std::string_view::npos ? -1 : meanings[found];
+  }
+
+  int read_number(int base, std::size_t most) {
+    int byte = -1;
+    const char* const begin = text_.data() + at_;
+    const char* const end = begin + std::min(most, text_.size() - at_);
+    at_ += static_cast<std::size_t>(std::from_chars(begin, end, byte, base).ptr - begin);
+    return byte < 256 ? byte : -1;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+std::string detail::session_script(std::string_view shell, int descriptor, std::string_view mark,
+                                   std::size_t parts) {
+  const std::string_view program = shell.substr(shell.rfind('/') + 1);
+  bool known = false;
+  for (const char* other :
+       {"sh", "dash", "bash", "ash", "ksh", "ksh93", "mksh", "lksh", "oksh", "zsh", "yash"})
+    known = known || program == other;
+  if (!known) return {};
+  // What the script has made of these names, as functions or aliases, is not meant.
+  const char* const own = program == "zsh" ? "builtin " : "\\command ";
+  const std::string echo = concat({own, "echo ", mark});
+  const std::string list = concat({echo, "&&", own, "export -p&&", echo});
+  const std::string tell = concat({"{ ", own, "pwd -P&&", list, "; } 2>/dev/null >&8"});
+  const std::string fd = std::to_string(descriptor);
+  std::string script = "set --;";
+  for (std::size_t i = 1; i <= parts; ++i) script += concat({"$", std::to_string(i)});
+  // The descriptor is out of the script's way, at 8, and closed for it: shells keep it elsewhere
+  // meanwhile and have it back for the trap, but for a few. What comes before the script is on one
+  // line with it, so that errors in it tell its own lines. After the script $2 says that nothing is
+  // left to be told; a trap of its own on EXIT, in place of ours, then sees its $? as ever.
+  return concat({descriptor == 8 ? std::string()
+                                 : concat({"{ true; } 2>/dev/null >&", fd, "&&exec 8>&", fd, " ", fd,
+                                           ">&-;"}),
+                 "{ ", list, "; } 2>/dev/null >&8;trap '{ case ${2-} in ", mark, ");;*)", tell,
+                 ";esac; } 2>/dev/null||:' EXIT;"
+                 "case ${KSH_VERSION-}${ZSH_VERSION-}${YASH_VERSION-} in ?*)eval \"",
+                 script, "\";;*)eval \"", script, "\" 8>&-;esac\n{ set -- \"$?\" ", mark,
+                 ";set +x; } 2>/dev/null\n", tell, "||:\nexit \"$1\""});
+}
+
+// mark, variables, mark, folder, mark, variables, mark: each mark is a line.
+Expected<detail::SessionState> detail::parse_session_state(std::string_view text,
+                                                           std::string_view mark) {
+  const std::string line = concat({mark, "\n"});
+  std::array<std::string_view, 4> parts;
+  bool complete = !mark.empty() && text.find('\0') == std::string_view::npos;
+  for (std::string_view& part : parts) {
+    std::size_t end = 0;
+    while (complete && !starts_with(text.substr(end), line)) {
+      end = text.find('\n', end);
+      complete = end++ != std::string_view::npos;
+    }
+    if (!complete) break;
+    part = text.substr(0, end);
+    text.remove_prefix(end + line.size());
+  }
+  if (!complete || !parts[0].empty() || !text.empty() || !starts_with(parts[2], "/"))
+    return make_error(ErrorCode::parse,
+                      "its shell did not tell all of them at its end (it ended in exec or set a trap "
+                      "on EXIT, the folder is gone, or they are more than 256 KiB)");
+  SessionState state;
+  state.work_dir = std::string(parts[2].substr(0, parts[2].size() - 1));
+  auto before = ExportList(parts[1]).read();
+  if (!before) return before.error();
+  state.before = std::move(*before);
+  auto variables = ExportList(parts[3]).read();
+  if (!variables) return variables.error();
+  state.variables = std::move(*variables);
+  return state;
+}
+
+Session::Session() : state_(std::make_shared<State>()) {}
+
+std::string Session::work_dir() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  return state_->work_dir;
+}
+
+std::vector<std::pair<std::string, std::string>> Session::variables() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  std::vector<std::pair<std::string, std::string>> variables;
+  for (const auto& [variable, value] : state_->changes)
+    if (value) variables.emplace_back(variable, *value);
+  return variables;
+}
+
+void Session::reset() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  state_->work_dir.clear();
+  state_->changes.clear();
+  ++state_->resets;
+}
+
+// What a command has changed becomes the session's, which had that folder when it began. False when
+// that were too many variables; then nothing does. After a reset nothing is meant for it any more.
+bool Session::State::take(const detail::SessionState& told, const std::string& folder,
+                          std::uint64_t reset) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (reset != resets) return true;
+  auto changed = changes;
+  std::map<std::string_view, std::string_view> gone;
+  for (const auto& [variable, value] : told.before)
+    if (is_carried(variable)) gone[variable] = value;
+  for (const auto& [variable, value] : told.variables) {
+    if (!is_carried(variable)) continue;
+    const auto before = gone.find(variable);
+    if (before == gone.end() || before->second != value) changed[variable] = value;
+    if (before != gone.end()) gone.erase(before);
+  }
+  for (const auto& variable : gone)
+    if (variable.first != "HOME") changed[std::string(variable.first)].reset();
+  std::size_t bytes = 0;
+  for (const auto& [variable, value] : changed)
+    bytes += variable.size() + (value ? value->size() : 0);
+  if (changed.size() > max_variables || bytes > max_bytes) return false;
+  changes = std::move(changed);
+  if (told.work_dir != folder || work_dir.empty()) work_dir = told.work_dir;
+  return true;
+}
+
 struct Executor::Ending {
   // Canonical paths of what the command uses, for the delete guard, once it has run.
   std::vector<std::string> read_files = {};
@@ -20881,6 +21216,21 @@ struct Executor::Ending {
   Function<std::vector<std::string>()> changed_files = {};
   // For who keeps a log of its own: what is told of the command, and what became of it.
   Function<void(const Result&, const ProcessResult&)> log = {};
+
+  // Of a command of a session: how many resets that had when it began, and its folder then; and what
+  // place() adds: the mark of the session_script(), and what that wrote.
+  std::shared_ptr<Session::State> session = {};
+  std::uint64_t resets = 0;
+  std::string folder = {};
+  std::string mark = {};
+  Function<std::string()> session_text = {};
+  // Why the session stays as it was; empty when it does not.
+  std::string hand_on(const ProcessResult& ended) const {
+    if (ended.outcome != Outcome::exited) return "the command did not end by itself";
+    const auto told = detail::parse_session_state(session_text(), mark);
+    if (!told) return told.error().message;
+    return session->take(*told, folder, resets) ? "" : "more than 256 variables or 64 KiB changed";
+  }
 };
 
 // What all copies of an executor share. Immutable after set_up(), but for what the delete guard
@@ -20938,7 +21288,30 @@ struct Executor::Admission {
   std::shared_ptr<const void> home = {};  // removed when it goes away
   std::string time = {};
   Ending ending = {};
+  // Of a session: the command with the folder and the variables of that, and those that are unset.
+  std::optional<Command> in_session = {};
+  std::vector<std::string> unset = {};
 
+  // The command that is meant.
+  const Command& command(const Command& given) const { return in_session ? *in_session : given; }
+  void enter(const Command& given, const std::string& workspace) {
+    ending.session = given.session->state_;
+    Command& command = in_session.emplace(given);
+    const std::lock_guard<std::mutex> lock(ending.session->mutex);
+    ending.resets = ending.session->resets;
+    ending.folder = ending.session->work_dir.empty() ? workspace : ending.session->work_dir;
+    if (command.work_dir.empty()) command.work_dir = ending.session->work_dir;
+    command.environment.clear();
+    for (const auto& [variable, value] : ending.session->changes)
+      if (value)
+        command.environment.emplace_back(variable, *value);
+      else
+        unset.push_back(variable);
+    for (const auto& variable : given.environment) {
+      command.environment.push_back(variable);
+      unset.erase(std::remove(unset.begin(), unset.end(), variable.first), unset.end());
+    }
+  }
   bool admitted() const { return result.rule.empty() && result.message.empty(); }
   void fail(const Error& error, const char* step) {
     result.outcome = Outcome::not_started;
@@ -21095,10 +21468,12 @@ PathRules Executor::file_rules() const { return paths(); }
 
 // Everything that may refuse a command; nothing is changed by it. `judgement` is filled `in_full`
 // when that is asked for or needed, and has nothing but the policy's verdict otherwise.
-Executor::Admission Executor::screen(const Command& command, Judgement& judgement,
+Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
                                      bool in_full) const {
   const ExecutorOptions& options = gate_->options;
   Admission admission;
+  if (given.session) admission.enter(given, options.workspace);
+  const Command& command = admission.command(given);
   Result& result = admission.result;
   admission.time = utc_timestamp();
   result.command = command.argv.empty() ? command.script : script_of_argv(command.argv);
@@ -21106,6 +21481,14 @@ Executor::Admission Executor::screen(const Command& command, Judgement& judgemen
 
   if (!command.argv.empty() && !command.script.empty()) {
     admission.refuse("command", "a command has either a script or an argv, not both");
+    return admission;
+  }
+  if (command.session && !command.argv.empty()) {
+    admission.refuse("command", "only a script can have a session: an argv leaves nothing to it");
+    return admission;
+  }
+  if (command.session && command.script.size() > longest_session_script) {
+    admission.refuse("command", "a script in a session may have at most 1 MiB");
     return admission;
   }
   // What is relative in the script is judged for what it is where the script will run; a work_dir
@@ -21145,7 +21528,10 @@ Executor::Admission Executor::screen(const Command& command, Judgement& judgemen
     return admission;
   }
   if (!directory) {
-    admission.refuse("work_dir", directory.error().message);
+    admission.refuse("work_dir", concat({directory.error().message,
+                                         command.work_dir == given.work_dir
+                                             ? ""
+                                             : "; the session is there: give a work_dir to leave"}));
     // What lies within the roots may be shown as it was understood; it helps against typing errors.
     const auto path = canonical_path(result.work_dir, options.workspace);
     if (path && gate_->paths.permission(*path) != Permission::none) result.work_dir = *path;
@@ -21193,11 +21579,30 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
   }
 }
 
-Executor::Admission Executor::admit(const Command& command) const {
+bool Executor::follow_session(const std::string& script, Admission& admission,
+                              std::vector<std::string>& words) {
+  const std::string shell = words.back();
+  const std::size_t parts = (script.size() + longest_inline_script - 1) / longest_inline_script;
+  std::string& mark = admission.ending.mark;
+  mark = random_hex(16);
+  std::string wrapper = detail::session_script(shell, 3, mark, parts);
+  if (mark.empty())
+    admission.fail(system_error(errno, "cannot get random bytes for the session"), "setup");
+  else if (wrapper.empty())
+    admission.refuse("command", concat({"a session needs a POSIX shell, and ", quoted(shell),
+                                        " is not known as one"}));
+  words.insert(words.end(), {"-c", std::move(wrapper), shell});
+  for (std::size_t i = 0; i < parts; ++i)
+    words.push_back(script.substr(i * longest_inline_script, longest_inline_script));
+  return admission.admitted();
+}
+
+Executor::Admission Executor::admit(const Command& given) const {
   const ExecutorOptions& options = gate_->options;
   Judgement judgement;
-  Admission admission = screen(command, judgement, false);
+  Admission admission = screen(given, judgement, false);
   if (!admission.admitted()) return admission;
+  const Command& command = admission.command(given);
   Result& result = admission.result;
   ProcessOptions& process = admission.process;
   process.work_dir = admission.directory.path;
@@ -21231,6 +21636,8 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
       (tells_of_no_network(ended.err, network) || tells_of_no_network(ended.out, network)))
     told.notes.push_back(
         concat({"The network is switched off for commands here (network: ", name(network), ")"}));
+  if (const std::string why = ending.session ? ending.hand_on(ended) : ""; !why.empty())
+    told.notes.push_back(concat({"the session keeps its folder and variables as they were: ", why}));
   told.changed_files = ending.changed_files();
   if (!told.changed_files.empty())
     told.notes.push_back(concat({"changed during the command, and used outside of the sandbox by ",
@@ -22084,6 +22491,35 @@ void LocalExecutor::confine(Admission& admission) const {
   };
 }
 
+// A shell of a session tells what it leaves through a pipe that is never waited for: both ends block
+// nobody, and what is not in it when the command has ended is not told.
+Expected<void> LocalExecutor::open_session_pipe(Admission& admission) {
+  constexpr std::size_t longest_text = longest_session_text;
+  Ending& ending = admission.ending;
+  UniqueFd told;
+  if (!make_pipe(told, admission.script))
+    return system_error(errno, "cannot make a pipe for the session");
+  set_nonblocking(told);
+  set_nonblocking(admission.script);
+#if defined(__linux__)
+  ::fcntl(told.get(), F_SETPIPE_SZ, static_cast<int>(longest_text));
+#endif
+  admission.process.pass_fd = admission.script.get();
+  ending.session_text = [told = std::move(told)] {
+    std::string text(longest_text, '\0');
+    std::size_t size = 0;
+    while (size < text.size()) {
+      const ssize_t part = ::read(told.get(), &text[size], text.size() - size);
+      if (part < 0 && errno == EINTR) continue;
+      if (part <= 0) break;
+      size += static_cast<std::size_t>(part);
+    }
+    text.resize(size);
+    return text;
+  };
+  return {};
+}
+
 // A prefix goes before the command line as a whole, never before its first simple command only: the
 // shell that reads the prefix gets the rest as arguments.
 Expected<void> LocalExecutor::place(const Command& command, Admission& admission) const {
@@ -22103,11 +22539,21 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
   admission.result.venv = environment->venv;
   confine(admission);
   if (!admission.admitted()) return {};
+  auto& variables = process.environment;
+  for (const std::string& name : admission.unset)
+    variables.erase(std::remove_if(variables.begin(), variables.end(),
+                                   [&](const std::string& variable) {
+                                     return starts_with(variable, name + "=");
+                                   }),
+                    variables.end());
 
   std::vector<std::string> words = command.argv;
   if (words.empty()) {
     words.push_back(command.interpreter.empty() ? place_->shell : command.interpreter);
-    if (command.script.size() < longest_inline_script) {
+    if (command.session) {
+      if (!follow_session(command.script, admission, words)) return {};
+      if (auto ok = open_session_pipe(admission); !ok) return ok;
+    } else if (command.script.size() < longest_inline_script) {
       // The blank keeps a script like "-x" from being read as an option of the shell.
       const bool like_option = starts_with(command.script, "-") || starts_with(command.script, "+");
       words.insert(words.end(), {"-c", concat({like_option ? " " : "", command.script})});
@@ -23537,6 +23983,7 @@ constexpr EngineTrouble engine_troubles[] = {
     {"mounts denied", ErrorCode::permission_denied, "share that folder with the engine's machine"},
     {"unable to find user", ErrorCode::invalid_argument, "set user to UID:GID"},
     {"executable file not found", ErrorCode::invalid_argument, "the image needs a shell, sh"},
+    {"exec sh failed", ErrorCode::invalid_argument, "the image needs a shell, sh"},
     {"no space left", ErrorCode::limit, "make room on the engine's disk (`docker system prune`)"},
     {"unknown flag", ErrorCode::unsupported, "this needs docker 20.10 or podman 4"},
 };
@@ -24199,12 +24646,12 @@ const char* why_not_shared(const std::string& path, bool writable, const EngineO
   if (path == "/") return "is the whole host";
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode)) return "is a socket";
-  for (const std::string& socket : engine_sockets(engine))
-    if (codeexec::is_within(socket, path)) return "holds the socket of a container engine";
   const char* const home = std::getenv("HOME");
   const auto own = canonical_path(home && *home ? home : "/root");
   if (path == "/root" || (own && codeexec::is_within(*own, path)))
     return "is the home directory, or holds it";
+  for (const std::string& socket : engine_sockets(engine))
+    if (codeexec::is_within(socket, path)) return "holds the socket of a container engine";
   for (const char* kernel : {"/proc", "/sys", "/dev"})
     if (codeexec::is_within(path, kernel) && !starts_with(path, "/dev/shm/"))
       return "belongs to the kernel";
@@ -24270,7 +24717,18 @@ Expected<void> complete_mounts(ContainerOptions& options) {
     };
     if (std::none_of(mounts.begin(), mounts.end(), is_same)) mounts.push_back(std::move(mount));
   }
-  options.mounts = std::move(mounts);
+  // What is not mounted need not be kept away.
+  const auto is_moot = [&mounts](const Mount& mount) {
+    const auto holds = [&mount](const Mount& other) {
+      return other.permission != Permission::none &&
+             codeexec::is_within(mount.target, other.target);
+    };
+    return mount.permission == Permission::none && std::none_of(mounts.begin(), mounts.end(), holds);
+  };
+  std::vector<Mount> wanted;
+  for (const Mount& mount : mounts)
+    if (!is_moot(mount)) wanted.push_back(mount);
+  options.mounts = std::move(wanted);
   // The engine reads a mount as a line of comma-separated values, a tmpfs up to a colon.
   std::set<std::string> targets;
   for (const Mount& mount : options.mounts) {
@@ -24468,7 +24926,7 @@ double number_with_unit(std::string_view text) {
   const auto number = Json::parse(text.substr(0, end));
   double value = number ? number->as_number() : 0;
   const std::string_view unit = text.substr(end);
-  const double step = unit.substr(1, 1) == "i" ? 1024 : 1000;
+  const double step = unit.size() > 1 && unit[1] == 'i' ? 1024 : 1000;
   const std::size_t power =
       unit.empty() ? 0 : std::string_view("BKMGT").find(unit[0] == 'k' ? 'K' : unit[0]);
   for (std::size_t i = 0; power <= 4 && i < power; ++i) value *= step;
@@ -24560,6 +25018,7 @@ struct Container::State {
   bool busy = false;     // somebody has the turn
   CancelToken turn_ended = {};
   std::optional<Process> lifeline = {};  // of one that is not persistent
+  std::string started_at = {};           // with that
   std::mutex log_mutex = {};
   Capture events{std::size_t{1} << 20, 0};
   Redactor redactor = {};
@@ -24648,7 +25107,16 @@ Expected<void> Container::State::ensure(const std::optional<CancelToken>& cancel
 
 void Container::State::log(std::string_view event) {
   const std::lock_guard<std::mutex> lock(log_mutex);
-  events.add(concat({utc_timestamp(), " ", printable(redactor.redact(event)), "\n"}));
+  // Lines of an event after its first are indented, so that none can pass for another event.
+  std::string text = redactor.redact(event);
+  std::string_view rest = text;
+  std::string lines = utc_timestamp();
+  do {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    lines += concat({" ", printable(rest.substr(0, end)), "\n"});
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  } while (!rest.empty());
+  events.add(lines);
 }
 
 void Container::State::tell(std::string_view event) {
@@ -24800,14 +25268,15 @@ Expected<bool> Container::State::reuse(const Json& found,
                                        const std::optional<CancelToken>& cancel) {
   const ContainerHealth health = health_of(found);
   if (label_of(found, "codeexec.cfg") != digits) return false;
+  // Somebody's restart leaves one behind that no longer hangs on its lifeline.
+  if (!options.persistent && !(lifeline && health.started_at == started_at)) return false;
   if (health.status == "paused") {
-    if (!options.persistent && !lifeline) return false;
     auto woken = ask({"unpause", name}, "wake", cancel);
     if (!woken) return woken.error();
     tell(concat({"the container ", name, " was paused"}));
     return true;
   }
-  if (!options.persistent) return health.running && lifeline;
+  if (!options.persistent) return health.running;
   if (health.running) {
     if (auto ok = install(cancel); !ok) return ok.error();
     return true;
@@ -24898,6 +25367,9 @@ Expected<void> Container::State::hold(const std::vector<std::string>& words,
   }
   if (started->read(Stream::out, 0).text.find(ready_line) == std::string::npos)
     return engine_error(options.engine, started->wait(), what);
+  const auto found = look(cancel);
+  if (!found) return found.error();
+  started_at = health_of(*found).started_at;
   const std::lock_guard<std::mutex> lock(mutex);
   lifeline = std::move(*started);
   return {};
@@ -25203,6 +25675,7 @@ namespace {
 //
 //   P  the command has begun              E  it has ended: exit status and OOM kills; none is left
 //   X  it cannot begin: what failed       K  everything was killed
+//   S  after it: what the command leaves to its session
 //
 // What belongs to the command bears the limit _b on its resident set, which Linux keeps for every
 // process and does not enforce: it survives setsid, a daemon's double fork and an empty
@@ -25246,6 +25719,7 @@ _r() {
   printf '\001P%s:%s\n' $_i $$; printf '\001P%s\n' $_i >&4
   ( exec 2>&4 4>&-; _c ); _t=$?
   _z KILL 0
+  [ "$_w" ] && { printf '\001S%s\n' $_i; cat $_w; rm -f $_w; }
   _g; printf '\001E%s:%s:%s\n' $_i $_t $((_o-_q)); printf '\001E%s\n' $_i >&4
   exit $_t
 }
@@ -25312,6 +25786,7 @@ class ContainerExecutor::Exec final : public Carrier {
   // Why it has not begun, and at what step.
   Error failure() const;
   const std::string& failed_step() const { return failed_step_; }
+  const std::string& session_text() const { return out_.session(); }
 
   int exit_descriptor() const override { return line_.exit_event.get(); }
   UniqueFd take_out() override { return std::move(line_.out); }
@@ -25339,6 +25814,7 @@ class ContainerExecutor::Exec final : public Carrier {
     char end() const { return end_; }                    // E, K or X
     const std::string& text() const { return text_; }    // after the last mark's colon
     const std::string& noise() const { return noise_; }  // before the start
+    const std::string& session() const { return session_; }
 
     // Returns the rest that comes after the start mark, when that has just come.
     void take(std::string_view bytes, FunctionRef<void(std::string_view)> use) {
@@ -25352,7 +25828,7 @@ class ContainerExecutor::Exec final : public Carrier {
           if (!bytes.empty()) hold(bytes);
         } else if (held_.size() < prefix) {
           const bool fits =
-              held_.size() == 1 ? std::strchr("PEKX", c) && c != '\0' : c == id_[held_.size() - 2];
+              held_.size() == 1 ? std::strchr("PEKXS", c) && c != '\0' : c == id_[held_.size() - 2];
           if (fits)
             hold(bytes);
           else
@@ -25384,6 +25860,10 @@ class ContainerExecutor::Exec final : public Carrier {
       bytes.remove_prefix(1);
     }
     void give(std::string_view bytes, FunctionRef<void(std::string_view)> use) {
+      if (telling_session_) {
+        session_.append(bytes.substr(0, longest_session_text - session_.size()));
+        return;
+      }
       if (begun_ && !bytes.empty()) return use(bytes);
       noise_.append(bytes.substr(0, most_noise - std::min(most_noise, noise_.size())));
     }
@@ -25396,6 +25876,8 @@ class ContainerExecutor::Exec final : public Carrier {
       text_ = held_.substr(text);
       if (held_[1] == 'P')
         begun_ = true;
+      else if (held_[1] == 'S')
+        telling_session_ = true;
       else
         end_ = held_[1];
       held_.clear();
@@ -25408,6 +25890,8 @@ class ContainerExecutor::Exec final : public Carrier {
     std::string rest_ = {};
     bool begun_ = false;
     bool rest_taken_ = false;
+    bool telling_session_ = false;
+    std::string session_ = {};
     char end_ = 0;
   };
 
@@ -25666,8 +26150,7 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   for (const Root& root : general.roots) {
     auto path = canonical_path(root.path);
     if (!path) return with_prefix("allowed_paths: ", path.error());
-    if (root.permission != Permission::none)
-      wanted.mounts.push_back({std::move(*path), {}, root.permission});
+    wanted.mounts.push_back({std::move(*path), {}, root.permission});
   }
   auto completed = complete(wanted);
   if (!completed) return completed.error();
@@ -25702,6 +26185,7 @@ std::string ContainerExecutor::describe_place() const {
   std::string writable;
   std::string readable;
   for (const Mount& mount : options.mounts) {
+    if (mount.permission == Permission::none) continue;
     std::string& list = mount.permission == Permission::write ? writable : readable;
     list += concat({list.empty() ? "" : ", ", mount.target.empty() ? mount.source : mount.target});
   }
@@ -25739,8 +26223,10 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   if (!environment) return environment.error();
   admission.result.venv = environment->venv;
 
-  // The command, as the body of a function that the script calls in a process of its own.
+  // The command, as the body of a function that the script calls in a process of its own, and what
+  // the script does before.
   std::string body = "_c() {\n";
+  std::string prepare;
   bool sets_path = place_->sets_path;
   for (const auto& variable : command.environment) sets_path |= variable.first == "PATH";
   for (const std::string& variable : environment->variables) {
@@ -25751,6 +26237,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   }
   if (!environment->venv.empty() && !sets_path)
     body += concat({"export PATH=", shell_word(environment->venv + "/bin"), ":\"$PATH\"\n"});
+  for (const std::string& name : admission.unset) body += concat({"unset ", name, "\n"});
   if (command.merge_streams) body += "exec 2>&1\n";
 
   std::vector<std::string> words = command.argv;
@@ -25761,7 +26248,11 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   };
   if (words.empty()) {
     words.push_back(command.interpreter.empty() ? place_->shell : command.interpreter);
-    if (command.script.size() < longest_inline_script) {
+    if (command.session) {
+      if (!follow_session(command.script, admission, words)) return {};
+      prepare += "_w=/tmp/.codeexec-$_i.s\n";
+      body += "exec 3>$_w\n";
+    } else if (command.script.size() < longest_inline_script) {
       const bool like_option = starts_with(command.script, "-") || starts_with(command.script, "+");
       words.insert(words.end(), {"-c", concat({like_option ? " " : "", command.script})});
     } else {
@@ -25779,10 +26270,9 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   const bool has_input = !command.input.empty() || command.keep_input_open;
   if (has_input) body += "exec </tmp/.codeexec-$_i; rm -f /tmp/.codeexec-$_i\n";
   body += concat({"exec", text_of(words), "\n}\n"});
-  const std::string make_input =
-      has_input ? "mkfifo -m 600 /tmp/.codeexec-$_i || { printf '\\001X%s:input\\n' $_i; exit; }\n"
-                : "";
-  const std::string request = concat({body, make_input, "_r ", shell_word(work_dir), "\n"});
+  if (has_input)
+    prepare += "mkfifo -m 600 /tmp/.codeexec-$_i || { printf '\\001X%s:input\\n' $_i; exit; }\n";
+  const std::string request = concat({body, prepare, "_r ", shell_word(work_dir), "\n"});
   if (request.find('\0') != std::string::npos)
     return make_error(ErrorCode::invalid_argument, "a command has a NUL byte in it");
 
@@ -25790,6 +26280,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   if (!exec) return {};
   if (has_input)
     if (auto ok = exec->connect_input(); !ok) return ok.error();
+  if (command.session) admission.ending.session_text = [exec] { return exec->session_text(); };
   admission.process.carrier = std::move(exec);
   admission.process.secrets = container.state_->secrets;
   admission.result.container = container.name();
@@ -28574,6 +29065,34 @@ class UseCounter {
   Clock::duration finished_{0};
 };
 
+// The sessions of a server by their names, the one that was used last at the end.
+class SessionTable {
+ public:
+  Session of(const std::string& id) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    auto found = std::find_if(sessions_.begin(), sessions_.end(),
+                              [&](const auto& known) { return known.first == id; });
+    if (found == sessions_.end()) {
+      if (sessions_.size() == max_sessions) sessions_.erase(sessions_.begin());
+      found = sessions_.emplace(sessions_.end(), id, Session());
+    }
+    std::rotate(found, found + 1, sessions_.end());
+    return sessions_.back().second;
+  }
+
+ private:
+  static constexpr std::size_t max_sessions = 100;
+  std::mutex mutex_ = {};
+  std::vector<std::pair<std::string, Session>> sessions_ = {};
+};
+
+bool is_session_id(std::string_view id) {
+  constexpr std::string_view allowed =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+  return !id.empty() && id.size() <= 64 &&
+         id.find_first_not_of(allowed) == std::string_view::npos;
+}
+
 // What the handlers of one server share.
 struct ToolSet {
   ToolSet(const Executor& where, const ToolOptions& how)
@@ -28588,6 +29107,7 @@ struct ToolSet {
   const Files files;
   const std::shared_ptr<UseCounter> use;
   std::atomic<std::size_t> waiters{0};
+  SessionTable sessions = {};
   BackgroundShells shells;
 };
 
@@ -28690,6 +29210,12 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t room) {
 mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
   command.cancel = call.cancel_token();
+  const Json& session_id = call.argument("session_id");
+  if (session_id.is_string()) {
+    if (!is_session_id(session_id.as_string()))
+      return failed("session_id must be 1 to 64 of the characters A-Z a-z 0-9 . _ -");
+    command.session = set.sessions.of(session_id.as_string());
+  }
   std::size_t room = room_for_texts(call.max_result_bytes());
   std::shared_ptr<RawOutput> raw;
   // Base64 stands in the reply twice, a third longer than the bytes; that of both streams takes
@@ -28728,6 +29254,11 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
     object = running_json(set, run.shell, room);
   }
   if (raw) raw->put(object, run.result);
+  if (command.session) {
+    const std::string folder = command.session->work_dir();
+    object.set("session_id", session_id);
+    object.set("session_work_dir", shown(set, folder.empty() ? set.executor.workspace() : folder));
+  }
   return mcp::ToolResult::with_structured(std::move(object));
 }
 
@@ -29281,9 +29812,14 @@ void add_command_tools(const Executor& executor, const ToolOptions& options,
               seconds_text(executor.timeout()),
               " seconds); then it is killed together with everything it started. Standard input is "
               "empty. Commands do not share a shell: the working directory and variables of one "
-              "are gone in the next."}),
+              "are gone in the next, unless both have the same session_id: then `cd` and `export` "
+              "carry on."}),
       {required("command", "The command line, for the shell."), timeout_parameter(executor),
        work_dir_parameter(executor),
+       parameter("session_id", mcp::ParameterType::string,
+                 "A name of your choice (A-Z a-z 0-9 . _ -, at most 64) for commands that follow "
+                 "each other; without a work_dir they start where the last one ended, which "
+                 "session_work_dir of the answer tells."),
        seconds("run_in_background_after",
                concat({"Seconds (", background,
                        "): a command that is still running then goes on in the background, without "
@@ -30130,27 +30666,14 @@ std::string rules_text() {
 // The program's name of an option where the library has another one; those of ContainerOptions only
 // where there is a container.
 Error in_our_words(Error error, bool container = false) {
-  constexpr std::pair<std::string_view, std::string_view> names[] = {
-      {"call_timeout", "docker_call_timeout"},
-      {"context", "docker_context"},
+  static constexpr std::pair<const char*, const char*> names[] = {
       {"cpus", "docker_cpu_limit"},
       {"credentials", "docker_credentials"},
-      {"host", "docker_host"},
       {"image", "docker_image"},
       {"log_file", "docker_log_file"},
       {"memory", "docker_memory_limit"},
       {"mounts", "docker_mount"},
-      {"network", "docker_network_mode"},
       {"packages", "docker_packages"},
-      {"pids", "docker_pids_limit"},
-      {"program", "docker_program"},
-      {"pull_timeout", "docker_pull_timeout"},
-      {"read_only_root", "docker_read_only_root"},
-      {"run_timeout", "docker_run_timeout"},
-      {"shm_size", "docker_shm_size"},
-      {"start_timeout", "docker_start_timeout"},
-      {"sudo", "enable_sudo"},
-      {"tmp_size", "docker_tmp_size"},
       {"tools_dir", "tools_path"},
       {"user", "docker_user"},
       {"warm", "docker_warm"},
@@ -30163,10 +30686,12 @@ Error in_our_words(Error error, bool container = false) {
       {"set", "set_env"},
       {"skills_dir", "local_skills_directory"}};
   constexpr std::string_view limits = "limits: ";
+  constexpr std::string_view engine = "engine ";
   if (starts_with(error.message, limits)) error.message.replace(0, limits.size(), "limit_");
+  if (starts_with(error.message, engine)) error.message.replace(0, engine.size(), "docker_");
   const std::string_view first =
       std::string_view(error.message).substr(0, error.message.find_first_of(": "));
-  constexpr std::size_t of_containers = 23;
+  constexpr std::size_t of_containers = 10;
   for (std::size_t i = container ? 0 : of_containers; i < std::size(names); ++i) {
     if (first != names[i].first) continue;
     error.message.replace(0, first.size(), names[i].second);
@@ -30246,8 +30771,13 @@ Expected<LocalOptions> local_options(const ServerConfig& config) {
   return options;
 }
 
+void warn(const std::string& message) {
+  std::fprintf(stderr, "codeexec-mcp: %s\n", message.c_str());
+}
+
 Expected<ContainerOptions> container_options(const ServerConfig& config) {
   ContainerOptions options = config.container;
+  options.on_progress = [](std::string_view what) { warn(printable(what)); };
   const auto policy = parse_enum("docker_image_policy", config.image_policy,
                                  {ImagePolicy::never, ImagePolicy::missing, ImagePolicy::always});
   if (!policy) return policy.error();
@@ -30389,10 +30919,6 @@ class TerminationSignals {
 bool print(const std::string& text) {
   return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
          std::fflush(stdout) == 0;
-}
-
-void warn(const std::string& message) {
-  std::fprintf(stderr, "codeexec-mcp: %s\n", message.c_str());
 }
 
 int fail(int status, const std::string& message) {

@@ -1,5 +1,5 @@
-// Containers from their making to their removal. What needs an engine says so and is skipped without
-// one (see docker.cpp); what no engine can be made to show is shown by a small program in its place.
+// Containers from their making to their removal. What needs an engine is skipped without one, see
+// docker.cpp; what no engine can be made to show is shown by a small program in its place.
 #include "executor_support.hpp"
 #include "support.hpp"
 
@@ -51,12 +51,6 @@ Json look(const std::string& name) {
 }
 
 bool is_there(const std::string& name) { return !look(name).is_null(); }
-
-// True when it is gone, or goes soon.
-bool goes_away(const std::string& name) {
-  for (int i = 0; i < 200 && is_there(name); ++i) ::poll(nullptr, 0, 50);
-  return !is_there(name);
-}
 
 ContainerOptions small(const std::string& agent, const char* image = busybox) {
   ContainerOptions options;
@@ -392,7 +386,7 @@ TEST_CASE("engine: making a container can be cancelled, and so can waiting for t
 
 TEST_CASE("engine: a context, a host, and podman's words for them") {
   for (const bool podman : {false, true}) {
-    const FakeEngine engine(willing);
+    const FakeEngine engine("echo 'No such container' >&2; exit 1");
     const std::string program = engine.folder / (podman ? "podman" : "docker");
     if (podman) support::make_symlink(engine.path, program);
     ContainerOptions options = engine.options();
@@ -569,15 +563,13 @@ TEST_CASE("W-47: nothing of a container outlives the program, which was killed")
 TEST_CASE("container: one that has gone is made anew") {
   if (!has_engine()) return;
   const Container container = make(small(fresh_agent()));
-  for (const char* deed : {"rm", "kill", "restart"}) {
+  for (const char* deed : {"rm", "kill"}) {
     CAPTURE(std::string(deed));
     require(container.ensure());
     const std::string id = container.info()->id;
     CHECK(container.health()->running);
-    const bool restart = std::string(deed) == "restart";
     std::vector<std::string> words = {deed, container.name()};
     if (std::string(deed) == "rm") words.insert(words.begin() + 1, "-f");
-    if (restart) words.insert(words.begin() + 1, {"-t", "0"});
     REQUIRE(docker(words).succeeded());
     // The end of the program that held it is what tells; it follows the container's.
     for (int i = 0; i < 200; ++i) {
@@ -588,6 +580,45 @@ TEST_CASE("container: one that has gone is made anew") {
     CHECK(container.info()->id != id);
     CHECK(container.health()->running);
   }
+}
+
+TEST_CASE("container: one that somebody has restarted is made anew, with a lifeline") {
+  if (!has_engine()) return;
+  codeexec::ContainerExecutorOptions options;
+  const TempDir folder;
+  options.workspace = folder.path();
+  options.agent_id = fresh_agent();
+  options.container = small({});
+  const auto executor = codeexec::ContainerExecutor::create(options);
+  REQUIRE_MESSAGE(executor, executor.error().message);
+  const Container& container = executor->container();
+  CHECK(executor->run("true").succeeded());
+  const std::string id = container.info()->id;
+  REQUIRE(docker({"restart", "-t", "0", container.name()}).succeeded());
+  const codeexec::Result result = executor->run("echo here");
+  CHECK(result.out == "here\n");
+  CHECK(container.info()->id != id);
+}
+
+TEST_CASE("roots: what is kept away is not seen in a container either") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  folder.file("work/seen", "seen");
+  folder.file("work/secret/key", "key");
+  folder.directory("outside");
+  codeexec::ContainerExecutorOptions options;
+  options.workspace = folder / "work";
+  options.roots = {{folder / "work", Permission::write},
+                   {folder / "work/secret", Permission::none},
+                   {folder / "outside", Permission::none}};
+  options.container = small({});
+  const auto executor = codeexec::ContainerExecutor::create(options);
+  REQUIRE_MESSAGE(executor, executor.error().message);
+  CHECK(executor->container().options().mounts.size() == 2);
+  const codeexec::Result result = executor->run("ls; ls -A *; touch */x");
+  CHECK(has(result.out, "seen"));
+  CHECK_FALSE(has(result.out, "key"));
+  CHECK_FALSE(has(executor->describe_place(), "secret"));
 }
 
 TEST_CASE("container: a persistent one is found, started and woken again") {
@@ -778,12 +809,12 @@ TEST_CASE("W-46: the log tells what happened, in bounded space, and is kept at t
   {
     const Container container = make(options);
     require(container.ensure());
-    container.log("exit 0: make test\nsecond line");
+    container.log("exit 0: make test\nsecond line\033");
     require(container.save_log(folder / "now"));
     const std::string text = support::read_file(folder / "now");
     CAPTURE(text);
     const std::vector<std::string> lines = support::lines_of(text);
-    REQUIRE(lines.size() >= 11);
+    REQUIRE(lines.size() == 12);
     CHECK(lines[0] == "# Docker Container Logs for agent: " + agent);
     CHECK(lines[1] == "# Container Status: running");
     CHECK(lines[2] == "# Running: True");
@@ -794,7 +825,8 @@ TEST_CASE("W-46: the log tells what happened, in bounded space, and is kept at t
     CHECK(support::begins(lines[7], "# Finished At: "));
     CHECK(lines[8] == "#" + std::string(79, '='));
     CHECK(has(lines[9], "container " + container.name() + " made of " + busybox));
-    CHECK(support::ends(lines[10], "exit 0: make test\\x0asecond line"));
+    CHECK(support::ends(lines[10], "Z exit 0: make test"));
+    CHECK(lines[11] == " second line\\x1b");
     for (int i = 0; i < 3000; ++i) container.log(std::string(1000, 'x'));
     container.log("the last");
   }
@@ -949,4 +981,14 @@ TEST_CASE("doctor: what is missing is told with what helps") {
   CHECK(has(checks[0].message, "engine version "));
   CHECK_FALSE(checks[1].ok);
   CHECK(has(checks[1].message, "docker/build.sh"));
+  options.container = small({});
+  checks = codeexec::check_engine(options);
+  std::string subjects;
+  for (const auto& check : checks) {
+    CAPTURE(check.subject);
+    CAPTURE(check.message);
+    CHECK(check.ok);
+    subjects += check.subject + " ";
+  }
+  CHECK(subjects == "engine image command workspace user network limits warm ");
 }

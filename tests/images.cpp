@@ -182,6 +182,58 @@ TEST_CASE("engine.sh: takes no folder for its own that is not") {
   CHECK(engine("stop", "").exit_code == 2);
 }
 
+TEST_CASE("engine.sh: nothing is left of an engine and its containers, even when it was killed") {
+  if (!has_engine()) return;
+  if (::geteuid() != 0) {
+    MESSAGE("SKIPPED: only root can start an engine");
+    return;
+  }
+  const support::TempDir folder;
+  const std::string place = folder / "engine";
+  const std::string host = "unix://" + place + "/docker.sock";
+  const auto engine = [&](const std::string& verb) {
+    const Result result = run({"sh", source + "/tests/engine.sh", verb, place});
+    CHECK_MESSAGE(result.succeeded(), result.err);
+    return result.out;
+  };
+  CHECK(engine("start") == host + "\n");
+  CHECK(engine("start") == host + "\n");
+  // A container that heeds no signal.
+  const Result load = run({"sh", "-c", "docker save \"$1\" | docker --host \"$0\" load", host,
+                           "codeexec-test/busybox"});
+  CHECK_MESSAGE(load.succeeded(), load.err);
+  const std::string container =
+      docker({"--host", host, "run", "--detach", "codeexec-test/busybox", "sh", "-c",
+              "trap '' TERM HUP INT; while :; do sleep 3600; done"});
+  const std::string pid =
+      docker({"--host", host, "inspect", "--format", "{{.State.Pid}}", container});
+  const std::string bridge =
+      docker({"--host", host, "network", "inspect", "--format",
+              "{{index .Options \"com.docker.network.bridge.name\"}}", "bridge"});
+  CHECK(support::exists("/proc/" + pid + "/exe"));
+  CHECK(support::exists("/sys/class/net/" + bridge + "/bridge"));
+  bool killed = false;
+  SUBCASE("stopped") {}
+  SUBCASE("killed") { killed = true; }
+  if (killed) {
+    const pid_t engine_pid = std::atoi(support::read_file(place + "/pid").c_str());
+    REQUIRE(engine_pid > 1);
+    REQUIRE(::kill(engine_pid, SIGKILL) == 0);
+    REQUIRE(support::dies(engine_pid));
+    CHECK(support::exists("/proc/" + pid + "/exe"));
+  }
+  engine("stop");
+  CHECK_FALSE(support::exists(place));
+  CHECK_FALSE(support::exists("/proc/" + pid + "/exe"));
+  CHECK_FALSE(support::exists("/sys/class/net/" + bridge));
+  CHECK(support::read_file("/proc/self/mounts").find(place) == std::string::npos);
+  const Result left = run({"sh", "-c",
+                           "cat /proc/[0-9]*/environ 2> /dev/null | tr '\\0' '\\n' | "
+                           "grep -xF \"CODEEXEC_ENGINE=$0\"",
+                           place});
+  CHECK(left.exit_code == 1);
+}
+
 TEST_CASE("the engine answers, and has the images of the tests") {
   if (!has_engine()) return;
   CHECK_FALSE(docker({"version", "--format", "{{.Server.Version}}"}).empty());
