@@ -16,13 +16,14 @@ bool has_engine() {
   return false;
 }
 
-// Runs a program with variables of its own, below those that Docker looks at.
+// Runs a program with variables of its own and those that Docker looks at.
 Result run(std::vector<std::string> argv,
            std::vector<std::pair<std::string, std::string>> environment = {},
            const std::string& work_dir = "/") {
   codeexec::LocalOptions options;
   options.workspace = work_dir;
   options.environment.keep.push_back("DOCKER_*");
+  options.supervised = false;  // an engine outlives the script that starts it
   Command command = Command::program(std::move(argv));
   command.environment = std::move(environment);
   return support::make(options).run(command);
@@ -43,6 +44,19 @@ std::string docker(std::vector<std::string> arguments) {
   CHECK_MESSAGE(result.succeeded(), result.command);
   return result.out.substr(0, result.out.find('\n'));
 }
+
+Result engine(const std::string& verb, const std::string& path) {
+  return run({"sh", source + "/tests/engine.sh", verb, path});
+}
+
+// Ends an engine however a test ends.
+struct EngineGuard {
+  explicit EngineGuard(std::string path) : place(std::move(path)) {}
+  EngineGuard(const EngineGuard&) = delete;
+  EngineGuard& operator=(const EngineGuard&) = delete;
+  ~EngineGuard() { engine("stop", place); }
+  std::string place;
+};
 
 Result build(std::vector<std::string> arguments,
              std::vector<std::pair<std::string, std::string>> environment = {},
@@ -158,16 +172,13 @@ TEST_CASE("build.sh: an image that was not built is a failure, and no other is b
 
 TEST_CASE("engine.sh: takes no folder for its own that is not") {
   if (::geteuid() != 0) {
-    const Result result = run({"sh", source + "/tests/engine.sh", "stop", "/tmp"});
+    const Result result = engine("stop", "/tmp");
     CHECK(result.exit_code == 1);
     CHECK(result.err.find("needs root") != std::string::npos);
     return;
   }
   const support::TempDir folder;
   folder.file("precious", "data");
-  const auto engine = [&](const std::string& verb, const std::string& path) {
-    return run({"sh", source + "/tests/engine.sh", verb, path});
-  };
   for (const char* verb : {"start", "stop", "images"}) {
     const Result result = engine(verb, folder.path());
     CHECK(result.exit_code == 1);
@@ -191,13 +202,12 @@ TEST_CASE("engine.sh: nothing is left of an engine and its containers, even when
   const support::TempDir folder;
   const std::string place = folder / "engine";
   const std::string host = "unix://" + place + "/docker.sock";
-  const auto engine = [&](const std::string& verb) {
-    const Result result = run({"sh", source + "/tests/engine.sh", verb, place});
-    CHECK_MESSAGE(result.succeeded(), result.err);
-    return result.out;
-  };
-  CHECK(engine("start") == host + "\n");
-  CHECK(engine("start") == host + "\n");
+  const EngineGuard guard(place);
+  for (int i = 0; i < 2; ++i) {
+    const Result started = engine("start", place);
+    CHECK_MESSAGE(started.succeeded(), started.err);
+    CHECK(started.out == host + "\n");
+  }
   // A container that heeds no signal.
   const Result load = run({"sh", "-c", "docker save \"$1\" | docker --host \"$0\" load", host,
                            "codeexec-test/busybox"});
@@ -222,7 +232,8 @@ TEST_CASE("engine.sh: nothing is left of an engine and its containers, even when
     REQUIRE(support::dies(engine_pid));
     CHECK(support::exists("/proc/" + pid + "/exe"));
   }
-  engine("stop");
+  const Result stopped = engine("stop", place);
+  CHECK_MESSAGE(stopped.succeeded(), stopped.err);
   CHECK_FALSE(support::exists(place));
   CHECK_FALSE(support::exists("/proc/" + pid + "/exe"));
   CHECK_FALSE(support::exists("/sys/class/net/" + bridge));
