@@ -348,10 +348,14 @@ TEST_CASE("every option of --help works from the command line and from the confi
         "echo $CODEEXEC_TEST_SECRET",
         prints("[redacted]")}},
       {"execution-mode",
-       {{"docker"}, {"--docker-program", engine.program()}, "true", called(" exec ")}},
+       {{"docker"},
+        {"--docker-program", engine.program(), "--workspace", workspace},
+        "true",
+        called("\nexec ")}},
       {"docker-program",
        {{engine.program()},
-        {"--execution-mode", "docker", "--docker-host", "unix:///nonexistent"},
+        {"--execution-mode", "docker", "--docker-host", "unix:///nonexistent", "--workspace",
+         workspace},
         "true",
         called("run -i")}},
       {"docker-context", {{"far"}, in_docker, "true", called("--context far run -i")}},
@@ -362,13 +366,13 @@ TEST_CASE("every option of --help works from the command line and from the confi
       {"docker-start-timeout", {{"5"}, in_docker, "true", {}}},
       {"docker-warm", {{"0"}, in_docker, "true", {}}},
       {"docker-image", {{"some/image:1"}, in_docker, "true", called(" some/image:1 ")}},
-      {"docker-image-policy", {{"always"}, in_docker, "true", called("pull ")}},
+      {"docker-image-policy", {{"always"}, in_docker, "true", called("pull codeexec")}},
       {"docker-network-mode", {{"bridge"}, in_docker, "true", called("--network bridge")}},
       {"docker-memory-limit", {{"512m"}, in_docker, "true", called("--memory 536870912")}},
       {"docker-cpu-limit", {{"1.5"}, in_docker, "true", called("--cpus 1.5")}},
       {"docker-pids-limit", {{"77"}, in_docker, "true", called("--pids-limit 77")}},
       {"docker-shm-size", {{"32m"}, in_docker, "true", called("--shm-size 33554432")}},
-      {"docker-tmp-size", {{"0.5g"}, in_docker, "true", called("size=536870912")}},
+      {"docker-tmp-size", {{"0.25g"}, in_docker, "true", called("size=268435456")}},
       {"docker-read-only-root",
        {{"false"},
         in_docker,
@@ -416,6 +420,12 @@ TEST_CASE("every option of --help works from the command line and from the confi
         for_user({"--user-id", "somebody"}),
         "true",
         called("dst=/tools,readonly")}},
+      {"workspace-size",
+       {{"7m"}, for_user({"--profile", "user-container", "--user-id", "somebody"}), "true",
+        called("7340032")}},
+      {"artifacts-size",
+       {{"7m"}, for_user({"--profile", "user-container", "--user-id", "somebody"}), "true",
+        called("7340032")}},
       {"user-id",
        {{"somebody"}, for_user({"--profile", "user-container"}), "true", called("somebody")}},
       {"max-artifact-size",
@@ -732,7 +742,9 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
     Strings here;
     if (begins(name, "docker-") || ends(name, "s-path"))
       here = {"--execution-mode", "docker", "--workspace", place.path()};
-    if (name == "user-id" || name == "max-artifact-size") here = {"--profile", "user-container"};
+    if (name == "user-id" || name == "max-artifact-size" || ends(name, "s-size") ||
+        name == "workspace-size")
+      here = {"--profile", "user-container"};
     const auto check_named = [&](Strings arguments) {
       arguments.insert(arguments.end(), here.begin(), here.end());
       const ProcessResult r = run_program(arguments);
@@ -833,7 +845,7 @@ TEST_CASE("a configuration file that cannot be used is an error that names it") 
   check_config("{\"a\":" + std::string(300, '[') + std::string(300, ']') + "}", "--config");
   check_config("{\"agent_id\":\"" + std::string(1 << 20, 'x') + "\"}", "longer than");
   check_config("{\"timeuot\":5}", "timeuot: unknown key");
-  check_config("{\"command_line_docker_image\":\"x\"}", "command_line_docker_image: unknown key");
+  check_config("{\"command_line_docker_images\":\"x\"}", "command_line_docker_images: unknown key");
   check_config("{\"Timeout\":5}", "unknown key");
   check_config(R"({"blocked_commands":["git.*"],"blocked_commands":["zzz"]})", "twice");
   check_config(R"({"blocked_commands":["git.*"],"command_line_blacklist_patterns":["zzz"]})",
@@ -1318,7 +1330,7 @@ TEST_CASE("options that mean nothing where commands run are errors that name bot
   }
   refused({"--user-id", "x"}, "user_id", docker);
   const Strings user = {"--profile", "user-container", "--user-id", "x"};
-  for (const char* option : {"allowed-paths", "workspace", "blocked-commands", "disable-tool"}) {
+  for (const char* option : {"allowed-paths", "workspace", "read-only", "disable-tool"}) {
     const ProcessResult r = run_program({user[0], user[1], user[2], user[3],
                                          std::string("--") + option, place.path(), "--run", "true"});
     check_refused(r, key_of(option) + " has no effect with profile user-container");
