@@ -2237,8 +2237,8 @@ struct ContainerOptions {
   std::uint64_t pids = 256;                           // processes and threads; 0: no bound
   std::uint64_t shm_size = std::uint64_t{64} << 20;   // bytes of /dev/shm
   std::uint64_t tmp_size = std::uint64_t{512} << 20;  // bytes of /tmp
-  // More directories like /tmp, that everybody can write to: absolute paths and their sizes. What is
-  // in them lasts as long as the container runs.
+  // More directories like /tmp, that everybody can write to: absolute paths and their sizes. What
+  // is in them lasts as long as the container runs.
   std::vector<std::pair<std::string, std::uint64_t>> scratch = {};
   // Of the root. Empty: yes, unless sudo or packages need to write to it.
   std::optional<bool> read_only_root = {};
@@ -2274,11 +2274,11 @@ Expected<ContainerOptions> complete(const ContainerOptions& options);
 // begin with #, with or without blanks (spaces and tabs) at the start. A NAME has letters of ASCII,
 // digits and _, and does not begin with a digit; `export ` may stand before it, and blanks around
 // the =.
-//   A value without quotes ends before a # that follows a blank, and at the end of the line, without
-// blanks around it. One that begins with a quote goes up to the next one, over lines, too; only a
+//   A value without quotes ends before a # that follows a blank, and at the end of the line; blanks
+// around it do not count. One that begins with a quote goes up to the next one, over lines, too; only a
 // comment may follow it. In single quotes everything is itself; in double quotes \n \r \t are what
 // they are in C, \" \\ \$ the second character, and other backslashes themselves. Nothing is
-// expanded. A byte order mark at the start is skipped. \r\n is a line end and becomes \n in a value.
+// expanded. A byte order mark at the start is skipped; \r\n is a line end, and \n in a value.
 // Of two with one name the later value counts, in the place of the first.
 //   Errors: parse with the offset and the number of the line, never with its text (a NUL is one,
 //   too); limit for more than 1 MiB.
@@ -2777,8 +2777,8 @@ Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor
 //   execute_bash(command, timeout?)                 to_json(Result)
 //   read_file(file_path, offset?, line_count?)      {file_path, content}; lines, the first is 0
 //   write_file(file_path, content)                  {success, file_path, bytes, message}
-//   read_docstring(file_path, function_name)        {file_path, function_name, docstring}; file_path
-//                                                   is a path, or a module of /tools
+//   read_docstring(file_path, function_name)        {file_path, function_name, docstring}; a path,
+//                                                   or a module of /tools
 //   list_artifacts()                                {artifacts: [{name, size}]}
 //   get_artifact(name)                              {name, size, encoding: "base64", content}
 Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
@@ -19266,7 +19266,7 @@ void Redactor::give(std::uint64_t end) {
 // affair of who knows the place. One thread at a time, but for signal().
 class Carrier {
  public:
-  // A program of this host whose three streams are ours. Nobody drives it: it is a line to elsewhere.
+  // A program of this host whose three streams are ours. Nobody drives it: it is a line elsewhere.
   struct Line {
     UniqueFd input = UniqueFd();
     UniqueFd out = UniqueFd();
@@ -24765,7 +24765,8 @@ Expected<void> complete_mounts(ContainerOptions& options) {
       return other.permission != Permission::none &&
              codeexec::is_within(mount.target, other.target);
     };
-    return mount.permission == Permission::none && std::none_of(mounts.begin(), mounts.end(), holds);
+    return mount.permission == Permission::none &&
+           std::none_of(mounts.begin(), mounts.end(), holds);
   };
   std::vector<Mount> wanted;
   for (const Mount& mount : mounts)
@@ -30639,8 +30640,8 @@ std::vector<Option> option_table(ServerConfig& config) {
        &box.read_only_root, Where::containers},
       {"docker-user", "USER", "UID:GID or a name (default: the owner of the workspace)", &box.user,
        Where::containers},
-      {"docker-mount", "SRC[:DST][:ro|:rw]...", "more of the host; default: :ro",
-       &box.mounts, Where::containers},
+      {"docker-mount", "SRC[:DST][:ro|:rw]...", "more of the host; default: :ro", &box.mounts,
+       Where::containers},
       {"docker-credentials", "JSON", "what of the user's own it gets; see the README",
        &config.credentials, Where::containers},
       {"docker-packages", "JSON", "to install: {\"preinstall\": {\"python\": [\"requests>=2\"]}}",
@@ -31300,8 +31301,8 @@ Expected<PolicyOptions> policy_options(const ServerConfig& config) {
   return policy;
 }
 
-// What is the same wherever commands run. To name what is read-only must not forbid everything else;
-// nor is everything given away where commands are confined: there, `writable` may be changed.
+// What is the same wherever commands run. To name what is read-only must not forbid everything
+// else; nor is everything given away where commands are confined: there, `writable` may be changed.
 Expected<ExecutorOptions> common_options(const ServerConfig& config, const std::string& writable) {
   ExecutorOptions options = config.local;
   auto policy = policy_options(config);
@@ -31365,9 +31366,9 @@ Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig
   if (!container) return container.error();
   options.container = std::move(*container);
   for (const bool skills : {false, true}) {
-    auto folder = usable_directory(skills ? "skills_path" : "tools_path",
-                                   skills ? config.user.skills_dir : config.user.tools_dir,
-                                   R_OK | X_OK);
+    auto folder =
+        usable_directory(skills ? "skills_path" : "tools_path",
+                         skills ? config.user.skills_dir : config.user.tools_dir, R_OK | X_OK);
     if (!folder) return folder.error();
     if (!folder->empty())
       options.container.mounts.push_back({std::move(*folder), skills ? "/skills" : "/tools"});
