@@ -91,7 +91,7 @@
 //   >>executor     needs: base json regex policy paths environment sandbox process    the one gate
 //   >>shells       needs: base regex process executor                   background commands
 //   >>code         needs: base shell paths files executor               code by language
-//   >>docker       needs: base json paths files environment process executor    containers
+//   >>docker       needs: base json policy paths files environment process executor    containers
 //   >>mcp          needs: base json     a Model Context Protocol server for any tools
 //   >>tools        needs: all           binds executors to MCP tools; the server
 //   Each line of code stands in the section whose job it is, and a section uses only what it
@@ -251,7 +251,7 @@ class Function<R(Args...)> {
   Function(std::nullptr_t) {}
   template <class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, Function>>>
   Function(F callable)
-      : object_(std::make_shared<F>(std::move(callable))),
+      : object_(static_cast<void*>(new F(std::move(callable))), destroy<F>),
         call_([](void* object, Args... args) -> R {
           return static_cast<R>((*static_cast<F*>(object))(std::forward<Args>(args)...));
         }) {}
@@ -262,6 +262,11 @@ class Function<R(Args...)> {
   }
 
  private:
+  // With std::make_shared each type of callable would cost half a KiB of code more.
+  template <class F>
+  static void destroy(void* object) {
+    delete static_cast<F*>(object);
+  }
   std::shared_ptr<void> object_ = {};
   R (*call_)(void*, Args...) = nullptr;
 };
@@ -1597,10 +1602,10 @@ class Process {
 // that ends last counts. One that was stopped or killed changes nothing, nor does one whose shell
 // could not tell how it ended, by `exec` or with a trap of its own on EXIT; a note says so.
 //   Not carried: PWD, OLDPWD, SHLVL and _; what changes how a shell reads the next script or runs
-//   before it (ENV, IFS, PS4, CDPATH, FPATH, ZDOTDIR, GLOBIGNORE, SHELLOPTS, POSIXLY_CORRECT, all of
+//   before it (ENV, IFS, PS4, CDPATH, FPATH, ZDOTDIR, GLOBIGNORE, SHELLOPTS, POSIXLY_CORRECT,
 //   BASH*, LD_PRELOAD, LD_AUDIT, DYLD_INSERT_LIBRARIES); CODEEXEC_*; what the shell shows to be
-//   read-only; functions; an `unset HOME`. With changes of more than 256 variables or 64 KiB, all of
-//   the session stays as it was, and a note says so.
+//   read-only; functions; an `unset HOME`. With changes of more than 256 variables or 64 KiB the
+//   session stays as it was, and a note says so.
 // Copies share it. All members are safe from any thread.
 class Session {
  public:
@@ -2137,7 +2142,7 @@ CodeResult run_code(const Executor& executor, std::string_view language, std::st
                     const CodeOptions& options = {});
 
 // =================================================================================================
-// >>docker (declarations)              needs: base json paths files environment process executor
+// >>docker (declarations)       needs: base json policy paths files environment process executor
 // Containers: one per agent or user, images, credentials, packages, logs.      [tests/docker.cpp]
 // =================================================================================================
 
@@ -2232,8 +2237,8 @@ struct ContainerOptions {
   std::uint64_t pids = 256;                           // processes and threads; 0: no bound
   std::uint64_t shm_size = std::uint64_t{64} << 20;   // bytes of /dev/shm
   std::uint64_t tmp_size = std::uint64_t{512} << 20;  // bytes of /tmp
-  // More directories like /tmp, that everybody can write to: absolute paths and their sizes. What is
-  // in them lasts as long as the container runs.
+  // More directories like /tmp, that everybody can write to: absolute paths and their sizes. What
+  // is in them lasts as long as the container runs.
   std::vector<std::pair<std::string, std::uint64_t>> scratch = {};
   // Of the root. Empty: yes, unless sudo or packages need to write to it.
   std::optional<bool> read_only_root = {};
@@ -2269,11 +2274,11 @@ Expected<ContainerOptions> complete(const ContainerOptions& options);
 // begin with #, with or without blanks (spaces and tabs) at the start. A NAME has letters of ASCII,
 // digits and _, and does not begin with a digit; `export ` may stand before it, and blanks around
 // the =.
-//   A value without quotes ends before a # that follows a blank, and at the end of the line, without
-// blanks around it. One that begins with a quote goes up to the next one, over lines, too; only a
+//   A value without quotes ends before a # that follows a blank, and at the end of the line; blanks
+// around it do not count. One that begins with a quote goes up to the next one, over lines, too; only a
 // comment may follow it. In single quotes everything is itself; in double quotes \n \r \t are what
 // they are in C, \" \\ \$ the second character, and other backslashes themselves. Nothing is
-// expanded. A byte order mark at the start is skipped. \r\n is a line end and becomes \n in a value.
+// expanded. A byte order mark at the start is skipped; \r\n is a line end, and \n in a value.
 // Of two with one name the later value counts, in the place of the first.
 //   Errors: parse with the offset and the number of the line, never with its text (a NUL is one,
 //   too); limit for more than 1 MiB.
@@ -2352,6 +2357,7 @@ class Container {
 
  private:
   friend class ContainerExecutor;
+  friend class UserContainers;
   struct State;
   std::shared_ptr<State> state_;
 };
@@ -2380,6 +2386,7 @@ class ContainerExecutor : public Executor {
   PathRules file_rules() const override;
 
  private:
+  friend class UserContainers;
   class Exec;
   struct Place;
   ContainerExecutor() = default;
@@ -2422,11 +2429,19 @@ struct EngineCheck {
 std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options);
 
 struct UserContainerOptions {
-  ContainerOptions container = {};      // image: codeexec/executor:latest; agent_id is the user's
-  std::string tools_dir = "./tools";    // mounted read-only as /tools
-  std::string skills_dir = "./skills";  // mounted read-only as /skills
-  std::chrono::milliseconds timeout = std::chrono::seconds(30);
-  std::uint64_t max_artifact = std::uint64_t{50} << 20;  // bytes
+  // Its image, when empty, is $MCP_EXECUTOR_IMAGE, or codeexec/executor:latest; its user, when
+  // empty, 1000:1000, who is `coderunner` there; its agent_id is the user's id.
+  ContainerOptions container = {};
+  // Mounted read-only as /tools and /skills. Empty: $MCP_TOOLS_PATH and $MCP_SKILLS_PATH, or else
+  // ./tools and ./skills, when these are there.
+  std::string tools_dir = {};
+  std::string skills_dir = {};
+  std::uint64_t workspace_size = std::uint64_t{512} << 20;  // bytes of /workspace, in memory
+  std::uint64_t artifacts_size = std::uint64_t{256} << 20;  // bytes of /artifacts, likewise
+  std::uint64_t max_artifact = 0;  // bytes; 0: $MCP_ARTIFACT_SIZE_LIMIT_MB, or 50 MiB
+  std::chrono::milliseconds timeout = std::chrono::seconds(30);  // of a command
+  PolicyOptions policy = {};    // of commands; its enable_sudo is set
+  std::string audit_file = {};  // of all that is done for users; see ExecutorOptions
 };
 
 struct Artifact {
@@ -2441,7 +2456,9 @@ class UserContainers {
  public:
   static Expected<UserContainers> create(const UserContainerOptions& options);
 
-  // By bash, or sh when the image has none.
+  // By bash, or sh when the image has none; of a Command `script` counts and what is about output,
+  // times and cancelling. An error when there is no container to be had.
+  Expected<Result> execute_bash(const std::string& user_id, Command command) const;
   Expected<Result> execute_bash(const std::string& user_id, const std::string& command,
                                 std::optional<std::chrono::milliseconds> timeout = {}) const;
   // `count` lines from line `offset` (0: the first); empty: to the end. At most 1 MiB.
@@ -2467,8 +2484,10 @@ class UserContainers {
   const UserContainerOptions& options() const noexcept;
 
  private:
+  class User;
   struct State;
-  std::shared_ptr<State> state_;
+  UserContainers() = default;
+  std::shared_ptr<State> state_ = {};
 };
 
 // =================================================================================================
@@ -2754,14 +2773,14 @@ Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor
                                    const ToolOptions& options = {});
 
 // Adds the tools of a user's container, all of them for the user `user_id`. The containers are
-// borrowed. A failure that no command has caused is an error result: {"success": false, "error"}.
-//   execute_bash(command, timeout?)                      {exit_code, stdout, stderr, timed_out}
-//     exit_code is -1 for a command that was stopped, refused or did not start.
-//   read_file(file_path, offset?, line_count?)           {content}; the offset counts lines from 0
-//   write_file(file_path, content)                       {success, file_path, bytes, message}
-//   read_docstring(file_path, function_name)             {docstring}; a module of /tools, too
-//   list_artifacts()                                     {artifacts: [{name, size}]}
-//   get_artifact(name)                                   {name, size, encoding: "base64", content}
+// borrowed. Errors are those of add_execution_tools().
+//   execute_bash(command, timeout?)                 to_json(Result)
+//   read_file(file_path, offset?, line_count?)      {file_path, content}; lines, the first is 0
+//   write_file(file_path, content)                  {success, file_path, bytes, message}
+//   read_docstring(file_path, function_name)        {file_path, function_name, docstring}; a path,
+//                                                   or a module of /tools
+//   list_artifacts()                                {artifacts: [{name, size}]}
+//   get_artifact(name)                              {name, size, encoding: "base64", content}
 Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
                                         const std::string& user_id);
 
@@ -19247,7 +19266,7 @@ void Redactor::give(std::uint64_t end) {
 // affair of who knows the place. One thread at a time, but for signal().
 class Carrier {
  public:
-  // A program of this host whose three streams are ours. Nobody drives it: it is a line to elsewhere.
+  // A program of this host whose three streams are ours. Nobody drives it: it is a line elsewhere.
   struct Line {
     UniqueFd input = UniqueFd();
     UniqueFd out = UniqueFd();
@@ -19256,6 +19275,7 @@ class Carrier {
     pid_t pid = -1;
     bool is_pidfd = false;
     pthread_t waiter = {};
+    pid_t owner = ::getpid();  // a fork of the program has a copy of this object only
 
     Line() = default;
     Line(const Line&) = delete;
@@ -19331,7 +19351,7 @@ Expected<void> Carrier::Line::start(const ProcessOptions& options) {
 
 void Carrier::Line::end() {
   for (UniqueFd* end : {&input, &out, &err}) end->reset();
-  if (pid < 0) return;
+  if (pid < 0 || owner != ::getpid()) return;
   ::kill(pid, SIGKILL);
   // The engines' programs need milliseconds to die.
   abandon_child(pid);
@@ -20973,10 +20993,9 @@ namespace {
 bool is_carried(std::string_view variable) {
   for (const char* prefix : {"CODEEXEC_", "BASH"})
     if (starts_with(variable, prefix)) return false;
-  for (const char* other :
-       {"PWD", "OLDPWD", "SHLVL", "_", "ENV", "IFS", "PS4", "CDPATH", "FPATH", "ZDOTDIR",
-        "GLOBIGNORE", "SHELLOPTS", "POSIXLY_CORRECT", "LD_PRELOAD", "LD_AUDIT",
-        "DYLD_INSERT_LIBRARIES"})
+  for (const char* other : {"PWD", "OLDPWD", "SHLVL", "_", "ENV", "IFS", "PS4", "CDPATH", "FPATH",
+                            "ZDOTDIR", "GLOBIGNORE", "SHELLOPTS", "POSIXLY_CORRECT", "LD_PRELOAD",
+                            "LD_AUDIT", "DYLD_INSERT_LIBRARIES"})
     if (variable == other) return false;
   return true;
 }
@@ -20992,10 +21011,11 @@ class ExportList {
     Variables variables;
     while (at_ < text_.size())
       if (!read_line(variables))
-        return make_error(ErrorCode::parse,
-                          concat({"what the shell told of its variables was not understood at byte ",
-                                  std::to_string(at_)}),
-                          at_);
+        return make_error(
+            ErrorCode::parse,
+            concat({"what the shell told of its variables was not understood at byte ",
+                    std::to_string(at_)}),
+            at_);
     return variables;
   }
 
@@ -21032,7 +21052,8 @@ class ExportList {
 
   static bool is_name(std::string_view name) {
     return !name.empty() && (name[0] < '0' || name[0] > '9') &&
-           name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
+           name.find_first_not_of(
+               "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
                std::string_view::npos;
   }
 
@@ -21136,9 +21157,9 @@ std::string detail::session_script(std::string_view shell, int descriptor, std::
   // meanwhile and have it back for the trap, but for a few. What comes before the script is on one
   // line with it, so that errors in it tell its own lines. After the script $2 says that nothing is
   // left to be told; a trap of its own on EXIT, in place of ours, then sees its $? as ever.
-  return concat({descriptor == 8 ? std::string()
-                                 : concat({"{ true; } 2>/dev/null >&", fd, "&&exec 8>&", fd, " ", fd,
-                                           ">&-;"}),
+  return concat({descriptor == 8
+                     ? std::string()
+                     : concat({"{ true; } 2>/dev/null >&", fd, "&&exec 8>&", fd, " ", fd, ">&-;"}),
                  "{ ", list, "; } 2>/dev/null >&8;trap '{ case ${2-} in ", mark, ");;*)", tell,
                  ";esac; } 2>/dev/null||:' EXIT;"
                  "case ${KSH_VERSION-}${ZSH_VERSION-}${YASH_VERSION-} in ?*)eval \"",
@@ -21163,9 +21184,10 @@ Expected<detail::SessionState> detail::parse_session_state(std::string_view text
     text.remove_prefix(end + line.size());
   }
   if (!complete || !parts[0].empty() || !text.empty() || !starts_with(parts[2], "/"))
-    return make_error(ErrorCode::parse,
-                      "its shell did not tell all of them at its end (it ended in exec or set a trap "
-                      "on EXIT, the folder is gone, or they are more than 256 KiB)");
+    return make_error(
+        ErrorCode::parse,
+        "its shell did not tell all of them at its end (it ended in exec or set a trap "
+        "on EXIT, the folder is gone, or they are more than 256 KiB)");
   SessionState state;
   state.work_dir = std::string(parts[2].substr(0, parts[2].size() - 1));
   auto before = ExportList(parts[1]).read();
@@ -21206,7 +21228,7 @@ bool Session::State::take(const detail::SessionState& told, const std::string& f
   const std::lock_guard<std::mutex> lock(mutex);
   if (reset != resets) return true;
   auto changed = changes;
-  std::map<std::string_view, std::string_view> gone;
+  decltype(changes) gone;
   for (const auto& [variable, value] : told.before)
     if (is_carried(variable)) gone[variable] = value;
   for (const auto& [variable, value] : told.variables) {
@@ -21235,8 +21257,8 @@ struct Executor::Ending {
   // For who keeps a log of its own: what is told of the command, and what became of it.
   Function<void(const Result&, const ProcessResult&)> log = {};
 
-  // Of a command of a session: how many resets that had when it began, and its folder then; and what
-  // place() adds: the mark of the session_script(), and what that wrote.
+  // Of a command of a session: how many resets that had when it began, and its folder then; and
+  // what place() adds: the mark of the session_script(), and what that wrote.
   std::shared_ptr<Session::State> session = {};
   std::uint64_t resets = 0;
   std::string folder = {};
@@ -21546,10 +21568,11 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
     return admission;
   }
   if (!directory) {
-    admission.refuse("work_dir", concat({directory.error().message,
-                                         command.work_dir == given.work_dir
-                                             ? ""
-                                             : "; the session is there: give a work_dir to leave"}));
+    admission.refuse("work_dir",
+                     concat({directory.error().message,
+                             command.work_dir == given.work_dir
+                                 ? ""
+                                 : "; the session is there: give a work_dir to leave"}));
     // What lies within the roots may be shown as it was understood; it helps against typing errors.
     const auto path = canonical_path(result.work_dir, options.workspace);
     if (path && gate_->paths.permission(*path) != Permission::none) result.work_dir = *path;
@@ -21655,7 +21678,8 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
     told.notes.push_back(
         concat({"The network is switched off for commands here (network: ", name(network), ")"}));
   if (const std::string why = ending.session ? ending.hand_on(ended) : ""; !why.empty())
-    told.notes.push_back(concat({"the session keeps its folder and variables as they were: ", why}));
+    told.notes.push_back(
+        concat({"the session keeps its folder and variables as they were: ", why}));
   told.changed_files = ending.changed_files();
   if (!told.changed_files.empty())
     told.notes.push_back(concat({"changed during the command, and used outside of the sandbox by ",
@@ -22509,8 +22533,8 @@ void LocalExecutor::confine(Admission& admission) const {
   };
 }
 
-// A shell of a session tells what it leaves through a pipe that is never waited for: both ends block
-// nobody, and what is not in it when the command has ended is not told.
+// A shell of a session tells what it leaves through a pipe that is never waited for: both ends
+// block nobody, and what is not in it when the command has ended is not told.
 Expected<void> LocalExecutor::open_session_pipe(Admission& admission) {
   constexpr std::size_t longest_text = longest_session_text;
   Ending& ending = admission.ending;
@@ -24741,7 +24765,8 @@ Expected<void> complete_mounts(ContainerOptions& options) {
       return other.permission != Permission::none &&
              codeexec::is_within(mount.target, other.target);
     };
-    return mount.permission == Permission::none && std::none_of(mounts.begin(), mounts.end(), holds);
+    return mount.permission == Permission::none &&
+           std::none_of(mounts.begin(), mounts.end(), holds);
   };
   std::vector<Mount> wanted;
   for (const Mount& mount : mounts)
@@ -25675,14 +25700,6 @@ Expected<void> Container::save_log(const std::string& path) const { return state
 
 void Container::log(std::string_view event) const { state_->log(event); }
 
-namespace {
-
-Error not_built(const char* what) {
-  return make_error(ErrorCode::unsupported, concat({what, ": not built yet"}));
-}
-
-}  // namespace
-
 // Running a command in a container ----------------------------------------------------------------
 
 namespace {
@@ -26182,8 +26199,8 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   variables.keep.clear();
   variables.keep_all = false;
   variables.workspace = executor.workspace();
-  for (const auto& variable : container.state_->variables)
-    variables.set.insert(variables.set.begin(), variable);
+  const auto& of_container = container.state_->variables;
+  variables.set.insert(variables.set.begin(), of_container.begin(), of_container.end());
   auto environment = Environment::create(variables);
   if (!environment) return environment.error();
   auto place =
@@ -26601,40 +26618,469 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
 }
 
 // Containers of users -----------------------------------------------------------------------------
+//
+// A user's commands pass the policy. What reads and writes files for the user is commands, too, of
+// our own: their scripts are constant, and what the user says comes as arguments or by the standard
+// input. They pass a gate without a policy, and are recorded as what was asked.
 
-struct UserContainers::State {};
+namespace {
 
-Expected<UserContainers> UserContainers::create(const UserContainerOptions&) {
-  return not_built("UserContainers");
+constexpr const char* user_workspace = "/workspace";
+constexpr std::size_t longest_text = std::size_t{1} << 20;         // that read_file returns
+constexpr std::size_t longest_python_file = std::size_t{4} << 20;  // of a Python file
+constexpr std::size_t longest_write = std::size_t{64} << 20;
+
+// How the scripts below end, besides 0 and 1.
+constexpr int exit_not_there = 44;
+constexpr int exit_too_long = 45;
+
+// $1 path, $2 number of the first line, $3 how many or nothing, $4 bytes at most
+constexpr const char* read_script = R"sh(
+[ -e "$1" ] || { echo "No such file or directory" >&2; exit 44; }
+[ -f "$1" ] || { echo "Not a regular file" >&2; exit 1; }
+exec <"$1" || exit 1
+tail -n "+$2" | if [ "$3" ]; then head -n "$3"; else cat; fi | head -c "$4"
+)sh";
+
+// $1 path, $2 bytes that come, $3 something random. A file that is there keeps its rights.
+constexpr const char* write_script = R"sh(
+f=$1
+if [ -L "$f" ]; then f=$(readlink -f -- "$1") || exit 1; fi
+case $f in */*) d=${f%/*}/;; *) d=./;; esac
+mkdir -p -- "$d" || exit 1
+if [ -e "$f" ]; then
+  [ -f "$f" ] || { echo "Not a regular file" >&2; exit 1; }
+  [ -w "$f" ] || { echo "Permission denied" >&2; exit 1; }
+fi
+t=$d.codeexec-$3
+trap 'rm -f -- "$t"' EXIT
+[ ! -e "$f" ] || cp -p -- "$f" "$t" || exit 1
+cat >"$t" || exit 1
+[ "$(($(wc -c <"$t")))" -eq "$2" ] || { echo "Not all of it has come" >&2; exit 1; }
+mv -f -- "$t" "$f"
+)sh";
+
+constexpr const char* list_script = R"sh(
+cd /artifacts || exit 1
+for f in *; do
+  [ -f "$f" ] && [ ! -L "$f" ] && s=$(stat -c %s "./$f") && printf '%s/%s\0' "$s" "$f"
+done
+:
+)sh";
+
+// $1 name, $2 bytes at most
+constexpr const char* artifact_script = R"sh(
+cd /artifacts || exit 1
+[ -f "$1" ] && [ ! -L "$1" ] || exit 44
+s=$(stat -c %s "./$1") || exit 1
+[ "$s" -le "$2" ] || { echo "$s" >&2; exit 45; }
+exec cat "./$1"
+)sh";
+
+bool is_artifact_name(std::string_view name) {
+  return !name.empty() && name[0] != '.' &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
 }
-Expected<Result> UserContainers::execute_bash(const std::string&, const std::string&,
-                                              std::optional<std::chrono::milliseconds>) const {
-  return not_built("execute_bash");
+
+// "pkg.module": names of Python with dots between them.
+bool is_module_name(std::string_view text) {
+  while (true) {
+    const std::size_t end = end_of_variable(text, 0);
+    if (end == 0 || end == text.size()) return end != 0;
+    if (text[end] != '.') return false;
+    text.remove_prefix(end + 1);
+  }
 }
-Expected<std::string> UserContainers::read_file(const std::string&, const std::string&,
-                                                std::uint64_t, std::optional<std::uint64_t>) const {
-  return not_built("read_file");
+
+// An option, else a variable of this process, else a usual value.
+std::string first_of(const std::string& option, const char* variable, const char* usual) {
+  const char* const value = std::getenv(variable);
+  if (!option.empty()) return option;
+  return value && *value ? value : usual;
 }
-Expected<std::uint64_t> UserContainers::write_file(const std::string&, const std::string&,
-                                                   std::string_view) const {
-  return not_built("write_file");
+
+}  // namespace
+
+// Commands start in /workspace of the container, and nothing of the host is its workspace. Where
+// the gate looks at the disk of the host, it sees /tmp instead.
+class UserContainers::User final : public ContainerExecutor {
+ public:
+  static Expected<std::shared_ptr<User>> create(const UserContainerOptions& options,
+                                                const std::string& user_id);
+
+  // Bash, if the image has one; asked for once.
+  Expected<std::string> shell() const;
+  // What one of the scripts writes, at most `limit` bytes; `what` is told when it fails.
+  Expected<std::string> fetch(const char* script, const std::vector<std::string>& words,
+                              std::size_t limit, std::string_view what,
+                              std::string input = {}) const;
+  // Puts on the audit log what was asked for, and how it went.
+  template <class T>
+  Expected<T> recorded(const char* tool, const std::string& subject, Expected<T> done) const;
+
+ private:
+  User() = default;
+  Expected<void> place(const Command& command, Admission& admission) const override {
+    admission.directory.path = user_workspace;
+    admission.result.work_dir = user_workspace;
+    return ContainerExecutor::place(command, admission);
+  }
+
+  std::shared_ptr<const User> files_ = {};  // in the same container, without a policy
+  mutable std::mutex mutex_ = {};
+  mutable std::string shell_ = {};
+};
+
+struct UserContainers::State {
+  UserContainerOptions options = {};
+  std::optional<Files> tools = {};
+  std::mutex mutex = {};
+  std::map<std::string, std::shared_ptr<User>> users = {};
+
+  // Asks no engine.
+  Expected<std::shared_ptr<User>> user(const std::string& user_id) {
+    if (user_id.empty() || user_id.size() > 1024 || user_id.find('\0') != std::string::npos)
+      return make_error(ErrorCode::invalid_argument,
+                        "user_id must have 1 to 1024 bytes, and no NUL among them");
+    const std::lock_guard<std::mutex> lock(mutex);
+    std::shared_ptr<User>& entry = users[user_id];
+    if (entry) return entry;
+    auto made = User::create(options, user_id);
+    if (made) return entry = *made;
+    users.erase(user_id);
+    return made.error();
+  }
+
+  // Of a module below /tools, which may be written with `tools.` before it.
+  Expected<std::string> source_of(const std::string& module) const {
+    const Error none = make_error(ErrorCode::not_found,
+                                  concat({"Module ", printable(module), " not found in /tools"}));
+    if (!tools || !is_module_name(module)) return none;
+    std::string path = module;
+    std::replace(path.begin(), path.end(), '.', '/');
+    FileRange range;
+    range.unit = FileRange::Unit::bytes;
+    range.max_bytes = longest_python_file;
+    for (const std::string_view skipped : {"", "tools/"}) {
+      if (!starts_with(path, skipped)) continue;
+      for (const char* end : {".py", "/__init__.py"}) {
+        auto file = tools->read(concat({path.substr(skipped.size()), end}), range);
+        if (!file && file.error().code == ErrorCode::not_found) continue;
+        if (!file) return file.error();
+        if (!file->more) return std::move(file->bytes);
+        return make_error(ErrorCode::limit, concat({"Module ", module, " is too long"}));
+      }
+    }
+    return none;
+  }
+};
+
+Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
+    const UserContainerOptions& options, const std::string& user_id) {
+  ContainerOptions wanted = options.container;
+  wanted.agent_id = user_id;
+  auto completed = complete(wanted);
+  if (!completed) return completed.error();
+  Container container(std::move(*completed));
+  EnvironmentOptions variables;
+  variables.keep.clear();
+  variables.auto_venv = false;
+  variables.set = container.state_->variables;
+  auto environment = Environment::create(variables);
+  if (!environment) return environment.error();
+
+  const std::shared_ptr<User> users[] = {std::shared_ptr<User>(new User),
+                                         std::shared_ptr<User>(new User)};
+  for (const auto& user : users) {
+    const bool for_files = user == users[1];
+    ExecutorOptions general;
+    general.workspace = "/tmp";
+    general.agent_id = user_id;
+    if (for_files) {
+      general.policy.mode = PolicyOptions::Mode::compat;
+      for (const RuleInfo& rule : Policy::rules())
+        general.policy.disabled_rules.push_back(rule.name);
+    } else {
+      general.policy = options.policy;
+      general.policy.enable_sudo = true;  // chmod is harmless where nobody can gain rights
+      general.audit_file = options.audit_file;
+      general.timeout = options.timeout;
+      general.max_timeout = std::max(general.max_timeout, options.timeout);
+    }
+    if (auto ok = user->set_up(general, container.state_->secrets); !ok) return ok.error();
+  }
+  auto place = std::make_shared<Place>(std::move(container), std::move(*environment), "/bin/sh");
+  for (const auto& variable : variables.set) place->sets_path |= variable.first == "PATH";
+  for (const auto& user : users) user->place_ = place;
+  users[0]->files_ = users[1];
+  return users[0];
 }
-Expected<std::string> UserContainers::read_docstring(const std::string&, const std::string&,
-                                                     const std::string&) const {
-  return not_built("read_docstring");
+
+Expected<std::string> UserContainers::User::shell() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (shell_.empty()) {
+    auto found = fetch("command -v bash || echo /bin/sh", {}, 4096, "find a shell");
+    if (!found) return found.error();
+    shell_ = without_line_ends(*found);
+  }
+  return shell_;
 }
-Expected<std::vector<Artifact>> UserContainers::list_artifacts(const std::string&) const {
-  return not_built("list_artifacts");
+
+Expected<std::string> UserContainers::User::fetch(const char* script,
+                                                  const std::vector<std::string>& words,
+                                                  std::size_t limit, std::string_view what,
+                                                  std::string input) const {
+  Command command = Command::program({"/bin/sh", "-c", script, "sh"});
+  for (const std::string& word : words) {
+    if (word.find('\0') != std::string::npos)
+      return make_error(ErrorCode::invalid_argument,
+                        concat({"Failed to ", what, ": it has a NUL byte in it"}));
+    command.argv.push_back(word);
+  }
+  command.input = std::move(input);
+  const CancelToken enough;
+  command.cancel = enough;
+  std::string out;
+  command.on_output = [&out, &enough, limit](Stream stream, std::string_view bytes) {
+    if (stream != Stream::out) return;
+    out.append(bytes.substr(0, limit + 1 - std::min(limit + 1, out.size())));
+    if (out.size() > limit) enough.cancel();
+  };
+  const Result result = (files_ ? *files_ : *this).run(command);
+  const bool exited = result.outcome == Outcome::exited;
+  if (out.size() > limit || (exited && result.exit_code == exit_too_long))
+    return make_error(ErrorCode::limit,
+                      concat({"Failed to ", what, ": it has ",
+                              exited && !result.err.empty() ? without_line_ends(result.err)
+                                                            : std::string_view("more"),
+                              " bytes, and ", std::to_string(limit), " are the most"}));
+  if (result.succeeded() && result.err.empty()) return out;
+  const std::string reason = !exited              ? result.summary()
+                             : result.err.empty() ? "No such file or directory"
+                                                  : result.err;
+  return make_error(
+      exited && result.exit_code == exit_not_there ? ErrorCode::not_found : ErrorCode::io,
+      concat({"Failed to ", what, ": ", printable(without_line_ends(reason))}));
 }
-Expected<std::string> UserContainers::get_artifact(const std::string&, const std::string&) const {
-  return not_built("get_artifact");
+
+template <class T>
+Expected<T> UserContainers::User::recorded(const char* tool, const std::string& subject,
+                                           Expected<T> done) const {
+  Result result;
+  result.command = concat({tool, " ", shell_word(subject)});
+  result.work_dir = user_workspace;
+  result.container = container().name();
+  result.outcome = Outcome::exited;
+  result.exit_code = done ? 0 : 1;
+  result.message = done.error().message;
+  record(result, tool);
+  return done;
 }
-Expected<void> UserContainers::stop(const std::string&) const { return not_built("stop"); }
-Expected<void> UserContainers::cleanup(const std::string&) const { return not_built("cleanup"); }
-Expected<void> UserContainers::cleanup_all() const { return not_built("cleanup_all"); }
-const UserContainerOptions& UserContainers::options() const noexcept {
-  static const UserContainerOptions none;
-  return none;
+
+Expected<UserContainers> UserContainers::create(const UserContainerOptions& given) {
+  UserContainerOptions options = given;
+  ContainerOptions& container = options.container;
+  container.image = first_of(container.image, "MCP_EXECUTOR_IMAGE", "codeexec/executor:latest");
+  if (container.user.empty()) container.user = "1000:1000";
+  if (options.max_artifact == 0) {
+    const std::string text = first_of({}, "MCP_ARTIFACT_SIZE_LIMIT_MB", "50");
+    std::uint64_t megabytes = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), megabytes);
+    if (read.ec != std::errc() || read.ptr != text.data() + text.size() || megabytes == 0 ||
+        megabytes > 1024)
+      return make_error(ErrorCode::invalid_argument,
+                        concat({"MCP_ARTIFACT_SIZE_LIMIT_MB must be a number from 1 to 1024, and ",
+                                quoted(text), " is not"}));
+    options.max_artifact = megabytes << 20;
+  }
+  struct Folder {
+    std::string& path;
+    const char* variable;
+    const char* usual;
+    const char* target;
+  };
+  const Folder folders[] = {{options.tools_dir, "MCP_TOOLS_PATH", "./tools", "/tools"},
+                            {options.skills_dir, "MCP_SKILLS_PATH", "./skills", "/skills"}};
+  auto state = std::make_shared<State>();
+  for (const Folder& folder : folders) {
+    const std::string path = first_of(folder.path, folder.variable, folder.usual);
+    PathOptions roots;
+    roots.roots.push_back({path, Permission::read});
+    auto rules = PathRules::create(roots);
+    // Nobody has asked for the usual one.
+    const bool usual = folder.path.empty() && path == folder.usual;
+    folder.path.clear();
+    if (!rules && usual && ::access(path.c_str(), F_OK) != 0) continue;
+    if (!rules) return with_prefix(concat({folder.target, ": "}), rules.error());
+    folder.path = rules->roots()[0].path;
+    container.mounts.push_back({folder.path, folder.target, Permission::read});
+    if (folder.path == options.tools_dir && !state->tools)
+      state->tools.emplace(std::move(*rules), folder.path);
+  }
+  container.scratch.emplace_back(user_workspace, options.workspace_size);
+  container.scratch.emplace_back("/artifacts", options.artifacts_size);
+  // Once for all users: variables of this process may be others later.
+  auto completed = complete(container);
+  if (!completed) return completed.error();
+  container = std::move(*completed);
+  state->options = std::move(options);
+  UserContainers containers;
+  containers.state_ = std::move(state);
+  return containers;
+}
+
+const UserContainerOptions& UserContainers::options() const noexcept { return state_->options; }
+
+Expected<Result> UserContainers::execute_bash(
+    const std::string& user_id, const std::string& script,
+    std::optional<std::chrono::milliseconds> timeout) const {
+  Command command = Command::shell(script);
+  command.timeout = timeout;
+  return execute_bash(user_id, std::move(command));
+}
+
+Expected<Result> UserContainers::execute_bash(const std::string& user_id, Command command) const {
+  const auto user = state_->user(user_id);
+  if (!user) return user.error();
+  auto shell = (*user)->shell();
+  if (!shell) return shell.error();
+  command.interpreter = std::move(*shell);
+  command.work_dir.clear();
+  command.tool = "execute_bash";
+  Result result = (*user)->run(command);
+  if (result.outcome == Outcome::not_started && result.step == "container")
+    return make_error(ErrorCode::io, std::move(result.message));
+  return result;
+}
+
+Expected<std::string> UserContainers::read_file(const std::string& user_id, const std::string& path,
+                                                std::uint64_t offset,
+                                                std::optional<std::uint64_t> count) const {
+  const auto user = state_->user(user_id);
+  if (!user) return user.error();
+  // What a program in the container takes for a number.
+  constexpr std::uint64_t most = 0x7ffffffe;
+  return (*user)->recorded(
+      "read_file", path,
+      (*user)->fetch(read_script,
+                     {path, std::to_string(std::min(offset, most) + 1),
+                      count ? std::to_string(std::min(*count, most)) : std::string(),
+                      std::to_string(longest_text + 1)},
+                     longest_text, concat({"read file ", printable(path)})));
+}
+
+Expected<std::uint64_t> UserContainers::write_file(const std::string& user_id,
+                                                   const std::string& path,
+                                                   std::string_view content) const {
+  const auto user = state_->user(user_id);
+  if (!user) return user.error();
+  const std::string what = concat({"write file ", printable(path)});
+  if (content.size() > longest_write)
+    return make_error(ErrorCode::limit, concat({"Failed to ", what, ": more than ",
+                                                std::to_string(longest_write), " bytes"}));
+  const auto written = (*user)->recorded(
+      "write_file", path,
+      (*user)->fetch(write_script, {path, std::to_string(content.size()), random_hex(8)}, 0, what,
+                     std::string(content)));
+  if (!written) return written.error();
+  return std::uint64_t{content.size()};
+}
+
+Expected<std::string> UserContainers::read_docstring(const std::string& user_id,
+                                                     const std::string& module_or_path,
+                                                     const std::string& function) const {
+  const auto user = state_->user(user_id);
+  if (!user) return user.error();
+  const bool is_path =
+      module_or_path.find('/') != std::string::npos || ends_with(module_or_path, ".py");
+  std::string source;
+  if (is_path) {
+    auto text = (*user)->recorded(
+        "read_docstring", module_or_path,
+        (*user)->fetch(read_script,
+                       {module_or_path, "1", "", std::to_string(longest_python_file + 1)},
+                       longest_python_file, concat({"read file ", printable(module_or_path)})));
+    if (!text) return text.error();
+    source = std::move(*text);
+  } else {
+    auto text = state_->source_of(module_or_path);
+    if (!text) return text.error();
+    source = std::move(*text);
+  }
+  auto docstring = python_docstring(source, function);
+  if (docstring) return docstring;
+  const std::string place = concat({is_path ? "" : "module ", printable(module_or_path)});
+  if (docstring.error().code == ErrorCode::not_found)
+    return make_error(ErrorCode::not_found,
+                      concat({"Function ", printable(function), " not found in ", place}));
+  return with_prefix(concat({place, ": "}), docstring.error());
+}
+
+Expected<std::vector<Artifact>> UserContainers::list_artifacts(const std::string& user_id) const {
+  const auto user = state_->user(user_id);
+  if (!user) return user.error();
+  const auto list =
+      (*user)->recorded("list_artifacts", "/artifacts",
+                        (*user)->fetch(list_script, {}, longest_text, "list artifacts"));
+  if (!list) return list.error();
+  std::vector<Artifact> artifacts;
+  std::string_view rest = *list;
+  while (!rest.empty()) {
+    const std::string_view entry = rest.substr(0, rest.find('\0'));
+    rest.remove_prefix(std::min(entry.size() + 1, rest.size()));
+    Artifact artifact;
+    artifact.name = entry.substr(std::min(entry.find('/'), entry.size() - 1) + 1);
+    artifact.size = leading_number(entry, std::uint64_t{0});
+    if (is_artifact_name(artifact.name)) artifacts.push_back(std::move(artifact));
+  }
+  std::sort(artifacts.begin(), artifacts.end(),
+            [](const Artifact& a, const Artifact& b) { return a.name < b.name; });
+  return artifacts;
+}
+
+Expected<std::string> UserContainers::get_artifact(const std::string& user_id,
+                                                   const std::string& name) const {
+  if (!is_artifact_name(name))
+    return make_error(ErrorCode::invalid_argument,
+                      concat({"Invalid artifact name: ", quoted(name)}));
+  const auto user = state_->user(user_id);
+  if (!user) return user.error();
+  const std::uint64_t limit = state_->options.max_artifact;
+  auto bytes = (*user)->recorded(
+      "get_artifact", name,
+      (*user)->fetch(artifact_script, {name, std::to_string(limit)},
+                     static_cast<std::size_t>(limit), concat({"get artifact ", printable(name)})));
+  if (!bytes && bytes.error().code == ErrorCode::not_found)
+    return make_error(ErrorCode::not_found, concat({"Artifact not found: ", printable(name)}));
+  return bytes;
+}
+
+Expected<void> UserContainers::stop(const std::string& user_id) const {
+  const auto user = state_->user(user_id);
+  return user ? (*user)->container().stop() : user.error();
+}
+
+// One that could not be removed stays known, so that it can be tried again.
+Expected<void> UserContainers::cleanup(const std::string& user_id) const {
+  const auto user = state_->user(user_id);
+  if (!user) return user.error();
+  if (auto ok = (*user)->container().remove(); !ok) return ok;
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  const auto found = state_->users.find(user_id);
+  if (found != state_->users.end() && found->second == *user) state_->users.erase(found);
+  return {};
+}
+
+Expected<void> UserContainers::cleanup_all() const {
+  std::vector<std::string> ids;
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    for (const auto& [id, user] : state_->users) ids.push_back(id);
+  }
+  Expected<void> all;
+  for (const std::string& id : ids)
+    if (auto ok = cleanup(id); !ok && all) all = ok;
+  return all;
 }
 
 // =================================================================================================
@@ -29110,8 +29556,7 @@ class SessionTable {
 bool is_session_id(std::string_view id) {
   constexpr std::string_view allowed =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-  return !id.empty() && id.size() <= 64 &&
-         id.find_first_not_of(allowed) == std::string_view::npos;
+  return !id.empty() && id.size() <= 64 && id.find_first_not_of(allowed) == std::string_view::npos;
 }
 
 // What the handlers of one server share.
@@ -29750,6 +30195,87 @@ mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
                                                         {"docstring", std::move(text)}}));
 }
 
+// user containers ---------------------------------------------------------------------------------
+
+struct UserTool {
+  mcp::Tool tool;
+  mcp::ToolReply (*handler)(const UserContainers&, const std::string&, const mcp::Call&);
+};
+
+mcp::ToolReply execute_bash(const UserContainers& containers, const std::string& user_id,
+                            const mcp::Call& call) {
+  Command command = command_of(call, "command");
+  command.cancel = call.cancel_token();
+  listen(command, call, {});
+  auto result = containers.execute_bash(user_id, std::move(command));
+  if (!result) return failed(result.error().message);
+  shorten(*result, room_for_texts(call.max_result_bytes()));
+  return mcp::ToolResult::with_structured(to_json(*result));
+}
+
+mcp::ToolReply read_user_file(const UserContainers& containers, const std::string& user_id,
+                              const mcp::Call& call) {
+  const std::string& path = call.argument("file_path").as_string();
+  std::optional<std::uint64_t> lines;
+  if (const Json& given = call.argument("line_count"); given.is_number()) lines = count_of(given);
+  auto text = containers.read_file(user_id, path, count_of(call.argument("offset")), lines);
+  if (!text) return failed(text.error().message);
+  std::string content = to_utf8(*text);
+  shorten({&content}, room_for_texts(call.max_result_bytes()),
+          [](const std::string&, std::size_t) {});
+  return mcp::ToolResult::with_structured(
+      Json::object({{"file_path", path}, {"content", std::move(content)}}));
+}
+
+mcp::ToolReply write_user_file(const UserContainers& containers, const std::string& user_id,
+                               const mcp::Call& call) {
+  const std::string& path = call.argument("file_path").as_string();
+  const auto bytes = containers.write_file(user_id, path, call.argument("content").as_string());
+  if (!bytes) return failed(bytes.error().message);
+  return mcp::ToolResult::with_structured(Json::object(
+      {{"success", true},
+       {"file_path", path},
+       {"bytes", *bytes},
+       {"message", concat({"Successfully wrote ", std::to_string(*bytes), " bytes to ", path})}}));
+}
+
+mcp::ToolReply read_user_docstring(const UserContainers& containers, const std::string& user_id,
+                                   const mcp::Call& call) {
+  const std::string& path = call.argument("file_path").as_string();
+  const std::string& function = call.argument("function_name").as_string();
+  const auto found = containers.read_docstring(user_id, path, function);
+  if (!found) return failed(found.error().message);
+  std::string text = to_utf8(*found);
+  shorten({&text}, room_for_texts(call.max_result_bytes()), [](const std::string&, std::size_t) {});
+  return mcp::ToolResult::with_structured(Json::object(
+      {{"file_path", path}, {"function_name", function}, {"docstring", std::move(text)}}));
+}
+
+mcp::ToolReply list_artifacts(const UserContainers& containers, const std::string& user_id,
+                              const mcp::Call&) {
+  const auto artifacts = containers.list_artifacts(user_id);
+  if (!artifacts) return failed(artifacts.error().message);
+  Json list = Json::array();
+  for (const Artifact& artifact : *artifacts)
+    list.push_back(Json::object({{"name", to_utf8(artifact.name)}, {"size", artifact.size}}));
+  return mcp::ToolResult::with_structured(Json::object({{"artifacts", std::move(list)}}));
+}
+
+mcp::ToolReply get_artifact(const UserContainers& containers, const std::string& user_id,
+                            const mcp::Call& call) {
+  const std::string& name = call.argument("name").as_string();
+  const auto bytes = containers.get_artifact(user_id, name);
+  if (!bytes) return failed(bytes.error().message);
+  std::string content = to_base64(*bytes);
+  if (2 * content.size() > room_for_texts(call.max_result_bytes()))
+    return failed(concat({quoted(name), " has ", std::to_string(bytes->size()),
+                          " bytes, too many for one reply: split it into parts"}));
+  return mcp::ToolResult::with_structured(Json::object({{"name", name},
+                                                        {"size", bytes->size()},
+                                                        {"encoding", "base64"},
+                                                        {"content", std::move(content)}}));
+}
+
 // the tools as clients see them -------------------------------------------------------------------
 
 mcp::Parameter parameter(const char* name, mcp::ParameterType type, std::string description) {
@@ -29990,9 +30516,7 @@ struct ServerConfig {
   Json credentials = {};
   Json packages = {};
   bool packages_required = false;
-  std::string tools_path = {};
-  std::string skills_path = {};
-  std::uint64_t max_artifact = UserContainerOptions().max_artifact;
+  UserContainerOptions user = {};
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
 };
 
@@ -30043,13 +30567,13 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"max-output-size", "BYTES", "kept per stream: its head and its tail (default: 1048576)",
        &config.max_output},
       {"policy", "MODE", "strict: understands the shell (default); compat: as MassGen judges",
-       &config.policy_mode},
+       &config.policy_mode, Where::all},
       {"allowed-commands", "PATTERN...", "every command of a script must match one of these",
-       &local.policy.allowed, Where::commands, "whitelist_patterns"},
+       &local.policy.allowed, Where::all, "whitelist_patterns"},
       {"blocked-commands", "PATTERN...", "no command of a script may match one of these",
-       &local.policy.blocked, Where::commands, "blacklist_patterns"},
+       &local.policy.blocked, Where::all, "blacklist_patterns"},
       {"disable-rule", "NAME...", "switch rules off; --list-rules tells what there are",
-       &local.policy.disabled_rules},
+       &local.policy.disabled_rules, Where::all},
       {"delete-guard", nullptr, "refuse to delete files that no command has read or made",
        &local.delete_guard},
       {"sandbox", "MODE", "off, best-effort, strict; default: best-effort with allowed paths",
@@ -30116,11 +30640,11 @@ std::vector<Option> option_table(ServerConfig& config) {
        &box.read_only_root, Where::containers},
       {"docker-user", "USER", "UID:GID or a name (default: the owner of the workspace)", &box.user,
        Where::containers},
-      {"docker-mount", "SRC[:DST][:ro|:rw]...", "more of the host to be seen; default: :ro",
-       &box.mounts, Where::containers},
+      {"docker-mount", "SRC[:DST][:ro|:rw]...", "more of the host; default: :ro", &box.mounts,
+       Where::containers},
       {"docker-credentials", "JSON", "what of the user's own it gets; see the README",
        &config.credentials, Where::containers},
-      {"docker-packages", "JSON", "{\"preinstall\": {\"python\": [], \"npm\": [], \"system\": []}}",
+      {"docker-packages", "JSON", "to install: {\"preinstall\": {\"python\": [\"requests>=2\"]}}",
        &config.packages, Where::containers},
       {"docker-packages-required", nullptr, "a package that cannot be had fails the container",
        &config.packages_required, Where::containers},
@@ -30133,15 +30657,19 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"docker-log-file", "FILE", "gets what happened in the container when it is removed",
        &box.log_file, Where::containers},
       {"tools-path", "DIR", "/tools of the container (profile user-container: ./tools)",
-       &config.tools_path, Where::containers},
+       &config.user.tools_dir, Where::containers},
       {"skills-path", "DIR", "/skills of the container (profile user-container: ./skills)",
-       &config.skills_path, Where::containers},
-      {"profile", "NAME", "commands (default); user-container: the tools of one user's container",
+       &config.user.skills_dir, Where::containers},
+      {"profile", "NAME", "commands (default); user-container: tools of one user's container",
        &config.profile, Where::all},
       {"user-id", "ID", "whose container, with profile user-container", &config.user_id,
        Where::users},
+      {"workspace-size", "SIZE", "of a user's /workspace (default: 512m)",
+       Amount{&config.user.workspace_size, true}, Where::users},
+      {"artifacts-size", "SIZE", "of a user's /artifacts (default: 256m)",
+       Amount{&config.user.artifacts_size, true}, Where::users},
       {"max-artifact-size", "SIZE", "of a file of /artifacts that is given away (default: 50m)",
-       Amount{&config.max_artifact, true}, Where::users},
+       Amount{&config.user.max_artifact, true}, Where::users},
       {"agent-id", "ID", "for the audit log; whose container it is", &local.agent_id},
       {"instance-id", "ID", "which of its containers; has no effect in local mode",
        &box.instance_id, Where::all},
@@ -30161,7 +30689,8 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"secret-env", "NAME...", "the same, but their values are masked in what commands print",
        &local.environment.secret},
       {"shell", "PATH", "runs the commands (default: /bin/sh)", &local.shell},
-      {"audit-file", "FILE", "append a line of JSON for every command", &local.audit_file},
+      {"audit-file", "FILE", "append a line of JSON for every command", &local.audit_file,
+       Where::all},
       {"spill-dir", "DIR", "outputs over the limit go whole to files here", &local.spill_dir},
       {"max-concurrent", "N", "commands at a time; others wait (default: 16)",
        &config.max_concurrent, Where::all},
@@ -30180,7 +30709,7 @@ std::vector<Option> option_table(ServerConfig& config) {
 }
 
 template <class T>
-bool is_list(const std::vector<T>*) {
+bool is_list(std::vector<T>*) {
   return true;
 }
 template <class T>
@@ -30695,6 +31224,7 @@ Error in_our_words(Error error, bool container = false) {
       {"memory", "docker_memory_limit"},
       {"mounts", "docker_mount"},
       {"packages", "docker_packages"},
+      {"skills_dir", "skills_path"},
       {"tools_dir", "tools_path"},
       {"user", "docker_user"},
       {"warm", "docker_warm"},
@@ -30712,7 +31242,7 @@ Error in_our_words(Error error, bool container = false) {
   if (starts_with(error.message, engine)) error.message.replace(0, engine.size(), "docker_");
   const std::string_view first =
       std::string_view(error.message).substr(0, error.message.find_first_of(": "));
-  constexpr std::size_t of_containers = 10;
+  constexpr std::size_t of_containers = 11;
   for (std::size_t i = container ? 0 : of_containers; i < std::size(names); ++i) {
     if (first != names[i].first) continue;
     error.message.replace(0, first.size(), names[i].second);
@@ -30761,15 +31291,23 @@ Expected<void> set_sandbox(const ServerConfig& config, LocalOptions& options) {
   return {};
 }
 
-// What is the same wherever commands run. To name what is read-only must not forbid everything else;
-// nor is everything given away where commands are confined: there, `writable` may be changed.
-Expected<ExecutorOptions> common_options(const ServerConfig& config, const std::string& writable) {
-  ExecutorOptions options = config.local;
+Expected<PolicyOptions> policy_options(const ServerConfig& config) {
+  PolicyOptions policy = config.local.policy;
+  policy.enable_sudo = config.enable_sudo;
   if (config.policy_mode == "compat")
-    options.policy.mode = PolicyOptions::Mode::compat;
+    policy.mode = PolicyOptions::Mode::compat;
   else if (config.policy_mode != "strict")
     return bad_value("policy", config.policy_mode, "strict or compat");
-  options.policy.enable_sudo = config.enable_sudo;
+  return policy;
+}
+
+// What is the same wherever commands run. To name what is read-only must not forbid everything
+// else; nor is everything given away where commands are confined: there, `writable` may be changed.
+Expected<ExecutorOptions> common_options(const ServerConfig& config, const std::string& writable) {
+  ExecutorOptions options = config.local;
+  auto policy = policy_options(config);
+  if (!policy) return policy.error();
+  options.policy = std::move(*policy);
   if (options.roots.empty() && !config.read_only.empty())
     options.roots.push_back({writable, Permission::write});
   for (const std::string& path : config.read_only)
@@ -30827,10 +31365,14 @@ Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig
   auto container = container_options(config);
   if (!container) return container.error();
   options.container = std::move(*container);
-  const std::pair<const std::string&, const char*> folders[] = {{config.tools_path, "/tools"},
-                                                                {config.skills_path, "/skills"}};
-  for (const auto& [path, target] : folders)
-    if (!path.empty()) options.container.mounts.push_back({path, target, Permission::read});
+  for (const bool skills : {false, true}) {
+    auto folder =
+        usable_directory(skills ? "skills_path" : "tools_path",
+                         skills ? config.user.skills_dir : config.user.tools_dir, R_OK | X_OK);
+    if (!folder) return folder.error();
+    if (!folder->empty())
+      options.container.mounts.push_back({std::move(*folder), skills ? "/skills" : "/tools"});
+  }
   options.environment = config.local.environment;
   options.environment.auto_venv = !config.no_auto_venv;
   options.shell = config.local.shell;
@@ -30838,15 +31380,18 @@ Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig
 }
 
 Expected<UserContainers> create_user_containers(const ServerConfig& config) {
-  UserContainerOptions options;
+  UserContainerOptions options = config.user;
   auto container = container_options(config);
   if (!container) return container.error();
   options.container = std::move(*container);
-  if (!config.tools_path.empty()) options.tools_dir = config.tools_path;
-  if (!config.skills_path.empty()) options.skills_dir = config.skills_path;
+  auto policy = policy_options(config);
+  if (!policy) return policy.error();
+  options.policy = std::move(*policy);
   if (config.local.timeout.count() != 0) options.timeout = config.local.timeout;
-  options.max_artifact = config.max_artifact;
-  return UserContainers::create(options);
+  options.audit_file = config.local.audit_file;
+  auto containers = UserContainers::create(options);
+  if (!containers) return in_our_words(containers.error(), true);
+  return containers;
 }
 
 // Where commands run.
@@ -31154,8 +31699,9 @@ int serve(const Executor& executor, const ServerConfig& config, const CancelToke
 // With profile user-container.
 int serve_user(const ServerConfig& config, const Invocation& invocation) {
   const auto containers = create_user_containers(config);
-  if (!containers) return fail(2, in_our_words(containers.error(), true).message);
+  if (!containers) return fail(2, containers.error().message);
   drop_variables(config.local.environment, true);
+  warn_of_bare_patterns(config);
   if (invocation.doctor) {
     ContainerExecutorOptions asked;
     asked.container = containers->options().container;
@@ -31164,7 +31710,9 @@ int serve_user(const ServerConfig& config, const Invocation& invocation) {
   const TerminationSignals signals;
   if (signals.error() != 0) return fail(1, no_thread(signals.error()));
   if (invocation.run) {
-    const auto result = containers->execute_bash(config.user_id, *invocation.run);
+    Command command = Command::shell(*invocation.run);
+    command.cancel = signals.token();
+    const auto result = containers->execute_bash(config.user_id, std::move(command));
     return result ? print_result(*result) : fail(125, result.error().message);
   }
   return serve(config, describe(*containers), signals.token(), [&](mcp::Server& server) {
@@ -31309,11 +31857,68 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   return joined(sentences, " ");
 }
 
-Expected<void> add_user_container_tools(mcp::Server&, const UserContainers&, const std::string&) {
-  return make_error(ErrorCode::unsupported, "user containers: not built yet");
+Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
+                                        const std::string& user_id) {
+  using mcp::ParameterType;
+  const char* const path_help = "A path in the container; relative ones begin at /workspace.";
+  const UserTool tools[] = {
+      {make_tool("execute_bash", "Run a command", Effect::runs,
+                 "Runs a shell command in your container and returns its exit code, stdout and "
+                 "stderr.",
+                 {required("command", "The command line, for bash."),
+                  seconds("timeout", concat({"Seconds; default: ",
+                                             seconds_text(containers.options().timeout), "."}))}),
+       execute_bash},
+      {make_tool("read_file", "Read a file", Effect::reads,
+                 "Reads a text file of your container, or some of its lines.",
+                 {required("file_path", path_help),
+                  count("offset", "How many lines to skip; default: 0."),
+                  count("line_count", "How many lines to read; default: all.")}),
+       read_user_file},
+      {make_tool("write_file", "Write a file", Effect::writes_files,
+                 "Writes a file of your container, or replaces it.",
+                 {required("file_path", path_help), required("content", "The whole new text.")}),
+       write_user_file},
+      {make_tool("read_docstring", "Read a docstring", Effect::reads,
+                 "Reads what a Python function says of itself, without running it.",
+                 {required("file_path", "A Python file, or a module of /tools (\"pkg.module\")."),
+                  required("function_name", "The function, or Class.method.")}),
+       read_user_docstring},
+      {make_tool("list_artifacts", "List artifacts", Effect::reads,
+                 "Lists the files in /artifacts, which are what is handed over.", {}),
+       list_artifacts},
+      {make_tool("get_artifact", "Get an artifact", Effect::reads, "Reads a file of /artifacts.",
+                 {required("name", "Its name, without a directory.")}),
+       get_artifact}};
+  for (const UserTool& bound : tools) {
+    mcp::Tool tool = bound.tool;
+    tool.handler = [&containers, user_id, handler = bound.handler](const mcp::Call& call) {
+      return handler(containers, user_id, call);
+    };
+    if (auto ok = server.add(std::move(tool)); !ok) return ok;
+  }
+  return {};
 }
 
-std::string describe(const UserContainers&) { return {}; }
+std::string describe(const UserContainers& containers) {
+  const UserContainerOptions& options = containers.options();
+  std::vector<std::string> sentences = {
+      concat({"execute_bash runs commands in a container of your own, in /workspace. A command may "
+              "take ",
+              seconds_text(options.timeout), " seconds unless it asks for more."})};
+  if (!options.tools_dir.empty())
+    sentences.emplace_back(
+        "/tools has Python modules: look at them with ls and read_docstring, then import them.");
+  if (!options.skills_dir.empty())
+    sentences.emplace_back(
+        "/skills has a directory for each skill: read its SKILL.md before work it is about.");
+  sentences.emplace_back(
+      "Put what is to be handed over into /artifacts. It and /workspace last as long as the "
+      "container runs.");
+  if (options.container.network == ContainerNetwork::none)
+    sentences.emplace_back("There is no network.");
+  return joined(sentences, " ");
+}
 
 int server_main(int argc, char** argv) {
   ServerConfig config;
