@@ -655,6 +655,29 @@ TEST_CASE("what a command leaves in the background is killed when it ends by its
   }
 }
 
+TEST_CASE("what a command leaves under limits of its own is killed, what others run is not") {
+  if (!has_engine()) return;
+  for (const std::string& image : images()) {
+    CAPTURE(image);
+    const Box& box = shared_box(image);
+    const std::string other = endless();
+    const codeexec::Execution stays =
+        box.executor().start(Command::shell("( setsid " + other + " & ); echo begin; " + other));
+    REQUIRE(prints(stays, "begin"));
+    const std::string program = endless();
+    // The mark of a command is a limit on its resident set.
+    const Result result = box.run("ulimit -m 12345; ( exec env -i setsid sh -c '" + program +
+                                  " & " + program + "' & ) ; ulimit -m");
+    CHECK_MESSAGE(result.out == "12345\n", describe(result));
+    CHECK_FALSE(left_in(box.name(), program));
+    CHECK(has(processes(box.name()), other));
+    CHECK_FALSE(stays.done());
+    stays.cancel();
+    CHECK(stays.wait().outcome == Outcome::cancelled);
+    CHECK_FALSE(left_in(box.name(), other));
+  }
+}
+
 TEST_CASE("a command that handles SIGTERM has its grace and tells its own status") {
   if (!has_engine()) return;
   for (const std::string& image : images()) {
@@ -1282,27 +1305,34 @@ class Greeter {
 TEST_CASE("without a network nobody on the host can be reached, with a bridge one can") {
   if (!has_debian()) return;
   Greeter greeter;
+  // Its argument is an address; without one the container's gateway, which is the host, is asked.
+  const std::string visitor = R"py(
+import socket, struct, sys
+routes = [line.split() for line in open('/proc/net/route')]
+gateways = [route[2] for route in routes if route[1] == '00000000']
+address = sys.argv[1] if len(sys.argv) > 2 else socket.inet_ntoa(
+    struct.pack('<L', int(gateways[0], 16)))
+print(address, flush=True)
+print(socket.create_connection((address, int(sys.argv[-1])), 20).recv(5).decode())
+)py";
   const auto attempt = [&](codeexec::ContainerNetwork network, const std::string& address) {
     const Box box(debian, [&](ContainerExecutorOptions& options) {
       options.container.network = network;
-      options.shell = "/bin/bash";
     });
-    return box.run("exec 3<>/dev/tcp/" + address + "/" + std::to_string(greeter.port) +
-                   " && cat <&3");
+    box.workspace.file("visit.py", visitor);
+    return box.run("python3 visit.py " + address + " " + std::to_string(greeter.port));
   };
-  const std::string gateway =
-      support::lines_of(docker({"network", "inspect", "-f",
-                                "{{range .IPAM.Config}}{{.Gateway}}{{end}}", "bridge"})
-                            .out)
-          .at(0);
-  for (const std::string& address : {gateway, std::string("127.0.0.1")}) {
+  const Result bridge = attempt(codeexec::ContainerNetwork::bridge, "");
+  const std::vector<std::string> lines = support::lines_of(bridge.out);
+  REQUIRE_MESSAGE(lines.size() == 2, describe(bridge));
+  CHECK(lines[1] == "hello");
+  CHECK(greeter.guests == 1);
+  for (const std::string& address : {lines[0], std::string("127.0.0.1")}) {
     const Result none = attempt(codeexec::ContainerNetwork::none, address);
-    CHECK_FALSE(none.succeeded());
-    CHECK(none.out.empty());
+    CHECK_MESSAGE(none.exit_code == 1, describe(none));
+    CHECK(none.out == address + "\n");
   }
-  CHECK(greeter.guests == 0);
-  const Result bridge = attempt(codeexec::ContainerNetwork::bridge, gateway);
-  CHECK_MESSAGE(bridge.out == "hello\n", describe(bridge));
+  CHECK(greeter.guests == 1);
 }
 
 // The gate ----------------------------------------------------------------------------------------
