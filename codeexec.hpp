@@ -25716,15 +25716,30 @@ namespace {
 // process and does not enforce: it survives setsid, a daemon's double fork and an empty
 // environment. `_z` sends a signal to all of these until no new one is found; those that got
 // SIGKILL cannot fork any more. With SIGKILL it finds strays, too (`_y`): what bears neither the
-// limit of the container's first process (`_h`) nor that of a living exec, whose parent is outside
-// and therefore 0. A limit can only be lowered, so that a command which changes its own makes
-// strays. While the command runs, a watchdog reads the orders. When the input
-// ends (a kill, the client's or the host's death) it kills everything. It is no child of the
-// command's parent, which might wait for any child, and `3<&0` stands before the `&`, which
-// redirects standard input.
-constexpr std::string_view exec_script = R"sh(_y() {
+// limit of the container's first process nor that of a living exec, whose parent is outside and
+// therefore 0. A limit can only be lowered, so that a command which changes its own makes strays.
+// Where an exec's parent is seen, the processes are not the container's alone, and nobody is one.
+// A shell reads byte by byte: the two that live as long as the container, its first process and the
+// first child of that, are looked at ahead (`_h`).
+//
+// While the command runs, a watchdog reads the orders. When the input ends (a kill, the client's or
+// the host's death) it kills everything. It is no child of the command's parent, which might wait
+// for any child, and `3<&0` stands before the `&`, which redirects standard input.
+constexpr std::string_view exec_script = R"sh(_h() {
+  _u= _m= _j=
+  [ "$PPID" = 0 ] || return
+  for _d in /proc/1 /proc/[0-9]*; do
+    _p=${_d#/proc/} _s=
+    { IFS= read -r _s <"$_d/stat"; } 2>/dev/null
+    set -- ${_s##*) }
+    [ $_p = 1 ] && _u=${23}
+    [ "$2" = 1 ] && [ "${23}" = "$_u" ] && [ $_p -lt ${_m:-$((_p+1))} ] && _m=$_p
+  done
+  _j="1 $_m"
+}
+_y() {
   set -- ${1##*) }
-  case "$2/${23}" in 0/* | */ | */"$_u") return 1;; esac
+  case "$_u/$2/${23}" in /* | */0/* | */ | */"$_u") return 1;; esac
   case $_a in *" ${23} "*) return 1;; esac
   _v=${23}
   for _x in /proc/[0-9]*; do
@@ -25736,18 +25751,13 @@ constexpr std::string_view exec_script = R"sh(_y() {
     esac
   done
 }
-_h() {
-  set -- ${1##*) }
-  _u=${23}
-}
 _z() {
-  _k=' ' _n=0 _a=' ' _u=
-  { IFS= read -r _l </proc/1/stat; } 2>/dev/null && _h "$_l"
+  _k=' ' _n=0 _a=' '
   while [ $_n -lt 64 ]; do
     _n=$((_n+1)) _f=
     for _d in /proc/[0-9]*; do
       _p=${_d#/proc/}
-      case "$_k$2 $$ " in *" $_p "*) continue;; esac
+      case "$_k$2 $$ $_j " in *" $_p "*) continue;; esac
       _s=
       { IFS= read -r _s <"$_d/stat"; } 2>/dev/null
       case $_s in
@@ -25786,6 +25796,7 @@ _r() {
 }
 ulimit -m $((_b/1024)) || { printf '\001X%s:mark\n' $_i; exit 125; }
 [ -w "$HOME" ] || export HOME=/tmp
+_h
 )sh";
 
 // 'text' for a shell, whatever it is.
@@ -26122,7 +26133,7 @@ std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const Proces
   switch (measures_++) {
     case 0: {
       const std::string script = concat(
-          {"_b=$1\n", exec_script.substr(0, exec_script.find("_g()")), "_z KILL 0\necho killed"});
+          {"_b=$1\n", exec_script.substr(0, exec_script.find("_g()")), "_h\n_z KILL 0\necho killed"});
       return where_.call(false, {"sh", "-c", script, "codeexec", mark_}, std::chrono::seconds(5));
     }
     case 1:
@@ -26348,7 +26359,13 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   admission.process.carrier = std::move(exec);
   admission.process.secrets = container.state_->secrets;
   admission.result.container = container.name();
-  admission.ending.log = [container](const Result& told, const ProcessResult& ended) {
+  // The next exec is started when this command has ended: the engine needs a processor for that. One
+  // that runs beside other work would let those wait.
+  const Exec::Where where = {container.options().engine, container.name(), container.state_->user};
+  if (command.background || command.keep_input_open) place_->refill(where);
+  admission.ending.log = [container, where, place = place_](const Result& told,
+                                                            const ProcessResult& ended) {
+    place->refill(where);
     Result result = told;
     static_cast<ProcessResult&>(result) = ended;
     constexpr std::size_t most = 2000;
@@ -26401,7 +26418,6 @@ auto ContainerExecutor::begin(const std::string& request, const std::optional<Ca
       }
       start = exec->begin(rest, later(began, options.start_timeout), cancel);
     }
-    place_->refill(where);
     if (start == Exec::Start::begun) return exec;
     if (start == Exec::Start::refused || start == Exec::Start::lost) container.state_->forget();
     if (start == Exec::Start::refused && tries < most_tries) continue;
