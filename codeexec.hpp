@@ -2275,10 +2275,10 @@ Expected<ContainerOptions> complete(const ContainerOptions& options);
 // digits and _, and does not begin with a digit; `export ` may stand before it, and blanks around
 // the =.
 //   A value without quotes ends before a # that follows a blank, and at the end of the line; blanks
-// around it do not count. One that begins with a quote goes up to the next one, over lines, too; only a
-// comment may follow it. In single quotes everything is itself; in double quotes \n \r \t are what
-// they are in C, \" \\ \$ the second character, and other backslashes themselves. Nothing is
-// expanded. A byte order mark at the start is skipped; \r\n is a line end, and \n in a value.
+// around it do not count. One that begins with a quote goes up to the next one, over lines, too;
+// only a comment may follow it. In single quotes everything is itself; in double quotes \n \r \t
+// are what they are in C, \" \\ \$ the second character, and other backslashes themselves. Nothing
+// is expanded. A byte order mark at the start is skipped; \r\n is a line end, and \n in a value.
 // Of two with one name the later value counts, in the place of the first.
 //   Errors: parse with the offset and the number of the line, never with its text (a NUL is one,
 //   too); limit for more than 1 MiB.
