@@ -2274,11 +2274,11 @@ Expected<ContainerOptions> complete(const ContainerOptions& options);
 // begin with #, with or without blanks (spaces and tabs) at the start. A NAME has letters of ASCII,
 // digits and _, and does not begin with a digit; `export ` may stand before it, and blanks around
 // the =.
-//   A value without quotes ends before a # that follows a blank, and at the end of the line; blanks
-// around it do not count. One that begins with a quote goes up to the next one, over lines, too;
-// only a comment may follow it. In single quotes everything is itself; in double quotes \n \r \t
-// are what they are in C, \" \\ \$ the second character, and other backslashes themselves. Nothing
-// is expanded. A byte order mark at the start is skipped; \r\n is a line end, and \n in a value.
+//   A value without quotes ends before a # that follows a blank and at the end of the line, and has
+// no blanks around it. One that begins with a quote goes up to the next one, over lines, too; only
+// a comment may follow it. In single quotes everything is itself; in double quotes \n \r \t are
+// what they are in C, \" \\ \$ the second character, and other backslashes themselves. Nothing is
+// expanded. A byte order mark at the start is skipped. \r\n is a line end, which is \n in a value.
 // Of two with one name the later value counts, in the place of the first.
 //   Errors: parse with the offset and the number of the line, never with its text (a NUL is one,
 //   too); limit for more than 1 MiB.
@@ -2777,8 +2777,8 @@ Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor
 //   execute_bash(command, timeout?)                 to_json(Result)
 //   read_file(file_path, offset?, line_count?)      {file_path, content}; lines, the first is 0
 //   write_file(file_path, content)                  {success, file_path, bytes, message}
-//   read_docstring(file_path, function_name)        {file_path, function_name, docstring}; a path,
-//                                                   or a module of /tools
+//   read_docstring(file_path, function_name)        {file_path, function_name, docstring}
+//     file_path is a path, or a module of /tools.
 //   list_artifacts()                                {artifacts: [{name, size}]}
 //   get_artifact(name)                              {name, size, encoding: "base64", content}
 Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
@@ -30276,6 +30276,43 @@ mcp::ToolReply get_artifact(const UserContainers& containers, const std::string&
                                                         {"content", std::move(content)}}));
 }
 
+// The value of a key in the lines between two `---` at the start of a text.
+std::string_view front_matter(std::string_view text, std::string_view key) {
+  bool first = true;
+  while (!text.empty()) {
+    const std::string_view line = trim_blanks(without_line_ends(text.substr(0, text.find('\n'))));
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+    if (first != (line == "---")) return {};
+    first = false;
+    if (starts_with(line, key) && line.substr(key.size(), 1) == ":")
+      return trim_blanks(line.substr(key.size() + 1));
+  }
+  return {};
+}
+
+// " name (description), ..." of the folders that have a SKILL.md.
+std::string list_skills(const std::string& folder) {
+  constexpr std::size_t most = 100;
+  constexpr std::size_t longest = 300;
+  std::string text;
+  PathOptions roots;
+  roots.roots.push_back({folder, Permission::read});
+  auto rules = PathRules::create(roots);
+  if (folder.empty() || !rules) return text;
+  const Files files(std::move(*rules), folder);
+  const auto list = files.list(folder);
+  std::size_t count = 0;
+  for (const FileEntry& entry : list ? list->entries : std::vector<FileEntry>()) {
+    const auto skill = files.read(concat({entry.path, "/SKILL.md"}));
+    if (!skill || ++count > most) continue;
+    const std::string about =
+        to_utf8(utf8_prefix(front_matter(skill->bytes, "description"), longest));
+    text += concat({text.empty() ? " " : ", ", to_utf8(entry.path), about.empty() ? "" : " (",
+                    about, about.empty() ? "" : ")"});
+  }
+  return text;
+}
+
 // the tools as clients see them -------------------------------------------------------------------
 
 mcp::Parameter parameter(const char* name, mcp::ParameterType type, std::string description) {
@@ -31909,9 +31946,12 @@ std::string describe(const UserContainers& containers) {
   if (!options.tools_dir.empty())
     sentences.emplace_back(
         "/tools has Python modules: look at them with ls and read_docstring, then import them.");
-  if (!options.skills_dir.empty())
-    sentences.emplace_back(
-        "/skills has a directory for each skill: read its SKILL.md before work it is about.");
+  const std::string skills = list_skills(options.skills_dir);
+  if (!skills.empty())
+    sentences.push_back(
+        concat({"Before work that one of these skills is about, read its "
+                "/skills/NAME/SKILL.md:",
+                skills, "."}));
   sentences.emplace_back(
       "Put what is to be handed over into /artifacts. It and /workspace last as long as the "
       "container runs.");
