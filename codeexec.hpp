@@ -36,6 +36,8 @@
 //   descent, by its session, by the run's mark in its environment or by the pipes it holds; after a
 //   run that ended by itself, its group and whoever held its pipes. (What left all of these on
 //   purpose is not found, and a SIGKILL of your program ends no such command.)
+//   In a container both hold for what runs there. Where the engine does not answer any more, a run
+//   ends up to 20 seconds later and says what may be left.
 //   Memory is bounded. Of each stream max_output bytes are kept, its head and its tail, cut between
 //   characters, with exact counts; on request the whole goes to a file.
 //   Everything is told. A Result says how the run ended, what was cut and what was refused by which
@@ -48,6 +50,7 @@
 // WHAT IT IS NOT
 //   Not sandboxed unless you ask: LocalOptions::sandbox is off, and a command that is allowed runs
 //   with the rights of your process. (The server turns it on when it is given allowed paths.) The
+//   stronger boundary is a container: ContainerExecutor, by a docker program that is there. The
 //   policy is a guard rail against mistakes and cheap attacks: it reads a command as a shell does,
 //   and not what the programs do that it starts, nor scripts in files. Not for Windows.
 //
@@ -88,7 +91,7 @@
 //   >>executor     needs: base json regex policy paths environment sandbox process    the one gate
 //   >>shells       needs: base regex process executor                   background commands
 //   >>code         needs: base shell paths files executor               code by language
-//   >>docker       needs: base json paths files environment process executor    containers
+//   >>docker       needs: base json policy paths files environment process executor    containers
 //   >>mcp          needs: base json     a Model Context Protocol server for any tools
 //   >>tools        needs: all           binds executors to MCP tools; the server
 //   Each line of code stands in the section whose job it is, and a section uses only what it
@@ -248,7 +251,7 @@ class Function<R(Args...)> {
   Function(std::nullptr_t) {}
   template <class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, Function>>>
   Function(F callable)
-      : object_(std::make_shared<F>(std::move(callable))),
+      : object_(static_cast<void*>(new F(std::move(callable))), destroy<F>),
         call_([](void* object, Args... args) -> R {
           return static_cast<R>((*static_cast<F*>(object))(std::forward<Args>(args)...));
         }) {}
@@ -259,6 +262,11 @@ class Function<R(Args...)> {
   }
 
  private:
+  // With std::make_shared each type of callable would cost half a KiB of code more.
+  template <class F>
+  static void destroy(void* object) {
+    delete static_cast<F*>(object);
+  }
   std::shared_ptr<void> object_ = {};
   R (*call_)(void*, Args...) = nullptr;
 };
@@ -1060,8 +1068,9 @@ class Files {
   // must be writable by the rules, and by the system: one that is write-protected is not replaced.
   // Rights, and owner and group as far as this process may give them, stay; set-id bits, access
   // lists and other hard links do not, and a group that cannot be kept loses what others may not. A
-  // new file gets 0666 without the umask, a new directory 0777 likewise. The last name of a path
-  // may be a link: what it leads to is replaced.
+  // new file gets 0666 without the umask, a new directory 0777 likewise, and what root makes
+  // belongs to the owner of the directory it is made in. The last name of a path may be a link:
+  // what it leads to is replaced.
   Expected<std::string> write(std::string_view path, std::string_view bytes,
                               const FileWrite& how = {}) const;
 
@@ -1585,11 +1594,60 @@ class Process {
 // The one gate that every command passes, and running on this host.        [tests/executor.cpp]
 // =================================================================================================
 
+// What commands leave to those after them when they name the same session: the folder they end in
+// and the variables that they export or unset. Nothing else: functions, aliases, options of the
+// shell and variables that are not exported end with their command, which has a shell of its own.
+// A command starts with what the session has then, and when it has left by itself, what it has
+// changed of that becomes the session's: of two at the same time that change the same, the one
+// that ends last counts. One that was stopped or killed changes nothing, nor does one whose shell
+// could not tell how it ended, by `exec` or with a trap of its own on EXIT; a note says so.
+//   Not carried: PWD, OLDPWD, SHLVL and _; what changes how a shell reads the next script or runs
+//   before it (ENV, IFS, PS4, CDPATH, FPATH, ZDOTDIR, GLOBIGNORE, SHELLOPTS, POSIXLY_CORRECT,
+//   BASH*, LD_PRELOAD, LD_AUDIT, DYLD_INSERT_LIBRARIES); CODEEXEC_*; what the shell shows to be
+//   read-only; functions; an `unset HOME`. With changes of more than 256 variables or 64 KiB the
+//   session stays as it was, and a note says so.
+// Copies share it. All members are safe from any thread.
+class Session {
+ public:
+  Session();                     // as if no command had used it yet
+  std::string work_dir() const;  // canonical; empty: the workspace
+  // What commands have exported and was not there before, or had another value. Not masked.
+  std::vector<std::pair<std::string, std::string>> variables() const;
+  void reset() const;  // to how it began; what runs meanwhile changes nothing any more
+
+ private:
+  friend class Executor;
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// The two ends of a session's wire, for executors whose shells run elsewhere.
+namespace detail {
+struct SessionState {
+  std::string work_dir = {};
+  // The exported variables: those the script began with, and those at its end.
+  std::vector<std::pair<std::string, std::string>> before = {};
+  std::vector<std::pair<std::string, std::string>> variables = {};
+};
+// A script for `shell` that runs its arguments, joined, as one script, and writes what
+// parse_session_state() reads to a descriptor from 1 to 9. Empty for what is no POSIX shell. `mark`
+// is random and has nothing but letters and digits; there may be 9 `parts`.
+std::string session_script(std::string_view shell, int descriptor, std::string_view mark,
+                           std::size_t parts);
+// The text is hostile: all of it must be as such a script writes it.
+//   Errors: parse.
+Expected<SessionState> parse_session_state(std::string_view text, std::string_view mark);
+}  // namespace detail
+
 // One command: a script for the shell, or a program with arguments that no shell ever sees.
 struct Command {
   std::string script = {};             // for the executor's shell; any length
   std::vector<std::string> argv = {};  // when not empty: started directly; `script` must be empty
-  std::string work_dir = {};           // relative to the workspace; empty: the workspace
+  // Relative to the workspace. Empty: the folder of the session, or the workspace.
+  std::string work_dir = {};
+  // For scripts of at most 1 MiB, and a POSIX shell. Its variables are stronger than all others but
+  // those of `environment`. Its folder is judged like any other work_dir, for each command.
+  std::optional<Session> session = {};
   std::optional<std::chrono::milliseconds> timeout = {};  // empty: the executor's; capped by it
   std::vector<std::pair<std::string, std::string>> environment = {};  // wins over everything else
   std::string input = {};                  // for standard input; empty: /dev/null
@@ -1769,6 +1827,10 @@ class Executor {
   Executor() = default;
   Executor(const Executor&) = default;
   Executor& operator=(const Executor&) = default;
+  // Adds to the shell in `words` what has it run the script for a session: it writes what it leaves
+  // to descriptor 3. False when it cannot, as the admission then says.
+  static bool follow_session(const std::string& script, Admission& admission,
+                             std::vector<std::string>& words);
   // `secrets` are masked in what is told of a command.
   Expected<void> set_up(const ExecutorOptions& options,
                         const std::vector<std::string>& secrets = {});
@@ -1848,6 +1910,7 @@ class LocalExecutor : public Executor {
   static std::string facts_of(const LocalOptions& options);
   static Expected<void> set_up_sandbox(const LocalOptions& options, const std::vector<Root>& roots,
                                        const std::string& workspace, Place& place);
+  static Expected<void> open_session_pipe(Admission& admission);
   void confine(Admission& admission) const;
   Expected<void> place(const Command& command, Admission& admission) const override;
   std::string home(const Command& command, std::string_view work_dir) const override;
@@ -2079,7 +2142,7 @@ CodeResult run_code(const Executor& executor, std::string_view language, std::st
                     const CodeOptions& options = {});
 
 // =================================================================================================
-// >>docker (declarations)              needs: base json paths files environment process executor
+// >>docker (declarations)       needs: base json policy paths files environment process executor
 // Containers: one per agent or user, images, credentials, packages, logs.      [tests/docker.cpp]
 // =================================================================================================
 
@@ -2174,8 +2237,8 @@ struct ContainerOptions {
   std::uint64_t pids = 256;                           // processes and threads; 0: no bound
   std::uint64_t shm_size = std::uint64_t{64} << 20;   // bytes of /dev/shm
   std::uint64_t tmp_size = std::uint64_t{512} << 20;  // bytes of /tmp
-  // More directories like /tmp, that everybody can write to: absolute paths and their sizes. What is
-  // in them lasts as long as the container runs.
+  // More directories like /tmp, that everybody can write to: absolute paths and their sizes. What
+  // is in them lasts as long as the container runs.
   std::vector<std::pair<std::string, std::uint64_t>> scratch = {};
   // Of the root. Empty: yes, unless sudo or packages need to write to it.
   std::optional<bool> read_only_root = {};
@@ -2211,11 +2274,11 @@ Expected<ContainerOptions> complete(const ContainerOptions& options);
 // begin with #, with or without blanks (spaces and tabs) at the start. A NAME has letters of ASCII,
 // digits and _, and does not begin with a digit; `export ` may stand before it, and blanks around
 // the =.
-//   A value without quotes ends before a # that follows a blank, and at the end of the line, without
-// blanks around it. One that begins with a quote goes up to the next one, over lines, too; only a
+//   A value without quotes ends before a # that follows a blank, and at the end of the line; blanks
+// around it do not count. One that begins with a quote goes up to the next one, over lines, too; only a
 // comment may follow it. In single quotes everything is itself; in double quotes \n \r \t are what
 // they are in C, \" \\ \$ the second character, and other backslashes themselves. Nothing is
-// expanded. A byte order mark at the start is skipped. \r\n is a line end and becomes \n in a value.
+// expanded. A byte order mark at the start is skipped; \r\n is a line end, and \n in a value.
 // Of two with one name the later value counts, in the place of the first.
 //   Errors: parse with the offset and the number of the line, never with its text (a NUL is one,
 //   too); limit for more than 1 MiB.
@@ -2294,6 +2357,7 @@ class Container {
 
  private:
   friend class ContainerExecutor;
+  friend class UserContainers;
   struct State;
   std::shared_ptr<State> state_;
 };
@@ -2322,6 +2386,7 @@ class ContainerExecutor : public Executor {
   PathRules file_rules() const override;
 
  private:
+  friend class UserContainers;
   class Exec;
   struct Place;
   ContainerExecutor() = default;
@@ -2364,11 +2429,19 @@ struct EngineCheck {
 std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options);
 
 struct UserContainerOptions {
-  ContainerOptions container = {};      // image: codeexec/executor:latest; agent_id is the user's
-  std::string tools_dir = "./tools";    // mounted read-only as /tools
-  std::string skills_dir = "./skills";  // mounted read-only as /skills
-  std::chrono::milliseconds timeout = std::chrono::seconds(30);
-  std::uint64_t max_artifact = std::uint64_t{50} << 20;  // bytes
+  // Its image, when empty, is $MCP_EXECUTOR_IMAGE, or codeexec/executor:latest; its user, when
+  // empty, 1000:1000, who is `coderunner` there; its agent_id is the user's id.
+  ContainerOptions container = {};
+  // Mounted read-only as /tools and /skills. Empty: $MCP_TOOLS_PATH and $MCP_SKILLS_PATH, or else
+  // ./tools and ./skills, when these are there.
+  std::string tools_dir = {};
+  std::string skills_dir = {};
+  std::uint64_t workspace_size = std::uint64_t{512} << 20;  // bytes of /workspace, in memory
+  std::uint64_t artifacts_size = std::uint64_t{256} << 20;  // bytes of /artifacts, likewise
+  std::uint64_t max_artifact = 0;  // bytes; 0: $MCP_ARTIFACT_SIZE_LIMIT_MB, or 50 MiB
+  std::chrono::milliseconds timeout = std::chrono::seconds(30);  // of a command
+  PolicyOptions policy = {};    // of commands; its enable_sudo is set
+  std::string audit_file = {};  // of all that is done for users; see ExecutorOptions
 };
 
 struct Artifact {
@@ -2383,7 +2456,9 @@ class UserContainers {
  public:
   static Expected<UserContainers> create(const UserContainerOptions& options);
 
-  // By bash, or sh when the image has none.
+  // By bash, or sh when the image has none; of a Command `script` counts and what is about output,
+  // times and cancelling. An error when there is no container to be had.
+  Expected<Result> execute_bash(const std::string& user_id, Command command) const;
   Expected<Result> execute_bash(const std::string& user_id, const std::string& command,
                                 std::optional<std::chrono::milliseconds> timeout = {}) const;
   // `count` lines from line `offset` (0: the first); empty: to the end. At most 1 MiB.
@@ -2409,8 +2484,10 @@ class UserContainers {
   const UserContainerOptions& options() const noexcept;
 
  private:
+  class User;
   struct State;
-  std::shared_ptr<State> state_;
+  UserContainers() = default;
+  std::shared_ptr<State> state_ = {};
 };
 
 // =================================================================================================
@@ -2653,12 +2730,14 @@ struct ToolOptions {
 // A failure that no command has caused is an error result: {"success": false, "error": message}.
 // Times are in seconds, sizes in bytes. A shell_id that is not known is such a failure.
 //
-//   execute_command(command, timeout?, work_dir?, run_in_background_after?, encoding?)
+//   execute_command(command, timeout?, work_dir?, session_id?, run_in_background_after?, encoding?)
 //     to_json(Result). With encoding "base64": stdout and stderr are base64 of their first bytes,
 //     `encoding` tells so, and the message that would end stderr is one of the notes. When the
 //     command goes on in the background: what there is so far, outcome "running", success false,
 //     exit_code -1, and shell_id. To a client that wants progress, what is printed comes as
-//     messages.
+//     messages. With a session_id (1 to 64 of A-Z a-z 0-9 . _ -) the commands of one name share a
+//     Session, which the first makes; the answer ends with session_id and session_work_dir, its
+//     folder now. A server has 100 of them; then the one goes that was not used for the longest.
 //   start_background_shell(command, work_dir?, timeout?)
 //     {shell_id, status, command, pid, work_dir, notes?}; or {success, error, rule?} when it was
 //     refused. Its standard input stays open.
@@ -2694,14 +2773,14 @@ Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor
                                    const ToolOptions& options = {});
 
 // Adds the tools of a user's container, all of them for the user `user_id`. The containers are
-// borrowed. A failure that no command has caused is an error result: {"success": false, "error"}.
-//   execute_bash(command, timeout?)                      {exit_code, stdout, stderr, timed_out}
-//     exit_code is -1 for a command that was stopped, refused or did not start.
-//   read_file(file_path, offset?, line_count?)           {content}; the offset counts lines from 0
-//   write_file(file_path, content)                       {success, file_path, bytes, message}
-//   read_docstring(file_path, function_name)             {docstring}; a module of /tools, too
-//   list_artifacts()                                     {artifacts: [{name, size}]}
-//   get_artifact(name)                                   {name, size, encoding: "base64", content}
+// borrowed. Errors are those of add_execution_tools().
+//   execute_bash(command, timeout?)                 to_json(Result)
+//   read_file(file_path, offset?, line_count?)      {file_path, content}; lines, the first is 0
+//   write_file(file_path, content)                  {success, file_path, bytes, message}
+//   read_docstring(file_path, function_name)        {file_path, function_name, docstring}; a path,
+//                                                   or a module of /tools
+//   list_artifacts()                                {artifacts: [{name, size}]}
+//   get_artifact(name)                              {name, size, encoding: "base64", content}
 Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
                                         const std::string& user_id);
 
@@ -13418,6 +13497,18 @@ std::string_view image_type(std::string_view start) {
 
 // writing -----------------------------------------------------------------------------------------
 
+// What root makes for others belongs to them, as if they had made it: commands run as the owner of
+// a workspace, in a container for one. 0 or errno.
+int give_to_owner_of(int directory, const std::string& name) {
+  if (::geteuid() != 0) return 0;
+  struct stat above {};
+  if (::fstat(directory, &above) != 0) return errno;
+  if (above.st_uid == 0) return 0;
+  const int failed =
+      ::fchownat(directory, name.c_str(), above.st_uid, above.st_gid, AT_SYMLINK_NOFOLLOW);
+  return failed == 0 ? 0 : errno;
+}
+
 // A name in a directory outlives a crash only when the directory is on the disk, too. One that may
 // not be read cannot be flushed. 0 or errno.
 int flush_directory(int directory) {
@@ -13451,10 +13542,12 @@ Expected<UniqueFd> open_or_make_directory(const PathRules& rules, const std::str
       const auto permitted = check_permission(rules, changed, Permission::write);
       if (!permitted) return permitted.error();
     }
-    if (::mkdirat(here.get(), place.name.c_str(), 0777) != 0 && errno != EEXIST)
-      return system_error(errno, quoted(part));
-    const int flushed = flush_directory(here.get());
-    if (flushed != 0) return system_error(flushed, quoted(part));
+    int error = ::mkdirat(here.get(), place.name.c_str(), 0777) == 0
+                    ? give_to_owner_of(here.get(), place.name)
+                    : errno;
+    if (error != 0 && error != EEXIST) return system_error(error, quoted(part));
+    error = flush_directory(here.get());
+    if (error != 0) return system_error(error, quoted(part));
     UniqueFd next(above_standard_streams(
         ::openat(here.get(), place.name.c_str(), open_directory_flags | O_NOFOLLOW)));
     if (!next) return system_error(errno, quoted(part));
@@ -13483,7 +13576,7 @@ class NewFile {
     fd_ = UniqueFd(above_standard_streams(::openat(directory_, name.c_str(), flags, mode)));
     if (!fd_) return errno;
     name_ = name;
-    return 0;
+    return give_to_owner_of(directory_, name_);
   }
   // Gives it what the old file had, before it has any bytes.
   int take_rights(const struct stat& old) {
@@ -19173,7 +19266,7 @@ void Redactor::give(std::uint64_t end) {
 // affair of who knows the place. One thread at a time, but for signal().
 class Carrier {
  public:
-  // A program of this host whose three streams are ours. Nobody drives it: it is a line to elsewhere.
+  // A program of this host whose three streams are ours. Nobody drives it: it is a line elsewhere.
   struct Line {
     UniqueFd input = UniqueFd();
     UniqueFd out = UniqueFd();
@@ -19182,6 +19275,7 @@ class Carrier {
     pid_t pid = -1;
     bool is_pidfd = false;
     pthread_t waiter = {};
+    pid_t owner = ::getpid();  // a fork of the program has a copy of this object only
 
     Line() = default;
     Line(const Line&) = delete;
@@ -19257,7 +19351,7 @@ Expected<void> Carrier::Line::start(const ProcessOptions& options) {
 
 void Carrier::Line::end() {
   for (UniqueFd* end : {&input, &out, &err}) end->reset();
-  if (pid < 0) return;
+  if (pid < 0 || owner != ::getpid()) return;
   ::kill(pid, SIGKILL);
   // The engines' programs need milliseconds to die.
   abandon_child(pid);
@@ -20448,6 +20542,11 @@ namespace {
 // Scripts that do not fit are handed to the shell as a file.
 constexpr std::size_t longest_inline_script = (std::size_t{128} << 10) - 1;
 
+// In a session they come in parts of it, because all arguments together may have 2 MiB.
+constexpr std::size_t longest_session_script = std::size_t{1} << 20;
+// What a command of a session may tell of what it leaves.
+constexpr std::size_t longest_session_text = std::size_t{256} << 10;
+
 // Audit records hold at most this much of a command, and of code.
 constexpr std::size_t longest_audited_text = std::size_t{16} << 10;
 
@@ -20873,6 +20972,282 @@ std::string joined(const std::vector<std::string>& texts, std::string_view separ
 
 }  // namespace
 
+// Sessions: a command of one is still a shell of its own. It tells what it leaves through a pipe,
+// as text that is read as a hostile command's, and never run by a shell.
+
+struct Session::State {
+  static constexpr std::size_t max_variables = 256;
+  static constexpr std::size_t max_bytes = std::size_t{64} << 10;
+
+  std::mutex mutex = {};
+  std::string work_dir = {};
+  // By name; those without a value were unset.
+  std::map<std::string, std::optional<std::string>> changes = {};
+  std::uint64_t resets = 0;
+
+  bool take(const detail::SessionState& told, const std::string& folder, std::uint64_t reset);
+};
+
+namespace {
+
+bool is_carried(std::string_view variable) {
+  for (const char* prefix : {"CODEEXEC_", "BASH"})
+    if (starts_with(variable, prefix)) return false;
+  for (const char* other : {"PWD", "OLDPWD", "SHLVL", "_", "ENV", "IFS", "PS4", "CDPATH", "FPATH",
+                            "ZDOTDIR", "GLOBIGNORE", "SHELLOPTS", "POSIXLY_CORRECT", "LD_PRELOAD",
+                            "LD_AUDIT", "DYLD_INSERT_LIBRARIES"})
+    if (variable == other) return false;
+  return true;
+}
+
+// Reads what `export -p` prints in dash, bash, busybox, ksh93, mksh, zsh and yash: a command and
+// options, then NAME=value, the value in any of the quotes that shells know. Expands nothing.
+class ExportList {
+ public:
+  using Variables = std::vector<std::pair<std::string, std::string>>;
+  explicit ExportList(std::string_view text) : text_(text) {}
+
+  Expected<Variables> read() {
+    Variables variables;
+    while (at_ < text_.size())
+      if (!read_line(variables))
+        return make_error(
+            ErrorCode::parse,
+            concat({"what the shell told of its variables was not understood at byte ",
+                    std::to_string(at_)}),
+            at_);
+    return variables;
+  }
+
+ private:
+  bool read_line(Variables& variables) {
+    std::string word;
+    if (!read_word(word) || (word != "export" && word != "declare" && word != "typeset"))
+      return false;
+    bool wanted = true;
+    std::string variable;
+    while (next_is(' ')) {
+      if (!read_word(word)) return false;
+      if (!variable.empty()) {
+        if (wanted) return false;  // only an array has more words
+      } else if (starts_with(word, "-")) {
+        // Read-only, a function, an array, tied to one.
+        wanted = wanted && word.find_first_of("rfaAT") == std::string::npos;
+      } else {
+        variable = word;
+      }
+    }
+    if (!next_is('\n')) return false;
+    const std::size_t equals = variable.find('=');
+    if (wanted && equals != std::string::npos && is_name(variable.substr(0, equals)))
+      variables.emplace_back(variable.substr(0, equals), variable.substr(equals + 1));
+    return true;
+  }
+
+  bool next_is(char c) {
+    if (at_ == text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+
+  static bool is_name(std::string_view name) {
+    return !name.empty() && (name[0] < '0' || name[0] > '9') &&
+           name.find_first_not_of(
+               "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
+               std::string_view::npos;
+  }
+
+  bool read_word(std::string& word) {
+    word.clear();
+    while (at_ < text_.size() && text_[at_] != ' ' && text_[at_] != '\n') {
+      const char c = text_[at_++];
+      if (c == '\'') {
+        if (!read_quoted(word, '\'', "")) return false;
+      } else if (c == '"') {
+        if (!read_quoted(word, '"', "$`\"\\")) return false;
+      } else if (c == '$') {
+        if (!next_is('\'') || !read_ansi(word)) return false;
+      } else if (c == '\\') {
+        if (at_ == text_.size()) return false;
+        word += text_[at_++];
+      } else if (std::strchr("`&|;<>", c)) {
+        return false;
+      } else {
+        word += c;
+      }
+    }
+    return true;
+  }
+
+  // To the quote that ends it. A backslash stands for itself, but before one of `escaped`.
+  bool read_quoted(std::string& word, char quote, std::string_view escaped) {
+    while (at_ < text_.size()) {
+      char c = text_[at_++];
+      if (c == quote) return true;
+      if (c == '\\' && at_ < text_.size() && escaped.find(text_[at_]) != std::string_view::npos)
+        c = text_[at_++];
+      word += c;
+    }
+    return false;
+  }
+
+  bool read_ansi(std::string& word) {
+    while (at_ < text_.size()) {
+      const char c = text_[at_++];
+      if (c == '\'') return true;
+      if (c != '\\')
+        word += c;
+      else if (const int byte = read_escape(); byte > 0)
+        word += static_cast<char>(byte);
+      else
+        return false;
+    }
+    return false;
+  }
+
+  // What follows a backslash: a byte, or -1. zsh has \C-x and \M-x for control and meta.
+  int read_escape() {
+    constexpr std::string_view letters = "abeEfnrtv\\'\"?";
+    constexpr std::string_view meanings = "\a\b\033\033\f\n\r\t\v\\'\"?";
+    if (at_ == text_.size()) return -1;
+    const char c = text_[at_];
+    if (c >= '0' && c <= '7') return read_number(8, 3);
+    ++at_;
+    if (c == 'x') return read_number(16, 2);
+    if ((c == 'M' || c == 'C') && next_is('-') && at_ < text_.size()) {
+      int byte = static_cast<unsigned char>(text_[at_++]);
+      if (byte == '\\' && (byte = read_escape()) < 0) return -1;
+      return c == 'M' ? byte | 0x80 : byte == '?' ? 0x7f : byte & 0x1f;
+    }
+    const std::size_t found = letters.find(c);
+    return found == std::string_view::npos ? -1 : meanings[found];
+  }
+
+  int read_number(int base, std::size_t most) {
+    int byte = -1;
+    const char* const begin = text_.data() + at_;
+    const char* const end = begin + std::min(most, text_.size() - at_);
+    at_ += static_cast<std::size_t>(std::from_chars(begin, end, byte, base).ptr - begin);
+    return byte < 256 ? byte : -1;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+std::string detail::session_script(std::string_view shell, int descriptor, std::string_view mark,
+                                   std::size_t parts) {
+  const std::string_view program = shell.substr(shell.rfind('/') + 1);
+  bool known = false;
+  for (const char* other :
+       {"sh", "dash", "bash", "ash", "ksh", "ksh93", "mksh", "lksh", "oksh", "zsh", "yash"})
+    known = known || program == other;
+  if (!known) return {};
+  // What the script has made of these names, as functions or aliases, is not meant.
+  const char* const own = program == "zsh" ? "builtin " : "\\command ";
+  const std::string echo = concat({own, "echo ", mark});
+  const std::string list = concat({echo, "&&", own, "export -p&&", echo});
+  const std::string tell = concat({"{ ", own, "pwd -P&&", list, "; } 2>/dev/null >&8"});
+  const std::string fd = std::to_string(descriptor);
+  std::string script = "set --;";
+  for (std::size_t i = 1; i <= parts; ++i) script += concat({"$", std::to_string(i)});
+  // The descriptor is out of the script's way, at 8, and closed for it: shells keep it elsewhere
+  // meanwhile and have it back for the trap, but for a few. What comes before the script is on one
+  // line with it, so that errors in it tell its own lines. After the script $2 says that nothing is
+  // left to be told; a trap of its own on EXIT, in place of ours, then sees its $? as ever.
+  return concat({descriptor == 8
+                     ? std::string()
+                     : concat({"{ true; } 2>/dev/null >&", fd, "&&exec 8>&", fd, " ", fd, ">&-;"}),
+                 "{ ", list, "; } 2>/dev/null >&8;trap '{ case ${2-} in ", mark, ");;*)", tell,
+                 ";esac; } 2>/dev/null||:' EXIT;"
+                 "case ${KSH_VERSION-}${ZSH_VERSION-}${YASH_VERSION-} in ?*)eval \"",
+                 script, "\";;*)eval \"", script, "\" 8>&-;esac\n{ set -- \"$?\" ", mark,
+                 ";set +x; } 2>/dev/null\n", tell, "||:\nexit \"$1\""});
+}
+
+// mark, variables, mark, folder, mark, variables, mark: each mark is a line.
+Expected<detail::SessionState> detail::parse_session_state(std::string_view text,
+                                                           std::string_view mark) {
+  const std::string line = concat({mark, "\n"});
+  std::array<std::string_view, 4> parts;
+  bool complete = !mark.empty() && text.find('\0') == std::string_view::npos;
+  for (std::string_view& part : parts) {
+    std::size_t end = 0;
+    while (complete && !starts_with(text.substr(end), line)) {
+      end = text.find('\n', end);
+      complete = end++ != std::string_view::npos;
+    }
+    if (!complete) break;
+    part = text.substr(0, end);
+    text.remove_prefix(end + line.size());
+  }
+  if (!complete || !parts[0].empty() || !text.empty() || !starts_with(parts[2], "/"))
+    return make_error(
+        ErrorCode::parse,
+        "its shell did not tell all of them at its end (it ended in exec or set a trap "
+        "on EXIT, the folder is gone, or they are more than 256 KiB)");
+  SessionState state;
+  state.work_dir = std::string(parts[2].substr(0, parts[2].size() - 1));
+  auto before = ExportList(parts[1]).read();
+  if (!before) return before.error();
+  state.before = std::move(*before);
+  auto variables = ExportList(parts[3]).read();
+  if (!variables) return variables.error();
+  state.variables = std::move(*variables);
+  return state;
+}
+
+Session::Session() : state_(std::make_shared<State>()) {}
+
+std::string Session::work_dir() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  return state_->work_dir;
+}
+
+std::vector<std::pair<std::string, std::string>> Session::variables() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  std::vector<std::pair<std::string, std::string>> variables;
+  for (const auto& [variable, value] : state_->changes)
+    if (value) variables.emplace_back(variable, *value);
+  return variables;
+}
+
+void Session::reset() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  state_->work_dir.clear();
+  state_->changes.clear();
+  ++state_->resets;
+}
+
+// What a command has changed becomes the session's, which had that folder when it began. False when
+// that were too many variables; then nothing does. After a reset nothing is meant for it any more.
+bool Session::State::take(const detail::SessionState& told, const std::string& folder,
+                          std::uint64_t reset) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (reset != resets) return true;
+  auto changed = changes;
+  decltype(changes) gone;
+  for (const auto& [variable, value] : told.before)
+    if (is_carried(variable)) gone[variable] = value;
+  for (const auto& [variable, value] : told.variables) {
+    if (!is_carried(variable)) continue;
+    const auto before = gone.find(variable);
+    if (before == gone.end() || before->second != value) changed[variable] = value;
+    if (before != gone.end()) gone.erase(before);
+  }
+  for (const auto& variable : gone)
+    if (variable.first != "HOME") changed[std::string(variable.first)].reset();
+  std::size_t bytes = 0;
+  for (const auto& [variable, value] : changed)
+    bytes += variable.size() + (value ? value->size() : 0);
+  if (changed.size() > max_variables || bytes > max_bytes) return false;
+  changes = std::move(changed);
+  if (told.work_dir != folder || work_dir.empty()) work_dir = told.work_dir;
+  return true;
+}
+
 struct Executor::Ending {
   // Canonical paths of what the command uses, for the delete guard, once it has run.
   std::vector<std::string> read_files = {};
@@ -20881,6 +21256,21 @@ struct Executor::Ending {
   Function<std::vector<std::string>()> changed_files = {};
   // For who keeps a log of its own: what is told of the command, and what became of it.
   Function<void(const Result&, const ProcessResult&)> log = {};
+
+  // Of a command of a session: how many resets that had when it began, and its folder then; and
+  // what place() adds: the mark of the session_script(), and what that wrote.
+  std::shared_ptr<Session::State> session = {};
+  std::uint64_t resets = 0;
+  std::string folder = {};
+  std::string mark = {};
+  Function<std::string()> session_text = {};
+  // Why the session stays as it was; empty when it does not.
+  std::string hand_on(const ProcessResult& ended) const {
+    if (ended.outcome != Outcome::exited) return "the command did not end by itself";
+    const auto told = detail::parse_session_state(session_text(), mark);
+    if (!told) return told.error().message;
+    return session->take(*told, folder, resets) ? "" : "more than 256 variables or 64 KiB changed";
+  }
 };
 
 // What all copies of an executor share. Immutable after set_up(), but for what the delete guard
@@ -20938,7 +21328,30 @@ struct Executor::Admission {
   std::shared_ptr<const void> home = {};  // removed when it goes away
   std::string time = {};
   Ending ending = {};
+  // Of a session: the command with the folder and the variables of that, and those that are unset.
+  std::optional<Command> in_session = {};
+  std::vector<std::string> unset = {};
 
+  // The command that is meant.
+  const Command& command(const Command& given) const { return in_session ? *in_session : given; }
+  void enter(const Command& given, const std::string& workspace) {
+    ending.session = given.session->state_;
+    Command& command = in_session.emplace(given);
+    const std::lock_guard<std::mutex> lock(ending.session->mutex);
+    ending.resets = ending.session->resets;
+    ending.folder = ending.session->work_dir.empty() ? workspace : ending.session->work_dir;
+    if (command.work_dir.empty()) command.work_dir = ending.session->work_dir;
+    command.environment.clear();
+    for (const auto& [variable, value] : ending.session->changes)
+      if (value)
+        command.environment.emplace_back(variable, *value);
+      else
+        unset.push_back(variable);
+    for (const auto& variable : given.environment) {
+      command.environment.push_back(variable);
+      unset.erase(std::remove(unset.begin(), unset.end(), variable.first), unset.end());
+    }
+  }
   bool admitted() const { return result.rule.empty() && result.message.empty(); }
   void fail(const Error& error, const char* step) {
     result.outcome = Outcome::not_started;
@@ -21095,10 +21508,12 @@ PathRules Executor::file_rules() const { return paths(); }
 
 // Everything that may refuse a command; nothing is changed by it. `judgement` is filled `in_full`
 // when that is asked for or needed, and has nothing but the policy's verdict otherwise.
-Executor::Admission Executor::screen(const Command& command, Judgement& judgement,
+Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
                                      bool in_full) const {
   const ExecutorOptions& options = gate_->options;
   Admission admission;
+  if (given.session) admission.enter(given, options.workspace);
+  const Command& command = admission.command(given);
   Result& result = admission.result;
   admission.time = utc_timestamp();
   result.command = command.argv.empty() ? command.script : script_of_argv(command.argv);
@@ -21106,6 +21521,14 @@ Executor::Admission Executor::screen(const Command& command, Judgement& judgemen
 
   if (!command.argv.empty() && !command.script.empty()) {
     admission.refuse("command", "a command has either a script or an argv, not both");
+    return admission;
+  }
+  if (command.session && !command.argv.empty()) {
+    admission.refuse("command", "only a script can have a session: an argv leaves nothing to it");
+    return admission;
+  }
+  if (command.session && command.script.size() > longest_session_script) {
+    admission.refuse("command", "a script in a session may have at most 1 MiB");
     return admission;
   }
   // What is relative in the script is judged for what it is where the script will run; a work_dir
@@ -21145,7 +21568,11 @@ Executor::Admission Executor::screen(const Command& command, Judgement& judgemen
     return admission;
   }
   if (!directory) {
-    admission.refuse("work_dir", directory.error().message);
+    admission.refuse("work_dir",
+                     concat({directory.error().message,
+                             command.work_dir == given.work_dir
+                                 ? ""
+                                 : "; the session is there: give a work_dir to leave"}));
     // What lies within the roots may be shown as it was understood; it helps against typing errors.
     const auto path = canonical_path(result.work_dir, options.workspace);
     if (path && gate_->paths.permission(*path) != Permission::none) result.work_dir = *path;
@@ -21193,11 +21620,30 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
   }
 }
 
-Executor::Admission Executor::admit(const Command& command) const {
+bool Executor::follow_session(const std::string& script, Admission& admission,
+                              std::vector<std::string>& words) {
+  const std::string shell = words.back();
+  const std::size_t parts = (script.size() + longest_inline_script - 1) / longest_inline_script;
+  std::string& mark = admission.ending.mark;
+  mark = random_hex(16);
+  std::string wrapper = detail::session_script(shell, 3, mark, parts);
+  if (mark.empty())
+    admission.fail(system_error(errno, "cannot get random bytes for the session"), "setup");
+  else if (wrapper.empty())
+    admission.refuse("command", concat({"a session needs a POSIX shell, and ", quoted(shell),
+                                        " is not known as one"}));
+  words.insert(words.end(), {"-c", std::move(wrapper), shell});
+  for (std::size_t i = 0; i < parts; ++i)
+    words.push_back(script.substr(i * longest_inline_script, longest_inline_script));
+  return admission.admitted();
+}
+
+Executor::Admission Executor::admit(const Command& given) const {
   const ExecutorOptions& options = gate_->options;
   Judgement judgement;
-  Admission admission = screen(command, judgement, false);
+  Admission admission = screen(given, judgement, false);
   if (!admission.admitted()) return admission;
+  const Command& command = admission.command(given);
   Result& result = admission.result;
   ProcessOptions& process = admission.process;
   process.work_dir = admission.directory.path;
@@ -21231,6 +21677,9 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
       (tells_of_no_network(ended.err, network) || tells_of_no_network(ended.out, network)))
     told.notes.push_back(
         concat({"The network is switched off for commands here (network: ", name(network), ")"}));
+  if (const std::string why = ending.session ? ending.hand_on(ended) : ""; !why.empty())
+    told.notes.push_back(
+        concat({"the session keeps its folder and variables as they were: ", why}));
   told.changed_files = ending.changed_files();
   if (!told.changed_files.empty())
     told.notes.push_back(concat({"changed during the command, and used outside of the sandbox by ",
@@ -22084,6 +22533,35 @@ void LocalExecutor::confine(Admission& admission) const {
   };
 }
 
+// A shell of a session tells what it leaves through a pipe that is never waited for: both ends
+// block nobody, and what is not in it when the command has ended is not told.
+Expected<void> LocalExecutor::open_session_pipe(Admission& admission) {
+  constexpr std::size_t longest_text = longest_session_text;
+  Ending& ending = admission.ending;
+  UniqueFd told;
+  if (!make_pipe(told, admission.script))
+    return system_error(errno, "cannot make a pipe for the session");
+  set_nonblocking(told);
+  set_nonblocking(admission.script);
+#if defined(__linux__)
+  ::fcntl(told.get(), F_SETPIPE_SZ, static_cast<int>(longest_text));
+#endif
+  admission.process.pass_fd = admission.script.get();
+  ending.session_text = [told = std::move(told)] {
+    std::string text(longest_text, '\0');
+    std::size_t size = 0;
+    while (size < text.size()) {
+      const ssize_t part = ::read(told.get(), &text[size], text.size() - size);
+      if (part < 0 && errno == EINTR) continue;
+      if (part <= 0) break;
+      size += static_cast<std::size_t>(part);
+    }
+    text.resize(size);
+    return text;
+  };
+  return {};
+}
+
 // A prefix goes before the command line as a whole, never before its first simple command only: the
 // shell that reads the prefix gets the rest as arguments.
 Expected<void> LocalExecutor::place(const Command& command, Admission& admission) const {
@@ -22103,11 +22581,21 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
   admission.result.venv = environment->venv;
   confine(admission);
   if (!admission.admitted()) return {};
+  auto& variables = process.environment;
+  for (const std::string& name : admission.unset)
+    variables.erase(std::remove_if(variables.begin(), variables.end(),
+                                   [&](const std::string& variable) {
+                                     return starts_with(variable, name + "=");
+                                   }),
+                    variables.end());
 
   std::vector<std::string> words = command.argv;
   if (words.empty()) {
     words.push_back(command.interpreter.empty() ? place_->shell : command.interpreter);
-    if (command.script.size() < longest_inline_script) {
+    if (command.session) {
+      if (!follow_session(command.script, admission, words)) return {};
+      if (auto ok = open_session_pipe(admission); !ok) return ok;
+    } else if (command.script.size() < longest_inline_script) {
       // The blank keeps a script like "-x" from being read as an option of the shell.
       const bool like_option = starts_with(command.script, "-") || starts_with(command.script, "+");
       words.insert(words.end(), {"-c", concat({like_option ? " " : "", command.script})});
@@ -24277,7 +24765,8 @@ Expected<void> complete_mounts(ContainerOptions& options) {
       return other.permission != Permission::none &&
              codeexec::is_within(mount.target, other.target);
     };
-    return mount.permission == Permission::none && std::none_of(mounts.begin(), mounts.end(), holds);
+    return mount.permission == Permission::none &&
+           std::none_of(mounts.begin(), mounts.end(), holds);
   };
   std::vector<Mount> wanted;
   for (const Mount& mount : mounts)
@@ -25217,14 +25706,6 @@ Expected<void> Container::save_log(const std::string& path) const { return state
 
 void Container::log(std::string_view event) const { state_->log(event); }
 
-namespace {
-
-Error not_built(const char* what) {
-  return make_error(ErrorCode::unsupported, concat({what, ": not built yet"}));
-}
-
-}  // namespace
-
 // Running a command in a container ----------------------------------------------------------------
 
 namespace {
@@ -25235,6 +25716,7 @@ namespace {
 //
 //   P  the command has begun              E  it has ended: exit status and OOM kills; none is left
 //   X  it cannot begin: what failed       K  everything was killed
+//   S  after it: what the command leaves to its session
 //
 // What belongs to the command bears the limit _b on its resident set, which Linux keeps for every
 // process and does not enforce: it survives setsid, a daemon's double fork and an empty
@@ -25278,6 +25760,7 @@ _r() {
   printf '\001P%s:%s\n' $_i $$; printf '\001P%s\n' $_i >&4
   ( exec 2>&4 4>&-; _c ); _t=$?
   _z KILL 0
+  [ "$_w" ] && { printf '\001S%s\n' $_i; cat $_w; rm -f $_w; }
   _g; printf '\001E%s:%s:%s\n' $_i $_t $((_o-_q)); printf '\001E%s\n' $_i >&4
   exit $_t
 }
@@ -25344,6 +25827,7 @@ class ContainerExecutor::Exec final : public Carrier {
   // Why it has not begun, and at what step.
   Error failure() const;
   const std::string& failed_step() const { return failed_step_; }
+  const std::string& session_text() const { return out_.session(); }
 
   int exit_descriptor() const override { return line_.exit_event.get(); }
   UniqueFd take_out() override { return std::move(line_.out); }
@@ -25371,6 +25855,7 @@ class ContainerExecutor::Exec final : public Carrier {
     char end() const { return end_; }                    // E, K or X
     const std::string& text() const { return text_; }    // after the last mark's colon
     const std::string& noise() const { return noise_; }  // before the start
+    const std::string& session() const { return session_; }
 
     // Returns the rest that comes after the start mark, when that has just come.
     void take(std::string_view bytes, FunctionRef<void(std::string_view)> use) {
@@ -25384,7 +25869,7 @@ class ContainerExecutor::Exec final : public Carrier {
           if (!bytes.empty()) hold(bytes);
         } else if (held_.size() < prefix) {
           const bool fits =
-              held_.size() == 1 ? std::strchr("PEKX", c) && c != '\0' : c == id_[held_.size() - 2];
+              held_.size() == 1 ? std::strchr("PEKXS", c) && c != '\0' : c == id_[held_.size() - 2];
           if (fits)
             hold(bytes);
           else
@@ -25416,6 +25901,10 @@ class ContainerExecutor::Exec final : public Carrier {
       bytes.remove_prefix(1);
     }
     void give(std::string_view bytes, FunctionRef<void(std::string_view)> use) {
+      if (telling_session_) {
+        session_.append(bytes.substr(0, longest_session_text - session_.size()));
+        return;
+      }
       if (begun_ && !bytes.empty()) return use(bytes);
       noise_.append(bytes.substr(0, most_noise - std::min(most_noise, noise_.size())));
     }
@@ -25428,6 +25917,8 @@ class ContainerExecutor::Exec final : public Carrier {
       text_ = held_.substr(text);
       if (held_[1] == 'P')
         begun_ = true;
+      else if (held_[1] == 'S')
+        telling_session_ = true;
       else
         end_ = held_[1];
       held_.clear();
@@ -25440,6 +25931,8 @@ class ContainerExecutor::Exec final : public Carrier {
     std::string rest_ = {};
     bool begun_ = false;
     bool rest_taken_ = false;
+    bool telling_session_ = false;
+    std::string session_ = {};
     char end_ = 0;
   };
 
@@ -25501,6 +25994,7 @@ Expected<void> ContainerExecutor::Exec::connect_input() {
 Error ContainerExecutor::Exec::failure() const {
   if (out_.end() == 'X') return make_error(ErrorCode::not_found, printable(out_.noise()));
   ProcessResult said;
+  said.outcome = Outcome::exited;
   said.err = concat({err_.noise(), out_.noise()});
   return engine_error(where_.engine, said, "start a command in a container");
 }
@@ -25525,7 +26019,9 @@ auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point
       for (const char* words : {"No such container", "is not running", "is paused", "is restarting",
                                 "OCI runtime", "no such container"})
         if (said.find(words) != std::string::npos) return Start::refused;
-      return Start::lost;
+      if (said.find("unable to find user") == std::string::npos) return Start::lost;
+      failed_step_ = "user";
+      return Start::failed;
     }
     if (cancel && cancel->cancelled()) return Start::cancelled;
     if (Clock::now() >= deadline) return Start::slow;
@@ -25717,8 +26213,8 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   variables.keep.clear();
   variables.keep_all = false;
   variables.workspace = executor.workspace();
-  for (const auto& variable : container.state_->variables)
-    variables.set.insert(variables.set.begin(), variable);
+  const auto& of_container = container.state_->variables;
+  variables.set.insert(variables.set.begin(), of_container.begin(), of_container.end());
   auto environment = Environment::create(variables);
   if (!environment) return environment.error();
   auto place =
@@ -25779,8 +26275,10 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   if (!environment) return environment.error();
   admission.result.venv = environment->venv;
 
-  // The command, as the body of a function that the script calls in a process of its own.
+  // The command, as the body of a function that the script calls in a process of its own, and what
+  // the script does before.
   std::string body = "_c() {\n";
+  std::string prepare;
   bool sets_path = place_->sets_path;
   for (const auto& variable : command.environment) sets_path |= variable.first == "PATH";
   for (const std::string& variable : environment->variables) {
@@ -25791,6 +26289,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   }
   if (!environment->venv.empty() && !sets_path)
     body += concat({"export PATH=", shell_word(environment->venv + "/bin"), ":\"$PATH\"\n"});
+  for (const std::string& name : admission.unset) body += concat({"unset ", name, "\n"});
   if (command.merge_streams) body += "exec 2>&1\n";
 
   std::vector<std::string> words = command.argv;
@@ -25801,7 +26300,11 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   };
   if (words.empty()) {
     words.push_back(command.interpreter.empty() ? place_->shell : command.interpreter);
-    if (command.script.size() < longest_inline_script) {
+    if (command.session) {
+      if (!follow_session(command.script, admission, words)) return {};
+      prepare += "_w=/tmp/.codeexec-$_i.s\n";
+      body += "exec 3>$_w\n";
+    } else if (command.script.size() < longest_inline_script) {
       const bool like_option = starts_with(command.script, "-") || starts_with(command.script, "+");
       words.insert(words.end(), {"-c", concat({like_option ? " " : "", command.script})});
     } else {
@@ -25819,10 +26322,9 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   const bool has_input = !command.input.empty() || command.keep_input_open;
   if (has_input) body += "exec </tmp/.codeexec-$_i; rm -f /tmp/.codeexec-$_i\n";
   body += concat({"exec", text_of(words), "\n}\n"});
-  const std::string make_input =
-      has_input ? "mkfifo -m 600 /tmp/.codeexec-$_i || { printf '\\001X%s:input\\n' $_i; exit; }\n"
-                : "";
-  const std::string request = concat({body, make_input, "_r ", shell_word(work_dir), "\n"});
+  if (has_input)
+    prepare += "mkfifo -m 600 /tmp/.codeexec-$_i || { printf '\\001X%s:input\\n' $_i; exit; }\n";
+  const std::string request = concat({body, prepare, "_r ", shell_word(work_dir), "\n"});
   if (request.find('\0') != std::string::npos)
     return make_error(ErrorCode::invalid_argument, "a command has a NUL byte in it");
 
@@ -25830,6 +26332,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   if (!exec) return {};
   if (has_input)
     if (auto ok = exec->connect_input(); !ok) return ok.error();
+  if (command.session) admission.ending.session_text = [exec] { return exec->session_text(); };
   admission.process.carrier = std::move(exec);
   admission.process.secrets = container.state_->secrets;
   admission.result.container = container.name();
@@ -26130,40 +26633,469 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
 }
 
 // Containers of users -----------------------------------------------------------------------------
+//
+// A user's commands pass the policy. What reads and writes files for the user is commands, too, of
+// our own: their scripts are constant, and what the user says comes as arguments or by the standard
+// input. They pass a gate without a policy, and are recorded as what was asked.
 
-struct UserContainers::State {};
+namespace {
 
-Expected<UserContainers> UserContainers::create(const UserContainerOptions&) {
-  return not_built("UserContainers");
+constexpr const char* user_workspace = "/workspace";
+constexpr std::size_t longest_text = std::size_t{1} << 20;         // that read_file returns
+constexpr std::size_t longest_python_file = std::size_t{4} << 20;  // of a Python file
+constexpr std::size_t longest_write = std::size_t{64} << 20;
+
+// How the scripts below end, besides 0 and 1.
+constexpr int exit_not_there = 44;
+constexpr int exit_too_long = 45;
+
+// $1 path, $2 number of the first line, $3 how many or nothing, $4 bytes at most
+constexpr const char* read_script = R"sh(
+[ -e "$1" ] || { echo "No such file or directory" >&2; exit 44; }
+[ -f "$1" ] || { echo "Not a regular file" >&2; exit 1; }
+exec <"$1" || exit 1
+tail -n "+$2" | if [ "$3" ]; then head -n "$3"; else cat; fi | head -c "$4"
+)sh";
+
+// $1 path, $2 bytes that come, $3 something random. A file that is there keeps its rights.
+constexpr const char* write_script = R"sh(
+f=$1
+if [ -L "$f" ]; then f=$(readlink -f -- "$1") || exit 1; fi
+case $f in */*) d=${f%/*}/;; *) d=./;; esac
+mkdir -p -- "$d" || exit 1
+if [ -e "$f" ]; then
+  [ -f "$f" ] || { echo "Not a regular file" >&2; exit 1; }
+  [ -w "$f" ] || { echo "Permission denied" >&2; exit 1; }
+fi
+t=$d.codeexec-$3
+trap 'rm -f -- "$t"' EXIT
+[ ! -e "$f" ] || cp -p -- "$f" "$t" || exit 1
+cat >"$t" || exit 1
+[ "$(($(wc -c <"$t")))" -eq "$2" ] || { echo "Not all of it has come" >&2; exit 1; }
+mv -f -- "$t" "$f"
+)sh";
+
+constexpr const char* list_script = R"sh(
+cd /artifacts || exit 1
+for f in *; do
+  [ -f "$f" ] && [ ! -L "$f" ] && s=$(stat -c %s "./$f") && printf '%s/%s\0' "$s" "$f"
+done
+:
+)sh";
+
+// $1 name, $2 bytes at most
+constexpr const char* artifact_script = R"sh(
+cd /artifacts || exit 1
+[ -f "$1" ] && [ ! -L "$1" ] || exit 44
+s=$(stat -c %s "./$1") || exit 1
+[ "$s" -le "$2" ] || { echo "$s" >&2; exit 45; }
+exec cat "./$1"
+)sh";
+
+bool is_artifact_name(std::string_view name) {
+  return !name.empty() && name[0] != '.' &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
 }
-Expected<Result> UserContainers::execute_bash(const std::string&, const std::string&,
-                                              std::optional<std::chrono::milliseconds>) const {
-  return not_built("execute_bash");
+
+// "pkg.module": names of Python with dots between them.
+bool is_module_name(std::string_view text) {
+  while (true) {
+    const std::size_t end = end_of_variable(text, 0);
+    if (end == 0 || end == text.size()) return end != 0;
+    if (text[end] != '.') return false;
+    text.remove_prefix(end + 1);
+  }
 }
-Expected<std::string> UserContainers::read_file(const std::string&, const std::string&,
-                                                std::uint64_t, std::optional<std::uint64_t>) const {
-  return not_built("read_file");
+
+// An option, else a variable of this process, else a usual value.
+std::string first_of(const std::string& option, const char* variable, const char* usual) {
+  const char* const value = std::getenv(variable);
+  if (!option.empty()) return option;
+  return value && *value ? value : usual;
 }
-Expected<std::uint64_t> UserContainers::write_file(const std::string&, const std::string&,
-                                                   std::string_view) const {
-  return not_built("write_file");
+
+}  // namespace
+
+// Commands start in /workspace of the container, and nothing of the host is its workspace. Where
+// the gate looks at the disk of the host, it sees /tmp instead.
+class UserContainers::User final : public ContainerExecutor {
+ public:
+  static Expected<std::shared_ptr<User>> create(const UserContainerOptions& options,
+                                                const std::string& user_id);
+
+  // Bash, if the image has one; asked for once.
+  Expected<std::string> shell() const;
+  // What one of the scripts writes, at most `limit` bytes; `what` is told when it fails.
+  Expected<std::string> fetch(const char* script, const std::vector<std::string>& words,
+                              std::size_t limit, std::string_view what,
+                              std::string input = {}) const;
+  // Puts on the audit log what was asked for, and how it went.
+  template <class T>
+  Expected<T> recorded(const char* tool, const std::string& subject, Expected<T> done) const;
+
+ private:
+  User() = default;
+  Expected<void> place(const Command& command, Admission& admission) const override {
+    admission.directory.path = user_workspace;
+    admission.result.work_dir = user_workspace;
+    return ContainerExecutor::place(command, admission);
+  }
+
+  std::shared_ptr<const User> files_ = {};  // in the same container, without a policy
+  mutable std::mutex mutex_ = {};
+  mutable std::string shell_ = {};
+};
+
+struct UserContainers::State {
+  UserContainerOptions options = {};
+  std::optional<Files> tools = {};
+  std::mutex mutex = {};
+  std::map<std::string, std::shared_ptr<User>> users = {};
+
+  // Asks no engine.
+  Expected<std::shared_ptr<User>> user(const std::string& user_id) {
+    if (user_id.empty() || user_id.size() > 1024 || user_id.find('\0') != std::string::npos)
+      return make_error(ErrorCode::invalid_argument,
+                        "user_id must have 1 to 1024 bytes, and no NUL among them");
+    const std::lock_guard<std::mutex> lock(mutex);
+    std::shared_ptr<User>& entry = users[user_id];
+    if (entry) return entry;
+    auto made = User::create(options, user_id);
+    if (made) return entry = *made;
+    users.erase(user_id);
+    return made.error();
+  }
+
+  // Of a module below /tools, which may be written with `tools.` before it.
+  Expected<std::string> source_of(const std::string& module) const {
+    const Error none = make_error(ErrorCode::not_found,
+                                  concat({"Module ", printable(module), " not found in /tools"}));
+    if (!tools || !is_module_name(module)) return none;
+    std::string path = module;
+    std::replace(path.begin(), path.end(), '.', '/');
+    FileRange range;
+    range.unit = FileRange::Unit::bytes;
+    range.max_bytes = longest_python_file;
+    for (const std::string_view skipped : {"", "tools/"}) {
+      if (!starts_with(path, skipped)) continue;
+      for (const char* end : {".py", "/__init__.py"}) {
+        auto file = tools->read(concat({path.substr(skipped.size()), end}), range);
+        if (!file && file.error().code == ErrorCode::not_found) continue;
+        if (!file) return file.error();
+        if (!file->more) return std::move(file->bytes);
+        return make_error(ErrorCode::limit, concat({"Module ", module, " is too long"}));
+      }
+    }
+    return none;
+  }
+};
+
+Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
+    const UserContainerOptions& options, const std::string& user_id) {
+  ContainerOptions wanted = options.container;
+  wanted.agent_id = user_id;
+  auto completed = complete(wanted);
+  if (!completed) return completed.error();
+  Container container(std::move(*completed));
+  EnvironmentOptions variables;
+  variables.keep.clear();
+  variables.auto_venv = false;
+  variables.set = container.state_->variables;
+  auto environment = Environment::create(variables);
+  if (!environment) return environment.error();
+
+  const std::shared_ptr<User> users[] = {std::shared_ptr<User>(new User),
+                                         std::shared_ptr<User>(new User)};
+  for (const auto& user : users) {
+    const bool for_files = user == users[1];
+    ExecutorOptions general;
+    general.workspace = "/tmp";
+    general.agent_id = user_id;
+    if (for_files) {
+      general.policy.mode = PolicyOptions::Mode::compat;
+      for (const RuleInfo& rule : Policy::rules())
+        general.policy.disabled_rules.push_back(rule.name);
+    } else {
+      general.policy = options.policy;
+      general.policy.enable_sudo = true;  // chmod is harmless where nobody can gain rights
+      general.audit_file = options.audit_file;
+      general.timeout = options.timeout;
+      general.max_timeout = std::max(general.max_timeout, options.timeout);
+    }
+    if (auto ok = user->set_up(general, container.state_->secrets); !ok) return ok.error();
+  }
+  auto place = std::make_shared<Place>(std::move(container), std::move(*environment), "/bin/sh");
+  for (const auto& variable : variables.set) place->sets_path |= variable.first == "PATH";
+  for (const auto& user : users) user->place_ = place;
+  users[0]->files_ = users[1];
+  return users[0];
 }
-Expected<std::string> UserContainers::read_docstring(const std::string&, const std::string&,
-                                                     const std::string&) const {
-  return not_built("read_docstring");
+
+Expected<std::string> UserContainers::User::shell() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (shell_.empty()) {
+    auto found = fetch("command -v bash || echo /bin/sh", {}, 4096, "find a shell");
+    if (!found) return found.error();
+    shell_ = without_line_ends(*found);
+  }
+  return shell_;
 }
-Expected<std::vector<Artifact>> UserContainers::list_artifacts(const std::string&) const {
-  return not_built("list_artifacts");
+
+Expected<std::string> UserContainers::User::fetch(const char* script,
+                                                  const std::vector<std::string>& words,
+                                                  std::size_t limit, std::string_view what,
+                                                  std::string input) const {
+  Command command = Command::program({"/bin/sh", "-c", script, "sh"});
+  for (const std::string& word : words) {
+    if (word.find('\0') != std::string::npos)
+      return make_error(ErrorCode::invalid_argument,
+                        concat({"Failed to ", what, ": it has a NUL byte in it"}));
+    command.argv.push_back(word);
+  }
+  command.input = std::move(input);
+  const CancelToken enough;
+  command.cancel = enough;
+  std::string out;
+  command.on_output = [&out, &enough, limit](Stream stream, std::string_view bytes) {
+    if (stream != Stream::out) return;
+    out.append(bytes.substr(0, limit + 1 - std::min(limit + 1, out.size())));
+    if (out.size() > limit) enough.cancel();
+  };
+  const Result result = (files_ ? *files_ : *this).run(command);
+  const bool exited = result.outcome == Outcome::exited;
+  if (out.size() > limit || (exited && result.exit_code == exit_too_long))
+    return make_error(ErrorCode::limit,
+                      concat({"Failed to ", what, ": it has ",
+                              exited && !result.err.empty() ? without_line_ends(result.err)
+                                                            : std::string_view("more"),
+                              " bytes, and ", std::to_string(limit), " are the most"}));
+  if (result.succeeded() && result.err.empty()) return out;
+  const std::string reason = !exited              ? result.summary()
+                             : result.err.empty() ? "No such file or directory"
+                                                  : result.err;
+  return make_error(
+      exited && result.exit_code == exit_not_there ? ErrorCode::not_found : ErrorCode::io,
+      concat({"Failed to ", what, ": ", printable(without_line_ends(reason))}));
 }
-Expected<std::string> UserContainers::get_artifact(const std::string&, const std::string&) const {
-  return not_built("get_artifact");
+
+template <class T>
+Expected<T> UserContainers::User::recorded(const char* tool, const std::string& subject,
+                                           Expected<T> done) const {
+  Result result;
+  result.command = concat({tool, " ", shell_word(subject)});
+  result.work_dir = user_workspace;
+  result.container = container().name();
+  result.outcome = Outcome::exited;
+  result.exit_code = done ? 0 : 1;
+  result.message = done.error().message;
+  record(result, tool);
+  return done;
 }
-Expected<void> UserContainers::stop(const std::string&) const { return not_built("stop"); }
-Expected<void> UserContainers::cleanup(const std::string&) const { return not_built("cleanup"); }
-Expected<void> UserContainers::cleanup_all() const { return not_built("cleanup_all"); }
-const UserContainerOptions& UserContainers::options() const noexcept {
-  static const UserContainerOptions none;
-  return none;
+
+Expected<UserContainers> UserContainers::create(const UserContainerOptions& given) {
+  UserContainerOptions options = given;
+  ContainerOptions& container = options.container;
+  container.image = first_of(container.image, "MCP_EXECUTOR_IMAGE", "codeexec/executor:latest");
+  if (container.user.empty()) container.user = "1000:1000";
+  if (options.max_artifact == 0) {
+    const std::string text = first_of({}, "MCP_ARTIFACT_SIZE_LIMIT_MB", "50");
+    std::uint64_t megabytes = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), megabytes);
+    if (read.ec != std::errc() || read.ptr != text.data() + text.size() || megabytes == 0 ||
+        megabytes > 1024)
+      return make_error(ErrorCode::invalid_argument,
+                        concat({"MCP_ARTIFACT_SIZE_LIMIT_MB must be a number from 1 to 1024, and ",
+                                quoted(text), " is not"}));
+    options.max_artifact = megabytes << 20;
+  }
+  struct Folder {
+    std::string& path;
+    const char* variable;
+    const char* usual;
+    const char* target;
+  };
+  const Folder folders[] = {{options.tools_dir, "MCP_TOOLS_PATH", "./tools", "/tools"},
+                            {options.skills_dir, "MCP_SKILLS_PATH", "./skills", "/skills"}};
+  auto state = std::make_shared<State>();
+  for (const Folder& folder : folders) {
+    const std::string path = first_of(folder.path, folder.variable, folder.usual);
+    PathOptions roots;
+    roots.roots.push_back({path, Permission::read});
+    auto rules = PathRules::create(roots);
+    // Nobody has asked for the usual one.
+    const bool usual = folder.path.empty() && path == folder.usual;
+    folder.path.clear();
+    if (!rules && usual && ::access(path.c_str(), F_OK) != 0) continue;
+    if (!rules) return with_prefix(concat({folder.target, ": "}), rules.error());
+    folder.path = rules->roots()[0].path;
+    container.mounts.push_back({folder.path, folder.target, Permission::read});
+    if (folder.path == options.tools_dir && !state->tools)
+      state->tools.emplace(std::move(*rules), folder.path);
+  }
+  container.scratch.emplace_back(user_workspace, options.workspace_size);
+  container.scratch.emplace_back("/artifacts", options.artifacts_size);
+  // Once for all users: variables of this process may be others later.
+  auto completed = complete(container);
+  if (!completed) return completed.error();
+  container = std::move(*completed);
+  state->options = std::move(options);
+  UserContainers containers;
+  containers.state_ = std::move(state);
+  return containers;
+}
+
+const UserContainerOptions& UserContainers::options() const noexcept { return state_->options; }
+
+Expected<Result> UserContainers::execute_bash(
+    const std::string& user_id, const std::string& script,
+    std::optional<std::chrono::milliseconds> timeout) const {
+  Command command = Command::shell(script);
+  command.timeout = timeout;
+  return execute_bash(user_id, std::move(command));
+}
+
+Expected<Result> UserContainers::execute_bash(const std::string& user_id, Command command) const {
+  const auto user = state_->user(user_id);
+  if (!user) return user.error();
+  auto shell = (*user)->shell();
+  if (!shell) return shell.error();
+  command.interpreter = std::move(*shell);
+  command.work_dir.clear();
+  command.tool = "execute_bash";
+  Result result = (*user)->run(command);
+  if (result.outcome == Outcome::not_started && result.step == "container")
+    return make_error(ErrorCode::io, std::move(result.message));
+  return result;
+}
+
+Expected<std::string> UserContainers::read_file(const std::string& user_id, const std::string& path,
+                                                std::uint64_t offset,
+                                                std::optional<std::uint64_t> count) const {
+  const auto user = state_->user(user_id);
+  if (!user) return user.error();
+  // What a program in the container takes for a number.
+  constexpr std::uint64_t most = 0x7ffffffe;
+  return (*user)->recorded(
+      "read_file", path,
+      (*user)->fetch(read_script,
+                     {path, std::to_string(std::min(offset, most) + 1),
+                      count ? std::to_string(std::min(*count, most)) : std::string(),
+                      std::to_string(longest_text + 1)},
+                     longest_text, concat({"read file ", printable(path)})));
+}
+
+Expected<std::uint64_t> UserContainers::write_file(const std::string& user_id,
+                                                   const std::string& path,
+                                                   std::string_view content) const {
+  const auto user = state_->user(user_id);
+  if (!user) return user.error();
+  const std::string what = concat({"write file ", printable(path)});
+  if (content.size() > longest_write)
+    return make_error(ErrorCode::limit, concat({"Failed to ", what, ": more than ",
+                                                std::to_string(longest_write), " bytes"}));
+  const auto written = (*user)->recorded(
+      "write_file", path,
+      (*user)->fetch(write_script, {path, std::to_string(content.size()), random_hex(8)}, 0, what,
+                     std::string(content)));
+  if (!written) return written.error();
+  return std::uint64_t{content.size()};
+}
+
+Expected<std::string> UserContainers::read_docstring(const std::string& user_id,
+                                                     const std::string& module_or_path,
+                                                     const std::string& function) const {
+  const auto user = state_->user(user_id);
+  if (!user) return user.error();
+  const bool is_path =
+      module_or_path.find('/') != std::string::npos || ends_with(module_or_path, ".py");
+  std::string source;
+  if (is_path) {
+    auto text = (*user)->recorded(
+        "read_docstring", module_or_path,
+        (*user)->fetch(read_script,
+                       {module_or_path, "1", "", std::to_string(longest_python_file + 1)},
+                       longest_python_file, concat({"read file ", printable(module_or_path)})));
+    if (!text) return text.error();
+    source = std::move(*text);
+  } else {
+    auto text = state_->source_of(module_or_path);
+    if (!text) return text.error();
+    source = std::move(*text);
+  }
+  auto docstring = python_docstring(source, function);
+  if (docstring) return docstring;
+  const std::string place = concat({is_path ? "" : "module ", printable(module_or_path)});
+  if (docstring.error().code == ErrorCode::not_found)
+    return make_error(ErrorCode::not_found,
+                      concat({"Function ", printable(function), " not found in ", place}));
+  return with_prefix(concat({place, ": "}), docstring.error());
+}
+
+Expected<std::vector<Artifact>> UserContainers::list_artifacts(const std::string& user_id) const {
+  const auto user = state_->user(user_id);
+  if (!user) return user.error();
+  const auto list =
+      (*user)->recorded("list_artifacts", "/artifacts",
+                        (*user)->fetch(list_script, {}, longest_text, "list artifacts"));
+  if (!list) return list.error();
+  std::vector<Artifact> artifacts;
+  std::string_view rest = *list;
+  while (!rest.empty()) {
+    const std::string_view entry = rest.substr(0, rest.find('\0'));
+    rest.remove_prefix(std::min(entry.size() + 1, rest.size()));
+    Artifact artifact;
+    artifact.name = entry.substr(std::min(entry.find('/'), entry.size() - 1) + 1);
+    artifact.size = leading_number(entry, std::uint64_t{0});
+    if (is_artifact_name(artifact.name)) artifacts.push_back(std::move(artifact));
+  }
+  std::sort(artifacts.begin(), artifacts.end(),
+            [](const Artifact& a, const Artifact& b) { return a.name < b.name; });
+  return artifacts;
+}
+
+Expected<std::string> UserContainers::get_artifact(const std::string& user_id,
+                                                   const std::string& name) const {
+  if (!is_artifact_name(name))
+    return make_error(ErrorCode::invalid_argument,
+                      concat({"Invalid artifact name: ", quoted(name)}));
+  const auto user = state_->user(user_id);
+  if (!user) return user.error();
+  const std::uint64_t limit = state_->options.max_artifact;
+  auto bytes = (*user)->recorded(
+      "get_artifact", name,
+      (*user)->fetch(artifact_script, {name, std::to_string(limit)},
+                     static_cast<std::size_t>(limit), concat({"get artifact ", printable(name)})));
+  if (!bytes && bytes.error().code == ErrorCode::not_found)
+    return make_error(ErrorCode::not_found, concat({"Artifact not found: ", printable(name)}));
+  return bytes;
+}
+
+Expected<void> UserContainers::stop(const std::string& user_id) const {
+  const auto user = state_->user(user_id);
+  return user ? (*user)->container().stop() : user.error();
+}
+
+// One that could not be removed stays known, so that it can be tried again.
+Expected<void> UserContainers::cleanup(const std::string& user_id) const {
+  const auto user = state_->user(user_id);
+  if (!user) return user.error();
+  if (auto ok = (*user)->container().remove(); !ok) return ok;
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  const auto found = state_->users.find(user_id);
+  if (found != state_->users.end() && found->second == *user) state_->users.erase(found);
+  return {};
+}
+
+Expected<void> UserContainers::cleanup_all() const {
+  std::vector<std::string> ids;
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    for (const auto& [id, user] : state_->users) ids.push_back(id);
+  }
+  Expected<void> all;
+  for (const std::string& id : ids)
+    if (auto ok = cleanup(id); !ok && all) all = ok;
+  return all;
 }
 
 // =================================================================================================
@@ -28615,6 +29547,33 @@ class UseCounter {
   Clock::duration finished_{0};
 };
 
+// The sessions of a server by their names, the one that was used last at the end.
+class SessionTable {
+ public:
+  Session of(const std::string& id) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    auto found = std::find_if(sessions_.begin(), sessions_.end(),
+                              [&](const auto& known) { return known.first == id; });
+    if (found == sessions_.end()) {
+      if (sessions_.size() == max_sessions) sessions_.erase(sessions_.begin());
+      found = sessions_.emplace(sessions_.end(), id, Session());
+    }
+    std::rotate(found, found + 1, sessions_.end());
+    return sessions_.back().second;
+  }
+
+ private:
+  static constexpr std::size_t max_sessions = 100;
+  std::mutex mutex_ = {};
+  std::vector<std::pair<std::string, Session>> sessions_ = {};
+};
+
+bool is_session_id(std::string_view id) {
+  constexpr std::string_view allowed =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+  return !id.empty() && id.size() <= 64 && id.find_first_not_of(allowed) == std::string_view::npos;
+}
+
 // What the handlers of one server share.
 struct ToolSet {
   ToolSet(const Executor& where, const ToolOptions& how)
@@ -28629,6 +29588,7 @@ struct ToolSet {
   const Files files;
   const std::shared_ptr<UseCounter> use;
   std::atomic<std::size_t> waiters{0};
+  SessionTable sessions = {};
   BackgroundShells shells;
 };
 
@@ -28731,6 +29691,12 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t room) {
 mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
   command.cancel = call.cancel_token();
+  const Json& session_id = call.argument("session_id");
+  if (session_id.is_string()) {
+    if (!is_session_id(session_id.as_string()))
+      return failed("session_id must be 1 to 64 of the characters A-Z a-z 0-9 . _ -");
+    command.session = set.sessions.of(session_id.as_string());
+  }
   std::size_t room = room_for_texts(call.max_result_bytes());
   std::shared_ptr<RawOutput> raw;
   // Base64 stands in the reply twice, a third longer than the bytes; that of both streams takes
@@ -28769,6 +29735,11 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
     object = running_json(set, run.shell, room);
   }
   if (raw) raw->put(object, run.result);
+  if (command.session) {
+    const std::string folder = command.session->work_dir();
+    object.set("session_id", session_id);
+    object.set("session_work_dir", shown(set, folder.empty() ? set.executor.workspace() : folder));
+  }
   return mcp::ToolResult::with_structured(std::move(object));
 }
 
@@ -29239,6 +30210,87 @@ mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
                                                         {"docstring", std::move(text)}}));
 }
 
+// user containers ---------------------------------------------------------------------------------
+
+struct UserTool {
+  mcp::Tool tool;
+  mcp::ToolReply (*handler)(const UserContainers&, const std::string&, const mcp::Call&);
+};
+
+mcp::ToolReply execute_bash(const UserContainers& containers, const std::string& user_id,
+                            const mcp::Call& call) {
+  Command command = command_of(call, "command");
+  command.cancel = call.cancel_token();
+  listen(command, call, {});
+  auto result = containers.execute_bash(user_id, std::move(command));
+  if (!result) return failed(result.error().message);
+  shorten(*result, room_for_texts(call.max_result_bytes()));
+  return mcp::ToolResult::with_structured(to_json(*result));
+}
+
+mcp::ToolReply read_user_file(const UserContainers& containers, const std::string& user_id,
+                              const mcp::Call& call) {
+  const std::string& path = call.argument("file_path").as_string();
+  std::optional<std::uint64_t> lines;
+  if (const Json& given = call.argument("line_count"); given.is_number()) lines = count_of(given);
+  auto text = containers.read_file(user_id, path, count_of(call.argument("offset")), lines);
+  if (!text) return failed(text.error().message);
+  std::string content = to_utf8(*text);
+  shorten({&content}, room_for_texts(call.max_result_bytes()),
+          [](const std::string&, std::size_t) {});
+  return mcp::ToolResult::with_structured(
+      Json::object({{"file_path", path}, {"content", std::move(content)}}));
+}
+
+mcp::ToolReply write_user_file(const UserContainers& containers, const std::string& user_id,
+                               const mcp::Call& call) {
+  const std::string& path = call.argument("file_path").as_string();
+  const auto bytes = containers.write_file(user_id, path, call.argument("content").as_string());
+  if (!bytes) return failed(bytes.error().message);
+  return mcp::ToolResult::with_structured(Json::object(
+      {{"success", true},
+       {"file_path", path},
+       {"bytes", *bytes},
+       {"message", concat({"Successfully wrote ", std::to_string(*bytes), " bytes to ", path})}}));
+}
+
+mcp::ToolReply read_user_docstring(const UserContainers& containers, const std::string& user_id,
+                                   const mcp::Call& call) {
+  const std::string& path = call.argument("file_path").as_string();
+  const std::string& function = call.argument("function_name").as_string();
+  const auto found = containers.read_docstring(user_id, path, function);
+  if (!found) return failed(found.error().message);
+  std::string text = to_utf8(*found);
+  shorten({&text}, room_for_texts(call.max_result_bytes()), [](const std::string&, std::size_t) {});
+  return mcp::ToolResult::with_structured(Json::object(
+      {{"file_path", path}, {"function_name", function}, {"docstring", std::move(text)}}));
+}
+
+mcp::ToolReply list_artifacts(const UserContainers& containers, const std::string& user_id,
+                              const mcp::Call&) {
+  const auto artifacts = containers.list_artifacts(user_id);
+  if (!artifacts) return failed(artifacts.error().message);
+  Json list = Json::array();
+  for (const Artifact& artifact : *artifacts)
+    list.push_back(Json::object({{"name", to_utf8(artifact.name)}, {"size", artifact.size}}));
+  return mcp::ToolResult::with_structured(Json::object({{"artifacts", std::move(list)}}));
+}
+
+mcp::ToolReply get_artifact(const UserContainers& containers, const std::string& user_id,
+                            const mcp::Call& call) {
+  const std::string& name = call.argument("name").as_string();
+  const auto bytes = containers.get_artifact(user_id, name);
+  if (!bytes) return failed(bytes.error().message);
+  std::string content = to_base64(*bytes);
+  if (2 * content.size() > room_for_texts(call.max_result_bytes()))
+    return failed(concat({quoted(name), " has ", std::to_string(bytes->size()),
+                          " bytes, too many for one reply: split it into parts"}));
+  return mcp::ToolResult::with_structured(Json::object({{"name", name},
+                                                        {"size", bytes->size()},
+                                                        {"encoding", "base64"},
+                                                        {"content", std::move(content)}}));
+}
+
 // the tools as clients see them -------------------------------------------------------------------
 
 mcp::Parameter parameter(const char* name, mcp::ParameterType type, std::string description) {
@@ -29322,9 +30374,14 @@ void add_command_tools(const Executor& executor, const ToolOptions& options,
               seconds_text(executor.timeout()),
               " seconds); then it is killed together with everything it started. Standard input is "
               "empty. Commands do not share a shell: the working directory and variables of one "
-              "are gone in the next."}),
+              "are gone in the next, unless both have the same session_id: then `cd` and `export` "
+              "carry on."}),
       {required("command", "The command line, for the shell."), timeout_parameter(executor),
        work_dir_parameter(executor),
+       parameter("session_id", mcp::ParameterType::string,
+                 "A name of your choice (A-Z a-z 0-9 . _ -, at most 64) for commands that follow "
+                 "each other; without a work_dir they start where the last one ended, which "
+                 "session_work_dir of the answer tells."),
        seconds("run_in_background_after",
                concat({"Seconds (", background,
                        "): a command that is still running then goes on in the background, without "
@@ -29474,9 +30531,7 @@ struct ServerConfig {
   Json credentials = {};
   Json packages = {};
   bool packages_required = false;
-  std::string tools_path = {};
-  std::string skills_path = {};
-  std::uint64_t max_artifact = UserContainerOptions().max_artifact;
+  UserContainerOptions user = {};
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
 };
 
@@ -29527,13 +30582,13 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"max-output-size", "BYTES", "kept per stream: its head and its tail (default: 1048576)",
        &config.max_output},
       {"policy", "MODE", "strict: understands the shell (default); compat: as MassGen judges",
-       &config.policy_mode},
+       &config.policy_mode, Where::all},
       {"allowed-commands", "PATTERN...", "every command of a script must match one of these",
-       &local.policy.allowed, Where::commands, "whitelist_patterns"},
+       &local.policy.allowed, Where::all, "whitelist_patterns"},
       {"blocked-commands", "PATTERN...", "no command of a script may match one of these",
-       &local.policy.blocked, Where::commands, "blacklist_patterns"},
+       &local.policy.blocked, Where::all, "blacklist_patterns"},
       {"disable-rule", "NAME...", "switch rules off; --list-rules tells what there are",
-       &local.policy.disabled_rules},
+       &local.policy.disabled_rules, Where::all},
       {"delete-guard", nullptr, "refuse to delete files that no command has read or made",
        &local.delete_guard},
       {"sandbox", "MODE", "off, best-effort, strict; default: best-effort with allowed paths",
@@ -29600,11 +30655,11 @@ std::vector<Option> option_table(ServerConfig& config) {
        &box.read_only_root, Where::containers},
       {"docker-user", "USER", "UID:GID or a name (default: the owner of the workspace)", &box.user,
        Where::containers},
-      {"docker-mount", "SRC[:DST][:ro|:rw]...", "more of the host to be seen; default: :ro",
-       &box.mounts, Where::containers},
+      {"docker-mount", "SRC[:DST][:ro|:rw]...", "more of the host; default: :ro", &box.mounts,
+       Where::containers},
       {"docker-credentials", "JSON", "what of the user's own it gets; see the README",
        &config.credentials, Where::containers},
-      {"docker-packages", "JSON", "{\"preinstall\": {\"python\": [], \"npm\": [], \"system\": []}}",
+      {"docker-packages", "JSON", "to install: {\"preinstall\": {\"python\": [\"requests>=2\"]}}",
        &config.packages, Where::containers},
       {"docker-packages-required", nullptr, "a package that cannot be had fails the container",
        &config.packages_required, Where::containers},
@@ -29617,15 +30672,19 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"docker-log-file", "FILE", "gets what happened in the container when it is removed",
        &box.log_file, Where::containers},
       {"tools-path", "DIR", "/tools of the container (profile user-container: ./tools)",
-       &config.tools_path, Where::containers},
+       &config.user.tools_dir, Where::containers},
       {"skills-path", "DIR", "/skills of the container (profile user-container: ./skills)",
-       &config.skills_path, Where::containers},
-      {"profile", "NAME", "commands (default); user-container: the tools of one user's container",
+       &config.user.skills_dir, Where::containers},
+      {"profile", "NAME", "commands (default); user-container: tools of one user's container",
        &config.profile, Where::all},
       {"user-id", "ID", "whose container, with profile user-container", &config.user_id,
        Where::users},
+      {"workspace-size", "SIZE", "of a user's /workspace (default: 512m)",
+       Amount{&config.user.workspace_size, true}, Where::users},
+      {"artifacts-size", "SIZE", "of a user's /artifacts (default: 256m)",
+       Amount{&config.user.artifacts_size, true}, Where::users},
       {"max-artifact-size", "SIZE", "of a file of /artifacts that is given away (default: 50m)",
-       Amount{&config.max_artifact, true}, Where::users},
+       Amount{&config.user.max_artifact, true}, Where::users},
       {"agent-id", "ID", "for the audit log; whose container it is", &local.agent_id},
       {"instance-id", "ID", "which of its containers; has no effect in local mode",
        &box.instance_id, Where::all},
@@ -29645,7 +30704,8 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"secret-env", "NAME...", "the same, but their values are masked in what commands print",
        &local.environment.secret},
       {"shell", "PATH", "runs the commands (default: /bin/sh)", &local.shell},
-      {"audit-file", "FILE", "append a line of JSON for every command", &local.audit_file},
+      {"audit-file", "FILE", "append a line of JSON for every command", &local.audit_file,
+       Where::all},
       {"spill-dir", "DIR", "outputs over the limit go whole to files here", &local.spill_dir},
       {"max-concurrent", "N", "commands at a time; others wait (default: 16)",
        &config.max_concurrent, Where::all},
@@ -29664,7 +30724,7 @@ std::vector<Option> option_table(ServerConfig& config) {
 }
 
 template <class T>
-bool is_list(const std::vector<T>*) {
+bool is_list(std::vector<T>*) {
   return true;
 }
 template <class T>
@@ -30171,27 +31231,15 @@ std::string rules_text() {
 // The program's name of an option where the library has another one; those of ContainerOptions only
 // where there is a container.
 Error in_our_words(Error error, bool container = false) {
-  constexpr std::pair<std::string_view, std::string_view> names[] = {
-      {"call_timeout", "docker_call_timeout"},
-      {"context", "docker_context"},
+  static constexpr std::pair<const char*, const char*> names[] = {
       {"cpus", "docker_cpu_limit"},
       {"credentials", "docker_credentials"},
-      {"host", "docker_host"},
       {"image", "docker_image"},
       {"log_file", "docker_log_file"},
       {"memory", "docker_memory_limit"},
       {"mounts", "docker_mount"},
-      {"network", "docker_network_mode"},
       {"packages", "docker_packages"},
-      {"pids", "docker_pids_limit"},
-      {"program", "docker_program"},
-      {"pull_timeout", "docker_pull_timeout"},
-      {"read_only_root", "docker_read_only_root"},
-      {"run_timeout", "docker_run_timeout"},
-      {"shm_size", "docker_shm_size"},
-      {"start_timeout", "docker_start_timeout"},
-      {"sudo", "enable_sudo"},
-      {"tmp_size", "docker_tmp_size"},
+      {"skills_dir", "skills_path"},
       {"tools_dir", "tools_path"},
       {"user", "docker_user"},
       {"warm", "docker_warm"},
@@ -30204,10 +31252,12 @@ Error in_our_words(Error error, bool container = false) {
       {"set", "set_env"},
       {"skills_dir", "local_skills_directory"}};
   constexpr std::string_view limits = "limits: ";
+  constexpr std::string_view engine = "engine ";
   if (starts_with(error.message, limits)) error.message.replace(0, limits.size(), "limit_");
+  if (starts_with(error.message, engine)) error.message.replace(0, engine.size(), "docker_");
   const std::string_view first =
       std::string_view(error.message).substr(0, error.message.find_first_of(": "));
-  constexpr std::size_t of_containers = 23;
+  constexpr std::size_t of_containers = 11;
   for (std::size_t i = container ? 0 : of_containers; i < std::size(names); ++i) {
     if (first != names[i].first) continue;
     error.message.replace(0, first.size(), names[i].second);
@@ -30256,15 +31306,23 @@ Expected<void> set_sandbox(const ServerConfig& config, LocalOptions& options) {
   return {};
 }
 
-// What is the same wherever commands run. To name what is read-only must not forbid everything else;
-// nor is everything given away where commands are confined: there, `writable` may be changed.
-Expected<ExecutorOptions> common_options(const ServerConfig& config, const std::string& writable) {
-  ExecutorOptions options = config.local;
+Expected<PolicyOptions> policy_options(const ServerConfig& config) {
+  PolicyOptions policy = config.local.policy;
+  policy.enable_sudo = config.enable_sudo;
   if (config.policy_mode == "compat")
-    options.policy.mode = PolicyOptions::Mode::compat;
+    policy.mode = PolicyOptions::Mode::compat;
   else if (config.policy_mode != "strict")
     return bad_value("policy", config.policy_mode, "strict or compat");
-  options.policy.enable_sudo = config.enable_sudo;
+  return policy;
+}
+
+// What is the same wherever commands run. To name what is read-only must not forbid everything
+// else; nor is everything given away where commands are confined: there, `writable` may be changed.
+Expected<ExecutorOptions> common_options(const ServerConfig& config, const std::string& writable) {
+  ExecutorOptions options = config.local;
+  auto policy = policy_options(config);
+  if (!policy) return policy.error();
+  options.policy = std::move(*policy);
   if (options.roots.empty() && !config.read_only.empty())
     options.roots.push_back({writable, Permission::write});
   for (const std::string& path : config.read_only)
@@ -30287,8 +31345,13 @@ Expected<LocalOptions> local_options(const ServerConfig& config) {
   return options;
 }
 
+void warn(const std::string& message) {
+  std::fprintf(stderr, "codeexec-mcp: %s\n", message.c_str());
+}
+
 Expected<ContainerOptions> container_options(const ServerConfig& config) {
   ContainerOptions options = config.container;
+  options.on_progress = [](std::string_view what) { warn(printable(what)); };
   const auto policy = parse_enum("docker_image_policy", config.image_policy,
                                  {ImagePolicy::never, ImagePolicy::missing, ImagePolicy::always});
   if (!policy) return policy.error();
@@ -30317,10 +31380,14 @@ Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig
   auto container = container_options(config);
   if (!container) return container.error();
   options.container = std::move(*container);
-  const std::pair<const std::string&, const char*> folders[] = {{config.tools_path, "/tools"},
-                                                                {config.skills_path, "/skills"}};
-  for (const auto& [path, target] : folders)
-    if (!path.empty()) options.container.mounts.push_back({path, target, Permission::read});
+  for (const bool skills : {false, true}) {
+    auto folder =
+        usable_directory(skills ? "skills_path" : "tools_path",
+                         skills ? config.user.skills_dir : config.user.tools_dir, R_OK | X_OK);
+    if (!folder) return folder.error();
+    if (!folder->empty())
+      options.container.mounts.push_back({std::move(*folder), skills ? "/skills" : "/tools"});
+  }
   options.environment = config.local.environment;
   options.environment.auto_venv = !config.no_auto_venv;
   options.shell = config.local.shell;
@@ -30328,15 +31395,18 @@ Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig
 }
 
 Expected<UserContainers> create_user_containers(const ServerConfig& config) {
-  UserContainerOptions options;
+  UserContainerOptions options = config.user;
   auto container = container_options(config);
   if (!container) return container.error();
   options.container = std::move(*container);
-  if (!config.tools_path.empty()) options.tools_dir = config.tools_path;
-  if (!config.skills_path.empty()) options.skills_dir = config.skills_path;
+  auto policy = policy_options(config);
+  if (!policy) return policy.error();
+  options.policy = std::move(*policy);
   if (config.local.timeout.count() != 0) options.timeout = config.local.timeout;
-  options.max_artifact = config.max_artifact;
-  return UserContainers::create(options);
+  options.audit_file = config.local.audit_file;
+  auto containers = UserContainers::create(options);
+  if (!containers) return in_our_words(containers.error(), true);
+  return containers;
 }
 
 // Where commands run.
@@ -30430,10 +31500,6 @@ class TerminationSignals {
 bool print(const std::string& text) {
   return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
          std::fflush(stdout) == 0;
-}
-
-void warn(const std::string& message) {
-  std::fprintf(stderr, "codeexec-mcp: %s\n", message.c_str());
 }
 
 int fail(int status, const std::string& message) {
@@ -30648,8 +31714,9 @@ int serve(const Executor& executor, const ServerConfig& config, const CancelToke
 // With profile user-container.
 int serve_user(const ServerConfig& config, const Invocation& invocation) {
   const auto containers = create_user_containers(config);
-  if (!containers) return fail(2, in_our_words(containers.error(), true).message);
+  if (!containers) return fail(2, containers.error().message);
   drop_variables(config.local.environment, true);
+  warn_of_bare_patterns(config);
   if (invocation.doctor) {
     ContainerExecutorOptions asked;
     asked.container = containers->options().container;
@@ -30658,7 +31725,9 @@ int serve_user(const ServerConfig& config, const Invocation& invocation) {
   const TerminationSignals signals;
   if (signals.error() != 0) return fail(1, no_thread(signals.error()));
   if (invocation.run) {
-    const auto result = containers->execute_bash(config.user_id, *invocation.run);
+    Command command = Command::shell(*invocation.run);
+    command.cancel = signals.token();
+    const auto result = containers->execute_bash(config.user_id, std::move(command));
     return result ? print_result(*result) : fail(125, result.error().message);
   }
   return serve(config, describe(*containers), signals.token(), [&](mcp::Server& server) {
@@ -30803,11 +31872,68 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   return joined(sentences, " ");
 }
 
-Expected<void> add_user_container_tools(mcp::Server&, const UserContainers&, const std::string&) {
-  return make_error(ErrorCode::unsupported, "user containers: not built yet");
+Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
+                                        const std::string& user_id) {
+  using mcp::ParameterType;
+  const char* const path_help = "A path in the container; relative ones begin at /workspace.";
+  const UserTool tools[] = {
+      {make_tool("execute_bash", "Run a command", Effect::runs,
+                 "Runs a shell command in your container and returns its exit code, stdout and "
+                 "stderr.",
+                 {required("command", "The command line, for bash."),
+                  seconds("timeout", concat({"Seconds; default: ",
+                                             seconds_text(containers.options().timeout), "."}))}),
+       execute_bash},
+      {make_tool("read_file", "Read a file", Effect::reads,
+                 "Reads a text file of your container, or some of its lines.",
+                 {required("file_path", path_help),
+                  count("offset", "How many lines to skip; default: 0."),
+                  count("line_count", "How many lines to read; default: all.")}),
+       read_user_file},
+      {make_tool("write_file", "Write a file", Effect::writes_files,
+                 "Writes a file of your container, or replaces it.",
+                 {required("file_path", path_help), required("content", "The whole new text.")}),
+       write_user_file},
+      {make_tool("read_docstring", "Read a docstring", Effect::reads,
+                 "Reads what a Python function says of itself, without running it.",
+                 {required("file_path", "A Python file, or a module of /tools (\"pkg.module\")."),
+                  required("function_name", "The function, or Class.method.")}),
+       read_user_docstring},
+      {make_tool("list_artifacts", "List artifacts", Effect::reads,
+                 "Lists the files in /artifacts, which are what is handed over.", {}),
+       list_artifacts},
+      {make_tool("get_artifact", "Get an artifact", Effect::reads, "Reads a file of /artifacts.",
+                 {required("name", "Its name, without a directory.")}),
+       get_artifact}};
+  for (const UserTool& bound : tools) {
+    mcp::Tool tool = bound.tool;
+    tool.handler = [&containers, user_id, handler = bound.handler](const mcp::Call& call) {
+      return handler(containers, user_id, call);
+    };
+    if (auto ok = server.add(std::move(tool)); !ok) return ok;
+  }
+  return {};
 }
 
-std::string describe(const UserContainers&) { return {}; }
+std::string describe(const UserContainers& containers) {
+  const UserContainerOptions& options = containers.options();
+  std::vector<std::string> sentences = {
+      concat({"execute_bash runs commands in a container of your own, in /workspace. A command may "
+              "take ",
+              seconds_text(options.timeout), " seconds unless it asks for more."})};
+  if (!options.tools_dir.empty())
+    sentences.emplace_back(
+        "/tools has Python modules: look at them with ls and read_docstring, then import them.");
+  if (!options.skills_dir.empty())
+    sentences.emplace_back(
+        "/skills has a directory for each skill: read its SKILL.md before work it is about.");
+  sentences.emplace_back(
+      "Put what is to be handed over into /artifacts. It and /workspace last as long as the "
+      "container runs.");
+  if (options.container.network == ContainerNetwork::none)
+    sentences.emplace_back("There is no network.");
+  return joined(sentences, " ");
+}
 
 int server_main(int argc, char** argv) {
   ServerConfig config;

@@ -1,10 +1,8 @@
 // What of the user's own a container gets: variables of a file, and how it is all configured.
+#include "executor_support.hpp"
 #include "support.hpp"
 
-#include "codeexec.hpp"
-
-#include <doctest/doctest.h>
-
+#include <algorithm>
 #include <chrono>
 
 namespace {
@@ -26,6 +24,21 @@ std::string read(std::string_view text) {
            variables.error().message;
   std::string all;
   for (const auto& [name, value] : *variables) all += (all.empty() ? "" : "|") + name + "=" + value;
+  return all;
+}
+
+// What they come to in the options of a container; what is not there is told in `notes`.
+codeexec::Expected<codeexec::ContainerOptions> completed(
+    const codeexec::CredentialOptions& credentials, std::vector<std::string>* notes = nullptr) {
+  codeexec::ContainerOptions options;
+  options.credentials = credentials;
+  if (notes) options.on_progress = [notes](std::string_view note) { notes->emplace_back(note); };
+  return codeexec::complete(options);
+}
+
+std::string text_of(const Variables& variables) {
+  std::string all;
+  for (const auto& [name, value] : variables) all += (all.empty() ? "" : "|") + name + "=" + value;
   return all;
 }
 
@@ -203,7 +216,7 @@ TEST_CASE("env file: hostile input ends soon and is bounded") {
     support::Random random;
     constexpr std::string_view parts[] = {"A", "=",       "'",  "\"", "\\", "\n",   "\r\n", " ",
                                           "#", "export ", "\t", "1",  "_",  "\xff", "$"};
-    for (int i = 0; i < 20000; ++i) {
+    for (int i = 0; i < 5000; ++i) {
       std::string text;
       for (std::size_t n = random.below(12); n > 0; --n) text += parts[random.below(15)];
       const auto variables = parse_env_file(text);
@@ -313,4 +326,241 @@ TEST_CASE("packages of a configuration file") {
     REQUIRE_FALSE(wrong);
     CHECK(wrong.error().message == one.expected);
   }
+}
+
+TEST_CASE("credentials: files of the user, each where the home of a container has it") {
+  const support::TempDir home;
+  support::EnvironmentGuard variable("HOME", home.path().c_str());
+  home.file(".ssh/id", "key");
+  home.file("real", "[user]");
+  support::make_symlink(home / "real", home / ".gitconfig");
+  home.file(".config/gh/hosts.yml", "");
+  home.file("own/file", "");
+  codeexec::CredentialOptions credentials;
+  credentials.mounts = {"ssh_keys", "git_config", "gh_config", "npm_config", "claude_config"};
+  credentials.additional_mounts = {{"~/own", "/opt/own", codeexec::Permission::read},
+                                   {home / "own/file", {}, codeexec::Permission::write}};
+  std::vector<std::string> notes;
+  const auto options = completed(credentials, &notes);
+  REQUIRE_MESSAGE(options, options.error().message);
+  std::vector<std::string> mounts;
+  for (const codeexec::Mount& mount : options->mounts)
+    mounts.push_back(mount.source + " " + mount.target + " " + name(mount.permission));
+  CHECK(mounts ==
+        std::vector<std::string>{home / ".ssh" + " /home/agent/.ssh read",
+                                 home / "real" + " /home/agent/.gitconfig read",
+                                 home / ".config/gh" + " /home/agent/.config/gh read",
+                                 home / "own" + " /opt/own read",
+                                 home / "own/file" + " " + (home / "own/file") + " write"});
+  CHECK(notes == std::vector<std::string>{"credentials: npm_config: there is no ~/.npmrc",
+                                          "credentials: claude_config: there is no ~/.claude"});
+}
+
+TEST_CASE("credentials: mounts that cannot be are errors") {
+  const support::TempDir home;
+  support::EnvironmentGuard variable("HOME", home.path().c_str());
+  const auto message = [](const codeexec::CredentialOptions& credentials) {
+    const auto options = completed(credentials);
+    return options ? std::string() : options.error().message;
+  };
+  codeexec::CredentialOptions credentials;
+  credentials.mounts = {"ssh"};
+  CHECK(message(credentials) ==
+        "credentials: mount: 'ssh' is none of ssh_keys, git_config, gh_config, npm_config, "
+        "pypi_config, claude_config, codex_config, gemini_config");
+  credentials.mounts = {};
+  for (const char* source : {"/", "/proc", "/nonexistent", "~", "~/nothing", ""}) {
+    CAPTURE(std::string(source));
+    credentials.additional_mounts = {{source, "/h", codeexec::Permission::read}};
+    CHECK_FALSE(message(credentials).empty());
+  }
+  credentials.additional_mounts = {{home.path() + "/..", "/../h", codeexec::Permission::read}};
+  CHECK_FALSE(message(credentials).empty());
+  variable.unset("HOME");
+  credentials.additional_mounts = {};
+  credentials.mounts = {"ssh_keys"};
+  CHECK(has(message(credentials), "HOME"));
+}
+
+TEST_CASE("credentials: which variable is stronger, and what is masked") {
+  const support::TempDir folder;
+  codeexec::CredentialOptions credentials;
+  credentials.env_file = folder.file(
+      ".env",
+      "FILE_ONLY=of-the-file\nBOTH=file\nNAMED=file-too\nDEBUG=true\nPORT=8080\nPIN=123\n"
+      "TOKEN_NUMBER=123456\n");
+  support::EnvironmentGuard variables;
+  variables.set("CODEEXEC_TEST_X", "never");
+  variables.set("BOTH", "of-the-host");
+  variables.set("NAMED", "named-of-host");
+  variables.unset("UNSET");
+  std::vector<std::string> notes;
+  SUBCASE("the whole file") {
+    const auto options = completed(credentials);
+    REQUIRE_MESSAGE(options, options.error().message);
+    CHECK(text_of(options->environment) ==
+          "BOTH=file|DEBUG=true|FILE_ONLY=of-the-file|NAMED=file-too|PIN=123|PORT=8080|"
+          "TOKEN_NUMBER=123456");
+    CHECK(options->secrets ==
+          std::vector<std::string>{"file", "of-the-file", "file-too", "123456"});
+    CHECK(options->credentials.env_file.empty());
+  }
+  SUBCASE("some of the file") {
+    credentials.env_vars_from_file = {"FILE_ONLY"};
+    const auto options = completed(credentials);
+    REQUIRE_MESSAGE(options, options.error().message);
+    CHECK(text_of(options->environment) == "FILE_ONLY=of-the-file");
+    credentials.env_vars_from_file = {"FILE_ONLY", "OTHER"};
+    const auto missing = completed(credentials);
+    REQUIRE_FALSE(missing);
+    CHECK(missing.error().message ==
+          "credentials: env_vars_from_file: 'OTHER' is not in the env_file");
+  }
+  SUBCASE("named ones of the host") {
+    credentials.env_vars_from_file = {"NAMED"};
+    credentials.env_vars = {"NAMED", "UNSET"};
+    const auto options = completed(credentials, &notes);
+    REQUIRE_MESSAGE(options, options.error().message);
+    CHECK(text_of(options->environment) == "NAMED=named-of-host");
+    CHECK(options->secrets == std::vector<std::string>{"named-of-host"});
+    CHECK(notes == std::vector<std::string>{"credentials: env_vars: UNSET is not set on the host"});
+  }
+  SUBCASE("what the operator sets comes last") {
+    codeexec::ContainerOptions given;
+    given.credentials = credentials;
+    given.environment = {{"BOTH", "own"}};
+    const auto options = codeexec::complete(given);
+    REQUIRE_MESSAGE(options, options.error().message);
+    CHECK(options->environment.back() == std::make_pair(std::string("BOTH"), std::string("own")));
+  }
+}
+
+TEST_CASE("W-41: all of the host's variables, but for those that are its own affair") {
+  support::EnvironmentGuard variables;
+  const auto value_of = [](const codeexec::ContainerOptions& options, const std::string& name) {
+    for (const auto& [variable, value] : options.environment)
+      if (variable == name) return value;
+    return std::string();
+  };
+  const std::vector<std::string> of_host = {"PATH",
+                                            "HOME",
+                                            "PWD",
+                                            "OLDPWD",
+                                            "SHELL",
+                                            "USER",
+                                            "LOGNAME",
+                                            "TMPDIR",
+                                            "LD_PRELOAD_X",
+                                            "TERM",
+                                            "SHLVL",
+                                            "HOSTNAME",
+                                            "DOCKER_HOST",
+                                            "XDG_RUNTIME_DIR",
+                                            "SSH_AUTH_SOCK",
+                                            "DBUS_SESSION_BUS_ADDRESS",
+                                            "CODEEXEC_X",
+                                            "BASH_ENV",
+                                            "ENV",
+                                            "PYTHONPATH",
+                                            "_"};
+  for (const std::string& name : of_host) variables.set(name.c_str(), "of-the-host");
+  variables.set("API_TOKEN", "tok-12345");
+  variables.set("LANG", "xx_YY.UTF-8");
+  variables.set("JAVA_HOME", "/usr");
+  variables.set("GONE", "/nonexistent/folder");
+  variables.set("PATHS", "a:b:c");
+  codeexec::CredentialOptions credentials;
+  credentials.pass_all_env = true;
+  const auto options = completed(credentials);
+  REQUIRE_MESSAGE(options, options.error().message);
+  for (const std::string& name : of_host) {
+    CAPTURE(name);
+    CHECK(value_of(*options, name) == "");
+  }
+  CHECK(value_of(*options, "API_TOKEN") == "tok-12345");
+  CHECK(value_of(*options, "LANG") == "xx_YY.UTF-8");
+  const auto is_secret = [&](const std::string& value) {
+    return std::count(options->secrets.begin(), options->secrets.end(), value) == 1;
+  };
+  CHECK(is_secret("tok-12345"));
+  CHECK(is_secret("/nonexistent/folder"));
+  CHECK(is_secret("a:b:c"));
+  CHECK_FALSE(is_secret("xx_YY.UTF-8"));
+  CHECK_FALSE(is_secret("/usr"));
+  CHECK_FALSE(is_secret("of-the-host"));
+}
+
+TEST_CASE("W-41: no error shows a value") {
+  const support::TempDir folder;
+  const auto message = [](const codeexec::CredentialOptions& credentials) {
+    const auto options = completed(credentials);
+    REQUIRE_FALSE(options);
+    return options.error().message;
+  };
+  codeexec::CredentialOptions credentials;
+  credentials.env_vars = {"TOKEN=hunter2"};
+  CHECK(message(credentials) ==
+        "credentials: env_vars: 'TOKEN' must be a name alone, without = and a value");
+  credentials.env_vars = {};
+  credentials.env_vars_from_file = {"A"};
+  CHECK(message(credentials) == "credentials: env_vars_from_file needs an env_file");
+  credentials.env_file = folder.file(".env", "A=1\nhunter2\n");
+  CHECK(support::begins(message(credentials),
+                        "credentials: env_file '" + credentials.env_file + "': line 2 is not"));
+  CHECK_FALSE(has(message(credentials), "hunter2"));
+  credentials.env_file = folder / "missing";
+  CHECK(has(message(credentials), "credentials: env_file '"));
+  credentials.env_file = folder.path();
+  CHECK(has(message(credentials), "credentials: env_file '"));
+  credentials.env_vars_from_file = {};
+  credentials.env_file = folder.file("long", "A='" + std::string(140000, 'x') + "'");
+  CHECK(message(credentials) == "credentials: environment: 'A' has too long a value");
+  std::string many;
+  for (int i = 0; i < 10; ++i)
+    many += "A" + std::to_string(i) + "=" + std::string(100000, 'x') + "\n";
+  credentials.env_file = folder.file("many", many);
+  REQUIRE(completed(credentials));
+  support::EnvironmentGuard variables;
+  credentials.env_vars = {"CODEEXEC_TEST_LONG"};
+  variables.set("CODEEXEC_TEST_LONG", std::string(100000, 'y').c_str());
+  CHECK(has(message(credentials), "credentials: the variables have more than 1048576 bytes"));
+}
+
+TEST_CASE("credentials in a container") {
+  if (!std::getenv("CODEEXEC_TEST_DOCKER")) {
+    MESSAGE("SKIPPED: no container engine for tests (CODEEXEC_TEST_DOCKER is not set)");
+    return;
+  }
+  const support::TempDir folder;
+  codeexec::ContainerExecutorOptions options;
+  options.workspace = folder.directory("work");
+  options.container.image = "codeexec-test/busybox:latest";
+  options.container.image_policy = codeexec::ImagePolicy::never;
+  options.container.credentials.env_file =
+      folder.file(".env", "TOKEN='it''s'\nKEY=\"one\ntwo $HOME '\"\nBOTH=of-the-file\n");
+  options.container.environment = {{"BOTH", "own"}};
+  CHECK_FALSE(codeexec::ContainerExecutor::create(options));
+  options.container.credentials.env_file =
+      folder.file(".env", "TOKEN=hunter22\nKEY=\"one\ntwo $HOME '\"\nBOTH=of-the-file\n");
+  support::AuditLog audit;
+  options.on_audit = audit.callback();
+  auto executor = codeexec::ContainerExecutor::create(options);
+  REQUIRE_MESSAGE(executor, executor.error().message);
+  const codeexec::Result result =
+      executor->run("echo $TOKEN; printf %s \"$KEY\" | wc -c; echo $BOTH; echo hunter22 >&2");
+  CHECK_MESSAGE(result.succeeded(), result.summary() << result.message);
+  CHECK(result.out == "[redacted]\n15\nown\n");
+  CHECK(result.err == "[redacted]\n");
+  CHECK(has(result.command, "[redacted]"));
+  for (const Json& record : audit.take()) CHECK_FALSE(has(record.dump(), "hunter22"));
+  // Nor does the engine know of it.
+  codeexec::ProcessOptions inspect;
+  inspect.argv = {"docker", "inspect", executor->container().name()};
+  for (const char* name : {"PATH", "HOME", "DOCKER_HOST"})
+    if (const char* value = std::getenv(name))
+      inspect.environment.push_back(std::string(name) + "=" + value);
+  const codeexec::ProcessResult inspected = codeexec::run_process(inspect);
+  CHECK(inspected.succeeded());
+  CHECK_FALSE(has(inspected.out, "hunter22"));
+  CHECK(executor->container().remove());
 }

@@ -5,6 +5,9 @@
 #                  the header, and the official MCP clients when Node.js and Python are here
 #   --quick        without the MCP clients
 #   --interop      the MCP clients for sure: installs Node.js when it is missing
+#   --docker       the tests of containers for sure, and in CI: installs Docker, starts an engine of
+#                  its own for them (tests/engine.sh), and ends it. Without it they run when you set
+#                  CODEEXEC_TEST_DOCKER=1 and $DOCKER_HOST is an engine with the images of the tests
 #   --sanitizers   once more under AddressSanitizer + UBSan, with clang++ when it is here, and under
 #                  ThreadSanitizer
 #   --compilers    once more with clang++, unless --sanitizers does that, and without exceptions,
@@ -25,7 +28,7 @@ build=${CODEEXEC_BUILD_DIR:-$root/build}
 CXX=${CXX:-c++}
 export CXX
 jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
-interop=maybe sanitizers=no compilers=no fuzz=no install=yes
+interop=maybe docker=no sanitizers=no compilers=no fuzz=no install=yes
 address_sanitizer="-fsanitize=address,undefined -fno-sanitize-recover=all"
 
 usage() { sed -n '2,/^set -eu/{ /^set -eu/!s/^# \{0,1\}//p; }' "$0"; }
@@ -34,7 +37,7 @@ usage_error() {
   exit 2
 }
 everything() {
-  interop=yes sanitizers=yes compilers=yes
+  interop=yes docker=yes sanitizers=yes compilers=yes
   [ $fuzz != no ] || fuzz=20
 }
 if [ "${CI:-}" = true ]; then everything; fi
@@ -45,6 +48,7 @@ for option; do
     --fuzz) fuzz=60 ;;
     --quick) interop=no ;;
     --interop) interop=yes ;;
+    --docker) docker=yes ;;
     --sanitizers) sanitizers=yes ;;
     --compilers) compilers=yes ;;
     --all) everything ;;
@@ -60,6 +64,8 @@ build=$(cd "$build" && pwd)
 # what the tests need -----------------------------------------------------------------------------
 
 has() { command -v "$1" > "$build/probe.log" 2>&1; }
+has_for_root() { PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin command -v "$1" > "$build/probe.log"; }
+has_static_busybox() { has busybox && ! ldd "$(command -v busybox)" > "$build/probe.log" 2>&1; }
 has_header() { echo "#include <$1>" | "$CXX" -x c++ -E - > "$build/probe.log" 2>&1; }
 # Of the Python on the PATH, and of the system's, which is the one that every user has.
 has_python_venv() {
@@ -123,6 +129,12 @@ find_missing() {
   if [ $interop = yes ]; then
     want nodejs has node
     want npm has npm
+  fi
+  if [ $docker = yes ]; then
+    want docker.io has_for_root dockerd
+    want docker-cli has docker  # newer Debians have it apart from docker.io
+    want debootstrap has_for_root debootstrap
+    want busybox-static has_static_busybox
   fi
 }
 
@@ -204,6 +216,49 @@ cat > "$build/count.awk" << 'AWK'
 END { print passed + 0, failed + 0 }
 AWK
 
+# An engine for the tests of containers. Its images are made while the compiler runs.
+engine=$build/engine
+[ ${#engine} -le 64 ] || engine=/tmp/codeexec-engine-$(echo "$build" | cksum | cut -d ' ' -f 1)
+in_engine() { as_root sh "$root/tests/engine.sh" "$1" "$engine"; }
+stop_engine() {
+  [ $docker = yes ] || return 0
+  docker=no
+  in_engine stop || true
+}
+no_engine() {
+  echo "== docker: $1; the end of $2:"
+  tail -n 40 "$2"
+  echo "docker: $1" >> "$build/failures.txt"
+  failed=$((failed + 1))
+  engine_legs=
+}
+start_engine() {
+  trap stop_engine EXIT
+  trap 'exit 129' HUP
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  engine_log=$build/engine.log
+  # An interrupted run may have left one.
+  if in_engine stop > "$engine_log" 2>&1 && in_engine start >> "$engine_log" 2>&1; then
+    DOCKER_HOST=unix://$engine/docker.sock
+    export DOCKER_HOST
+    echo "== docker: an engine runs; its images are made in the background"
+    in_engine images > "$engine_log" 2>&1 &
+    images=$!
+  else
+    no_engine "the engine does not start" "$engine_log"
+  fi
+}
+wait_for_images() {
+  [ -n "$images" ] || return 0
+  wait "$images" || no_engine "the images could not be made" "$engine_log"
+  images=
+}
+# Those that have one, when there is one.
+engine_legs=" tests asan+ubsan "
+images=
+[ -n "${CODEEXEC_TEST_DOCKER:-}" ] || [ $docker = yes ] || engine_legs=
+
 # leg NAME DIRECTORY LABELS CMAKE_ARGUMENT...
 leg() {
   leg_name=$1
@@ -224,6 +279,11 @@ leg() {
     not_built "$leg_name" build "$directory/build.log"
     return
   }
+  wait_for_images
+  case $engine_legs in
+    *" $leg_name "*) export CODEEXEC_TEST_DOCKER=1 ;;
+    *) unset CODEEXEC_TEST_DOCKER ;;
+  esac
   echo "== $leg_name: running"
   rm -f "$directory/Testing/Temporary/LastTest.log"
   status=0
@@ -271,6 +331,7 @@ run_fuzz() {
 # without optimisation, as that takes the time. The examples are built as they say by one of the
 # tests.
 exclude=
+[ $docker = no ] || start_engine
 leg tests "$build" 'unit|oracle|inside|attacks|hygiene' -DCODEEXEC_BUILD_EXAMPLES=OFF \
   -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0
 [ $interop = no ] || run_interop
@@ -282,7 +343,9 @@ if [ $sanitizers = yes ]; then
   UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
   TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
   export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
-  # With the other compiler, which then has run every test.
+  # What the images have in them does not depend on the compiler.
+  exclude=unit.images
+  # With the other compiler, which then has run every other test.
   address_sanitizer_cxx=$CXX
   if has_clang_sanitizers; then
     address_sanitizer_cxx=clang++ clang_leg=done
@@ -295,7 +358,7 @@ if [ $sanitizers = yes ]; then
 fi
 if [ $compilers = yes ]; then
   # Nothing in them depends on the compiler, and one of these has neither sandbox nor supervisor.
-  exclude=unit.process-
+  exclude='unit.process-|unit.images'
   if [ $clang_leg = done ]; then
     echo "== clang++: has run the tests with asan+ubsan"
   elif has clang++; then

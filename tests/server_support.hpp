@@ -321,18 +321,21 @@ class Server {
   std::size_t scanned_ = 0;
 };
 
-// Stands in for the docker program: writes down how it is called and with which variables. What is
-// to run in a container runs here, so that a conversation needs no engine.
+// Stands in for the docker program: writes down how it is called and with which variables. A
+// command runs here in place of a container, so that a conversation needs no engine; what prepares
+// a container, or installs something in it, does not.
 class FakeEngine {
  public:
   FakeEngine()
-      : program_(directory_.file("engine", "#!/bin/sh\n"
-                                           "here=" + directory_.path() + "\n" + R"sh(
+      : program_(directory_.file("engine",
+                                 "#!/bin/sh\n"
+                                 "here=" +
+                                     directory_.path() + "\n" + R"sh(
 env >> $here/variables
 printf '%s\n' "$*" >> $here/calls
 while case $1 in --context | --host) ;; *) false ;; esac do shift 2; done
 case $1 in
-  run) case $* in *' -d '*) echo 0123456789ab ;; *) echo ready; exec cat > /dev/null ;; esac ;;
+  run) [ "$2" = -d ] || { echo codeexec ready; exec cat > /dev/null; } ;;
   exec)
     shift
     while case $1 in -*) ;; *) false ;; esac do
@@ -340,16 +343,20 @@ case $1 in
       shift
     done
     shift
-    case $* in *install*) echo "no packages here" >&2; exit 1 ;; esac
-    exec "$@" ;;
-  image) echo sha256:0123 ;;
+    case $*:$3 in
+      sh: | *'_z KILL 0'* | *:'exec cat >"$1"') exec "$@" ;;
+      *install*) echo "no packages here" >&2; exit 1 ;;
+    esac ;;
+  image) echo '[{"Id":"sha256:0123"}]' ;;
+  container) echo "Error: No such container: $3" >&2; exit 1 ;;
+  info) echo '{"ServerVersion":"0"}' ;;
 esac
 )sh",
                                  0755)) {}
   const std::string& program() const { return program_; }
   // Since the last time; a line each.
-  std::string take_calls() { return take("calls"); }
-  std::string take_variables() { return take("variables"); }
+  std::string take_calls() const { return take("calls"); }
+  std::string take_variables() const { return take("variables"); }
   // Options of a server that uses it.
   Strings options(Strings more = {}) const {
     more.insert(more.end(), {"--execution-mode", "docker", "--docker-program", program_});
@@ -357,7 +364,7 @@ esac
   }
 
  private:
-  std::string take(const char* name) {
+  std::string take(const char* name) const {
     const std::string path = directory_ / name;
     if (!exists(path)) return {};
     std::string text = read_file(path);

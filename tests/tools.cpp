@@ -241,13 +241,12 @@ TEST_CASE("every option of --help works from the command line and from the confi
                                    skills.path(), "--skills-path", skills.path()});
     return options;
   };
-  Strings with_packages = in_docker;
-  with_packages.insert(with_packages.end(),
-                       {"--docker-packages", R"({"preinstall":{"python":["x"]}})"});
+  const Strings with_packages =
+      engine.options({"--workspace", workspace, "--docker-network-mode", "bridge",
+                      "--docker-packages", R"({"preinstall":{"python":["x"]}})"});
   const auto called = [&](const std::string& words) {
-    return [&, words](const ProcessResult&, const Json&) {
-      return has(engine.take_calls(), words);
-    };
+    return
+        [&, words](const ProcessResult&, const Json&) { return has(engine.take_calls(), words); };
   };
   const std::map<std::string, Effect> effects = {
       {"allowed-paths", {{place.path(), skills.path()}, {}, "true", breaks("work_dir")}},
@@ -348,10 +347,14 @@ TEST_CASE("every option of --help works from the command line and from the confi
         "echo $CODEEXEC_TEST_SECRET",
         prints("[redacted]")}},
       {"execution-mode",
-       {{"docker"}, {"--docker-program", engine.program()}, "true", called(" exec ")}},
+       {{"docker"},
+        {"--docker-program", engine.program(), "--workspace", workspace},
+        "true",
+        called("\nexec ")}},
       {"docker-program",
        {{engine.program()},
-        {"--execution-mode", "docker", "--docker-host", "unix:///nonexistent"},
+        {"--execution-mode", "docker", "--docker-host", "unix:///nonexistent", "--workspace",
+         workspace},
         "true",
         called("run -i")}},
       {"docker-context", {{"far"}, in_docker, "true", called("--context far run -i")}},
@@ -362,13 +365,13 @@ TEST_CASE("every option of --help works from the command line and from the confi
       {"docker-start-timeout", {{"5"}, in_docker, "true", {}}},
       {"docker-warm", {{"0"}, in_docker, "true", {}}},
       {"docker-image", {{"some/image:1"}, in_docker, "true", called(" some/image:1 ")}},
-      {"docker-image-policy", {{"always"}, in_docker, "true", called("pull ")}},
+      {"docker-image-policy", {{"always"}, in_docker, "true", called("pull codeexec")}},
       {"docker-network-mode", {{"bridge"}, in_docker, "true", called("--network bridge")}},
       {"docker-memory-limit", {{"512m"}, in_docker, "true", called("--memory 536870912")}},
       {"docker-cpu-limit", {{"1.5"}, in_docker, "true", called("--cpus 1.5")}},
       {"docker-pids-limit", {{"77"}, in_docker, "true", called("--pids-limit 77")}},
       {"docker-shm-size", {{"32m"}, in_docker, "true", called("--shm-size 33554432")}},
-      {"docker-tmp-size", {{"0.5g"}, in_docker, "true", called("size=536870912")}},
+      {"docker-tmp-size", {{"0.25g"}, in_docker, "true", called("size=268435456")}},
       {"docker-read-only-root",
        {{"false"},
         in_docker,
@@ -390,7 +393,7 @@ TEST_CASE("every option of --help works from the command line and from the confi
         prints("[redacted]")}},
       {"docker-packages",
        {{R"({"preinstall":{"python":["tabulate>=0.9"]}})"},
-        in_docker,
+        engine.options({"--workspace", workspace, "--docker-network-mode", "bridge"}),
         "true",
         called("tabulate>=0.9")}},
       {"docker-packages-required",
@@ -416,6 +419,16 @@ TEST_CASE("every option of --help works from the command line and from the confi
         for_user({"--user-id", "somebody"}),
         "true",
         called("dst=/tools,readonly")}},
+      {"workspace-size",
+       {{"7m"},
+        for_user({"--profile", "user-container", "--user-id", "somebody"}),
+        "true",
+        called("7340032")}},
+      {"artifacts-size",
+       {{"7m"},
+        for_user({"--profile", "user-container", "--user-id", "somebody"}),
+        "true",
+        called("7340032")}},
       {"user-id",
        {{"somebody"}, for_user({"--profile", "user-container"}), "true", called("somebody")}},
       {"max-artifact-size",
@@ -732,7 +745,9 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
     Strings here;
     if (begins(name, "docker-") || ends(name, "s-path"))
       here = {"--execution-mode", "docker", "--workspace", place.path()};
-    if (name == "user-id" || name == "max-artifact-size") here = {"--profile", "user-container"};
+    if (name == "user-id" || name == "max-artifact-size" || ends(name, "s-size") ||
+        name == "workspace-size")
+      here = {"--profile", "user-container"};
     const auto check_named = [&](Strings arguments) {
       arguments.insert(arguments.end(), here.begin(), here.end());
       const ProcessResult r = run_program(arguments);
@@ -743,8 +758,8 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
     };
     const auto check_key = [&](const std::string& json) {
       CAPTURE(json);
-      const std::string file = place.file("c.json", "{\"" + key + "\":" + json + "}");
-      check_named({"--config", file, "--run", "true"});
+      const std::string config = place.file("c.json", "{\"" + key + "\":" + json + "}");
+      check_named({"--config", config, "--run", "true"});
     };
     for (const std::string& word : words) {
       CAPTURE(word);
@@ -833,7 +848,7 @@ TEST_CASE("a configuration file that cannot be used is an error that names it") 
   check_config("{\"a\":" + std::string(300, '[') + std::string(300, ']') + "}", "--config");
   check_config("{\"agent_id\":\"" + std::string(1 << 20, 'x') + "\"}", "longer than");
   check_config("{\"timeuot\":5}", "timeuot: unknown key");
-  check_config("{\"command_line_docker_image\":\"x\"}", "command_line_docker_image: unknown key");
+  check_config("{\"command_line_docker_images\":\"x\"}", "command_line_docker_images: unknown key");
   check_config("{\"Timeout\":5}", "unknown key");
   check_config(R"({"blocked_commands":["git.*"],"blocked_commands":["zzz"]})", "twice");
   check_config(R"({"blocked_commands":["git.*"],"command_line_blacklist_patterns":["zzz"]})",
@@ -1285,6 +1300,325 @@ TEST_CASE("the model is told what the sandbox leaves it") {
   CHECK(!has(told({"--allowed-paths", place.path(), "--private-home", "off"}), "HOME"));
 }
 
+// containers --------------------------------------------------------------------------------------
+
+TEST_CASE("options that mean nothing where commands run are errors that name both") {
+  const TempDir place;
+  const auto refused = [&](Strings option, const std::string& key, const Strings& mode) {
+    CAPTURE(key);
+    option.insert(option.end(), mode.begin(), mode.end());
+    const std::string words =
+        mode.empty() ? std::string("execution_mode local") : mode[0].substr(2);
+    for (const char* what : {"--check", "--run"}) {
+      Strings arguments = option;
+      arguments.insert(arguments.end(), {what, "true"});
+      const ProcessResult r = run_program(arguments, place.path());
+      check_refused(r, key + " has no effect with ");
+      CHECK(has(r.err, key_of(words)));
+    }
+  };
+  const std::string config = place.file("c.json", R"({"command_line_docker_image":"x"})");
+  refused({"--config", config}, "docker_image", {});
+  refused({"--docker-persistent=false"}, "docker_persistent", {});
+  refused({"--tools-path", place.path()}, "tools_path", {});
+  refused({"--user-id", "x"}, "user_id", {});
+  const Strings docker = {"--execution-mode", "docker"};
+  for (const char* option :
+       {"--sandbox=strict", "--network=none", "--private-home=off", "--unix-sockets",
+        "--shared-memory", "--terminals", "--pid-namespace", "--no-watch-files", "--no-supervisor",
+        "--limit-cpu=5", "--limit-memory=1000000", "--limit-address-space=1000000000",
+        "--limit-processes=50", "--limit-open-files=50", "--limit-file-size=1000000",
+        "--limit-disk=1000000", "--local-skills-directory=.", "--keep-env=X"}) {
+    const std::string name = std::string(option).substr(2);
+    refused({option}, key_of(name.substr(0, name.find('='))), docker);
+  }
+  refused({"--user-id", "x"}, "user_id", docker);
+  const Strings user = {"--profile", "user-container", "--user-id", "x"};
+  for (const char* option : {"allowed-paths", "workspace", "read-only", "disable-tool"}) {
+    const ProcessResult r =
+        run_program({user[0], user[1], user[2], user[3], std::string("--") + option, place.path(),
+                     "--run", "true"});
+    check_refused(r, key_of(option) + " has no effect with profile user-container");
+  }
+  check_refused(run_program({"--execution-mode", "srt"}),
+                "Invalid command_line_execution_mode: 'srt'. Must be 'local' or 'docker'.");
+  check_refused(run_program({"--execution-mode", "docker", "--docker-network-mode", "mesh"}),
+                "Invalid command_line_docker_network_mode: 'mesh'. Must be 'none', 'bridge', or "
+                "'host'.");
+  check_refused(run_program({"--profile", "user-container"}), "needs a user_id");
+  check_refused(run_program({user[0], user[1], user[2], user[3], "--execution-mode", "local"}),
+                "profile user-container has no execution_mode 'local'");
+  check_refused(run_program({user[0], user[1], user[2], user[3], "--check", "true"}), "--check");
+  check_refused(run_program({"--execution-mode", "docker", "--sandbox-report"}), "--doctor");
+}
+
+TEST_CASE("a mistake in what a container gets is told with its key") {
+  const TempDir place;
+  const auto refused = [&](const char* option, const char* value, const std::string& named) {
+    CAPTURE(value);
+    check_refused(
+        run_program({"--execution-mode", "docker", option, value, "--check", "true"}, place.path()),
+        named);
+  };
+  refused("--docker-credentials", R"({"mounts":["ssh_keys"]})", "docker_credentials: ");
+  refused("--docker-credentials", R"({"mount":["ssh_key"]})", "docker_credentials: ");
+  refused("--docker-credentials", R"({"mount":[],"mount":[]})", "--docker-credentials: ");
+  refused("--docker-packages", R"({"preinstall":{"ruby":["x"]}})", "docker_packages: ");
+  // What stands there may be secret.
+  const ProcessResult r = run_program(
+      {"--execution-mode", "docker", "--docker-credentials", R"(["hunter2"])", "--check", "true"});
+  check_refused(r, "--docker-credentials: not a JSON object");
+  CHECK(!has(r.err, "hunter2"));
+}
+
+TEST_CASE("the reference's keys of containers load, with command_line_ and without") {
+  const TempDir place;
+  const FakeEngine engine;
+  for (const std::string start : {"", "command_line_"}) {
+    CAPTURE(start);
+    const std::string config = place.file(
+        "c.json", "{\"" + start + "execution_mode\":\"docker\",\"" + start +
+                      "docker_image\":\"my/image:2\",\"" + start +
+                      "docker_memory_limit\":\"1.5GB\",\"" + start + "docker_cpu_limit\":4.0,\"" +
+                      start + "docker_network_mode\":\"bridge\",\"" + start +
+                      "docker_enable_sudo\":true,\"" + start +
+                      "docker_credentials\":{\"env_vars\":[\"CODEEXEC_TEST_SECRET\"]},\"" + start +
+                      "docker_packages\":{\"preinstall\":{\"npm\":[\"typescript\"]}}}");
+    const ProcessResult r = run_program({"--config", config, "--docker-program", engine.program(),
+                                         "--run", "echo $CODEEXEC_TEST_SECRET"},
+                                        place.path(), {"CODEEXEC_TEST_SECRET=hunter2"});
+    CHECK(parsed(r.out)["stdout"] == Json("[redacted]\n"));
+    const std::string calls = engine.take_calls();
+    CAPTURE(calls);
+    for (const char* words :
+         {" my/image:2 ", "--memory 1610612736", "--cpus 4", "--network bridge"})
+      CHECK(has(calls, words));
+    CHECK(has(calls, "typescript"));
+    CHECK(!has(calls, "--cap-drop"));  // as sudo needs them
+    CHECK(!has(calls, "hunter2"));
+  }
+}
+
+TEST_CASE("sudo counts in a container, and chooses the image that has it") {
+  const TempDir place;
+  const FakeEngine engine;
+  const auto rule = [&](Strings more) {
+    more.insert(more.end(), {"--workspace", place.path(), "--check", "sudo ls"});
+    return parsed(run_program(engine.options(more)).out)["rule"];
+  };
+  CHECK(rule({}) == Json("sudo"));
+  CHECK(rule({"--enable-sudo"}).is_null());
+  CHECK(rule({"--enable-sudo=false"}) == Json("sudo"));
+  run_command("true", engine.options({"--workspace", place.path(), "--enable-sudo"}));
+  CHECK(has(engine.take_calls(), "codeexec/runtime-sudo:latest"));
+  run_command("true", engine.options({"--workspace", place.path()}));
+  CHECK(has(engine.take_calls(), "codeexec/runtime:latest"));
+}
+
+TEST_CASE("nobody asks the engine before the first command") {
+  const TempDir place;
+  const FakeEngine engine;
+  const Strings options = engine.options({"--workspace", place.path()});
+  const auto with = [&](const char* option) {
+    Strings arguments = options;
+    arguments.emplace_back(option);
+    return arguments;
+  };
+  CHECK(run_program(with("--help")).exit_code == 0);
+  CHECK(run_program(with("--version")).exit_code == 0);
+  CHECK(run_program(with("--list-rules")).exit_code == 0);
+  Strings check = with("--check");
+  check.emplace_back("ls");
+  CHECK(run_program(check).exit_code == 0);
+  Server server(options);
+  server.ask("tools/list");
+  CHECK(server.execute("sudo ls")["rule"] == Json("sudo"));
+  CHECK(server.use("write_file", R"({"file_path":"x","content":"y"})")["success"] == Json(true));
+  CHECK(engine.take_calls() == "");
+  CHECK(server.execute("cat x")["stdout"] == Json("y"));
+  CHECK(has(engine.take_calls(), "run "));
+  CHECK(server.finish().empty());
+}
+
+TEST_CASE("without an engine nothing runs, and the first command says why") {
+  const TempDir place;
+  Server server(Strings{"--execution-mode", "docker", "--docker-program", place / "no-engine",
+                        "--workspace", place.path()});
+  CHECK(server.logged() == "");
+  for (const Json& r : {server.execute("touch made"),
+                        server.use("execute_code", R"({"language":"sh","code":"touch made"})")}) {
+    CHECK(r["outcome"] == Json("not_started"));
+    CHECK(has(r["stderr"].as_string(), "no-engine"));
+  }
+  CHECK(has(server.error_of("start_background_shell", parsed(R"({"command":"touch made"})")),
+            "no-engine"));
+  CHECK(!support::exists(place / "made"));
+  CHECK(server.finish().empty());
+}
+
+TEST_CASE("the program that speaks to the engine keeps its variables, and no others") {
+  const TempDir place;
+  const FakeEngine engine;
+  const Strings kept = {
+      "DOCKER_HOST=unix:///nowhere", "DOCKER_CONFIG=/nowhere", "CONTAINER_HOST=x",
+      "CONTAINERD_ADDRESS=y",        "XDG_RUNTIME_DIR=/run/x", "SSH_AUTH_SOCK=/run/y",
+      "HTTPS_PROXY=http://proxy",    "no_proxy=here",          "HOME=/nonexistent"};
+  Server::Options options;
+  options.arguments = engine.options({"--workspace", place.path()});
+  options.environment = kept;
+  options.environment.emplace_back("CODEEXEC_TEST_TOKEN=hunter2");
+  Server server(options);
+  CHECK(server.execute("true")["success"] == Json(true));
+  const std::string variables = engine.take_variables();
+  for (const std::string& variable : kept) CHECK_MESSAGE(has(variables, variable), variable);
+  CHECK(has(variables, "PATH="));
+  CHECK(!has(variables, "hunter2"));
+  CHECK(server.finish().empty());
+}
+
+TEST_CASE("results, shells, code and files are the same in a container") {
+  const TempDir place;
+  const FakeEngine engine;
+  Server server(engine.options({"--workspace", place.path()}));
+  const Json r = server.execute("echo out; echo err >&2; exit 3");
+  CHECK(begins(names_of(r), all_keys));
+  CHECK(r["exit_code"] == Json(3));
+  CHECK(r["stdout"] == Json("out\n"));
+  CHECK(r["stderr"] == Json("err\n"));
+  CHECK(r["work_dir"] == Json(place.path()));
+  const Json late = server.execute_with(parsed(R"({"command":"sleep 300","timeout":0.2})"));
+  CHECK(late["timed_out"] == Json(true));
+  const std::string shell =
+      server.use("start_background_shell", R"({"command":"read x; echo got $x"})")["shell_id"]
+          .as_string();
+  server.use("write_background_shell", Json::object({{"shell_id", shell}, {"input", "it\n"}}));
+  const Json output = server.use("get_background_shell_output",
+                                 Json::object({{"shell_id", shell}, {"wait_for", "exit"}}));
+  CHECK(output["stdout"] == Json("got it\n"));
+  CHECK(server.use("execute_code", R"({"language":"sh","code":"echo coded"})")["stdout"] ==
+        Json("coded\n"));
+  server.use("write_file", R"({"file_path":"dir/x","content":"y"})");
+  CHECK(server.execute("cat dir/x")["stdout"] == Json("y"));
+  // What is not mounted is not there for the file tools either.
+  CHECK(server.error_of("read_file", parsed(R"({"file_path":"/etc/hostname"})")) != "");
+  CHECK(server.finish().empty());
+}
+
+TEST_CASE("the model is told what the container is and has") {
+  const TempDir place;
+  place.directory("ro");
+  const FakeEngine engine;
+  const auto told = [&](Strings more) {
+    more.insert(more.end(), {"--workspace", place.path()});
+    Server server(engine.options(more));
+    std::string text = server.greeting["result"]["instructions"].as_string();
+    CHECK(!has(text, "on this machine"));
+    return text;
+  };
+  const std::string plain = told({});
+  CHECK(has(plain, "a Linux container of the image codeexec/runtime:latest. It has Debian's"));
+  CHECK(has(plain, "The network is switched off: nothing can be downloaded."));
+  CHECK(has(plain, "There is no sudo: ask the user"));
+  CHECK(has(plain, "changed below " + place.path() +
+                       " and, until the container goes away, in /tmp; "
+                       "nowhere else."));
+  CHECK(!has(plain, "Read-only"));
+  CHECK(has(plain, "The shell is /bin/sh."));
+  const std::string other = told({"--docker-image", "my/own:1", "--docker-network-mode", "bridge",
+                                  "--read-only", place / "ro", "--docker-read-only-root", "false"});
+  CHECK(has(other, "of the image my/own:1. "));
+  for (const char* absent : {"Debian", "switched off", "host's", "nowhere else"})
+    CHECK(!has(other, absent));
+  CHECK(has(other, "pip and npm install for you alone"));
+  CHECK(has(other, "in /tmp and elsewhere in it."));
+  CHECK(has(other, "Read-only: " + (place / "ro") + "."));
+  const std::string sudo =
+      told({"--enable-sudo", "--docker-network-mode", "host", "--docker-packages",
+            R"({"preinstall":{"python":["polars>=1"]}})"});
+  CHECK(has(sudo, "sudo needs no password: `sudo apt-get install -y PACKAGE`"));
+  CHECK(has(sudo, "The network is the host's."));
+  CHECK(has(sudo, "Installed besides: polars>=1."));
+  CHECK(has(told({"--enable-sudo"}), "sudo needs no password."));
+}
+
+TEST_CASE("--doctor tells in lines what is there and what is missing") {
+  const TempDir place;
+  const ProcessResult off = run_program({"--doctor"});
+  CHECK(off.exit_code == 0);
+  CHECK(begins(off.out, "ok   sandbox: off, network host: "));
+  const Strings paths = {"--allowed-paths", place.path()};
+  const Json report = report_of(paths, place.path());
+  const ProcessResult on = run_program({paths[0], paths[1], "--doctor"}, place.path());
+  CHECK(on.err == "");
+  CHECK(on.exit_code == (report["missing"].size() > 0 ? 1 : 0));
+  for (const Json& feature : report["enforced"].items())
+    CHECK(has(on.out, "ok   " + feature.as_string() + "\n"));
+  for (const Json& gap : report["missing"].items())
+    CHECK(has(on.out, "FAIL " + gap.as_string() + "\n"));
+  CHECK(lines_of(on.out).size() == 1 + report["enforced"].size() + report["missing"].size());
+  // No engine is not the server's failure, but something to mend.
+  const ProcessResult engine = run_program(
+      {"--execution-mode", "docker", "--docker-program", place / "no-engine", "--doctor"},
+      place.path());
+  CHECK(engine.err == "");
+  CHECK(engine.exit_code == 1);
+  CHECK(has(engine.out, "FAIL engine: "));
+  CHECK(has(engine.out, "no-engine"));
+}
+
+// documentation -----------------------------------------------------------------------------------
+
+TEST_CASE("the example configurations are good, and do what their README says") {
+  const std::string configs = CODEEXEC_ROOT "/examples/configs/";
+  const std::string readme = support::read_file(configs + "README.md");
+  const Json list = run_command("ls " + configs + "*.json");
+  const Strings files = lines_of(list["stdout"].as_string());
+  CHECK(files.size() >= 9);
+  for (const std::string& file : files) {
+    CAPTURE(file);
+    CHECK(has(readme, file.substr(configs.size())));
+    const ProcessResult r = run_program({"--config", file, "--check", "ls"}, CODEEXEC_ROOT);
+    CHECK(r.exit_code == 0);
+    // Some of the user's own may not be there.
+    for (const std::string& line : lines_of(r.err))
+      CHECK_MESSAGE(begins(line, "codeexec-mcp: credentials: "), line);
+  }
+  const auto rule = [&](const char* file, const char* command) {
+    const ProcessResult r =
+        run_program({"--config", configs + file, "--check", command}, CODEEXEC_ROOT);
+    return parsed(r.out)["rule"].as_string();
+  };
+  for (const char* command : {"git push", "git push origin main", "gh pr merge 5", "rm -rf build",
+                              "gh repo delete x", "cd src && git commit -m x"})
+    CHECK_MESSAGE(rule("github_read_only.json", command) == "blocked-commands", command);
+  for (const char* command : {"git status", "gh issue list", "git log --oneline", "rm x"})
+    CHECK_MESSAGE(rule("github_read_only.json", command) == "", command);
+  CHECK(parsed(support::read_file(configs + "github_read_only.json"))["blocked_commands"].size() ==
+        30);
+  CHECK(rule("full_development.json", "sudo apt-get update") == "");
+}
+
+TEST_CASE("the README has each option of --help, and no other") {
+  const std::string readme = support::read_file(CODEEXEC_ROOT "/README.md");
+  std::set<std::string> known;
+  for (const auto& option : options_of_help()) {
+    known.insert("--" + option.first);
+    const bool told =
+        has(readme, "`--" + option.first + "`") || has(readme, "`--" + option.first + " ");
+    CHECK_MESSAGE(told, option.first);
+  }
+  for (const std::string& line : lines_of(readme)) {
+    // Of the tables' first column.
+    if (!begins(line, "| `--")) continue;
+    const std::string cell = line.substr(2, line.find(" | ") - 2);
+    for (std::size_t at = cell.find("`--"); at != std::string::npos;
+         at = cell.find("`--", at + 1)) {
+      const std::string name = cell.substr(at + 1, cell.find_first_of(" `", at + 1) - at - 1);
+      CHECK_MESSAGE(known.count(name) == 1, name);
+    }
+  }
+}
+
 // the tool ----------------------------------------------------------------------------------------
 
 TEST_CASE("the tool is described as the reference describes it") {
@@ -1302,7 +1636,7 @@ TEST_CASE("the tool is described as the reference describes it") {
   CHECK(input["type"] == Json("object"));
   CHECK(input["required"] == parsed(R"(["command"])"));
   CHECK(names_of(input["properties"]) ==
-        "command timeout work_dir run_in_background_after encoding");
+        "command timeout work_dir session_id run_in_background_after encoding");
   CHECK(input["properties"]["command"]["type"] == Json("string"));
   const auto accepts = [&](const char* name, const char* type) {
     const Json& schema = input["properties"][name];
@@ -2387,6 +2721,84 @@ TEST_CASE("a command whose client goes away before that is killed") {
   server.cancel("x");
   CHECK(dies(pid));
   CHECK(server.use("list_background_shells")["count"] == Json(0));
+}
+
+TEST_CASE("commands with the same session_id begin where the last one ended") {
+  const TempDir place;
+  place.directory("sub");
+  Server server(Strings{"--workspace", place.path(), "--allowed-paths", place.path()});
+  const auto run = [&](const char* id, const std::string& command, const char* work_dir = nullptr) {
+    Json arguments = Json::object({{"command", command}, {"session_id", id}});
+    if (work_dir) arguments.set("work_dir", work_dir);
+    return server.execute_with(arguments);
+  };
+  CHECK(ends(names_of(run("a", "true")), " session_id session_work_dir"));
+  Json r = run("a", "cd sub; export X=1; exit 3");
+  CHECK(r["exit_code"] == Json(3));
+  CHECK(r["work_dir"] == Json(place.path()));
+  CHECK(r["session_id"] == Json("a"));
+  CHECK(r["session_work_dir"] == Json(place / "sub"));
+  r = run("a", "echo $X; pwd");
+  CHECK(r["stdout"] == Json("1\n" + (place / "sub") + "\n"));
+  CHECK(r["work_dir"] == Json(place / "sub"));
+  // Neither another one nor none at all.
+  r = run("A", "echo ${X-none}; pwd");
+  CHECK(r["stdout"] == Json("none\n" + place.path() + "\n"));
+  CHECK(r["session_work_dir"] == Json(place.path()));
+  r = server.execute_with(parsed(R"({"command":"echo ${X-none}; pwd","session_id":null})"));
+  CHECK(r["stdout"] == Json("none\n" + place.path() + "\n"));
+  CHECK_FALSE(r.find("session_id"));
+  CHECK_FALSE(r.find("session_work_dir"));
+
+  // Out of what is allowed there is a way back.
+  r = run("a", "cd /; cd usr");
+  CHECK(r["session_work_dir"] == Json("/usr"));
+  r = run("a", "pwd");
+  CHECK(r["rule"] == Json("work_dir"));
+  CHECK(has(r["stderr"].as_string(), "give a work_dir"));
+  CHECK(r["session_work_dir"] == Json("/usr"));
+  CHECK(run("a", "pwd", ".")["stdout"] == Json(place.path() + "\n"));
+  CHECK(run("a", "pwd; echo $X")["stdout"] == Json(place.path() + "\n1\n"));
+
+  // What goes on in the background belongs to its session all the same.
+  Fifo go(place / "go");
+  r = server.execute_with(parsed(R"({"command":"cd sub; read x < ../go; export X=2",)"
+                                 R"("session_id":"a","run_in_background_after":0.01})"));
+  CHECK(r["outcome"] == Json("running"));
+  CHECK(r["session_work_dir"] == Json(place.path()));
+  go.write_text("go\n");
+  CHECK(wait_for_shell(server, r["shell_id"].as_string(), "exit")["exit_code"] == Json(0));
+  CHECK(run("a", "pwd; echo $X")["stdout"] == Json((place / "sub") + "\n2\n"));
+}
+
+TEST_CASE("names of sessions are bounded, and so is their number") {
+  Server server(Strings{"--workspace", "/", "--no-supervisor"});
+  const auto arguments = [](const std::string& id, const char* command) {
+    return Json::object({{"command", command}, {"session_id", id}});
+  };
+  const std::string longest(64, 'x');
+  CHECK(server.execute_with(arguments(longest, "true"))["session_id"] == Json(longest));
+  CHECK(server.execute_with(arguments("Az09._-", "true"))["success"] == Json(true));
+  for (const std::string& id : {std::string(), longest + "x", std::string("a b"),
+                                std::string("a/b"), std::string("\xc3\xa9"), std::string("a\n")})
+    CHECK(has(server.error_of("execute_command", arguments(id, "true")), "session_id"));
+  CHECK(has(server.error_of("execute_command", parsed(R"({"command":"true","session_id":1})")),
+            "session_id"));
+
+  // Of more than 100 the one goes that was not used for the longest.
+  const auto shown = [&](const std::string& id) {
+    return server.execute_with(arguments(id, "echo ${X-none}"))["stdout"].as_string();
+  };
+  for (const char* id : {"first", "second"})
+    CHECK(server.execute_with(arguments(id, "export X=1"))["success"] == Json(true));
+  for (int i = 0; i < 98; ++i) {
+    // Refused, which is quick; a session is used all the same.
+    CHECK(server.execute_with(arguments(std::to_string(i), "sudo x"))["rule"] == Json("sudo"));
+  }
+  CHECK(shown("first") == "1\n");
+  CHECK(server.execute_with(arguments("more", "sudo x"))["rule"] == Json("sudo"));
+  CHECK(shown("first") == "1\n");
+  CHECK(shown("second") == "none\n");
 }
 
 TEST_CASE("binary output is given in base64 when that is asked for") {
