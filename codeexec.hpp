@@ -25376,8 +25376,8 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
     if (!started) return started.error();
     if (auto ok = set_up(cancel); !ok) {
       // Its first process may have said why it ended.
-      const ProcessResult told = run_process(engine_call(
-          options.engine, {"logs", "--tail", "5", name}, options.engine.call_timeout));
+      const ProcessResult told = run_process(
+          engine_call(options.engine, {"logs", "--tail", "5", name}, options.engine.call_timeout));
       if (!told.succeeded() || engine_words(told).empty()) return ok;
       return engine_error(options.engine, told, concat({"make the container ", name}));
     }

@@ -222,7 +222,8 @@ TEST_CASE("W-40: no container sees the host's system, its home or the engine's s
 
   const auto complete = codeexec::complete([&] {
     ContainerOptions options;
-    options.mounts = {{"~/../me/project", {}, Permission::read}, {folder / "work", {}, Permission::write}};
+    options.mounts = {{"~/../me/project", {}, Permission::read},
+                      {folder / "work", {}, Permission::write}};
     return options;
   }());
   REQUIRE(complete);
@@ -250,7 +251,8 @@ TEST_CASE("container options: places of mounts") {
     CAPTURE(std::string(target));
     CHECK(support::begins(with({{plain, target, Permission::read}}), "mounts: "));
   }
-  CHECK(has(with({{plain, "/x", Permission::read}, {folder / "other", "/x", Permission::read}}), "something else"));
+  CHECK(has(with({{plain, "/x", Permission::read}, {folder / "other", "/x", Permission::read}}),
+            "something else"));
   CHECK(has(with({{plain, "/x", Permission::read}, {plain, "/x", Permission::write}}),
             "something else"));
   CHECK(with({{plain, "/x", Permission::read}, {plain, "/x", Permission::read}}) == "accepted");
