@@ -25374,7 +25374,13 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
     auto started = ask_engine(options.engine, words, options.engine.run_timeout,
                               concat({"make the container ", name}), cancel);
     if (!started) return started.error();
-    if (auto ok = set_up(cancel); !ok) return ok;
+    if (auto ok = set_up(cancel); !ok) {
+      // Its first process may have said why it ended.
+      const ProcessResult told = run_process(
+          engine_call(options.engine, {"logs", "--tail", "5", name}, options.engine.call_timeout));
+      if (!told.succeeded() || engine_words(told).empty()) return ok;
+      return engine_error(options.engine, told, concat({"make the container ", name}));
+    }
   } else {
     words.insert(words.begin() + 1, {"-i", "--rm"});
     if (auto ok = hold(words, cancel); !ok) return ok;
@@ -26152,9 +26158,17 @@ struct ContainerExecutor::Place {
         environment(std::move(variables)),
         shell(std::move(shell_path)) {}
 
+  bool has_lost_one() const;
   std::shared_ptr<Exec> take_waiting() const;
   void refill(const Exec::Where& where) const;
 };
+
+// Whether one that was to wait has ended: perhaps with its container.
+bool ContainerExecutor::Place::has_lost_one() const {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return !std::all_of(waiting.begin(), waiting.end(),
+                      [](const std::shared_ptr<Exec>& carrier) { return carrier->waits(); });
+}
 
 // One that waits, or null.
 auto ContainerExecutor::Place::take_waiting() const -> std::shared_ptr<Exec> {
@@ -26348,6 +26362,7 @@ auto ContainerExecutor::begin(const std::string& request, const std::optional<Ca
   constexpr std::chrono::milliseconds patience = std::chrono::seconds(2);
   const Container& container = place_->container;
   const ContainerOptions& options = container.options();
+  if (place_->has_lost_one()) container.state_->forget();
   for (int tries = 1;; ++tries) {
     if (auto ok = container.ensure(cancel); !ok) {
       admission.fail(ok.error(), "container");
