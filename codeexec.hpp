@@ -36,6 +36,8 @@
 //   descent, by its session, by the run's mark in its environment or by the pipes it holds; after a
 //   run that ended by itself, its group and whoever held its pipes. (What left all of these on
 //   purpose is not found, and a SIGKILL of your program ends no such command.)
+//   In a container both hold for what runs there. Where the engine does not answer any more, a run
+//   ends up to 20 seconds later and says what may be left.
 //   Memory is bounded. Of each stream max_output bytes are kept, its head and its tail, cut between
 //   characters, with exact counts; on request the whole goes to a file.
 //   Everything is told. A Result says how the run ended, what was cut and what was refused by which
@@ -48,6 +50,7 @@
 // WHAT IT IS NOT
 //   Not sandboxed unless you ask: LocalOptions::sandbox is off, and a command that is allowed runs
 //   with the rights of your process. (The server turns it on when it is given allowed paths.) The
+//   stronger boundary is a container: ContainerExecutor, by a docker program that is there. The
 //   policy is a guard rail against mistakes and cheap attacks: it reads a command as a shell does,
 //   and not what the programs do that it starts, nor scripts in files. Not for Windows.
 //
@@ -1065,8 +1068,9 @@ class Files {
   // must be writable by the rules, and by the system: one that is write-protected is not replaced.
   // Rights, and owner and group as far as this process may give them, stay; set-id bits, access
   // lists and other hard links do not, and a group that cannot be kept loses what others may not. A
-  // new file gets 0666 without the umask, a new directory 0777 likewise. The last name of a path
-  // may be a link: what it leads to is replaced.
+  // new file gets 0666 without the umask, a new directory 0777 likewise, and what root makes
+  // belongs to the owner of the directory it is made in. The last name of a path may be a link:
+  // what it leads to is replaced.
   Expected<std::string> write(std::string_view path, std::string_view bytes,
                               const FileWrite& how = {}) const;
 
@@ -1598,10 +1602,10 @@ class Process {
 // that ends last counts. One that was stopped or killed changes nothing, nor does one whose shell
 // could not tell how it ended, by `exec` or with a trap of its own on EXIT; a note says so.
 //   Not carried: PWD, OLDPWD, SHLVL and _; what changes how a shell reads the next script or runs
-//   before it (ENV, IFS, PS4, CDPATH, FPATH, ZDOTDIR, GLOBIGNORE, SHELLOPTS, POSIXLY_CORRECT, all of
+//   before it (ENV, IFS, PS4, CDPATH, FPATH, ZDOTDIR, GLOBIGNORE, SHELLOPTS, POSIXLY_CORRECT,
 //   BASH*, LD_PRELOAD, LD_AUDIT, DYLD_INSERT_LIBRARIES); CODEEXEC_*; what the shell shows to be
-//   read-only; functions; an `unset HOME`. With changes of more than 256 variables or 64 KiB, all of
-//   the session stays as it was, and a note says so.
+//   read-only; functions; an `unset HOME`. With changes of more than 256 variables or 64 KiB the
+//   session stays as it was, and a note says so.
 // Copies share it. All members are safe from any thread.
 class Session {
  public:
@@ -13493,6 +13497,18 @@ std::string_view image_type(std::string_view start) {
 
 // writing -----------------------------------------------------------------------------------------
 
+// What root makes for others belongs to them, as if they had made it: commands run as the owner of
+// a workspace, in a container for one. 0 or errno.
+int give_to_owner_of(int directory, const std::string& name) {
+  if (::geteuid() != 0) return 0;
+  struct stat above {};
+  if (::fstat(directory, &above) != 0) return errno;
+  if (above.st_uid == 0) return 0;
+  const int failed =
+      ::fchownat(directory, name.c_str(), above.st_uid, above.st_gid, AT_SYMLINK_NOFOLLOW);
+  return failed == 0 ? 0 : errno;
+}
+
 // A name in a directory outlives a crash only when the directory is on the disk, too. One that may
 // not be read cannot be flushed. 0 or errno.
 int flush_directory(int directory) {
@@ -13526,10 +13542,12 @@ Expected<UniqueFd> open_or_make_directory(const PathRules& rules, const std::str
       const auto permitted = check_permission(rules, changed, Permission::write);
       if (!permitted) return permitted.error();
     }
-    if (::mkdirat(here.get(), place.name.c_str(), 0777) != 0 && errno != EEXIST)
-      return system_error(errno, quoted(part));
-    const int flushed = flush_directory(here.get());
-    if (flushed != 0) return system_error(flushed, quoted(part));
+    int error = ::mkdirat(here.get(), place.name.c_str(), 0777) == 0
+                    ? give_to_owner_of(here.get(), place.name)
+                    : errno;
+    if (error != 0 && error != EEXIST) return system_error(error, quoted(part));
+    error = flush_directory(here.get());
+    if (error != 0) return system_error(error, quoted(part));
     UniqueFd next(above_standard_streams(
         ::openat(here.get(), place.name.c_str(), open_directory_flags | O_NOFOLLOW)));
     if (!next) return system_error(errno, quoted(part));
@@ -13558,7 +13576,7 @@ class NewFile {
     fd_ = UniqueFd(above_standard_streams(::openat(directory_, name.c_str(), flags, mode)));
     if (!fd_) return errno;
     name_ = name;
-    return 0;
+    return give_to_owner_of(directory_, name_);
   }
   // Gives it what the old file had, before it has any bytes.
   int take_rights(const struct stat& old) {
@@ -19257,6 +19275,7 @@ class Carrier {
     pid_t pid = -1;
     bool is_pidfd = false;
     pthread_t waiter = {};
+    pid_t owner = ::getpid();  // a fork of the program has a copy of this object only
 
     Line() = default;
     Line(const Line&) = delete;
@@ -19332,7 +19351,7 @@ Expected<void> Carrier::Line::start(const ProcessOptions& options) {
 
 void Carrier::Line::end() {
   for (UniqueFd* end : {&input, &out, &err}) end->reset();
-  if (pid < 0) return;
+  if (pid < 0 || owner != ::getpid()) return;
   ::kill(pid, SIGKILL);
   // The engines' programs need milliseconds to die.
   abandon_child(pid);
@@ -20974,10 +20993,9 @@ namespace {
 bool is_carried(std::string_view variable) {
   for (const char* prefix : {"CODEEXEC_", "BASH"})
     if (starts_with(variable, prefix)) return false;
-  for (const char* other :
-       {"PWD", "OLDPWD", "SHLVL", "_", "ENV", "IFS", "PS4", "CDPATH", "FPATH", "ZDOTDIR",
-        "GLOBIGNORE", "SHELLOPTS", "POSIXLY_CORRECT", "LD_PRELOAD", "LD_AUDIT",
-        "DYLD_INSERT_LIBRARIES"})
+  for (const char* other : {"PWD", "OLDPWD", "SHLVL", "_", "ENV", "IFS", "PS4", "CDPATH", "FPATH",
+                            "ZDOTDIR", "GLOBIGNORE", "SHELLOPTS", "POSIXLY_CORRECT", "LD_PRELOAD",
+                            "LD_AUDIT", "DYLD_INSERT_LIBRARIES"})
     if (variable == other) return false;
   return true;
 }
@@ -20993,10 +21011,11 @@ class ExportList {
     Variables variables;
     while (at_ < text_.size())
       if (!read_line(variables))
-        return make_error(ErrorCode::parse,
-                          concat({"what the shell told of its variables was not understood at byte ",
-                                  std::to_string(at_)}),
-                          at_);
+        return make_error(
+            ErrorCode::parse,
+            concat({"what the shell told of its variables was not understood at byte ",
+                    std::to_string(at_)}),
+            at_);
     return variables;
   }
 
@@ -21033,7 +21052,8 @@ class ExportList {
 
   static bool is_name(std::string_view name) {
     return !name.empty() && (name[0] < '0' || name[0] > '9') &&
-           name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
+           name.find_first_not_of(
+               "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
                std::string_view::npos;
   }
 
@@ -21137,9 +21157,9 @@ std::string detail::session_script(std::string_view shell, int descriptor, std::
   // meanwhile and have it back for the trap, but for a few. What comes before the script is on one
   // line with it, so that errors in it tell its own lines. After the script $2 says that nothing is
   // left to be told; a trap of its own on EXIT, in place of ours, then sees its $? as ever.
-  return concat({descriptor == 8 ? std::string()
-                                 : concat({"{ true; } 2>/dev/null >&", fd, "&&exec 8>&", fd, " ", fd,
-                                           ">&-;"}),
+  return concat({descriptor == 8
+                     ? std::string()
+                     : concat({"{ true; } 2>/dev/null >&", fd, "&&exec 8>&", fd, " ", fd, ">&-;"}),
                  "{ ", list, "; } 2>/dev/null >&8;trap '{ case ${2-} in ", mark, ");;*)", tell,
                  ";esac; } 2>/dev/null||:' EXIT;"
                  "case ${KSH_VERSION-}${ZSH_VERSION-}${YASH_VERSION-} in ?*)eval \"",
@@ -21164,9 +21184,10 @@ Expected<detail::SessionState> detail::parse_session_state(std::string_view text
     text.remove_prefix(end + line.size());
   }
   if (!complete || !parts[0].empty() || !text.empty() || !starts_with(parts[2], "/"))
-    return make_error(ErrorCode::parse,
-                      "its shell did not tell all of them at its end (it ended in exec or set a trap "
-                      "on EXIT, the folder is gone, or they are more than 256 KiB)");
+    return make_error(
+        ErrorCode::parse,
+        "its shell did not tell all of them at its end (it ended in exec or set a trap "
+        "on EXIT, the folder is gone, or they are more than 256 KiB)");
   SessionState state;
   state.work_dir = std::string(parts[2].substr(0, parts[2].size() - 1));
   auto before = ExportList(parts[1]).read();
@@ -21207,7 +21228,7 @@ bool Session::State::take(const detail::SessionState& told, const std::string& f
   const std::lock_guard<std::mutex> lock(mutex);
   if (reset != resets) return true;
   auto changed = changes;
-  std::map<std::string_view, std::string_view> gone;
+  decltype(changes) gone;
   for (const auto& [variable, value] : told.before)
     if (is_carried(variable)) gone[variable] = value;
   for (const auto& [variable, value] : told.variables) {
@@ -21236,8 +21257,8 @@ struct Executor::Ending {
   // For who keeps a log of its own: what is told of the command, and what became of it.
   Function<void(const Result&, const ProcessResult&)> log = {};
 
-  // Of a command of a session: how many resets that had when it began, and its folder then; and what
-  // place() adds: the mark of the session_script(), and what that wrote.
+  // Of a command of a session: how many resets that had when it began, and its folder then; and
+  // what place() adds: the mark of the session_script(), and what that wrote.
   std::shared_ptr<Session::State> session = {};
   std::uint64_t resets = 0;
   std::string folder = {};
@@ -21547,10 +21568,11 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
     return admission;
   }
   if (!directory) {
-    admission.refuse("work_dir", concat({directory.error().message,
-                                         command.work_dir == given.work_dir
-                                             ? ""
-                                             : "; the session is there: give a work_dir to leave"}));
+    admission.refuse("work_dir",
+                     concat({directory.error().message,
+                             command.work_dir == given.work_dir
+                                 ? ""
+                                 : "; the session is there: give a work_dir to leave"}));
     // What lies within the roots may be shown as it was understood; it helps against typing errors.
     const auto path = canonical_path(result.work_dir, options.workspace);
     if (path && gate_->paths.permission(*path) != Permission::none) result.work_dir = *path;
@@ -21656,7 +21678,8 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
     told.notes.push_back(
         concat({"The network is switched off for commands here (network: ", name(network), ")"}));
   if (const std::string why = ending.session ? ending.hand_on(ended) : ""; !why.empty())
-    told.notes.push_back(concat({"the session keeps its folder and variables as they were: ", why}));
+    told.notes.push_back(
+        concat({"the session keeps its folder and variables as they were: ", why}));
   told.changed_files = ending.changed_files();
   if (!told.changed_files.empty())
     told.notes.push_back(concat({"changed during the command, and used outside of the sandbox by ",
@@ -22510,8 +22533,8 @@ void LocalExecutor::confine(Admission& admission) const {
   };
 }
 
-// A shell of a session tells what it leaves through a pipe that is never waited for: both ends block
-// nobody, and what is not in it when the command has ended is not told.
+// A shell of a session tells what it leaves through a pipe that is never waited for: both ends
+// block nobody, and what is not in it when the command has ended is not told.
 Expected<void> LocalExecutor::open_session_pipe(Admission& admission) {
   constexpr std::size_t longest_text = longest_session_text;
   Ending& ending = admission.ending;
@@ -25964,6 +25987,7 @@ Expected<void> ContainerExecutor::Exec::connect_input() {
 Error ContainerExecutor::Exec::failure() const {
   if (out_.end() == 'X') return make_error(ErrorCode::not_found, printable(out_.noise()));
   ProcessResult said;
+  said.outcome = Outcome::exited;
   said.err = concat({err_.noise(), out_.noise()});
   return engine_error(where_.engine, said, "start a command in a container");
 }
@@ -25988,7 +26012,9 @@ auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point
       for (const char* words : {"No such container", "is not running", "is paused", "is restarting",
                                 "OCI runtime", "no such container"})
         if (said.find(words) != std::string::npos) return Start::refused;
-      return Start::lost;
+      if (said.find("unable to find user") == std::string::npos) return Start::lost;
+      failed_step_ = "user";
+      return Start::failed;
     }
     if (cancel && cancel->cancelled()) return Start::cancelled;
     if (Clock::now() >= deadline) return Start::slow;
@@ -29529,8 +29555,7 @@ class SessionTable {
 bool is_session_id(std::string_view id) {
   constexpr std::string_view allowed =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-  return !id.empty() && id.size() <= 64 &&
-         id.find_first_not_of(allowed) == std::string_view::npos;
+  return !id.empty() && id.size() <= 64 && id.find_first_not_of(allowed) == std::string_view::npos;
 }
 
 // What the handlers of one server share.

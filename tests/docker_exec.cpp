@@ -203,6 +203,15 @@ struct Raw {
   }
 };
 
+// Ends the test unless the engine holds a container to what was asked: without that, what comes next
+// would be a danger to the host.
+void require_limit(const Box& box, const std::string& field, const std::string& value) {
+  REQUIRE(box.executor().container().ensure());
+  const std::string limit =
+      docker({"container", "inspect", "-f", "{{.HostConfig." + field + "}}", box.name()}).out;
+  REQUIRE(limit == value + "\n");
+}
+
 }  // namespace
 
 // Streams -----------------------------------------------------------------------------------------
@@ -269,7 +278,7 @@ TEST_CASE("marks that come in pieces are marks") {
     const std::string engine = fake_engine(
         folder, "[ \"$1\" = exec ] || exec docker \"$@\"\n"
                 "exec 3>&1\n"
-                "{ docker \"$@\" | dd bs=1 2>/dev/null >&3; } 2>&1 | dd bs=1 2>/dev/null >&2\n");
+                "{ docker \"$@\" | dd bs=1 2>/dev/null >&3; } 2>&1 | dd bs=1 >&2 2>/dev/null\n");
     const Box box(image, [&](ContainerExecutorOptions& options) {
       options.container.engine.program = engine;
     });
@@ -374,7 +383,8 @@ TEST_CASE("a slow reader holds up neither the engine nor other commands") {
     const codeexec::Execution execution = box.executor().start(flood);
     for (int i = 0; i < 3; ++i) check_usable(box);
     over = true;
-    CHECK(execution.wait().out_counts.total_bytes == 10485760);
+    const Result result = execution.wait();
+    CHECK_MESSAGE(result.out_counts.total_bytes == 10485760, result.summary());
   }
 }
 
@@ -744,6 +754,7 @@ TEST_CASE("a fork bomb stays in the container, which is usable afterwards") {
       options.container.pids = 48;
       options.kill_grace = milliseconds(200);
       });
+    require_limit(box, "PidsLimit", "48");
     box.workspace.file("bomb", "b() { b & b & wait; sleep 30; b; }\nb\n");
     Command command = Command::shell("sh bomb 2>/dev/null");
     command.timeout = seconds(1);
@@ -763,6 +774,7 @@ TEST_CASE("a memory bomb is told as one, and a plain SIGKILL is not") {
     const Box box(image, [](ContainerExecutorOptions& options) {
       options.container.memory = std::uint64_t{64} << 20;
     });
+    require_limit(box, "Memory", "67108864");
     const Result bomb = box.run("exec tail -c 1000000000 /dev/zero");
     CHECK_FALSE(bomb.succeeded());
     REQUIRE_MESSAGE(bomb.limits_reached.size() == 1, describe(bomb));

@@ -258,7 +258,6 @@ wait_for_images() {
 engine_legs=" tests asan+ubsan "
 images=
 [ -n "${CODEEXEC_TEST_DOCKER:-}" ] || [ $docker = yes ] || engine_legs=
-export CODEEXEC_TEST_DOCKER=
 
 # leg NAME DIRECTORY LABELS CMAKE_ARGUMENT...
 leg() {
@@ -282,8 +281,8 @@ leg() {
   }
   wait_for_images
   case $engine_legs in
-    *" $leg_name "*) CODEEXEC_TEST_DOCKER=1 ;;
-    *) CODEEXEC_TEST_DOCKER= ;;
+    *" $leg_name "*) export CODEEXEC_TEST_DOCKER=1 ;;
+    *) unset CODEEXEC_TEST_DOCKER ;;
   esac
   echo "== $leg_name: running"
   rm -f "$directory/Testing/Temporary/LastTest.log"

@@ -1632,7 +1632,7 @@ TEST_CASE("the tool is described as the reference describes it") {
   CHECK(input["type"] == Json("object"));
   CHECK(input["required"] == parsed(R"(["command"])"));
   CHECK(names_of(input["properties"]) ==
-        "command timeout work_dir run_in_background_after encoding");
+        "command timeout work_dir session_id run_in_background_after encoding");
   CHECK(input["properties"]["command"]["type"] == Json("string"));
   const auto accepts = [&](const char* name, const char* type) {
     const Json& schema = input["properties"][name];
@@ -2717,6 +2717,84 @@ TEST_CASE("a command whose client goes away before that is killed") {
   server.cancel("x");
   CHECK(dies(pid));
   CHECK(server.use("list_background_shells")["count"] == Json(0));
+}
+
+TEST_CASE("commands with the same session_id begin where the last one ended") {
+  const TempDir place;
+  place.directory("sub");
+  Server server(Strings{"--workspace", place.path(), "--allowed-paths", place.path()});
+  const auto run = [&](const char* id, const std::string& command, const char* work_dir = nullptr) {
+    Json arguments = Json::object({{"command", command}, {"session_id", id}});
+    if (work_dir) arguments.set("work_dir", work_dir);
+    return server.execute_with(arguments);
+  };
+  CHECK(ends(names_of(run("a", "true")), " session_id session_work_dir"));
+  Json r = run("a", "cd sub; export X=1; exit 3");
+  CHECK(r["exit_code"] == Json(3));
+  CHECK(r["work_dir"] == Json(place.path()));
+  CHECK(r["session_id"] == Json("a"));
+  CHECK(r["session_work_dir"] == Json(place / "sub"));
+  r = run("a", "echo $X; pwd");
+  CHECK(r["stdout"] == Json("1\n" + (place / "sub") + "\n"));
+  CHECK(r["work_dir"] == Json(place / "sub"));
+  // Neither another one nor none at all.
+  r = run("A", "echo ${X-none}; pwd");
+  CHECK(r["stdout"] == Json("none\n" + place.path() + "\n"));
+  CHECK(r["session_work_dir"] == Json(place.path()));
+  r = server.execute_with(parsed(R"({"command":"echo ${X-none}; pwd","session_id":null})"));
+  CHECK(r["stdout"] == Json("none\n" + place.path() + "\n"));
+  CHECK_FALSE(r.find("session_id"));
+  CHECK_FALSE(r.find("session_work_dir"));
+
+  // Out of what is allowed there is a way back.
+  r = run("a", "cd /; cd usr");
+  CHECK(r["session_work_dir"] == Json("/usr"));
+  r = run("a", "pwd");
+  CHECK(r["rule"] == Json("work_dir"));
+  CHECK(has(r["stderr"].as_string(), "give a work_dir"));
+  CHECK(r["session_work_dir"] == Json("/usr"));
+  CHECK(run("a", "pwd", ".")["stdout"] == Json(place.path() + "\n"));
+  CHECK(run("a", "pwd; echo $X")["stdout"] == Json(place.path() + "\n1\n"));
+
+  // What goes on in the background belongs to its session all the same.
+  Fifo go(place / "go");
+  r = server.execute_with(parsed(R"({"command":"cd sub; read x < ../go; export X=2",)"
+                                 R"("session_id":"a","run_in_background_after":0.01})"));
+  CHECK(r["outcome"] == Json("running"));
+  CHECK(r["session_work_dir"] == Json(place.path()));
+  go.write_text("go\n");
+  CHECK(wait_for_shell(server, r["shell_id"].as_string(), "exit")["exit_code"] == Json(0));
+  CHECK(run("a", "pwd; echo $X")["stdout"] == Json((place / "sub") + "\n2\n"));
+}
+
+TEST_CASE("names of sessions are bounded, and so is their number") {
+  Server server(Strings{"--workspace", "/", "--no-supervisor"});
+  const auto arguments = [](const std::string& id, const char* command) {
+    return Json::object({{"command", command}, {"session_id", id}});
+  };
+  const std::string longest(64, 'x');
+  CHECK(server.execute_with(arguments(longest, "true"))["session_id"] == Json(longest));
+  CHECK(server.execute_with(arguments("Az09._-", "true"))["success"] == Json(true));
+  for (const std::string& id : {std::string(), longest + "x", std::string("a b"),
+                                std::string("a/b"), std::string("\xc3\xa9"), std::string("a\n")})
+    CHECK(has(server.error_of("execute_command", arguments(id, "true")), "session_id"));
+  CHECK(has(server.error_of("execute_command", parsed(R"({"command":"true","session_id":1})")),
+            "session_id"));
+
+  // Of more than 100 the one goes that was not used for the longest.
+  const auto shown = [&](const std::string& id) {
+    return server.execute_with(arguments(id, "echo ${X-none}"))["stdout"].as_string();
+  };
+  for (const char* id : {"first", "second"})
+    CHECK(server.execute_with(arguments(id, "export X=1"))["success"] == Json(true));
+  for (int i = 0; i < 98; ++i) {
+    // Refused, which is quick; a session is used all the same.
+    CHECK(server.execute_with(arguments(std::to_string(i), "sudo x"))["rule"] == Json("sudo"));
+  }
+  CHECK(shown("first") == "1\n");
+  CHECK(server.execute_with(arguments("more", "sudo x"))["rule"] == Json("sudo"));
+  CHECK(shown("first") == "1\n");
+  CHECK(shown("second") == "none\n");
 }
 
 TEST_CASE("binary output is given in base64 when that is asked for") {
