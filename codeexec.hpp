@@ -36,6 +36,8 @@
 //   descent, by its session, by the run's mark in its environment or by the pipes it holds; after a
 //   run that ended by itself, its group and whoever held its pipes. (What left all of these on
 //   purpose is not found, and a SIGKILL of your program ends no such command.)
+//   In a container both hold for what runs there. Where the engine does not answer any more, a run
+//   ends up to 20 seconds later and says what may be left.
 //   Memory is bounded. Of each stream max_output bytes are kept, its head and its tail, cut between
 //   characters, with exact counts; on request the whole goes to a file.
 //   Everything is told. A Result says how the run ended, what was cut and what was refused by which
@@ -48,6 +50,7 @@
 // WHAT IT IS NOT
 //   Not sandboxed unless you ask: LocalOptions::sandbox is off, and a command that is allowed runs
 //   with the rights of your process. (The server turns it on when it is given allowed paths.) The
+//   stronger boundary is a container: ContainerExecutor, by a docker program that is there. The
 //   policy is a guard rail against mistakes and cheap attacks: it reads a command as a shell does,
 //   and not what the programs do that it starts, nor scripts in files. Not for Windows.
 //
@@ -248,7 +251,7 @@ class Function<R(Args...)> {
   Function(std::nullptr_t) {}
   template <class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, Function>>>
   Function(F callable)
-      : object_(std::make_shared<F>(std::move(callable))),
+      : object_(static_cast<void*>(new F(std::move(callable))), destroy<F>),
         call_([](void* object, Args... args) -> R {
           return static_cast<R>((*static_cast<F*>(object))(std::forward<Args>(args)...));
         }) {}
@@ -259,6 +262,11 @@ class Function<R(Args...)> {
   }
 
  private:
+  // With std::make_shared each type of callable would cost half a KiB of code more.
+  template <class F>
+  static void destroy(void* object) {
+    delete static_cast<F*>(object);
+  }
   std::shared_ptr<void> object_ = {};
   R (*call_)(void*, Args...) = nullptr;
 };
@@ -1060,8 +1068,9 @@ class Files {
   // must be writable by the rules, and by the system: one that is write-protected is not replaced.
   // Rights, and owner and group as far as this process may give them, stay; set-id bits, access
   // lists and other hard links do not, and a group that cannot be kept loses what others may not. A
-  // new file gets 0666 without the umask, a new directory 0777 likewise. The last name of a path
-  // may be a link: what it leads to is replaced.
+  // new file gets 0666 without the umask, a new directory 0777 likewise, and what root makes
+  // belongs to the owner of the directory it is made in. The last name of a path may be a link:
+  // what it leads to is replaced.
   Expected<std::string> write(std::string_view path, std::string_view bytes,
                               const FileWrite& how = {}) const;
 
@@ -1593,10 +1602,10 @@ class Process {
 // that ends last counts. One that was stopped or killed changes nothing, nor does one whose shell
 // could not tell how it ended, by `exec` or with a trap of its own on EXIT; a note says so.
 //   Not carried: PWD, OLDPWD, SHLVL and _; what changes how a shell reads the next script or runs
-//   before it (ENV, IFS, PS4, CDPATH, FPATH, ZDOTDIR, GLOBIGNORE, SHELLOPTS, POSIXLY_CORRECT, all of
+//   before it (ENV, IFS, PS4, CDPATH, FPATH, ZDOTDIR, GLOBIGNORE, SHELLOPTS, POSIXLY_CORRECT,
 //   BASH*, LD_PRELOAD, LD_AUDIT, DYLD_INSERT_LIBRARIES); CODEEXEC_*; what the shell shows to be
-//   read-only; functions; an `unset HOME`. With changes of more than 256 variables or 64 KiB, all of
-//   the session stays as it was, and a note says so.
+//   read-only; functions; an `unset HOME`. With changes of more than 256 variables or 64 KiB the
+//   session stays as it was, and a note says so.
 // Copies share it. All members are safe from any thread.
 class Session {
  public:
@@ -2228,8 +2237,8 @@ struct ContainerOptions {
   std::uint64_t pids = 256;                           // processes and threads; 0: no bound
   std::uint64_t shm_size = std::uint64_t{64} << 20;   // bytes of /dev/shm
   std::uint64_t tmp_size = std::uint64_t{512} << 20;  // bytes of /tmp
-  // More directories like /tmp, that everybody can write to: absolute paths and their sizes. What is
-  // in them lasts as long as the container runs.
+  // More directories like /tmp, that everybody can write to: absolute paths and their sizes. What
+  // is in them lasts as long as the container runs.
   std::vector<std::pair<std::string, std::uint64_t>> scratch = {};
   // Of the root. Empty: yes, unless sudo or packages need to write to it.
   std::optional<bool> read_only_root = {};
@@ -2265,11 +2274,11 @@ Expected<ContainerOptions> complete(const ContainerOptions& options);
 // begin with #, with or without blanks (spaces and tabs) at the start. A NAME has letters of ASCII,
 // digits and _, and does not begin with a digit; `export ` may stand before it, and blanks around
 // the =.
-//   A value without quotes ends before a # that follows a blank, and at the end of the line, without
-// blanks around it. One that begins with a quote goes up to the next one, over lines, too; only a
+//   A value without quotes ends before a # that follows a blank, and at the end of the line; blanks
+// around it do not count. One that begins with a quote goes up to the next one, over lines, too; only a
 // comment may follow it. In single quotes everything is itself; in double quotes \n \r \t are what
 // they are in C, \" \\ \$ the second character, and other backslashes themselves. Nothing is
-// expanded. A byte order mark at the start is skipped. \r\n is a line end and becomes \n in a value.
+// expanded. A byte order mark at the start is skipped; \r\n is a line end, and \n in a value.
 // Of two with one name the later value counts, in the place of the first.
 //   Errors: parse with the offset and the number of the line, never with its text (a NUL is one,
 //   too); limit for more than 1 MiB.
@@ -2768,8 +2777,8 @@ Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor
 //   execute_bash(command, timeout?)                 to_json(Result)
 //   read_file(file_path, offset?, line_count?)      {file_path, content}; lines, the first is 0
 //   write_file(file_path, content)                  {success, file_path, bytes, message}
-//   read_docstring(file_path, function_name)        {file_path, function_name, docstring}; file_path
-//                                                   is a path, or a module of /tools
+//   read_docstring(file_path, function_name)        {file_path, function_name, docstring}; a path,
+//                                                   or a module of /tools
 //   list_artifacts()                                {artifacts: [{name, size}]}
 //   get_artifact(name)                              {name, size, encoding: "base64", content}
 Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
@@ -13488,6 +13497,18 @@ std::string_view image_type(std::string_view start) {
 
 // writing -----------------------------------------------------------------------------------------
 
+// What root makes for others belongs to them, as if they had made it: commands run as the owner of
+// a workspace, in a container for one. 0 or errno.
+int give_to_owner_of(int directory, const std::string& name) {
+  if (::geteuid() != 0) return 0;
+  struct stat above {};
+  if (::fstat(directory, &above) != 0) return errno;
+  if (above.st_uid == 0) return 0;
+  const int failed =
+      ::fchownat(directory, name.c_str(), above.st_uid, above.st_gid, AT_SYMLINK_NOFOLLOW);
+  return failed == 0 ? 0 : errno;
+}
+
 // A name in a directory outlives a crash only when the directory is on the disk, too. One that may
 // not be read cannot be flushed. 0 or errno.
 int flush_directory(int directory) {
@@ -13521,10 +13542,12 @@ Expected<UniqueFd> open_or_make_directory(const PathRules& rules, const std::str
       const auto permitted = check_permission(rules, changed, Permission::write);
       if (!permitted) return permitted.error();
     }
-    if (::mkdirat(here.get(), place.name.c_str(), 0777) != 0 && errno != EEXIST)
-      return system_error(errno, quoted(part));
-    const int flushed = flush_directory(here.get());
-    if (flushed != 0) return system_error(flushed, quoted(part));
+    int error = ::mkdirat(here.get(), place.name.c_str(), 0777) == 0
+                    ? give_to_owner_of(here.get(), place.name)
+                    : errno;
+    if (error != 0 && error != EEXIST) return system_error(error, quoted(part));
+    error = flush_directory(here.get());
+    if (error != 0) return system_error(error, quoted(part));
     UniqueFd next(above_standard_streams(
         ::openat(here.get(), place.name.c_str(), open_directory_flags | O_NOFOLLOW)));
     if (!next) return system_error(errno, quoted(part));
@@ -13553,7 +13576,7 @@ class NewFile {
     fd_ = UniqueFd(above_standard_streams(::openat(directory_, name.c_str(), flags, mode)));
     if (!fd_) return errno;
     name_ = name;
-    return 0;
+    return give_to_owner_of(directory_, name_);
   }
   // Gives it what the old file had, before it has any bytes.
   int take_rights(const struct stat& old) {
@@ -19243,7 +19266,7 @@ void Redactor::give(std::uint64_t end) {
 // affair of who knows the place. One thread at a time, but for signal().
 class Carrier {
  public:
-  // A program of this host whose three streams are ours. Nobody drives it: it is a line to elsewhere.
+  // A program of this host whose three streams are ours. Nobody drives it: it is a line elsewhere.
   struct Line {
     UniqueFd input = UniqueFd();
     UniqueFd out = UniqueFd();
@@ -19252,6 +19275,7 @@ class Carrier {
     pid_t pid = -1;
     bool is_pidfd = false;
     pthread_t waiter = {};
+    pid_t owner = ::getpid();  // a fork of the program has a copy of this object only
 
     Line() = default;
     Line(const Line&) = delete;
@@ -19327,7 +19351,7 @@ Expected<void> Carrier::Line::start(const ProcessOptions& options) {
 
 void Carrier::Line::end() {
   for (UniqueFd* end : {&input, &out, &err}) end->reset();
-  if (pid < 0) return;
+  if (pid < 0 || owner != ::getpid()) return;
   ::kill(pid, SIGKILL);
   // The engines' programs need milliseconds to die.
   abandon_child(pid);
@@ -20969,10 +20993,9 @@ namespace {
 bool is_carried(std::string_view variable) {
   for (const char* prefix : {"CODEEXEC_", "BASH"})
     if (starts_with(variable, prefix)) return false;
-  for (const char* other :
-       {"PWD", "OLDPWD", "SHLVL", "_", "ENV", "IFS", "PS4", "CDPATH", "FPATH", "ZDOTDIR",
-        "GLOBIGNORE", "SHELLOPTS", "POSIXLY_CORRECT", "LD_PRELOAD", "LD_AUDIT",
-        "DYLD_INSERT_LIBRARIES"})
+  for (const char* other : {"PWD", "OLDPWD", "SHLVL", "_", "ENV", "IFS", "PS4", "CDPATH", "FPATH",
+                            "ZDOTDIR", "GLOBIGNORE", "SHELLOPTS", "POSIXLY_CORRECT", "LD_PRELOAD",
+                            "LD_AUDIT", "DYLD_INSERT_LIBRARIES"})
     if (variable == other) return false;
   return true;
 }
@@ -20988,10 +21011,11 @@ class ExportList {
     Variables variables;
     while (at_ < text_.size())
       if (!read_line(variables))
-        return make_error(ErrorCode::parse,
-                          concat({"what the shell told of its variables was not understood at byte ",
-                                  std::to_string(at_)}),
-                          at_);
+        return make_error(
+            ErrorCode::parse,
+            concat({"what the shell told of its variables was not understood at byte ",
+                    std::to_string(at_)}),
+            at_);
     return variables;
   }
 
@@ -21028,7 +21052,8 @@ class ExportList {
 
   static bool is_name(std::string_view name) {
     return !name.empty() && (name[0] < '0' || name[0] > '9') &&
-           name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
+           name.find_first_not_of(
+               "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
                std::string_view::npos;
   }
 
@@ -21132,9 +21157,9 @@ std::string detail::session_script(std::string_view shell, int descriptor, std::
   // meanwhile and have it back for the trap, but for a few. What comes before the script is on one
   // line with it, so that errors in it tell its own lines. After the script $2 says that nothing is
   // left to be told; a trap of its own on EXIT, in place of ours, then sees its $? as ever.
-  return concat({descriptor == 8 ? std::string()
-                                 : concat({"{ true; } 2>/dev/null >&", fd, "&&exec 8>&", fd, " ", fd,
-                                           ">&-;"}),
+  return concat({descriptor == 8
+                     ? std::string()
+                     : concat({"{ true; } 2>/dev/null >&", fd, "&&exec 8>&", fd, " ", fd, ">&-;"}),
                  "{ ", list, "; } 2>/dev/null >&8;trap '{ case ${2-} in ", mark, ");;*)", tell,
                  ";esac; } 2>/dev/null||:' EXIT;"
                  "case ${KSH_VERSION-}${ZSH_VERSION-}${YASH_VERSION-} in ?*)eval \"",
@@ -21159,9 +21184,10 @@ Expected<detail::SessionState> detail::parse_session_state(std::string_view text
     text.remove_prefix(end + line.size());
   }
   if (!complete || !parts[0].empty() || !text.empty() || !starts_with(parts[2], "/"))
-    return make_error(ErrorCode::parse,
-                      "its shell did not tell all of them at its end (it ended in exec or set a trap "
-                      "on EXIT, the folder is gone, or they are more than 256 KiB)");
+    return make_error(
+        ErrorCode::parse,
+        "its shell did not tell all of them at its end (it ended in exec or set a trap "
+        "on EXIT, the folder is gone, or they are more than 256 KiB)");
   SessionState state;
   state.work_dir = std::string(parts[2].substr(0, parts[2].size() - 1));
   auto before = ExportList(parts[1]).read();
@@ -21202,7 +21228,7 @@ bool Session::State::take(const detail::SessionState& told, const std::string& f
   const std::lock_guard<std::mutex> lock(mutex);
   if (reset != resets) return true;
   auto changed = changes;
-  std::map<std::string_view, std::string_view> gone;
+  decltype(changes) gone;
   for (const auto& [variable, value] : told.before)
     if (is_carried(variable)) gone[variable] = value;
   for (const auto& [variable, value] : told.variables) {
@@ -21231,8 +21257,8 @@ struct Executor::Ending {
   // For who keeps a log of its own: what is told of the command, and what became of it.
   Function<void(const Result&, const ProcessResult&)> log = {};
 
-  // Of a command of a session: how many resets that had when it began, and its folder then; and what
-  // place() adds: the mark of the session_script(), and what that wrote.
+  // Of a command of a session: how many resets that had when it began, and its folder then; and
+  // what place() adds: the mark of the session_script(), and what that wrote.
   std::shared_ptr<Session::State> session = {};
   std::uint64_t resets = 0;
   std::string folder = {};
@@ -21542,10 +21568,11 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
     return admission;
   }
   if (!directory) {
-    admission.refuse("work_dir", concat({directory.error().message,
-                                         command.work_dir == given.work_dir
-                                             ? ""
-                                             : "; the session is there: give a work_dir to leave"}));
+    admission.refuse("work_dir",
+                     concat({directory.error().message,
+                             command.work_dir == given.work_dir
+                                 ? ""
+                                 : "; the session is there: give a work_dir to leave"}));
     // What lies within the roots may be shown as it was understood; it helps against typing errors.
     const auto path = canonical_path(result.work_dir, options.workspace);
     if (path && gate_->paths.permission(*path) != Permission::none) result.work_dir = *path;
@@ -21651,7 +21678,8 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
     told.notes.push_back(
         concat({"The network is switched off for commands here (network: ", name(network), ")"}));
   if (const std::string why = ending.session ? ending.hand_on(ended) : ""; !why.empty())
-    told.notes.push_back(concat({"the session keeps its folder and variables as they were: ", why}));
+    told.notes.push_back(
+        concat({"the session keeps its folder and variables as they were: ", why}));
   told.changed_files = ending.changed_files();
   if (!told.changed_files.empty())
     told.notes.push_back(concat({"changed during the command, and used outside of the sandbox by ",
@@ -22505,8 +22533,8 @@ void LocalExecutor::confine(Admission& admission) const {
   };
 }
 
-// A shell of a session tells what it leaves through a pipe that is never waited for: both ends block
-// nobody, and what is not in it when the command has ended is not told.
+// A shell of a session tells what it leaves through a pipe that is never waited for: both ends
+// block nobody, and what is not in it when the command has ended is not told.
 Expected<void> LocalExecutor::open_session_pipe(Admission& admission) {
   constexpr std::size_t longest_text = longest_session_text;
   Ending& ending = admission.ending;
@@ -24737,7 +24765,8 @@ Expected<void> complete_mounts(ContainerOptions& options) {
       return other.permission != Permission::none &&
              codeexec::is_within(mount.target, other.target);
     };
-    return mount.permission == Permission::none && std::none_of(mounts.begin(), mounts.end(), holds);
+    return mount.permission == Permission::none &&
+           std::none_of(mounts.begin(), mounts.end(), holds);
   };
   std::vector<Mount> wanted;
   for (const Mount& mount : mounts)
@@ -25959,6 +25988,7 @@ Expected<void> ContainerExecutor::Exec::connect_input() {
 Error ContainerExecutor::Exec::failure() const {
   if (out_.end() == 'X') return make_error(ErrorCode::not_found, printable(out_.noise()));
   ProcessResult said;
+  said.outcome = Outcome::exited;
   said.err = concat({err_.noise(), out_.noise()});
   return engine_error(where_.engine, said, "start a command in a container");
 }
@@ -25983,7 +26013,9 @@ auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point
       for (const char* words : {"No such container", "is not running", "is paused", "is restarting",
                                 "OCI runtime", "no such container"})
         if (said.find(words) != std::string::npos) return Start::refused;
-      return Start::lost;
+      if (said.find("unable to find user") == std::string::npos) return Start::lost;
+      failed_step_ = "user";
+      return Start::failed;
     }
     if (cancel && cancel->cancelled()) return Start::cancelled;
     if (Clock::now() >= deadline) return Start::slow;
@@ -29524,8 +29556,7 @@ class SessionTable {
 bool is_session_id(std::string_view id) {
   constexpr std::string_view allowed =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-  return !id.empty() && id.size() <= 64 &&
-         id.find_first_not_of(allowed) == std::string_view::npos;
+  return !id.empty() && id.size() <= 64 && id.find_first_not_of(allowed) == std::string_view::npos;
 }
 
 // What the handlers of one server share.
@@ -30485,9 +30516,7 @@ struct ServerConfig {
   Json credentials = {};
   Json packages = {};
   bool packages_required = false;
-  std::string tools_path = {};
-  std::string skills_path = {};
-  std::uint64_t max_artifact = UserContainerOptions().max_artifact;
+  UserContainerOptions user = {};
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
 };
 
@@ -30538,13 +30567,13 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"max-output-size", "BYTES", "kept per stream: its head and its tail (default: 1048576)",
        &config.max_output},
       {"policy", "MODE", "strict: understands the shell (default); compat: as MassGen judges",
-       &config.policy_mode},
+       &config.policy_mode, Where::all},
       {"allowed-commands", "PATTERN...", "every command of a script must match one of these",
-       &local.policy.allowed, Where::commands, "whitelist_patterns"},
+       &local.policy.allowed, Where::all, "whitelist_patterns"},
       {"blocked-commands", "PATTERN...", "no command of a script may match one of these",
-       &local.policy.blocked, Where::commands, "blacklist_patterns"},
+       &local.policy.blocked, Where::all, "blacklist_patterns"},
       {"disable-rule", "NAME...", "switch rules off; --list-rules tells what there are",
-       &local.policy.disabled_rules},
+       &local.policy.disabled_rules, Where::all},
       {"delete-guard", nullptr, "refuse to delete files that no command has read or made",
        &local.delete_guard},
       {"sandbox", "MODE", "off, best-effort, strict; default: best-effort with allowed paths",
@@ -30611,11 +30640,11 @@ std::vector<Option> option_table(ServerConfig& config) {
        &box.read_only_root, Where::containers},
       {"docker-user", "USER", "UID:GID or a name (default: the owner of the workspace)", &box.user,
        Where::containers},
-      {"docker-mount", "SRC[:DST][:ro|:rw]...", "more of the host to be seen; default: :ro",
-       &box.mounts, Where::containers},
+      {"docker-mount", "SRC[:DST][:ro|:rw]...", "more of the host; default: :ro", &box.mounts,
+       Where::containers},
       {"docker-credentials", "JSON", "what of the user's own it gets; see the README",
        &config.credentials, Where::containers},
-      {"docker-packages", "JSON", "{\"preinstall\": {\"python\": [], \"npm\": [], \"system\": []}}",
+      {"docker-packages", "JSON", "to install: {\"preinstall\": {\"python\": [\"requests>=2\"]}}",
        &config.packages, Where::containers},
       {"docker-packages-required", nullptr, "a package that cannot be had fails the container",
        &config.packages_required, Where::containers},
@@ -30628,15 +30657,19 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"docker-log-file", "FILE", "gets what happened in the container when it is removed",
        &box.log_file, Where::containers},
       {"tools-path", "DIR", "/tools of the container (profile user-container: ./tools)",
-       &config.tools_path, Where::containers},
+       &config.user.tools_dir, Where::containers},
       {"skills-path", "DIR", "/skills of the container (profile user-container: ./skills)",
-       &config.skills_path, Where::containers},
-      {"profile", "NAME", "commands (default); user-container: the tools of one user's container",
+       &config.user.skills_dir, Where::containers},
+      {"profile", "NAME", "commands (default); user-container: tools of one user's container",
        &config.profile, Where::all},
       {"user-id", "ID", "whose container, with profile user-container", &config.user_id,
        Where::users},
+      {"workspace-size", "SIZE", "of a user's /workspace (default: 512m)",
+       Amount{&config.user.workspace_size, true}, Where::users},
+      {"artifacts-size", "SIZE", "of a user's /artifacts (default: 256m)",
+       Amount{&config.user.artifacts_size, true}, Where::users},
       {"max-artifact-size", "SIZE", "of a file of /artifacts that is given away (default: 50m)",
-       Amount{&config.max_artifact, true}, Where::users},
+       Amount{&config.user.max_artifact, true}, Where::users},
       {"agent-id", "ID", "for the audit log; whose container it is", &local.agent_id},
       {"instance-id", "ID", "which of its containers; has no effect in local mode",
        &box.instance_id, Where::all},
@@ -30656,7 +30689,8 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"secret-env", "NAME...", "the same, but their values are masked in what commands print",
        &local.environment.secret},
       {"shell", "PATH", "runs the commands (default: /bin/sh)", &local.shell},
-      {"audit-file", "FILE", "append a line of JSON for every command", &local.audit_file},
+      {"audit-file", "FILE", "append a line of JSON for every command", &local.audit_file,
+       Where::all},
       {"spill-dir", "DIR", "outputs over the limit go whole to files here", &local.spill_dir},
       {"max-concurrent", "N", "commands at a time; others wait (default: 16)",
        &config.max_concurrent, Where::all},
@@ -30675,7 +30709,7 @@ std::vector<Option> option_table(ServerConfig& config) {
 }
 
 template <class T>
-bool is_list(const std::vector<T>*) {
+bool is_list(std::vector<T>*) {
   return true;
 }
 template <class T>
@@ -31190,6 +31224,7 @@ Error in_our_words(Error error, bool container = false) {
       {"memory", "docker_memory_limit"},
       {"mounts", "docker_mount"},
       {"packages", "docker_packages"},
+      {"skills_dir", "skills_path"},
       {"tools_dir", "tools_path"},
       {"user", "docker_user"},
       {"warm", "docker_warm"},
@@ -31207,7 +31242,7 @@ Error in_our_words(Error error, bool container = false) {
   if (starts_with(error.message, engine)) error.message.replace(0, engine.size(), "docker_");
   const std::string_view first =
       std::string_view(error.message).substr(0, error.message.find_first_of(": "));
-  constexpr std::size_t of_containers = 10;
+  constexpr std::size_t of_containers = 11;
   for (std::size_t i = container ? 0 : of_containers; i < std::size(names); ++i) {
     if (first != names[i].first) continue;
     error.message.replace(0, first.size(), names[i].second);
@@ -31256,15 +31291,23 @@ Expected<void> set_sandbox(const ServerConfig& config, LocalOptions& options) {
   return {};
 }
 
-// What is the same wherever commands run. To name what is read-only must not forbid everything else;
-// nor is everything given away where commands are confined: there, `writable` may be changed.
-Expected<ExecutorOptions> common_options(const ServerConfig& config, const std::string& writable) {
-  ExecutorOptions options = config.local;
+Expected<PolicyOptions> policy_options(const ServerConfig& config) {
+  PolicyOptions policy = config.local.policy;
+  policy.enable_sudo = config.enable_sudo;
   if (config.policy_mode == "compat")
-    options.policy.mode = PolicyOptions::Mode::compat;
+    policy.mode = PolicyOptions::Mode::compat;
   else if (config.policy_mode != "strict")
     return bad_value("policy", config.policy_mode, "strict or compat");
-  options.policy.enable_sudo = config.enable_sudo;
+  return policy;
+}
+
+// What is the same wherever commands run. To name what is read-only must not forbid everything
+// else; nor is everything given away where commands are confined: there, `writable` may be changed.
+Expected<ExecutorOptions> common_options(const ServerConfig& config, const std::string& writable) {
+  ExecutorOptions options = config.local;
+  auto policy = policy_options(config);
+  if (!policy) return policy.error();
+  options.policy = std::move(*policy);
   if (options.roots.empty() && !config.read_only.empty())
     options.roots.push_back({writable, Permission::write});
   for (const std::string& path : config.read_only)
@@ -31322,10 +31365,14 @@ Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig
   auto container = container_options(config);
   if (!container) return container.error();
   options.container = std::move(*container);
-  const std::pair<const std::string&, const char*> folders[] = {{config.tools_path, "/tools"},
-                                                                {config.skills_path, "/skills"}};
-  for (const auto& [path, target] : folders)
-    if (!path.empty()) options.container.mounts.push_back({path, target, Permission::read});
+  for (const bool skills : {false, true}) {
+    auto folder =
+        usable_directory(skills ? "skills_path" : "tools_path",
+                         skills ? config.user.skills_dir : config.user.tools_dir, R_OK | X_OK);
+    if (!folder) return folder.error();
+    if (!folder->empty())
+      options.container.mounts.push_back({std::move(*folder), skills ? "/skills" : "/tools"});
+  }
   options.environment = config.local.environment;
   options.environment.auto_venv = !config.no_auto_venv;
   options.shell = config.local.shell;
@@ -31333,15 +31380,18 @@ Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig
 }
 
 Expected<UserContainers> create_user_containers(const ServerConfig& config) {
-  UserContainerOptions options;
+  UserContainerOptions options = config.user;
   auto container = container_options(config);
   if (!container) return container.error();
   options.container = std::move(*container);
-  if (!config.tools_path.empty()) options.tools_dir = config.tools_path;
-  if (!config.skills_path.empty()) options.skills_dir = config.skills_path;
+  auto policy = policy_options(config);
+  if (!policy) return policy.error();
+  options.policy = std::move(*policy);
   if (config.local.timeout.count() != 0) options.timeout = config.local.timeout;
-  options.max_artifact = config.max_artifact;
-  return UserContainers::create(options);
+  options.audit_file = config.local.audit_file;
+  auto containers = UserContainers::create(options);
+  if (!containers) return in_our_words(containers.error(), true);
+  return containers;
 }
 
 // Where commands run.
@@ -31649,8 +31699,9 @@ int serve(const Executor& executor, const ServerConfig& config, const CancelToke
 // With profile user-container.
 int serve_user(const ServerConfig& config, const Invocation& invocation) {
   const auto containers = create_user_containers(config);
-  if (!containers) return fail(2, in_our_words(containers.error(), true).message);
+  if (!containers) return fail(2, containers.error().message);
   drop_variables(config.local.environment, true);
+  warn_of_bare_patterns(config);
   if (invocation.doctor) {
     ContainerExecutorOptions asked;
     asked.container = containers->options().container;
@@ -31659,7 +31710,9 @@ int serve_user(const ServerConfig& config, const Invocation& invocation) {
   const TerminationSignals signals;
   if (signals.error() != 0) return fail(1, no_thread(signals.error()));
   if (invocation.run) {
-    const auto result = containers->execute_bash(config.user_id, *invocation.run);
+    Command command = Command::shell(*invocation.run);
+    command.cancel = signals.token();
+    const auto result = containers->execute_bash(config.user_id, std::move(command));
     return result ? print_result(*result) : fail(125, result.error().message);
   }
   return serve(config, describe(*containers), signals.token(), [&](mcp::Server& server) {

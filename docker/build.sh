@@ -58,8 +58,10 @@ done
 
 command -v "$docker" > /dev/null ||
   fail "there is no program $docker: install Docker, or set CODEEXEC_DOCKER=podman"
-reason=$("$docker" ps -q 2>&1 > /dev/null) ||
-  fail "$docker cannot reach its engine; start it, or set DOCKER_HOST: $(echo "$reason" | tail -n 1)"
+reason=$("$docker" ps -q 2>&1 > /dev/null) || {
+  reason=$(echo "$reason" | tail -n 1)
+  fail "$docker cannot reach its engine; start it, or set DOCKER_HOST: $reason"
+}
 
 # build DOCKERFILE IMAGE BASE ARGUMENT...
 build() {

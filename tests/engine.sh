@@ -7,8 +7,9 @@
 #
 # All that it has is below DIR, apart from a network bridge. Its containers reach this machine over
 # that bridge and nothing else: no rule of the firewall is touched; those with --network host reach
-# what this machine does. Needs root, dockerd, docker, containerd, runc and a static busybox; for
-# the images debootstrap, and to reach Debian's mirror, PyPI and npm. It installs nothing itself.
+# what this machine does. It sees what was mounted when it was started. It needs root, dockerd,
+# docker, containerd, runc and a static busybox; for the images debootstrap, and to reach Debian's
+# mirror, PyPI and npm. It installs nothing itself.
 #
 #   codeexec-test/busybox         busybox and its links, and nothing else, not even a /tmp
 #   codeexec-test/base            a small Debian 12 with Python, pip, git and curl
@@ -77,6 +78,9 @@ engine_pid() {
   if [ "$(cat "/proc/$pid/comm" 2> /dev/null)" = dockerd ] && has_mark "$pid"; then echo "$pid"; fi
 }
 answers() { docker version > "$dir/probe.log" 2>&1; }
+# Runs a program whose mounts nobody else sees, and which end with it: not even `rm -r` of a folder
+# in which all of this was killed can then go astray in them.
+alone() { busybox setsid busybox unshare --mount --propagation slave "$@"; }
 unmount_below() {
   awk -v below="$1/" 'index($2, below) == 1 { print $2 }' /proc/self/mounts | sort -r |
     while IFS= read -r mount; do umount "$mount" 2> /dev/null || umount -l "$mount"; done
@@ -102,7 +106,7 @@ start() {
     busybox ip link set "$bridge" up
     # Not what is configured for another engine, nor in another's part of a containerd they share.
     echo '{}' > "$dir/daemon.json"
-    setsid dockerd --config-file "$dir/daemon.json" --data-root "$dir/data" \
+    alone dockerd --config-file "$dir/daemon.json" --data-root "$dir/data" \
       --exec-root "$dir/exec" --pidfile "$dir/pid" --host "$DOCKER_HOST" \
       --group "${SUDO_GID:-$(id -g)}" --bridge "$bridge" --iptables=false --ip-forward=false \
       --ip-masq=false --containerd-namespace "$bridge" \
@@ -164,7 +168,7 @@ mirror() {
 make_base() {
   remove_tree
   url=$(mirror)
-  debootstrap --variant=minbase --include="python3,python3-pip,python3-venv,procps,git,\
+  alone debootstrap --variant=minbase --include="python3,python3-pip,python3-venv,procps,git,\
 ca-certificates,curl,dash,bash" bookworm "$dir/tree" "${url:-http://deb.debian.org/debian}"
   rm -rf "$dir"/tree/var/cache/apt/archives/*.deb "$dir"/tree/var/lib/apt/lists/*
   # Whom this machine trusts beside everybody: builds reach the network as it does.

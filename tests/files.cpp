@@ -820,6 +820,25 @@ TEST_CASE("rights stay with a file that is replaced, except set-id bits") {
   CHECK(support::read_file(temp / "other") == "old");
 }
 
+TEST_CASE("W-46: what root makes belongs to the owner of the directory") {
+  if (::geteuid() != 0) {
+    MESSAGE("SKIPPED: only root can make files for others");
+    return;
+  }
+  TempDir temp;
+  const Files files = files_in(temp.path());
+  REQUIRE(files.write("own", "x"));
+  CHECK(status_of(temp / "own").st_uid == 0);
+  REQUIRE(::mkdir((temp / "theirs").c_str(), 0755) == 0);
+  REQUIRE(::chown((temp / "theirs").c_str(), 12345, 54321) == 0);
+  REQUIRE(files.write("theirs/new/file", "x"));
+  for (const char* name : {"theirs/new", "theirs/new/file"}) {
+    CAPTURE(name);
+    CHECK(status_of(temp / name).st_uid == 12345);
+    CHECK(status_of(temp / name).st_gid == 54321);
+  }
+}
+
 TEST_CASE("owner and group stay as far as they can be given") {
   if (::geteuid() != 0) {
     MESSAGE("SKIPPED: only root can give files away");

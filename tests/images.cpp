@@ -10,20 +10,20 @@ namespace {
 
 const std::string source = CODEEXEC_SOURCE_DIR;
 
-bool no_engine() {
-  const char* wanted = std::getenv("CODEEXEC_TEST_DOCKER");
-  if (wanted && *wanted) return false;
-  MESSAGE("SKIPPED: needs a Docker engine with the images of the tests: CODEEXEC_TEST_DOCKER");
-  return true;
+bool has_engine() {
+  if (std::getenv("CODEEXEC_TEST_DOCKER")) return true;
+  MESSAGE("SKIPPED: no container engine for tests (CODEEXEC_TEST_DOCKER is not set)");
+  return false;
 }
 
-// Runs a program with variables of its own, below those that Docker looks at.
+// Runs a program with variables of its own and those that Docker looks at.
 Result run(std::vector<std::string> argv,
            std::vector<std::pair<std::string, std::string>> environment = {},
            const std::string& work_dir = "/") {
   codeexec::LocalOptions options;
   options.workspace = work_dir;
   options.environment.keep.push_back("DOCKER_*");
+  options.supervised = false;  // an engine outlives the script that starts it
   Command command = Command::program(std::move(argv));
   command.environment = std::move(environment);
   return support::make(options).run(command);
@@ -44,6 +44,19 @@ std::string docker(std::vector<std::string> arguments) {
   CHECK_MESSAGE(result.succeeded(), result.command);
   return result.out.substr(0, result.out.find('\n'));
 }
+
+Result engine(const std::string& verb, const std::string& path) {
+  return run({"sh", source + "/tests/engine.sh", verb, path});
+}
+
+// Ends an engine however a test ends.
+struct EngineGuard {
+  explicit EngineGuard(std::string path) : place(std::move(path)) {}
+  EngineGuard(const EngineGuard&) = delete;
+  EngineGuard& operator=(const EngineGuard&) = delete;
+  ~EngineGuard() { engine("stop", place); }
+  std::string place;
+};
 
 Result build(std::vector<std::string> arguments,
              std::vector<std::pair<std::string, std::string>> environment = {},
@@ -92,7 +105,7 @@ TEST_CASE("build.sh: what it cannot do is told in one line, with the way out") {
 }
 
 TEST_CASE("build.sh: an engine that is not there is told by what docker says of it") {
-  if (no_engine()) return;
+  if (!has_engine()) return;
   const Result result = build({}, {{"DOCKER_HOST", "unix:///no/such/docker.sock"}});
   CHECK(result.exit_code == 1);
   CHECK(result.out.empty());
@@ -159,16 +172,13 @@ TEST_CASE("build.sh: an image that was not built is a failure, and no other is b
 
 TEST_CASE("engine.sh: takes no folder for its own that is not") {
   if (::geteuid() != 0) {
-    const Result result = run({"sh", source + "/tests/engine.sh", "stop", "/tmp"});
+    const Result result = engine("stop", "/tmp");
     CHECK(result.exit_code == 1);
     CHECK(result.err.find("needs root") != std::string::npos);
     return;
   }
   const support::TempDir folder;
   folder.file("precious", "data");
-  const auto engine = [&](const std::string& verb, const std::string& path) {
-    return run({"sh", source + "/tests/engine.sh", verb, path});
-  };
   for (const char* verb : {"start", "stop", "images"}) {
     const Result result = engine(verb, folder.path());
     CHECK(result.exit_code == 1);
@@ -183,8 +193,60 @@ TEST_CASE("engine.sh: takes no folder for its own that is not") {
   CHECK(engine("stop", "").exit_code == 2);
 }
 
+TEST_CASE("engine.sh: nothing is left of an engine and its containers, even when it was killed") {
+  if (!has_engine()) return;
+  if (::geteuid() != 0) {
+    MESSAGE("SKIPPED: only root can start an engine");
+    return;
+  }
+  const support::TempDir folder;
+  const std::string place = folder / "engine";
+  const std::string host = "unix://" + place + "/docker.sock";
+  const EngineGuard guard(place);
+  for (int i = 0; i < 2; ++i) {
+    const Result started = engine("start", place);
+    CHECK_MESSAGE(started.succeeded(), started.err);
+    CHECK(started.out == host + "\n");
+  }
+  // A container that heeds no signal.
+  const Result load = run({"sh", "-c", "docker save \"$1\" | docker --host \"$0\" load", host,
+                           "codeexec-test/busybox"});
+  CHECK_MESSAGE(load.succeeded(), load.err);
+  const std::string container =
+      docker({"--host", host, "run", "--detach", "codeexec-test/busybox", "sh", "-c",
+              "trap '' TERM HUP INT; while :; do sleep 3600; done"});
+  const std::string pid =
+      docker({"--host", host, "inspect", "--format", "{{.State.Pid}}", container});
+  const std::string bridge =
+      docker({"--host", host, "network", "inspect", "--format",
+              "{{index .Options \"com.docker.network.bridge.name\"}}", "bridge"});
+  CHECK(support::exists("/proc/" + pid + "/exe"));
+  CHECK(support::exists("/sys/class/net/" + bridge + "/bridge"));
+  bool killed = false;
+  SUBCASE("stopped") {}
+  SUBCASE("killed") { killed = true; }
+  if (killed) {
+    const pid_t engine_pid = std::atoi(support::read_file(place + "/pid").c_str());
+    REQUIRE(engine_pid > 1);
+    REQUIRE(::kill(engine_pid, SIGKILL) == 0);
+    REQUIRE(support::dies(engine_pid));
+    CHECK(support::exists("/proc/" + pid + "/exe"));
+  }
+  const Result stopped = engine("stop", place);
+  CHECK_MESSAGE(stopped.succeeded(), stopped.err);
+  CHECK_FALSE(support::exists(place));
+  CHECK_FALSE(support::exists("/proc/" + pid + "/exe"));
+  CHECK_FALSE(support::exists("/sys/class/net/" + bridge));
+  CHECK(support::read_file("/proc/self/mounts").find(place) == std::string::npos);
+  const Result left = run({"sh", "-c",
+                           "cat /proc/[0-9]*/environ 2> /dev/null | tr '\\0' '\\n' | "
+                           "grep -xF \"CODEEXEC_ENGINE=$0\"",
+                           place});
+  CHECK(left.exit_code == 1);
+}
+
 TEST_CASE("the engine answers, and has the images of the tests") {
-  if (no_engine()) return;
+  if (!has_engine()) return;
   CHECK_FALSE(docker({"version", "--format", "{{.Server.Version}}"}).empty());
   for (const char* image : {"codeexec-test/busybox", "codeexec-test/base", "codeexec-test/debian",
                             "codeexec/runtime", "codeexec/runtime-sudo", "codeexec/executor"})
@@ -195,7 +257,7 @@ TEST_CASE("the engine answers, and has the images of the tests") {
 }
 
 TEST_CASE("the runtime image has what it says, for its user") {
-  if (no_engine()) return;
+  if (!has_engine()) return;
   for (const char* image : {"codeexec/runtime", "codeexec/runtime-sudo"}) {
     CAPTURE(image);
     CHECK(in_image(image, "agent", "id -u; id -g; echo $HOME; pwd; touch $HOME/x && echo yes") ==
@@ -231,7 +293,7 @@ TEST_CASE("the runtime image has what it says, for its user") {
 }
 
 TEST_CASE("W-39: the images install the versions that are asked for, and no file has their name") {
-  if (no_engine()) return;
+  if (!has_engine()) return;
   CHECK(in_image("codeexec/runtime", "0",
                  "ls -A / /root /workspace | grep '='; python -c \""
                  "from importlib.metadata import version\n"
@@ -243,7 +305,7 @@ TEST_CASE("W-39: the images install the versions that are asked for, and no file
 }
 
 TEST_CASE("pip installs for the user, also over Debian's own Python") {
-  if (no_engine()) return;
+  if (!has_engine()) return;
   CHECK(in_image("codeexec/runtime", "agent",
                  "mkdir p && cd p && printf 'from setuptools import setup\\n"
                  "setup(name=\"own\", version=\"1\", py_modules=[\"own\"])\\n' > setup.py && "
@@ -254,7 +316,7 @@ TEST_CASE("pip installs for the user, also over Debian's own Python") {
 }
 
 TEST_CASE("sudo works in the sudo image, and only there") {
-  if (no_engine()) return;
+  if (!has_engine()) return;
   CHECK(in_image("codeexec/runtime", "agent", "command -v sudo || echo none") == "none\n");
   // Without a network, too, and without a word on stderr.
   CHECK(in_image("codeexec/runtime-sudo", "agent",
@@ -265,7 +327,7 @@ TEST_CASE("sudo works in the sudo image, and only there") {
 }
 
 TEST_CASE("the executor image has what it says, for its user") {
-  if (no_engine()) return;
+  if (!has_engine()) return;
   const std::string image = "codeexec/executor";
   CHECK(in_image(image, "coderunner",
                  "id -u; echo $HOME; pwd; bash -c 'echo ${BASH_VERSION:+bash}'") ==
@@ -282,7 +344,7 @@ TEST_CASE("the executor image has what it says, for its user") {
 }
 
 TEST_CASE("a container that only runs its image's command reaps orphans, and ends when told to") {
-  if (no_engine()) return;
+  if (!has_engine()) return;
   for (const char* image : {"codeexec/runtime", "codeexec/runtime-sudo", "codeexec/executor"}) {
     CAPTURE(image);
     const std::string id = docker({"run", "--detach", "--network", "none", image});

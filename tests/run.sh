@@ -258,15 +258,14 @@ wait_for_images() {
 give_engine() {
   wait_for_images
   case $engine_legs in
-    *" $1 "*) CODEEXEC_TEST_DOCKER=1 ;;
-    *) CODEEXEC_TEST_DOCKER= ;;
+    *" $1 "*) export CODEEXEC_TEST_DOCKER=1 ;;
+    *) unset CODEEXEC_TEST_DOCKER ;;
   esac
 }
 # Those that have one, when there is one.
 engine_legs=" tests asan+ubsan interop "
 images=
 [ -n "${CODEEXEC_TEST_DOCKER:-}" ] || [ $docker = yes ] || engine_legs=
-export CODEEXEC_TEST_DOCKER=
 
 # leg NAME DIRECTORY LABELS CMAKE_ARGUMENT...
 leg() {

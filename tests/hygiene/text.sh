@@ -7,7 +7,7 @@ cd "$ROOT"
 find . \( -name .git -o -name build -o -name 'build-*' -o -name node_modules -o -name .venv \
   -o -name corpus -o -name __pycache__ \) -prune -o -type f \( -name '*.hpp' -o -name '*.cpp' \
   -o -name '*.sh' -o -name '*.awk' -o -name '*.py' -o -name '*.mjs' -o -name CMakeLists.txt \
-  -o -path './.ci/run' \) -print | sort > "$OUT/sources"
+  -o -name 'Dockerfile*' -o -path './.ci/run' \) -print | sort > "$OUT/sources"
 [ "$HEADER" = "$ROOT/codeexec.hpp" ] || echo "$HEADER" >> "$OUT/sources"
 [ "$(wc -l < "$OUT/sources")" -gt 10 ] || fail "the sources were not found below $ROOT"
 

@@ -92,7 +92,7 @@ function place() {
     options: inContainer,
     env,
     async installs(execute, project) {
-      const asked = await execute('python3 -c "import sys; print(\'%d.%d\' % sys.version_info[:2])"');
+      const asked = await execute(`python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])'`);
       container = asked.container;
       const requirements = process.env.INTEROP_PROJECT_REQUIREMENTS;
       const wheels = path.join(path.dirname(project), 'wheels');

@@ -56,8 +56,7 @@ class InContainer(Here):
 
     async def installs(self, run, project):
         """There is no network: what pip installs is fetched before."""
-        version = 'python3 -c "import sys; print(\'%d.%d\' % sys.version_info[:2])"'
-        asked = await run(version)
+        asked = await run("python3 -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])'")
         self.container = asked["container"]
         requirements = os.environ["INTEROP_PROJECT_REQUIREMENTS"]
         wheels = os.path.join(os.path.dirname(project), "wheels")

@@ -16,8 +16,8 @@ function dictionary(result) {
   return object;
 }
 
-// Where the commands run, here on this machine: the server's options and variables, how pytest comes
-// into the .venv of the project, and what must hold when the server is gone.
+// Where the commands run, which is here on this machine: the server's options and variables, how
+// pytest comes into the .venv of the project, and what must hold when the server is gone.
 const here = {
   options: [],
   env: {},
