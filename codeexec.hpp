@@ -25721,12 +25721,34 @@ namespace {
 // What belongs to the command bears the limit _b on its resident set, which Linux keeps for every
 // process and does not enforce: it survives setsid, a daemon's double fork and an empty
 // environment. `_z` sends a signal to all of these until no new one is found; those that got
-// SIGKILL cannot fork any more. While the command runs, a watchdog reads the orders. When the input
+// SIGKILL cannot fork any more. With SIGKILL it finds strays, too (`_y`): what bears neither the
+// limit of the container's first process (`_h`) nor that of a living exec, whose parent is outside
+// and therefore 0. A limit can only be lowered, so that a command which changes its own makes
+// strays. While the command runs, a watchdog reads the orders. When the input
 // ends (a kill, the client's or the host's death) it kills everything. It is no child of the
 // command's parent, which might wait for any child, and `3<&0` stands before the `&`, which
 // redirects standard input.
-constexpr std::string_view exec_script = R"sh(_z() {
-  _k=' ' _n=0
+constexpr std::string_view exec_script = R"sh(_y() {
+  set -- ${1##*) }
+  case "$2/${23}" in 0/* | */ | */"$_u") return 1;; esac
+  case $_a in *" ${23} "*) return 1;; esac
+  _v=${23}
+  for _x in /proc/[0-9]*; do
+    _l=
+    { IFS= read -r _l <"$_x/stat"; } 2>/dev/null
+    case $_l in *" $_v "*)
+      set -- ${_l##*) }
+      [ "$2" = 0 ] && [ "$1" != Z ] && [ "${23}" = "$_v" ] && { _a="$_a$_v "; return 1; };;
+    esac
+  done
+}
+_h() {
+  set -- ${1##*) }
+  _u=${23}
+}
+_z() {
+  _k=' ' _n=0 _a=' ' _u=
+  { IFS= read -r _l </proc/1/stat; } 2>/dev/null && _h "$_l"
   while [ $_n -lt 64 ]; do
     _n=$((_n+1)) _f=
     for _d in /proc/[0-9]*; do
@@ -25734,7 +25756,11 @@ constexpr std::string_view exec_script = R"sh(_z() {
       case "$_k$2 $$ " in *" $_p "*) continue;; esac
       _s=
       { IFS= read -r _s <"$_d/stat"; } 2>/dev/null
-      case $_s in *" $_b "*) kill -"$1" "$_p" 2>/dev/null; _k="$_k$_p " _f=1;; esac
+      case $_s in
+        *" $_b "*) ;;
+        *) [ "$1" = KILL ] && _y "$_s" || continue;;
+      esac
+      kill -"$1" "$_p" 2>/dev/null; _k="$_k$_p " _f=1
     done
     [ "$_f" ] || return 0
   done
