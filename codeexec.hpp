@@ -1602,10 +1602,10 @@ class Process {
 // that ends last counts. One that was stopped or killed changes nothing, nor does one whose shell
 // could not tell how it ended, by `exec` or with a trap of its own on EXIT; a note says so.
 //   Not carried: PWD, OLDPWD, SHLVL and _; what changes how a shell reads the next script or runs
-//   before it (ENV, IFS, PS4, CDPATH, FPATH, ZDOTDIR, GLOBIGNORE, SHELLOPTS, POSIXLY_CORRECT, all of
+//   before it (ENV, IFS, PS4, CDPATH, FPATH, ZDOTDIR, GLOBIGNORE, SHELLOPTS, POSIXLY_CORRECT,
 //   BASH*, LD_PRELOAD, LD_AUDIT, DYLD_INSERT_LIBRARIES); CODEEXEC_*; what the shell shows to be
-//   read-only; functions; an `unset HOME`. With changes of more than 256 variables or 64 KiB, all of
-//   the session stays as it was, and a note says so.
+//   read-only; functions; an `unset HOME`. With changes of more than 256 variables or 64 KiB the
+//   session stays as it was, and a note says so.
 // Copies share it. All members are safe from any thread.
 class Session {
  public:
@@ -2237,8 +2237,8 @@ struct ContainerOptions {
   std::uint64_t pids = 256;                           // processes and threads; 0: no bound
   std::uint64_t shm_size = std::uint64_t{64} << 20;   // bytes of /dev/shm
   std::uint64_t tmp_size = std::uint64_t{512} << 20;  // bytes of /tmp
-  // More directories like /tmp, that everybody can write to: absolute paths and their sizes. What is
-  // in them lasts as long as the container runs.
+  // More directories like /tmp, that everybody can write to: absolute paths and their sizes. What
+  // is in them lasts as long as the container runs.
   std::vector<std::pair<std::string, std::uint64_t>> scratch = {};
   // Of the root. Empty: yes, unless sudo or packages need to write to it.
   std::optional<bool> read_only_root = {};
@@ -2274,11 +2274,11 @@ Expected<ContainerOptions> complete(const ContainerOptions& options);
 // begin with #, with or without blanks (spaces and tabs) at the start. A NAME has letters of ASCII,
 // digits and _, and does not begin with a digit; `export ` may stand before it, and blanks around
 // the =.
-//   A value without quotes ends before a # that follows a blank, and at the end of the line, without
-// blanks around it. One that begins with a quote goes up to the next one, over lines, too; only a
-// comment may follow it. In single quotes everything is itself; in double quotes \n \r \t are what
-// they are in C, \" \\ \$ the second character, and other backslashes themselves. Nothing is
-// expanded. A byte order mark at the start is skipped. \r\n is a line end and becomes \n in a value.
+//   A value without quotes ends before a # that follows a blank and at the end of the line, and has
+// no blanks around it. One that begins with a quote goes up to the next one, over lines, too; only
+// a comment may follow it. In single quotes everything is itself; in double quotes \n \r \t are
+// what they are in C, \" \\ \$ the second character, and other backslashes themselves. Nothing is
+// expanded. A byte order mark at the start is skipped. \r\n is a line end, which is \n in a value.
 // Of two with one name the later value counts, in the place of the first.
 //   Errors: parse with the offset and the number of the line, never with its text (a NUL is one,
 //   too); limit for more than 1 MiB.
@@ -2777,8 +2777,8 @@ Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor
 //   execute_bash(command, timeout?)                 to_json(Result)
 //   read_file(file_path, offset?, line_count?)      {file_path, content}; lines, the first is 0
 //   write_file(file_path, content)                  {success, file_path, bytes, message}
-//   read_docstring(file_path, function_name)        {file_path, function_name, docstring}; file_path
-//                                                   is a path, or a module of /tools
+//   read_docstring(file_path, function_name)        {file_path, function_name, docstring}
+//     file_path is a path, or a module of /tools.
 //   list_artifacts()                                {artifacts: [{name, size}]}
 //   get_artifact(name)                              {name, size, encoding: "base64", content}
 Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
@@ -19266,7 +19266,7 @@ void Redactor::give(std::uint64_t end) {
 // affair of who knows the place. One thread at a time, but for signal().
 class Carrier {
  public:
-  // A program of this host whose three streams are ours. Nobody drives it: it is a line to elsewhere.
+  // A program of this host whose three streams are ours. Nobody drives it: it is a line elsewhere.
   struct Line {
     UniqueFd input = UniqueFd();
     UniqueFd out = UniqueFd();
@@ -20993,10 +20993,9 @@ namespace {
 bool is_carried(std::string_view variable) {
   for (const char* prefix : {"CODEEXEC_", "BASH"})
     if (starts_with(variable, prefix)) return false;
-  for (const char* other :
-       {"PWD", "OLDPWD", "SHLVL", "_", "ENV", "IFS", "PS4", "CDPATH", "FPATH", "ZDOTDIR",
-        "GLOBIGNORE", "SHELLOPTS", "POSIXLY_CORRECT", "LD_PRELOAD", "LD_AUDIT",
-        "DYLD_INSERT_LIBRARIES"})
+  for (const char* other : {"PWD", "OLDPWD", "SHLVL", "_", "ENV", "IFS", "PS4", "CDPATH", "FPATH",
+                            "ZDOTDIR", "GLOBIGNORE", "SHELLOPTS", "POSIXLY_CORRECT", "LD_PRELOAD",
+                            "LD_AUDIT", "DYLD_INSERT_LIBRARIES"})
     if (variable == other) return false;
   return true;
 }
@@ -21012,10 +21011,11 @@ class ExportList {
     Variables variables;
     while (at_ < text_.size())
       if (!read_line(variables))
-        return make_error(ErrorCode::parse,
-                          concat({"what the shell told of its variables was not understood at byte ",
-                                  std::to_string(at_)}),
-                          at_);
+        return make_error(
+            ErrorCode::parse,
+            concat({"what the shell told of its variables was not understood at byte ",
+                    std::to_string(at_)}),
+            at_);
     return variables;
   }
 
@@ -21052,7 +21052,8 @@ class ExportList {
 
   static bool is_name(std::string_view name) {
     return !name.empty() && (name[0] < '0' || name[0] > '9') &&
-           name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
+           name.find_first_not_of(
+               "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
                std::string_view::npos;
   }
 
@@ -21156,9 +21157,9 @@ std::string detail::session_script(std::string_view shell, int descriptor, std::
   // meanwhile and have it back for the trap, but for a few. What comes before the script is on one
   // line with it, so that errors in it tell its own lines. After the script $2 says that nothing is
   // left to be told; a trap of its own on EXIT, in place of ours, then sees its $? as ever.
-  return concat({descriptor == 8 ? std::string()
-                                 : concat({"{ true; } 2>/dev/null >&", fd, "&&exec 8>&", fd, " ", fd,
-                                           ">&-;"}),
+  return concat({descriptor == 8
+                     ? std::string()
+                     : concat({"{ true; } 2>/dev/null >&", fd, "&&exec 8>&", fd, " ", fd, ">&-;"}),
                  "{ ", list, "; } 2>/dev/null >&8;trap '{ case ${2-} in ", mark, ");;*)", tell,
                  ";esac; } 2>/dev/null||:' EXIT;"
                  "case ${KSH_VERSION-}${ZSH_VERSION-}${YASH_VERSION-} in ?*)eval \"",
@@ -21183,9 +21184,10 @@ Expected<detail::SessionState> detail::parse_session_state(std::string_view text
     text.remove_prefix(end + line.size());
   }
   if (!complete || !parts[0].empty() || !text.empty() || !starts_with(parts[2], "/"))
-    return make_error(ErrorCode::parse,
-                      "its shell did not tell all of them at its end (it ended in exec or set a trap "
-                      "on EXIT, the folder is gone, or they are more than 256 KiB)");
+    return make_error(
+        ErrorCode::parse,
+        "its shell did not tell all of them at its end (it ended in exec or set a trap "
+        "on EXIT, the folder is gone, or they are more than 256 KiB)");
   SessionState state;
   state.work_dir = std::string(parts[2].substr(0, parts[2].size() - 1));
   auto before = ExportList(parts[1]).read();
@@ -21226,7 +21228,7 @@ bool Session::State::take(const detail::SessionState& told, const std::string& f
   const std::lock_guard<std::mutex> lock(mutex);
   if (reset != resets) return true;
   auto changed = changes;
-  std::map<std::string_view, std::string_view> gone;
+  decltype(changes) gone;
   for (const auto& [variable, value] : told.before)
     if (is_carried(variable)) gone[variable] = value;
   for (const auto& [variable, value] : told.variables) {
@@ -21255,8 +21257,8 @@ struct Executor::Ending {
   // For who keeps a log of its own: what is told of the command, and what became of it.
   Function<void(const Result&, const ProcessResult&)> log = {};
 
-  // Of a command of a session: how many resets that had when it began, and its folder then; and what
-  // place() adds: the mark of the session_script(), and what that wrote.
+  // Of a command of a session: how many resets that had when it began, and its folder then; and
+  // what place() adds: the mark of the session_script(), and what that wrote.
   std::shared_ptr<Session::State> session = {};
   std::uint64_t resets = 0;
   std::string folder = {};
@@ -21566,10 +21568,11 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
     return admission;
   }
   if (!directory) {
-    admission.refuse("work_dir", concat({directory.error().message,
-                                         command.work_dir == given.work_dir
-                                             ? ""
-                                             : "; the session is there: give a work_dir to leave"}));
+    admission.refuse("work_dir",
+                     concat({directory.error().message,
+                             command.work_dir == given.work_dir
+                                 ? ""
+                                 : "; the session is there: give a work_dir to leave"}));
     // What lies within the roots may be shown as it was understood; it helps against typing errors.
     const auto path = canonical_path(result.work_dir, options.workspace);
     if (path && gate_->paths.permission(*path) != Permission::none) result.work_dir = *path;
@@ -21675,7 +21678,8 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
     told.notes.push_back(
         concat({"The network is switched off for commands here (network: ", name(network), ")"}));
   if (const std::string why = ending.session ? ending.hand_on(ended) : ""; !why.empty())
-    told.notes.push_back(concat({"the session keeps its folder and variables as they were: ", why}));
+    told.notes.push_back(
+        concat({"the session keeps its folder and variables as they were: ", why}));
   told.changed_files = ending.changed_files();
   if (!told.changed_files.empty())
     told.notes.push_back(concat({"changed during the command, and used outside of the sandbox by ",
@@ -22529,8 +22533,8 @@ void LocalExecutor::confine(Admission& admission) const {
   };
 }
 
-// A shell of a session tells what it leaves through a pipe that is never waited for: both ends block
-// nobody, and what is not in it when the command has ended is not told.
+// A shell of a session tells what it leaves through a pipe that is never waited for: both ends
+// block nobody, and what is not in it when the command has ended is not told.
 Expected<void> LocalExecutor::open_session_pipe(Admission& admission) {
   constexpr std::size_t longest_text = longest_session_text;
   Ending& ending = admission.ending;
@@ -24761,7 +24765,8 @@ Expected<void> complete_mounts(ContainerOptions& options) {
       return other.permission != Permission::none &&
              codeexec::is_within(mount.target, other.target);
     };
-    return mount.permission == Permission::none && std::none_of(mounts.begin(), mounts.end(), holds);
+    return mount.permission == Permission::none &&
+           std::none_of(mounts.begin(), mounts.end(), holds);
   };
   std::vector<Mount> wanted;
   for (const Mount& mount : mounts)
@@ -25369,7 +25374,13 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
     auto started = ask_engine(options.engine, words, options.engine.run_timeout,
                               concat({"make the container ", name}), cancel);
     if (!started) return started.error();
-    if (auto ok = set_up(cancel); !ok) return ok;
+    if (auto ok = set_up(cancel); !ok) {
+      // Its first process may have said why it ended.
+      const ProcessResult told = run_process(
+          engine_call(options.engine, {"logs", "--tail", "5", name}, options.engine.call_timeout));
+      if (!told.succeeded() || engine_words(told).empty()) return ok;
+      return engine_error(options.engine, told, concat({"make the container ", name}));
+    }
   } else {
     words.insert(words.begin() + 1, {"-i", "--rm"});
     if (auto ok = hold(words, cancel); !ok) return ok;
@@ -25710,12 +25721,34 @@ namespace {
 // What belongs to the command bears the limit _b on its resident set, which Linux keeps for every
 // process and does not enforce: it survives setsid, a daemon's double fork and an empty
 // environment. `_z` sends a signal to all of these until no new one is found; those that got
-// SIGKILL cannot fork any more. While the command runs, a watchdog reads the orders. When the input
+// SIGKILL cannot fork any more. With SIGKILL it finds strays, too (`_y`): what bears neither the
+// limit of the container's first process (`_h`) nor that of a living exec, whose parent is outside
+// and therefore 0. A limit can only be lowered, so that a command which changes its own makes
+// strays. While the command runs, a watchdog reads the orders. When the input
 // ends (a kill, the client's or the host's death) it kills everything. It is no child of the
 // command's parent, which might wait for any child, and `3<&0` stands before the `&`, which
 // redirects standard input.
-constexpr std::string_view exec_script = R"sh(_z() {
-  _k=' ' _n=0
+constexpr std::string_view exec_script = R"sh(_y() {
+  set -- ${1##*) }
+  case "$2/${23}" in 0/* | */ | */"$_u") return 1;; esac
+  case $_a in *" ${23} "*) return 1;; esac
+  _v=${23}
+  for _x in /proc/[0-9]*; do
+    _l=
+    { IFS= read -r _l <"$_x/stat"; } 2>/dev/null
+    case $_l in *" $_v "*)
+      set -- ${_l##*) }
+      [ "$2" = 0 ] && [ "$1" != Z ] && [ "${23}" = "$_v" ] && { _a="$_a$_v "; return 1; };;
+    esac
+  done
+}
+_h() {
+  set -- ${1##*) }
+  _u=${23}
+}
+_z() {
+  _k=' ' _n=0 _a=' ' _u=
+  { IFS= read -r _l </proc/1/stat; } 2>/dev/null && _h "$_l"
   while [ $_n -lt 64 ]; do
     _n=$((_n+1)) _f=
     for _d in /proc/[0-9]*; do
@@ -25723,7 +25756,11 @@ constexpr std::string_view exec_script = R"sh(_z() {
       case "$_k$2 $$ " in *" $_p "*) continue;; esac
       _s=
       { IFS= read -r _s <"$_d/stat"; } 2>/dev/null
-      case $_s in *" $_b "*) kill -"$1" "$_p" 2>/dev/null; _k="$_k$_p " _f=1;; esac
+      case $_s in
+        *" $_b "*) ;;
+        *) [ "$1" = KILL ] && _y "$_s" || continue;;
+      esac
+      kill -"$1" "$_p" 2>/dev/null; _k="$_k$_p " _f=1
     done
     [ "$_f" ] || return 0
   done
@@ -26147,9 +26184,17 @@ struct ContainerExecutor::Place {
         environment(std::move(variables)),
         shell(std::move(shell_path)) {}
 
+  bool has_lost_one() const;
   std::shared_ptr<Exec> take_waiting() const;
   void refill(const Exec::Where& where) const;
 };
+
+// Whether one that was to wait has ended: perhaps with its container.
+bool ContainerExecutor::Place::has_lost_one() const {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return !std::all_of(waiting.begin(), waiting.end(),
+                      [](const std::shared_ptr<Exec>& carrier) { return carrier->waits(); });
+}
 
 // One that waits, or null.
 auto ContainerExecutor::Place::take_waiting() const -> std::shared_ptr<Exec> {
@@ -26343,6 +26388,7 @@ auto ContainerExecutor::begin(const std::string& request, const std::optional<Ca
   constexpr std::chrono::milliseconds patience = std::chrono::seconds(2);
   const Container& container = place_->container;
   const ContainerOptions& options = container.options();
+  if (place_->has_lost_one()) container.state_->forget();
   for (int tries = 1;; ++tries) {
     if (auto ok = container.ensure(cancel); !ok) {
       admission.fail(ok.error(), "container");
@@ -29551,8 +29597,7 @@ class SessionTable {
 bool is_session_id(std::string_view id) {
   constexpr std::string_view allowed =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-  return !id.empty() && id.size() <= 64 &&
-         id.find_first_not_of(allowed) == std::string_view::npos;
+  return !id.empty() && id.size() <= 64 && id.find_first_not_of(allowed) == std::string_view::npos;
 }
 
 // What the handlers of one server share.
@@ -30272,6 +30317,43 @@ mcp::ToolReply get_artifact(const UserContainers& containers, const std::string&
                                                         {"content", std::move(content)}}));
 }
 
+// The value of a key in the lines between two `---` at the start of a text.
+std::string_view front_matter(std::string_view text, std::string_view key) {
+  bool first = true;
+  while (!text.empty()) {
+    const std::string_view line = trim_blanks(without_line_ends(text.substr(0, text.find('\n'))));
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+    if (first != (line == "---")) return {};
+    first = false;
+    if (starts_with(line, key) && line.substr(key.size(), 1) == ":")
+      return trim_blanks(line.substr(key.size() + 1));
+  }
+  return {};
+}
+
+// " name (description), ..." of the folders that have a SKILL.md.
+std::string list_skills(const std::string& folder) {
+  constexpr std::size_t most = 100;
+  constexpr std::size_t longest = 300;
+  std::string text;
+  PathOptions roots;
+  roots.roots.push_back({folder, Permission::read});
+  auto rules = PathRules::create(roots);
+  if (folder.empty() || !rules) return text;
+  const Files files(std::move(*rules), folder);
+  const auto list = files.list(folder);
+  std::size_t count = 0;
+  for (const FileEntry& entry : list ? list->entries : std::vector<FileEntry>()) {
+    const auto skill = files.read(concat({entry.path, "/SKILL.md"}));
+    if (!skill || ++count > most) continue;
+    const std::string about =
+        to_utf8(utf8_prefix(front_matter(skill->bytes, "description"), longest));
+    text += concat({text.empty() ? " " : ", ", to_utf8(entry.path), about.empty() ? "" : " (",
+                    about, about.empty() ? "" : ")"});
+  }
+  return text;
+}
+
 // the tools as clients see them -------------------------------------------------------------------
 
 mcp::Parameter parameter(const char* name, mcp::ParameterType type, std::string description) {
@@ -30636,8 +30718,8 @@ std::vector<Option> option_table(ServerConfig& config) {
        &box.read_only_root, Where::containers},
       {"docker-user", "USER", "UID:GID or a name (default: the owner of the workspace)", &box.user,
        Where::containers},
-      {"docker-mount", "SRC[:DST][:ro|:rw]...", "more of the host; default: :ro",
-       &box.mounts, Where::containers},
+      {"docker-mount", "SRC[:DST][:ro|:rw]...", "more of the host; default: :ro", &box.mounts,
+       Where::containers},
       {"docker-credentials", "JSON", "what of the user's own it gets; see the README",
        &config.credentials, Where::containers},
       {"docker-packages", "JSON", "to install: {\"preinstall\": {\"python\": [\"requests>=2\"]}}",
@@ -31297,8 +31379,8 @@ Expected<PolicyOptions> policy_options(const ServerConfig& config) {
   return policy;
 }
 
-// What is the same wherever commands run. To name what is read-only must not forbid everything else;
-// nor is everything given away where commands are confined: there, `writable` may be changed.
+// What is the same wherever commands run. To name what is read-only must not forbid everything
+// else; nor is everything given away where commands are confined: there, `writable` may be changed.
 Expected<ExecutorOptions> common_options(const ServerConfig& config, const std::string& writable) {
   ExecutorOptions options = config.local;
   auto policy = policy_options(config);
@@ -31362,9 +31444,9 @@ Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig
   if (!container) return container.error();
   options.container = std::move(*container);
   for (const bool skills : {false, true}) {
-    auto folder = usable_directory(skills ? "skills_path" : "tools_path",
-                                   skills ? config.user.skills_dir : config.user.tools_dir,
-                                   R_OK | X_OK);
+    auto folder =
+        usable_directory(skills ? "skills_path" : "tools_path",
+                         skills ? config.user.skills_dir : config.user.tools_dir, R_OK | X_OK);
     if (!folder) return folder.error();
     if (!folder->empty())
       options.container.mounts.push_back({std::move(*folder), skills ? "/skills" : "/tools"});
@@ -31905,9 +31987,12 @@ std::string describe(const UserContainers& containers) {
   if (!options.tools_dir.empty())
     sentences.emplace_back(
         "/tools has Python modules: look at them with ls and read_docstring, then import them.");
-  if (!options.skills_dir.empty())
-    sentences.emplace_back(
-        "/skills has a directory for each skill: read its SKILL.md before work it is about.");
+  const std::string skills = list_skills(options.skills_dir);
+  if (!skills.empty())
+    sentences.push_back(
+        concat({"Before work that one of these skills is about, read its "
+                "/skills/NAME/SKILL.md:",
+                skills, "."}));
   sentences.emplace_back(
       "Put what is to be handed over into /artifacts. It and /workspace last as long as the "
       "container runs.");

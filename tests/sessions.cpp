@@ -281,7 +281,9 @@ TEST_CASE("a command that is stopped leaves its session as it was") {
   for (const std::string& shell : shells()) {
     CAPTURE(shell);
     const Session session;
-    Command command = in(session, "cd sub; export A=1; echo ready; sleep 600");
+    // It has the time to leave by itself, and tells what it has changed.
+    Command command =
+        in(session, "trap 'exit 0' TERM; cd sub; export A=1; echo ready; sleep 600 & wait");
     command.interpreter = shell;
     SUBCASE("at its deadline") { command.timeout = milliseconds(300); }
     SUBCASE("by somebody") {
@@ -312,8 +314,19 @@ TEST_CASE("of two commands at once each tells what it has changed") {
   CHECK(slow.wait().out == "0\n");
   CHECK(next(executor, session).out == place.sub() + "|1|2|0");
 
+  // One that stays where it began has not changed the folder.
+  const Session fresh;
+  waiting = in(fresh, "export A=1; read line");
+  waiting.keep_input_open = true;
+  const Execution still = executor.start(waiting);
+  REQUIRE(executor.run(in(fresh, "cd sub")).succeeded());
+  still.close_input();
+  CHECK_FALSE(kept(still.wait()));
+  CHECK(next(executor, fresh).out == place.sub() + "|1|none|0");
+
   // What began before a reset has no part in what is after it.
-  waiting.script = "export A=3; read line";
+  waiting = in(session, "export A=3; read line");
+  waiting.keep_input_open = true;
   const Execution late = executor.start(waiting);
   session.reset();
   late.close_input();
@@ -428,10 +441,9 @@ TEST_CASE("more than a session can hold leaves it as it was") {
                                         count + " ]; do export \"V$i=$v\"; i=$((i + 1)); done"));
   };
   REQUIRE(executor.run(in(session, "export A=1")).succeeded());
-  for (const auto& [count, size] : std::vector<std::pair<std::string, std::string>>{
+  for (const auto& [number, length] : std::vector<std::pair<std::string, std::string>>{
            {"256", "1"}, {"1", "65536"}, {"4", "100000"}}) {
-    CAPTURE(count);
-    const Result r = fill(count, size);
+    const Result r = fill(number, length);
     CHECK_MESSAGE(r.succeeded(), described(r));
     CHECK(noted(r, "256"));
     CHECK(kept(r));
@@ -699,14 +711,15 @@ TEST_CASE("what is not such a list is none") {
   const std::string good = told("/a", "export A=1\n", "export A=2\n");
   REQUIRE(parse_session_state(good, "m"));
   for (const std::string& text :
-       {std::string(), "x" + good, good + "x", good + "m\n", good + good, good.substr(2),
-        told("a", "", ""), told("", "", ""), told("/\nm", "", ""), told("/a\njunk\nm\nm", "", ""),
-        told("/", "", std::string("export A='\0'\n", 13))}) {
+       {std::string(), "x" + good, "junk\n" + good, good + "x", good + "m\n", good + good,
+        good.substr(2), told("a", "", ""), told("", "", ""), told("/\nm", "", ""),
+        told("/a\njunk\nm\nm", "", ""), told("/", "", std::string("export A='\0'\n", 13))}) {
     CAPTURE(text);
     CHECK_FALSE(parse_session_state(text, "m"));
   }
   CHECK_FALSE(parse_session_state(good, "n"));
   CHECK_FALSE(parse_session_state(good, ""));
+  CHECK_FALSE(parse_session_state("\n\n/a\n\n\n", ""));
   for (std::size_t size = 0; size < good.size(); ++size)
     CHECK_FALSE(parse_session_state(good.substr(0, size), "m"));
 }
@@ -714,7 +727,7 @@ TEST_CASE("what is not such a list is none") {
 TEST_CASE("any bytes are read without harm") {
   const std::string good =
       told("/a", "declare -x A=$'\\001\\C-\\M-x'\nexport B='it'\"'\"'s'\n", "export A=2\n");
-  const std::string bytes("'\"\\$ \n=-mx0\0\377(", 16);
+  const std::string bytes("'\"\\$ \n=-mx0\0\377(", 14);
   support::Random random;
   int accepted = 0;
   for (int round = 0; round < 20000; ++round) {
