@@ -25235,21 +25235,23 @@ std::vector<std::string> Container::State::configuration() const {
   add("--entrypoint", "sh");
   words.push_back(options.image);
   const std::vector<std::string> command =
-      options.persistent ? std::vector<std::string>{"-c", "while :; do sleep 3600; done"}
-                         : set_up_words("echo codeexec ready; while read -r _; do :; done");
+      set_up_words(options.persistent ? "while :; do sleep 3600; done"
+                                      : "echo codeexec ready; while read -r _; do :; done");
   words.insert(words.end(), command.begin(), command.end());
   return words;
 }
 
 std::vector<std::string> Container::State::labels() const {
   const ProgramIdentity program = own_identity();
+  const std::string agent = to_utf8(options.agent_id);
+  const std::string instance = to_utf8(options.instance_id);
   std::vector<std::string> words;
   for (const auto& [label, value] :
        {std::pair<const char*, std::string_view>("managed", "1"),
         std::pair<const char*, std::string_view>("kind",
                                                  options.persistent ? "persistent" : "ephemeral"),
-        std::pair<const char*, std::string_view>("user", options.agent_id),
-        std::pair<const char*, std::string_view>("instance", options.instance_id),
+        std::pair<const char*, std::string_view>("user", agent),
+        std::pair<const char*, std::string_view>("instance", instance),
         std::pair<const char*, std::string_view>("cfg", digits),
         std::pair<const char*, std::string_view>("ns", program.space),
         std::pair<const char*, std::string_view>("host", program.host),
@@ -25424,7 +25426,7 @@ Expected<void> Container::State::hold(const std::vector<std::string>& words,
   return {};
 }
 
-// What the lifeline's script does by itself.
+// The first process of one that is persistent does the same by itself, but tells nobody when.
 Expected<void> Container::State::set_up(const std::optional<CancelToken>& cancel) {
   std::vector<std::string> words = {"exec", "--user", "0:0", name, "sh"};
   const std::vector<std::string> script = set_up_words(":");
