@@ -19266,7 +19266,7 @@ void Redactor::give(std::uint64_t end) {
 // affair of who knows the place. One thread at a time, but for signal().
 class Carrier {
  public:
-  // A program of this host whose three streams are ours. Nobody drives it: it is a line to elsewhere.
+  // A program of this host whose three streams are ours. Nobody drives it: it is a line elsewhere.
   struct Line {
     UniqueFd input = UniqueFd();
     UniqueFd out = UniqueFd();
@@ -24765,7 +24765,8 @@ Expected<void> complete_mounts(ContainerOptions& options) {
       return other.permission != Permission::none &&
              codeexec::is_within(mount.target, other.target);
     };
-    return mount.permission == Permission::none && std::none_of(mounts.begin(), mounts.end(), holds);
+    return mount.permission == Permission::none &&
+           std::none_of(mounts.begin(), mounts.end(), holds);
   };
   std::vector<Mount> wanted;
   for (const Mount& mount : mounts)
@@ -25373,7 +25374,13 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
     auto started = ask_engine(options.engine, words, options.engine.run_timeout,
                               concat({"make the container ", name}), cancel);
     if (!started) return started.error();
-    if (auto ok = set_up(cancel); !ok) return ok;
+    if (auto ok = set_up(cancel); !ok) {
+      // Its first process may have said why it ended.
+      const ProcessResult told = run_process(
+          engine_call(options.engine, {"logs", "--tail", "5", name}, options.engine.call_timeout));
+      if (!told.succeeded() || engine_words(told).empty()) return ok;
+      return engine_error(options.engine, told, concat({"make the container ", name}));
+    }
   } else {
     words.insert(words.begin() + 1, {"-i", "--rm"});
     if (auto ok = hold(words, cancel); !ok) return ok;
@@ -25714,12 +25721,34 @@ namespace {
 // What belongs to the command bears the limit _b on its resident set, which Linux keeps for every
 // process and does not enforce: it survives setsid, a daemon's double fork and an empty
 // environment. `_z` sends a signal to all of these until no new one is found; those that got
-// SIGKILL cannot fork any more. While the command runs, a watchdog reads the orders. When the input
+// SIGKILL cannot fork any more. With SIGKILL it finds strays, too (`_y`): what bears neither the
+// limit of the container's first process (`_h`) nor that of a living exec, whose parent is outside
+// and therefore 0. A limit can only be lowered, so that a command which changes its own makes
+// strays. While the command runs, a watchdog reads the orders. When the input
 // ends (a kill, the client's or the host's death) it kills everything. It is no child of the
 // command's parent, which might wait for any child, and `3<&0` stands before the `&`, which
 // redirects standard input.
-constexpr std::string_view exec_script = R"sh(_z() {
-  _k=' ' _n=0
+constexpr std::string_view exec_script = R"sh(_y() {
+  set -- ${1##*) }
+  case "$2/${23}" in 0/* | */ | */"$_u") return 1;; esac
+  case $_a in *" ${23} "*) return 1;; esac
+  _v=${23}
+  for _x in /proc/[0-9]*; do
+    _l=
+    { IFS= read -r _l <"$_x/stat"; } 2>/dev/null
+    case $_l in *" $_v "*)
+      set -- ${_l##*) }
+      [ "$2" = 0 ] && [ "$1" != Z ] && [ "${23}" = "$_v" ] && { _a="$_a$_v "; return 1; };;
+    esac
+  done
+}
+_h() {
+  set -- ${1##*) }
+  _u=${23}
+}
+_z() {
+  _k=' ' _n=0 _a=' ' _u=
+  { IFS= read -r _l </proc/1/stat; } 2>/dev/null && _h "$_l"
   while [ $_n -lt 64 ]; do
     _n=$((_n+1)) _f=
     for _d in /proc/[0-9]*; do
@@ -25727,7 +25756,11 @@ constexpr std::string_view exec_script = R"sh(_z() {
       case "$_k$2 $$ " in *" $_p "*) continue;; esac
       _s=
       { IFS= read -r _s <"$_d/stat"; } 2>/dev/null
-      case $_s in *" $_b "*) kill -"$1" "$_p" 2>/dev/null; _k="$_k$_p " _f=1;; esac
+      case $_s in
+        *" $_b "*) ;;
+        *) [ "$1" = KILL ] && _y "$_s" || continue;;
+      esac
+      kill -"$1" "$_p" 2>/dev/null; _k="$_k$_p " _f=1
     done
     [ "$_f" ] || return 0
   done
@@ -26151,9 +26184,17 @@ struct ContainerExecutor::Place {
         environment(std::move(variables)),
         shell(std::move(shell_path)) {}
 
+  bool has_lost_one() const;
   std::shared_ptr<Exec> take_waiting() const;
   void refill(const Exec::Where& where) const;
 };
+
+// Whether one that was to wait has ended: perhaps with its container.
+bool ContainerExecutor::Place::has_lost_one() const {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return !std::all_of(waiting.begin(), waiting.end(),
+                      [](const std::shared_ptr<Exec>& carrier) { return carrier->waits(); });
+}
 
 // One that waits, or null.
 auto ContainerExecutor::Place::take_waiting() const -> std::shared_ptr<Exec> {
@@ -26347,6 +26388,7 @@ auto ContainerExecutor::begin(const std::string& request, const std::optional<Ca
   constexpr std::chrono::milliseconds patience = std::chrono::seconds(2);
   const Container& container = place_->container;
   const ContainerOptions& options = container.options();
+  if (place_->has_lost_one()) container.state_->forget();
   for (int tries = 1;; ++tries) {
     if (auto ok = container.ensure(cancel); !ok) {
       admission.fail(ok.error(), "container");
@@ -30676,8 +30718,8 @@ std::vector<Option> option_table(ServerConfig& config) {
        &box.read_only_root, Where::containers},
       {"docker-user", "USER", "UID:GID or a name (default: the owner of the workspace)", &box.user,
        Where::containers},
-      {"docker-mount", "SRC[:DST][:ro|:rw]...", "more of the host; default: :ro",
-       &box.mounts, Where::containers},
+      {"docker-mount", "SRC[:DST][:ro|:rw]...", "more of the host; default: :ro", &box.mounts,
+       Where::containers},
       {"docker-credentials", "JSON", "what of the user's own it gets; see the README",
        &config.credentials, Where::containers},
       {"docker-packages", "JSON", "to install: {\"preinstall\": {\"python\": [\"requests>=2\"]}}",
@@ -31337,8 +31379,8 @@ Expected<PolicyOptions> policy_options(const ServerConfig& config) {
   return policy;
 }
 
-// What is the same wherever commands run. To name what is read-only must not forbid everything else;
-// nor is everything given away where commands are confined: there, `writable` may be changed.
+// What is the same wherever commands run. To name what is read-only must not forbid everything
+// else; nor is everything given away where commands are confined: there, `writable` may be changed.
 Expected<ExecutorOptions> common_options(const ServerConfig& config, const std::string& writable) {
   ExecutorOptions options = config.local;
   auto policy = policy_options(config);
@@ -31402,9 +31444,9 @@ Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig
   if (!container) return container.error();
   options.container = std::move(*container);
   for (const bool skills : {false, true}) {
-    auto folder = usable_directory(skills ? "skills_path" : "tools_path",
-                                   skills ? config.user.skills_dir : config.user.tools_dir,
-                                   R_OK | X_OK);
+    auto folder =
+        usable_directory(skills ? "skills_path" : "tools_path",
+                         skills ? config.user.skills_dir : config.user.tools_dir, R_OK | X_OK);
     if (!folder) return folder.error();
     if (!folder->empty())
       options.container.mounts.push_back({std::move(*folder), skills ? "/skills" : "/tools"});
