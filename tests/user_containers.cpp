@@ -214,7 +214,7 @@ TEST_CASE("user containers: a command that takes too long is ended") {
   const auto result =
       users->execute_bash("ada", "echo begun; sleep 1000 & sleep 1000", std::chrono::seconds(1));
   REQUIRE_MESSAGE(result, result.error().message);
-  CHECK(result->outcome == Outcome::timed_out);
+  CHECK_MESSAGE(result->outcome == Outcome::timed_out, result->summary() << result->message);
   CHECK(result->out == "begun\n");
   CHECK(users.out("for f in /proc/[0-9]*/comm; do cat $f; done | grep -c sleep; :") == "0\n");
 }
