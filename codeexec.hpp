@@ -26891,9 +26891,9 @@ Expected<std::string> UserContainers::User::fetch(const char* script,
                                                   std::string input) const {
   Command command = Command::program({"/bin/sh", "-c", script, "sh"});
   for (const std::string& word : words) {
-    if (word.find('\0') != std::string::npos)
+    if (has_nul(word) || word.size() >= PATH_MAX)
       return make_error(ErrorCode::invalid_argument,
-                        concat({"Failed to ", what, ": it has a NUL byte in it"}));
+                        "Failed: a path has a NUL byte in it, or is longer than any may be");
     command.argv.push_back(word);
   }
   command.input = std::move(input);
