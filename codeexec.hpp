@@ -24765,7 +24765,8 @@ Expected<void> complete_mounts(ContainerOptions& options) {
       return other.permission != Permission::none &&
              codeexec::is_within(mount.target, other.target);
     };
-    return mount.permission == Permission::none && std::none_of(mounts.begin(), mounts.end(), holds);
+    return mount.permission == Permission::none &&
+           std::none_of(mounts.begin(), mounts.end(), holds);
   };
   std::vector<Mount> wanted;
   for (const Mount& mount : mounts)
@@ -30639,8 +30640,8 @@ std::vector<Option> option_table(ServerConfig& config) {
        &box.read_only_root, Where::containers},
       {"docker-user", "USER", "UID:GID or a name (default: the owner of the workspace)", &box.user,
        Where::containers},
-      {"docker-mount", "SRC[:DST][:ro|:rw]...", "more of the host; default: :ro",
-       &box.mounts, Where::containers},
+      {"docker-mount", "SRC[:DST][:ro|:rw]...", "more of the host; default: :ro", &box.mounts,
+       Where::containers},
       {"docker-credentials", "JSON", "what of the user's own it gets; see the README",
        &config.credentials, Where::containers},
       {"docker-packages", "JSON", "to install: {\"preinstall\": {\"python\": [\"requests>=2\"]}}",
@@ -31300,8 +31301,8 @@ Expected<PolicyOptions> policy_options(const ServerConfig& config) {
   return policy;
 }
 
-// What is the same wherever commands run. To name what is read-only must not forbid everything else;
-// nor is everything given away where commands are confined: there, `writable` may be changed.
+// What is the same wherever commands run. To name what is read-only must not forbid everything
+// else; nor is everything given away where commands are confined: there, `writable` may be changed.
 Expected<ExecutorOptions> common_options(const ServerConfig& config, const std::string& writable) {
   ExecutorOptions options = config.local;
   auto policy = policy_options(config);
@@ -31365,9 +31366,9 @@ Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig
   if (!container) return container.error();
   options.container = std::move(*container);
   for (const bool skills : {false, true}) {
-    auto folder = usable_directory(skills ? "skills_path" : "tools_path",
-                                   skills ? config.user.skills_dir : config.user.tools_dir,
-                                   R_OK | X_OK);
+    auto folder =
+        usable_directory(skills ? "skills_path" : "tools_path",
+                         skills ? config.user.skills_dir : config.user.tools_dir, R_OK | X_OK);
     if (!folder) return folder.error();
     if (!folder->empty())
       options.container.mounts.push_back({std::move(*folder), skills ? "/skills" : "/tools"});

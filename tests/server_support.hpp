@@ -321,15 +321,16 @@ class Server {
   std::size_t scanned_ = 0;
 };
 
-// Stands in for the docker program: writes down how it is called and with which variables. A command
-// runs here in place of a container, so that a conversation needs no engine; what prepares a
-// container, or installs something in it, does not.
+// Stands in for the docker program: writes down how it is called and with which variables. A
+// command runs here in place of a container, so that a conversation needs no engine; what prepares
+// a container, or installs something in it, does not.
 class FakeEngine {
  public:
   FakeEngine()
-      : program_(directory_.file("engine", "#!/bin/sh\n"
-                                           "here=" +
-                                               directory_.path() + "\n" + R"sh(
+      : program_(directory_.file("engine",
+                                 "#!/bin/sh\n"
+                                 "here=" +
+                                     directory_.path() + "\n" + R"sh(
 env >> $here/variables
 printf '%s\n' "$*" >> $here/calls
 while case $1 in --context | --host) ;; *) false ;; esac do shift 2; done
