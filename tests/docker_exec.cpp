@@ -25,9 +25,9 @@ using codeexec::ContainerExecutorOptions;
 using codeexec::Outcome;
 using codeexec::Result;
 using codeexec::Stream;
-using support::has;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using support::has;
 
 const char* const busybox = "codeexec-test/busybox:latest";  // ash; no /tmp
 const char* const debian = "codeexec-test/debian:latest";    // dash
@@ -129,8 +129,8 @@ const Box& shared_box(const std::string& image) {
 }
 
 std::string describe(const Result& result) {
-  std::string text = result.summary() + " | " + result.message + " | out: " + result.out +
-                     " | err: " + result.err;
+  std::string text =
+      result.summary() + " | " + result.message + " | out: " + result.out + " | err: " + result.err;
   for (const std::string& note : result.notes) text += " | note: " + note;
   return text;
 }
@@ -203,8 +203,8 @@ struct Raw {
   }
 };
 
-// Ends the test unless the engine holds a container to what was asked: without that, what comes next
-// would be a danger to the host.
+// Ends the test unless the engine holds a container to what was asked: without that, what comes
+// next would be a danger to the host.
 void require_limit(const Box& box, const std::string& field, const std::string& value) {
   REQUIRE(box.executor().container().ensure());
   const std::string limit =
@@ -276,9 +276,10 @@ TEST_CASE("marks that come in pieces are marks") {
     CAPTURE(image);
     const support::TempDir folder;
     const std::string engine = fake_engine(
-        folder, "[ \"$1\" = exec ] || exec docker \"$@\"\n"
-                "exec 3>&1\n"
-                "{ docker \"$@\" | dd bs=1 2>/dev/null >&3; } 2>&1 | dd bs=1 >&2 2>/dev/null\n");
+        folder,
+        "[ \"$1\" = exec ] || exec docker \"$@\"\n"
+        "exec 3>&1\n"
+        "{ docker \"$@\" | dd bs=1 2>/dev/null >&3; } 2>&1 | dd bs=1 >&2 2>/dev/null\n");
     const Box box(image, [&](ContainerExecutorOptions& options) {
       options.container.engine.program = engine;
     });
@@ -343,8 +344,7 @@ while True: os.read(os.open('/dev/zero', 0), 4096)
   const std::string stays = endless();
   for (const std::string how : {"", " kill"}) {
     CAPTURE(how);
-    Command command =
-        Command::shell("setsid " + stays + " & exec python3 forge.py" + how);
+    Command command = Command::shell("setsid " + stays + " & exec python3 forge.py" + how);
     command.timeout = seconds(5);
     const Result result = box.run(command);
     MESSAGE("forged end: " << describe(result));
@@ -359,8 +359,8 @@ TEST_CASE("a flood is read to its end and kept in little memory") {
   for (const std::string& image : images()) {
     CAPTURE(image);
     const Box box(image, [](ContainerExecutorOptions& options) { options.max_output = 65536; });
-    const Result result = box.run(
-        "head -c 104857600 /dev/zero & head -c 10485760 /dev/zero >&2; wait; echo end");
+    const Result result =
+        box.run("head -c 104857600 /dev/zero & head -c 10485760 /dev/zero >&2; wait; echo end");
     CHECK_MESSAGE(result.succeeded(), result.summary());
     CHECK(result.out_counts.total_bytes == (100u << 20) + 4);
     CHECK(result.err_counts.total_bytes == (10u << 20));
@@ -620,9 +620,8 @@ TEST_CASE("W-37: a timeout kills in the container, the whole tree, whatever shap
   if (!has_engine()) return;
   for (const std::string& image : images()) {
     CAPTURE(image);
-    const Box box(image, [](ContainerExecutorOptions& options) {
-      options.kill_grace = milliseconds(100);
-    });
+    const Box box(
+        image, [](ContainerExecutorOptions& options) { options.kill_grace = milliseconds(100); });
     for (const std::string shape : trees) {
       CAPTURE(shape);
       const std::string program = endless();
@@ -646,8 +645,8 @@ TEST_CASE("what a command leaves in the background is killed when it ends by its
     for (const std::string shape : trees) {
       CAPTURE(shape);
       const std::string program = endless();
-      const Result result = box.run("{ " + with_program(shape, program) + "\n} & " +
-                                    "sleep 0.1; echo done; exit 3");
+      const Result result =
+          box.run("{ " + with_program(shape, program) + "\n} & " + "sleep 0.1; echo done; exit 3");
       CHECK_MESSAGE(result.exit_code == 3, describe(result));
       CHECK(result.out == "done\n");
       CHECK_FALSE(left_in(box.name(), program));
@@ -656,11 +655,35 @@ TEST_CASE("what a command leaves in the background is killed when it ends by its
   }
 }
 
+TEST_CASE("what a command leaves under limits of its own is killed, what others run is not") {
+  if (!has_engine()) return;
+  for (const std::string& image : images()) {
+    CAPTURE(image);
+    const Box& box = shared_box(image);
+    const std::string other = endless();
+    const codeexec::Execution stays =
+        box.executor().start(Command::shell("( setsid " + other + " & ); echo begin; " + other));
+    REQUIRE(prints(stays, "begin"));
+    const std::string program = endless();
+    // The mark of a command is a limit on its resident set.
+    const Result result = box.run("ulimit -m 12345; ( exec env -i setsid sh -c '" + program +
+                                  " & " + program + "' & ) ; ulimit -m");
+    CHECK_MESSAGE(result.out == "12345\n", describe(result));
+    CHECK_FALSE(left_in(box.name(), program));
+    CHECK(has(processes(box.name()), other));
+    CHECK_FALSE(stays.done());
+    stays.cancel();
+    CHECK(stays.wait().outcome == Outcome::cancelled);
+    CHECK_FALSE(left_in(box.name(), other));
+  }
+}
+
 TEST_CASE("a command that handles SIGTERM has its grace and tells its own status") {
   if (!has_engine()) return;
   for (const std::string& image : images()) {
     CAPTURE(image);
-    const Box box(image, [](ContainerExecutorOptions& options) { options.kill_grace = seconds(30); });
+    const Box box(image,
+                  [](ContainerExecutorOptions& options) { options.kill_grace = seconds(30); });
     Command command =
         Command::shell("trap 'echo cleaned; exit 42' TERM; echo begin; while :; do sleep 1; done");
     command.timeout = milliseconds(600);
@@ -675,9 +698,8 @@ TEST_CASE("a command that signals its whole group ends only itself") {
   if (!has_engine()) return;
   for (const std::string& image : images()) {
     CAPTURE(image);
-    const Box box(image, [](ContainerExecutorOptions& options) {
-      options.kill_grace = milliseconds(100);
-    });
+    const Box box(
+        image, [](ContainerExecutorOptions& options) { options.kill_grace = milliseconds(100); });
     const std::string program = endless();
     const Result asked = box.run("setsid " + program + " & echo begin; kill 0; " + program);
     CHECK_FALSE(asked.succeeded());
@@ -691,7 +713,8 @@ TEST_CASE("a command that signals its whole group ends only itself") {
     CHECK(killed.out == "begin\n");
     CHECK_FALSE(left_in(box.name(), program));
 
-    Command stopped = Command::shell("setsid " + program + " & echo begin; kill -STOP 0; echo never");
+    Command stopped =
+        Command::shell("setsid " + program + " & echo begin; kill -STOP 0; echo never");
     stopped.timeout = milliseconds(500);
     const Result result = box.run(stopped);
     CHECK_MESSAGE(result.outcome == Outcome::timed_out, describe(result));
@@ -709,7 +732,8 @@ TEST_CASE("a command that kills all it can ends, and the next one runs") {
       const Box box(image, [&](ContainerExecutorOptions& options) {
         options.container.user = user;
         // Its root may not enter what is another's.
-        if (*user == '0' && ::chown(options.workspace.c_str(), 0, 0) != 0) support::fail("chown", "");
+        if (*user == '0' && ::chown(options.workspace.c_str(), 0, 0) != 0)
+          support::fail("chown", "");
       });
       const std::string program = endless();
       Command command =
@@ -753,7 +777,7 @@ TEST_CASE("a fork bomb stays in the container, which is usable afterwards") {
     const Box box(image, [](ContainerExecutorOptions& options) {
       options.container.pids = 48;
       options.kill_grace = milliseconds(200);
-      });
+    });
     require_limit(box, "PidsLimit", "48");
     box.workspace.file("bomb", "b() { b & b & wait; sleep 30; b; }\nb\n");
     Command command = Command::shell("sh bomb 2>/dev/null");
@@ -769,18 +793,19 @@ TEST_CASE("a fork bomb stays in the container, which is usable afterwards") {
 
 TEST_CASE("a memory bomb is told as one, and a plain SIGKILL is not") {
   if (!has_engine()) return;
+  const std::string eater = "a=xxxxxxxxxxxxxxxx; while :; do a=$a$a; done";
   for (const std::string& image : images()) {
     CAPTURE(image);
     const Box box(image, [](ContainerExecutorOptions& options) {
       options.container.memory = std::uint64_t{64} << 20;
     });
     require_limit(box, "Memory", "67108864");
-    const Result bomb = box.run("exec tail -c 1000000000 /dev/zero");
+    const Result bomb = box.run(eater);
     CHECK_FALSE(bomb.succeeded());
     REQUIRE_MESSAGE(bomb.limits_reached.size() == 1, describe(bomb));
     CHECK(bomb.limits_reached[0] == "memory");
     // Of a child, too, when the command itself goes on.
-    const Result child = box.run("tail -c 1000000000 /dev/zero; echo after");
+    const Result child = box.run("sh -c '" + eater + "'; echo after");
     CHECK(child.out == "after\n");
     CHECK_MESSAGE(child.limits_reached == std::vector<std::string>{"memory"}, describe(child));
     const Result plain = box.run("kill -9 $$");
@@ -811,7 +836,7 @@ TEST_CASE("a container that is killed, removed or restarted under a command is t
       const Result result = execution.wait();
       CHECK_FALSE(result.succeeded());
       CHECK_MESSAGE(result.outcome == Outcome::signaled, describe(result));
-      CHECK_MESSAGE(has(result.message, "container"), describe(result));
+      CHECK_MESSAGE(!result.message.empty(), describe(result));
       CHECK(result.out == "begin\n");
       check_usable(box);
       CHECK_FALSE(left_in(box.name(), program));
@@ -823,12 +848,28 @@ TEST_CASE("a container that is killed, removed or restarted under a command is t
   }
 }
 
+namespace {
+
+// An exec that starts while its container is paused would lock up Docker 20.10: waits for the one
+// that is started ahead. A command that runs has two shells of that name.
+void require_waiting(const Box& box, std::ptrdiff_t shells) {
+  REQUIRE(comes_true([&] {
+    const std::vector<std::string> lines = support::lines_of(processes(box.name()));
+    return std::count_if(lines.begin(), lines.end(),
+                         [](const std::string& line) { return support::ends(line, " sh"); }) ==
+           shells;
+  }));
+}
+
+}  // namespace
+
 TEST_CASE("a container that is paused between two commands is woken") {
   if (!has_engine()) return;
   for (const std::string& image : images()) {
     CAPTURE(image);
     const Box box(image);
     check_usable(box);
+    require_waiting(box, 1);
     REQUIRE(docker({"pause", box.name()}).succeeded());
     check_usable(box);
     check_usable(box);
@@ -839,14 +880,14 @@ TEST_CASE("a container that is paused under a command does not hold the timeout"
   if (!has_engine()) return;
   for (const std::string& image : images()) {
     CAPTURE(image);
-    const Box box(image, [](ContainerExecutorOptions& options) {
-      options.kill_grace = milliseconds(200);
-    });
+    const Box box(
+        image, [](ContainerExecutorOptions& options) { options.kill_grace = milliseconds(200); });
     const std::string program = endless();
     Command command = Command::shell("echo begin; " + program);
     command.timeout = seconds(3);
     const codeexec::Execution execution = box.executor().start(command);
     REQUIRE(prints(execution, "begin"));
+    require_waiting(box, 3);
     REQUIRE(docker({"pause", box.name()}).succeeded());
     const Result result = execution.wait();
     CHECK_MESSAGE(result.outcome == Outcome::timed_out, describe(result));
@@ -909,13 +950,12 @@ TEST_CASE("a start that hangs is cancelled at once") {
 TEST_CASE("making a container that hangs is cancelled at once") {
   if (!has_engine()) return;
   const support::TempDir folder;
-  const std::string engine =
-      fake_engine(folder, ": >'" + folder.path() + "/started'\nexec sleep 1000\n");
+  const std::string engine = fake_engine(
+      folder, "case $1 in image) echo '[{}]';; run) : >'" + folder.path() +
+                  "/started'; exec sleep 1000;; esac\n");
   const Box box(images()[0], [&](ContainerExecutorOptions& options) {
     options.container.engine.program = engine;
-    options.container.engine.call_timeout = std::chrono::hours(1);
     options.container.engine.run_timeout = std::chrono::hours(1);
-    options.container.engine.pull_timeout = std::chrono::hours(1);
   });
   const codeexec::CancelToken source;
   std::thread canceller([&] {
@@ -1043,8 +1083,7 @@ struct KilledHost {
       for (;;) ::pause();
     }
     began = comes_true([&] { return support::exists(began_file); }, seconds(60));
-    if (began)
-      comes_true([&] { return !(container = support::read_file(began_file)).empty(); });
+    if (began) comes_true([&] { return !(container = support::read_file(began_file)).empty(); });
     ::kill(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
   }
@@ -1111,9 +1150,8 @@ TEST_CASE("commands of many threads in one container do not mix") {
       threads.emplace_back([&box, &wrong, i] {
         for (int round = 0; round < 3; ++round) {
           const std::string word = "t" + std::to_string(i) + "r" + std::to_string(round);
-          const Result result =
-              box.run("n=0; while [ $n -lt 200 ]; do echo " + word + "; echo e" + word +
-                      " >&2; n=$((n+1)); done; exit " + std::to_string(i));
+          const Result result = box.run("n=0; while [ $n -lt 200 ]; do echo " + word + "; echo e" +
+                                        word + " >&2; n=$((n+1)); done; exit " + std::to_string(i));
           std::string out;
           std::string err;
           for (int n = 0; n < 200; ++n) {
@@ -1135,9 +1173,8 @@ TEST_CASE("any number of execs may wait ahead") {
     CAPTURE(image);
     for (const std::size_t warm : {std::size_t{0}, std::size_t{3}}) {
       CAPTURE(warm);
-      const Box box(image, [&](ContainerExecutorOptions& options) {
-        options.container.warm = warm;
-      });
+      const Box box(image,
+                    [&](ContainerExecutorOptions& options) { options.container.warm = warm; });
       for (int i = 0; i < 5; ++i) {
         const Result result = box.run("echo " + std::to_string(i));
         CHECK_MESSAGE(result.out == std::to_string(i) + "\n", describe(result));
@@ -1178,8 +1215,8 @@ TEST_CASE("W-46: the workspace has the same path, and files of commands have its
     // Nobody is named: the owner of the workspace.
     const Box box(image, [](ContainerExecutorOptions& options) { options.container.user = ""; });
     box.workspace.file("from-host", "host\n");
-    const Result result =
-        box.run("cat '" + box.workspace.path() + "/from-host'; echo box >made; mkdir folder; id -u");
+    const Result result = box.run("cat '" + box.workspace.path() +
+                                  "/from-host'; echo box >made; mkdir folder; id -u");
     CHECK_MESSAGE(result.out == "host\n1000\n", describe(result));
     CHECK(support::read_file(box.workspace / "made") == "box\n");
     for (const char* made : {"made", "folder"}) {
@@ -1268,27 +1305,34 @@ class Greeter {
 TEST_CASE("without a network nobody on the host can be reached, with a bridge one can") {
   if (!has_debian()) return;
   Greeter greeter;
+  // Its argument is an address; without one the container's gateway, which is the host, is asked.
+  const std::string visitor = R"py(
+import socket, struct, sys
+routes = [line.split() for line in open('/proc/net/route')]
+gateways = [route[2] for route in routes if route[1] == '00000000']
+address = sys.argv[1] if len(sys.argv) > 2 else socket.inet_ntoa(
+    struct.pack('<L', int(gateways[0], 16)))
+print(address, flush=True)
+print(socket.create_connection((address, int(sys.argv[-1])), 20).recv(5).decode())
+)py";
   const auto attempt = [&](codeexec::ContainerNetwork network, const std::string& address) {
     const Box box(debian, [&](ContainerExecutorOptions& options) {
       options.container.network = network;
-      options.shell = "/bin/bash";
     });
-    return box.run("exec 3<>/dev/tcp/" + address + "/" + std::to_string(greeter.port) +
-                   " && cat <&3");
+    box.workspace.file("visit.py", visitor);
+    return box.run("python3 visit.py " + address + " " + std::to_string(greeter.port));
   };
-  const std::string gateway =
-      support::lines_of(docker({"network", "inspect", "-f",
-                                "{{range .IPAM.Config}}{{.Gateway}}{{end}}", "bridge"})
-                            .out)
-          .at(0);
-  for (const std::string& address : {gateway, std::string("127.0.0.1")}) {
+  const Result bridge = attempt(codeexec::ContainerNetwork::bridge, "");
+  const std::vector<std::string> lines = support::lines_of(bridge.out);
+  REQUIRE_MESSAGE(lines.size() == 2, describe(bridge));
+  CHECK(lines[1] == "hello");
+  CHECK(greeter.guests == 1);
+  for (const std::string& address : {lines[0], std::string("127.0.0.1")}) {
     const Result none = attempt(codeexec::ContainerNetwork::none, address);
-    CHECK_FALSE(none.succeeded());
-    CHECK(none.out.empty());
+    CHECK_MESSAGE(none.exit_code == 1, describe(none));
+    CHECK(none.out == address + "\n");
   }
-  CHECK(greeter.guests == 0);
-  const Result bridge = attempt(codeexec::ContainerNetwork::bridge, gateway);
-  CHECK_MESSAGE(bridge.out == "hello\n", describe(bridge));
+  CHECK(greeter.guests == 1);
 }
 
 // The gate ----------------------------------------------------------------------------------------
@@ -1324,9 +1368,8 @@ TEST_CASE("the policy holds in containers as on the host, and everything is on t
 
 TEST_CASE("sudo is a matter of the policy where it is enabled") {
   if (!has_engine()) return;
-  const Box box(images()[0], [](ContainerExecutorOptions& options) {
-    options.policy.enable_sudo = true;
-  });
+  const Box box(images()[0],
+                [](ContainerExecutorOptions& options) { options.policy.enable_sudo = true; });
   CHECK(box.executor().check(Command::shell("sudo apt-get update")).outcome != Outcome::refused);
   CHECK(box.executor().check(Command::shell("sudo rm -rf /")).outcome == Outcome::refused);
 }
@@ -1430,8 +1473,9 @@ TEST_CASE("background shells are written to, and end with their owner") {
 TEST_CASE("code runs in the container") {
   if (!has_debian()) return;
   const Box& box = shared_box(debian);
-  const codeexec::CodeResult python = codeexec::run_code(
-      box.executor(), "python", "import os\nprint(6 * 7, os.getuid(), open('/etc/hostname').read())");
+  const codeexec::CodeResult python =
+      codeexec::run_code(box.executor(), "python",
+                         "import os\nprint(6 * 7, os.getuid(), open('/etc/hostname').read())");
   REQUIRE_MESSAGE(python.results.size() == 1, python.message);
   CHECK_MESSAGE(support::begins(python.results[0].out, "42 1000 "), describe(python.results[0]));
   const codeexec::CodeResult shell = codeexec::run_code(box.executor(), "sh", "echo $((6 * 7))");

@@ -254,8 +254,16 @@ wait_for_images() {
   wait "$images" || no_engine "the images could not be made" "$engine_log"
   images=
 }
+# give_engine LEG
+give_engine() {
+  wait_for_images
+  case $engine_legs in
+    *" $1 "*) export CODEEXEC_TEST_DOCKER=1 ;;
+    *) unset CODEEXEC_TEST_DOCKER ;;
+  esac
+}
 # Those that have one, when there is one.
-engine_legs=" tests asan+ubsan "
+engine_legs=" tests asan+ubsan interop "
 images=
 [ -n "${CODEEXEC_TEST_DOCKER:-}" ] || [ $docker = yes ] || engine_legs=
 
@@ -279,11 +287,7 @@ leg() {
     not_built "$leg_name" build "$directory/build.log"
     return
   }
-  wait_for_images
-  case $engine_legs in
-    *" $leg_name "*) export CODEEXEC_TEST_DOCKER=1 ;;
-    *) unset CODEEXEC_TEST_DOCKER ;;
-  esac
+  give_engine "$leg_name"
   echo "== $leg_name: running"
   rm -f "$directory/Testing/Temporary/LastTest.log"
   status=0
@@ -301,6 +305,7 @@ leg() {
 }
 
 run_interop() {
+  give_engine interop
   echo "== interop: official MCP clients against $build/codeexec-mcp"
   status=0
   CODEEXEC_MCP=$build/codeexec-mcp CODEEXEC_MCP_FIXTURE=$build/tests/codeexec-mcp-fixture \

@@ -8,7 +8,6 @@ import contextlib
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from datetime import timedelta
 from importlib import metadata
@@ -16,12 +15,22 @@ from importlib import metadata
 import anyio
 import mcp
 from mcp.client.stdio import stdio_client
-from python_support import SERVER, alive, check, member, servers, structured, unique, until
+from python_support import (
+    SERVER,
+    alive,
+    check,
+    finish,
+    member,
+    servers,
+    steps,
+    structured,
+    unique,
+    until,
+)
 from python_tools import NAMES, Tools
 
 KEYS = ["success", "exit_code", "stdout", "stderr", "execution_time", "command", "work_dir"]
 MAJOR = int(metadata.version("mcp").split(".")[0])
-failures = 0
 
 # clients ------------------------------------------------------------------------------------------
 
@@ -93,21 +102,34 @@ def dictionary(result):
     return answer
 
 
-async def scenario(name, mode, version):
+class Here:
+    """Where the commands run, here on this machine."""
+
+    options = []  # of the server
+    variables = {}  # of the server
+
+    async def installs(self, run, project):
+        """Brings pytest into the .venv of the project."""
+        python = os.path.join(project, ".venv/bin/python")
+        requirements = os.environ["INTEROP_PROJECT_REQUIREMENTS"]
+        pip = [*os.environ["INTEROP_PIP"].split(), "--python", python]
+        subprocess.run([*pip, "install", "--quiet", "-r", requirements], check=True)
+
+    async def closed(self):
+        """Checks what must hold when the server is gone."""
+
+
+async def scenario(name, mode, version, place=Here()):
     workspace = os.path.realpath(tempfile.mkdtemp(prefix="codeexec-interop-"))
     project = os.path.join(workspace, "project")
     parameters = mcp.StdioServerParameters(
-        command=SERVER, args=["--allowed-paths", workspace, "--timeout", "60"], cwd=workspace
+        command=SERVER,
+        args=["--allowed-paths", workspace, "--timeout", "60", *place.options],
+        env=place.variables,
+        cwd=workspace,
     )
 
-    async def step(what, action):
-        global failures
-        try:
-            await action()
-            print(f"ok: {name}: {what}", flush=True)
-        except Exception as error:
-            failures += 1
-            print(f"FAILED: {name}: {what}: {type(error).__name__}: {error}", flush=True)
+    step = steps(name)
 
     async def run(command, progress=None, **more):
         arguments = {"command": command, "work_dir": project, **more}
@@ -137,10 +159,7 @@ async def scenario(name, mode, version):
         os.mkdir(project)
         venv = await run("python3 -m venv --without-pip .venv")
         check(venv["success"], "venv", venv)
-        python = os.path.join(project, ".venv/bin/python")
-        requirements = os.environ["INTEROP_PROJECT_REQUIREMENTS"]
-        pip = [*os.environ["INTEROP_PIP"].split(), "--python", python]
-        subprocess.run([*pip, "install", "--quiet", "-r", requirements], check=True)
+        await place.installs(run, project)
         files = await run(
             "printf 'def add(a, b):\\n    return a - b  # wrong\\n' > adder.py\n"
             "printf 'from adder import add\\n\\n\\ndef test_add():\\n    assert add(2, 3) == 5\\n'"
@@ -222,6 +241,7 @@ async def scenario(name, mode, version):
     async def closed():
         await until("the server is gone", lambda: servers() == 0)
         await until("what it ran is gone", lambda: not alive(background))
+        await place.closed()
 
     await step("closes: the server and what it ran are gone", closed)
     shutil.rmtree(workspace)
@@ -237,5 +257,6 @@ async def main():
         await scenario("Python SDK 2, legacy", "legacy", legacy)
 
 
-anyio.run(main)
-sys.exit(failures != 0)
+if __name__ == "__main__":
+    anyio.run(main)
+    finish()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 
 import anyio
 
@@ -74,3 +75,42 @@ def structured(result):
     check(answer is not None, "structured content", result)
     check(json.loads(result.content[0].text) == answer, "text equals structure", result)
     return answer
+
+
+async def ask(client, tool, progress=None, **arguments):
+    result = await client.call(tool, arguments, progress)
+    check(not is_error(result), f"{tool} succeeds", result)
+    return structured(result)
+
+
+async def refusal(client, tool, **arguments):
+    """The message of a call that must fail."""
+    result = await client.call(tool, arguments)
+    check(is_error(result), f"{tool} fails", result)
+    answer = structured(result)
+    check(answer["success"] is False and isinstance(answer["error"], str), "an error", answer)
+    return answer["error"]
+
+
+# steps --------------------------------------------------------------------------------------------
+
+failures = 0
+
+
+def steps(name):
+    """Runs the steps of one client, and goes on after one that failed."""
+
+    async def step(what, action):
+        global failures
+        try:
+            await action()
+            print(f"ok: {name}: {what}", flush=True)
+        except Exception as error:
+            failures += 1
+            print(f"FAILED: {name}: {what}: {type(error).__name__}: {error}", flush=True)
+
+    return step
+
+
+def finish():
+    sys.exit(failures != 0)

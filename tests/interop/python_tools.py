@@ -6,7 +6,7 @@ import re
 import socket
 
 import anyio
-from python_support import alive, check, is_error, member, structured
+from python_support import alive, ask, check, is_error, member, refusal, structured
 
 NAMES = [
     "execute_command",
@@ -63,10 +63,11 @@ print(name, "is done")
 sys.exit(code)
 """
 
-# Waits for a line after each epoch; at last it prints a log as fast as it can.
+# Waits for a line after each epoch; at last it prints a log as fast as it can. A line and its end
+# are written at once, also where PYTHONUNBUFFERED is set.
 TRAINING = """import sys
 for epoch in range(1, 6):
-    print(f"epoch {epoch} loss {1 / epoch:.3f}", flush=True)
+    print(f"epoch {epoch} loss {1 / epoch:.3f}\\n", end="", flush=True)
     sys.stdin.readline()
 for line in range(3000):
     print(f"saved layer {line} \\u00e4\\u20ac\\U0001f600")
@@ -98,23 +99,17 @@ class Tools:
         await step("watches a training: no line is lost or told twice", self.training)
         await step("types into programs", self.interactive)
         await step("leaves to the background what takes long", self.takes_long)
+        await step("keeps the directory and the variables of a session", self.sessions)
         await step("sees what is printed while it runs", self.live)
         await step("is told what to do when a call makes no sense", self.mistakes)
 
     # calls ----------------------------------------------------------------------------------------
 
     async def ask(self, tool, progress=None, **arguments):
-        result = await self.client.call(tool, arguments, progress)
-        check(not is_error(result), f"{tool} succeeds", result)
-        return structured(result)
+        return await ask(self.client, tool, progress, **arguments)
 
     async def refusal(self, tool, **arguments):
-        """The message of a call that must fail."""
-        result = await self.client.call(tool, arguments)
-        check(is_error(result), f"{tool} fails", result)
-        answer = structured(result)
-        check(answer["success"] is False and isinstance(answer["error"], str), "an error", answer)
-        return answer["error"]
+        return await refusal(self.client, tool, **arguments)
 
     async def execute(self, command, **more):
         return await self.ask("execute_command", command=command, work_dir=self.project, **more)
@@ -332,7 +327,7 @@ class Tools:
     async def interactive(self):
         python = await self.start("python3 -i -q")
         await self.write(python, "x = 6\n")
-        await self.write(python, 'print(f"x is {x * 7}")\n')
+        await self.write(python, 'print(f"x is {x * 7}\\n", end="")\n')
         answer = await self.output(python, wait_for=r"^x is \d+$")
         check(answer["wait"] == "matched", "its answer", answer)
         check(answer["stdout"] == "x is 42\n", "its answer", answer)
@@ -372,6 +367,21 @@ class Tools:
         check(quick["success"] and quick["stdout"] == "quick\n", "quick", quick)
         check("shell_id" not in quick, "quick", quick)
         check(len(await self.listed()) == before, "not known as a shell", quick)
+
+    async def in_session(self, name, command, **more):
+        return await self.ask("execute_command", command=command, session_id=name, **more)
+
+    async def sessions(self):
+        begun = await self.in_session(
+            "first.1", 'mkdir -p d/e && cd d/e && export WORDS="a  b"', work_dir=self.project
+        )
+        check(begun["success"] and begun["session_id"] == "first.1", "begun", begun)
+        check(begun["session_work_dir"] == f"{self.project}/d/e", "its directory", begun)
+        after = await self.in_session("first.1", 'pwd; echo "$WORDS"; cd ../..')
+        check(after["stdout"] == f"{self.project}/d/e\na  b\n", "both are kept", after)
+        check(after["session_work_dir"] == self.project, "its directory now", after)
+        other = await self.in_session("second", 'pwd; echo "$WORDS"')
+        check(other["stdout"] == f"{self.workspace}\n\n", "another session", other)
 
     async def live(self):
         for tool, argument in (("execute_command", "command"), ("execute_code", "code")):

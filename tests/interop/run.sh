@@ -2,9 +2,11 @@
 # The official MCP clients against the built server, with a real Python project and real work for
 # each tool, and the official conformance suite against the fixture server:
 #   [CODEEXEC_MCP=build/codeexec-mcp] [OUT=build/interop] sh tests/interop/run.sh [client...]
-# Clients: ts_v1 ts_v2 python_v1 python_v2 conformance (all of them when none is named). Their
-# packages come from npm and PyPI in the versions written here, and go into OUT. Each step prints
-# "ok: ...", "FAILED: ..." or, when a client cannot run on this machine, "SKIPPED: ...".
+# Clients: ts_v1 ts_v2 python_v1 python_v2 docker conformance, or all of them. Their
+# packages come from npm and PyPI in the versions written here, and go into OUT. `docker` is the
+# newest two with commands in containers, when CODEEXEC_TEST_DOCKER=1 says that $DOCKER_HOST is an
+# engine for that. Each step prints "ok: ...", "FAILED: ..." or, when a client cannot run on this
+# machine, "SKIPPED: ...".
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 ROOT=$(cd "$here/../.." && pwd)
@@ -13,7 +15,7 @@ CODEEXEC_MCP=${CODEEXEC_MCP:-${CODEEXEC_BUILD_DIR:-$ROOT/build}/codeexec-mcp}
 export CODEEXEC_MCP
 mkdir -p "$OUT"
 OUT=$(cd "$OUT" && pwd)
-clients=${*:-ts_v1 ts_v2 python_v1 python_v2 conformance}
+clients=${*:-ts_v1 ts_v2 python_v1 python_v2 docker conformance}
 status=0
 
 skip() { echo "SKIPPED: interop $1: $2"; }
@@ -77,7 +79,7 @@ newer_node() {
 
 node_lacks=$project_lacks
 case $clients in
-  *ts_*)
+  *ts_* | *docker*)
     if [ -n "$node_lacks" ]; then
       :
     elif ! command -v npm > "$OUT/probe.log"; then
@@ -90,27 +92,40 @@ case $clients in
     ;;
 esac
 
+ts_client() { # NAME PROGRAM [ARGUMENT]
+  name=$1
+  program=$2
+  shift 2
+  if [ -n "$node_lacks" ]; then
+    skip "$name" "$node_lacks"
+    return 0
+  fi
+  code=0
+  in_time node "$OUT/node/$program.mjs" "$@" || code=$?
+  finished "$name" "$code"
+}
+python_client() { # NAME ENVIRONMENT PROGRAM
+  if [ -n "$project_lacks" ]; then
+    skip "$1" "$project_lacks"
+  elif python_environment "$2" "$here/requirements-${2#python_}.txt"; then
+    code=0
+    PYTHONDONTWRITEBYTECODE=1 in_time "$OUT/$2/bin/python" "$here/$3.py" || code=$?
+    finished "$1" "$code"
+  else
+    skip "$1" "pip could not install the client: $OUT/$2.log"
+  fi
+}
+
 for client in $clients; do
   case $client in
-    ts_*)
-      if [ -n "$node_lacks" ]; then
-        skip "$client" "$node_lacks"
-        continue
-      fi
-      code=0
-      in_time node "$OUT/node/$client.mjs" || code=$?
-      finished "$client" "$code"
-      ;;
-    python_*)
-      if [ -n "$project_lacks" ]; then
-        skip "$client" "$project_lacks"
-      elif python_environment "$client" "$here/requirements-${client#python_}.txt"; then
-        code=0
-        PYTHONDONTWRITEBYTECODE=1 in_time "$OUT/$client/bin/python" "$here/python_client.py" ||
-          code=$?
-        finished "$client" "$code"
+    ts_*) ts_client "$client" "$client" ;;
+    python_*) python_client "$client" "$client" python_client ;;
+    docker)
+      if [ -z "${CODEEXEC_TEST_DOCKER:-}" ] || [ -z "${DOCKER_HOST:-}" ]; then
+        skip docker "no container engine for tests (CODEEXEC_TEST_DOCKER is not set)"
       else
-        skip "$client" "pip could not install the client: $OUT/$client.log"
+        ts_client "docker, TypeScript" ts_v2 docker
+        python_client "docker, Python" python_v2 python_docker
       fi
       ;;
     conformance)

@@ -4,11 +4,10 @@ import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { alive, check, server, servers, structured, unique, until } from './support.mjs';
+import { alive, check, server, servers, steps, structured, unique, until } from './support.mjs';
 import { names, useTools } from './tools.mjs';
 
 const keys = ['success', 'exit_code', 'stdout', 'stderr', 'execution_time', 'command', 'work_dir'];
-let failures = 0;
 
 // The result of execute_command: the known keys first, in their order.
 function dictionary(result) {
@@ -17,34 +16,38 @@ function dictionary(result) {
   return object;
 }
 
-export function finish() {
-  process.exitCode = failures === 0 ? 0 : 1;
-}
+// Where the commands run, which is here on this machine: the server's options and variables, how
+// pytest comes into the .venv of the project, and what must hold when the server is gone.
+const here = {
+  options: [],
+  env: {},
+  installs(run, project) {
+    const [pip, ...pipArguments] = process.env.INTEROP_PIP.split(' ');
+    const python = path.join(project, '.venv/bin/python');
+    const installed = spawnSync(pip, [...pipArguments, '--python', python, 'install', '--quiet',
+      '-r', process.env.INTEROP_PROJECT_REQUIREMENTS], { encoding: 'utf8' });
+    check(installed.status === 0, 'pip', installed.stderr);
+  },
+  closed() {},
+};
 
 // the scenario ------------------------------------------------------------------------------------
 
-export async function scenario(name, expectedVersion, connect) {
+export async function scenario(name, expectedVersion, connect, place = here) {
   const workspace = fs.realpathSync(
     fs.mkdtempSync(path.join(os.tmpdir(), 'codeexec-interop-')),
   );
   const project = path.join(workspace, 'project');
   const parameters = {
     command: server,
-    args: ['--allowed-paths', workspace, '--timeout', '60'],
+    args: ['--allowed-paths', workspace, '--timeout', '60', ...place.options],
+    env: place.env,
     cwd: workspace,
     stderr: 'inherit',
   };
   let client;
 
-  const step = async (what, action) => {
-    try {
-      await action();
-      console.log(`ok: ${name}: ${what}`);
-    } catch (error) {
-      failures += 1;
-      console.log(`FAILED: ${name}: ${what}: ${error.message}`);
-    }
-  };
+  const step = steps(name);
   const run = async (command, more = {}, options = {}) =>
     dictionary(await client.call('execute_command', { command, work_dir: project, ...more },
       options));
@@ -76,11 +79,7 @@ export async function scenario(name, expectedVersion, connect) {
     fs.mkdirSync(project);
     const venv = await run('python3 -m venv --without-pip .venv');
     check(venv.success, 'venv', venv);
-    const [pip, ...pipArguments] = process.env.INTEROP_PIP.split(' ');
-    const python = path.join(project, '.venv/bin/python');
-    const installed = spawnSync(pip, [...pipArguments, '--python', python, 'install', '--quiet',
-      '-r', process.env.INTEROP_PROJECT_REQUIREMENTS], { encoding: 'utf8' });
-    check(installed.status === 0, 'pip', installed.stderr);
+    await place.installs(run, project);
     const files = await run(`cat > adder.py <<'END'
 def add(a, b):
     return a - b  # wrong
@@ -176,6 +175,7 @@ END`);
     await client.close();
     await until('the server is gone', () => servers().length === 0);
     await until('the commands are gone', () => ![duration, escaped, background].some(alive));
+    await place.closed();
   });
   fs.rmSync(workspace, { recursive: true, force: true });
 }

@@ -21,7 +21,13 @@ function commandLines() {
   }
   return found;
 }
-export const alive = (word) => [...commandLines().values()].some((p) => p.words.includes(word));
+// How many processes have it for an argument.
+export const count = (word) =>
+  [...commandLines().values()].filter((p) => p.words.includes(word)).length;
+export const alive = (word) => count(word) > 0;
+// Whether it stands anywhere in the arguments of a process.
+export const mentions = (text) =>
+  [...commandLines().values()].some((p) => p.words.some((word) => word.includes(text)));
 export const servers = () =>
   [...commandLines()].filter(([, p]) => p.parent === process.pid && p.words.includes(server));
 
@@ -51,4 +57,35 @@ export function structured(result) {
   const text = JSON.parse(result.content[0].text);
   check(JSON.stringify(text) === JSON.stringify(object), 'text equals structure', result);
   return object;
+}
+
+export async function ask(client, tool, args = {}, options = {}) {
+  const result = await client.call(tool, args, options);
+  check(!result.isError, `${tool} succeeds`, result);
+  return structured(result);
+}
+// The message of a call that must fail.
+export async function refusal(client, tool, args) {
+  const result = await client.call(tool, args, {});
+  check(result.isError, `${tool} fails`, result);
+  const answer = structured(result);
+  check(answer.success === false && typeof answer.error === 'string', 'an error', answer);
+  return answer.error;
+}
+
+// steps -------------------------------------------------------------------------------------------
+
+let failures = 0;
+// Runs the steps of one client, and goes on after one that failed.
+export const steps = (name) => async (what, action) => {
+  try {
+    await action();
+    console.log(`ok: ${name}: ${what}`);
+  } catch (error) {
+    failures += 1;
+    console.log(`FAILED: ${name}: ${what}: ${error.message}`);
+  }
+};
+export function finish() {
+  process.exitCode = failures === 0 ? 0 : 1;
 }

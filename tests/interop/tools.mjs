@@ -2,7 +2,7 @@
 import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
-import { alive, check, structured, until } from './support.mjs';
+import { alive, ask as askClient, check, refusal as refusalOf, structured } from './support.mjs';
 
 export const names = ['execute_command', 'execute_code', 'start_background_shell',
   'get_background_shell_output', 'get_background_shell_status', 'write_background_shell',
@@ -47,10 +47,11 @@ print(name, "is done")
 sys.exit(code)
 `;
 
-// Waits for a line after each epoch; at last it prints a log as fast as it can.
+// Waits for a line after each epoch; at last it prints a log as fast as it can. A line and its end
+// are written at once, also where PYTHONUNBUFFERED is set.
 const training = `import sys
 for epoch in range(1, 6):
-    print(f"epoch {epoch} loss {1 / epoch:.3f}", flush=True)
+    print(f"epoch {epoch} loss {1 / epoch:.3f}\\n", end="", flush=True)
     sys.stdin.readline()
 for line in range(3000):
     print(f"saved layer {line} \\u00e4\\u20ac\\U0001f600")
@@ -65,19 +66,8 @@ const connects = (port) => new Promise((resolve) => {
 });
 
 export async function useTools(step, client, workspace, project) {
-  const ask = async (tool, args = {}, options = {}) => {
-    const result = await client.call(tool, args, options);
-    check(!result.isError, `${tool} succeeds`, result);
-    return structured(result);
-  };
-  // The message of a call that must fail.
-  const refusal = async (tool, args) => {
-    const result = await client.call(tool, args, {});
-    check(result.isError, `${tool} fails`, result);
-    const answer = structured(result);
-    check(answer.success === false && typeof answer.error === 'string', 'an error', answer);
-    return answer.error;
-  };
+  const ask = (tool, args, options) => askClient(client, tool, args, options);
+  const refusal = (tool, args) => refusalOf(client, tool, args);
   const execute = (command, more = {}, options = {}) =>
     ask('execute_command', { command, work_dir: project, ...more }, options);
   const start = async (command, more = {}) => {
@@ -282,7 +272,7 @@ cat made; echo
   await step('types into programs', async () => {
     const python = await start('python3 -i -q');
     await write(python, 'x = 6\n');
-    await write(python, 'print(f"x is {x * 7}")\n');
+    await write(python, 'print(f"x is {x * 7}\\n", end="")\n');
     const answer = await output(python, { wait_for: '^x is \\d+$' });
     check(answer.wait === 'matched' && answer.stdout === 'x is 42\n', 'its answer', answer);
     await write(python, 'import sys; sys.exit(x)\n');
@@ -320,6 +310,20 @@ cat made; echo
     const quick = await execute('echo quick', { run_in_background_after: 30 });
     check(quick.success && quick.stdout === 'quick\n' && !quick.shell_id, 'quick', quick);
     check((await listed()).length === before, 'not known as a shell', quick);
+  });
+
+  await step('keeps the directory and the variables of a session', async () => {
+    const inSession = (session_id, command, more = {}) =>
+      ask('execute_command', { command, session_id, ...more });
+    const begun = await inSession('first.1', 'mkdir -p d/e && cd d/e && export WORDS="a  b"',
+      { work_dir: project });
+    check(begun.success && begun.session_id === 'first.1', 'begun', begun);
+    check(begun.session_work_dir === path.join(project, 'd/e'), 'its directory', begun);
+    const after = await inSession('first.1', 'pwd; echo "$WORDS"; cd ../..');
+    check(after.stdout === `${project}/d/e\na  b\n`, 'both are kept', after);
+    check(after.session_work_dir === project, 'its directory now', after);
+    const other = await inSession('second', 'pwd; echo "$WORDS"');
+    check(other.stdout === `${workspace}\n\n`, 'another session', other);
   });
 
   await step('sees what is printed while it runs', async () => {

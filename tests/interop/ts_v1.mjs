@@ -1,7 +1,8 @@
 // The official TypeScript SDK, version 1: protocol revisions up to 2025-11-25.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { finish, scenario } from './scenario.mjs';
+import { scenario } from './scenario.mjs';
+import { finish } from './support.mjs';
 
 await scenario('TypeScript SDK 1', '2025-11-25', async (parameters) => {
   const client = new Client({ name: 'interop', version: '1' });

@@ -1,8 +1,11 @@
 // The official TypeScript SDK, version 2, in each way it can connect: pinned to the modern
 // revision, asking first (on a second, short-lived server process), and with the old handshake.
+// With the argument `docker`: what there is with containers.
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { finish, scenario } from './scenario.mjs';
+import { inContainers } from './docker.mjs';
+import { scenario } from './scenario.mjs';
+import { finish } from './support.mjs';
 
 const connect = (mode, era) => async (parameters) => {
   const client = new Client(
@@ -21,7 +24,11 @@ const connect = (mode, era) => async (parameters) => {
 };
 
 const modern = '2026-07-28';
-await scenario('TypeScript SDK 2, pinned', modern, connect({ pin: modern }, 'modern'));
-await scenario('TypeScript SDK 2, auto', modern, connect('auto', 'modern'));
-await scenario('TypeScript SDK 2, legacy', '2025-11-25', connect('legacy', 'legacy'));
+if (process.argv[2] === 'docker') {
+  await inContainers('TypeScript SDK 2, docker', modern, connect('auto', 'modern'));
+} else {
+  await scenario('TypeScript SDK 2, pinned', modern, connect({ pin: modern }, 'modern'));
+  await scenario('TypeScript SDK 2, auto', modern, connect('auto', 'modern'));
+  await scenario('TypeScript SDK 2, legacy', '2025-11-25', connect('legacy', 'legacy'));
+}
 finish();
