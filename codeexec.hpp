@@ -414,7 +414,7 @@ class Json {
 
   // Replaces the member's value in its place, or adds it as the last; whatever was no object
   // becomes one. Linear, for it looks for the name. Returns *this.
-  Json& set(std::string name, Json value);
+  Json& set(std::string_view name, Json value);
   // Adds an item; whatever was no array becomes one. Returns *this.
   Json& push_back(Json value);
 
@@ -1102,12 +1102,14 @@ Expected<std::string> python_docstring(std::string_view source, std::string_view
 // The variables, the venv and the prefix of a command.                 [tests/environment.cpp]
 // =================================================================================================
 
+// PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_*, LANGUAGE, TZ, TMPDIR, TERM, COLORTERM, NO_COLOR and
+// FORCE_COLOR.
+std::vector<std::string> usual_variables();
+
 struct EnvironmentOptions {
   // Variables of the host that commands see; a `*` at the end stands for any rest of the name.
   // Everything else stays with the host: tokens and keys live in variables nobody thinks of.
-  std::vector<std::string> keep = {"PATH", "HOME",      "USER",     "LOGNAME",    "SHELL",
-                                   "LANG", "LC_*",      "LANGUAGE", "TZ",         "TMPDIR",
-                                   "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR"};
+  std::vector<std::string> keep = usual_variables();
   // Commands see every variable of the host, its secrets, too.
   bool keep_all = false;
   // Added, and stronger than what is kept; of two with one name the later counts.
@@ -4082,7 +4084,7 @@ const Json& Json::operator[](std::size_t index) const noexcept {
   return index < items().size() ? items()[index] : null;
 }
 
-Json& Json::set(std::string name, Json value) {
+Json& Json::set(std::string_view name, Json value) {
   if (!is_object()) {
     clear();
     make_object();
@@ -4093,7 +4095,7 @@ Json& Json::set(std::string name, Json value) {
     member.value = std::move(value);
     return *this;
   }
-  object_.members.push_back(Member{std::move(name), std::move(value)});
+  object_.members.push_back(Member{std::string(name), std::move(value)});
   return *this;
 }
 
@@ -14613,6 +14615,11 @@ Expected<std::string> check_venv_path(const std::string& given) {
 }
 
 }  // namespace
+
+std::vector<std::string> usual_variables() {
+  return {"PATH", "HOME",   "USER", "LOGNAME",   "SHELL",    "LANG",       "LC_*", "LANGUAGE",
+          "TZ",   "TMPDIR", "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR"};
+}
 
 Expected<Environment> Environment::create(const EnvironmentOptions& options) {
   Environment result;
