@@ -2274,11 +2274,11 @@ Expected<ContainerOptions> complete(const ContainerOptions& options);
 // begin with #, with or without blanks (spaces and tabs) at the start. A NAME has letters of ASCII,
 // digits and _, and does not begin with a digit; `export ` may stand before it, and blanks around
 // the =.
-//   A value without quotes ends before a # that follows a blank, and at the end of the line; blanks
-// around it do not count. One that begins with a quote goes up to the next one, over lines, too; only a
-// comment may follow it. In single quotes everything is itself; in double quotes \n \r \t are what
-// they are in C, \" \\ \$ the second character, and other backslashes themselves. Nothing is
-// expanded. A byte order mark at the start is skipped; \r\n is a line end, and \n in a value.
+//   A value without quotes ends before a # that follows a blank and at the end of the line, and has
+// no blanks around it. One that begins with a quote goes up to the next one, over lines, too; only
+// a comment may follow it. In single quotes everything is itself; in double quotes \n \r \t are
+// what they are in C, \" \\ \$ the second character, and other backslashes themselves. Nothing is
+// expanded. A byte order mark at the start is skipped. \r\n is a line end, which is \n in a value.
 // Of two with one name the later value counts, in the place of the first.
 //   Errors: parse with the offset and the number of the line, never with its text (a NUL is one,
 //   too); limit for more than 1 MiB.
@@ -2777,8 +2777,8 @@ Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor
 //   execute_bash(command, timeout?)                 to_json(Result)
 //   read_file(file_path, offset?, line_count?)      {file_path, content}; lines, the first is 0
 //   write_file(file_path, content)                  {success, file_path, bytes, message}
-//   read_docstring(file_path, function_name)        {file_path, function_name, docstring}; a path,
-//                                                   or a module of /tools
+//   read_docstring(file_path, function_name)        {file_path, function_name, docstring}
+//     file_path is a path, or a module of /tools.
 //   list_artifacts()                                {artifacts: [{name, size}]}
 //   get_artifact(name)                              {name, size, encoding: "base64", content}
 Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
@@ -25374,7 +25374,13 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
     auto started = ask_engine(options.engine, words, options.engine.run_timeout,
                               concat({"make the container ", name}), cancel);
     if (!started) return started.error();
-    if (auto ok = set_up(cancel); !ok) return ok;
+    if (auto ok = set_up(cancel); !ok) {
+      // Its first process may have said why it ended.
+      const ProcessResult told = run_process(
+          engine_call(options.engine, {"logs", "--tail", "5", name}, options.engine.call_timeout));
+      if (!told.succeeded() || engine_words(told).empty()) return ok;
+      return engine_error(options.engine, told, concat({"make the container ", name}));
+    }
   } else {
     words.insert(words.begin() + 1, {"-i", "--rm"});
     if (auto ok = hold(words, cancel); !ok) return ok;
@@ -25715,12 +25721,34 @@ namespace {
 // What belongs to the command bears the limit _b on its resident set, which Linux keeps for every
 // process and does not enforce: it survives setsid, a daemon's double fork and an empty
 // environment. `_z` sends a signal to all of these until no new one is found; those that got
-// SIGKILL cannot fork any more. While the command runs, a watchdog reads the orders. When the input
+// SIGKILL cannot fork any more. With SIGKILL it finds strays, too (`_y`): what bears neither the
+// limit of the container's first process (`_h`) nor that of a living exec, whose parent is outside
+// and therefore 0. A limit can only be lowered, so that a command which changes its own makes
+// strays. While the command runs, a watchdog reads the orders. When the input
 // ends (a kill, the client's or the host's death) it kills everything. It is no child of the
 // command's parent, which might wait for any child, and `3<&0` stands before the `&`, which
 // redirects standard input.
-constexpr std::string_view exec_script = R"sh(_z() {
-  _k=' ' _n=0
+constexpr std::string_view exec_script = R"sh(_y() {
+  set -- ${1##*) }
+  case "$2/${23}" in 0/* | */ | */"$_u") return 1;; esac
+  case $_a in *" ${23} "*) return 1;; esac
+  _v=${23}
+  for _x in /proc/[0-9]*; do
+    _l=
+    { IFS= read -r _l <"$_x/stat"; } 2>/dev/null
+    case $_l in *" $_v "*)
+      set -- ${_l##*) }
+      [ "$2" = 0 ] && [ "$1" != Z ] && [ "${23}" = "$_v" ] && { _a="$_a$_v "; return 1; };;
+    esac
+  done
+}
+_h() {
+  set -- ${1##*) }
+  _u=${23}
+}
+_z() {
+  _k=' ' _n=0 _a=' ' _u=
+  { IFS= read -r _l </proc/1/stat; } 2>/dev/null && _h "$_l"
   while [ $_n -lt 64 ]; do
     _n=$((_n+1)) _f=
     for _d in /proc/[0-9]*; do
@@ -25728,7 +25756,11 @@ constexpr std::string_view exec_script = R"sh(_z() {
       case "$_k$2 $$ " in *" $_p "*) continue;; esac
       _s=
       { IFS= read -r _s <"$_d/stat"; } 2>/dev/null
-      case $_s in *" $_b "*) kill -"$1" "$_p" 2>/dev/null; _k="$_k$_p " _f=1;; esac
+      case $_s in
+        *" $_b "*) ;;
+        *) [ "$1" = KILL ] && _y "$_s" || continue;;
+      esac
+      kill -"$1" "$_p" 2>/dev/null; _k="$_k$_p " _f=1
     done
     [ "$_f" ] || return 0
   done
@@ -26152,9 +26184,17 @@ struct ContainerExecutor::Place {
         environment(std::move(variables)),
         shell(std::move(shell_path)) {}
 
+  bool has_lost_one() const;
   std::shared_ptr<Exec> take_waiting() const;
   void refill(const Exec::Where& where) const;
 };
+
+// Whether one that was to wait has ended: perhaps with its container.
+bool ContainerExecutor::Place::has_lost_one() const {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return !std::all_of(waiting.begin(), waiting.end(),
+                      [](const std::shared_ptr<Exec>& carrier) { return carrier->waits(); });
+}
 
 // One that waits, or null.
 auto ContainerExecutor::Place::take_waiting() const -> std::shared_ptr<Exec> {
@@ -26348,6 +26388,7 @@ auto ContainerExecutor::begin(const std::string& request, const std::optional<Ca
   constexpr std::chrono::milliseconds patience = std::chrono::seconds(2);
   const Container& container = place_->container;
   const ContainerOptions& options = container.options();
+  if (place_->has_lost_one()) container.state_->forget();
   for (int tries = 1;; ++tries) {
     if (auto ok = container.ensure(cancel); !ok) {
       admission.fail(ok.error(), "container");
@@ -30276,6 +30317,43 @@ mcp::ToolReply get_artifact(const UserContainers& containers, const std::string&
                                                         {"content", std::move(content)}}));
 }
 
+// The value of a key in the lines between two `---` at the start of a text.
+std::string_view front_matter(std::string_view text, std::string_view key) {
+  bool first = true;
+  while (!text.empty()) {
+    const std::string_view line = trim_blanks(without_line_ends(text.substr(0, text.find('\n'))));
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+    if (first != (line == "---")) return {};
+    first = false;
+    if (starts_with(line, key) && line.substr(key.size(), 1) == ":")
+      return trim_blanks(line.substr(key.size() + 1));
+  }
+  return {};
+}
+
+// " name (description), ..." of the folders that have a SKILL.md.
+std::string list_skills(const std::string& folder) {
+  constexpr std::size_t most = 100;
+  constexpr std::size_t longest = 300;
+  std::string text;
+  PathOptions roots;
+  roots.roots.push_back({folder, Permission::read});
+  auto rules = PathRules::create(roots);
+  if (folder.empty() || !rules) return text;
+  const Files files(std::move(*rules), folder);
+  const auto list = files.list(folder);
+  std::size_t count = 0;
+  for (const FileEntry& entry : list ? list->entries : std::vector<FileEntry>()) {
+    const auto skill = files.read(concat({entry.path, "/SKILL.md"}));
+    if (!skill || ++count > most) continue;
+    const std::string about =
+        to_utf8(utf8_prefix(front_matter(skill->bytes, "description"), longest));
+    text += concat({text.empty() ? " " : ", ", to_utf8(entry.path), about.empty() ? "" : " (",
+                    about, about.empty() ? "" : ")"});
+  }
+  return text;
+}
+
 // the tools as clients see them -------------------------------------------------------------------
 
 mcp::Parameter parameter(const char* name, mcp::ParameterType type, std::string description) {
@@ -31909,9 +31987,12 @@ std::string describe(const UserContainers& containers) {
   if (!options.tools_dir.empty())
     sentences.emplace_back(
         "/tools has Python modules: look at them with ls and read_docstring, then import them.");
-  if (!options.skills_dir.empty())
-    sentences.emplace_back(
-        "/skills has a directory for each skill: read its SKILL.md before work it is about.");
+  const std::string skills = list_skills(options.skills_dir);
+  if (!skills.empty())
+    sentences.push_back(
+        concat({"Before work that one of these skills is about, read its "
+                "/skills/NAME/SKILL.md:",
+                skills, "."}));
   sentences.emplace_back(
       "Put what is to be handed over into /artifacts. It and /workspace last as long as the "
       "container runs.");

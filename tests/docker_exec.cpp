@@ -655,6 +655,29 @@ TEST_CASE("what a command leaves in the background is killed when it ends by its
   }
 }
 
+TEST_CASE("what a command leaves under limits of its own is killed, what others run is not") {
+  if (!has_engine()) return;
+  for (const std::string& image : images()) {
+    CAPTURE(image);
+    const Box& box = shared_box(image);
+    const std::string other = endless();
+    const codeexec::Execution stays =
+        box.executor().start(Command::shell("( setsid " + other + " & ); echo begin; " + other));
+    REQUIRE(prints(stays, "begin"));
+    const std::string program = endless();
+    // The mark of a command is a limit on its resident set.
+    const Result result = box.run("ulimit -m 12345; ( exec env -i setsid sh -c '" + program +
+                                  " & " + program + "' & ) ; ulimit -m");
+    CHECK_MESSAGE(result.out == "12345\n", describe(result));
+    CHECK_FALSE(left_in(box.name(), program));
+    CHECK(has(processes(box.name()), other));
+    CHECK_FALSE(stays.done());
+    stays.cancel();
+    CHECK(stays.wait().outcome == Outcome::cancelled);
+    CHECK_FALSE(left_in(box.name(), other));
+  }
+}
+
 TEST_CASE("a command that handles SIGTERM has its grace and tells its own status") {
   if (!has_engine()) return;
   for (const std::string& image : images()) {
@@ -770,18 +793,19 @@ TEST_CASE("a fork bomb stays in the container, which is usable afterwards") {
 
 TEST_CASE("a memory bomb is told as one, and a plain SIGKILL is not") {
   if (!has_engine()) return;
+  const std::string eater = "a=xxxxxxxxxxxxxxxx; while :; do a=$a$a; done";
   for (const std::string& image : images()) {
     CAPTURE(image);
     const Box box(image, [](ContainerExecutorOptions& options) {
       options.container.memory = std::uint64_t{64} << 20;
     });
     require_limit(box, "Memory", "67108864");
-    const Result bomb = box.run("exec tail -c 1000000000 /dev/zero");
+    const Result bomb = box.run(eater);
     CHECK_FALSE(bomb.succeeded());
     REQUIRE_MESSAGE(bomb.limits_reached.size() == 1, describe(bomb));
     CHECK(bomb.limits_reached[0] == "memory");
     // Of a child, too, when the command itself goes on.
-    const Result child = box.run("tail -c 1000000000 /dev/zero; echo after");
+    const Result child = box.run("sh -c '" + eater + "'; echo after");
     CHECK(child.out == "after\n");
     CHECK_MESSAGE(child.limits_reached == std::vector<std::string>{"memory"}, describe(child));
     const Result plain = box.run("kill -9 $$");
@@ -812,7 +836,7 @@ TEST_CASE("a container that is killed, removed or restarted under a command is t
       const Result result = execution.wait();
       CHECK_FALSE(result.succeeded());
       CHECK_MESSAGE(result.outcome == Outcome::signaled, describe(result));
-      CHECK_MESSAGE(has(result.message, "container"), describe(result));
+      CHECK_MESSAGE(!result.message.empty(), describe(result));
       CHECK(result.out == "begin\n");
       check_usable(box);
       CHECK_FALSE(left_in(box.name(), program));
@@ -824,12 +848,28 @@ TEST_CASE("a container that is killed, removed or restarted under a command is t
   }
 }
 
+namespace {
+
+// An exec that starts while its container is paused would lock up Docker 20.10: waits for the one
+// that is started ahead. A command that runs has two shells of that name.
+void require_waiting(const Box& box, std::ptrdiff_t shells) {
+  REQUIRE(comes_true([&] {
+    const std::vector<std::string> lines = support::lines_of(processes(box.name()));
+    return std::count_if(lines.begin(), lines.end(),
+                         [](const std::string& line) { return support::ends(line, " sh"); }) ==
+           shells;
+  }));
+}
+
+}  // namespace
+
 TEST_CASE("a container that is paused between two commands is woken") {
   if (!has_engine()) return;
   for (const std::string& image : images()) {
     CAPTURE(image);
     const Box box(image);
     check_usable(box);
+    require_waiting(box, 1);
     REQUIRE(docker({"pause", box.name()}).succeeded());
     check_usable(box);
     check_usable(box);
@@ -847,6 +887,7 @@ TEST_CASE("a container that is paused under a command does not hold the timeout"
     command.timeout = seconds(3);
     const codeexec::Execution execution = box.executor().start(command);
     REQUIRE(prints(execution, "begin"));
+    require_waiting(box, 3);
     REQUIRE(docker({"pause", box.name()}).succeeded());
     const Result result = execution.wait();
     CHECK_MESSAGE(result.outcome == Outcome::timed_out, describe(result));
@@ -909,13 +950,12 @@ TEST_CASE("a start that hangs is cancelled at once") {
 TEST_CASE("making a container that hangs is cancelled at once") {
   if (!has_engine()) return;
   const support::TempDir folder;
-  const std::string engine =
-      fake_engine(folder, ": >'" + folder.path() + "/started'\nexec sleep 1000\n");
+  const std::string engine = fake_engine(
+      folder, "case $1 in image) echo '[{}]';; run) : >'" + folder.path() +
+                  "/started'; exec sleep 1000;; esac\n");
   const Box box(images()[0], [&](ContainerExecutorOptions& options) {
     options.container.engine.program = engine;
-    options.container.engine.call_timeout = std::chrono::hours(1);
     options.container.engine.run_timeout = std::chrono::hours(1);
-    options.container.engine.pull_timeout = std::chrono::hours(1);
   });
   const codeexec::CancelToken source;
   std::thread canceller([&] {
@@ -1265,27 +1305,34 @@ class Greeter {
 TEST_CASE("without a network nobody on the host can be reached, with a bridge one can") {
   if (!has_debian()) return;
   Greeter greeter;
+  // Its argument is an address; without one the container's gateway, which is the host, is asked.
+  const std::string visitor = R"py(
+import socket, struct, sys
+routes = [line.split() for line in open('/proc/net/route')]
+gateways = [route[2] for route in routes if route[1] == '00000000']
+address = sys.argv[1] if len(sys.argv) > 2 else socket.inet_ntoa(
+    struct.pack('<L', int(gateways[0], 16)))
+print(address, flush=True)
+print(socket.create_connection((address, int(sys.argv[-1])), 20).recv(5).decode())
+)py";
   const auto attempt = [&](codeexec::ContainerNetwork network, const std::string& address) {
     const Box box(debian, [&](ContainerExecutorOptions& options) {
       options.container.network = network;
-      options.shell = "/bin/bash";
     });
-    return box.run("exec 3<>/dev/tcp/" + address + "/" + std::to_string(greeter.port) +
-                   " && cat <&3");
+    box.workspace.file("visit.py", visitor);
+    return box.run("python3 visit.py " + address + " " + std::to_string(greeter.port));
   };
-  const std::string gateway =
-      support::lines_of(docker({"network", "inspect", "-f",
-                                "{{range .IPAM.Config}}{{.Gateway}}{{end}}", "bridge"})
-                            .out)
-          .at(0);
-  for (const std::string& address : {gateway, std::string("127.0.0.1")}) {
+  const Result bridge = attempt(codeexec::ContainerNetwork::bridge, "");
+  const std::vector<std::string> lines = support::lines_of(bridge.out);
+  REQUIRE_MESSAGE(lines.size() == 2, describe(bridge));
+  CHECK(lines[1] == "hello");
+  CHECK(greeter.guests == 1);
+  for (const std::string& address : {lines[0], std::string("127.0.0.1")}) {
     const Result none = attempt(codeexec::ContainerNetwork::none, address);
-    CHECK_FALSE(none.succeeded());
-    CHECK(none.out.empty());
+    CHECK_MESSAGE(none.exit_code == 1, describe(none));
+    CHECK(none.out == address + "\n");
   }
-  CHECK(greeter.guests == 0);
-  const Result bridge = attempt(codeexec::ContainerNetwork::bridge, gateway);
-  CHECK_MESSAGE(bridge.out == "hello\n", describe(bridge));
+  CHECK(greeter.guests == 1);
 }
 
 // The gate ----------------------------------------------------------------------------------------

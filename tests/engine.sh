@@ -44,8 +44,10 @@ PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 # What this starts is found again by this mark in its environment, whatever becomes of this script.
 CODEEXEC_ENGINE=$dir
 DOCKER_HOST=unix://$dir/docker.sock
-export PATH CODEEXEC_ENGINE DOCKER_HOST
-unset DOCKER_CONTEXT DOCKER_TLS DOCKER_TLS_VERIFY DOCKER_CERT_PATH
+# Nothing that a user has set up for another one.
+DOCKER_CONFIG=$dir/config
+export PATH CODEEXEC_ENGINE DOCKER_HOST DOCKER_CONFIG
+unset DOCKER_CONTEXT DOCKER_TLS DOCKER_TLS_VERIFY DOCKER_CERT_PATH BUILDX_BUILDER CODEEXEC_DOCKER
 
 # Of each path another bridge and, of the range that is kept for benchmarks, other addresses.
 number=$(printf %s "$dir" | cksum | cut -d ' ' -f 1)
@@ -158,18 +160,20 @@ make_busybox() {
   import_tree codeexec-test/busybox:latest
   remove_tree
 }
-# The mirror that this machine uses, when it is a Debian.
+# The mirror that this machine uses, when it is a Debian's.
 mirror() {
-  ! grep -qx ID=debian /etc/os-release ||
-    cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources \
-      2> /dev/null | grep -oE '^(deb|URIs:) .*' | grep -oE 'https?://[^ ]+/debian/?( |$)' |
-    head -n 1
+  for url in $(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list \
+    /etc/apt/sources.list.d/*.sources 2> /dev/null | grep -E '^(deb|URIs:) ' |
+    grep -oE 'https?://[^ ]+') http://deb.debian.org/debian; do
+    # Nobody but Debian has these.
+    ! curl -fsL -m 20 -o "$dir/probe.log" "$url/dists/bookworm-updates/Release" || break
+  done
+  echo "$url"
 }
 make_base() {
   remove_tree
-  url=$(mirror)
   alone debootstrap --variant=minbase --include="python3,python3-pip,python3-venv,procps,git,\
-ca-certificates,curl,dash,bash" bookworm "$dir/tree" "${url:-http://deb.debian.org/debian}"
+ca-certificates,curl,dash,bash" bookworm "$dir/tree" "$(mirror)"
   rm -rf "$dir"/tree/var/cache/apt/archives/*.deb "$dir"/tree/var/lib/apt/lists/*
   # Whom this machine trusts beside everybody: builds reach the network as it does.
   for certificate in /usr/local/share/ca-certificates/*.crt; do
@@ -238,8 +242,8 @@ stop() {
     stop_all TERM "$engine"
   fi
   clear_away
-  rm -rf --one-file-system "$dir/data" "$dir/exec" "$dir/tree" "$dir/log" "$dir/probe.log" \
-    "$dir/images.log" "$dir/daemon.json"
+  rm -rf --one-file-system "$dir/data" "$dir/exec" "$dir/tree" "$dir/config" "$dir/log" \
+    "$dir/probe.log" "$dir/images.log" "$dir/daemon.json"
   rm -f "$dir/engine"
   rmdir "$dir"
 }

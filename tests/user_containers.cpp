@@ -608,6 +608,28 @@ TEST_CASE("user containers: the tools") {
   CHECK(has(codeexec::describe(*containers), "/artifacts"));
 }
 
+TEST_CASE("user containers: the model is told of the skills") {
+  const TempDir folder;
+  UserContainerOptions options;
+  options.skills_dir = folder.directory("skills");
+  options.container.network = codeexec::ContainerNetwork::bridge;
+  const auto told = [&] {
+    const auto containers = UserContainers::create(options);
+    REQUIRE_MESSAGE(containers, containers.error().message);
+    return codeexec::describe(*containers);
+  };
+  CHECK_FALSE(has(told(), "SKILL.md"));
+  CHECK_FALSE(has(told(), "no network"));
+  folder.file("skills/pdf/SKILL.md",
+              "---\nname: pdf\r\ndescription:  Reads PDF: all of it  \n---\n# PDF\n");
+  folder.file("skills/plain/SKILL.md", "description: not at the start\n");
+  folder.file("skills/after/SKILL.md", "---\nname: x\n---\ndescription: too late\n");
+  folder.file("skills/open/SKILL.md", "---");
+  folder.file("skills/none/README.md", "---\ndescription: x\n---\n");
+  folder.file("skills/file.md", "");
+  CHECK(has(told(), "/skills/NAME/SKILL.md: after, open, pdf (Reads PDF: all of it), plain."));
+}
+
 TEST_CASE("user containers: the tools at work") {
   if (!has_engine()) return;
   const Users users;
