@@ -21325,7 +21325,7 @@ struct Executor::Admission {
   ProcessOptions process = {};            // filled by place()
   OpenDirectory directory = {};           // pins the work_dir until the child is in it
   UniqueFd script = {};                   // a script too long for an argument
-  std::shared_ptr<const void> home = {};  // removed when it goes away
+  std::shared_ptr<const void> home = {};  // what it runs in: removed when it goes away
   std::string time = {};
   Ending ending = {};
   // Of a session: the command with the folder and the variables of that, and those that are unset.
@@ -21773,7 +21773,7 @@ struct Execution::State {
   std::shared_ptr<Result> known = std::make_shared<Result>();
   Result asked = {};
   Redactor redactor = {};
-  std::shared_ptr<const void> home = {};  // removed when it goes away: after the process
+  std::shared_ptr<const void> home = {};  // what it ran in: goes away after the process
   std::optional<Process> process = {};
 };
 
@@ -24999,6 +24999,15 @@ constexpr char install_script[] =
 // Whoever makes, mends, stops or removes it has the turn, and holds no lock meanwhile: the others
 // wait for the end of the turn or for their cancel.
 struct Container::State {
+  // What happened in it. The end of a command is told from the thread for started commands, which
+  // must never be the last to hold the container: removing it waits for that thread.
+  struct Log {
+    void add(std::string_view event);
+    std::mutex mutex = {};
+    Capture lines{std::size_t{1} << 20, 0};
+    Redactor redactor = {};
+  };
+
   explicit State(ContainerOptions given);
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -25009,7 +25018,7 @@ struct Container::State {
   Expected<void> ensure(const std::optional<CancelToken>& cancel);
   // What was known of it is in doubt: the next ensure() asks the engine.
   void forget();
-  void log(std::string_view event);
+  void log(std::string_view event) { events->add(event); }
   Expected<void> save_log(const std::string& path);
   Expected<Json> look(const std::optional<CancelToken>& cancel = {}) const;
   Expected<void> stop();
@@ -25024,6 +25033,7 @@ struct Container::State {
   // Variables of its commands, NAME=value, and those values of them that are secret.
   std::vector<std::pair<std::string, std::string>> variables = {};
   std::vector<std::string> secrets = {};
+  const std::shared_ptr<Log> events = std::make_shared<Log>();
 
  private:
   bool is_up() const;
@@ -25062,9 +25072,6 @@ struct Container::State {
   CancelToken turn_ended = {};
   std::optional<Process> lifeline = {};  // of one that is not persistent
   std::string started_at = {};           // with that
-  std::mutex log_mutex = {};
-  Capture events{std::size_t{1} << 20, 0};
-  Redactor redactor = {};
 };
 
 Container::State::State(ContainerOptions given)
@@ -25085,7 +25092,7 @@ Container::State::State(ContainerOptions given)
     words.emplace_back();
   }
   digits = content_digits(joined(words, "\n"));
-  redactor = Redactor(secrets);
+  events->redactor = Redactor(secrets);
 }
 
 Container::State::~State() {
@@ -25148,23 +25155,23 @@ Expected<void> Container::State::ensure(const std::optional<CancelToken>& cancel
   return done;
 }
 
-void Container::State::log(std::string_view event) {
-  const std::lock_guard<std::mutex> lock(log_mutex);
+void Container::State::Log::add(std::string_view event) {
+  const std::lock_guard<std::mutex> lock(mutex);
   // Lines of an event after its first are indented, so that none can pass for another event.
   std::string text = redactor.redact(event);
   std::string_view rest = text;
-  std::string lines = utc_timestamp();
+  std::string told = utc_timestamp();
   do {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
-    lines += concat({" ", printable(rest.substr(0, end)), "\n"});
+    told += concat({" ", printable(rest.substr(0, end)), "\n"});
     rest.remove_prefix(std::min(end + 1, rest.size()));
   } while (!rest.empty());
-  events.add(lines);
+  lines.add(told);
 }
 
 void Container::State::tell(std::string_view event) {
   log(event);
-  options.on_progress(redactor.redact(event));
+  options.on_progress(events->redactor.redact(event));
 }
 
 Expected<Json> Container::State::look(const std::optional<CancelToken>& cancel) const {
@@ -25597,16 +25604,16 @@ Expected<void> Container::State::save_log(const std::string& path) {
   if (!health.exists) health.status = "none";
   if (!found) health.error = found.error().message;
   const auto truth = [](bool value) { return value ? "True" : "False"; };
-  std::string text =
-      concat({"# Docker Container Logs for agent: ", printable(options.agent_id),
-              "\n# Container Status: ", health.status, "\n# Running: ", truth(health.running),
-              "\n# Exit Code: ", std::to_string(health.exit_code),
-              "\n# OOM Killed: ", truth(health.oom_killed),
-              "\n# Error: ", redactor.redact(health.error), "\n# Started At: ", health.started_at,
-              "\n# Finished At: ", health.finished_at, "\n#", std::string(79, '='), "\n"});
+  std::string text = concat(
+      {"# Docker Container Logs for agent: ", printable(options.agent_id),
+       "\n# Container Status: ", health.status, "\n# Running: ", truth(health.running),
+       "\n# Exit Code: ", std::to_string(health.exit_code),
+       "\n# OOM Killed: ", truth(health.oom_killed),
+       "\n# Error: ", events->redactor.redact(health.error), "\n# Started At: ", health.started_at,
+       "\n# Finished At: ", health.finished_at, "\n#", std::string(79, '='), "\n"});
   {
-    const std::lock_guard<std::mutex> lock(log_mutex);
-    text += events.text();
+    const std::lock_guard<std::mutex> lock(events->mutex);
+    text += events->lines.text();
   }
   const std::string subject = concat({"log of a container ", quoted(path)});
   for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
@@ -26362,7 +26369,9 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   admission.process.carrier = std::move(exec);
   admission.process.secrets = container.state_->secrets;
   admission.result.container = container.name();
-  admission.ending.log = [container](const Result& told, const ProcessResult& ended) {
+  admission.home = container.state_;
+  admission.ending.log = [log = container.state_->events](const Result& told,
+                                                          const ProcessResult& ended) {
     Result result = told;
     static_cast<ProcessResult&>(result) = ended;
     constexpr std::size_t most = 2000;
@@ -26375,7 +26384,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
       else
         event += concat({utf8_prefix(*text, most), "\n...\n", utf8_suffix(*text, most)});
     }
-    container.log(event);
+    log->add(event);
   };
   return {};
 }
