@@ -25730,11 +25730,11 @@ namespace {
 // environment. `_z` sends a signal to all of these until no new one is found; those that got
 // SIGKILL cannot fork any more. With SIGKILL it finds strays, too (`_y`): what bears neither the
 // limit of the container's first process (`_h`) nor that of a living exec, whose parent is outside
-// and therefore 0. A limit can only be lowered, so that a command which changes its own makes
-// strays. While the command runs, a watchdog reads the orders. When the input
-// ends (a kill, the client's or the host's death) it kills everything. It is no child of the
-// command's parent, which might wait for any child, and `3<&0` stands before the `&`, which
-// redirects standard input.
+// and therefore 0. Its own parent is, too, unless the processes are those of the host: then it
+// looks for none. A limit can only be lowered, so that a command which changes its own makes
+// strays. While the command runs, a watchdog reads the orders. When the input ends (a kill, the
+// client's or the host's death) it kills everything. It is no child of the command's parent, which
+// might wait for any child, and `3<&0` stands before the `&`, which redirects standard input.
 constexpr std::string_view exec_script = R"sh(_y() {
   set -- ${1##*) }
   case "$2/${23}" in 0/* | */ | */"$_u") return 1;; esac
@@ -25765,7 +25765,7 @@ _z() {
       { IFS= read -r _s <"$_d/stat"; } 2>/dev/null
       case $_s in
         *" $_b "*) ;;
-        *) [ "$1" = KILL ] && _y "$_s" || continue;;
+        *) [ "$1$PPID" = KILL0 ] && _y "$_s" || continue;;
       esac
       kill -"$1" "$_p" 2>/dev/null; _k="$_k$_p " _f=1
     done
