@@ -21332,7 +21332,7 @@ struct Executor::Admission {
   ProcessOptions process = {};            // filled by place()
   OpenDirectory directory = {};           // pins the work_dir until the child is in it
   UniqueFd script = {};                   // a script too long for an argument
-  std::shared_ptr<const void> home = {};  // removed when it goes away
+  std::shared_ptr<const void> home = {};  // what it runs in: removed when it goes away
   std::string time = {};
   Ending ending = {};
   // Of a session: the command with the folder and the variables of that, and those that are unset.
@@ -21780,7 +21780,7 @@ struct Execution::State {
   std::shared_ptr<Result> known = std::make_shared<Result>();
   Result asked = {};
   Redactor redactor = {};
-  std::shared_ptr<const void> home = {};  // removed when it goes away: after the process
+  std::shared_ptr<const void> home = {};  // what it ran in: goes away after the process
   std::optional<Process> process = {};
 };
 
@@ -25006,6 +25006,15 @@ constexpr char install_script[] =
 // Whoever makes, mends, stops or removes it has the turn, and holds no lock meanwhile: the others
 // wait for the end of the turn or for their cancel.
 struct Container::State {
+  // What happened in it. The end of a command is told from the thread for started commands, which
+  // must never be the last to hold the container: removing it waits for that thread.
+  struct Log {
+    void add(std::string_view event);
+    std::mutex mutex = {};
+    Capture lines{std::size_t{1} << 20, 0};
+    Redactor redactor = {};
+  };
+
   explicit State(ContainerOptions given);
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -25016,7 +25025,7 @@ struct Container::State {
   Expected<void> ensure(const std::optional<CancelToken>& cancel);
   // What was known of it is in doubt: the next ensure() asks the engine.
   void forget();
-  void log(std::string_view event);
+  void log(std::string_view event) { events->add(event); }
   Expected<void> save_log(const std::string& path);
   Expected<Json> look(const std::optional<CancelToken>& cancel = {}) const;
   Expected<void> stop();
@@ -25031,6 +25040,7 @@ struct Container::State {
   // Variables of its commands, NAME=value, and those values of them that are secret.
   std::vector<std::pair<std::string, std::string>> variables = {};
   std::vector<std::string> secrets = {};
+  const std::shared_ptr<Log> events = std::make_shared<Log>();
 
  private:
   bool is_up() const;
@@ -25069,9 +25079,6 @@ struct Container::State {
   CancelToken turn_ended = {};
   std::optional<Process> lifeline = {};  // of one that is not persistent
   std::string started_at = {};           // with that
-  std::mutex log_mutex = {};
-  Capture events{std::size_t{1} << 20, 0};
-  Redactor redactor = {};
 };
 
 Container::State::State(ContainerOptions given)
@@ -25092,7 +25099,7 @@ Container::State::State(ContainerOptions given)
     words.emplace_back();
   }
   digits = content_digits(joined(words, "\n"));
-  redactor = Redactor(secrets);
+  events->redactor = Redactor(secrets);
 }
 
 Container::State::~State() {
@@ -25155,23 +25162,23 @@ Expected<void> Container::State::ensure(const std::optional<CancelToken>& cancel
   return done;
 }
 
-void Container::State::log(std::string_view event) {
-  const std::lock_guard<std::mutex> lock(log_mutex);
+void Container::State::Log::add(std::string_view event) {
+  const std::lock_guard<std::mutex> lock(mutex);
   // Lines of an event after its first are indented, so that none can pass for another event.
   std::string text = redactor.redact(event);
   std::string_view rest = text;
-  std::string lines = utc_timestamp();
+  std::string told = utc_timestamp();
   do {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
-    lines += concat({" ", printable(rest.substr(0, end)), "\n"});
+    told += concat({" ", printable(rest.substr(0, end)), "\n"});
     rest.remove_prefix(std::min(end + 1, rest.size()));
   } while (!rest.empty());
-  events.add(lines);
+  lines.add(told);
 }
 
 void Container::State::tell(std::string_view event) {
   log(event);
-  options.on_progress(redactor.redact(event));
+  options.on_progress(events->redactor.redact(event));
 }
 
 Expected<Json> Container::State::look(const std::optional<CancelToken>& cancel) const {
@@ -25606,16 +25613,16 @@ Expected<void> Container::State::save_log(const std::string& path) {
   if (!health.exists) health.status = "none";
   if (!found) health.error = found.error().message;
   const auto truth = [](bool value) { return value ? "True" : "False"; };
-  std::string text =
-      concat({"# Docker Container Logs for agent: ", printable(options.agent_id),
-              "\n# Container Status: ", health.status, "\n# Running: ", truth(health.running),
-              "\n# Exit Code: ", std::to_string(health.exit_code),
-              "\n# OOM Killed: ", truth(health.oom_killed),
-              "\n# Error: ", redactor.redact(health.error), "\n# Started At: ", health.started_at,
-              "\n# Finished At: ", health.finished_at, "\n#", std::string(79, '='), "\n"});
+  std::string text = concat(
+      {"# Docker Container Logs for agent: ", printable(options.agent_id),
+       "\n# Container Status: ", health.status, "\n# Running: ", truth(health.running),
+       "\n# Exit Code: ", std::to_string(health.exit_code),
+       "\n# OOM Killed: ", truth(health.oom_killed),
+       "\n# Error: ", events->redactor.redact(health.error), "\n# Started At: ", health.started_at,
+       "\n# Finished At: ", health.finished_at, "\n#", std::string(79, '='), "\n"});
   {
-    const std::lock_guard<std::mutex> lock(log_mutex);
-    text += events.text();
+    const std::lock_guard<std::mutex> lock(events->mutex);
+    text += events->lines.text();
   }
   const std::string subject = concat({"log of a container ", quoted(path)});
   for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
@@ -25777,7 +25784,7 @@ _z() {
       { IFS= read -r _s <"$_d/stat"; } 2>/dev/null
       case $_s in
         *" $_b "*) ;;
-        *) [ "$1" = KILL ] && _y "$_s" || continue;;
+        *) [ "$1$PPID" = KILL0 ] && _y "$_s" || continue;;
       esac
       kill -"$1" "$_p" 2>/dev/null; _k="$_k$_p " _f=1
     done
@@ -26196,28 +26203,38 @@ struct ContainerExecutor::Place {
   std::string shell;
   bool sets_path = false;  // by the options: the image's does not count
   std::string facts = {};  // for describe_place()
-  mutable std::mutex mutex = {};
-  mutable std::vector<std::shared_ptr<Exec>> waiting = {};
+
+  // Those that were started ahead. The end of a command starts one, in the thread for started
+  // commands; so they are apart from the container, which that thread must never be the last to
+  // hold.
+  struct Execs {
+    std::size_t wanted = 0;
+    std::mutex mutex = {};
+    std::vector<std::shared_ptr<Exec>> waiting = {};
+
+    bool has_lost_one();
+    std::shared_ptr<Exec> take();
+    void refill(const Exec::Where& where);
+  };
+  const std::shared_ptr<Execs> execs = std::make_shared<Execs>();
 
   Place(Container made, Environment variables, std::string shell_path)
       : container(std::move(made)),
         environment(std::move(variables)),
-        shell(std::move(shell_path)) {}
-
-  bool has_lost_one() const;
-  std::shared_ptr<Exec> take_waiting() const;
-  void refill(const Exec::Where& where) const;
+        shell(std::move(shell_path)) {
+    execs->wanted = container.options().warm;
+  }
 };
 
 // Whether one that was to wait has ended: perhaps with its container.
-bool ContainerExecutor::Place::has_lost_one() const {
+bool ContainerExecutor::Place::Execs::has_lost_one() {
   const std::lock_guard<std::mutex> lock(mutex);
   return !std::all_of(waiting.begin(), waiting.end(),
                       [](const std::shared_ptr<Exec>& carrier) { return carrier->waits(); });
 }
 
 // One that waits, or null.
-auto ContainerExecutor::Place::take_waiting() const -> std::shared_ptr<Exec> {
+auto ContainerExecutor::Place::Execs::take() -> std::shared_ptr<Exec> {
   const std::lock_guard<std::mutex> lock(mutex);
   while (!waiting.empty()) {
     std::shared_ptr<Exec> carrier = std::move(waiting.front());
@@ -26228,9 +26245,9 @@ auto ContainerExecutor::Place::take_waiting() const -> std::shared_ptr<Exec> {
 }
 
 // A failure to start one ahead shows when a command needs it.
-void ContainerExecutor::Place::refill(const Exec::Where& where) const {
+void ContainerExecutor::Place::Execs::refill(const Exec::Where& where) {
   const std::lock_guard<std::mutex> lock(mutex);
-  while (waiting.size() < container.options().warm) {
+  while (waiting.size() < wanted) {
     auto carrier = Exec::start(where);
     if (!carrier) return;
     waiting.push_back(std::move(*carrier));
@@ -26385,10 +26402,11 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   // The next exec is started when this command has ended: the engine needs a processor for that. One
   // that runs beside other work would let those wait.
   const Exec::Where where = {container.options().engine, container.name(), container.state_->user};
-  if (command.background || command.keep_input_open) place_->refill(where);
-  admission.ending.log = [container, where, place = place_](const Result& told,
-                                                            const ProcessResult& ended) {
-    place->refill(where);
+  if (command.background || command.keep_input_open) place_->execs->refill(where);
+  admission.home = container.state_;
+  admission.ending.log = [where, execs = place_->execs, log = container.state_->events](
+                             const Result& told, const ProcessResult& ended) {
+    execs->refill(where);
     Result result = told;
     static_cast<ProcessResult&>(result) = ended;
     constexpr std::size_t most = 2000;
@@ -26401,7 +26419,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
       else
         event += concat({utf8_prefix(*text, most), "\n...\n", utf8_suffix(*text, most)});
     }
-    container.log(event);
+    log->add(event);
   };
   return {};
 }
@@ -26414,14 +26432,14 @@ auto ContainerExecutor::begin(const std::string& request, const std::optional<Ca
   constexpr std::chrono::milliseconds patience = std::chrono::seconds(2);
   const Container& container = place_->container;
   const ContainerOptions& options = container.options();
-  if (place_->has_lost_one()) container.state_->forget();
+  if (place_->execs->has_lost_one()) container.state_->forget();
   for (int tries = 1;; ++tries) {
     if (auto ok = container.ensure(cancel); !ok) {
       admission.fail(ok.error(), "container");
       break;
     }
     const Exec::Where where = {options.engine, container.name(), container.state_->user};
-    std::shared_ptr<Exec> exec = place_->take_waiting();
+    std::shared_ptr<Exec> exec = place_->execs->take();
     if (!exec) {
       auto started = Exec::start(where);
       if (!started) {
