@@ -26154,8 +26154,8 @@ std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const Proces
   };
   switch (measures_++) {
     case 0: {
-      const std::string script = concat(
-          {"_b=$1\n", exec_script.substr(0, exec_script.find("_g()")), "_h\n_z KILL 0\necho killed"});
+      const std::string script = concat({"_b=$1\n", exec_script.substr(0, exec_script.find("_g()")),
+                                         "_h\n_z KILL 0\necho killed"});
       return where_.call(false, {"sh", "-c", script, "codeexec", mark_}, std::chrono::seconds(5));
     }
     case 1:
@@ -26399,8 +26399,8 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   admission.process.carrier = std::move(exec);
   admission.process.secrets = container.state_->secrets;
   admission.result.container = container.name();
-  // The next exec is started when this command has ended: the engine needs a processor for that. One
-  // that runs beside other work would let those wait.
+  // The next exec is started when this command has ended: the engine needs a processor for that.
+  // One that runs beside other work would let those wait.
   const Exec::Where where = {container.options().engine, container.name(), container.state_->user};
   if (command.background || command.keep_input_open) place_->execs->refill(where);
   admission.home = container.state_;
