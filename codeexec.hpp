@@ -26070,9 +26070,9 @@ auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point
     if (Clock::now() >= deadline) return Start::slow;
     // Both are read until both have begun: the client has one connection for the two, and waits for
     // room in a pipe that is full before it passes on what belongs to the other.
-    const auto listened_to = [&](std::size_t i) { return streams[i].open ? streams[i].fd.get() : -1; };
-    std::vector<pollfd> set = {{listened_to(0), POLLIN, 0},
-                               {listened_to(1), POLLIN, 0},
+    const auto fd_of = [&](std::size_t i) { return streams[i].open ? streams[i].fd.get() : -1; };
+    std::vector<pollfd> set = {{fd_of(0), POLLIN, 0},
+                               {fd_of(1), POLLIN, 0},
                                {request.empty() ? -1 : line_.input.get(), POLLOUT, 0},
                                {cancel ? cancel->descriptor() : -1, POLLIN, 0}};
     wait_for_events(set, deadline);
@@ -26144,7 +26144,8 @@ std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const Proces
   switch (measures_++) {
     case 0: {
       const std::string script = concat(
-          {"_b=$1\n", exec_script.substr(0, exec_script.find("_g()")), "_h\n_z KILL 0\necho killed"});
+          {"_b=$1\n", exec_script.substr(0, exec_script.find("_g()")),
+           "_h\n_z KILL 0\necho killed"});
       return where_.call(false, {"sh", "-c", script, "codeexec", mark_}, std::chrono::seconds(5));
     }
     case 1:
