@@ -414,7 +414,7 @@ class Json {
 
   // Replaces the member's value in its place, or adds it as the last; whatever was no object
   // becomes one. Linear, for it looks for the name. Returns *this.
-  Json& set(std::string name, Json value);
+  Json& set(std::string_view name, Json value);
   // Adds an item; whatever was no array becomes one. Returns *this.
   Json& push_back(Json value);
 
@@ -1102,12 +1102,14 @@ Expected<std::string> python_docstring(std::string_view source, std::string_view
 // The variables, the venv and the prefix of a command.                 [tests/environment.cpp]
 // =================================================================================================
 
+// PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_*, LANGUAGE, TZ, TMPDIR, TERM, COLORTERM, NO_COLOR and
+// FORCE_COLOR.
+std::vector<std::string> usual_variables();
+
 struct EnvironmentOptions {
   // Variables of the host that commands see; a `*` at the end stands for any rest of the name.
   // Everything else stays with the host: tokens and keys live in variables nobody thinks of.
-  std::vector<std::string> keep = {"PATH", "HOME",      "USER",     "LOGNAME",    "SHELL",
-                                   "LANG", "LC_*",      "LANGUAGE", "TZ",         "TMPDIR",
-                                   "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR"};
+  std::vector<std::string> keep = usual_variables();
   // Commands see every variable of the host, its secrets, too.
   bool keep_all = false;
   // Added, and stronger than what is kept; of two with one name the later counts.
@@ -4082,7 +4084,7 @@ const Json& Json::operator[](std::size_t index) const noexcept {
   return index < items().size() ? items()[index] : null;
 }
 
-Json& Json::set(std::string name, Json value) {
+Json& Json::set(std::string_view name, Json value) {
   if (!is_object()) {
     clear();
     make_object();
@@ -4093,7 +4095,7 @@ Json& Json::set(std::string name, Json value) {
     member.value = std::move(value);
     return *this;
   }
-  object_.members.push_back(Member{std::move(name), std::move(value)});
+  object_.members.push_back(Member{std::string(name), std::move(value)});
   return *this;
 }
 
@@ -14614,6 +14616,11 @@ Expected<std::string> check_venv_path(const std::string& given) {
 
 }  // namespace
 
+std::vector<std::string> usual_variables() {
+  return {"PATH", "HOME",   "USER", "LOGNAME",   "SHELL",    "LANG",       "LC_*", "LANGUAGE",
+          "TZ",   "TMPDIR", "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR"};
+}
+
 Expected<Environment> Environment::create(const EnvironmentOptions& options) {
   Environment result;
   if (auto checked = check_keep(options.keep); !checked) return checked.error();
@@ -21325,7 +21332,7 @@ struct Executor::Admission {
   ProcessOptions process = {};            // filled by place()
   OpenDirectory directory = {};           // pins the work_dir until the child is in it
   UniqueFd script = {};                   // a script too long for an argument
-  std::shared_ptr<const void> home = {};  // removed when it goes away
+  std::shared_ptr<const void> home = {};  // what it runs in: removed when it goes away
   std::string time = {};
   Ending ending = {};
   // Of a session: the command with the folder and the variables of that, and those that are unset.
@@ -21773,7 +21780,7 @@ struct Execution::State {
   std::shared_ptr<Result> known = std::make_shared<Result>();
   Result asked = {};
   Redactor redactor = {};
-  std::shared_ptr<const void> home = {};  // removed when it goes away: after the process
+  std::shared_ptr<const void> home = {};  // what it ran in: goes away after the process
   std::optional<Process> process = {};
 };
 
@@ -24999,6 +25006,15 @@ constexpr char install_script[] =
 // Whoever makes, mends, stops or removes it has the turn, and holds no lock meanwhile: the others
 // wait for the end of the turn or for their cancel.
 struct Container::State {
+  // What happened in it. The end of a command is told from the thread for started commands, which
+  // must never be the last to hold the container: removing it waits for that thread.
+  struct Log {
+    void add(std::string_view event);
+    std::mutex mutex = {};
+    Capture lines{std::size_t{1} << 20, 0};
+    Redactor redactor = {};
+  };
+
   explicit State(ContainerOptions given);
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -25009,7 +25025,7 @@ struct Container::State {
   Expected<void> ensure(const std::optional<CancelToken>& cancel);
   // What was known of it is in doubt: the next ensure() asks the engine.
   void forget();
-  void log(std::string_view event);
+  void log(std::string_view event) { events->add(event); }
   Expected<void> save_log(const std::string& path);
   Expected<Json> look(const std::optional<CancelToken>& cancel = {}) const;
   Expected<void> stop();
@@ -25024,6 +25040,7 @@ struct Container::State {
   // Variables of its commands, NAME=value, and those values of them that are secret.
   std::vector<std::pair<std::string, std::string>> variables = {};
   std::vector<std::string> secrets = {};
+  const std::shared_ptr<Log> events = std::make_shared<Log>();
 
  private:
   bool is_up() const;
@@ -25062,9 +25079,6 @@ struct Container::State {
   CancelToken turn_ended = {};
   std::optional<Process> lifeline = {};  // of one that is not persistent
   std::string started_at = {};           // with that
-  std::mutex log_mutex = {};
-  Capture events{std::size_t{1} << 20, 0};
-  Redactor redactor = {};
 };
 
 Container::State::State(ContainerOptions given)
@@ -25085,7 +25099,7 @@ Container::State::State(ContainerOptions given)
     words.emplace_back();
   }
   digits = content_digits(joined(words, "\n"));
-  redactor = Redactor(secrets);
+  events->redactor = Redactor(secrets);
 }
 
 Container::State::~State() {
@@ -25148,23 +25162,23 @@ Expected<void> Container::State::ensure(const std::optional<CancelToken>& cancel
   return done;
 }
 
-void Container::State::log(std::string_view event) {
-  const std::lock_guard<std::mutex> lock(log_mutex);
+void Container::State::Log::add(std::string_view event) {
+  const std::lock_guard<std::mutex> lock(mutex);
   // Lines of an event after its first are indented, so that none can pass for another event.
   std::string text = redactor.redact(event);
   std::string_view rest = text;
-  std::string lines = utc_timestamp();
+  std::string told = utc_timestamp();
   do {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
-    lines += concat({" ", printable(rest.substr(0, end)), "\n"});
+    told += concat({" ", printable(rest.substr(0, end)), "\n"});
     rest.remove_prefix(std::min(end + 1, rest.size()));
   } while (!rest.empty());
-  events.add(lines);
+  lines.add(told);
 }
 
 void Container::State::tell(std::string_view event) {
   log(event);
-  options.on_progress(redactor.redact(event));
+  options.on_progress(events->redactor.redact(event));
 }
 
 Expected<Json> Container::State::look(const std::optional<CancelToken>& cancel) const {
@@ -25235,21 +25249,23 @@ std::vector<std::string> Container::State::configuration() const {
   add("--entrypoint", "sh");
   words.push_back(options.image);
   const std::vector<std::string> command =
-      options.persistent ? std::vector<std::string>{"-c", "while :; do sleep 3600; done"}
-                         : set_up_words("echo codeexec ready; while read -r _; do :; done");
+      set_up_words(options.persistent ? "while :; do sleep 3600; done"
+                                      : "echo codeexec ready; while read -r _; do :; done");
   words.insert(words.end(), command.begin(), command.end());
   return words;
 }
 
 std::vector<std::string> Container::State::labels() const {
   const ProgramIdentity program = own_identity();
+  const std::string agent = to_utf8(options.agent_id);
+  const std::string instance = to_utf8(options.instance_id);
   std::vector<std::string> words;
   for (const auto& [label, value] :
        {std::pair<const char*, std::string_view>("managed", "1"),
         std::pair<const char*, std::string_view>("kind",
                                                  options.persistent ? "persistent" : "ephemeral"),
-        std::pair<const char*, std::string_view>("user", options.agent_id),
-        std::pair<const char*, std::string_view>("instance", options.instance_id),
+        std::pair<const char*, std::string_view>("user", agent),
+        std::pair<const char*, std::string_view>("instance", instance),
         std::pair<const char*, std::string_view>("cfg", digits),
         std::pair<const char*, std::string_view>("ns", program.space),
         std::pair<const char*, std::string_view>("host", program.host),
@@ -25424,7 +25440,7 @@ Expected<void> Container::State::hold(const std::vector<std::string>& words,
   return {};
 }
 
-// What the lifeline's script does by itself.
+// The first process of one that is persistent does the same by itself, but tells nobody when.
 Expected<void> Container::State::set_up(const std::optional<CancelToken>& cancel) {
   std::vector<std::string> words = {"exec", "--user", "0:0", name, "sh"};
   const std::vector<std::string> script = set_up_words(":");
@@ -25597,16 +25613,16 @@ Expected<void> Container::State::save_log(const std::string& path) {
   if (!health.exists) health.status = "none";
   if (!found) health.error = found.error().message;
   const auto truth = [](bool value) { return value ? "True" : "False"; };
-  std::string text =
-      concat({"# Docker Container Logs for agent: ", printable(options.agent_id),
-              "\n# Container Status: ", health.status, "\n# Running: ", truth(health.running),
-              "\n# Exit Code: ", std::to_string(health.exit_code),
-              "\n# OOM Killed: ", truth(health.oom_killed),
-              "\n# Error: ", redactor.redact(health.error), "\n# Started At: ", health.started_at,
-              "\n# Finished At: ", health.finished_at, "\n#", std::string(79, '='), "\n"});
+  std::string text = concat(
+      {"# Docker Container Logs for agent: ", printable(options.agent_id),
+       "\n# Container Status: ", health.status, "\n# Running: ", truth(health.running),
+       "\n# Exit Code: ", std::to_string(health.exit_code),
+       "\n# OOM Killed: ", truth(health.oom_killed),
+       "\n# Error: ", events->redactor.redact(health.error), "\n# Started At: ", health.started_at,
+       "\n# Finished At: ", health.finished_at, "\n#", std::string(79, '='), "\n"});
   {
-    const std::lock_guard<std::mutex> lock(log_mutex);
-    text += events.text();
+    const std::lock_guard<std::mutex> lock(events->mutex);
+    text += events->lines.text();
   }
   const std::string subject = concat({"log of a container ", quoted(path)});
   for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
@@ -25768,7 +25784,7 @@ _z() {
       { IFS= read -r _s <"$_d/stat"; } 2>/dev/null
       case $_s in
         *" $_b "*) ;;
-        *) [ "$1" = KILL ] && _y "$_s" || continue;;
+        *) [ "$1$PPID" = KILL0 ] && _y "$_s" || continue;;
       esac
       kill -"$1" "$_p" 2>/dev/null; _k="$_k$_p " _f=1
     done
@@ -26143,9 +26159,8 @@ std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const Proces
   };
   switch (measures_++) {
     case 0: {
-      const std::string script = concat(
-          {"_b=$1\n", exec_script.substr(0, exec_script.find("_g()")),
-           "_h\n_z KILL 0\necho killed"});
+      const std::string script = concat({"_b=$1\n", exec_script.substr(0, exec_script.find("_g()")),
+                                         "_h\n_z KILL 0\necho killed"});
       return where_.call(false, {"sh", "-c", script, "codeexec", mark_}, std::chrono::seconds(5));
     }
     case 1:
@@ -26193,28 +26208,38 @@ struct ContainerExecutor::Place {
   std::string shell;
   bool sets_path = false;  // by the options: the image's does not count
   std::string facts = {};  // for describe_place()
-  mutable std::mutex mutex = {};
-  mutable std::vector<std::shared_ptr<Exec>> waiting = {};
+
+  // Those that were started ahead. The end of a command starts one, in the thread for started
+  // commands; so they are apart from the container, which that thread must never be the last to
+  // hold.
+  struct Execs {
+    std::size_t wanted = 0;
+    std::mutex mutex = {};
+    std::vector<std::shared_ptr<Exec>> waiting = {};
+
+    bool has_lost_one();
+    std::shared_ptr<Exec> take();
+    void refill(const Exec::Where& where);
+  };
+  const std::shared_ptr<Execs> execs = std::make_shared<Execs>();
 
   Place(Container made, Environment variables, std::string shell_path)
       : container(std::move(made)),
         environment(std::move(variables)),
-        shell(std::move(shell_path)) {}
-
-  bool has_lost_one() const;
-  std::shared_ptr<Exec> take_waiting() const;
-  void refill(const Exec::Where& where) const;
+        shell(std::move(shell_path)) {
+    execs->wanted = container.options().warm;
+  }
 };
 
 // Whether one that was to wait has ended: perhaps with its container.
-bool ContainerExecutor::Place::has_lost_one() const {
+bool ContainerExecutor::Place::Execs::has_lost_one() {
   const std::lock_guard<std::mutex> lock(mutex);
   return !std::all_of(waiting.begin(), waiting.end(),
                       [](const std::shared_ptr<Exec>& carrier) { return carrier->waits(); });
 }
 
 // One that waits, or null.
-auto ContainerExecutor::Place::take_waiting() const -> std::shared_ptr<Exec> {
+auto ContainerExecutor::Place::Execs::take() -> std::shared_ptr<Exec> {
   const std::lock_guard<std::mutex> lock(mutex);
   while (!waiting.empty()) {
     std::shared_ptr<Exec> carrier = std::move(waiting.front());
@@ -26225,9 +26250,9 @@ auto ContainerExecutor::Place::take_waiting() const -> std::shared_ptr<Exec> {
 }
 
 // A failure to start one ahead shows when a command needs it.
-void ContainerExecutor::Place::refill(const Exec::Where& where) const {
+void ContainerExecutor::Place::Execs::refill(const Exec::Where& where) {
   const std::lock_guard<std::mutex> lock(mutex);
-  while (waiting.size() < container.options().warm) {
+  while (waiting.size() < wanted) {
     auto carrier = Exec::start(where);
     if (!carrier) return;
     waiting.push_back(std::move(*carrier));
@@ -26379,13 +26404,14 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   admission.process.carrier = std::move(exec);
   admission.process.secrets = container.state_->secrets;
   admission.result.container = container.name();
-  // The next exec is started when this command has ended: the engine needs a processor for that. One
-  // that runs beside other work would let those wait.
+  // The next exec is started when this command has ended: the engine needs a processor for that.
+  // One that runs beside other work would let those wait.
   const Exec::Where where = {container.options().engine, container.name(), container.state_->user};
-  if (command.background || command.keep_input_open) place_->refill(where);
-  admission.ending.log = [container, where, place = place_](const Result& told,
-                                                            const ProcessResult& ended) {
-    place->refill(where);
+  if (command.background || command.keep_input_open) place_->execs->refill(where);
+  admission.home = container.state_;
+  admission.ending.log = [where, execs = place_->execs, log = container.state_->events](
+                             const Result& told, const ProcessResult& ended) {
+    execs->refill(where);
     Result result = told;
     static_cast<ProcessResult&>(result) = ended;
     constexpr std::size_t most = 2000;
@@ -26398,7 +26424,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
       else
         event += concat({utf8_prefix(*text, most), "\n...\n", utf8_suffix(*text, most)});
     }
-    container.log(event);
+    log->add(event);
   };
   return {};
 }
@@ -26411,14 +26437,14 @@ auto ContainerExecutor::begin(const std::string& request, const std::optional<Ca
   constexpr std::chrono::milliseconds patience = std::chrono::seconds(2);
   const Container& container = place_->container;
   const ContainerOptions& options = container.options();
-  if (place_->has_lost_one()) container.state_->forget();
+  if (place_->execs->has_lost_one()) container.state_->forget();
   for (int tries = 1;; ++tries) {
     if (auto ok = container.ensure(cancel); !ok) {
       admission.fail(ok.error(), "container");
       break;
     }
     const Exec::Where where = {options.engine, container.name(), container.state_->user};
-    std::shared_ptr<Exec> exec = place_->take_waiting();
+    std::shared_ptr<Exec> exec = place_->execs->take();
     if (!exec) {
       auto started = Exec::start(where);
       if (!started) {
@@ -26895,9 +26921,9 @@ Expected<std::string> UserContainers::User::fetch(const char* script,
                                                   std::string input) const {
   Command command = Command::program({"/bin/sh", "-c", script, "sh"});
   for (const std::string& word : words) {
-    if (word.find('\0') != std::string::npos)
+    if (has_nul(word) || word.size() >= PATH_MAX)
       return make_error(ErrorCode::invalid_argument,
-                        concat({"Failed to ", what, ": it has a NUL byte in it"}));
+                        "Failed: a path has a NUL byte in it, or is longer than any may be");
     command.argv.push_back(word);
   }
   command.input = std::move(input);

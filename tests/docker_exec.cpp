@@ -855,9 +855,9 @@ namespace {
 void require_waiting(const Box& box, std::ptrdiff_t shells) {
   REQUIRE(comes_true([&] {
     const std::vector<std::string> lines = support::lines_of(processes(box.name()));
-    return std::count_if(lines.begin(), lines.end(),
-                         [](const std::string& line) { return support::ends(line, " sh"); }) ==
-           shells;
+    return std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+             return support::ends(line, " sh");
+           }) == shells;
   }));
 }
 
@@ -950,9 +950,9 @@ TEST_CASE("a start that hangs is cancelled at once") {
 TEST_CASE("making a container that hangs is cancelled at once") {
   if (!has_engine()) return;
   const support::TempDir folder;
-  const std::string engine = fake_engine(
-      folder, "case $1 in image) echo '[{}]';; run) : >'" + folder.path() +
-                  "/started'; exec sleep 1000;; esac\n");
+  const std::string engine =
+      fake_engine(folder, "case $1 in image) echo '[{}]';; run) : >'" + folder.path() +
+                              "/started'; exec sleep 1000;; esac\n");
   const Box box(images()[0], [&](ContainerExecutorOptions& options) {
     options.container.engine.program = engine;
     options.container.engine.run_timeout = std::chrono::hours(1);
@@ -1316,9 +1316,8 @@ print(address, flush=True)
 print(socket.create_connection((address, int(sys.argv[-1])), 20).recv(5).decode())
 )py";
   const auto attempt = [&](codeexec::ContainerNetwork network, const std::string& address) {
-    const Box box(debian, [&](ContainerExecutorOptions& options) {
-      options.container.network = network;
-    });
+    const Box box(debian,
+                  [&](ContainerExecutorOptions& options) { options.container.network = network; });
     box.workspace.file("visit.py", visitor);
     return box.run("python3 visit.py " + address + " " + std::to_string(greeter.port));
   };

@@ -85,25 +85,19 @@ async function withAgents(connect, lists, use, variables = {}) {
   }
 }
 
-// The conversation of scenario.mjs has no network: what pip installs is fetched before.
+// The conversation of scenario.mjs has no network: what pip installs lies in a directory.
 function place() {
   let container;
+  const wheels = process.env.INTEROP_WHEELS;
   return {
-    options: inContainer,
+    options: [...inContainer, '--read-only', wheels],
     env,
     async installs(execute, project) {
-      const asked = await execute(`python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])'`);
-      container = asked.container;
-      const requirements = process.env.INTEROP_PROJECT_REQUIREMENTS;
-      const wheels = path.join(path.dirname(project), 'wheels');
-      const [pip, ...words] = process.env.INTEROP_PIP.split(' ');
-      await run(pip, [...words, 'download', '--quiet', '--only-binary=:all:', '--python-version',
-        asked.stdout.trim(), '--dest', wheels, '-r', requirements]);
-      fs.copyFileSync(requirements, path.join(wheels, 'requirements.txt'));
-      const installed = await execute('pip --python .venv/bin/python install --quiet '
-        + '--no-index --find-links ../wheels -r ../wheels/requirements.txt');
+      const installed = await execute('pip --python .venv/bin/python install --quiet --no-compile '
+        + `--no-index --find-links '${wheels}' -r '${wheels}/requirements.txt'`);
       check(installed.success, 'pip', installed);
       check(fs.readdirSync(project).join() === '.venv', 'on this side, too', project);
+      container = installed.container;
     },
     async closed() {
       await removed(container);

@@ -29,6 +29,7 @@ from python_support import (
 
 MODE = "auto"
 VERSION = "2026-07-28"
+IN_CONTAINER = ["--execution-mode", "docker"]
 ENGINE = {"DOCKER_HOST": os.environ["DOCKER_HOST"]}
 
 
@@ -50,26 +51,20 @@ async def removed(container, seconds=20):
 
 
 class InContainer(Here):
-    options = ["--execution-mode", "docker"]
+    wheels = os.environ["INTEROP_WHEELS"]
+    options = [*IN_CONTAINER, "--read-only", wheels]
     variables = ENGINE
     container = ""
 
     async def installs(self, run, project):
-        """There is no network: what pip installs is fetched before."""
-        asked = await run("python3 -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])'")
-        self.container = asked["container"]
-        requirements = os.environ["INTEROP_PROJECT_REQUIREMENTS"]
-        wheels = os.path.join(os.path.dirname(project), "wheels")
-        download = [*os.environ["INTEROP_PIP"].split(), "download", "--quiet", "--dest", wheels]
-        python = ["--only-binary=:all:", "--python-version", asked["stdout"].strip()]
-        await output_of(*download, *python, "-r", requirements)
-        shutil.copy(requirements, f"{wheels}/requirements.txt")
+        """There is no network: what pip installs lies in a directory."""
         installed = await run(
-            "pip --python .venv/bin/python install --quiet --no-index --find-links ../wheels "
-            "-r ../wheels/requirements.txt"
+            "pip --python .venv/bin/python install --quiet --no-compile --no-index "
+            f"--find-links '{self.wheels}' -r '{self.wheels}/requirements.txt'"
         )
         check(installed["success"], "pip", installed)
         check(os.listdir(project) == [".venv"], "on this side, too", project)
+        self.container = installed["container"]
 
     async def closed(self):
         await removed(self.container)
@@ -121,7 +116,7 @@ async def users(name):
     def parameters(user):
         options = ["--profile", "user-container", "--user-id", user]
         return mcp.StdioServerParameters(
-            command=SERVER, args=[*InContainer.options, *options], env=ENGINE, cwd=directory
+            command=SERVER, args=[*IN_CONTAINER, *options], env=ENGINE, cwd=directory
         )
 
     step = steps(name)
