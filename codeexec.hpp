@@ -25948,6 +25948,13 @@ class ContainerExecutor::Exec final : public Carrier {
         }
       }
     }
+    // Bytes that come before the command has a reader; those after the start are kept for it.
+    void begin(std::string_view bytes) {
+      if (begun_)
+        rest_ += bytes;
+      else
+        take(bytes, [](std::string_view) {});
+    }
     // What came together with the start.
     std::string take_rest() { return std::move(rest_); }
 
@@ -26061,7 +26068,6 @@ Error ContainerExecutor::Exec::failure() const {
 auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point deadline,
                                     const std::optional<CancelToken>& cancel) -> Start {
   char buffer[4096];
-  const auto nothing = [](std::string_view) {};
   struct {
     const UniqueFd& fd;
     Framing& framing;
@@ -26084,12 +26090,11 @@ auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point
     }
     if (cancel && cancel->cancelled()) return Start::cancelled;
     if (Clock::now() >= deadline) return Start::slow;
-    // What comes after the start has another reader.
-    const auto listened_to = [&](std::size_t i) {
-      return streams[i].open && !streams[i].framing.begun() ? streams[i].fd.get() : -1;
-    };
-    std::vector<pollfd> set = {{listened_to(0), POLLIN, 0},
-                               {listened_to(1), POLLIN, 0},
+    // Both are read until both have begun: the client has one connection for the two, and waits for
+    // room in a pipe that is full before it passes on what belongs to the other.
+    const auto fd_of = [&](std::size_t i) { return streams[i].open ? streams[i].fd.get() : -1; };
+    std::vector<pollfd> set = {{fd_of(0), POLLIN, 0},
+                               {fd_of(1), POLLIN, 0},
                                {request.empty() ? -1 : line_.input.get(), POLLOUT, 0},
                                {cancel ? cancel->descriptor() : -1, POLLIN, 0}};
     wait_for_events(set, deadline);
@@ -26106,7 +26111,7 @@ auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point
       if (!set[i].revents) continue;
       const ssize_t size = ::read(streams[i].fd.get(), buffer, sizeof buffer);
       if (size > 0)
-        streams[i].framing.take({buffer, static_cast<std::size_t>(size)}, nothing);
+        streams[i].framing.begin({buffer, static_cast<std::size_t>(size)});
       else if (size == 0)
         streams[i].open = false;
     }
