@@ -414,7 +414,7 @@ class Json {
 
   // Replaces the member's value in its place, or adds it as the last; whatever was no object
   // becomes one. Linear, for it looks for the name. Returns *this.
-  Json& set(std::string name, Json value);
+  Json& set(std::string_view name, Json value);
   // Adds an item; whatever was no array becomes one. Returns *this.
   Json& push_back(Json value);
 
@@ -1102,12 +1102,14 @@ Expected<std::string> python_docstring(std::string_view source, std::string_view
 // The variables, the venv and the prefix of a command.                 [tests/environment.cpp]
 // =================================================================================================
 
+// PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_*, LANGUAGE, TZ, TMPDIR, TERM, COLORTERM, NO_COLOR and
+// FORCE_COLOR.
+std::vector<std::string> usual_variables();
+
 struct EnvironmentOptions {
   // Variables of the host that commands see; a `*` at the end stands for any rest of the name.
   // Everything else stays with the host: tokens and keys live in variables nobody thinks of.
-  std::vector<std::string> keep = {"PATH", "HOME",      "USER",     "LOGNAME",    "SHELL",
-                                   "LANG", "LC_*",      "LANGUAGE", "TZ",         "TMPDIR",
-                                   "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR"};
+  std::vector<std::string> keep = usual_variables();
   // Commands see every variable of the host, its secrets, too.
   bool keep_all = false;
   // Added, and stronger than what is kept; of two with one name the later counts.
@@ -4082,7 +4084,7 @@ const Json& Json::operator[](std::size_t index) const noexcept {
   return index < items().size() ? items()[index] : null;
 }
 
-Json& Json::set(std::string name, Json value) {
+Json& Json::set(std::string_view name, Json value) {
   if (!is_object()) {
     clear();
     make_object();
@@ -4093,7 +4095,7 @@ Json& Json::set(std::string name, Json value) {
     member.value = std::move(value);
     return *this;
   }
-  object_.members.push_back(Member{std::move(name), std::move(value)});
+  object_.members.push_back(Member{std::string(name), std::move(value)});
   return *this;
 }
 
@@ -14613,6 +14615,11 @@ Expected<std::string> check_venv_path(const std::string& given) {
 }
 
 }  // namespace
+
+std::vector<std::string> usual_variables() {
+  return {"PATH", "HOME",   "USER", "LOGNAME",   "SHELL",    "LANG",       "LC_*", "LANGUAGE",
+          "TZ",   "TMPDIR", "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR"};
+}
 
 Expected<Environment> Environment::create(const EnvironmentOptions& options) {
   Environment result;
@@ -25242,21 +25249,23 @@ std::vector<std::string> Container::State::configuration() const {
   add("--entrypoint", "sh");
   words.push_back(options.image);
   const std::vector<std::string> command =
-      options.persistent ? std::vector<std::string>{"-c", "while :; do sleep 3600; done"}
-                         : set_up_words("echo codeexec ready; while read -r _; do :; done");
+      set_up_words(options.persistent ? "while :; do sleep 3600; done"
+                                      : "echo codeexec ready; while read -r _; do :; done");
   words.insert(words.end(), command.begin(), command.end());
   return words;
 }
 
 std::vector<std::string> Container::State::labels() const {
   const ProgramIdentity program = own_identity();
+  const std::string agent = to_utf8(options.agent_id);
+  const std::string instance = to_utf8(options.instance_id);
   std::vector<std::string> words;
   for (const auto& [label, value] :
        {std::pair<const char*, std::string_view>("managed", "1"),
         std::pair<const char*, std::string_view>("kind",
                                                  options.persistent ? "persistent" : "ephemeral"),
-        std::pair<const char*, std::string_view>("user", options.agent_id),
-        std::pair<const char*, std::string_view>("instance", options.instance_id),
+        std::pair<const char*, std::string_view>("user", agent),
+        std::pair<const char*, std::string_view>("instance", instance),
         std::pair<const char*, std::string_view>("cfg", digits),
         std::pair<const char*, std::string_view>("ns", program.space),
         std::pair<const char*, std::string_view>("host", program.host),
@@ -25431,7 +25440,7 @@ Expected<void> Container::State::hold(const std::vector<std::string>& words,
   return {};
 }
 
-// What the lifeline's script does by itself.
+// The first process of one that is persistent does the same by itself, but tells nobody when.
 Expected<void> Container::State::set_up(const std::optional<CancelToken>& cancel) {
   std::vector<std::string> words = {"exec", "--user", "0:0", name, "sh"};
   const std::vector<std::string> script = set_up_words(":");
@@ -25729,15 +25738,30 @@ namespace {
 // process and does not enforce: it survives setsid, a daemon's double fork and an empty
 // environment. `_z` sends a signal to all of these until no new one is found; those that got
 // SIGKILL cannot fork any more. With SIGKILL it finds strays, too (`_y`): what bears neither the
-// limit of the container's first process (`_h`) nor that of a living exec, whose parent is outside
-// and therefore 0. Its own parent is, too, unless the processes are those of the host: then it
-// looks for none. A limit can only be lowered, so that a command which changes its own makes
-// strays. While the command runs, a watchdog reads the orders. When the input ends (a kill, the
-// client's or the host's death) it kills everything. It is no child of the command's parent, which
-// might wait for any child, and `3<&0` stands before the `&`, which redirects standard input.
-constexpr std::string_view exec_script = R"sh(_y() {
+// limit of the container's first process nor that of a living exec, whose parent is outside and
+// therefore 0. A limit can only be lowered, so that a command which changes its own makes strays.
+// Where an exec's parent is seen, the processes are not the container's alone, and nobody is one.
+// A shell reads byte by byte: the two that live as long as the container, its first process and the
+// first child of that, are looked at ahead (`_h`).
+//
+// While the command runs, a watchdog reads the orders. When the input ends (a kill, the client's or
+// the host's death) it kills everything. It is no child of the command's parent, which might wait
+// for any child, and `3<&0` stands before the `&`, which redirects standard input.
+constexpr std::string_view exec_script = R"sh(_h() {
+  _u= _m= _j=
+  [ "$PPID" = 0 ] || return
+  for _d in /proc/1 /proc/[0-9]*; do
+    _p=${_d#/proc/} _s=
+    { IFS= read -r _s <"$_d/stat"; } 2>/dev/null
+    set -- ${_s##*) }
+    [ $_p = 1 ] && _u=${23}
+    [ "$2" = 1 ] && [ "${23}" = "$_u" ] && [ $_p -lt ${_m:-$((_p+1))} ] && _m=$_p
+  done
+  _j="1 $_m"
+}
+_y() {
   set -- ${1##*) }
-  case "$2/${23}" in 0/* | */ | */"$_u") return 1;; esac
+  case "$_u/$2/${23}" in /* | */0/* | */ | */"$_u") return 1;; esac
   case $_a in *" ${23} "*) return 1;; esac
   _v=${23}
   for _x in /proc/[0-9]*; do
@@ -25749,18 +25773,13 @@ constexpr std::string_view exec_script = R"sh(_y() {
     esac
   done
 }
-_h() {
-  set -- ${1##*) }
-  _u=${23}
-}
 _z() {
-  _k=' ' _n=0 _a=' ' _u=
-  { IFS= read -r _l </proc/1/stat; } 2>/dev/null && _h "$_l"
+  _k=' ' _n=0 _a=' '
   while [ $_n -lt 64 ]; do
     _n=$((_n+1)) _f=
     for _d in /proc/[0-9]*; do
       _p=${_d#/proc/}
-      case "$_k$2 $$ " in *" $_p "*) continue;; esac
+      case "$_k$2 $$ $_j " in *" $_p "*) continue;; esac
       _s=
       { IFS= read -r _s <"$_d/stat"; } 2>/dev/null
       case $_s in
@@ -25799,6 +25818,7 @@ _r() {
 }
 ulimit -m $((_b/1024)) || { printf '\001X%s:mark\n' $_i; exit 125; }
 [ -w "$HOME" ] || export HOME=/tmp
+_h
 )sh";
 
 // 'text' for a shell, whatever it is.
@@ -26134,8 +26154,8 @@ std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const Proces
   };
   switch (measures_++) {
     case 0: {
-      const std::string script = concat(
-          {"_b=$1\n", exec_script.substr(0, exec_script.find("_g()")), "_z KILL 0\necho killed"});
+      const std::string script = concat({"_b=$1\n", exec_script.substr(0, exec_script.find("_g()")),
+                                         "_h\n_z KILL 0\necho killed"});
       return where_.call(false, {"sh", "-c", script, "codeexec", mark_}, std::chrono::seconds(5));
     }
     case 1:
@@ -26183,28 +26203,38 @@ struct ContainerExecutor::Place {
   std::string shell;
   bool sets_path = false;  // by the options: the image's does not count
   std::string facts = {};  // for describe_place()
-  mutable std::mutex mutex = {};
-  mutable std::vector<std::shared_ptr<Exec>> waiting = {};
+
+  // Those that were started ahead. The end of a command starts one, in the thread for started
+  // commands; so they are apart from the container, which that thread must never be the last to
+  // hold.
+  struct Execs {
+    std::size_t wanted = 0;
+    std::mutex mutex = {};
+    std::vector<std::shared_ptr<Exec>> waiting = {};
+
+    bool has_lost_one();
+    std::shared_ptr<Exec> take();
+    void refill(const Exec::Where& where);
+  };
+  const std::shared_ptr<Execs> execs = std::make_shared<Execs>();
 
   Place(Container made, Environment variables, std::string shell_path)
       : container(std::move(made)),
         environment(std::move(variables)),
-        shell(std::move(shell_path)) {}
-
-  bool has_lost_one() const;
-  std::shared_ptr<Exec> take_waiting() const;
-  void refill(const Exec::Where& where) const;
+        shell(std::move(shell_path)) {
+    execs->wanted = container.options().warm;
+  }
 };
 
 // Whether one that was to wait has ended: perhaps with its container.
-bool ContainerExecutor::Place::has_lost_one() const {
+bool ContainerExecutor::Place::Execs::has_lost_one() {
   const std::lock_guard<std::mutex> lock(mutex);
   return !std::all_of(waiting.begin(), waiting.end(),
                       [](const std::shared_ptr<Exec>& carrier) { return carrier->waits(); });
 }
 
 // One that waits, or null.
-auto ContainerExecutor::Place::take_waiting() const -> std::shared_ptr<Exec> {
+auto ContainerExecutor::Place::Execs::take() -> std::shared_ptr<Exec> {
   const std::lock_guard<std::mutex> lock(mutex);
   while (!waiting.empty()) {
     std::shared_ptr<Exec> carrier = std::move(waiting.front());
@@ -26215,9 +26245,9 @@ auto ContainerExecutor::Place::take_waiting() const -> std::shared_ptr<Exec> {
 }
 
 // A failure to start one ahead shows when a command needs it.
-void ContainerExecutor::Place::refill(const Exec::Where& where) const {
+void ContainerExecutor::Place::Execs::refill(const Exec::Where& where) {
   const std::lock_guard<std::mutex> lock(mutex);
-  while (waiting.size() < container.options().warm) {
+  while (waiting.size() < wanted) {
     auto carrier = Exec::start(where);
     if (!carrier) return;
     waiting.push_back(std::move(*carrier));
@@ -26369,9 +26399,14 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   admission.process.carrier = std::move(exec);
   admission.process.secrets = container.state_->secrets;
   admission.result.container = container.name();
+  // The next exec is started when this command has ended: the engine needs a processor for that.
+  // One that runs beside other work would let those wait.
+  const Exec::Where where = {container.options().engine, container.name(), container.state_->user};
+  if (command.background || command.keep_input_open) place_->execs->refill(where);
   admission.home = container.state_;
-  admission.ending.log = [log = container.state_->events](const Result& told,
-                                                          const ProcessResult& ended) {
+  admission.ending.log = [where, execs = place_->execs, log = container.state_->events](
+                             const Result& told, const ProcessResult& ended) {
+    execs->refill(where);
     Result result = told;
     static_cast<ProcessResult&>(result) = ended;
     constexpr std::size_t most = 2000;
@@ -26397,14 +26432,14 @@ auto ContainerExecutor::begin(const std::string& request, const std::optional<Ca
   constexpr std::chrono::milliseconds patience = std::chrono::seconds(2);
   const Container& container = place_->container;
   const ContainerOptions& options = container.options();
-  if (place_->has_lost_one()) container.state_->forget();
+  if (place_->execs->has_lost_one()) container.state_->forget();
   for (int tries = 1;; ++tries) {
     if (auto ok = container.ensure(cancel); !ok) {
       admission.fail(ok.error(), "container");
       break;
     }
     const Exec::Where where = {options.engine, container.name(), container.state_->user};
-    std::shared_ptr<Exec> exec = place_->take_waiting();
+    std::shared_ptr<Exec> exec = place_->execs->take();
     if (!exec) {
       auto started = Exec::start(where);
       if (!started) {
@@ -26425,7 +26460,6 @@ auto ContainerExecutor::begin(const std::string& request, const std::optional<Ca
       }
       start = exec->begin(rest, later(began, options.start_timeout), cancel);
     }
-    place_->refill(where);
     if (start == Exec::Start::begun) return exec;
     if (start == Exec::Start::refused || start == Exec::Start::lost) container.state_->forget();
     if (start == Exec::Start::refused && tries < most_tries) continue;
@@ -26882,9 +26916,9 @@ Expected<std::string> UserContainers::User::fetch(const char* script,
                                                   std::string input) const {
   Command command = Command::program({"/bin/sh", "-c", script, "sh"});
   for (const std::string& word : words) {
-    if (word.find('\0') != std::string::npos)
+    if (has_nul(word) || word.size() >= PATH_MAX)
       return make_error(ErrorCode::invalid_argument,
-                        concat({"Failed to ", what, ": it has a NUL byte in it"}));
+                        "Failed: a path has a NUL byte in it, or is longer than any may be");
     command.argv.push_back(word);
   }
   command.input = std::move(input);

@@ -425,6 +425,16 @@ TEST_CASE("credentials: which variable is stronger, and what is masked") {
     CHECK(options->secrets == std::vector<std::string>{"named-of-host"});
     CHECK(notes == std::vector<std::string>{"credentials: env_vars: UNSET is not set on the host"});
   }
+  SUBCASE("all of the host") {
+    credentials.pass_all_env = true;
+    const auto options = completed(credentials);
+    REQUIRE_MESSAGE(options, options.error().message);
+    const std::string all = "|" + text_of(options->environment) + "|";
+    CHECK(has(all, "|BOTH=of-the-host|"));
+    CHECK(has(all, "|NAMED=named-of-host|"));
+    CHECK(has(all, "|FILE_ONLY=of-the-file|"));
+    CHECK_FALSE(has(all, "CODEEXEC_TEST_X"));
+  }
   SUBCASE("what the operator sets comes last") {
     codeexec::ContainerOptions given;
     given.credentials = credentials;

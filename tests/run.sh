@@ -263,7 +263,7 @@ give_engine() {
   esac
 }
 # Those that have one, when there is one.
-engine_legs=" tests asan+ubsan interop "
+engine_legs=" tests interop "
 images=
 [ -n "${CODEEXEC_TEST_DOCKER:-}" ] || [ $docker = yes ] || engine_legs=
 

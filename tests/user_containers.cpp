@@ -61,7 +61,7 @@ class Users {
   explicit Users(UserContainerOptions options = {}) {
     tools_ = folder_.directory("tools");
     skills_ = folder_.directory("skills");
-    options.container.image = image();
+    if (options.container.image.empty()) options.container.image = image();
     options.tools_dir = tools_;
     options.skills_dir = skills_;
     auto made = UserContainers::create(options);
@@ -214,7 +214,7 @@ TEST_CASE("user containers: a command that takes too long is ended") {
   const auto result =
       users->execute_bash("ada", "echo begun; sleep 1000 & sleep 1000", std::chrono::seconds(1));
   REQUIRE_MESSAGE(result, result.error().message);
-  CHECK(result->outcome == Outcome::timed_out);
+  CHECK_MESSAGE(result->outcome == Outcome::timed_out, result->summary() << result->message);
   CHECK(result->out == "begun\n");
   CHECK(users.out("for f in /proc/[0-9]*/comm; do cat $f; done | grep -c sleep; :") == "0\n");
 }
@@ -281,6 +281,41 @@ TEST_CASE("user containers: a file is written whole or not at all") {
   }
 }
 
+TEST_CASE("user containers: what comes in part is not written") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  UserContainerOptions options;
+  options.container.engine.program =
+      folder.file("engine",
+                  "#!/bin/sh\ncase \" $* \" in *'exec cat'*) head -c 10 | docker \"$@\";; "
+                  "*) exec docker \"$@\";; esac\n",
+                  0755);
+  const Users users(options);
+  REQUIRE(text_of(users->write_file("ada", "f", "0123456789")) == "done");
+  CHECK(has(text_of(users->write_file("ada", "f", "0123456789a")), "Not all of it has come"));
+  CHECK(text_of(users->read_file("ada", "f")) == "0123456789");
+  CHECK(users.out("ls -A") == "f\n");
+}
+
+TEST_CASE("user containers: an image with no more than busybox") {
+  if (!has_engine()) return;
+  UserContainerOptions options;
+  options.container.image = "codeexec-test/busybox:latest";
+  if (!docker({"image", "inspect", options.container.image}).succeeded()) {
+    MESSAGE("SKIPPED: there is no image " << options.container.image);
+    return;
+  }
+  const Users users(options);
+  CHECK(users.out("id -u; pwd; echo \"${BASH_VERSION:-sh}\"") == "1000\n/workspace\nsh\n");
+  REQUIRE(users->write_file("ada", "folder/f", "1\n2\n3\n"));
+  REQUIRE(users->write_file("ada", "folder/f", std::string("1\n2\0x\n3\n", 8)));
+  CHECK(text_of(users->read_file("ada", "folder/f", 1, 1)) == std::string("2\0x\n", 4));
+  CHECK(has(text_of(users->read_file("ada", "none", 1, 1)), "No such file or directory"));
+  REQUIRE(users->write_file("ada", "/artifacts/a b", "12"));
+  CHECK(names(users->list_artifacts("ada")) == Strings{"a b:2"});
+  CHECK(text_of(users->get_artifact("ada", "a b")) == "12");
+}
+
 TEST_CASE("user containers: parts of a file") {
   if (!has_engine()) return;
   const Users users;
@@ -335,7 +370,12 @@ TEST_CASE("W-54: a path is a path, whatever it looks like, and a missing file is
   CHECK(has(text_of(users->read_file("ada", "/workspace")), "Not a regular file"));
   CHECK(has(text_of(users->read_file("ada", "/dev/zero")), "Not a regular file"));
   CHECK_FALSE(users->read_file("ada", ""));
-  CHECK_FALSE(users->read_file("ada", std::string("a\0b", 3)));
+  for (const std::string& path : {std::string("a\0b", 3), std::string(4096, 'x')}) {
+    const auto read = users->read_file("ada", path);
+    REQUIRE_FALSE(read);
+    CHECK(read.error().code == ErrorCode::invalid_argument);
+  }
+  CHECK(has(text_of(users->read_file("ada", std::string(4000, 'x'))), "Failed to read file x"));
   CHECK(users.out("umask 777; echo x > closed") == "");
   CHECK(has(text_of(users->read_file("ada", "closed")), "Failed to read file closed: "));
 }
