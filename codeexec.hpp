@@ -24888,13 +24888,13 @@ struct ProgramIdentity {
 };
 
 // When a process has started, as the kernel counts; empty when there is none, or no /proc.
-std::string start_of_process(std::string_view pid) {
+Expected<std::string> start_of_process(std::string_view pid) {
   const auto stat = read_whole_file(concat({"/proc/", pid, "/stat"}), 4096, "process");
-  if (!stat) return {};
+  if (!stat) return stat.error();
   // The name, which may be anything, stands in parentheses; 20 fields after it is the time.
   std::size_t at = stat->rfind(')');
   for (int field = 0; field < 20 && at != std::string::npos; ++field) at = stat->find(' ', at + 1);
-  if (at == std::string::npos) return {};
+  if (at == std::string::npos) return std::string();
   return stat->substr(at + 1, stat->find(' ', at + 1) - at - 1);
 }
 
@@ -24908,7 +24908,7 @@ ProgramIdentity own_identity() {
   own.space = concat({std::to_string(::geteuid()), " ",
                       std::string_view(text, size < 0 ? 0 : static_cast<std::size_t>(size))});
   own.pid = std::to_string(::getpid());
-  own.start = start_of_process(own.pid);
+  if (auto start = start_of_process(own.pid)) own.start = *start;
   return own;
 }
 
@@ -24920,7 +24920,10 @@ bool is_orphan(const Json& container, const ProgramIdentity& own) {
   if (label_of(container, "codeexec.boot") != own.boot) return true;
   const std::string& start = label_of(container, "codeexec.start");
   const std::string& pid = label_of(container, "codeexec.pid");
-  return !own.start.empty() && !start.empty() && start_of_process(pid) != start;
+  if (own.start.empty() || start.empty()) return false;
+  const auto now = start_of_process(pid);
+  if (now) return *now != start;
+  return now.error().system_error == ENOENT || now.error().system_error == ESRCH;
 }
 
 // A text as a part of a name: letters, digits, _ . and -, at most so many.
@@ -25881,6 +25884,8 @@ class ContainerExecutor::Exec final : public Carrier {
   Error failure() const;
   const std::string& failed_step() const { return failed_step_; }
   const std::string& session_text() const { return out_.session(); }
+  // With those that wait in it.
+  bool container_ended() const { return container_ended_; }
 
   int exit_descriptor() const override { return line_.exit_event.get(); }
   UniqueFd take_out() override { return std::move(line_.out); }
@@ -25999,6 +26004,7 @@ class ContainerExecutor::Exec final : public Carrier {
   int pid_ = -1;
   int measures_ = 0;
   bool killed_ = false;
+  bool container_ended_ = false;
   std::string failed_step_ = "container";
   std::string message_ = {};
 };
@@ -26165,10 +26171,12 @@ std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const Proces
       }
       if (tells("No such container") || tells("is not running")) {
         message_ = "its container was stopped";
+        container_ended_ = true;
         return std::nullopt;
       }
       return engine_call(where_.engine, {"kill", where_.container}, where_.engine.call_timeout);
     default:
+      container_ended_ = true;
       message_ = last->succeeded() || tells("No such container") || tells("is not running")
                      ? "its container had to be killed"
                      : concat({"some of its processes may still be running: ",
@@ -26215,6 +26223,7 @@ struct ContainerExecutor::Place {
     bool has_lost_one();
     std::shared_ptr<Exec> take();
     void refill(const Exec::Where& where);
+    void drop();
   };
   const std::shared_ptr<Execs> execs = std::make_shared<Execs>();
 
@@ -26242,6 +26251,11 @@ auto ContainerExecutor::Place::Execs::take() -> std::shared_ptr<Exec> {
     if (carrier->waits()) return carrier;
   }
   return nullptr;
+}
+
+void ContainerExecutor::Place::Execs::drop() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  waiting.clear();
 }
 
 // A failure to start one ahead shows when a command needs it.
@@ -26396,7 +26410,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   if (has_input)
     if (auto ok = exec->connect_input(); !ok) return ok.error();
   if (command.session) admission.ending.session_text = [exec] { return exec->session_text(); };
-  admission.process.carrier = std::move(exec);
+  admission.process.carrier = exec;
   admission.process.secrets = container.state_->secrets;
   admission.result.container = container.name();
   // The next exec is started when this command has ended: the engine needs a processor for that.
@@ -26404,9 +26418,12 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   const Exec::Where where = {container.options().engine, container.name(), container.state_->user};
   if (command.background || command.keep_input_open) place_->execs->refill(where);
   admission.home = container.state_;
-  admission.ending.log = [where, execs = place_->execs, log = container.state_->events](
+  admission.ending.log = [where, exec, execs = place_->execs, log = container.state_->events](
                              const Result& told, const ProcessResult& ended) {
-    execs->refill(where);
+    if (exec->container_ended())
+      execs->drop();
+    else
+      execs->refill(where);
     Result result = told;
     static_cast<ProcessResult&>(result) = ended;
     constexpr std::size_t most = 2000;
