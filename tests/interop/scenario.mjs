@@ -177,5 +177,6 @@ END`);
     await until('the commands are gone', () => ![duration, escaped, background].some(alive));
     await place.closed();
   });
+  await client.close();  // again, for a step that failed before it
   fs.rmSync(workspace, { recursive: true, force: true });
 }
