@@ -26011,6 +26011,7 @@ class ContainerExecutor::Exec final : public Carrier {
   int pid_ = -1;
   int measures_ = 0;
   bool killed_ = false;
+  std::atomic<bool> signalled_{false};
   bool container_ended_ = false;
   std::string failed_step_ = "container";
   std::string message_ = {};
@@ -26147,6 +26148,7 @@ bool ContainerExecutor::Exec::signal(int number) {
                                                 : nullptr;
   if (!order || !line_.input) return false;
   NoSigpipe guard;
+  signalled_ = true;
   const ssize_t written = ::write(line_.input.get(), order, std::strlen(order));
   if (written < 0 && errno == EPIPE) guard.take_back();
   return written > 0;
@@ -26204,9 +26206,9 @@ void ContainerExecutor::Exec::finish(ProcessResult& result) {
       std::string_view(told).substr(std::min(colon + 1, told.size()));
   if (leading_number(oom_kills, 0) > 0) result.limits_reached.push_back("memory");
   // After a signal of ours, 128 and more is what a shell makes of it.
-  if (killed_ && status > 128) return;
+  result.signal = (killed_ || signalled_) && status > 128 ? status - 128 : 0;
+  if (result.signal != 0) return;
   result.outcome = Outcome::exited;
-  result.signal = 0;
   result.exit_code = status;
 }
 
