@@ -25748,8 +25748,8 @@ namespace {
 // first child of that, are looked at ahead (`_h`).
 //
 // While the command runs, a watchdog reads the orders. When the input ends (a kill, the client's or
-// the host's death) it kills everything. It is no child of the command's parent, which might wait
-// for any child, and `3<&0` stands before the `&`, which redirects standard input.
+// the host's death) it kills everything. `3<&0` stands before the `&`, which redirects standard
+// input.
 constexpr std::string_view exec_script = R"sh(_h() {
   _u= _m= _j=
   [ "$PPID" = 0 ] || return
@@ -25804,19 +25804,20 @@ _r() {
   cd -- "$1" 2>&1 && unset OLDPWD || { printf '\001X%s:work_dir\n' $_i; exit 125; }
   _g; _q=$_o
   exec 3<&0 4>&2 </dev/null 2>/dev/null
-  ( { trap '' HUP INT QUIT TERM
-      read -r _e _x </proc/self/stat
-      while IFS= read -r _l <&3; do _z "$_l" "$_e"; done
-      _z KILL "$_e"
-      printf '\001K%s\n' $_i; printf '\001K%s\n' $_i >&4
-      kill -KILL $$; } & )
+  { trap '' HUP INT QUIT TERM
+    read -r _e _x </proc/self/stat
+    while IFS= read -r _l <&3; do _z "$_l" "$_e"; done
+    _z KILL "$_e"
+    printf '\001K%s\n' $_i; printf '\001K%s\n' $_i >&4
+    kill -KILL $$; } &
   exec 3<&-
   trap : HUP INT QUIT TERM
   printf '\001P%s:%s\n' $_i $$; printf '\001P%s\n' $_i >&4
   ( exec 2>&4 4>&-; _c ); _t=$?
-  _z KILL 0
+  _z KILL $!
   [ "$_w" ] && { printf '\001S%s\n' $_i; cat $_w; rm -f $_w; }
   _g; printf '\001E%s:%s:%s\n' $_i $_t $((_o-_q)); printf '\001E%s\n' $_i >&4
+  kill -KILL $!
   exit $_t
 }
 ulimit -m $((_b/1024)) || { printf '\001X%s:mark\n' $_i; exit 125; }
@@ -26219,59 +26220,115 @@ struct ContainerExecutor::Place {
   bool sets_path = false;  // by the options: the image's does not count
   std::string facts = {};  // for describe_place()
 
-  // Those that were started ahead. The end of a command starts one, in the thread for started
-  // commands; so they are apart from the container, which that thread must never be the last to
-  // hold.
-  struct Execs {
-    std::size_t wanted = 0;
-    std::mutex mutex = {};
-    std::vector<std::shared_ptr<Exec>> waiting = {};
+  // Those that were started ahead. A thread starts them: that takes up to some milliseconds, and no
+  // result has to wait for it. They are apart from the container, which the thread for started
+  // commands, where many commands end, must never be the last to hold.
+  class Execs {
+   public:
+    explicit Execs(std::size_t size) : size_(size) {}
+    Execs(const Execs&) = delete;
+    Execs& operator=(const Execs&) = delete;
+    ~Execs();
 
+    // Whether one that was to wait has ended: perhaps with its container.
     bool has_lost_one();
+    // One that waits, or null.
     std::shared_ptr<Exec> take();
+    // Sees to it that there are as many as there should be. A failure to start one shows when a
+    // command needs it.
     void refill(const Exec::Where& where);
+    // Those that are there are of no use any more.
     void drop();
+
+   private:
+    static void* thread_main(void* self);
+    void start_those_asked_for();
+
+    const std::size_t size_;
+    const pid_t owner_ = ::getpid();  // a fork of the program has no such thread
+    std::mutex mutex_ = {};
+    std::condition_variable event_ = {};
+    std::vector<std::shared_ptr<Exec>> waiting_ = {};
+    std::optional<Exec::Where> asked_for_ = {};
+    std::size_t drops_ = 0;
+    bool ending_ = false;
+    bool has_thread_ = false;
+    pthread_t thread_ = {};
   };
-  const std::shared_ptr<Execs> execs = std::make_shared<Execs>();
+  const std::shared_ptr<Execs> execs;
 
   Place(Container made, Environment variables, std::string shell_path)
       : container(std::move(made)),
         environment(std::move(variables)),
-        shell(std::move(shell_path)) {
-    execs->wanted = container.options().warm;
-  }
+        shell(std::move(shell_path)),
+        execs(std::make_shared<Execs>(container.options().warm)) {}
 };
 
-// Whether one that was to wait has ended: perhaps with its container.
-bool ContainerExecutor::Place::Execs::has_lost_one() {
-  const std::lock_guard<std::mutex> lock(mutex);
-  return !std::all_of(waiting.begin(), waiting.end(),
-                      [](const std::shared_ptr<Exec>& carrier) { return carrier->waits(); });
+ContainerExecutor::Place::Execs::~Execs() {
+  if (!has_thread_ || owner_ != ::getpid()) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ending_ = true;
+  }
+  event_.notify_all();
+  ::pthread_join(thread_, nullptr);
 }
 
-// One that waits, or null.
+bool ContainerExecutor::Place::Execs::has_lost_one() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return !std::all_of(waiting_.begin(), waiting_.end(),
+                      [](const std::shared_ptr<Exec>& exec) { return exec->waits(); });
+}
+
 auto ContainerExecutor::Place::Execs::take() -> std::shared_ptr<Exec> {
-  const std::lock_guard<std::mutex> lock(mutex);
-  while (!waiting.empty()) {
-    std::shared_ptr<Exec> carrier = std::move(waiting.front());
-    waiting.erase(waiting.begin());
-    if (carrier->waits()) return carrier;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  while (!waiting_.empty()) {
+    std::shared_ptr<Exec> exec = std::move(waiting_.front());
+    waiting_.erase(waiting_.begin());
+    if (exec->waits()) return exec;
   }
   return nullptr;
 }
 
-void ContainerExecutor::Place::Execs::drop() {
-  const std::lock_guard<std::mutex> lock(mutex);
-  waiting.clear();
+void ContainerExecutor::Place::Execs::refill(const Exec::Where& where) {
+  if (size_ == 0 || owner_ != ::getpid()) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    asked_for_ = where;
+    if (!has_thread_) has_thread_ = start_thread(&thread_, thread_main, this) == 0;
+  }
+  event_.notify_all();
 }
 
-// A failure to start one ahead shows when a command needs it.
-void ContainerExecutor::Place::Execs::refill(const Exec::Where& where) {
-  const std::lock_guard<std::mutex> lock(mutex);
-  while (waiting.size() < wanted) {
-    auto carrier = Exec::start(where);
-    if (!carrier) return;
-    waiting.push_back(std::move(*carrier));
+void ContainerExecutor::Place::Execs::drop() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++drops_;
+  asked_for_.reset();
+  waiting_.clear();
+}
+
+void* ContainerExecutor::Place::Execs::thread_main(void* self) {
+  static_cast<Execs*>(self)->start_those_asked_for();
+  return nullptr;
+}
+
+void ContainerExecutor::Place::Execs::start_those_asked_for() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!ending_) {
+    if (!asked_for_ || waiting_.size() >= size_) {
+      asked_for_.reset();
+      event_.wait(lock);
+      continue;
+    }
+    const Exec::Where where = *asked_for_;
+    const std::size_t drops = drops_;
+    lock.unlock();
+    auto exec = Exec::start(where);
+    lock.lock();
+    if (!exec)
+      asked_for_.reset();
+    else if (drops == drops_)
+      waiting_.push_back(std::move(*exec));
   }
 }
 
