@@ -25745,7 +25745,8 @@ namespace {
 // therefore 0. A limit can only be lowered, so that a command which changes its own makes strays.
 // Where an exec's parent is seen, the processes are not the container's alone, and nobody is one.
 // A shell reads byte by byte: the two that live as long as the container, its first process and the
-// first child of that, are looked at ahead (`_h`).
+// first child of that, are looked at ahead (`_h`). With _root, what became root's by sudo is killed
+// by sudo.
 //
 // While the command runs, a watchdog reads the orders. When the input ends (a kill, the client's or
 // the host's death) it kills everything. `3<&0` stands before the `&`, which redirects standard
@@ -25789,7 +25790,8 @@ _z() {
         *" $_b "*) ;;
         *) [ "$1$PPID" = KILL0 ] && _y "$_s" || continue;;
       esac
-      kill -"$1" "$_p" 2>/dev/null; _k="$_k$_p " _f=1
+      kill -"$1" "$_p" 2>/dev/null || ${_root:+sudo -n kill "-$1" "$_p"} >/dev/null 2>&1
+      _k="$_k$_p " _f=1
     done
     [ "$_f" ] || return 0
   done
@@ -25854,6 +25856,7 @@ class ContainerExecutor::Exec final : public Carrier {
     EngineOptions engine = {};
     std::string container = {};
     std::string user = {};
+    bool sudo = false;  // commands may have processes of root's
     ProcessOptions call(bool with_input, const std::vector<std::string>& words,
                         std::chrono::milliseconds timeout) const;
   };
@@ -26039,7 +26042,8 @@ auto ContainerExecutor::Exec::start(const Where& where) -> Expected<std::shared_
   // Far above what any machine has, and below 2^53.
   carrier->mark_ = std::to_string(((std::uint64_t{1} << 40) + number) * 1024);
   if (auto ok = carrier->line_.start(where.call(true, {"sh"}, no_limit)); !ok) return ok.error();
-  const std::string script = concat({"_i=", id, " _b=", carrier->mark_, "\n", exec_script});
+  const std::string script = concat(
+      {"_i=", id, " _b=", carrier->mark_, where.sudo ? " _root=1\n" : " _root=\n", exec_script});
   // It fits into the pipe, which is empty.
   const ssize_t written = ::write(carrier->line_.input.get(), script.data(), script.size());
   if (written != static_cast<ssize_t>(script.size()))
@@ -26168,8 +26172,10 @@ std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const Proces
   };
   switch (measures_++) {
     case 0: {
-      const std::string script = concat({"_b=$1\n", exec_script.substr(0, exec_script.find("_g()")),
-                                         "_h\n_z KILL 0\necho killed"});
+      if (where_.sudo) where_.user = "0:0";
+      const std::string script =
+          concat({"_b=$1 _root=\n", exec_script.substr(0, exec_script.find("_g()")),
+                  "_h\n_z KILL 0\necho killed"});
       return where_.call(false, {"sh", "-c", script, "codeexec", mark_}, std::chrono::seconds(5));
     }
     case 1:
@@ -26479,7 +26485,8 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   admission.result.container = container.name();
   // The next exec is started when this command has ended: the engine needs a processor for that.
   // One that runs beside other work would let those wait.
-  const Exec::Where where = {container.options().engine, container.name(), container.state_->user};
+  const Exec::Where where = {container.options().engine, container.name(), container.state_->user,
+                             container.options().sudo};
   if (command.background || command.keep_input_open) place_->execs->refill(where);
   admission.home = container.state_;
   admission.ending.log = [where, exec, execs = place_->execs, log = container.state_->events](
@@ -26519,7 +26526,8 @@ auto ContainerExecutor::begin(const std::string& request, const std::optional<Ca
       admission.fail(ok.error(), "container");
       break;
     }
-    const Exec::Where where = {options.engine, container.name(), container.state_->user};
+    const Exec::Where where = {options.engine, container.name(), container.state_->user,
+                               container.options().sudo};
     std::shared_ptr<Exec> exec = place_->execs->take();
     if (!exec) {
       auto started = Exec::start(where);

@@ -178,6 +178,23 @@ TEST_CASE("parity 40 sudo_functionality") {
   CHECK_MESSAGE(root.out == "root\n", told(root));
 }
 
+TEST_CASE("W-37: what a command has made root's by sudo does not outlive it either") {
+  if (!has_engine()) return;
+  TempDir workspace;
+  ContainerExecutorOptions options = options_in(workspace);
+  options.container.image = "codeexec/runtime-sudo:latest";
+  options.container.sudo = true;
+  options.policy.enable_sudo = true;
+  const ContainerExecutor executor = executor_of(options);
+  const char* const look = "cat /proc/[0-9]*/cmdline | tr '\\0' ' '";
+  REQUIRE(executor.run("sudo sh -c 'setsid sleep 7654322 & echo begun'").out == "begun\n");
+  CHECK_FALSE(has(executor.run(look).out, "sleep 7654322"));
+  Command command = Command::shell("sudo sleep 7654323");
+  command.timeout = std::chrono::seconds(1);
+  CHECK(executor.run(command).outcome == Outcome::timed_out);
+  CHECK_FALSE(has(executor.run(look).out, "sleep 7654323"));
+}
+
 TEST_CASE("a session carries on in a container, and nothing does without one") {
   if (!has_engine()) return;
   TempDir workspace;
