@@ -25740,7 +25740,7 @@ namespace {
 // What belongs to the command bears the limit _b on its resident set, which Linux keeps for every
 // process and does not enforce: it survives setsid, a daemon's double fork and an empty
 // environment. `_z` sends a signal to all of these until no new one is found; those that got
-// SIGKILL cannot fork any more. With SIGKILL it finds strays, too (`_y`): what bears neither the
+// SIGKILL cannot fork any more. If told so, it finds strays, too (`_y`): what bears neither the
 // limit of the container's first process nor that of a living exec, whose parent is outside and
 // therefore 0. A limit can only be lowered, so that a command which changes its own makes strays.
 // Where an exec's parent is seen, the processes are not the container's alone, and nobody is one.
@@ -25788,7 +25788,7 @@ _z() {
       { IFS= read -r _s <"$_d/stat"; } 2>/dev/null
       case $_s in
         *" $_b "*) ;;
-        *) [ "$1$PPID" = KILL0 ] && _y "$_s" || continue;;
+        *) [ "$3$PPID" = strays0 ] && _y "$_s" || continue;;
       esac
       kill -"$1" "$_p" 2>/dev/null || ${_root:+sudo -n kill "-$1" "$_p"} >/dev/null 2>&1
       _k="$_k$_p " _f=1
@@ -25809,7 +25809,7 @@ _r() {
   { trap '' HUP INT QUIT TERM
     read -r _e _x </proc/self/stat
     while IFS= read -r _l <&3; do _z "$_l" "$_e"; done
-    _z KILL "$_e"
+    _z KILL "$_e" strays
     printf '\001K%s\n' $_i; printf '\001K%s\n' $_i >&4
     kill -KILL $$; } &
   exec 3<&-
@@ -25820,6 +25820,7 @@ _r() {
   [ "$_w" ] && { printf '\001S%s\n' $_i; cat $_w; rm -f $_w; }
   _g; printf '\001E%s:%s:%s\n' $_i $_t $((_o-_q)); printf '\001E%s\n' $_i >&4
   kill -KILL $!
+  _z KILL 0 strays
   exit $_t
 }
 ulimit -m $((_b/1024)) || { printf '\001X%s:mark\n' $_i; exit 125; }
@@ -26175,7 +26176,7 @@ std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const Proces
       if (where_.sudo) where_.user = "0:0";
       const std::string script =
           concat({"_b=$1 _root=\n", exec_script.substr(0, exec_script.find("_g()")),
-                  "_h\n_z KILL 0\necho killed"});
+                  "_h\n_z KILL 0 strays\necho killed"});
       return where_.call(false, {"sh", "-c", script, "codeexec", mark_}, std::chrono::seconds(5));
     }
     case 1:
