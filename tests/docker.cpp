@@ -2,12 +2,9 @@
 // containers. CODEEXEC_TEST_DOCKER=1 says that DOCKER_HOST is an engine for tests, which has the
 // images that tests/engine.sh makes. Commands: tests/docker_exec.cpp. Containers, their options and
 // what is left of them: tests/docker_manager.cpp. The server: tests/docker_server.cpp.
+#include "engine_support.hpp"
 #include "executor_support.hpp"
 #include "support.hpp"
-
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <string>
 #include <vector>
@@ -22,19 +19,21 @@ using codeexec::Outcome;
 using codeexec::Permission;
 using codeexec::Result;
 using support::has;
+using support::has_engine;
 using support::TempDir;
-
-bool has_engine() {
-  if (std::getenv("CODEEXEC_TEST_DOCKER")) return true;
-  MESSAGE("SKIPPED: no container engine for tests (CODEEXEC_TEST_DOCKER is not set)");
-  return false;
-}
 
 ContainerExecutorOptions options_in(const TempDir& workspace) {
   if (::chown(workspace.path().c_str(), 1000, 1000) != 0) support::fail("chown", workspace.path());
   ContainerExecutorOptions options;
   options.workspace = workspace.path();
   options.container.image = "codeexec/runtime:latest";
+  return options;
+}
+
+ContainerExecutorOptions with_sudo(ContainerExecutorOptions options) {
+  options.container.image = "codeexec/runtime-sudo:latest";
+  options.container.sudo = true;
+  options.policy.enable_sudo = true;
   return options;
 }
 
@@ -49,10 +48,7 @@ std::string told(const Result& result) {
 }
 
 std::string inspect(const ContainerExecutor& executor, const std::string& format) {
-  codeexec::ProcessOptions call;
-  call.argv = {"docker", "inspect", "-f", format, executor.container().name()};
-  for (char** variable = environ; *variable; ++variable) call.environment.emplace_back(*variable);
-  return codeexec::run_process(call).out;
+  return support::docker({"inspect", "-f", format, executor.container().name()}).out;
 }
 
 Result run_in(const ContainerExecutor& executor, const codeexec::Session& session,
@@ -168,11 +164,7 @@ TEST_CASE("parity 39 sudo_enabled_image_selection") {
 TEST_CASE("parity 40 sudo_functionality") {
   if (!has_engine()) return;
   TempDir workspace;
-  ContainerExecutorOptions options = options_in(workspace);
-  options.container.image = "codeexec/runtime-sudo:latest";
-  options.container.sudo = true;
-  options.policy.enable_sudo = true;
-  const ContainerExecutor executor = executor_of(options);
+  const ContainerExecutor executor = executor_of(with_sudo(options_in(workspace)));
   CHECK(executor.run("whoami").out == "agent\n");
   const Result root = executor.run("sudo whoami");
   CHECK_MESSAGE(root.out == "root\n", told(root));
@@ -181,11 +173,7 @@ TEST_CASE("parity 40 sudo_functionality") {
 TEST_CASE("W-37: what a command has made root's by sudo does not outlive it either") {
   if (!has_engine()) return;
   TempDir workspace;
-  ContainerExecutorOptions options = options_in(workspace);
-  options.container.image = "codeexec/runtime-sudo:latest";
-  options.container.sudo = true;
-  options.policy.enable_sudo = true;
-  const ContainerExecutor executor = executor_of(options);
+  const ContainerExecutor executor = executor_of(with_sudo(options_in(workspace)));
   const char* const look = "cat /proc/[0-9]*/cmdline | tr '\\0' ' '";
   REQUIRE(executor.run("sudo sh -c 'setsid sleep 7654322 & echo begun'").out == "begun\n");
   CHECK_FALSE(has(executor.run(look).out, "sleep 7654322"));

@@ -1,5 +1,6 @@
 // Commands in containers, with a real engine and real shells: see tests/docker.cpp for what must be
 // set. Each test runs in every image of `images()` that the engine has.
+#include "engine_support.hpp"
 #include "executor_support.hpp"
 #include "support.hpp"
 
@@ -27,25 +28,16 @@ using codeexec::Result;
 using codeexec::Stream;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using support::comes_true;
+using support::docker;
 using support::has;
+using support::has_image;
 
 const char* const busybox = "codeexec-test/busybox:latest";  // ash; no /tmp
 const char* const debian = "codeexec-test/debian:latest";    // dash
 const char* const bash = "codeexec-test/debian-bash:latest";
 // Of its own programs, which are not those that run as root.
 const char* const ordinary_user = "1000:1000";
-
-// The engine's program, beside what is tested.
-codeexec::ProcessResult docker(std::vector<std::string> words) {
-  codeexec::ProcessOptions call;
-  call.argv = {"docker"};
-  call.argv.insert(call.argv.end(), words.begin(), words.end());
-  for (char** variable = environ; *variable; ++variable) call.environment.emplace_back(*variable);
-  call.timeout = seconds(60);
-  return codeexec::run_process(call);
-}
-
-bool has_image(const std::string& image) { return docker({"image", "inspect", image}).succeeded(); }
 
 // The same as `debian` with bash as its sh.
 void make_bash_image() {
@@ -70,21 +62,13 @@ const std::vector<std::string>& images() {
 }
 
 bool has_engine() {
-  if (!std::getenv("CODEEXEC_TEST_DOCKER"))
-    MESSAGE("SKIPPED: no container engine for tests (CODEEXEC_TEST_DOCKER is not set)");
-  else if (images().empty())
-    MESSAGE("SKIPPED: the engine has none of the images for tests");
-  else
-    return true;
+  if (!support::has_engine()) return false;
+  if (!images().empty()) return true;
+  MESSAGE("SKIPPED: the engine has none of the images for tests");
   return false;
 }
 
-bool has_debian() {
-  if (!has_engine()) return false;
-  if (has_image(debian)) return true;
-  MESSAGE("SKIPPED: the engine has no image codeexec-test/debian:latest");
-  return false;
-}
+bool has_debian() { return support::has_engine_with(debian); }
 
 using Change = std::function<void(ContainerExecutorOptions&)>;
 
@@ -158,16 +142,6 @@ bool left_in(const std::string& container, const std::string& program) {
 
 bool container_exists(const std::string& name) {
   return docker({"container", "inspect", name}).succeeded();
-}
-
-// Whether it becomes true in time.
-bool comes_true(const std::function<bool()>& condition, milliseconds time = seconds(20)) {
-  const auto give_up = std::chrono::steady_clock::now() + time;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > give_up) return false;
-    ::poll(nullptr, 0, 10);
-  }
-  return true;
 }
 
 bool prints(const codeexec::Execution& execution, const std::string& text) {

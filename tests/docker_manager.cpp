@@ -1,5 +1,6 @@
 // Containers from their making to their removal. What needs an engine is skipped without one, see
 // docker.cpp; what no engine can be made to show is shown by a small program in its place.
+#include "engine_support.hpp"
 #include "executor_support.hpp"
 #include "support.hpp"
 
@@ -20,27 +21,14 @@ using codeexec::Mount;
 using codeexec::Permission;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using support::docker;
+using support::fresh_agent;
 using support::has;
+using support::has_engine;
 using support::TempDir;
 
 constexpr char busybox[] = "codeexec-test/busybox:latest";
 constexpr char debian[] = "codeexec-test/debian:latest";
-
-bool has_engine() {
-  if (std::getenv("CODEEXEC_TEST_DOCKER")) return true;
-  MESSAGE("SKIPPED: no container engine for tests (CODEEXEC_TEST_DOCKER is not set)");
-  return false;
-}
-
-// A call of the real program.
-codeexec::ProcessResult docker(std::vector<std::string> words) {
-  codeexec::ProcessOptions call;
-  call.argv = std::move(words);
-  call.argv.insert(call.argv.begin(), "docker");
-  for (char** variable = environ; *variable; ++variable) call.environment.emplace_back(*variable);
-  call.timeout = seconds(60);
-  return codeexec::run_process(call);
-}
 
 Json look(const std::string& name) {
   const auto told = docker({"container", "inspect", name});
@@ -59,12 +47,6 @@ ContainerOptions small(const std::string& agent, const char* image = busybox) {
   options.agent_id = agent;
   options.cpus = 1;
   return options;
-}
-
-// An agent that no other run of these tests has.
-std::string fresh_agent() {
-  static std::atomic<int> count{0};
-  return "test-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
 }
 
 Container make(const ContainerOptions& options) {

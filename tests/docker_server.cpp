@@ -6,12 +6,15 @@
 
 #include <set>
 
+#include "engine_support.hpp"
 #include "server_support.hpp"
 
 using codeexec::Json;
-using codeexec::ProcessOptions;
 using codeexec::ProcessResult;
 using support::begins;
+using support::comes_true;
+using support::docker;
+using support::fresh_agent;
 using support::has;
 using support::lines_of;
 using support::names_of;
@@ -33,25 +36,7 @@ Strings engine_variables() {
   return variables;
 }
 
-ProcessResult docker(const Strings& words) {
-  ProcessOptions call;
-  call.argv = {"docker"};
-  call.argv.insert(call.argv.end(), words.begin(), words.end());
-  call.environment = engine_variables();
-  call.environment.push_back(std::string("PATH=") + std::getenv("PATH"));
-  call.timeout = std::chrono::milliseconds(support::patience_ms);
-  return codeexec::run_process(call);
-}
-
-bool has_engine() {
-  if (!std::getenv("CODEEXEC_TEST_DOCKER")) {
-    MESSAGE("SKIPPED: no container engine for tests (CODEEXEC_TEST_DOCKER is not set)");
-    return false;
-  }
-  if (docker({"image", "inspect", image}).succeeded()) return true;
-  MESSAGE("SKIPPED: there is no image " << std::string(image));
-  return false;
-}
+bool has_engine() { return support::has_engine_with(image); }
 
 Strings in_container(const std::string& workspace, const Strings& more = {}) {
   Strings options = {"--execution-mode",      "docker", "--docker-image", image,
@@ -73,20 +58,6 @@ Strings containers_of(const std::string& agent) {
   const ProcessResult r = docker({"ps", "-a", "-q", "--filter", "label=codeexec.user=" + agent});
   REQUIRE_MESSAGE(r.succeeded(), r.err);
   return lines_of(r.out);
-}
-
-std::string fresh_agent(const char* what) {
-  return std::string(what) + "-" + std::to_string(::getpid());
-}
-
-// False when it never becomes true.
-template <class Condition>
-bool comes_true(Condition condition) {
-  for (int tries = 0; tries < support::patience_ms / 100; ++tries) {
-    if (condition()) return true;
-    ::poll(nullptr, 0, 100);
-  }
-  return false;
 }
 
 }  // namespace
@@ -147,18 +118,18 @@ TEST_CASE("W-25 W-37 W-38: a conversation in a container") {
   const Json coded =
       server.use("execute_code", R"-({"language":"python","code":"print(6 * 7)"})-");
   CHECK(coded["stdout"] == Json("42\n"));
-  const std::string shell =
-      server.use("start_background_shell", R"({"command":"hostname; read x; echo got $x"})")
-          ["shell_id"].as_string();
-server.use("write_background_shell", Json::object({{"shell_id", shell}, {"input", "it\n"}}));
-const Json output = server.use("get_background_shell_output",
-                               Json::object({{"shell_id", shell}, {"wait_for", "exit"}}));
-CHECK(output["stdout"] == Json(lines[1] + "\ngot it\n"));
-CHECK(server.execute("sudo ls")["rule"] == Json("sudo"));
-CHECK(server.finish().empty());
-const std::string log = support::read_file(audit);
-CHECK(has(log, "hostname"));
-CHECK(has(log, R"("rule":"sudo")"));
+  const Json started =
+      server.use("start_background_shell", R"({"command":"hostname; read x; echo got $x"})");
+  const std::string shell = started["shell_id"].as_string();
+  server.use("write_background_shell", Json::object({{"shell_id", shell}, {"input", "it\n"}}));
+  const Json output = server.use("get_background_shell_output",
+                                 Json::object({{"shell_id", shell}, {"wait_for", "exit"}}));
+  CHECK(output["stdout"] == Json(lines[1] + "\ngot it\n"));
+  CHECK(server.execute("sudo ls")["rule"] == Json("sudo"));
+  CHECK(server.finish().empty());
+  const std::string log = support::read_file(audit);
+  CHECK(has(log, "hostname"));
+  CHECK(has(log, R"("rule":"sudo")"));
 }
 
 TEST_CASE("W-33 W-47: a container goes away with its server, however that ends") {
@@ -166,7 +137,7 @@ TEST_CASE("W-33 W-47: a container goes away with its server, however that ends")
   const TempDir place;
   for (const int signal : {SIGTERM, SIGKILL, 0}) {
     CAPTURE(signal);
-    const std::string agent = fresh_agent("gone");
+    const std::string agent = fresh_agent();
     Server server(server_options(in_container(place.path(), {"--agent-id", agent})));
     CHECK(server.execute("true")["success"] == Json(true));
     CHECK(containers_of(agent).size() == 1);
@@ -175,14 +146,14 @@ TEST_CASE("W-33 W-47: a container goes away with its server, however that ends")
     else
       server.signal(signal);
     server.wait();
-    CHECK(comes_true([&] { return containers_of(agent).empty(); }));
+    CHECK(comes_true([&] { return containers_of(agent).empty(); }, std::chrono::seconds(60)));
   }
 }
 
 TEST_CASE("a persistent container is found again by its agent and instance") {
   if (!has_engine()) return;
   const TempDir place;
-  const std::string agent = fresh_agent("stays");
+  const std::string agent = fresh_agent();
   const auto run = [&](const char* instance, const char* command) {
     Strings arguments = in_container(place.path(), {"--docker-persistent", "--agent-id", agent,
                                                     "--instance-id", instance, "--run", command});
@@ -232,7 +203,7 @@ TEST_CASE("--profile user-container serves the tools of one user's container") {
   const TempDir place;
   place.file("tools/shout.py", "def shout(text):\n  \"\"\"Says it loud.\"\"\"\n");
   place.directory("skills");
-  const std::string user = fresh_agent("user");
+  const std::string user = fresh_agent();
   const Strings arguments = {
       "--profile",     "user-container",        "--user-id", user,           "--docker-image",
       image,           "--docker-image-policy", "never",     "--tools-path", place / "tools",
@@ -247,7 +218,7 @@ TEST_CASE("--profile user-container serves the tools of one user's container") {
         Json("/workspace\nshout.py\n"));
   CHECK(containers_of(user).size() == 1);
   CHECK(server.finish().empty());
-  CHECK(comes_true([&] { return containers_of(user).empty(); }));
+  CHECK(comes_true([&] { return containers_of(user).empty(); }, std::chrono::seconds(60)));
   Strings run = arguments;
   run.insert(run.end(), {"--run", "exit 3"});
   const ProcessResult r = run_program(run, "/", engine_variables());

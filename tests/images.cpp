@@ -1,20 +1,16 @@
 // The images of docker/, the script that builds them, and the engine of the tests. What is in an
 // image is looked at by running it, which needs an engine: see tests/engine.sh.
+#include "engine_support.hpp"
 #include "executor_support.hpp"
 #include "support.hpp"
 
 using codeexec::Command;
 using codeexec::Result;
+using support::has_engine;
 
 namespace {
 
 const std::string source = CODEEXEC_SOURCE_DIR;
-
-bool has_engine() {
-  if (std::getenv("CODEEXEC_TEST_DOCKER")) return true;
-  MESSAGE("SKIPPED: no container engine for tests (CODEEXEC_TEST_DOCKER is not set)");
-  return false;
-}
 
 // Runs a program with variables of its own and those that Docker looks at.
 Result run(std::vector<std::string> argv,

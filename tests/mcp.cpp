@@ -24,6 +24,7 @@
 #include <thread>
 
 #include "codeexec.hpp"
+#include "line_support.hpp"
 #include "support.hpp"
 
 using codeexec::CancelToken;
@@ -208,39 +209,11 @@ class Talk {
     if (thread_.joinable()) thread_.join();
   }
 
-  void send_bytes(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t size = ::write(to_.write_end, bytes.data(), bytes.size());
-      if (size < 0 && errno == EINTR) continue;
-      REQUIRE(size > 0);
-      bytes.remove_prefix(static_cast<std::size_t>(size));
-    }
-  }
+  void send_bytes(std::string_view bytes) { support::send_all(to_.write_end, bytes); }
   void send(const std::string& line) { send_bytes(line + "\n"); }
 
   // The next line without its newline; empty when the stream has ended.
-  std::string receive_line() {
-    for (;;) {
-      const std::size_t end = pending_.find('\n', scanned_);
-      if (end != std::string::npos) {
-        std::string line = pending_.substr(0, end);
-        pending_.erase(0, end + 1);
-        scanned_ = 0;
-        return line;
-      }
-      scanned_ = pending_.size();
-      pollfd fd = {from_.read_end, POLLIN, 0};
-      REQUIRE_MESSAGE(::poll(&fd, 1, patience_ms) == 1, "the server said nothing");
-      char buffer[65536];
-      const ssize_t size = ::read(from_.read_end, buffer, sizeof buffer);
-      REQUIRE(size >= 0);
-      if (size == 0) {
-        CHECK(pending_.empty());
-        return {};
-      }
-      pending_.append(buffer, static_cast<std::size_t>(size));
-    }
-  }
+  std::string receive_line() { return lines_.next(from_.read_end); }
 
   // The next message; null when the stream has ended.
   Json receive() {
@@ -371,8 +344,7 @@ class Talk {
   std::mutex log_mutex_ = {};
   Lines log_ = {};
   Server server_;
-  std::string pending_ = {};
-  std::size_t scanned_ = 0;
+  support::LineReader lines_{patience_ms};
   Expected<void> result_ = {};
   std::mutex ended_mutex_ = {};
   std::condition_variable ended_changed_ = {};

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "line_support.hpp"
 #include "support.hpp"
 
 namespace support {
@@ -112,39 +113,12 @@ class Server {
   pid_t pid() const { return pid_; }
 
   void send(const std::string& line) {
-    std::string_view bytes = line;
-    while (!bytes.empty()) {
-      const ssize_t size = ::write(to_, bytes.data(), bytes.size());
-      if (size < 0 && errno == EINTR) continue;
-      REQUIRE(size > 0);
-      bytes.remove_prefix(static_cast<std::size_t>(size));
-    }
+    send_all(to_, line);
     if (line.empty() || line.back() != '\n') send("\n");
   }
 
   // The next line without its newline; empty when the stream has ended.
-  std::string receive_line() {
-    for (;;) {
-      const std::size_t end = pending_.find('\n', scanned_);
-      if (end != std::string::npos) {
-        std::string line = pending_.substr(0, end);
-        pending_.erase(0, end + 1);
-        scanned_ = 0;
-        return line;
-      }
-      scanned_ = pending_.size();
-      pollfd wanted = {from_, POLLIN, 0};
-      REQUIRE_MESSAGE(::poll(&wanted, 1, patience_ms) == 1, "the server said nothing");
-      char buffer[65536];
-      const ssize_t size = ::read(from_, buffer, sizeof buffer);
-      REQUIRE(size >= 0);
-      if (size == 0) {
-        CHECK(pending_.empty());
-        return {};
-      }
-      pending_.append(buffer, static_cast<std::size_t>(size));
-    }
-  }
+  std::string receive_line() { return lines_.next(from_); }
 
   // The next message; null when the stream has ended. Everything on the stream must be one.
   codeexec::Json receive() {
@@ -317,8 +291,7 @@ class Server {
   int from_ = -1;
   int log_ = -1;
   int last_id_ = 1000;
-  std::string pending_ = {};
-  std::size_t scanned_ = 0;
+  LineReader lines_{patience_ms};
 };
 
 // Stands in for the docker program: writes down how it is called and with which variables. A

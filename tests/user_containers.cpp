@@ -1,5 +1,6 @@
 // Containers of users, with a real engine: see docker.cpp. Their image is codeexec/executor:latest,
 // or what CODEEXEC_TEST_EXECUTOR says.
+#include "engine_support.hpp"
 #include "executor_support.hpp"
 #include "support.hpp"
 
@@ -18,34 +19,17 @@ using codeexec::Outcome;
 using codeexec::Result;
 using codeexec::UserContainerOptions;
 using codeexec::UserContainers;
+using support::docker;
 using support::EnvironmentGuard;
 using support::has;
 using support::TempDir;
-
-codeexec::ProcessResult docker(std::vector<std::string> words) {
-  codeexec::ProcessOptions options;
-  options.argv = {"docker"};
-  options.argv.insert(options.argv.end(), words.begin(), words.end());
-  for (const char* variable : {"PATH", "HOME", "DOCKER_HOST"})
-    if (const char* value = std::getenv(variable))
-      options.environment.push_back(std::string(variable) + "=" + value);
-  return codeexec::run_process(options);
-}
 
 std::string image() {
   const char* given = std::getenv("CODEEXEC_TEST_EXECUTOR");
   return given ? given : "codeexec/executor:latest";
 }
 
-bool has_engine() {
-  if (!std::getenv("CODEEXEC_TEST_DOCKER")) {
-    MESSAGE("SKIPPED: no container engine for tests (CODEEXEC_TEST_DOCKER is not set)");
-    return false;
-  }
-  if (docker({"image", "inspect", image()}).succeeded()) return true;
-  MESSAGE("SKIPPED: there is no image " << image());
-  return false;
-}
+bool has_engine() { return support::has_engine_with(image()); }
 
 // The text, or the error.
 template <class T>
