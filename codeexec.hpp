@@ -2385,7 +2385,6 @@ class ContainerExecutor : public Executor {
 
   const Container& container() const noexcept;
   std::string describe_place() const override;
-  PathRules file_rules() const override;
 
  private:
   friend class UserContainers;
@@ -3012,6 +3011,16 @@ std::string in_lower_case(std::string_view text) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return lower;
 }
+
+// Names as shells have them (POSIX, 3.231).
+bool is_name_start(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_name_char(char c) { return is_name_start(c) || is_digit(c); }
+bool is_name(std::string_view text) {
+  return !text.empty() && is_name_start(text[0]) &&
+         std::all_of(text.begin(), text.end(), is_name_char);
+}
+bool is_shell_blank(char c) { return c == ' ' || c == '\t'; }
 
 // FNV-1a with 64 bits, in hexadecimal digits. It need not withstand anybody: who can choose the
 // content can choose the name, too.
@@ -5761,14 +5770,6 @@ struct ShellOrigin {
   bool exact = true;
 };
 
-bool is_name_start(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_name_char(char c) { return is_name_start(c) || is_digit(c); }
-bool is_name(std::string_view text) {
-  return !text.empty() && is_name_start(text[0]) &&
-         std::all_of(text.begin(), text.end(), is_name_char);
-}
-bool is_shell_blank(char c) { return c == ' ' || c == '\t'; }
 bool has_glob(std::string_view text) { return text.find_first_of("*?[") != std::string_view::npos; }
 
 // Up to `most` digits of a base from text[at] on; advances `at`.
@@ -19263,9 +19264,6 @@ void Redactor::give(std::uint64_t end) {
   decided_ = end;
 }
 
-// One child ---------------------------------------------------------------------------------------
-
-// Fields above the mutex belong to the thread that pumps; those below are shared with the handles.
 // Elsewhere ---------------------------------------------------------------------------------------
 
 // A command that runs elsewhere, in a container: a program of this host carries its streams, with
@@ -19367,6 +19365,9 @@ void Carrier::Line::end() {
   pid = -1;
 }
 
+// One child ---------------------------------------------------------------------------------------
+
+// Fields above the mutex belong to the thread that pumps; those below are shared with the handles.
 struct Process::State {
   // Of `recovering`: a command elsewhere is ended or found out about by another program.
   enum class Phase { running, asked_to_end, killed, recovering, draining, over };
@@ -21057,13 +21058,6 @@ class ExportList {
     return true;
   }
 
-  static bool is_name(std::string_view name) {
-    return !name.empty() && (name[0] < '0' || name[0] > '9') &&
-           name.find_first_not_of(
-               "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
-               std::string_view::npos;
-  }
-
   bool read_word(std::string& word) {
     word.clear();
     while (at_ < text_.size() && text_[at_] != ' ' && text_[at_] != '\n') {
@@ -22374,9 +22368,24 @@ Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& comman
   return environment.resolve(work_dir, extra);
 }
 
-// Which shell, which Python, how much of the machine: what holds with and without a sandbox.
 namespace {
 
+// A script as an argument of a shell. The blank keeps one like "-x" from being read as an option.
+std::string as_operand(const std::string& script) {
+  const bool like_option = starts_with(script, "-") || starts_with(script, "+");
+  return concat({like_option ? " " : "", script});
+}
+
+// A prefix, if there is one, goes before the command line as a whole, never before its first simple
+// command only: the shell that reads the prefix gets the rest as arguments.
+std::vector<std::string> prefixed(const std::string& prefix, const std::string& shell,
+                                  std::vector<std::string> words) {
+  if (!prefix.empty())
+    words.insert(words.begin(), {shell, "-c", concat({prefix, " \"$@\""}), "sh"});
+  return words;
+}
+
+// Which shell, which Python: what holds wherever commands run.
 std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& environment) {
   const std::string facts = concat({"The shell is ", to_utf8(shell), "."});
   const std::string prefix = to_utf8(environment.command_prefix);
@@ -22393,6 +22402,7 @@ std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& e
 
 }  // namespace
 
+// And how much of the machine: what holds with and without a sandbox.
 std::string LocalExecutor::facts_of(const LocalOptions& options) {
   std::vector<std::string> facts = {facts_of_shell(options.shell, options.environment)};
   const Limits& limits = options.sandbox.limits;
@@ -22543,7 +22553,6 @@ void LocalExecutor::confine(Admission& admission) const {
 // A shell of a session tells what it leaves through a pipe that is never waited for: both ends
 // block nobody, and what is not in it when the command has ended is not told.
 Expected<void> LocalExecutor::open_session_pipe(Admission& admission) {
-  constexpr std::size_t longest_text = longest_session_text;
   Ending& ending = admission.ending;
   UniqueFd told;
   if (!make_pipe(told, admission.script))
@@ -22551,11 +22560,11 @@ Expected<void> LocalExecutor::open_session_pipe(Admission& admission) {
   set_nonblocking(told);
   set_nonblocking(admission.script);
 #if defined(__linux__)
-  ::fcntl(told.get(), F_SETPIPE_SZ, static_cast<int>(longest_text));
+  ::fcntl(told.get(), F_SETPIPE_SZ, static_cast<int>(longest_session_text));
 #endif
   admission.process.pass_fd = admission.script.get();
   ending.session_text = [told = std::move(told)] {
-    std::string text(longest_text, '\0');
+    std::string text(longest_session_text, '\0');
     std::size_t size = 0;
     while (size < text.size()) {
       const ssize_t part = ::read(told.get(), &text[size], text.size() - size);
@@ -22569,8 +22578,6 @@ Expected<void> LocalExecutor::open_session_pipe(Admission& admission) {
   return {};
 }
 
-// A prefix goes before the command line as a whole, never before its first simple command only: the
-// shell that reads the prefix gets the rest as arguments.
 Expected<void> LocalExecutor::place(const Command& command, Admission& admission) const {
   auto home = place_->next_home();
   if (!home) return home.error();
@@ -22603,9 +22610,7 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
       if (!follow_session(command.script, admission, words)) return {};
       if (auto ok = open_session_pipe(admission); !ok) return ok;
     } else if (command.script.size() < longest_inline_script) {
-      // The blank keeps a script like "-x" from being read as an option of the shell.
-      const bool like_option = starts_with(command.script, "-") || starts_with(command.script, "+");
-      words.insert(words.end(), {"-c", concat({like_option ? " " : "", command.script})});
+      words.insert(words.end(), {"-c", as_operand(command.script)});
     } else {
       auto script = anonymous_file(command.script);
       if (!script) return script.error();
@@ -22614,12 +22619,7 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
       words.push_back("/dev/fd/3");
     }
   }
-  if (environment->prefix.empty()) {
-    process.argv = std::move(words);
-    return {};
-  }
-  process.argv = {place_->shell, "-c", concat({environment->prefix, " \"$@\""}), "sh"};
-  process.argv.insert(process.argv.end(), words.begin(), words.end());
+  process.argv = prefixed(environment->prefix, place_->shell, std::move(words));
   return {};
 }
 
@@ -24132,6 +24132,13 @@ Expected<Json> inspect(const EngineOptions& engine, const char* kind,
                                            "): its answer is not understood"}));
 }
 
+// The number at the start of a text, or `otherwise`.
+template <class Number>
+Number leading_number(std::string_view text, Number otherwise) {
+  std::from_chars(text.data(), text.data() + text.size(), otherwise);
+  return otherwise;
+}
+
 const std::string& label_of(const Json& container, std::string_view label) {
   return container["Config"]["Labels"][label].as_string();
 }
@@ -24168,25 +24175,16 @@ constexpr std::size_t longest_env_file = std::size_t{1} << 20;
 // The kernel takes no longer NAME=value.
 constexpr std::size_t longest_variable = std::size_t{128} << 10;
 
-bool is_blank_char(char c) { return c == ' ' || c == '\t'; }
-
-// The end of what is a variable's name at `at`, which is `at` where there is none.
-std::size_t end_of_variable(std::string_view text, std::size_t at) {
-  const auto is_letter = [](char c) {
-    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  };
-  if (at == text.size() || !is_letter(text[at])) return at;
-  while (at < text.size() && (is_letter(text[at]) || (text[at] >= '0' && text[at] <= '9'))) ++at;
+// The end of what is a name at `at`, which is `at` where there is none.
+std::size_t end_of_name(std::string_view text, std::size_t at) {
+  if (at == text.size() || !is_name_start(text[at])) return at;
+  while (at < text.size() && is_name_char(text[at])) ++at;
   return at;
 }
 
-bool is_portable_variable(std::string_view name) {
-  return !name.empty() && end_of_variable(name, 0) == name.size();
-}
-
 std::string_view trim_blanks(std::string_view text) {
-  while (!text.empty() && is_blank_char(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank_char(text.back())) text.remove_suffix(1);
+  while (!text.empty() && is_shell_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_shell_blank(text.back())) text.remove_suffix(1);
   return text;
 }
 
@@ -24226,12 +24224,12 @@ class EnvFileReader {
   }
 
   void skip_blanks() {
-    while (at_ < end_ && is_blank_char(text_[at_])) ++at_;
+    while (at_ < end_ && is_shell_blank(text_[at_])) ++at_;
   }
 
   std::string_view read_name() {
     const std::size_t start = at_;
-    at_ = end_of_variable(text_, at_);
+    at_ = end_of_name(text_, at_);
     return text_.substr(start, at_ - start);
   }
 
@@ -24240,7 +24238,7 @@ class EnvFileReader {
     if (at_ == end_ || text_[at_] == '#') return {};
     const std::size_t start = at_;
     std::string_view variable = read_name();
-    if (variable == "export" && at_ < end_ && is_blank_char(text_[at_])) {
+    if (variable == "export" && at_ < end_ && is_shell_blank(text_[at_])) {
       skip_blanks();
       if (const std::string_view exported = read_name(); !exported.empty()) variable = exported;
     }
@@ -24264,7 +24262,7 @@ class EnvFileReader {
     if (at_ < end_ && (text_[at_] == '\'' || text_[at_] == '"')) return read_quoted(value);
     std::size_t comment = start;
     do comment = text_.find('#', comment + 1);
-    while (comment < end_ && !is_blank_char(text_[comment - 1]));
+    while (comment < end_ && !is_shell_blank(text_[comment - 1]));
     value = trim_blanks(text_.substr(start, std::min(comment, end_) - start));
     return {};
   }
@@ -24352,10 +24350,7 @@ bool is_trivial(std::string_view value) {
   if (value.size() < Redactor::min_size) return true;
   if (value.size() <= 5 && value.find_first_not_of("0123456789.-+") == std::string_view::npos)
     return true;
-  std::string lower(value);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return is_word_of(lower,
+  return is_word_of(in_lower_case(value),
                     "true false none null auto always never default enabled disabled info debug "
                     "warning error test development staging production localhost 127.0.0.1 0.0.0.0 "
                     "utf-8 c.utf-8");
@@ -24473,7 +24468,7 @@ class CredentialReader {
     for (char** entry = environ; entry && *entry; ++entry) {
       const std::string_view text = *entry;
       const std::string_view variable = text.substr(0, text.find('='));
-      if (variable.size() == text.size() || !is_portable_variable(variable) ||
+      if (variable.size() == text.size() || !is_name(variable) ||
           is_word_of(variable, variables_of_host))
         continue;
       std::string value(text.substr(variable.size() + 1));
@@ -24497,7 +24492,7 @@ class CredentialReader {
 
   // One that is given with its value must not be shown.
   static Expected<void> check_name(std::string_view key, const std::string& variable) {
-    if (is_portable_variable(variable)) return {};
+    if (is_name(variable)) return {};
     return credential_error(key, std::string_view(variable).substr(0, variable.find('=')),
                             variable.find('=') == std::string::npos
                                 ? "is not the name of a variable"
@@ -24719,12 +24714,9 @@ const char* why_not_shared(const std::string& path, bool writable, const EngineO
 }
 
 Expected<void> complete_mount(Mount& mount, const EngineOptions& engine) {
-  if (mount.source == "~" || starts_with(mount.source, "~/")) {
-    const char* const home = std::getenv("HOME");
-    if (!home || *home != '/') return bad_option("mounts", "~ is not known: HOME is not set");
-    mount.source.replace(0, 1, home);
-  }
-  auto source = canonical_path(mount.source);
+  const auto given = with_home(mount.source);
+  if (!given) return with_prefix("mounts: ", given.error());
+  auto source = canonical_path(*given);
   if (!source) return with_prefix("mounts: ", source.error());
   mount.source = std::move(*source);
   if (mount.target.empty()) mount.target = mount.source;
@@ -24887,15 +24879,13 @@ struct ProgramIdentity {
   std::string start = {};
 };
 
-// When a process has started, as the kernel counts; empty when there is none, or no /proc.
-Expected<std::string> start_of_process(std::string_view pid) {
-  const auto stat = read_whole_file(concat({"/proc/", pid, "/stat"}), 4096, "process");
-  if (!stat) return stat.error();
-  // The name, which may be anything, stands in parentheses; 20 fields after it is the time.
-  std::size_t at = stat->rfind(')');
-  for (int field = 0; field < 20 && at != std::string::npos; ++field) at = stat->find(' ', at + 1);
-  if (at == std::string::npos) return std::string();
-  return stat->substr(at + 1, stat->find(' ', at + 1) - at - 1);
+// When a process has started, as the kernel counts; empty when that cannot be told.
+std::string start_of_process([[maybe_unused]] pid_t pid) {
+#if defined(__linux__)
+  ProcessStat stat;
+  if (read_stat(pid, stat)) return std::to_string(stat.start);
+#endif
+  return {};
 }
 
 ProgramIdentity own_identity() {
@@ -24908,7 +24898,7 @@ ProgramIdentity own_identity() {
   own.space = concat({std::to_string(::geteuid()), " ",
                       std::string_view(text, size < 0 ? 0 : static_cast<std::size_t>(size))});
   own.pid = std::to_string(::getpid());
-  if (auto start = start_of_process(own.pid)) own.start = *start;
+  own.start = start_of_process(::getpid());
   return own;
 }
 
@@ -24919,11 +24909,11 @@ bool is_orphan(const Json& container, const ProgramIdentity& own) {
     return false;
   if (label_of(container, "codeexec.boot") != own.boot) return true;
   const std::string& start = label_of(container, "codeexec.start");
-  const std::string& pid = label_of(container, "codeexec.pid");
-  if (own.start.empty() || start.empty()) return false;
-  const auto now = start_of_process(pid);
-  if (now) return *now != start;
-  return now.error().system_error == ENOENT || now.error().system_error == ESRCH;
+  const pid_t pid = leading_number(label_of(container, "codeexec.pid"), pid_t{0});
+  if (own.start.empty() || start.empty() || pid <= 0) return false;
+  const std::string now = start_of_process(pid);
+  if (!now.empty()) return now != start;
+  return ::kill(pid, 0) != 0 && errno == ESRCH;
 }
 
 // A text as a part of a name: letters, digits, _ . and -, at most so many.
@@ -25038,17 +25028,14 @@ struct Container::State {
 
   const ContainerOptions options;
   const std::string name;
-  const std::string user;           // of its commands, for `exec --user`
-  const std::string home = "/tmp";  // of its commands, where the image gives them none
-  // Variables of its commands, NAME=value, and those values of them that are secret.
-  std::vector<std::pair<std::string, std::string>> variables = {};
-  std::vector<std::string> secrets = {};
+  const std::string user;  // of its commands, for `exec --user`
   const std::shared_ptr<Log> events = std::make_shared<Log>();
 
  private:
   bool is_up() const;
   Expected<void> take_turn(const std::optional<CancelToken>& cancel);
   void end_turn(bool is_running);
+  bool has_own_tmp() const;
   std::vector<std::string> set_up_words(const char* then) const;
   std::vector<std::string> configuration() const;
   std::vector<std::string> labels() const;
@@ -25092,9 +25079,7 @@ Container::State::State(ContainerOptions given)
                                                 options.instance_id}))
                              .substr(0, 8)
                        : random_hex(4)})),
-      user(user_of(options)),
-      variables(options.environment),
-      secrets(options.secrets) {
+      user(user_of(options)) {
   std::vector<std::string> words = configuration();
   const PackageOptions& packages = options.packages;
   for (const auto* list : {&packages.system, &packages.python, &packages.npm}) {
@@ -25102,7 +25087,7 @@ Container::State::State(ContainerOptions given)
     words.emplace_back();
   }
   digits = content_digits(joined(words, "\n"));
-  events->redactor = Redactor(secrets);
+  events->redactor = Redactor(options.secrets);
 }
 
 Container::State::~State() {
@@ -25190,6 +25175,12 @@ Expected<Json> Container::State::look(const std::optional<CancelToken>& cancel) 
   return found;
 }
 
+// A /tmp that is a directory of the host is left as it is.
+bool Container::State::has_own_tmp() const {
+  return std::none_of(options.mounts.begin(), options.mounts.end(),
+                      [](const Mount& mount) { return mount.target == "/tmp"; });
+}
+
 // The script of set_up_script, with what it needs, and what comes then.
 std::vector<std::string> Container::State::set_up_words(const char* then) const {
   const std::size_t colon = std::min(user.find(':'), user.size());
@@ -25198,10 +25189,7 @@ std::vector<std::string> Container::State::set_up_words(const char* then) const 
   const bool by_number = options.sudo && is_number(uid) && is_number(gid) && uid != "0";
   std::vector<std::string> words = {"-c", concat({set_up_script, then}), "codeexec",
                                     by_number ? uid : "", by_number ? gid : ""};
-  // A /tmp that is a directory of the host is left as it is.
-  const auto is_tmp = [](const Mount& mount) { return mount.target == "/tmp"; };
-  if (std::none_of(options.mounts.begin(), options.mounts.end(), is_tmp))
-    words.emplace_back("/tmp");
+  if (has_own_tmp()) words.emplace_back("/tmp");
   for (const auto& scratch : options.scratch) words.push_back(scratch.first);
   return words;
 }
@@ -25236,9 +25224,7 @@ std::vector<std::string> Container::State::configuration() const {
   };
   if (*options.read_only_root) {
     words.emplace_back("--read-only");
-    const auto is_tmp = [](const Mount& mount) { return mount.target == "/tmp"; };
-    if (std::none_of(options.mounts.begin(), options.mounts.end(), is_tmp))
-      add_scratch("/tmp", options.tmp_size);
+    if (has_own_tmp()) add_scratch("/tmp", options.tmp_size);
   }
   for (const auto& [path, size] : options.scratch) add_scratch(path, size);
   for (const Mount& mount : options.mounts) {
@@ -25462,7 +25448,6 @@ Expected<void> Container::State::install(const std::optional<CancelToken>& cance
   // A program that died while it installed must not leave a half for a whole.
   if (options.persistent && ask(by_root("[ -e /.codeexec-packages ]"), "look into", cancel))
     return {};
-  const std::vector<std::string> update = {"apt-get", "update"};
   if (!packages.system.empty())
     if (auto ok = install("system",
                           {"sh", "-c",
@@ -25493,19 +25478,18 @@ Expected<void> Container::State::install(const char* kind, std::vector<std::stri
   tell(what);
   words.insert(words.end(), packages.begin(), packages.end());
   std::vector<std::string> arguments = {"exec", "-i", "--user", "0:0"};
-  ProcessOptions call;
   for (const char* variable : {"DEBIAN_FRONTEND=noninteractive", "PIP_BREAK_SYSTEM_PACKAGES=1",
                                "PIP_ROOT_USER_ACTION=ignore", "HOME=/root"})
     arguments.insert(arguments.end(), {"-e", variable});
-  for (const auto& variable : variables)
+  for (const auto& variable : options.environment)
     if (variable.first != "PATH" && variable.first != "HOME" &&
         !starts_with(variable.first, "DOCKER_"))
       arguments.insert(arguments.end(), {"-e", variable.first});
   arguments.insert(arguments.end(), {name, "sh", "-c", install_script, "codeexec"});
   arguments.insert(arguments.end(), words.begin(), words.end());
-  call = engine_call(options.engine, arguments, options.packages.timeout);
+  ProcessOptions call = engine_call(options.engine, arguments, options.packages.timeout);
   // The values stand in no argv: the engine's program takes them from its own variables.
-  for (const auto& [variable, value] : variables) {
+  for (const auto& [variable, value] : options.environment) {
     if (std::find(arguments.begin(), arguments.end(), variable) == arguments.end()) continue;
     const std::string start = variable + "=";
     const auto is_same = [&start](const std::string& old) { return starts_with(old, start); };
@@ -25515,7 +25499,7 @@ Expected<void> Container::State::install(const char* kind, std::vector<std::stri
     call.environment.push_back(start + value);
   }
   call.keep_input_open = true;
-  call.secrets = secrets;
+  call.secrets = options.secrets;
   call.cancel = cancel;
   const ProcessResult result = run_process(call);
   log(utf8_suffix(result.out, 4096));
@@ -25840,13 +25824,6 @@ std::string shell_word(std::string_view text) {
   return word + "'";
 }
 
-// The number at the start of a text, or `otherwise`.
-template <class Number>
-Number leading_number(std::string_view text, Number otherwise) {
-  std::from_chars(text.data(), text.data() + text.size(), otherwise);
-  return otherwise;
-}
-
 }  // namespace
 
 // An exec for one command: started, then given its command, then the carrier of that.
@@ -25869,7 +25846,7 @@ class ContainerExecutor::Exec final : public Carrier {
 
   // Whether it still waits, as far as can be told without asking.
   bool waits() const;
-  // A program is to carry the command's input to `fifo` in the container.
+  // A program is to carry the command's input to a FIFO in the container.
   Expected<void> connect_input();
   std::string input_path() const { return concat({"/tmp/.codeexec-", id_}); }
   // Sends the request, or the rest of it, and waits until the command has begun.
@@ -26168,8 +26145,8 @@ void ContainerExecutor::Exec::kill() {
 std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const ProcessResult* last) {
   // A client that nobody reads from could hold up every other exec of the container.
   line_.end();
-  const auto tells = [&](const char* words) {
-    return last->err.find(words) != std::string::npos || last->out.find(words) != std::string::npos;
+  const auto tells_of_no_container = [last] {
+    return says(*last, "No such container") || says(*last, "is not running");
   };
   switch (measures_++) {
     case 0: {
@@ -26180,11 +26157,11 @@ std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const Proces
       return where_.call(false, {"sh", "-c", script, "codeexec", mark_}, std::chrono::seconds(5));
     }
     case 1:
-      if (last->succeeded() && tells("killed")) {
+      if (last->succeeded() && says(*last, "killed")) {
         if (!killed_) message_ = "its shell was killed; all that it left was killed after it";
         return std::nullopt;
       }
-      if (tells("No such container") || tells("is not running")) {
+      if (tells_of_no_container()) {
         message_ = "its container was stopped";
         container_ended_ = true;
         return std::nullopt;
@@ -26192,7 +26169,7 @@ std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const Proces
       return engine_call(where_.engine, {"kill", where_.container}, where_.engine.call_timeout);
     default:
       container_ended_ = true;
-      message_ = last->succeeded() || tells("No such container") || tells("is not running")
+      message_ = last->succeeded() || tells_of_no_container()
                      ? "its container had to be killed"
                      : concat({"some of its processes may still be running: ",
                                engine_error(where_.engine, *last, "kill the container").message});
@@ -26263,6 +26240,11 @@ struct ContainerExecutor::Place {
     pthread_t thread_ = {};
   };
   const std::shared_ptr<Execs> execs;
+
+  Exec::Where where() const {
+    return {container.options().engine, container.name(), container.state_->user,
+            container.options().sudo};
+  }
 
   Place(Container made, Environment variables, std::string shell_path)
       : container(std::move(made)),
@@ -26355,13 +26337,13 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   auto completed = complete(wanted);
   if (!completed) return completed.error();
   Container container(std::move(*completed));
-  if (auto ok = executor.set_up(general, container.state_->secrets); !ok) return ok.error();
+  if (auto ok = executor.set_up(general, container.options().secrets); !ok) return ok.error();
 
   EnvironmentOptions variables = options.environment;
   variables.keep.clear();
   variables.keep_all = false;
   variables.workspace = executor.workspace();
-  const auto& of_container = container.state_->variables;
+  const auto& of_container = container.options().environment;
   variables.set.insert(variables.set.begin(), of_container.begin(), of_container.end());
   auto environment = Environment::create(variables);
   if (!environment) return environment.error();
@@ -26387,7 +26369,7 @@ std::string ContainerExecutor::describe_place() const {
   for (const Mount& mount : options.mounts) {
     if (mount.permission == Permission::none) continue;
     std::string& list = mount.permission == Permission::write ? writable : readable;
-    list += concat({list.empty() ? "" : ", ", mount.target.empty() ? mount.source : mount.target});
+    list += concat({list.empty() ? "" : ", ", mount.target});
   }
   std::string text = concat(
       {place_->facts, " Commands run in a Linux container of the image ", options.image, "."});
@@ -26406,15 +26388,13 @@ std::string ContainerExecutor::describe_place() const {
     text +=
         concat({" sudo needs no password",
                 online ? ": `sudo apt-get install -y PACKAGE` (not brew, dnf or the like)." : "."});
-  text += concat(
-      {" Files can be changed ", writable.empty() ? "" : concat({"below ", writable, " and, "}),
-       "until the container goes away, in /tmp",
-       options.read_only_root.value_or(false) ? "; nowhere else." : " and elsewhere in it."});
+  text += concat({" Files can be changed ",
+                  writable.empty() ? "" : concat({"below ", writable, " and, "}),
+                  "until the container goes away, in /tmp",
+                  *options.read_only_root ? "; nowhere else." : " and elsewhere in it."});
   if (!readable.empty()) text += concat({" Read-only: ", readable, "."});
   return to_utf8(text);
 }
-
-PathRules ContainerExecutor::file_rules() const { return paths(); }
 
 Expected<void> ContainerExecutor::place(const Command& command, Admission& admission) const {
   const Container& container = place_->container;
@@ -26453,20 +26433,14 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
       prepare += "_w=/tmp/.codeexec-$_i.s\n";
       body += "exec 3>$_w\n";
     } else if (command.script.size() < longest_inline_script) {
-      const bool like_option = starts_with(command.script, "-") || starts_with(command.script, "+");
-      words.insert(words.end(), {"-c", concat({like_option ? " " : "", command.script})});
+      words.insert(words.end(), {"-c", as_operand(command.script)});
     } else {
       body += concat({"printf %s ", shell_word(command.script), " >/tmp/.codeexec-$_i.sh && ",
                       "exec 3</tmp/.codeexec-$_i.sh && rm -f /tmp/.codeexec-$_i.sh || exit 126\n"});
       words.push_back("/dev/fd/3");
     }
   }
-  if (!environment->prefix.empty()) {
-    std::vector<std::string> prefixed = {place_->shell, "-c",
-                                         concat({environment->prefix, " \"$@\""}), "sh"};
-    prefixed.insert(prefixed.end(), words.begin(), words.end());
-    words = std::move(prefixed);
-  }
+  words = prefixed(environment->prefix, place_->shell, std::move(words));
   const bool has_input = !command.input.empty() || command.keep_input_open;
   if (has_input) body += "exec </tmp/.codeexec-$_i; rm -f /tmp/.codeexec-$_i\n";
   body += concat({"exec", text_of(words), "\n}\n"});
@@ -26482,12 +26456,11 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
     if (auto ok = exec->connect_input(); !ok) return ok.error();
   if (command.session) admission.ending.session_text = [exec] { return exec->session_text(); };
   admission.process.carrier = exec;
-  admission.process.secrets = container.state_->secrets;
+  admission.process.secrets = container.options().secrets;
   admission.result.container = container.name();
   // The next exec is started when this command has ended: the engine needs a processor for that.
   // One that runs beside other work would let those wait.
-  const Exec::Where where = {container.options().engine, container.name(), container.state_->user,
-                             container.options().sudo};
+  const Exec::Where where = place_->where();
   if (command.background || command.keep_input_open) place_->execs->refill(where);
   admission.home = container.state_;
   admission.ending.log = [where, exec, execs = place_->execs, log = container.state_->events](
@@ -26527,11 +26500,9 @@ auto ContainerExecutor::begin(const std::string& request, const std::optional<Ca
       admission.fail(ok.error(), "container");
       break;
     }
-    const Exec::Where where = {options.engine, container.name(), container.state_->user,
-                               container.options().sudo};
     std::shared_ptr<Exec> exec = place_->execs->take();
     if (!exec) {
-      auto started = Exec::start(where);
+      auto started = Exec::start(place_->where());
       if (!started) {
         admission.fail(started.error(), "container");
         break;
@@ -26859,7 +26830,7 @@ bool is_artifact_name(std::string_view name) {
 // "pkg.module": names of Python with dots between them.
 bool is_module_name(std::string_view text) {
   while (true) {
-    const std::size_t end = end_of_variable(text, 0);
+    const std::size_t end = end_of_name(text, 0);
     if (end == 0 || end == text.size()) return end != 0;
     if (text[end] != '.') return false;
     text.remove_prefix(end + 1);
@@ -26959,7 +26930,7 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
   EnvironmentOptions variables;
   variables.keep.clear();
   variables.auto_venv = false;
-  variables.set = container.state_->variables;
+  variables.set = container.options().environment;
   auto environment = Environment::create(variables);
   if (!environment) return environment.error();
 
@@ -26981,7 +26952,7 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
       general.timeout = options.timeout;
       general.max_timeout = std::max(general.max_timeout, options.timeout);
     }
-    if (auto ok = user->set_up(general, container.state_->secrets); !ok) return ok.error();
+    if (auto ok = user->set_up(general, container.options().secrets); !ok) return ok.error();
   }
   auto place = std::make_shared<Place>(std::move(container), std::move(*environment), "/bin/sh");
   for (const auto& variable : variables.set) place->sets_path |= variable.first == "PATH";
@@ -31427,38 +31398,39 @@ std::string rules_text() {
 // The program's name of an option where the library has another one; those of ContainerOptions only
 // where there is a container.
 Error in_our_words(Error error, bool container = false) {
-  static constexpr std::pair<const char*, const char*> names[] = {
-      {"cpus", "docker_cpu_limit"},
-      {"credentials", "docker_credentials"},
-      {"image", "docker_image"},
-      {"log_file", "docker_log_file"},
-      {"memory", "docker_memory_limit"},
-      {"mounts", "docker_mount"},
-      {"packages", "docker_packages"},
-      {"skills_dir", "skills_path"},
-      {"tools_dir", "tools_path"},
-      {"user", "docker_user"},
-      {"warm", "docker_warm"},
-      // Of all modes.
-      {"disabled_rules", "disable_rule"},
-      {"disabled_tools", "disable_tool"},
-      {"keep", "keep_env"},
-      {"max_output", "max_output_size"},
-      {"secret", "secret_env"},
-      {"set", "set_env"},
-      {"skills_dir", "local_skills_directory"}};
+  using Name = std::pair<std::string_view, std::string_view>;
+  constexpr Name of_containers[] = {{"cpus", "docker_cpu_limit"},
+                                    {"credentials", "docker_credentials"},
+                                    {"image", "docker_image"},
+                                    {"log_file", "docker_log_file"},
+                                    {"memory", "docker_memory_limit"},
+                                    {"mounts", "docker_mount"},
+                                    {"packages", "docker_packages"},
+                                    {"skills_dir", "skills_path"},
+                                    {"tools_dir", "tools_path"},
+                                    {"user", "docker_user"},
+                                    {"warm", "docker_warm"}};
+  constexpr Name of_all[] = {{"disabled_rules", "disable_rule"},
+                             {"disabled_tools", "disable_tool"},
+                             {"keep", "keep_env"},
+                             {"max_output", "max_output_size"},
+                             {"secret", "secret_env"},
+                             {"set", "set_env"},
+                             {"skills_dir", "local_skills_directory"}};
   constexpr std::string_view limits = "limits: ";
   constexpr std::string_view engine = "engine ";
   if (starts_with(error.message, limits)) error.message.replace(0, limits.size(), "limit_");
   if (starts_with(error.message, engine)) error.message.replace(0, engine.size(), "docker_");
   const std::string_view first =
       std::string_view(error.message).substr(0, error.message.find_first_of(": "));
-  constexpr std::size_t of_containers = 11;
-  for (std::size_t i = container ? 0 : of_containers; i < std::size(names); ++i) {
-    if (first != names[i].first) continue;
-    error.message.replace(0, first.size(), names[i].second);
-    break;
-  }
+  const auto rename = [&](const Name* begin, const Name* end) {
+    const Name* const found =
+        std::find_if(begin, end, [first](const Name& entry) { return entry.first == first; });
+    if (found != end) error.message.replace(0, first.size(), found->second);
+    return found != end;
+  };
+  if (!container || !rename(std::begin(of_containers), std::end(of_containers)))
+    rename(std::begin(of_all), std::end(of_all));
   return error;
 }
 
