@@ -233,10 +233,6 @@ no_engine() {
   engine_legs=
 }
 start_engine() {
-  trap stop_engine EXIT
-  trap 'exit 129' HUP
-  trap 'exit 130' INT
-  trap 'exit 143' TERM
   engine_log=$build/engine.log
   # An interrupted run may have left one.
   if in_engine stop > "$engine_log" 2>&1 && in_engine start >> "$engine_log" 2>&1; then
@@ -267,16 +263,56 @@ engine_legs=" tests interop "
 images=
 [ -n "${CODEEXEC_TEST_DOCKER:-}" ] || [ $docker = yes ] || engine_legs=
 
+# configure DIRECTORY CMAKE_ARGUMENT...
+configure() {
+  mkdir -p "$1"
+  directory=$1
+  shift
+  cmake -S "$root" -B "$directory" -DCMAKE_CXX_COMPILER="$CXX" -DCODEEXEC_BUILD_TESTS=ON \
+    -DCODEEXEC_WERROR=ON "$@" > "$directory/configure.log" 2>&1
+}
+
+# later NAME DIRECTORY LABELS CMAKE_ARGUMENT...: a leg whose tests are built ahead, in $build/...
+later() {
+  directory=$2
+  shift 3
+  if configure "$directory" "$@"; then
+    ahead="$ahead ${directory#"$build/"}"
+  fi
+}
+# The tests of one leg leave the processors idle for half of their time, so those of the next legs
+# are built then, as a group of processes that can be ended.
+ahead=
+builder=
+build_ahead() {
+  if [ -n "$ahead" ] && has setsid; then
+    (cd "$build" && exec setsid nice -n 19 sh -c 'jobs=$1; shift
+      for directory; do
+        cmake --build "$directory" -j "$jobs" --target codeexec-tests > "$directory/ahead.log" 2>&1
+      done' sh "$jobs" $ahead) &
+    builder=$!
+    ahead=
+  fi
+}
+wait_for_builder() {
+  [ -z "$builder" ] || wait "$builder" || true
+  builder=
+}
+# However this ends: neither the engine nor a compiler outlives it.
+clean_up() {
+  [ -z "$builder" ] || kill -TERM "-$builder" || true
+  stop_engine
+}
+
 # leg NAME DIRECTORY LABELS CMAKE_ARGUMENT...
 leg() {
   leg_name=$1
   directory=$2
   labels=$3
   shift 3
+  wait_for_builder
   echo "== $leg_name: building in $directory"
-  mkdir -p "$directory"
-  cmake -S "$root" -B "$directory" -DCMAKE_CXX_COMPILER="$CXX" -DCODEEXEC_BUILD_TESTS=ON \
-    -DCODEEXEC_WERROR=ON "$@" > "$directory/configure.log" 2>&1 || {
+  configure "$directory" "$@" || {
     not_built "$leg_name" configure "$directory/configure.log"
     return
   }
@@ -287,6 +323,7 @@ leg() {
     not_built "$leg_name" build "$directory/build.log"
     return
   }
+  build_ahead
   give_engine "$leg_name"
   echo "== $leg_name: running"
   rm -f "$directory/Testing/Temporary/LastTest.log"
@@ -335,13 +372,52 @@ run_fuzz() {
 # The implementation of the unit tests is built with -O1, and all the rest, the server included,
 # without optimisation, as that takes the time. The examples are built as they say by one of the
 # tests.
+asan_leg() {
+  "$1" asan+ubsan "$build/asan" unit -DCMAKE_CXX_COMPILER="$address_sanitizer_cxx" \
+    -DCODEEXEC_BUILD_EXAMPLES=OFF -DCMAKE_BUILD_TYPE=None \
+    -DCMAKE_CXX_FLAGS="-O0 -g1 $address_sanitizer"
+}
+tsan_leg() {
+  "$1" tsan "$build/tsan" unit -DCODEEXEC_BUILD_EXAMPLES=OFF -DCMAKE_BUILD_TYPE=None \
+    -DCMAKE_CXX_FLAGS="-O1 -g1 -fsanitize=thread"
+}
+clang_leg() {
+  "$1" clang++ "$build/clang" unit -DCMAKE_CXX_COMPILER=clang++ -DCODEEXEC_BUILD_EXAMPLES=OFF \
+    -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0
+}
+# Every capability macro of the header set to 0, and neither exceptions nor type information.
+capabilities=$(grep -oE 'CODEEXEC_HAS_[A-Z_]+' "$root/codeexec.hpp" | sort -u | sed 's/.*/-D&=0/')
+least_leg() {
+  "$1" least "$build/least" unit -DCODEEXEC_BUILD_EXAMPLES=OFF -DCMAKE_BUILD_TYPE=None \
+    -DCMAKE_CXX_FLAGS="$(echo -O0 -fno-exceptions -fno-rtti $capabilities) \
+-DDOCTEST_CONFIG_NO_EXCEPTIONS_BUT_WITH_ALL_ASSERTS"
+}
+# AddressSanitizer with the other compiler, which then has run every other test.
+address_sanitizer_cxx=$CXX
+clang_with=
+if [ $sanitizers = yes ] && has_clang_sanitizers; then
+  address_sanitizer_cxx=clang++
+  clang_with=asan+ubsan
+fi
+
 exclude=
+trap clean_up EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
 [ $docker = no ] || start_engine
+if [ $sanitizers = yes ]; then
+  asan_leg later
+  tsan_leg later
+fi
+if [ $compilers = yes ]; then
+  [ -n "$clang_with" ] || ! has clang++ || clang_leg later
+  least_leg later
+fi
 leg tests "$build" 'unit|oracle|inside|attacks|hygiene' -DCODEEXEC_BUILD_EXAMPLES=OFF \
   -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0
 [ $interop = no ] || run_interop
 [ $fuzz = no ] || run_fuzz
-clang_leg=wanted
 if [ $sanitizers = yes ]; then
   # Options rather than defaults: a report must end the program, or nobody sees it.
   ASAN_OPTIONS=halt_on_error=1:detect_stack_use_after_return=1
@@ -350,34 +426,21 @@ if [ $sanitizers = yes ]; then
   export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
   # What the images have in them does not depend on the compiler.
   exclude=unit.images
-  # With the other compiler, which then has run every other test.
-  address_sanitizer_cxx=$CXX
-  if has_clang_sanitizers; then
-    address_sanitizer_cxx=clang++ clang_leg=done
-  fi
-  leg asan+ubsan "$build/asan" unit -DCMAKE_CXX_COMPILER="$address_sanitizer_cxx" \
-    -DCODEEXEC_BUILD_EXAMPLES=OFF -DCMAKE_BUILD_TYPE=None \
-    -DCMAKE_CXX_FLAGS="-O0 -g1 $address_sanitizer"
-  leg tsan "$build/tsan" unit -DCODEEXEC_BUILD_EXAMPLES=OFF -DCMAKE_BUILD_TYPE=None \
-    -DCMAKE_CXX_FLAGS="-O1 -g1 -fsanitize=thread"
+  asan_leg leg
+  tsan_leg leg
 fi
 if [ $compilers = yes ]; then
   # Nothing in them depends on the compiler, and one of these has neither sandbox nor supervisor.
   exclude='unit.process-|unit.images'
-  if [ $clang_leg = done ]; then
-    echo "== clang++: has run the tests with asan+ubsan"
+  if [ -n "$clang_with" ]; then
+    echo "== clang++: has run the tests with $clang_with"
   elif has clang++; then
-    leg clang++ "$build/clang" unit -DCMAKE_CXX_COMPILER=clang++ -DCODEEXEC_BUILD_EXAMPLES=OFF \
-      -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0
+    clang_leg leg
   else
     echo "SKIPPED: clang++ is not installed" > "$build/leg-skipped.txt"
     add clang++ 0 0
   fi
-  # Every capability macro of the header set to 0, and neither exceptions nor type information.
-  capabilities=$(grep -oE 'CODEEXEC_HAS_[A-Z_]+' "$root/codeexec.hpp" | sort -u | sed 's/.*/-D&=0/')
-  leg least "$build/least" unit -DCODEEXEC_BUILD_EXAMPLES=OFF -DCMAKE_BUILD_TYPE=None \
-    -DCMAKE_CXX_FLAGS="$(echo -O0 -fno-exceptions -fno-rtti $capabilities) \
--DDOCTEST_CONFIG_NO_EXCEPTIONS_BUT_WITH_ALL_ASSERTS"
+  least_leg leg
 fi
 
 echo
