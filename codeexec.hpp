@@ -2864,6 +2864,7 @@ int server_main(int argc, char** argv);
 #if defined(__linux__)
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -17528,7 +17529,7 @@ struct Supervision {
   bool own_table = false;  // it is the first process of a process table of its own
   std::size_t page_size = 0;
   std::size_t found_count = 0;
-  std::uint32_t signals_sent = 0;  // to the group; read by this program, too
+  std::uint32_t signals_sent = 0;  // to the group; a futex on which this program waits
   SupervisorReport report = {};
   siginfo_t info = {};
   char path[64] = {};
@@ -18033,9 +18034,7 @@ Spawned spawn_once(ChildPlan& plan) {
   if (plan.report >= 0) shared_memory.store(plan.ran ? SharedMemory::yes : SharedMemory::no);
   if (!plan.ran) read_report(report, plan);
   if (plan.failed_error == 0) {
-    if (!child.exit_event)
-      child.exit_event.reset(above_standard_streams(
-          static_cast<int>(::syscall(SYS_pidfd_open, static_cast<long>(pid), 0L))));
+    if (!child.exit_event) child.exit_event.reset(open_pidfd(child.pid));
     child.is_pidfd = static_cast<bool>(child.exit_event);
     if (child.is_pidfd) return child;
     plan.failed_error = watch_by_thread(child);
@@ -18322,6 +18321,7 @@ CODEEXEC_IN_CHILD void watch_command(Supervision& run) {
       if (run.text[i] == SIGKILL) return;
       raw(SYS_kill, -run.report.pid, int{run.text[i]});
       __atomic_store_n(&run.signals_sent, run.signals_sent + 1, __ATOMIC_RELEASE);
+      raw(SYS_futex, &run.signals_sent, FUTEX_WAKE_PRIVATE, INT_MAX);
     }
   }
 }
@@ -20166,10 +20166,14 @@ void Process::State::await_group_signals() {
     const std::lock_guard<std::mutex> lock(mutex);
     asked = supervisor.signals_asked;
   }
-  constexpr int most_milliseconds = 50;
-  for (int i = 0; i < most_milliseconds; ++i) {
-    if (__atomic_load_n(&supervisor.run->signals_sent, __ATOMIC_ACQUIRE) == asked) return;
-    ::poll(nullptr, 0, 1);
+  const std::uint32_t& sent = supervisor.run->signals_sent;
+  const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(50);
+  for (;;) {
+    const std::uint32_t now = __atomic_load_n(&sent, __ATOMIC_ACQUIRE);
+    const std::chrono::nanoseconds left = deadline - Clock::now();
+    if (now == asked || left.count() <= 0) return;
+    const long time[2] = {0, static_cast<long>(left.count())};
+    ::syscall(SYS_futex, &sent, FUTEX_WAIT_PRIVATE, now, &time[0], nullptr, 0);
   }
 }
 
@@ -27218,10 +27222,16 @@ Expected<void> UserContainers::cleanup(const std::string& user_id) const {
 
 Expected<void> UserContainers::cleanup_all() const {
   std::vector<std::string> ids;
+  std::vector<Container> containers;
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
-    for (const auto& [id, user] : state_->users) ids.push_back(id);
+    for (const auto& [id, user] : state_->users) {
+      ids.push_back(id);
+      containers.push_back(user->container());
+    }
   }
+  // All at the same time; what is still there then is told of below.
+  (void)Container::remove_all(containers);
   Expected<void> all;
   for (const std::string& id : ids)
     if (auto ok = cleanup(id); !ok && all) all = ok;
