@@ -420,6 +420,19 @@ TEST_CASE("words of an argv and of a script arrive as they are") {
   }
 }
 
+TEST_CASE("W-06: nothing of a command is expanded on the host") {
+  if (!has_engine()) return;
+  const std::string mark = "/tmp/codeexec-expanded-" + std::to_string(::getpid());
+  for (const std::string& image : images()) {
+    CAPTURE(image);
+    const Box& box = shared_box(image);
+    const Result result =
+        box.run("x=\"$(echo in >" + mark + ")\"; echo \"`cat " + mark + "`\" $(( 40 + 2 ))");
+    CHECK_MESSAGE(result.out == "in 42\n", describe(result));
+    CHECK(::access(mark.c_str(), F_OK) != 0);
+  }
+}
+
 TEST_CASE("a script of a mebibyte runs whole") {
   if (!has_engine()) return;
   std::string script = "n=0\n";
