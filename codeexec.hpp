@@ -20261,9 +20261,9 @@ void Process::State::finish(bool abandon) {
     reaped = true;
     if (!abandon) fill_status();
   }
+  close_input();
   if (abandon) {
     ended = Clock::now();
-    close_input();
     result.message = "it did not die within 2 s of SIGKILL and was given up";
     if (!is_pidfd) ::pthread_detach(waiter);
 #if CODEEXEC_HAS_SANDBOX
