@@ -154,6 +154,12 @@ class Server:
                 if message.get("error", {}).get("code") == -32700:
                     self.told_malformed += 1
                     return None
+            elif identity in self.pending and self.ending:
+                # What has to end with the server says so, or still ends as it should.
+                self.died_with += 1
+                request = self.pending.pop(identity)
+                request.gone = True
+                return request.done.set()
             elif identity in self.pending:
                 self.replies += 1
                 request = self.pending.pop(identity)

@@ -104,12 +104,13 @@ class Watch:
         if "VmRSS" not in fields:
             return None
         below = self.descendants(pid, parents)
+        zombies = sum(parents[each][1] == "Z" for each in below)
         return {
             "pid": pid,
             "rss": int(fields["VmRSS"].split()[0]) * 1024,
             "private": int(fields["RssAnon"].split()[0]) * 1024,
             "descriptors": len(self.descriptors(pid)),
             "threads": int(fields["Threads"]),
-            "processes": len(below),
-            "zombies": sum(parents[each][1] == "Z" for each in below),
+            "processes": len(below) - zombies,
+            "zombies": zombies,
         }
