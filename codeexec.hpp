@@ -18595,6 +18595,8 @@ struct ProcessStat {
   pid_t session = -1;
   std::uint64_t start = 0;  // clock ticks since the system's start
   bool dead = false;        // a zombie, or on its way
+  // Where its stack begins, or 0: the same in the forks of a program until they execute another.
+  std::uint64_t stack = 0;
 };
 
 bool read_stat(pid_t pid, ProcessStat& stat) {
@@ -18608,13 +18610,17 @@ bool read_stat(pid_t pid, ProcessStat& stat) {
   const char* rest = std::strrchr(text, ')');
   if (!rest) return false;
   unsigned long long start = 0;
+  unsigned long long stack = 0;
   char state = '?';
-  const int fields = std::sscanf(
-      rest + 1, " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-      &state, &stat.parent, &stat.group, &stat.session, &start);
+  const int fields =
+      std::sscanf(rest + 1,
+                  " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu"
+                  " %*u %*d %*u %*u %*u %llu",
+                  &state, &stat.parent, &stat.group, &stat.session, &start, &stack);
   stat.start = start;
   stat.dead = state == 'Z' || state == 'X';
-  return fields == 5;
+  stat.stack = stack;
+  return fields >= 5;
 }
 
 // The numbers among the names in a directory of /proc.
@@ -18720,11 +18726,13 @@ struct RunMarks {
 
 // Kills the processes that bear a mark of the run, in rounds until there are none: those that left
 // the group, and whose parents are dead. What was there before the run is not ours, whatever pipe
-// it was given; nor is a fork of the host that merely caught one. False: there were always more.
+// it was given; nor is a fork of the host that merely caught one: the beginning of another command,
+// or its supervisor. False: there were always more.
 bool kill_marked(const RunMarks& marks) {
   constexpr int most_rounds = 16;
   const pid_t self = ::getpid();
-  const std::string own_program = link_target("/proc/self/exe");
+  ProcessStat own;
+  read_stat(self, own);
   std::map<pid_t, std::uint64_t> killed;  // with the time of its start
   for (int round = 0; round < most_rounds; ++round) {
     std::vector<std::pair<pid_t, std::uint64_t>> found;
@@ -18734,13 +18742,11 @@ bool kill_marked(const RunMarks& marks) {
       if (!read_stat(pid, stat) || stat.start < marks.since || stat.dead) continue;
       const auto before = killed.find(pid);
       if (before != killed.end() && before->second == stat.start) continue;
+      // Known before its pipes are looked at, which are gone when it has executed its program.
+      const bool our_fork = stat.stack != 0 && stat.stack == own.stack;
       const bool marked = stat.session == marks.session || has_variable(pid, marks.variable) ||
-                          (!marks.pipes.empty() && writes_to(pid, marks.pipes));
+                          (!our_fork && !marks.pipes.empty() && writes_to(pid, marks.pipes));
       if (!marked) continue;
-      const bool our_fork =
-          stat.parent == self &&
-          link_target(concat({"/proc/", std::to_string(pid), "/exe"})) == own_program;
-      if (our_fork) continue;
       // Stopped, it cannot start another before all of them are killed.
       signal_same(pid, stat.start, SIGSTOP);
       found.emplace_back(pid, stat.start);
@@ -20265,9 +20271,9 @@ void Process::State::finish(bool abandon) {
     reaped = true;
     if (!abandon) fill_status();
   }
+  close_input();
   if (abandon) {
     ended = Clock::now();
-    close_input();
     result.message = "it did not die within 2 s of SIGKILL and was given up";
     if (!is_pidfd) ::pthread_detach(waiter);
 #if CODEEXEC_HAS_SANDBOX

@@ -504,6 +504,25 @@ TEST_CASE("a running command is written to and read from") {
   }
 }
 
+TEST_CASE(
+    "the handle of a command that has ended holds no descriptors, if its input was open") {
+  if (!has_engine()) return;
+  const Box& box = shared_box(images().front());
+  Command command = Command::shell("read -r line; exit 3");
+  command.keep_input_open = true;
+  std::vector<codeexec::Execution> ended;
+  const auto run = [&] {
+    ended.push_back(box.executor().start(command));
+    REQUIRE(ended.back().write("one\n"));
+    CHECK(ended.back().wait().exit_code == 3);
+  };
+  run();
+  const int before = support::count_descriptors();
+  for (int i = 0; i < 20; ++i) run();
+  // An exec that waits for its command may be there or not: it has four.
+  CHECK(comes_true([&] { return support::count_descriptors() < before + 10; }));
+}
+
 TEST_CASE("what cannot be started says why and runs nowhere") {
   if (!has_engine()) return;
   for (const std::string& image : images()) {
