@@ -21116,8 +21116,9 @@ class ExportList {
     return false;
   }
 
-  // What follows a backslash: a byte, or -1. zsh has \C-x and \M-x for control and meta.
-  int read_escape() {
+  // What follows a backslash: a byte, or -1. zsh has \C-x and \M-x for control and meta, and
+  // \M-\C-x for both. More levels no shell writes; they could be as many as use up the stack.
+  int read_escape(int levels = 2) {
     constexpr std::string_view letters = "abeEfnrtv\\'\"?";
     constexpr std::string_view meanings = "\a\b\033\033\f\n\r\t\v\\'\"?";
     if (at_ == text_.size()) return -1;
@@ -21127,7 +21128,7 @@ class ExportList {
     if (c == 'x') return read_number(16, 2);
     if ((c == 'M' || c == 'C') && next_is('-') && at_ < text_.size()) {
       int byte = static_cast<unsigned char>(text_[at_++]);
-      if (byte == '\\' && (byte = read_escape()) < 0) return -1;
+      if (byte == '\\' && (levels == 0 || (byte = read_escape(levels - 1)) < 0)) return -1;
       return c == 'M' ? byte | 0x80 : byte == '?' ? 0x7f : byte & 0x1f;
     }
     const std::size_t found = letters.find(c);

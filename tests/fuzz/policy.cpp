@@ -1,16 +1,11 @@
 // What no script may do to a policy: get another verdict the second time, become allowed by what
 // stands before or behind it or by quotes around its words, run what an allow list does not have.
 //   sh tests/fuzz/run.sh [seconds] policy
-#define CODEEXEC_IMPLEMENTATION
-#include "codeexec.hpp"
-
 #include <algorithm>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <string>
-#include <string_view>
-#include <vector>
+
+#include "fuzz.hpp"
 
 namespace {
 
@@ -158,9 +153,7 @@ void check_allow_list(std::string_view script) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::vector<char> bytes(data, data + size);
-  const std::string_view script(bytes.data(), bytes.size());
+void fuzz::policy(std::string_view script) {
   check_monotony(strict(), script);
   check_monotony(blocking(), script);
   check_allow_list(script);
@@ -173,5 +166,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (each.path.empty() || each.begin > each.end || each.end > script.size())
       fail("a file access without a path or place", script, judgement.verdict, each.path,
            judgement.verdict);
-  return 0;
 }
