@@ -2837,6 +2837,7 @@ int server_main(int argc, char** argv);
 #include <ctime>
 #include <deque>
 #include <exception>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <new>
@@ -2889,6 +2890,9 @@ inline namespace v0_1 {
 // =================================================================================================
 // >>base (definitions)
 // =================================================================================================
+
+static_assert(sizeof(off_t) >= 8,
+              "codeexec.hpp needs 64-bit file offsets: compile with -D_FILE_OFFSET_BITS=64");
 
 namespace {
 
@@ -13639,7 +13643,7 @@ Error exists_error(const std::string& path) {
 bool is_beyond_file_limit(std::size_t size) {
   struct rlimit limit {};
   return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-         size > limit.rlim_cur;
+         static_cast<rlim_t>(size) > limit.rlim_cur;  // signed in FreeBSD
 }
 
 // listing -----------------------------------------------------------------------------------------
@@ -18794,7 +18798,8 @@ void ask_pidfd(int pidfd, ExitStatus& result) {
   for (int attempt = 0; attempt < 2; ++attempt) {
     PidfdInfo info{};
     info.mask = wants_exit;
-    if (::ioctl(pidfd, request, &info) != 0) return;
+    // Not ioctl(), whose request is an unsigned long in glibc and an int in musl.
+    if (::syscall(SYS_ioctl, pidfd, request, &info) != 0) return;
     if (info.mask & wants_exit) return decode_wait_status(info.exit_code, result);
     // Dead, but not yet gone: the hang-up comes when the kernel has let go of it.
     pollfd gone = {pidfd, 0, 0};
@@ -19112,10 +19117,10 @@ struct Redactor::Table {
   // The child for that byte, or the root.
   Index child(Index state, unsigned char byte) const {
     if (state == root) return root_children[byte];
-    const auto begin = label.begin() + first_child[state];
-    const auto end = label.begin() + first_child[state + 1];
-    const auto at = std::lower_bound(begin, end, byte);
-    return at != end && *at == byte ? static_cast<Index>(at - label.begin()) : root;
+    const unsigned char* const begin = label.data() + first_child[state];
+    const unsigned char* const end = label.data() + first_child[state + 1];
+    const unsigned char* const at = std::lower_bound(begin, end, byte);
+    return at != end && *at == byte ? static_cast<Index>(at - label.data()) : root;
   }
 
   // Goes as far back as it must; as each byte leads at most one level down, that is linear in all.
@@ -30306,8 +30311,10 @@ mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call) {
 mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
   const Json& path = call.argument("path");
   const Json& depth = call.argument("depth");
+  constexpr std::uint64_t deepest = std::numeric_limits<std::size_t>::max();
+  const std::uint64_t levels = depth.is_number() ? std::min(count_of(depth), deepest) : 1;
   const auto list = set.files.list(path.is_string() ? path.as_string() : ".",
-                                   depth.is_number() ? count_of(depth) : 1);
+                                   static_cast<std::size_t>(levels));
   record_file(set, call, list);
   if (!list) return failed(set.executor.redact(list.error().message));
   std::size_t room = room_for_texts(call.max_result_bytes());
