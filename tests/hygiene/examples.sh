@@ -8,13 +8,13 @@ rm -rf "$OUT/copy"
 mkdir -p "$OUT/copy"
 cp -R "$HEADER" "$ROOT/examples" "$OUT/copy/"
 # The commands say c++; here that is the compiler of the build. It does not optimise, whatever they
-# ask for: that they work is all that is looked at here. $KNOWN: an object of the implementation,
-# which then is left out of what is compiled.
+# ask for: that they work, and without warnings, is all that is looked at here. $KNOWN: an object of
+# the implementation, which then is left out of what is compiled.
 mkdir -p "$OUT/bin"
 cat > "$OUT/bin/c++" << SCRIPT
 #!/bin/sh
 [ -z "\${KNOWN:-}" ] || set -- "\$@" -DCODEEXEC_IMPLEMENTED "\$KNOWN"
-exec "$CXX" "\$@" -O0
+exec "$CXX" "\$@" -O0 $WARNINGS
 SCRIPT
 chmod +x "$OUT/bin/c++"
 PATH=$OUT/bin:$PATH
