@@ -10,8 +10,8 @@ somewhere, names exist, each error at the start is told in the troubleshooting, 
 reference systems (reference_names.txt) in the table that leads here from there.
 
 In README.md: a ```cpp block with a main() is a program, another one stands in the main() of one,
-where `here` is an executor; a ```text block after it is what it prints. In a ```console block, lines
-after "$ command" are what it prints; "..." stands for anything, alone on a line for any lines.
+where `here` is an executor; a ```text block after it is what it prints. In a ```console block the
+lines after "$ command" are what it prints; "..." stands for anything, alone on a line for any lines.
 """
 import ast
 import json
@@ -230,8 +230,8 @@ def check_command(where, command, shown):
     bare = re.sub(r" +#.*", "", command)
     what = f"{where}: {bare}"
     if bare in ELSEWHERE:
-        missing = [p for p in re.findall(r"(?:tests|examples)/[\w./]+", bare + " " + ELSEWHERE[bare])
-                   if not os.path.exists(os.path.join(ROOT, p))]
+        paths = re.findall(r"(?:tests|examples)/[\w./]+", bare + " " + ELSEWHERE[bare])
+        missing = [path for path in paths if not os.path.exists(os.path.join(ROOT, path))]
         return report(f"{what} (tried by {ELSEWHERE[bare]})", f"no {missing}" if missing else "")
     build = re.match(r"(?:sh |sudo sh )?((?:docker|tests)/[\w/]+\.sh)(.*)", bare)
     if build:
@@ -303,8 +303,8 @@ def check_configurations():
                 accepts(block.where, [value["command"]] + value["args"])
             report(f"{block.where}: the Python starts a server", "" if calls else "no call")
         elif block.kind == "cmake":
-            version = re.findall(r"codeexec (\d+\.\d+) |GIT_TAG v([\d.]+)", block.text)
-            wrong = [v for pair in version for v in pair if v and not (VERSION + ".").startswith(v + ".")]
+            versions = re.findall(r"(?:codeexec |GIT_TAG v)(\d+[\d.]*)", block.text)
+            wrong = [v for v in versions if not (VERSION + ".").startswith(v + ".")]
             targets = set(re.findall(r"codeexec::\w+", block.text)) - {"codeexec::impl"}
             report(f"{block.where}: the CMake names version {VERSION}",
                    f"{wrong} {targets}" if wrong or targets else "")
@@ -330,7 +330,8 @@ def check_links():
             wrong.append(link)
     report("links lead to what is there", ", ".join(wrong))
     contents = README[: README.index("\n## ")]
-    missing = [t for t in re.findall(r"^## (.*)", outside, re.M) if f"(#{anchor(t)})" not in contents]
+    sections = re.findall(r"^## (.*)", outside, re.M)
+    missing = [title for title in sections if f"(#{anchor(title)})" not in contents]
     report("the contents have each section", ", ".join(missing))
     double = sorted({t for t in titles if titles.count(t) > 1})
     report("no two sections have one title", ", ".join(double))
