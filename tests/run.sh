@@ -12,7 +12,10 @@
 #                  ThreadSanitizer
 #   --compilers    once more with clang++, unless --sanitizers does that, and without exceptions,
 #                  type information and the capabilities of newer systems, as on older or other ones
-#   --fuzz [N]     the fuzzers of tests/fuzz, each for N seconds (60, with --all 20); needs clang++
+#   --fuzz [N]     the fuzzers of tests/fuzz, each for N seconds (60, with --all 8); needs clang++
+#   --soak [N]     servers under a mixed load for N seconds (3600, with --all 120): tests/soak
+#   --portability  other systems, processors and libraries as far as they can be had here:
+#                  tests/portability
 #   --all          all of these; what CI runs, and what CI=true in the environment means
 #   --no-install   installs no packages of the system
 #
@@ -28,7 +31,7 @@ build=${CODEEXEC_BUILD_DIR:-$root/build}
 CXX=${CXX:-c++}
 export CXX
 jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
-interop=maybe docker=no sanitizers=no compilers=no fuzz=no install=yes
+interop=maybe docker=no sanitizers=no compilers=no fuzz=no portability=no soak=no install=yes
 address_sanitizer="-fsanitize=address,undefined -fno-sanitize-recover=all"
 
 usage() { sed -n '2,/^set -eu/{ /^set -eu/!s/^# \{0,1\}//p; }' "$0"; }
@@ -37,15 +40,24 @@ usage_error() {
   exit 2
 }
 everything() {
-  interop=yes docker=yes sanitizers=yes compilers=yes
-  [ $fuzz != no ] || fuzz=20
+  interop=yes docker=yes sanitizers=yes compilers=yes portability=yes
+  [ $fuzz != no ] || fuzz=8
+  [ $soak != no ] || soak=120
 }
 if [ "${CI:-}" = true ]; then everything; fi
 previous=
 for option; do
   case $option in
-    [1-9]*) [ "$previous" = --fuzz ] && fuzz=$option || usage_error "$option" ;;
+    [1-9]*)
+      case $previous in
+        --fuzz) fuzz=$option ;;
+        --soak) soak=$option ;;
+        *) usage_error "$option" ;;
+      esac
+      ;;
     --fuzz) fuzz=60 ;;
+    --soak) soak=3600 ;;
+    --portability) portability=yes ;;
     --quick) interop=no ;;
     --interop) interop=yes ;;
     --docker) docker=yes ;;
@@ -259,7 +271,7 @@ give_engine() {
   esac
 }
 # Those that have one, when there is one.
-engine_legs=" tests interop "
+engine_legs=" tests interop soak "
 images=
 [ -n "${CODEEXEC_TEST_DOCKER:-}" ] || [ $docker = yes ] || engine_legs=
 
@@ -301,6 +313,7 @@ wait_for_builder() {
 # However this ends: neither the engine nor a compiler outlives it.
 clean_up() {
   [ -z "$builder" ] || kill -TERM "-$builder" || true
+  [ -z "$soaker" ] || kill -TERM "$soaker" || true
   stop_engine
 }
 
@@ -341,32 +354,56 @@ leg() {
   esac
 }
 
+# told NAME STATUS: counts what a script has printed to its log, lines ok:, FAILED: and SKIPPED:.
+told() {
+  log=$build/$1.log
+  if [ "$2" -ne 0 ] && ! grep -q '^FAILED:' "$log"; then
+    echo "FAILED: it ended with status $2" >> "$log"
+  fi
+  cat "$log"
+  grep '^SKIPPED:' "$log" > "$build/leg-skipped.txt" || true
+  sed -n "s/^FAILED:/$1:/p" "$log" >> "$build/failures.txt"
+  add "$1" "$(grep -c '^ok:' "$log")" "$(grep -c '^FAILED:' "$log")"
+}
+
 run_interop() {
   give_engine interop
   echo "== interop: official MCP clients against $build/codeexec-mcp"
   status=0
   CODEEXEC_MCP=$build/codeexec-mcp CODEEXEC_MCP_FIXTURE=$build/tests/codeexec-mcp-fixture \
     OUT=$build/interop sh "$root/tests/interop/run.sh" > "$build/interop.log" 2>&1 || status=$?
-  if [ $status -ne 0 ] && ! grep -q '^FAILED:' "$build/interop.log"; then
-    echo "FAILED: interop/run.sh ended with status $status" >> "$build/interop.log"
-  fi
-  cat "$build/interop.log"
-  grep '^SKIPPED:' "$build/interop.log" > "$build/leg-skipped.txt" || true
-  sed -n 's/^FAILED:/interop:/p' "$build/interop.log" >> "$build/failures.txt"
-  add interop "$(grep -c '^ok:' "$build/interop.log")" "$(grep -c '^FAILED:' "$build/interop.log")"
+  told interop $status
 }
 
 run_fuzz() {
-  echo "== fuzz: $fuzz seconds for each fuzzer"
+  echo "== fuzz: $fuzz seconds for each target"
   status=0
   OUT=$build/fuzz sh "$root/tests/fuzz/run.sh" "$fuzz" > "$build/fuzz.log" 2>&1 || status=$?
-  if [ $status -ne 0 ] && ! grep -q '^FAILED:' "$build/fuzz.log"; then
-    echo "FAILED: fuzz/run.sh ended with status $status" >> "$build/fuzz.log"
-  fi
-  cat "$build/fuzz.log"
-  grep '^SKIPPED:' "$build/fuzz.log" > "$build/leg-skipped.txt" || true
-  sed -n 's/^FAILED:/fuzz:/p' "$build/fuzz.log" >> "$build/failures.txt"
-  add fuzz "$(grep -c '^ok:' "$build/fuzz.log")" "$(grep -c '^FAILED:' "$build/fuzz.log")"
+  told fuzz $status
+}
+
+run_portability() {
+  echo "== portability: other systems, processors and libraries"
+  status=0
+  OUT=$build/portability sh "$root/tests/portability/run.sh" --quick \
+    > "$build/portability.log" 2>&1 || status=$?
+  told portability $status
+}
+
+# The soak uses half a processor and depends on no time, so it runs beside others.
+soaker=
+start_soak() {
+  give_engine soak
+  echo "== soak: $soak seconds of mixed load, in the background"
+  CODEEXEC_MCP=$build/codeexec-mcp OUT=$build/soak sh "$root/tests/soak/run.sh" "$soak" \
+    > "$build/soak.log" 2>&1 &
+  soaker=$!
+}
+finish_soak() {
+  status=0
+  wait "$soaker" || status=$?
+  soaker=
+  told soak $status
 }
 
 # The implementation of the unit tests is built with -O1, and all the rest, the server included,
@@ -414,10 +451,13 @@ if [ $compilers = yes ]; then
   [ -n "$clang_with" ] || ! has clang++ || clang_leg later
   least_leg later
 fi
-leg tests "$build" 'unit|oracle|inside|attacks|hygiene' -DCODEEXEC_BUILD_EXAMPLES=OFF \
+leg tests "$build" 'unit|oracle|inside|attacks|faults|hosts|hygiene' -DCODEEXEC_BUILD_EXAMPLES=OFF \
   -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0
+[ $soak = no ] || start_soak
 [ $interop = no ] || run_interop
 [ $fuzz = no ] || run_fuzz
+[ $portability = no ] || run_portability
+[ $soak = no ] || finish_soak
 if [ $sanitizers = yes ]; then
   # Options rather than defaults: a report must end the program, or nobody sees it.
   ASAN_OPTIONS=halt_on_error=1:detect_stack_use_after_return=1
