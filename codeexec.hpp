@@ -24978,7 +24978,7 @@ ContainerHealth health_of(const Json& container) {
   return health;
 }
 
-// "1.5MiB", "12.3kB", "0.25%": the number, times its unit.
+// "1.5MiB", "12.3kB", "0.25%": the number, times its unit, and no more than fits into an integer.
 double number_with_unit(std::string_view text) {
   text = text.substr(std::min(text.find_first_not_of(" /"), text.size()));
   const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
@@ -24989,7 +24989,8 @@ double number_with_unit(std::string_view text) {
   const std::size_t power =
       unit.empty() ? 0 : std::string_view("BKMGT").find(unit[0] == 'k' ? 'K' : unit[0]);
   for (std::size_t i = 0; power <= 4 && i < power; ++i) value *= step;
-  return value;
+  constexpr double most = 1e18;
+  return std::min(value, most);
 }
 
 constexpr char ready_line[] = "codeexec ready\n";

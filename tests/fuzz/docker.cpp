@@ -34,7 +34,24 @@ std::string as_file(const Variables& variables) {
   return file;
 }
 
+// A value without quotes, by the rules for it alone.
+void read_bare_value(std::string_view line) {
+  const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
+  std::string value;
+  for (const char c : line)
+    if (c != '\0' && c != '\r' && c != '\n') value += c;
+  const std::string text = "B=1\nA=" + value + "\nC=2";
+  for (std::size_t i = 1; i < value.size(); ++i)
+    if (value[i] == '#' && is_blank(value[i - 1])) value.resize(i);
+  while (!value.empty() && is_blank(value.back())) value.pop_back();
+  while (!value.empty() && is_blank(value.front())) value.erase(0, 1);
+  if (!value.empty() && (value[0] == '\'' || value[0] == '"')) return;
+  const auto got = codeexec::parse_env_file(text);
+  EXPECT_WITH(got && *got == (Variables{{"B", "1"}, {"A", value}, {"C", "2"}}), text);
+}
+
 void read_env_file(std::string_view text) {
+  read_bare_value(text.substr(0, text.find('\n')));
   const auto variables = codeexec::parse_env_file(text);
   if (!variables) {
     EXPECT_WITH(variables.error().offset <= text.size(), text);

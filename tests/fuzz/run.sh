@@ -106,7 +106,7 @@ fuzz() { # NAME
   code=0
   # Blanks in $OUT or $ROOT are not foreseen.
   "$OUT/fuzz-$name" "$OUT/$name" $seeds -max_total_time="$seconds" -max_len=$length -timeout=20 \
-    -rss_limit_mb=2048 -print_final_stats=1 -dict="$HERE/$words.dict" \
+    -rss_limit_mb=2048 -print_final_stats=1 -print_funcs=0 -dict="$HERE/$words.dict" \
     -artifact_prefix="$OUT/$name-" > "$OUT/$name.log" 2>&1 || code=$?
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$OUT/$name.log")
   edges=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$OUT/$name.log" | tail -n 1)
