@@ -75,8 +75,8 @@ void failed(Host& host, const char* what, const Result& result) {
   const std::lock_guard<std::mutex> lock(host.mutex);
   ++host.failures;
   std::printf("FAILED: soak host: %s: %s; %s; exit code %d; %zu and %zu bytes: %.200s\n", what,
-              result.summary().c_str(), result.message.c_str(), result.exit_code,
-              result.out.size(), result.err.size(), result.command.c_str());
+              result.summary().c_str(), result.message.c_str(), result.exit_code, result.out.size(),
+              result.err.size(), result.command.c_str());
   std::fflush(stdout);
 }
 
@@ -163,8 +163,7 @@ void is_written_to(Host& host, Random& random) {
   const bool written = running.write(line).has_value() && running.write(line).has_value();
   running.close_input();
   const Result result = running.wait();
-  if (!written || result.exit_code != 5 || result.out != line + line)
-    failed(host, "write", result);
+  if (!written || result.exit_code != 5 || result.out != line + line) failed(host, "write", result);
 }
 
 void refuses(Host& host, Random& random) {
@@ -257,10 +256,13 @@ using Action = void (*)(Host&, Random&);
 constexpr struct {
   int weight;
   Action action;
-} actions[] = {{20, both_streams}, {6, with_input},      {2, floods},        {6, times_out},
-               {6, leaves_a_daemon}, {10, cancels},      {4, drops_a_handle}, {8, is_written_to},
-               {10, refuses},      {8, keeps_a_session}, {6, runs_code},      {8, keeps_shells},
-               {2, ends_forgotten}, {4, goes_to_the_background}};
+} actions[] = {{20, both_streams},   {6, with_input},
+               {2, floods},          {6, times_out},
+               {6, leaves_a_daemon}, {10, cancels},
+               {4, drops_a_handle},  {8, is_written_to},
+               {10, refuses},        {8, keeps_a_session},
+               {6, runs_code},       {8, keeps_shells},
+               {2, ends_forgotten},  {4, goes_to_the_background}};
 
 void act(Host& host, Random& random) {
   int sum = 0;

@@ -15,9 +15,18 @@ from actions import PLAN, Workers
 from client import PATIENCE, Failures, Server
 from watch import Watch
 
-MIB = 1 << 20
+KIB, MIB = 1 << 10, 1 << 20
 # A process that does not leak keeps these at every pause.
 EXACT = ["descriptors", "threads", "processes", "zombies"]
+# An allocator that gives back what is freed as soon as it can, so that what a process has of the
+# system is close to what it uses; and one more, which counts as used what no thread keeps back.
+TIGHT = "glibc.malloc.arena_max=1:glibc.malloc.mmap_threshold=65536"
+TIGHT += ":glibc.malloc.trim_threshold=65536:glibc.malloc.tcache_count=0"
+# How much more private memory a process may have at the end than after its warm-up. That of the
+# server with the usual allocator is scattered over its arenas, as it comes.
+GROWTH = {"strict": 256 * KIB, "plain": 16 * MIB, "docker": 2 * MIB, "host": 256 * KIB}
+# And how much more of its heap may be in use in the embedding program.
+HEAP_GROWTH = 16 * KIB
 
 
 class Host:
@@ -30,6 +39,7 @@ class Host:
         os.makedirs(self.temporary)
         os.makedirs(os.path.join(self.directory, "workspace"))
         environment = dict(os.environ, TMPDIR=self.temporary, CODEEXEC_SOAK=self.mark())
+        environment["GLIBC_TUNABLES"] = TIGHT
         words = [run.host_program, os.path.join(self.directory, "workspace"), str(seed), "4"]
         self.process = subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
@@ -115,13 +125,29 @@ class Run:
         server = Server(self, name, options, environment)
         self.servers.append(server)
         server.start()
+        if name in GROWTH:
+            self.fill(server)
         self.workers[name] = Workers(self, server, workers, plan)
+
+    def fill(self, server):
+        """Gives it all threads, and as many ended shells and sessions as a server remembers."""
+        sleep = {"name": "execute_command", "arguments": {"command": "sleep 600"}}
+        for identity in [server.send("tools/call", sleep)[0] for _ in range(20)]:
+            server.ask("ping")
+            server.cancel(identity)
+        # Those in containers need more time than memory.
+        for number in range(5 if server.name == "docker" else 100):
+            told = server.call("start_background_shell", command=f"seq {number}")
+            asked = {"shell_id": told["shell_id"], "wait_for": "exit"}
+            server.call("get_background_shell_output", **asked)
+            session = {"command": "export A=b", "session_id": f"first-{number}"}
+            server.call("execute_command", **session)
 
     def set_up(self):
         common = ["--max-output-size", "262144", "--max-concurrent", "4"]
         place = os.path.join(self.directory, "strict", "workspace")
         strict = ["--sandbox", "strict", "--allowed-paths", place]
-        self.add("strict", [*common, *strict], 5)
+        self.add("strict", [*common, *strict], 5, environment={"GLIBC_TUNABLES": TIGHT})
         self.add("plain", common, 5)
         self.add("mortal", common, 4)
         if self.image:
@@ -131,20 +157,23 @@ class Run:
                 if name in os.environ
             }
             docker = ["--execution-mode", "docker", "--docker-image", self.image]
-            self.add("docker", [*common, *docker], 3, environment=variables)
+            tight = dict(variables, GLIBC_TUNABLES=TIGHT)
+            self.add("docker", [*common, *docker], 3, environment=tight)
+            second = ["--agent-id", "mortal"]
+            self.add("mortal-docker", [*common, *docker, *second], 2, environment=variables)
         self.hosts.append(Host(self, self.seed))
 
     def lasting(self):
         """The processes that are the same from the beginning to the end."""
-        return [each for each in [*self.servers, *self.hosts] if each.name != "mortal"]
+        return [each for each in [*self.servers, *self.hosts] if each.name in GROWTH]
 
     def containers(self):
         if not self.image:
             return []
-        words = ["docker", "ps", "-a", "--format", "{{.Names}}"]
+        words = ["docker", "ps", "-a", "--no-trunc", "--format", "{{.Names}} {{.Mounts}}"]
         words += ["--filter", "label=codeexec.managed=1"]
         told = subprocess.run(words, capture_output=True, text=True, check=False)
-        return told.stdout.split()
+        return [line.split()[0] for line in told.stdout.split("\n") if self.directory in line]
 
     # samples --------------------------------------------------------------------------------------
 
@@ -188,7 +217,7 @@ class Run:
                 if shell["status"] == "running":
                     server.call("kill_background_shell", shell_id=shell["shell_id"])
             # The engine's programs that have ended are waited for when the next one is started.
-            for _ in range(2 if server.name == "docker" else 0):
+            for _ in range(2 if "docker" in server.name else 0):
                 time.sleep(0.5)
                 server.call("execute_command", command="true")
             if server.pending:
@@ -208,7 +237,7 @@ class Run:
             left = {
                 name: each["processes"] + each["zombies"]
                 for name, each in now.items()
-                if name != "docker" and each["processes"] + each["zombies"]
+                if "docker" not in name and each["processes"] + each["zombies"]
             }
             if left:
                 same = 0
@@ -255,32 +284,37 @@ class Run:
 
     # the run --------------------------------------------------------------------------------------
 
-    def load(self, seconds, next_death):
+    def load(self, seconds):
         end = time.monotonic() + seconds
         self.go()
-        mortal = next(server for server in self.servers if server.name == "mortal")
         while time.monotonic() < end:
             time.sleep(min(1.0, max(0.01, end - time.monotonic())))
             self.adapt()
             if len(self.rows) == 0 or time.monotonic() - self.last_sample > self.every:
                 self.last_sample = time.monotonic()
                 self.sample("load")
-            if time.monotonic() > next_death:
-                self.restart(mortal)
-                next_death = time.monotonic() + self.random.uniform(3, 20)
+            for server in self.servers:
+                if server.name not in GROWTH and time.monotonic() > server.next_death:
+                    self.restart(server)
+                    self.plan_death(server)
         self.pause()
-        return next_death
+
+    def plan_death(self, server):
+        longest = 60 if "docker" in server.name else 20
+        server.next_death = time.monotonic() + self.random.uniform(3, longest)
 
     def go_through(self):
         self.every = 1.0 if self.seconds <= 600 else 2.0
         self.last_sample = 0.0
         self.log(f"seed {self.seed}, {self.seconds} s, {self.share} of a processor")
         self.set_up()
-        rounds = max(5, min(40, self.seconds // 60))
-        death = time.monotonic() + 5
+        self.log(f"{len(self.servers)} servers and {len(self.hosts)} embedding program")
+        rounds = max(8, min(40, self.seconds // 60))
+        for server in self.servers:
+            self.plan_death(server)
         for number in range(rounds):
             left = self.seconds - (time.monotonic() - self.begun)
-            death = self.load(max(2.0, left / (rounds - number)), death)
+            self.load(max(2.0, left / (rounds - number)))
             told = " ".join(
                 f"{name} {each[-1]['private'] // 1024}K/{each[-1]['rss'] // 1024}K"
                 f" fd{each[-1]['descriptors']} t{each[-1]['threads']} p{each[-1]['processes']}+{each[-1]['zombies']}"
@@ -295,6 +329,7 @@ class Run:
     def end(self):
         for workers in self.workers.values():
             workers.stop()
+        self.cpu_used, self.ended = self.cpu(), time.monotonic() - self.begun
         for each in [*self.servers, *self.hosts]:
             pids = [each.process.pid]
             if isinstance(each, Server):
@@ -328,8 +363,15 @@ class Run:
             self.judge_replies(server)
         for each in self.lasting():
             self.judge_flatness(each)
+        used = f"{self.cpu_used:.0f} s of a processor in {self.ended:.0f} s, seed {self.seed}"
+        if self.failures.count == 0:
+            print(f"ok: soak: {sum(self.actions.values())} actions on servers, {used}", flush=True)
+        else:
+            print(f"FAILED: soak: {self.failures.count} failures, {used}", flush=True)
 
     def judge_replies(self, server):
+        if server.replies == 0:
+            self.failures.add(f"{server.name}: no reply at all")
         answered = server.replies + server.cancels + server.died_with
         if answered != server.requests:
             self.failures.add(f"{server.name}: {server.requests} requests, {answered} accounted for")
@@ -344,12 +386,41 @@ class Run:
 
     def judge_flatness(self, each):
         series = self.quiet[each.name]
-        # The first fifth is warm-up.
-        base, last = series[len(series) // 5], series[-1]
+        # The first quarter is warm-up.
+        warm = len(series) // 4
+        base, last = series[warm], series[-1]
         for name in EXACT:
             room = 3 if (each.name, name) == ("docker", "zombies") else 0
             if last[name] > base[name] + room:
                 self.failures.add(f"{each.name}: {name} from {base[name]} to {last[name]}")
+        # The least of three pauses: what is only scattered comes and goes.
+        growth = least(series[-3:], "private") - least(series[warm : warm + 3], "private")
+        if growth > GROWTH[each.name]:
+            self.failures.add(f"{each.name}: {growth} bytes more of memory")
+        told = f"{last['descriptors']} descriptors, {last['threads']} threads, "
+        told += f"{last['processes']} processes at the end as after the warm-up, "
+        told += f"{growth / KIB:+.0f} KiB of memory"
+        if self.seconds >= 1800:
+            told += f", {slope(series[len(series) // 2 :]) / KIB:+.0f} KiB per hour in the second half"
+        if last.get("heap"):
+            heap = least(series[-3:], "heap") - least(series[warm : warm + 3], "heap")
+            told += f", {heap:+d} bytes of the heap in use"
+            if heap > HEAP_GROWTH:
+                self.failures.add(f"{each.name}: {heap} bytes more of the heap in use")
+        print(f"ok: soak {each.name}: {told}", flush=True)
+
+
+def least(samples, name):
+    return min(sample[name] for sample in samples)
+
+
+def slope(samples):
+    """Of the line through the private memory, by least squares, in bytes per hour."""
+    hours = [sample["seconds"] / 3600 for sample in samples]
+    sizes = [sample["private"] for sample in samples]
+    middle, mean = sum(hours) / len(hours), sum(sizes) / len(sizes)
+    spread = sum((hour - middle) ** 2 for hour in hours)
+    return sum((h - middle) * (size - mean) for h, size in zip(hours, sizes)) / spread
 
 
 def main():
