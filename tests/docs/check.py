@@ -11,7 +11,8 @@ reference systems (reference_names.txt) in the table that leads here from there.
 
 In README.md: a ```cpp block with a main() is a program, another one stands in the main() of one,
 where `here` is an executor; a ```text block after it is what it prints. In a ```console block the
-lines after "$ command" are what it prints; "..." stands for anything, alone on a line for any lines.
+lines after "$ command" are what it prints. "..." stands for anything, alone on a line for any
+lines.
 """
 import ast
 import json
@@ -203,7 +204,8 @@ def check_cpp():
 
 # Those that are not run here, and what has tried them. None stands for: the file is there.
 ELSEWHERE = {
-    "cmake -S . -B build && cmake --build build --target codeexec-mcp": "tests/hygiene/consumer.sh",
+    "cmake -S . -B build -DCODEEXEC_BUILD_TESTS=OFF": "tests/hygiene/consumer.sh",
+    "cmake --build build --target codeexec-mcp": "tests/hygiene/consumer.sh",
     "cmake --install build --prefix /usr/local --strip": "tests/hygiene/consumer.sh",
     "conan create tests/packaging/conan": "tests/packaging/run.sh",
     "vcpkg install codeexec --overlay-ports=tests/packaging/vcpkg": "tests/packaging/run.sh",
@@ -444,8 +446,8 @@ NOT_HERE = {
 }
 # Errors of these that are told by no start: of a command, or of the library alone.
 OF_COMMANDS = {" leads elsewhere by now", "is not an absolute path"}
-OF_THE_LIBRARY = {"must be more than zero", "timeouts of a container", "has a NUL byte or is longer than 4096 bytes",
-                  " cannot be a variable", "is not the name of a variable",
+OF_THE_LIBRARY = {"must be more than zero", "timeouts of a container", " cannot be a variable",
+                  "has a NUL byte or is longer than 4096 bytes", "is not the name of a variable",
                   " is empty, begins with - or has bytes that "}
 
 
