@@ -25,6 +25,7 @@
 //   examples/in_process.cpp   embedding: run, stream, cancel, inspect
 //   examples/mcp_server.cpp   the MCP server; codeexec::server_main() is all of it
 //   examples/custom_tool.cpp  an MCP server with a tool of your own
+//   README.md                 by task; the server's options and clients; when it does not start
 //
 // WHAT YOU CAN RELY ON
 //   It comes back. A run ends by its timeout plus kill_grace plus 3 seconds, whatever the command

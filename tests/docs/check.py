@@ -11,7 +11,8 @@ reference systems (reference_names.txt) in the table that leads here from there.
 
 In README.md: a ```cpp block with a main() is a program, another one stands in the main() of one,
 where `here` is an executor; a ```text block after it is what it prints. In a ```console block the
-lines after "$ command" are what it prints; "..." stands for anything, alone on a line for any lines.
+lines after "$ command" are what it prints. "..." stands for anything, alone on a line for any
+lines.
 """
 import ast
 import json
@@ -128,6 +129,8 @@ def prepare():
         os.makedirs(path)
     os.mkdir(os.path.join(HOME, "certs"))
     os.mkdir(os.path.join(HOME, ".ssh"))
+    os.mkdir(os.path.join(HOME, "bin"))
+    os.mkdir(os.path.join(PROJECT, "part"))
     for name in ("codeexec.hpp", "examples", "docker", "tests"):
         os.symlink(os.path.join(ROOT, name), os.path.join(WORK, name))
     for name, text in ((".env", "GITHUB_TOKEN=put-yours-here\n"), ("mine.json", "{}\n"),
@@ -201,7 +204,8 @@ def check_cpp():
 
 # Those that are not run here, and what has tried them. None stands for: the file is there.
 ELSEWHERE = {
-    "cmake -S . -B build && cmake --build build --target codeexec-mcp": "tests/hygiene/consumer.sh",
+    "cmake -S . -B build -DCODEEXEC_BUILD_TESTS=OFF": "tests/hygiene/consumer.sh",
+    "cmake --build build --target codeexec-mcp": "tests/hygiene/consumer.sh",
     "cmake --install build --prefix /usr/local --strip": "tests/hygiene/consumer.sh",
     "conan create tests/packaging/conan": "tests/packaging/run.sh",
     "vcpkg install codeexec --overlay-ports=tests/packaging/vcpkg": "tests/packaging/run.sh",
@@ -400,8 +404,8 @@ WRONG = [
     ["--allowed-paths", PROJECT, "--check", "ls"], ["--shell", "nope"], ["--set-env", "x"],
     ["--keep-env", "A*B"], ["--secret-env", "NOPE"],
     ["--set-env", "KEY=abc", "--secret-env", "KEY"], ["--network", "none"],
-    ["--allowed-paths", "/", "--sandbox", "strict"],
-    ["--allowed-paths", "/etc", "--sandbox", "strict"], ["--execution-mode", "srt"],
+    ["--allowed-paths", "/", "--sandbox", "best-effort"],
+    ["--allowed-paths", "/etc", "--sandbox", "best-effort"], ["--execution-mode", "srt"],
     ["--execution-mode", "docker", "--docker-network-mode", "x"],
     ["--execution-mode", "docker", "--docker-memory-limit", "1m"],
     ["--execution-mode", "docker", "--docker-warm", "99"],
@@ -415,10 +419,36 @@ WRONG = [
     ["--execution-mode", "docker", "--docker-credentials", '{"mount": ["x"]}'],
     ["--execution-mode", "docker", "--docker-credentials", '{"env_file": "nope"}'],
     ["--execution-mode", "docker", "--docker-context", "a", "--docker-host", "b"],
-    ["--profile", "user-container"],
+    ["--execution-mode", "docker", "--docker-credentials",
+     '{"env_file": ".env", "env_vars_from_file": ["NOPE"]}'],
+    ["--execution-mode", "docker", "--docker-credentials", '{"env_vars": ["A=b"]}'],
+    ["--execution-mode", "docker", "--docker-cpu-limit", "0.001"],
+    ["--execution-mode", "docker", "--docker-tmp-size", "x"],
+    ["--execution-mode", "docker", "--docker-image", "A B"],
+    ["--execution-mode", "docker", "--docker-mount", "/tmp:/proc"],
+    ["--execution-mode", "docker", "--docker-log-file", "log", "--workspace", "."],
+    ["--execution-mode", "docker", "--docker-network-mode", "bridge", "--docker-read-only-root",
+     "true", "--docker-packages", '{"preinstall": {"python": ["x"]}}'],
+    ["--profile", "user-container"], ["--profile", "x"], ["--secret-env", "A*"],
+    ["--keep-env", "A=B"], ["--command-prefix", " "], ["--command-prefix", "a\nb"],
+    ["--venv-path", "/a:b"], ["--audit-file", "/"], ["--pid-namespace"],
+    ["--allowed-paths", PROJECT, "--venv-path", HOME, "--sandbox", "best-effort"],
+    ["--allowed-paths", PROJECT, "--workspace", PROJECT, "--read-only", PROJECT + "/part",
+     "--sandbox", "strict"],
+    ["--sandbox", "best-effort", "--limit-open-files", "3"],
 ]
-# Told only where something is missing.
-NOT_HERE = {"sandbox: ..."}
+# Told only where something is missing, of a race, or not by way of the command line.
+NOT_HERE = {
+    "sandbox: ...", "... has a value with a NUL byte in it",
+    "... leads through the symbolic link ...; name the real directory",
+    "allowed_paths: ... must be a directory to be kept away",
+    "docker_credentials: ... has too long a value",
+}
+# Errors of these that are told by no start: of a command, or of the library alone.
+OF_COMMANDS = {" leads elsewhere by now", "is not an absolute path"}
+OF_THE_LIBRARY = {"must be more than zero", "timeouts of a container", " cannot be a variable",
+                  "has a NUL byte or is longer than 4096 bytes", "is not the name of a variable",
+                  " is empty, begins with - or has bytes that "}
 
 
 def check_errors():
@@ -429,6 +459,9 @@ def check_errors():
                 if p != "--sandbox strict"}
     seen = set()
     untold = []
+    not_here = set(NOT_HERE)
+    if run([MCP, "--sandbox", "strict", "--check", "true"])[0]:  # no sandbox, which is told instead
+        not_here.add("read_only: sandbox strict: ...; move it out, or set sandbox to best_effort")
     for words in WRONG:
         if words[0] == "CONFIG":
             path = os.path.join(WORK, "wrong.json")
@@ -440,9 +473,20 @@ def check_errors():
         seen |= hits
         if status == 0 or not hits:
             untold.append(f"{words}: {printed.strip()[:200]}")
+    # As the header has them, by the functions that make errors of options alone.
+    definitions = HEADER[len(DECLARATIONS):]
+    texts = section("When it does not start")
+    absent = []
+    for call in re.findall(r"(?:bad_option|environment_error|credential_error)\((.*?)\);",
+                           definitions, re.S):
+        longest = max(re.findall(r'"((?:[^"\\]|\\.)*)"', call), key=len, default="")
+        known = OF_COMMANDS | OF_THE_LIBRARY | {"environment", "credentials: "}
+        if longest.strip(" ,") not in texts and longest not in known:
+            absent.append(longest)
+    report("each error of an option that the header can make is told", "; ".join(absent))
     report(f"each of {len(WRONG)} errors at the start is told", "\n".join(untold))
     report(f"each of {len(patterns)} messages that are told is one",
-           ", ".join(sorted(set(patterns) - seen - NOT_HERE)))
+           ", ".join(sorted(set(patterns) - seen - not_here)))
 
 
 if not os.path.exists(MCP):
