@@ -62,7 +62,8 @@ row "including the header: symbols that it defines, at -O0" \
 # The server needs neither exceptions nor type information, which make a quarter of it.
 small="-Os -s -pthread -ffunction-sections -fdata-sections -Wl,--gc-sections"
 compile $small "$ROOT/examples/mcp_server.cpp" -o "$OUT/codeexec-mcp" &
-compile $small -fno-exceptions -fno-rtti "$ROOT/examples/mcp_server.cpp" -o "$OUT/codeexec-mcp-small"
+compile $small -fno-exceptions -fno-rtti "$ROOT/examples/mcp_server.cpp" \
+  -o "$OUT/codeexec-mcp-small"
 wait $!
 limit=1048575
 row "codeexec-mcp, stripped, -Os -fno-exceptions -fno-rtti" \

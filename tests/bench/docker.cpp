@@ -109,10 +109,10 @@ void measure_commands(std::size_t warm, int rounds) {
   }
   // The promise is that of docker exec / ours.
   if (warm)
-    report({rows[0].what, "ms", ours, rows[0].rival, theirs,
-            {">=", 15, theirs.median() / ours.median()}});
+    report(rows[0].what, "ms", ours, rows[0].rival, theirs,
+           {">=", 15, theirs.median() / ours.median()});
   else
-    report({rows[1].what, "ms", ours, rows[1].rival, theirs, {"<=", 1.05}});
+    report(rows[1].what, "ms", ours, rows[1].rival, theirs, {"<=", 1.05});
 }
 
 void measure_output(std::uint64_t bytes, int rounds) {
@@ -136,8 +136,8 @@ void measure_output(std::uint64_t bytes, int rounds) {
     }));
   }
   const double mebibytes = static_cast<double>(bytes) / (1 << 20) * 1e6;
-  report({rows[2].what, "MiB/s", ours.rate(mebibytes), rows[2].rival, theirs.rate(mebibytes),
-          {">=", 0.95}});
+  report(rows[2].what, "MiB/s", ours.rate(mebibytes), rows[2].rival, theirs.rate(mebibytes),
+         {">=", 0.95});
 }
 
 void measure_timeout(int rounds) {
@@ -156,7 +156,7 @@ void measure_timeout(int rounds) {
     // After the timeout and kill_grace.
     late.add(took / 1000 - 300);
   }
-  report({rows[3].what, "ms", late, {}, {}, {"<=", 50}});
+  report(rows[3].what, "ms", late, {"<=", 50});
 }
 
 void measure_held_output(int rounds) {
@@ -174,7 +174,7 @@ void measure_held_output(int rounds) {
     held.add(microseconds([&] { run_true(beside); }) / 1000);
   }
   if (holds.done()) fail("a background command", holds.wait().summary());
-  report({rows[4].what, "ms", held, rows[4].rival, usual, {"<=", 1.5}});
+  report(rows[4].what, "ms", held, rows[4].rival, usual, {"<=", 1.5});
 
   // After a command that left such a child, which is killed with it.
   Samples after;
@@ -184,7 +184,7 @@ void measure_held_output(int rounds) {
     rest();
     after.add(microseconds([&] { run_true(alone); }) / 1000);
   }
-  report({rows[5].what, "ms", after, rows[5].rival, usual, {"<=", 1.5}});
+  report(rows[5].what, "ms", after, rows[5].rival, usual, {"<=", 1.5});
 }
 
 // Resident memory in bytes of this program's children that are docker clients.
@@ -220,7 +220,7 @@ void measure_client() {
     rest();
     memory[warm] = memory_of_clients();
   }
-  report({rows[6].what, "MB", figure((memory[1] - memory[0]) / 1e6)});
+  report(rows[6].what, "MB", figure((memory[1] - memory[0]) / 1e6));
 }
 
 }  // namespace

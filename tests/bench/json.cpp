@@ -1,7 +1,7 @@
 // Json beside nlohmann::json and simdjson on the messages of an MCP server: small ones, and the
 // result of a tool with 1 MiB of output inside. All run in turns in this one program. Ends with
-// status 1 when ours is slower than nlohmann's anywhere. simdjson only reads, and makes no tree that
-// could be changed.
+// status 1 when ours is slower than nlohmann's anywhere. simdjson only reads, and makes no tree
+// that could be changed.
 //
 //   sh tests/bench/run.sh json
 #include "codeexec.hpp"
@@ -93,7 +93,7 @@ void compare(const std::string& what, const char* rival, const Message& message,
     a.add(cost(message.times, ours) / 1000);
     b.add(cost(message.times, theirs) / 1000);
   }
-  report({what, "us", a, rival, b, gate});
+  report(what, "us", a, rival, b, gate);
 }
 
 std::string parse_name(const Message& message) { return std::string("parse ") + message.name; }
@@ -131,7 +131,8 @@ void compare_all(const Message& message) {
   simdjson::dom::parser parser;
   const simdjson::padded_string padded(message.text);
   compare(
-      parse_name(message), "simdjson", message, {}, [&] { return Json::parse(message.text)->size(); },
+      parse_name(message), "simdjson", message, {},
+      [&] { return Json::parse(message.text)->size(); },
       [&] {
         simdjson::dom::element document;
         if (parser.parse(padded).get(document) != simdjson::SUCCESS) fail("simdjson", message.name);

@@ -2,8 +2,9 @@
 // knows nothing of JSON: the floor of any server. Both are this program in another mode, started
 // and spoken to the same way through pipes, in turns. Then beside echo servers on the official
 // TypeScript SDK and on FastMCP, and the server with all of its tools beside MassGen's. run.sh
-// installs those and names them: BENCH_TS_SERVER, BENCH_FASTMCP_SERVER, BENCH_MASSGEN_SERVER are the
-// words of a command each, or BENCH_..._LACKS says why there is none.
+// installs those and names them: BENCH_TS_SERVER, BENCH_FASTMCP_SERVER and BENCH_MASSGEN_SERVER are
+// the words of a command each, or BENCH_..._LACKS says why there is none. What the servers log goes
+// into the file BENCH_LOG.
 //
 //   sh tests/bench/run.sh mcp
 //
@@ -105,6 +106,9 @@ class Peer {
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, to[0], 0);
     posix_spawn_file_actions_adddup2(&actions, from[1], 1);
+    // What the rivals log.
+    if (const char* const log = std::getenv("BENCH_LOG"))
+      posix_spawn_file_actions_addopen(&actions, 2, log, O_WRONLY | O_CREAT | O_APPEND, 0644);
     std::vector<char*> arguments;
     for (const std::string& argument : argv)
       arguments.push_back(const_cast<char*>(argument.c_str()));
@@ -141,9 +145,9 @@ class Peer {
   void greet() {
     send(hello);
     std::string text = "\n";
-    for (std::size_t reply = text.npos; reply == text.npos || text.find('\n', reply + 1) == text.npos;
-         reply = text.find("\n{")) {
+    for (std::size_t reply = text.npos; reply == text.npos || text.back() != '\n';) {
       text.append(buffer_, static_cast<std::size_t>(read_some()));
+      reply = text.find("\n{");
     }
     send("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
   }
@@ -282,7 +286,7 @@ void compare_starts(const std::string& what, const Words& ours, const Rival& riv
     a.add(first_reply(ours));
     b.add(first_reply(rival.argv));
   }
-  report({what, "ms", a, rival.name, b, gate});
+  report(what, "ms", a, rival.name, b, gate);
 }
 
 // On one processor, where the work counts and not the luck of the placement, or as it comes. (A
@@ -305,10 +309,10 @@ void compare_round_trips(const Words& ours, const Rival& rival, bool pinned, con
   }
   const char* const what =
       pinned ? trip_name : "server: round trip of a trivial tool, placed freely";
-  report({what, "us", a, rival.name, b, gate});
+  report(what, "us", a, rival.name, b, gate);
   if (pinned && rival.trips >= 100)
-    report({"server: the slowest in a hundred of these round trips", "us", figure(a.at(0.99)),
-            rival.name, figure(b.at(0.99))});
+    report("server: the slowest in a hundred of these round trips", "us", figure(a.at(0.99)),
+           rival.name, figure(b.at(0.99)));
 }
 
 void compare_floods(const Words& ours, const Rival& rival, const Gates& gates) {
@@ -324,11 +328,11 @@ void compare_floods(const Words& ours, const Rival& rival, const Gates& gates) {
     a.add(flood(server, rival.flood));
     b.add(flood(other, rival.flood));
   }
-  report({flood_name, "calls/s", a, rival.name, b, gates.flood});
+  report(flood_name, "calls/s", a, rival.name, b, gates.flood);
   Gate memory = gates.memory;
   if (memory.relation[0] != '\0') memory.value = server.resident();
-  report({memory_name, "KiB", figure(server.resident()), rival.name, figure(other.resident()),
-          memory});
+  report(memory_name, "KiB", figure(server.resident()), rival.name, figure(other.resident()),
+         memory);
 }
 
 void compare(const Words& ours, const Rival& rival, const Gates& gates = {}) {
@@ -395,9 +399,9 @@ void compare_commands(const char* self, Rival rival) {
     round_trips(free_server, command_line, rival.trips, b);
     round_trips(other, command_line, rival.trips, c);
   }
-  report({in_sandbox, "us", a, rival.name, c});
-  report({without, "us", b, rival.name, c});
-  report({memory, "KiB", figure(server.resident()), rival.name, figure(other.resident())});
+  report(in_sandbox, "us", a, rival.name, c);
+  report(without, "us", b, rival.name, c);
+  report(memory, "KiB", figure(server.resident()), rival.name, figure(other.resident()));
 }
 
 }  // namespace
@@ -409,8 +413,8 @@ int main(int argc, char** argv) {
   if (mode == "--mcp") return codeexec::server_main(argc - 1, argv + 1);
   const bool quick = has_argument(argc, argv, "--quick");
   const Words ours = {argv[0], "--server"};
-  const Rival floor = {"a canned replier", {argv[0], "--canned"}, quick ? 15 : 60,
-                       quick ? 15 : 60,    200,                   5000};
+  const Rival floor = {
+      "a canned replier", {argv[0], "--canned"}, quick ? 15 : 60, quick ? 15 : 60, 200, 5000};
   compare(ours, floor, {{"<=", 2}, {"<=", 2}, {}, {"<=", 5120}});
   compare_round_trips(ours, floor, false, {});
   compare_echo(ours, "BENCH_TS",

@@ -1,6 +1,6 @@
 """Draws the results of a run of the benchmarks: plots.py FOLDER makes FOLDER/NAME.svg of each group
-of rows in FOLDER/results.json. A bar is what ours costs beside a rival, on a logarithmic scale: left
-of 1 ours is the cheaper one. Rates are turned around for that. Needs matplotlib."""
+of rows in FOLDER/results.json. A bar is what ours costs beside a rival, on a logarithmic scale:
+left of 1 ours is the cheaper one. Rates are turned around for that. Needs matplotlib."""
 import json
 import os
 import sys

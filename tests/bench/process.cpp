@@ -127,10 +127,11 @@ codeexec::ProcessOptions options_for(const Argv& argv) {
 
 // Runs the same again and again, when it is asked to.
 std::string python_script(const char* command) {
-  return std::string("import subprocess, sys, time\n"
-                     "for line in sys.stdin:\n"
-                     "  begin = time.perf_counter()\n"
-                     "  subprocess.run(") +
+  return std::string(
+             "import subprocess, sys, time\n"
+             "for line in sys.stdin:\n"
+             "  begin = time.perf_counter()\n"
+             "  subprocess.run(") +
          command +
          ", capture_output=True)\n"
          "  print((time.perf_counter() - begin) * 1e6)\n";
@@ -151,13 +152,12 @@ void compare_runs(const std::string& title, const Argv& argv, const char* comman
     if (python.there()) pythons.add(python.ask());
   }
   const std::string what = "run " + title + ", both streams captured";
-  report({what, "us", ours, "bare clone, read, wait", floor,
-          {"<=", limit, best_ratio(ours, floor)}});
-  report({what, "us", ours, "posix_spawn, as subprocess.h does", spawned,
-          {"<=", 1.0, best_ratio(ours, spawned)}});
+  report(what, "us", ours, "bare clone, read, wait", floor, {"<=", limit, best_ratio(ours, floor)});
+  report(what, "us", ours, "posix_spawn, as subprocess.h does", spawned,
+         {"<=", 1.0, best_ratio(ours, spawned)});
   const char* const python_name = "Python subprocess.run";
   if (python.there())
-    report({what, "us", ours, python_name, pythons, {"<=", 1.0}});
+    report(what, "us", ours, python_name, pythons, {"<=", 1.0});
   else
     skipped(what, python_name, "there is no python3");
 }
@@ -172,7 +172,7 @@ void measure_hello(int runs) {
     if (result.exit_code != 3) fail("hello", result.summary());
     times.add(std::chrono::duration<double, std::milli>(result.wall_time).count());
   }
-  report({"the command of examples/hello.cpp", "ms", times});
+  report("the command of examples/hello.cpp", "ms", times);
 }
 
 // Memory of this host of which every page is there.
@@ -223,8 +223,8 @@ void compare_big_host(int rounds) {
     for (int i = 0; i < 200; ++i) big.add(microseconds([&] { run_codeexec(options); }));
     for (int i = 0; i < 3; ++i) forked.add(microseconds([&] { run_fork(argv); }));
   }
-  report({what, "us", big, "from a small host", small, {"<=", 1.15, best_ratio(big, small)}});
-  report({what, "us", big, "fork and exec", forked});
+  report(what, "us", big, "from a small host", small, {"<=", 1.15, best_ratio(big, small)});
+  report(what, "us", big, "fork and exec", forked);
 }
 
 // A directory that the sandboxed programs may write to.
@@ -296,16 +296,16 @@ void compare_sandbox(const std::string& title, const Argv& argv, int runs, doubl
   Samples& without = ways[0].samples;
   for (Way& way : ways) {
     if (way.name == in_full) {
-      report({way.name, "us", way.samples, ways[0].name, without,
-              {"<=", limit, best_ratio(way.samples, without)}});
+      report(way.name, "us", way.samples, ways[0].name, without,
+             {"<=", limit, best_ratio(way.samples, without)});
       Samples& last = ways.back().samples;
       if (has_bubblewrap)
-        report({way.name, "us", way.samples, "bubblewrap", last,
-                {"<=", 1.0, best_ratio(way.samples, last)}});
+        report(way.name, "us", way.samples, "bubblewrap", last,
+               {"<=", 1.0, best_ratio(way.samples, last)});
       else
         skipped(way.name, "bubblewrap", "bwrap is not installed or may not make namespaces");
     } else if (&way != &ways[0] && way.name != "bubblewrap") {
-      report({way.name, "us", way.samples, ways[0].name, without});
+      report(way.name, "us", way.samples, ways[0].name, without);
     }
   }
 }
@@ -325,7 +325,7 @@ void compare_sandbox_in_big_host(std::size_t mebibytes, int rounds) {
     const TouchedMemory memory(mebibytes << 20);
     for (int i = 0; i < 100; ++i) big.add(microseconds([&] { run_codeexec(options); }));
   }
-  report({what, "us", big, "from a small host", small, {"<=", 1.10, best_ratio(big, small)}});
+  report(what, "us", big, "from a small host", small, {"<=", 1.10, best_ratio(big, small)});
 }
 
 // Writes that many bytes to standard output, 64 KiB at a time; what this program does when it is
@@ -364,10 +364,9 @@ void compare_capture(const char* self, std::uint64_t bytes, int runs) {
   }
   const double growth = static_cast<double>(peak_memory() - before) / (1 << 20);
   const double gibibytes = static_cast<double>(bytes) / (1 << 30) * 1e6;
-  report({"capture 1 GiB of output, head and tail kept", "GiB/s", ours.rate(gibibytes),
-          "bare poll and read", bare.rate(gibibytes), {">=", 0.9, 1 / best_ratio(ours, bare)}});
-  report({"growth of the host's memory by capturing 1 GiB", "MiB", figure(growth), {}, {},
-          {"<=", 8}});
+  report("capture 1 GiB of output, head and tail kept", "GiB/s", ours.rate(gibibytes),
+         "bare poll and read", bare.rate(gibibytes), {">=", 0.9, 1 / best_ratio(ours, bare)});
+  report("growth of the host's memory by capturing 1 GiB", "MiB", figure(growth), {"<=", 8});
 }
 
 }  // namespace

@@ -201,7 +201,7 @@ void compare(const Case& one, int rounds, bool with_python) {
 #endif
   }
   if (BENCH_HAS_RE2)
-    report({one.what, "us", a, "RE2", b});
+    report(one.what, "us", a, "RE2", b);
   else
     skipped(one.what, "RE2", "re2/re2.h is not installed (libre2-dev)");
   if (!with_python) return;
@@ -215,7 +215,7 @@ void compare(const Case& one, int rounds, bool with_python) {
     again.add(search_time(ours, one));
     c.add(python.ask());
   }
-  report({one.what, "us", again, "Python re", c});
+  report(one.what, "us", again, "Python re", c);
 }
 
 void compare_compiling(int rounds) {
@@ -230,7 +230,7 @@ void compare_compiling(int rounds) {
 #endif
   }
   if (BENCH_HAS_RE2)
-    report({what, "us", a, "RE2", b});
+    report(what, "us", a, "RE2", b);
   else
     skipped(what, "RE2", "re2/re2.h is not installed (libre2-dev)");
 }
@@ -246,8 +246,8 @@ void grow(int rounds) {
     small.add(search_time(patterns, one));
     big.add(search_time(patterns, other));
   }
-  report({"time to search twice as many letters a for (a|a)*b", "times",
-          figure(best_ratio(big, small)), {}, {}, {"<=", 2.7}});
+  report("time to search twice as many letters a for (a|a)*b", "times",
+         figure(best_ratio(big, small)), {"<=", 2.7});
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// What all benchmarks share: a clock, samples with their spread, a program to take turns with, gates
-// and rows. A row is one number of ours, alone or beside that of a rival from the same run. It is
-// printed for people and, into the file that $BENCH_ROWS names, as one line of JSON for report.py.
+// What all benchmarks share: a clock, samples with their spread, a rival in Python, gates and rows.
+// A row is one number of ours, alone or beside that of a rival from the same run. It is printed for
+// people and, into the file that $BENCH_ROWS names, as one line of JSON for report.py.
 #ifndef CODEEXEC_TESTS_BENCH_REPORT_HPP
 #define CODEEXEC_TESTS_BENCH_REPORT_HPP
 
@@ -85,21 +85,12 @@ inline double best_ratio(Samples& work, Samples& base) {
 
 // rows and gates ----------------------------------------------------------------------------------
 
-// A promise: `value` is at most ("<=") or at least (">=") the limit. Without a value it is about the
-// ratio of its row or, when there is no rival, about our number.
+// A promise: `value` is at most ("<=") or at least (">=") the limit. Without a value it is about
+// the ratio of its row or, when there is no rival, about our number.
 struct Gate {
   const char* relation = "";
   double limit = 0;
   double value = std::nan("");
-};
-
-struct Row {
-  std::string what;
-  const char* unit = "";
-  Figure ours = {};
-  std::string rival = {};
-  Figure theirs = {};
-  Gate gate = {};
 };
 
 inline bool gates_hold = true;
@@ -154,30 +145,37 @@ inline std::string shown(const Figure& figure, const char* unit) {
   return text;
 }
 
-inline void report(const Row& row) {
-  const double ratio = row.ours.value / row.theirs.value;
-  std::printf("%s: %s", row.what.c_str(), shown(row.ours, row.unit).c_str());
-  if (!row.rival.empty())
-    std::printf("; %s: %s; ratio %.3f", row.rival.c_str(), shown(row.theirs, row.unit).c_str(),
-                ratio);
+// A number of ours beside the one of a rival.
+inline void report(const std::string& what, const char* unit, const Figure& ours,
+                   const std::string& rival, const Figure& theirs, const Gate& promise = {}) {
+  const double ratio = ours.value / theirs.value;
+  std::printf("%s: %s", what.c_str(), shown(ours, unit).c_str());
+  if (!rival.empty())
+    std::printf("; %s: %s; ratio %.3f", rival.c_str(), shown(theirs, unit).c_str(), ratio);
   std::printf("\n");
-  std::string line = "{\"what\":" + json_text(row.what) + ",\"unit\":" + json_text(row.unit) +
-                     ",\"ours\":" + json_figure(row.ours);
-  if (!row.rival.empty())
-    line += ",\"rival\":" + json_text(row.rival) + ",\"theirs\":" + json_figure(row.theirs) +
+  std::string line = "{\"what\":" + json_text(what) + ",\"unit\":" + json_text(unit) +
+                     ",\"ours\":" + json_figure(ours);
+  if (!rival.empty())
+    line += ",\"rival\":" + json_text(rival) + ",\"theirs\":" + json_figure(theirs) +
             ",\"ratio\":" + json_number(ratio);
-  if (row.gate.relation[0] != '\0') {
-    double value = row.rival.empty() ? row.ours.value : ratio;
-    if (!std::isnan(row.gate.value)) value = row.gate.value;
-    std::string name = row.what;
-    if (!row.rival.empty()) name += " / " + row.rival;
-    const bool holds = gate(name, value, row.gate.relation, row.gate.limit);
-    line += ",\"gate\":{\"relation\":" + json_text(row.gate.relation) +
-            ",\"limit\":" + json_number(row.gate.limit) + ",\"value\":" + json_number(value) +
+  if (promise.relation[0] != '\0') {
+    double value = rival.empty() ? ours.value : ratio;
+    if (!std::isnan(promise.value)) value = promise.value;
+    std::string name = what;
+    if (!rival.empty()) name += " / " + rival;
+    const bool holds = gate(name, value, promise.relation, promise.limit);
+    line += ",\"gate\":{\"relation\":" + json_text(promise.relation) +
+            ",\"limit\":" + json_number(promise.limit) + ",\"value\":" + json_number(value) +
             ",\"holds\":" + (holds ? "true" : "false") + "}";
   }
   std::fflush(stdout);
   write_line(line + "}");
+}
+
+// A number that stands alone.
+inline void report(const std::string& what, const char* unit, const Figure& ours,
+                   const Gate& promise = {}) {
+  report(what, unit, ours, "", {}, promise);
 }
 
 // A row that this machine cannot have; empty for `rival`, when it is about ours alone.
@@ -203,8 +201,8 @@ inline bool has_argument(int argc, char** argv, const char* argument) {
 
 // a rival in another language ---------------------------------------------------------------------
 
-// A Python program that takes turns with this one: for each line that it is given it prints how many
-// microseconds its own work took.
+// A Python program that takes turns with this one: for each line that it is given it prints how
+// many microseconds its own work took.
 class Python {
  public:
   explicit Python(const std::string& script) {

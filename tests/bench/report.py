@@ -76,7 +76,7 @@ def shown_ratio(ratio):
     if ratio is None:
         return ""
     if 0 < ratio < 0.02:
-        return f"1/{digits(1 / ratio, 2)}" if ratio > 0.001 else f"1/{float(f'{1 / ratio:.2g}'):,.0f}"
+        return f"1/{float(f'{1 / ratio:.2g}'):,.0f}"
     return digits(ratio, 3 if ratio < 10 else 2)
 
 
@@ -310,8 +310,9 @@ def main():
     with open(os.path.join(options.folder, "results.json"), "w", encoding="utf-8") as file:
         json.dump({"machine": facts, "rows": rows}, file, indent=1)
         file.write("\n")
-    lines = [f"Medians; a spread is from the tenth to the ninetieth percentile. {machine_line(facts)}"
-             f", {facts['memory_GiB']} GiB of memory, Python {facts['python']}.", ""]
+    lines = [f"Medians; a spread is from the tenth to the ninetieth percentile. "
+             f"{machine_line(facts)}, {facts['memory_GiB']} GiB of memory, "
+             f"Python {facts['python']}.", ""]
     lines += results_table(rows)
     with open(os.path.join(options.folder, "results.md"), "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")

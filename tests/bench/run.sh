@@ -55,8 +55,8 @@ failed() { echo "FAILED: $*" && status=1; }
 
 # building ----------------------------------------------------------------------------------------
 
-# The implementation is compiled once, and again when the header or the compiler has changed. A quick
-# run takes the one of the tests, where there is one.
+# The implementation is compiled once, and again when the header or the compiler has changed. A
+# quick run takes the one of the tests, where there is one.
 flags=-O2
 object=$OUT/implementation.o
 tested=$build/tests/CMakeFiles/codeexec-test-impl.dir/impl.cpp.o
@@ -78,10 +78,11 @@ if [ "$object" != "$tested" ]; then
     cp "$OUT/made-of" "$object.made-of"
   fi
 fi
+has_header() { echo "#include <$1>" | "$CXX" -x c++ -E - > "$OUT/probe.log" 2>&1; }
 libraries() {
   case $1 in
-    json) [ ! -f /usr/include/simdjson.h ] || echo -lsimdjson ;;
-    regex) ! echo '#include <re2/re2.h>' | "$CXX" -x c++ -E - > "$OUT/probe.log" 2>&1 || echo -lre2 ;;
+    json) if has_header simdjson.h; then echo -lsimdjson; fi ;;
+    regex) if has_header re2/re2.h; then echo -lre2; fi ;;
   esac
 }
 # Two at a time, before any of them runs.
@@ -178,7 +179,8 @@ $OUT/venv/bin/fastmcp run $module:create_server -- --allowed-paths /tmp"
       BENCH_MASSGEN_LACKS="pip could not download $massgen: $OUT/massgen.log"
     fi
   fi
-  export BENCH_TS_SERVER BENCH_FASTMCP_SERVER BENCH_MASSGEN_SERVER
+  BENCH_LOG=$OUT/servers.log
+  export BENCH_LOG BENCH_TS_SERVER BENCH_FASTMCP_SERVER BENCH_MASSGEN_SERVER
   export BENCH_TS_LACKS BENCH_FASTMCP_LACKS BENCH_MASSGEN_LACKS
 fi
 

@@ -121,7 +121,7 @@ void judge_commands(const Policy& policy, int rounds) {
     verdicts.add(verdict / 1000);
     std::printf("%-62s %10.0f %10.0f\n", shown(command).c_str(), parse, verdict);
   }
-  report({"judge a command, of those that agents write", "us", verdicts, {}, {}, {"<=", 5}});
+  report("judge a command, of those that agents write", "us", verdicts, {"<=", 5});
 }
 
 // Whether time grows with the size, and not faster.
@@ -155,8 +155,8 @@ void grow(int rounds) {
     previous = ms;
   }
   // 2 is linear; caches and the machine add to it.
-  report({"time to read a script of twice the size", "times",
-          figure(std::pow(previous / first, 1.0 / doublings)), {}, {}, {"<=", 2.7}});
+  report("time to read a script of twice the size", "times",
+         figure(std::pow(previous / first, 1.0 / doublings)), {"<=", 2.7});
 }
 
 void judge_script(const Policy& policy, int rounds) {
@@ -167,7 +167,7 @@ void judge_script(const Policy& policy, int rounds) {
   const codeexec::Verdict verdict = policy.check(script);
   std::printf("\n64 KiB of a realistic script, verdict: %s\n",
               verdict.allowed ? "allowed" : verdict.message.c_str());
-  report({"judge a realistic script of 64 KiB", "ms", times, {}, {}, {"<=", 5}});
+  report("judge a realistic script of 64 KiB", "ms", times, {"<=", 5});
 }
 
 void judge_attacks(const Policy& policy, int rounds) {
@@ -270,8 +270,7 @@ void judge_attacks(const Policy& policy, int rounds) {
     std::printf("%-40s %10.3f %10.3f  %s\n", attack.name, parse, ms,
                 verdict.allowed ? "allowed" : verdict.rule.c_str());
   }
-  report({"judge 64 KiB made to be slow, the worst of all kinds", "ms", figure(worst), {}, {},
-          {"<=", 100}});
+  report("judge 64 KiB made to be slow, the worst of all kinds", "ms", figure(worst), {"<=", 100});
 }
 
 }  // namespace

@@ -102,10 +102,10 @@ void measure_idle(const char* where, codeexec::SandboxMode mode, std::size_t cou
   ::poll(nullptr, 0, 2000);
   const double used = processor_time() - begin;
   const std::string what = std::string("an idle background shell") + where;
-  report({what + ": memory", "KiB", figure(each / 1024), {}, {}, {"<=", 20}});
+  report(what + ": memory", "KiB", figure(each / 1024), {"<=", 20});
   // The promise is about all of them.
-  report({what + ": processor time in 2 s", "us", figure(used * 1e6 / static_cast<double>(count)),
-          {}, {}, {"<=", 2, used * 1e3}});
+  report(what + ": processor time in 2 s", "us", figure(used * 1e6 / static_cast<double>(count)),
+         {"<=", 2, used * 1e3});
 }
 
 void measure_ring(std::uint64_t bytes, int rounds) {
@@ -127,9 +127,8 @@ void measure_ring(std::uint64_t bytes, int rounds) {
     }));
   }
   const double gibibytes = static_cast<double>(bytes) / (1 << 30) * 1e6;
-  report({"a background shell that prints 1 GiB", "GiB/s", ring.rate(gibibytes),
-          "bare poll and read", bare.rate(gibibytes),
-          {">=", 0.8, bare.median() / ring.median()}});
+  report("a background shell that prints 1 GiB", "GiB/s", ring.rate(gibibytes),
+         "bare poll and read", bare.rate(gibibytes), {">=", 0.8, bare.median() / ring.median()});
 }
 
 // Reads the last bytes of what a shell has printed, many times.
@@ -170,9 +169,9 @@ void measure_reading() {
   for (int f = 0; f < 3; ++f) {
     Gate gate;
     if (f == 1) gate = {"<=", 2};
-    report({what(f, "16 MiB"), "us", times[1][f], "of 1 MiB kept", times[0][f], gate});
+    report(what(f, "16 MiB"), "us", times[1][f], "of 1 MiB kept", times[0][f], gate);
   }
-  report({what(2, "16 MiB"), "us", times[1][2], "an eighth of it", times[1][1], {"<=", 16}});
+  report(what(2, "16 MiB"), "us", times[1][2], "an eighth of it", times[1][1], {"<=", 16});
 }
 
 }  // namespace
