@@ -2799,9 +2799,10 @@ std::string describe(const UserContainers& containers);
 // --doctor a line for each thing that commands need where they run. Commands run on this host, in a
 // sandbox, best_effort, when allowed paths are given, unless told otherwise; with --execution-mode
 // docker in a container, and nowhere else, which is made for the first of them. It owns the process
-// while it runs: it takes those three signals, ignores SIGPIPE, overwrites the variables of its
-// environment that neither commands see nor the program needs that speaks to a container engine,
-// and, on Linux, keeps other processes of the user from looking into this one (PR_SET_DUMPABLE).
+// while it runs: it takes those three signals, ignores SIGPIPE and SIGXFSZ, overwrites the
+// variables of its environment that neither commands see nor the program needs that speaks to a
+// container engine, and, on Linux, keeps other processes of the user from looking into this one
+// (PR_SET_DUMPABLE).
 // Returns the exit status: 0; 2 when an option, key or value is wrong, after one line on stderr
 // that says which; 1 for other failures; with --run 0 when the command succeeded, 1 when it ran and
 // failed, 125 when it was refused or could not start; with --check 0 when it is allowed, 1 when it
@@ -3066,28 +3067,24 @@ int above_standard_streams(int fd) { return moved_above(2, fd); }
 // For what a child still needs when its streams and its descriptor 3 are in place.
 int above_child_descriptors(int fd) { return moved_above(3, fd); }
 
-// Keeps a broken pipe from raising SIGPIPE in this thread, without touching its disposition: the
-// signal is blocked during the write and, when the write raised it, taken back.
-class NoSigpipe {
+// Keeps a write from raising a signal in this thread (SIGPIPE, SIGXFSZ), without touching its
+// disposition: it is blocked during the write and, when the write raised it, taken back.
+class HeldSignal {
  public:
-  NoSigpipe() {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGPIPE);
+  explicit HeldSignal(int number) : number_(number) {
+    const sigset_t set = only_this();
     ::pthread_sigmask(SIG_BLOCK, &set, &before_);
     // Only a signal that was blocked already can have been pending already.
-    was_pending_ = sigismember(&before_, SIGPIPE) == 1 && pending();
+    was_pending_ = sigismember(&before_, number_) == 1 && pending();
   }
-  ~NoSigpipe() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  NoSigpipe(const NoSigpipe&) = delete;
-  NoSigpipe& operator=(const NoSigpipe&) = delete;
+  ~HeldSignal() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  HeldSignal(const HeldSignal&) = delete;
+  HeldSignal& operator=(const HeldSignal&) = delete;
 
-  // To be called after EPIPE.
+  // To be called after EPIPE or EFBIG.
   void take_back() {
     if (was_pending_ || !pending()) return;
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGPIPE);
+    const sigset_t set = only_this();
 #if defined(__linux__)
     const timespec now{};
     while (::sigtimedwait(&set, nullptr, &now) < 0 && errno == EINTR) {
@@ -3099,12 +3096,19 @@ class NoSigpipe {
   }
 
  private:
-  static bool pending() {
+  sigset_t only_this() const {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, number_);
+    return set;
+  }
+  bool pending() const {
     sigset_t set;
     sigemptyset(&set);
     sigpending(&set);
-    return sigismember(&set, SIGPIPE) == 1;
+    return sigismember(&set, number_) == 1;
   }
+  int number_;
   sigset_t before_;
   bool was_pending_ = false;
 };
@@ -3117,11 +3121,24 @@ std::string utc_time(time_t seconds) {
   return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &fields));
 }
 
+// As write(2), to a file. What this program's own limit for files does not let it write is EFBIG;
+// the signal that comes with it would end this program.
+ssize_t write_to_file(int fd, std::string_view bytes) {
+  HeldSignal guard(SIGXFSZ);
+  ssize_t size = -1;
+  do size = ::write(fd, bytes.data(), bytes.size());
+  while (size < 0 && errno == EINTR);
+  if (size < 0 && errno == EFBIG) {
+    guard.take_back();
+    errno = EFBIG;
+  }
+  return size;
+}
+
 // All of the bytes, to a file. 0 or errno.
 int write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t size = ::write(fd, bytes.data(), bytes.size());
-    if (size < 0 && errno == EINTR) continue;
+    const ssize_t size = write_to_file(fd, bytes);
     if (size < 0) return errno;
     bytes.remove_prefix(static_cast<std::size_t>(size));
   }
@@ -13634,7 +13651,7 @@ Error exists_error(const std::string& path) {
   return error;
 }
 
-// The host's own limit for files: a write beyond it would raise SIGXFSZ, which ends the process.
+// The host's own limit for files, asked before there is a file that is not whole.
 bool is_beyond_file_limit(std::size_t size) {
   struct rlimit limit {};
   return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
@@ -19907,8 +19924,7 @@ void Process::State::write_spill(Output& output, std::string_view bytes) {
   const bool fits = bytes.size() <= room;
   if (!fits) bytes = bytes.substr(0, static_cast<std::size_t>(room));
   while (!bytes.empty()) {
-    const ssize_t size = ::write(file.file.get(), bytes.data(), bytes.size());
-    if (size < 0 && errno == EINTR) continue;
+    const ssize_t size = write_to_file(file.file.get(), bytes);
     if (size < 0) {
       file.problem =
           concat({"output file ", quoted(file.path), " is not complete: ", errno_text(errno)});
@@ -19941,7 +19957,7 @@ bool Process::State::more_input() {
 void Process::State::feed_input() {
   constexpr std::size_t most = 65536;
   if (!more_input()) return;
-  NoSigpipe guard;
+  HeldSignal guard(SIGPIPE);
   const ssize_t size = ::write(input.get(), unwritten.data(), std::min(unwritten.size(), most));
   if (size < 0 && errno == EPIPE) {
     // A program may stop reading when it knows enough.
@@ -20151,7 +20167,7 @@ pid_t Process::State::command() const {
 bool Process::State::order(int number) {
   if (!supervisor.orders) return false;
   const char byte = static_cast<char>(number);
-  NoSigpipe guard;
+  HeldSignal guard(SIGPIPE);
   const ssize_t written = ::write(supervisor.orders.get(), &byte, 1);
   if (written < 0 && errno == EPIPE) guard.take_back();
   if (written == 1 && number != SIGKILL) ++supervisor.signals_asked;
@@ -21713,9 +21729,7 @@ void Executor::Gate::record(Result& result, const Asked& asked) const {
   if (options.on_audit) options.on_audit(record);
   if (!audit) return;
   const std::string line = record.to_json().dump() + "\n";
-  ssize_t written = -1;
-  do written = ::write(audit.get(), line.data(), line.size());
-  while (written < 0 && errno == EINTR);
+  const ssize_t written = write_to_file(audit.get(), line);
   if (written == static_cast<ssize_t>(line.size())) return;
   const std::string reason = written < 0 ? errno_text(errno) : "it was written only in part";
   result.notes.push_back(concat(
@@ -26083,7 +26097,7 @@ auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point
                                {cancel ? cancel->descriptor() : -1, POLLIN, 0}};
     wait_for_events(set, deadline);
     if (set[2].revents) {
-      NoSigpipe guard;
+      HeldSignal guard(SIGPIPE);
       const ssize_t size = ::write(line_.input.get(), request.data(), request.size());
       if (size > 0) request.remove_prefix(static_cast<std::size_t>(size));
       if (size < 0 && errno == EPIPE) {
@@ -26130,7 +26144,7 @@ bool ContainerExecutor::Exec::signal(int number) {
                             : number == SIGKILL ? "KILL\n"
                                                 : nullptr;
   if (!order || !line_.input) return false;
-  NoSigpipe guard;
+  HeldSignal guard(SIGPIPE);
   signalled_ = true;
   const ssize_t written = ::write(line_.input.get(), order, std::strlen(order));
   if (written < 0 && errno == EPIPE) guard.take_back();
@@ -27793,7 +27807,7 @@ class Outbox {
 
   // 0, or the errno that ends it all. `done` tells how far it came.
   int write_bytes(std::string_view bytes, std::size_t& done, bool wait) {
-    NoSigpipe guard;
+    HeldSignal guard(SIGPIPE);
     while (done < bytes.size() && !quit_.cancelled()) {
       pollfd fds[2] = {{fd_, POLLOUT, 0}, {wait ? quit_.descriptor() : -1, POLLIN, 0}};
       const int ready = ::poll(fds, 2, wait ? -1 : 0);
@@ -28283,7 +28297,7 @@ void log_to_standard_error(std::string_view text) {
   pollfd fd = {2, POLLOUT, 0};
   if (::poll(&fd, 1, 0) != 1) return;
   const std::string line = concat({"mcp: ", text.substr(0, 1000), "\n"});
-  NoSigpipe guard;
+  HeldSignal guard(SIGPIPE);
   if (::write(2, line.data(), line.size()) < 0 && errno == EPIPE) guard.take_back();
 }
 
@@ -32114,8 +32128,10 @@ int server_main(int argc, char** argv) {
   if (invocation->version) return print("codeexec-mcp " CODEEXEC_VERSION_STRING "\n") ? 0 : 1;
   if (invocation->list_rules) return print(rules_text()) ? 0 : 1;
 
-  // A client that goes away must not kill the server before it has ended what it runs.
+  // A client that goes away must not kill the server before it has ended what it runs; nor must a
+  // limit for files, when its output or its log goes to one.
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
 #if defined(__linux__)
   // Commands run as the same user. They must not read this program's memory and variables, nor
   // write to its descriptors, through /proc.
