@@ -18165,13 +18165,19 @@ CODEEXEC_IN_CHILD void tell(Supervision& run) {
   raw(SYS_write, run.reports, &run.report, sizeof run.report);
 }
 
-// Gives up everything of the host's but what it needs. 0 or a negative errno.
+// Gives up everything of the host's but what it needs. 0 or a negative errno. The command runs
+// already, so this must not fail for want of a free descriptor: there are at least two, those of the
+// command's streams, for at most two that are in the way, as the host's lie above 2.
 CODEEXEC_IN_CHILD long keep_descriptors(Supervision& run, int command) {
+  for (const int fd : {run.plan->input, run.plan->output, run.plan->error_output})
+    raw(SYS_close, fd);
   const int kept[] = {run.orders, run.host, command, run.reports};
   long high[first_other_fd];
   for (int i = 0; i < first_other_fd; ++i) {
+    high[i] = kept[i];
+    if (kept[i] < 0 || kept[i] >= first_other_fd) continue;
     high[i] = raw(SYS_fcntl, kept[i], F_DUPFD, int{first_other_fd});
-    if (high[i] < 0 && kept[i] >= 0) return high[i];
+    if (high[i] < 0) return high[i];
   }
   for (int i = 0; i < first_other_fd; ++i) {
     raw(SYS_close, i);
