@@ -18743,10 +18743,14 @@ struct RunMarks {
 
 // Kills the processes that bear a mark of the run, in rounds until there are none: those that left
 // the group, and whose parents are dead. What was there before the run is not ours, whatever pipe
-// it was given; nor is a fork of the host that merely caught one. False: there were always more.
+// it was given; nor is a fork of the host that merely caught one. What is in the host's session
+// cannot be of a run, which has another, and nobody comes back from there. False: there were always
+// more, or they cannot be looked for.
 bool kill_marked(const RunMarks& marks) {
   constexpr int most_rounds = 16;
   const pid_t self = ::getpid();
+  ProcessStat own;
+  if (!read_stat(self, own)) return false;
   const std::string own_program = link_target("/proc/self/exe");
   std::map<pid_t, std::uint64_t> killed;  // with the time of its start
   for (int round = 0; round < most_rounds; ++round) {
@@ -18755,6 +18759,7 @@ bool kill_marked(const RunMarks& marks) {
       if (pid == self || pid == 1 || pid == marks.session) continue;
       ProcessStat stat;
       if (!read_stat(pid, stat) || stat.start < marks.since || stat.dead) continue;
+      if (stat.session == own.session) continue;
       const auto before = killed.find(pid);
       if (before != killed.end() && before->second == stat.start) continue;
       const bool marked = stat.session == marks.session || has_variable(pid, marks.variable) ||
