@@ -19526,6 +19526,7 @@ struct Process::State {
   bool refuse_options();
   bool fail(SpawnStep step, int error, std::string message);
   bool adopt();
+  void fill_pipe();
   void set_times();
   void carrier_ended(ReadBuffer& buffer, Clock::time_point now);
   void recover();
@@ -19641,6 +19642,8 @@ bool Process::State::start(bool hold_writers) {
     if (!child_in) return fail_at(SpawnStep::setup, errno);
   } else if (!make_pipe(child_in, input)) {
     return fail_at(SpawnStep::setup, errno);
+  } else {
+    fill_pipe();
   }
   launch.plan.input = child_in.get();
   launch.plan.output = child_out.get();
@@ -19661,7 +19664,6 @@ bool Process::State::start(bool hold_writers) {
   }
   set_nonblocking(out.pipe);
   set_nonblocking(err.pipe);
-  set_nonblocking(input);
   set_times();
   if (options.sandbox.state_ && options.sandbox.state_->disk_root) {
     free_disk = free_bytes(options.sandbox.state_->disk_root);
@@ -19670,8 +19672,17 @@ bool Process::State::start(bool hold_writers) {
   return true;
 }
 
-void Process::State::set_times() {
+// Writes what the pipe takes of the input, and closes it after the last byte: a fork of the host
+// that catches an open end keeps the program waiting for as long as it lives.
+void Process::State::fill_pipe() {
+  set_nonblocking(input);
   unwritten = options.input;
+  const ssize_t size = ::write(input.get(), unwritten.data(), unwritten.size());
+  if (size > 0) unwritten.remove_prefix(static_cast<std::size_t>(size));
+  if (unwritten.empty() && !options.keep_input_open) input.reset();
+}
+
+void Process::State::set_times() {
   input_open = static_cast<bool>(input);
   input_ends = !options.keep_input_open;
   timeout_at = later(started, options.timeout);
@@ -19684,6 +19695,7 @@ bool Process::State::adopt() {
   out.pipe = carrier.take_out();
   err.pipe = carrier.take_err();
   input = carrier.take_input();
+  unwritten = options.input;
   result.pid = carrier.pid();
   out.open = err.open = true;
   started = Clock::now();
