@@ -18589,9 +18589,10 @@ std::string unquoted(std::string_view text) {
   return safe.substr(1, safe.size() - 2);
 }
 
+// `file`: what the error is about, when it is not the program.
 std::string describe_failure(const ProcessOptions& options, const Launch& launch, SpawnStep step,
-                             int error) {
-  const std::string reason = errno_text(error);
+                             int error, std::string_view file) {
+  const std::string reason = concat({file, errno_text(error)});
   if (step == SpawnStep::work_dir) {
     const std::string place = options.work_dir_fd >= 0
                                   ? concat({"descriptor ", std::to_string(options.work_dir_fd)})
@@ -19371,7 +19372,7 @@ Expected<void> Carrier::Line::start(const ProcessOptions& options) {
   Spawned child = spawn(launch.plan, none);
   if (child.error != 0) {
     Error error = system_error(child.error, "");
-    error.message = describe_failure(options, launch, child.step, child.error);
+    error.message = describe_failure(options, launch, child.step, child.error, {});
     return error;
   }
   pid = child.pid;
@@ -19628,8 +19629,8 @@ bool Process::State::start(bool hold_writers) {
   }
   launch.plan.supervised = options.supervised;
 #endif
-  const auto fail_at = [&](SpawnStep step, int error) {
-    return fail(step, error, describe_failure(options, launch, step, error));
+  const auto fail_at = [&](SpawnStep step, int error, std::string_view file = {}) {
+    return fail(step, error, describe_failure(options, launch, step, error, file));
   };
   UniqueFd child_out;
   UniqueFd child_err;
@@ -19639,7 +19640,7 @@ bool Process::State::start(bool hold_writers) {
     return fail_at(SpawnStep::setup, errno);
   if (options.input.empty() && !options.keep_input_open) {
     child_in.reset(above_standard_streams(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
-    if (!child_in) return fail_at(SpawnStep::setup, errno);
+    if (!child_in) return fail_at(SpawnStep::setup, errno, "/dev/null: ");
   } else if (!make_pipe(child_in, input)) {
     return fail_at(SpawnStep::setup, errno);
   } else {
@@ -28342,14 +28343,20 @@ class MovedStreams {
     UniqueFd away(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
     if (!away) return -1;
     UniqueFd null(above_standard_streams(::open("/dev/null", O_RDWR | O_CLOEXEC)));
+    has_null_ = static_cast<bool>(null);
     if (!null) return -1;
     if ((fd == 0 || ::dup2(2, 1) < 0) && ::dup2(null.get(), fd) < 0) return -1;
     moved_[fd] = std::move(away);
     return moved_[fd].get();
   }
+  // What take() has failed with, for the option of that name.
+  Error error(const char* option) const {
+    return system_error(errno, concat({"ServerOptions::", option, has_null_ ? "" : ": /dev/null"}));
+  }
 
  private:
   UniqueFd moved_[2] = {};
+  bool has_null_ = true;
 };
 
 }  // namespace
@@ -29410,9 +29417,9 @@ Expected<void> Server::serve(const CancelToken& stop) {
   const Expected<void> result = [&]() -> Expected<void> {
     MovedStreams streams;
     const int in_fd = streams.take(options.in_fd);
-    if (in_fd < 0) return system_error(errno, "ServerOptions::in_fd");
+    if (in_fd < 0) return streams.error("in_fd");
     const int out_fd = streams.take(options.out_fd);
-    if (out_fd < 0) return system_error(errno, "ServerOptions::out_fd");
+    if (out_fd < 0) return streams.error("out_fd");
     return std::make_shared<Session>(options, state_->tools, in_fd, out_fd)->run(stop);
   }();
   state_->serving.store(false);
