@@ -2800,9 +2800,10 @@ std::string describe(const UserContainers& containers);
 // --doctor a line for each thing that commands need where they run. Commands run on this host, in a
 // sandbox, best_effort, when allowed paths are given, unless told otherwise; with --execution-mode
 // docker in a container, and nowhere else, which is made for the first of them. It owns the process
-// while it runs: it takes those three signals, ignores SIGPIPE, overwrites the variables of its
-// environment that neither commands see nor the program needs that speaks to a container engine,
-// and, on Linux, keeps other processes of the user from looking into this one (PR_SET_DUMPABLE).
+// while it runs: it takes those three signals, ignores SIGPIPE and SIGXFSZ, overwrites the
+// variables of its environment that neither commands see nor the program needs that speaks to a
+// container engine, and, on Linux, keeps other processes of the user from looking into this one
+// (PR_SET_DUMPABLE).
 // Returns the exit status: 0; 2 when an option, key or value is wrong, after one line on stderr
 // that says which; 1 for other failures; with --run 0 when the command succeeded, 1 when it ran and
 // failed, 125 when it was refused or could not start; with --check 0 when it is allowed, 1 when it
@@ -3072,28 +3073,24 @@ int above_standard_streams(int fd) { return moved_above(2, fd); }
 // For what a child still needs when its streams and its descriptor 3 are in place.
 int above_child_descriptors(int fd) { return moved_above(3, fd); }
 
-// Keeps a broken pipe from raising SIGPIPE in this thread, without touching its disposition: the
-// signal is blocked during the write and, when the write raised it, taken back.
-class NoSigpipe {
+// Keeps a write from raising a signal in this thread (SIGPIPE, SIGXFSZ), without touching its
+// disposition: it is blocked during the write and, when the write raised it, taken back.
+class HeldSignal {
  public:
-  NoSigpipe() {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGPIPE);
+  explicit HeldSignal(int number) : number_(number) {
+    const sigset_t set = only_this();
     ::pthread_sigmask(SIG_BLOCK, &set, &before_);
     // Only a signal that was blocked already can have been pending already.
-    was_pending_ = sigismember(&before_, SIGPIPE) == 1 && pending();
+    was_pending_ = sigismember(&before_, number_) == 1 && pending();
   }
-  ~NoSigpipe() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  NoSigpipe(const NoSigpipe&) = delete;
-  NoSigpipe& operator=(const NoSigpipe&) = delete;
+  ~HeldSignal() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  HeldSignal(const HeldSignal&) = delete;
+  HeldSignal& operator=(const HeldSignal&) = delete;
 
-  // To be called after EPIPE.
+  // To be called after EPIPE or EFBIG.
   void take_back() {
     if (was_pending_ || !pending()) return;
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGPIPE);
+    const sigset_t set = only_this();
 #if defined(__linux__)
     const timespec now{};
     while (::sigtimedwait(&set, nullptr, &now) < 0 && errno == EINTR) {
@@ -3105,12 +3102,19 @@ class NoSigpipe {
   }
 
  private:
-  static bool pending() {
+  sigset_t only_this() const {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, number_);
+    return set;
+  }
+  bool pending() const {
     sigset_t set;
     sigemptyset(&set);
     sigpending(&set);
-    return sigismember(&set, SIGPIPE) == 1;
+    return sigismember(&set, number_) == 1;
   }
+  int number_;
   sigset_t before_;
   bool was_pending_ = false;
 };
@@ -3123,11 +3127,24 @@ std::string utc_time(time_t seconds) {
   return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &fields));
 }
 
+// As write(2), to a file. What this program's own limit for files does not let it write is EFBIG;
+// the signal that comes with it would end this program.
+ssize_t write_to_file(int fd, std::string_view bytes) {
+  HeldSignal guard(SIGXFSZ);
+  ssize_t size = -1;
+  do size = ::write(fd, bytes.data(), bytes.size());
+  while (size < 0 && errno == EINTR);
+  if (size < 0 && errno == EFBIG) {
+    guard.take_back();
+    errno = EFBIG;
+  }
+  return size;
+}
+
 // All of the bytes, to a file. 0 or errno.
 int write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t size = ::write(fd, bytes.data(), bytes.size());
-    if (size < 0 && errno == EINTR) continue;
+    const ssize_t size = write_to_file(fd, bytes);
     if (size < 0) return errno;
     bytes.remove_prefix(static_cast<std::size_t>(size));
   }
@@ -13640,7 +13657,7 @@ Error exists_error(const std::string& path) {
   return error;
 }
 
-// The host's own limit for files: a write beyond it would raise SIGXFSZ, which ends the process.
+// The host's own limit for files, asked before there is a file that is not whole.
 bool is_beyond_file_limit(std::size_t size) {
   struct rlimit limit {};
   return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
@@ -18152,13 +18169,19 @@ CODEEXEC_IN_CHILD void tell(Supervision& run) {
   raw(SYS_write, run.reports, &run.report, sizeof run.report);
 }
 
-// Gives up everything of the host's but what it needs. 0 or a negative errno.
+// Gives up everything of the host's but what it needs. 0 or a negative errno. The command runs
+// already, so this must not fail for want of a free descriptor: there are at least two, those of the
+// command's streams, for at most two that are in the way, as the host's lie above 2.
 CODEEXEC_IN_CHILD long keep_descriptors(Supervision& run, int command) {
+  for (const int fd : {run.plan->input, run.plan->output, run.plan->error_output})
+    raw(SYS_close, fd);
   const int kept[] = {run.orders, run.host, command, run.reports};
   long high[first_other_fd];
   for (int i = 0; i < first_other_fd; ++i) {
+    high[i] = kept[i];
+    if (kept[i] < 0 || kept[i] >= first_other_fd) continue;
     high[i] = raw(SYS_fcntl, kept[i], F_DUPFD, int{first_other_fd});
-    if (high[i] < 0 && kept[i] >= 0) return high[i];
+    if (high[i] < 0) return high[i];
   }
   for (int i = 0; i < first_other_fd; ++i) {
     raw(SYS_close, i);
@@ -18571,9 +18594,10 @@ std::string unquoted(std::string_view text) {
   return safe.substr(1, safe.size() - 2);
 }
 
+// `file`: what the error is about, when it is not the program.
 std::string describe_failure(const ProcessOptions& options, const Launch& launch, SpawnStep step,
-                             int error) {
-  const std::string reason = errno_text(error);
+                             int error, std::string_view file) {
+  const std::string reason = concat({file, errno_text(error)});
   if (step == SpawnStep::work_dir) {
     const std::string place = options.work_dir_fd >= 0
                                   ? concat({"descriptor ", std::to_string(options.work_dir_fd)})
@@ -18731,13 +18755,14 @@ struct RunMarks {
 
 // Kills the processes that bear a mark of the run, in rounds until there are none: those that left
 // the group, and whose parents are dead. What was there before the run is not ours, whatever pipe
-// it was given; nor is a fork of the host that merely caught one: the beginning of another command,
-// or its supervisor. False: there were always more.
+// it was given; nor is a fork of the host that merely caught one, such as the beginning of another
+// command. What is in the host's session cannot be of a run, which has another, and nobody comes
+// back from there. False: there were always more, or they cannot be looked for.
 bool kill_marked(const RunMarks& marks) {
   constexpr int most_rounds = 16;
   const pid_t self = ::getpid();
   ProcessStat own;
-  read_stat(self, own);
+  if (!read_stat(self, own)) return false;
   std::map<pid_t, std::uint64_t> killed;  // with the time of its start
   for (int round = 0; round < most_rounds; ++round) {
     std::vector<std::pair<pid_t, std::uint64_t>> found;
@@ -18745,6 +18770,7 @@ bool kill_marked(const RunMarks& marks) {
       if (pid == self || pid == 1 || pid == marks.session) continue;
       ProcessStat stat;
       if (!read_stat(pid, stat) || stat.start < marks.since || stat.dead) continue;
+      if (stat.session == own.session) continue;
       const auto before = killed.find(pid);
       if (before != killed.end() && before->second == stat.start) continue;
       // Known before its pipes are looked at, which are gone when it has executed its program.
@@ -19355,7 +19381,7 @@ Expected<void> Carrier::Line::start(const ProcessOptions& options) {
   Spawned child = spawn(launch.plan, none);
   if (child.error != 0) {
     Error error = system_error(child.error, "");
-    error.message = describe_failure(options, launch, child.step, child.error);
+    error.message = describe_failure(options, launch, child.step, child.error, {});
     return error;
   }
   pid = child.pid;
@@ -19510,6 +19536,7 @@ struct Process::State {
   bool refuse_options();
   bool fail(SpawnStep step, int error, std::string message);
   bool adopt();
+  void fill_pipe();
   void set_times();
   void carrier_ended(ReadBuffer& buffer, Clock::time_point now);
   void recover();
@@ -19611,8 +19638,8 @@ bool Process::State::start(bool hold_writers) {
   }
   launch.plan.supervised = options.supervised;
 #endif
-  const auto fail_at = [&](SpawnStep step, int error) {
-    return fail(step, error, describe_failure(options, launch, step, error));
+  const auto fail_at = [&](SpawnStep step, int error, std::string_view file = {}) {
+    return fail(step, error, describe_failure(options, launch, step, error, file));
   };
   UniqueFd child_out;
   UniqueFd child_err;
@@ -19622,9 +19649,11 @@ bool Process::State::start(bool hold_writers) {
     return fail_at(SpawnStep::setup, errno);
   if (options.input.empty() && !options.keep_input_open) {
     child_in.reset(above_standard_streams(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
-    if (!child_in) return fail_at(SpawnStep::setup, errno);
+    if (!child_in) return fail_at(SpawnStep::setup, errno, "/dev/null: ");
   } else if (!make_pipe(child_in, input)) {
     return fail_at(SpawnStep::setup, errno);
+  } else {
+    fill_pipe();
   }
   launch.plan.input = child_in.get();
   launch.plan.output = child_out.get();
@@ -19645,7 +19674,6 @@ bool Process::State::start(bool hold_writers) {
   }
   set_nonblocking(out.pipe);
   set_nonblocking(err.pipe);
-  set_nonblocking(input);
   set_times();
   if (options.sandbox.state_ && options.sandbox.state_->disk_root) {
     free_disk = free_bytes(options.sandbox.state_->disk_root);
@@ -19654,8 +19682,17 @@ bool Process::State::start(bool hold_writers) {
   return true;
 }
 
-void Process::State::set_times() {
+// Writes what the pipe takes of the input, and closes it after the last byte: a fork of the host
+// that catches an open end keeps the program waiting for as long as it lives.
+void Process::State::fill_pipe() {
+  set_nonblocking(input);
   unwritten = options.input;
+  const ssize_t size = ::write(input.get(), unwritten.data(), unwritten.size());
+  if (size > 0) unwritten.remove_prefix(static_cast<std::size_t>(size));
+  if (unwritten.empty() && !options.keep_input_open) input.reset();
+}
+
+void Process::State::set_times() {
   input_open = static_cast<bool>(input);
   input_ends = !options.keep_input_open;
   timeout_at = later(started, options.timeout);
@@ -19668,6 +19705,7 @@ bool Process::State::adopt() {
   out.pipe = carrier.take_out();
   err.pipe = carrier.take_err();
   input = carrier.take_input();
+  unwritten = options.input;
   result.pid = carrier.pid();
   out.open = err.open = true;
   started = Clock::now();
@@ -19919,8 +19957,7 @@ void Process::State::write_spill(Output& output, std::string_view bytes) {
   const bool fits = bytes.size() <= room;
   if (!fits) bytes = bytes.substr(0, static_cast<std::size_t>(room));
   while (!bytes.empty()) {
-    const ssize_t size = ::write(file.file.get(), bytes.data(), bytes.size());
-    if (size < 0 && errno == EINTR) continue;
+    const ssize_t size = write_to_file(file.file.get(), bytes);
     if (size < 0) {
       file.problem =
           concat({"output file ", quoted(file.path), " is not complete: ", errno_text(errno)});
@@ -19953,7 +19990,7 @@ bool Process::State::more_input() {
 void Process::State::feed_input() {
   constexpr std::size_t most = 65536;
   if (!more_input()) return;
-  NoSigpipe guard;
+  HeldSignal guard(SIGPIPE);
   const ssize_t size = ::write(input.get(), unwritten.data(), std::min(unwritten.size(), most));
   if (size < 0 && errno == EPIPE) {
     // A program may stop reading when it knows enough.
@@ -20163,7 +20200,7 @@ pid_t Process::State::command() const {
 bool Process::State::order(int number) {
   if (!supervisor.orders) return false;
   const char byte = static_cast<char>(number);
-  NoSigpipe guard;
+  HeldSignal guard(SIGPIPE);
   const ssize_t written = ::write(supervisor.orders.get(), &byte, 1);
   if (written < 0 && errno == EPIPE) guard.take_back();
   if (written == 1 && number != SIGKILL) ++supervisor.signals_asked;
@@ -21730,9 +21767,7 @@ void Executor::Gate::record(Result& result, const Asked& asked) const {
   if (options.on_audit) options.on_audit(record);
   if (!audit) return;
   const std::string line = record.to_json().dump() + "\n";
-  ssize_t written = -1;
-  do written = ::write(audit.get(), line.data(), line.size());
-  while (written < 0 && errno == EINTR);
+  const ssize_t written = write_to_file(audit.get(), line);
   if (written == static_cast<ssize_t>(line.size())) return;
   const std::string reason = written < 0 ? errno_text(errno) : "it was written only in part";
   result.notes.push_back(concat(
@@ -26101,7 +26136,7 @@ auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point
                                {cancel ? cancel->descriptor() : -1, POLLIN, 0}};
     wait_for_events(set, deadline);
     if (set[2].revents) {
-      NoSigpipe guard;
+      HeldSignal guard(SIGPIPE);
       const ssize_t size = ::write(line_.input.get(), request.data(), request.size());
       if (size > 0) request.remove_prefix(static_cast<std::size_t>(size));
       if (size < 0 && errno == EPIPE) {
@@ -26148,7 +26183,7 @@ bool ContainerExecutor::Exec::signal(int number) {
                             : number == SIGKILL ? "KILL\n"
                                                 : nullptr;
   if (!order || !line_.input) return false;
-  NoSigpipe guard;
+  HeldSignal guard(SIGPIPE);
   signalled_ = true;
   const ssize_t written = ::write(line_.input.get(), order, std::strlen(order));
   if (written < 0 && errno == EPIPE) guard.take_back();
@@ -27817,7 +27852,7 @@ class Outbox {
 
   // 0, or the errno that ends it all. `done` tells how far it came.
   int write_bytes(std::string_view bytes, std::size_t& done, bool wait) {
-    NoSigpipe guard;
+    HeldSignal guard(SIGPIPE);
     while (done < bytes.size() && !quit_.cancelled()) {
       pollfd fds[2] = {{fd_, POLLOUT, 0}, {wait ? quit_.descriptor() : -1, POLLIN, 0}};
       const int ready = ::poll(fds, 2, wait ? -1 : 0);
@@ -28307,7 +28342,7 @@ void log_to_standard_error(std::string_view text) {
   pollfd fd = {2, POLLOUT, 0};
   if (::poll(&fd, 1, 0) != 1) return;
   const std::string line = concat({"mcp: ", text.substr(0, 1000), "\n"});
-  NoSigpipe guard;
+  HeldSignal guard(SIGPIPE);
   if (::write(2, line.data(), line.size()) < 0 && errno == EPIPE) guard.take_back();
 }
 
@@ -28329,14 +28364,20 @@ class MovedStreams {
     UniqueFd away(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
     if (!away) return -1;
     UniqueFd null(above_standard_streams(::open("/dev/null", O_RDWR | O_CLOEXEC)));
+    has_null_ = static_cast<bool>(null);
     if (!null) return -1;
     if ((fd == 0 || ::dup2(2, 1) < 0) && ::dup2(null.get(), fd) < 0) return -1;
     moved_[fd] = std::move(away);
     return moved_[fd].get();
   }
+  // What take() has failed with, for the option of that name.
+  Error error(const char* option) const {
+    return system_error(errno, concat({"ServerOptions::", option, has_null_ ? "" : ": /dev/null"}));
+  }
 
  private:
   UniqueFd moved_[2] = {};
+  bool has_null_ = true;
 };
 
 }  // namespace
@@ -29397,9 +29438,9 @@ Expected<void> Server::serve(const CancelToken& stop) {
   const Expected<void> result = [&]() -> Expected<void> {
     MovedStreams streams;
     const int in_fd = streams.take(options.in_fd);
-    if (in_fd < 0) return system_error(errno, "ServerOptions::in_fd");
+    if (in_fd < 0) return streams.error("in_fd");
     const int out_fd = streams.take(options.out_fd);
-    if (out_fd < 0) return system_error(errno, "ServerOptions::out_fd");
+    if (out_fd < 0) return streams.error("out_fd");
     return std::make_shared<Session>(options, state_->tools, in_fd, out_fd)->run(stop);
   }();
   state_->serving.store(false);
@@ -32140,8 +32181,10 @@ int server_main(int argc, char** argv) {
   if (invocation->version) return print("codeexec-mcp " CODEEXEC_VERSION_STRING "\n") ? 0 : 1;
   if (invocation->list_rules) return print(rules_text()) ? 0 : 1;
 
-  // A client that goes away must not kill the server before it has ended what it runs.
+  // A client that goes away must not kill the server before it has ended what it runs; nor must a
+  // limit for files, when its output or its log goes to one.
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
 #if defined(__linux__)
   // Commands run as the same user. They must not read this program's memory and variables, nor
   // write to its descriptors, through /proc.
