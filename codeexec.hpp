@@ -16689,6 +16689,8 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
   return parts;
 }
+// The parts of a temporary would outlive it.
+std::vector<std::string_view> split(std::string&& text, char separator) = delete;
 
 bool has_word(std::string_view text, std::string_view word, char separator) {
   for (const std::string_view part : split(text, separator))
@@ -16910,8 +16912,8 @@ std::vector<std::string> RunCgroup::finish() {
     constexpr int attempts = 50;
     for (int i = 0; i < attempts && ::rmdir(leaf.directory.c_str()) != 0 && errno == EBUSY; ++i) {
       if (!leaf.unified || write_control(leaf.directory + "/cgroup.kill", "1") != 0) {
-        for (const std::string_view line :
-             split(read_control(leaf.directory + "/cgroup.procs"), '\n')) {
+        const std::string left = read_control(leaf.directory + "/cgroup.procs");
+        for (const std::string_view line : split(left, '\n')) {
           int pid = 0;
           std::from_chars(line.data(), line.data() + line.size(), pid);
           if (pid > 0) ::kill(pid, SIGKILL);
