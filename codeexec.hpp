@@ -2960,23 +2960,25 @@ Error make_error(ErrorCode code, std::string message, std::size_t offset = 0) {
   return result;
 }
 
+// A byte in two hexadecimal digits.
+void append_hex(std::string& out, unsigned char byte) {
+  constexpr char digits[] = "0123456789abcdef";
+  out += digits[byte >> 4];
+  out += digits[byte & 15];
+}
+
 // So many random bytes in hexadecimal digits; empty and errno when the system has none.
 std::string random_hex(std::size_t size) {
-  constexpr char digits[] = "0123456789abcdef";
   unsigned char bytes[32];
   size = std::min(size, sizeof bytes);
   std::string text;
   if (::getentropy(bytes, size) != 0) return text;
-  for (std::size_t i = 0; i < size; ++i) {
-    text += digits[bytes[i] >> 4];
-    text += digits[bytes[i] & 15];
-  }
+  for (std::size_t i = 0; i < size; ++i) append_hex(text, bytes[i]);
   return text;
 }
 
 // Hostile text for a one-line message: well-formed UTF-8, control bytes escaped.
 std::string printable(std::string_view text) {
-  constexpr char digits[] = "0123456789abcdef";
   std::string result;
   for (const char c : to_utf8(text)) {
     const auto byte = static_cast<unsigned char>(c);
@@ -2985,8 +2987,7 @@ std::string printable(std::string_view text) {
       continue;
     }
     result += "\\x";
-    result += digits[byte >> 4];
-    result += digits[byte & 15];
+    append_hex(result, byte);
   }
   return result;
 }
@@ -3012,15 +3013,37 @@ std::string in_lower_case(std::string_view text) {
   return lower;
 }
 
-// Names as shells have them (POSIX, 3.231).
-bool is_name_start(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+// Of ASCII, whatever the locale.
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+// Names as shells have them (POSIX, 3.231).
+bool is_name_start(char c) { return c == '_' || is_letter(c); }
 bool is_name_char(char c) { return is_name_start(c) || is_digit(c); }
 bool is_name(std::string_view text) {
   return !text.empty() && is_name_start(text[0]) &&
          std::all_of(text.begin(), text.end(), is_name_char);
 }
 bool is_shell_blank(char c) { return c == ' ' || c == '\t'; }
+
+// The value of a hexadecimal digit; 16, which no base allows, for what is none.
+unsigned hex_value(char c) {
+  if (is_digit(c)) return static_cast<unsigned>(c - '0');
+  if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a') + 10;
+  if (c >= 'A' && c <= 'F') return static_cast<unsigned>(c - 'A') + 10;
+  return 16;
+}
+
+// The value of up to `most` digits of a base from text[at] on; `at` moves behind them.
+std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t most, unsigned base) {
+  std::uint32_t value = 0;
+  for (const std::size_t begin = at; at < text.size() && at - begin < most; ++at) {
+    const unsigned digit = hex_value(text[at]);
+    if (digit >= base) break;
+    value = value * base + digit;
+  }
+  return value;
+}
 
 // FNV-1a with 64 bits, in hexadecimal digits. It need not withstand anybody: who can choose the
 // content can choose the name, too.
@@ -3224,6 +3247,8 @@ std::size_t cut_at_start(std::string_view text) {
   return size;
 }
 
+constexpr std::string_view replacement_character = "\xef\xbf\xbd";  // U+FFFD
+
 // Number of leading ASCII bytes, eight at a time.
 std::size_t ascii_run(const char* s, std::size_t size) {
   std::size_t i = 0;
@@ -3342,7 +3367,7 @@ std::string to_utf8(std::string_view bytes, std::uint64_t* invalid_bytes) {
   std::string text;
   while (bad != std::string_view::npos) {
     text.append(bytes.substr(0, bad));
-    text += "\xef\xbf\xbd";
+    text += replacement_character;
     const auto* s = reinterpret_cast<const unsigned char*>(bytes.data()) + bad;
     const std::size_t length = utf8_step(s, bytes.size() - bad).bad;
     if (invalid_bytes) *invalid_bytes += length;
@@ -3638,8 +3663,6 @@ const char* json_run_out(const char* at, const char* end) {
   while (at != end && !json_bytes.ends_out[static_cast<unsigned char>(*at)]) ++at;
   return at;
 }
-
-constexpr std::string_view json_replacement = "\xef\xbf\xbd";  // U+FFFD
 
 Utf8Step json_utf8_step(const char* at, const char* end) {
   return utf8_step(reinterpret_cast<const unsigned char*>(at), static_cast<std::size_t>(end - at));
@@ -4155,7 +4178,7 @@ class Json::Parser {
   }
 
   bool next_is(char c) const { return at_ != end_ && *at_ == c; }
-  bool next_is_digit() const { return at_ != end_ && *at_ >= '0' && *at_ <= '9'; }
+  bool next_is_digit() const { return at_ != end_ && is_digit(*at_); }
 
   // Reads a value that holds no other, or opens a container.
   bool read_value(Json& place) {
@@ -4336,7 +4359,7 @@ class Json::Parser {
         at_ += step.good;
         if (step.good != 0) continue;
         if (!limits_.accept_invalid_utf8) return fail("invalid UTF-8");
-        out.append(run, at_).append(json_replacement);
+        out.append(run, at_).append(replacement_character);
         run = at_ += step.bad;
         continue;
       }
@@ -4385,22 +4408,10 @@ class Json::Parser {
   }
 
   bool read_hex(unsigned& code) {
-    code = 0;
-    for (int i = 0; i < 4; ++i, ++at_) {
-      const char c = at_ == end_ ? '\0' : *at_;
-      unsigned digit = 0;
-      if (c >= '0' && c <= '9') {
-        digit = static_cast<unsigned>(c - '0');
-      } else if (c >= 'a' && c <= 'f') {
-        digit = static_cast<unsigned>(c - 'a') + 10;
-      } else if (c >= 'A' && c <= 'F') {
-        digit = static_cast<unsigned>(c - 'A') + 10;
-      } else {
-        return fail("expected four hexadecimal digits");
-      }
-      code = code * 16 + digit;
-    }
-    return true;
+    std::size_t size = 0;
+    code = codeexec::read_digits({at_, static_cast<std::size_t>(end_ - at_)}, size, 4, 16);
+    at_ += size;
+    return size == 4 || fail("expected four hexadecimal digits");
   }
 
   bool read_unicode_escape(std::string& out) {
@@ -4531,7 +4542,7 @@ class Json::Writer {
       const Utf8Step step = json_utf8_step(at, end);
       const std::size_t length = step.good + step.bad;
       const std::string_view instead =
-          step.good == 0 ? json_replacement : escape_of(std::string_view(at, length));
+          step.good == 0 ? replacement_character : escape_of(std::string_view(at, length));
       if (!instead.empty()) {
         out_.append(run, at).append(instead);
         run = at + length;
@@ -4542,7 +4553,6 @@ class Json::Writer {
   }
 
   void write_escaped(char c) {
-    constexpr char digits[] = "0123456789abcdef";
     switch (c) {
       case '"':
       case '\\':
@@ -4566,8 +4576,7 @@ class Json::Writer {
         break;
       default:
         out_.append("\\u00");
-        out_ += digits[static_cast<unsigned char>(c) >> 4];
-        out_ += digits[static_cast<unsigned char>(c) & 15];
+        append_hex(out_, static_cast<unsigned char>(c));
     }
   }
 
@@ -4725,8 +4734,7 @@ std::vector<RegexRange> shorthand_ranges(char letter, bool ascii) {
 }
 
 bool is_ascii_word(std::uint32_t code) {
-  return (code >= '0' && code <= '9') || (code >= 'A' && code <= 'Z') || code == '_' ||
-         (code >= 'a' && code <= 'z');
+  return code < 0x80 && is_name_char(static_cast<char>(code));
 }
 
 bool is_regex_word(std::uint32_t code) {
@@ -4737,10 +4745,10 @@ bool is_regex_word(std::uint32_t code) {
 }
 
 bool is_ascii_letter(std::uint32_t code) {
-  return (code >= 'A' && code <= 'Z') || (code >= 'a' && code <= 'z');
+  return code < 0x80 && is_letter(static_cast<char>(code));
 }
 
-bool is_ascii_digit(std::uint32_t code) { return code >= '0' && code <= '9'; }
+bool is_ascii_digit(std::uint32_t code) { return code < 0x80 && is_digit(static_cast<char>(code)); }
 
 // What can hold between two characters: a bit each, so that a position is judged once for all.
 enum RegexAssertion : std::uint32_t {
@@ -5080,9 +5088,9 @@ class Regex::Parser {
     const std::size_t offset = at_;
     if (!take('{')) return false;
     const auto number = [this](std::size_t absent) {
-      if (!is_ascii_digit(static_cast<unsigned char>(peek()))) return absent;
+      if (!is_digit(peek())) return absent;
       std::size_t value = 0;
-      for (; is_ascii_digit(static_cast<unsigned char>(peek())); ++at_)
+      for (; is_digit(peek()); ++at_)
         value = std::min(value * 10 + static_cast<std::size_t>(peek() - '0'), largest_count + 1);
       return value;
     };
@@ -5238,19 +5246,10 @@ class Regex::Parser {
     return true;
   }
 
-  bool hex(std::size_t offset, int digits, std::uint32_t& code) {
-    code = 0;
-    for (int i = 0; i < digits; ++i) {
-      const auto c = static_cast<unsigned char>(peek());
-      const auto lower = static_cast<unsigned char>(c | 0x20);
-      if (is_ascii_digit(c))
-        code = code << 4 | (c - '0' + 0u);
-      else if (lower >= 'a' && lower <= 'f')
-        code = code << 4 | (lower - 'a' + 10u);
-      else
-        return fail(offset, "incomplete escape");
-      ++at_;
-    }
+  bool hex(std::size_t offset, std::size_t digits, std::uint32_t& code) {
+    const std::size_t begin = at_;
+    code = read_digits(pattern_, at_, digits, 16);
+    if (at_ - begin != digits) return fail(offset, "incomplete escape");
     return code <= regex_last_code || fail(offset, "bad escape");
   }
 
@@ -5263,9 +5262,7 @@ class Regex::Parser {
     const bool three = is_octal(at_) && is_octal(at_ + 1) && is_octal(at_ + 2);
     if (in_set ? !is_octal(at_) : peek() != '0' && !three)
       return in_set ? fail(offset, "bad escape") : unsupported(offset, "a back-reference");
-    code = 0;
-    for (int i = 0; i < 3 && is_octal(at_); ++i)
-      code = code << 3 | static_cast<std::uint32_t>(pattern_[at_++] - '0');
+    code = read_digits(pattern_, at_, 3, 8);
     return code <= 0377 || fail(offset, "octal escape value outside of range 0-0o377");
   }
 
@@ -5437,7 +5434,7 @@ class Regex::Parser {
   }
 
   bool take_flags(std::size_t offset, std::string_view known, std::string& flags) {
-    for (; is_ascii_letter(static_cast<unsigned char>(peek())); ++at_) {
+    for (; is_letter(peek()); ++at_) {
       const char flag = peek();
       if (known.find(flag) == std::string_view::npos) return fail(offset, "unknown flag");
       if (flags.find(flag) == std::string::npos) flags += flag;
@@ -5771,21 +5768,6 @@ struct ShellOrigin {
 };
 
 bool has_glob(std::string_view text) { return text.find_first_of("*?[") != std::string_view::npos; }
-
-// Up to `most` digits of a base from text[at] on; advances `at`.
-std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t most, unsigned base) {
-  std::uint32_t value = 0;
-  for (std::size_t n = 0; n < most && at < text.size(); ++n, ++at) {
-    const char c = text[at];
-    unsigned digit = 99;
-    if (is_digit(c)) digit = static_cast<unsigned>(c - '0');
-    if (c >= 'a' && c <= 'f') digit = static_cast<unsigned>(c - 'a') + 10;
-    if (c >= 'A' && c <= 'F') digit = static_cast<unsigned>(c - 'A') + 10;
-    if (digit >= base) break;
-    value = value * base + digit;
-  }
-  return value;
-}
 
 // What may follow a backslash, in $'...' and in the strings of echo and printf.
 enum class EscapeStyle {
@@ -10996,7 +10978,7 @@ class CodeReader {
         at_ = std::min(code_.find('\n', at_), code_.size());
       else if (is_quote(c))
         read_lone_string();
-      else if (is_letter(c))
+      else if (is_name_char(c))
         read_identifier();
       else
         read_operator(c);
@@ -11005,9 +10987,6 @@ class CodeReader {
   }
 
  private:
-  static bool is_letter(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  }
   bool is(Language a) const { return language_ == a; }
   bool is_quote(char c) const {
     if (c == '"') return true;
@@ -11045,7 +11024,7 @@ class CodeReader {
     if ((rest[0] != '$' && rest[0] != '@') || rest.size() < 2) return 0;
     if (rest[1] == '{') return braced(1);
     std::size_t end = 1;
-    while (end < rest.size() && is_letter(rest[end])) ++end;
+    while (end < rest.size() && is_name_char(rest[end])) ++end;
     return end > 1 ? end : 0;
   }
   void append_escape(std::string& text) {
@@ -11055,15 +11034,11 @@ class CodeReader {
     } else if (c == 't') {
       text += '\t';
     } else if (c == 'x' && at_ + 1 < code_.size()) {
-      const auto digit = [](char d) {
-        if (d >= '0' && d <= '9') return d - '0';
-        const char lower = static_cast<char>(d | 0x20);
-        return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-      };
-      const int high = digit(code_[at_]), low = digit(code_[at_ + 1]);
-      if (high < 0 || low < 0) return;
-      text += static_cast<char>(high * 16 + low);
-      at_ += 2;
+      std::size_t end = at_;
+      const std::uint32_t value = read_digits(code_, end, 2, 16);
+      if (end != at_ + 2) return;
+      text += static_cast<char>(value);
+      at_ = end;
     } else if (c != '\n') {
       text += c;
     }
@@ -11133,7 +11108,7 @@ class CodeReader {
       pipe_ = !next_is('|');
       if (!pipe_) ++at_;
     } else if (c == '%' && is(Language::ruby) && next_is('x') && at_ + 1 < code_.size() &&
-               !is_letter(code_[at_ + 1])) {
+               !is_name_char(code_[at_ + 1])) {
       ++at_;
       findings_.scripts.push_back(read_delimited());
     } else if (c != ' ' && c != '\t' && c != '&') {
@@ -11144,7 +11119,7 @@ class CodeReader {
   void read_identifier() {
     pipe_ = false;
     const std::size_t begin = at_;
-    while (at_ < code_.size() && is_letter(code_[at_])) ++at_;
+    while (at_ < code_.size() && is_name_char(code_[at_])) ++at_;
     const std::string_view name = code_.substr(begin, at_ - begin);
     if (name == "qx" && is(Language::perl)) {
       skip_blanks();
@@ -11175,7 +11150,7 @@ class CodeReader {
       const char c = code_[at_];
       if (is_quote(c)) {
         bool raw = false, formatted = false;
-        for (std::size_t i = at_; i > 0 && is_letter(code_[i - 1]) && at_ - i < 2; --i) {
+        for (std::size_t i = at_; i > 0 && is_name_char(code_[i - 1]) && at_ - i < 2; --i) {
           raw = raw || (code_[i - 1] | 0x20) == 'r';
           formatted = formatted || (code_[i - 1] | 0x20) == 'f';
         }
@@ -11207,7 +11182,7 @@ class CodeReader {
         joined = false;
       } else if ((c == ';' || c == '\n') && !parenthesised) {
         break;
-      } else if (is_letter(c) || c == '+' || c == '.' || c == '%' || c == '$') {
+      } else if (is_name_char(c) || c == '+' || c == '.' || c == '%' || c == '$') {
         // "rm -rf " + path, "..." % x, "...".format(x)
         if (joined && !is_prefix(c) && (strings.back().empty() || strings.back().back() != '\0'))
           strings.back() += '\0';
@@ -11217,7 +11192,8 @@ class CodeReader {
   }
   // A letter in front of a quote: r"..", f'..'
   bool is_prefix(char c) const {
-    return is_letter(c) && at_ < code_.size() && (is_quote(code_[at_]) || is_letter(code_[at_]));
+    return is_name_char(c) && at_ < code_.size() &&
+           (is_quote(code_[at_]) || is_name_char(code_[at_]));
   }
 
   void finish_list(bool starts, bool first_is_list, const std::vector<std::string>& strings) {
@@ -13870,8 +13846,7 @@ Expected<FileList> Files::list(std::string_view path, std::size_t depth) const {
 namespace {
 
 bool is_python_name_byte(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         static_cast<unsigned char>(c) >= 0x80;
+  return is_name_char(c) || static_cast<unsigned char>(c) >= 0x80;
 }
 
 bool is_line_break(char c) { return c == '\n' || c == '\r'; }
@@ -14168,22 +14143,6 @@ class PythonLexer {
   std::optional<Error> error_ = {};
 };
 
-// The value of up to `most` digits of a base at text[at], which moves behind them.
-std::uint32_t python_digits(std::string_view text, std::size_t& at, std::size_t most,
-                            unsigned base) {
-  std::uint32_t value = 0;
-  for (std::size_t i = 0; i < most && at < text.size(); ++i, ++at) {
-    const char c = text[at];
-    unsigned digit = 16;
-    if (c >= '0' && c <= '9') digit = static_cast<unsigned>(c - '0');
-    if (c >= 'a' && c <= 'f') digit = static_cast<unsigned>(c - 'a') + 10;
-    if (c >= 'A' && c <= 'F') digit = static_cast<unsigned>(c - 'A') + 10;
-    if (digit >= base) break;
-    value = value * base + digit;
-  }
-  return value;
-}
-
 void append_python_character(std::uint32_t code, std::string& out) {
   const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
   append_utf8(is_surrogate ? 0xfffd : code, out);
@@ -14206,7 +14165,7 @@ bool append_python_escape(std::string_view text, std::size_t& at, std::string& o
     return true;
   }
   if (c >= '0' && c <= '7') {
-    append_python_character(python_digits(text, at, 3, 8), out);
+    append_python_character(read_digits(text, at, 3, 8), out);
     return true;
   }
   const std::size_t size = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
@@ -14215,7 +14174,7 @@ bool append_python_escape(std::string_view text, std::size_t& at, std::string& o
     return true;
   }
   const std::size_t begin = ++at;
-  const std::uint32_t code = python_digits(text, at, size, 16);
+  const std::uint32_t code = read_digits(text, at, size, 16);
   if (at - begin != size || code > 0x10ffff) return false;
   append_python_character(code, out);
   return true;
@@ -24648,8 +24607,7 @@ bool is_plain(std::string_view text, std::string_view more) {
   if (text.empty() || text.size() > longest || more.find(text[0]) != std::string_view::npos)
     return false;
   return std::all_of(text.begin(), text.end(), [more](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           more.find(c) != std::string_view::npos;
+    return is_name_char(c) || more.find(c) != std::string_view::npos;
   });
 }
 
@@ -26015,8 +25973,7 @@ ProcessOptions ContainerExecutor::Exec::Where::call(bool with_input,
 auto ContainerExecutor::Exec::start(const Where& where) -> Expected<std::shared_ptr<Exec>> {
   const std::string id = random_hex(16);
   std::uint64_t number = 0;
-  for (const char c : id.substr(0, 9))
-    number = number * 16 + static_cast<std::uint64_t>(c <= '9' ? c - '0' : c - 'a' + 10);
+  for (const char c : id.substr(0, 9)) number = number * 16 + hex_value(c);
   if (id.empty()) return system_error(errno, "cannot get random bytes for a command");
   auto carrier = std::make_shared<Exec>(where, id);
   // Far above what any machine has, and below 2^53.
@@ -28077,10 +28034,8 @@ std::string check_arguments(const Tool& tool, const Json& arguments) {
 
 bool is_tool_name(std::string_view name) {
   if (name.empty() || name.size() > 64) return false;
-  return std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.';
-  });
+  return std::all_of(name.begin(), name.end(),
+                     [](char c) { return is_name_char(c) || c == '-' || c == '.'; });
 }
 
 // What is wrong with a schema, or an empty text.
