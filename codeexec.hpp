@@ -2967,6 +2967,17 @@ void append_hex(std::string& out, unsigned char byte) {
   out += digits[byte & 15];
 }
 
+// The error with a text of ours in front of its own, or instead of it.
+Error with_prefix(std::string_view prefix, Error error) {
+  error.message.insert(0, prefix);
+  return error;
+}
+
+Error with_message(Error error, std::string message) {
+  error.message = std::move(message);
+  return error;
+}
+
 // So many random bytes in hexadecimal digits; empty and errno when the system has none.
 std::string random_hex(std::size_t size) {
   unsigned char bytes[32];
@@ -3004,6 +3015,26 @@ bool starts_with(std::string_view text, std::string_view prefix) {
 
 bool ends_with(std::string_view text, std::string_view suffix) {
   return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
+}
+
+bool has_nul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
+
+template <class Texts = std::initializer_list<std::string_view>>
+bool is_one_of(std::string_view text, const Texts& texts) {
+  return std::find(std::begin(texts), std::end(texts), text) != std::end(texts);
+}
+
+// What stands before the next separator, or all; the text then begins behind that.
+std::string_view take_part(std::string_view& text, char separator) {
+  const std::size_t end = std::min(text.find(separator), text.size());
+  const std::string_view part = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return part;
+}
+
+// The last name of a path.
+std::string_view base_name(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
 }
 
 std::string in_lower_case(std::string_view text) {
@@ -6649,8 +6680,7 @@ class ShellParser {
   void take_word() { at_ = word_end_; }
   // Whether the word ends a list.
   static bool ends_list(std::string_view word) {
-    return word == "then" || word == "else" || word == "elif" || word == "fi" || word == "do" ||
-           word == "done" || word == "esac" || word == "}";
+    return is_one_of(word, {"then", "else", "elif", "fi", "do", "done", "esac", "}"});
   }
   // Consumes a reserved word that must be here.
   bool expect(std::string_view word, std::size_t begin, std::string_view construct) {
@@ -7082,8 +7112,8 @@ class ShellParser {
     return add_node(node, at_);
   }
   static bool is_reserved(std::string_view word) {
-    return word == "if" || word == "while" || word == "until" || word == "for" || word == "case" ||
-           word == "select" || word == "function" || word == "time" || word == "coproc";
+    return is_one_of(word, {"if", "while", "until", "for", "case", "select", "function", "time",
+                            "coproc"});
   }
 
   std::uint32_t parse_function_keyword() {
@@ -7142,8 +7172,7 @@ class ShellParser {
       add(word);
       if (!first) continue;
       const std::string_view name = text_.substr(word_begin, at_ - word_begin);
-      declares = bash() && (name == "declare" || name == "typeset" || name == "local" ||
-                            name == "export" || name == "readonly");
+      declares = bash() && is_one_of(name, {"declare", "typeset", "local", "export", "readonly"});
       if (assignments.empty() && redirections.empty() && at_parentheses()) {
         syntax_.pending.resize(from);
         return parse_function_body(name, begin);
@@ -7384,7 +7413,7 @@ struct ShellText {
     return text == other.text && assumed == other.assumed && glob == other.glob &&
            home == other.home;
   }
-  bool known() const { return text.find('\0') == std::string::npos; }
+  bool known() const { return !has_nul(text); }
 };
 
 ShellText unknown_text() {
@@ -7757,7 +7786,7 @@ class ShellWalker {
     const ShellValue& ifs = value_of("IFS");
     std::string separators = ifs.elements.empty() ? std::string() : ifs.elements[0].text;
     if (ifs.unset) separators = " \t\n";
-    if (separators.find('\0') != std::string::npos) return add_unknown(fields, false);
+    if (has_nul(separators)) return add_unknown(fields, false);
     std::size_t begin = 0;
     for (std::size_t at = 0; at <= text.size() && !stopped(); ++at) {
       const bool ends = at < text.size() && separators.find(text[at]) != std::string::npos;
@@ -9043,7 +9072,7 @@ class ShellWalker {
     static constexpr std::string_view names[] = {
         ".",        ":",      "break", "continue", "eval",   "exec",  "exit", "export",
         "readonly", "return", "set",   "shift",    "source", "times", "trap", "unset"};
-    return std::find(std::begin(names), std::end(names), name) != std::end(names);
+    return is_one_of(name, names);
   }
   void keep_declared(std::string_view name, const Changes& changes) {
     for (const auto& [changed, variable] : changes)
@@ -9223,7 +9252,7 @@ class ShellWalker {
 
   void run_text(std::string text, const shell::Command& command, bool tolerant) {
     if (!enter(command.begin)) return;
-    const bool is_known = text.find('\0') == std::string::npos;
+    const bool is_known = !has_nul(text);
     syntax_.texts.push_back(std::move(text));
     const auto begin = static_cast<std::uint32_t>(command.begin);
     const auto end = static_cast<std::uint32_t>(command.end);
@@ -10511,7 +10540,7 @@ constexpr std::size_t max_generated_bytes = std::size_t{4} << 20;
 
 // policy: text ------------------------------------------------------------------------------------
 
-bool is_unknown(std::string_view text) { return text.find('\0') != std::string_view::npos; }
+bool is_unknown(std::string_view text) { return has_nul(text); }
 
 bool is_pattern(std::string_view text) {
   if (text.find_first_of("*?") != std::string_view::npos) return true;
@@ -10591,10 +10620,6 @@ bool sweeps(std::string_view name) {
     }
   }
   return true;
-}
-
-std::string_view base_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
 }
 
 // Whether a list of names with blanks between them has `name`, or one that it abbreviates.
@@ -12692,7 +12717,7 @@ Expected<std::string> absolute_path(std::string_view path, std::string_view base
 // Absolute, with no empty name, `.`, `..` or NUL in it.
 bool is_canonical_form(std::string_view path) {
   if (path == "/") return true;
-  if (!starts_with(path, "/") || path.find('\0') != std::string_view::npos) return false;
+  if (!starts_with(path, "/") || has_nul(path)) return false;
   std::size_t at = 1;
   while (at <= path.size()) {
     const std::size_t end = std::min(path.find('/', at), path.size());
@@ -12701,17 +12726,6 @@ bool is_canonical_form(std::string_view path) {
     at = end + 1;
   }
   return true;
-}
-
-// The error with a text of ours in front of its own, or instead of it.
-Error with_prefix(std::string_view prefix, Error error) {
-  error.message.insert(0, prefix);
-  return error;
-}
-
-Error with_message(Error error, std::string message) {
-  error.message = std::move(message);
-  return error;
 }
 
 const char* option_of(const Root& root) {
@@ -12746,7 +12760,7 @@ const char* name(Permission permission) noexcept {
 Expected<std::string> canonical_path(std::string_view path, std::string_view base) {
   if (path.empty()) return make_error(ErrorCode::invalid_argument, "the path is empty");
   for (const std::string_view text : {path, base}) {
-    if (text.find('\0') != std::string_view::npos)
+    if (has_nul(text))
       return make_error(ErrorCode::invalid_argument, concat({quoted(text), ": has a NUL byte"}));
   }
   auto absolute = absolute_path(path, base);
@@ -12903,10 +12917,9 @@ bool is_generated(std::string_view path, std::string_view root, GeneratedScope e
 // The canonical path of a directory entry itself: links on the way to it are followed, and not the
 // one that it may be.
 Expected<std::string> canonical_entry(std::string_view path, std::string_view base = {}) {
-  const std::size_t slash = path.rfind('/');
-  const std::string_view last = path.substr(slash == std::string_view::npos ? 0 : slash + 1);
+  const std::string_view last = base_name(path);
   const bool is_entry = !last.empty() && last != "." && last != "..";
-  if (!is_entry || last.find('\0') != std::string_view::npos) return canonical_path(path, base);
+  if (!is_entry || has_nul(last)) return canonical_path(path, base);
   const std::string_view parent = path.substr(0, path.size() - last.size());
   auto result = canonical_path(parent.empty() ? "." : parent, base);
   if (result) *result = concat({*result, *result == "/" ? "" : "/", last});
@@ -13299,7 +13312,7 @@ Expected<std::string> permitted_path(const PathRules& rules, std::string_view pa
 
 // Whether a path as it is written can only be a directory's.
 bool names_a_directory(std::string_view path) {
-  const std::string_view last = path.substr(path.rfind('/') + 1);
+  const std::string_view last = base_name(path);
   return last.empty() || last == "." || last == "..";
 }
 
@@ -13459,7 +13472,7 @@ void read_range(FileReader& reader, const FileRange& range, FileContent& content
 
 bool is_binary(const FileContent& content, FileRange::Unit unit) {
   std::string_view text = content.bytes;
-  if (text.find('\0') != std::string_view::npos) return true;
+  if (has_nul(text)) return true;
   if (unit == FileRange::Unit::bytes && content.begin > 0) text.remove_prefix(cut_at_start(text));
   if (content.more) text.remove_suffix(cut_at_end(text));
   return !is_utf8(text);
@@ -14445,8 +14458,6 @@ using VariableMap = std::map<std::string, std::string>;
 
 constexpr std::string_view default_path =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
-bool has_nul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
 
 bool is_variable_name(std::string_view text) {
   return !text.empty() && text.find('=') == std::string_view::npos && !has_nul(text);
@@ -16119,11 +16130,6 @@ std::string real_path_of(const std::string& path) {
   return ::realpath(path.c_str(), buffer) ? std::string(buffer) : std::string();
 }
 
-template <class Names>
-bool is_one_of(std::string_view text, const Names& names) {
-  return std::find(std::begin(names), std::end(names), text) != std::end(names);
-}
-
 // Directories that keep passwords and keys, in a home or wherever else they are.
 bool is_secret_directory(std::string_view name) {
   constexpr std::string_view secrets[] = {
@@ -16219,13 +16225,9 @@ class TreeGrants {
     return is_one_of(name, parts);
   }
 
-  static std::string_view last_name(std::string_view path) {
-    return path.substr(path.rfind('/') + 1);
-  }
-
   void add(const std::string& path, int depth) {
     if (covers(path)) return;
-    const bool installed = is_installed_part(last_name(path));
+    const bool installed = is_installed_part(base_name(path));
     std::size_t budget = std::min(budget_, most_of_one);
     const std::size_t before = budget;
     struct stat status {};
@@ -16243,7 +16245,7 @@ class TreeGrants {
   Finding look_into(const std::string& directory, const struct stat& status, int depth,
                     std::size_t& budget) {
     if (depth > deepest) return Finding::unknown;
-    const bool installed = is_installed_part(last_name(directory));
+    const bool installed = is_installed_part(base_name(directory));
     std::vector<std::pair<std::string, struct stat>> below;
     for (const std::string& entry : names_in(directory)) {
       if (budget == 0) return Finding::unknown;
@@ -16491,7 +16493,7 @@ class ToolGrants {
       if (codeexec::is_within(directory, path)) return true;
     for (const std::string_view directory : {"/etc", "/proc", "/sys", "/dev", "/boot"})
       if (codeexec::is_within(path, directory)) return true;
-    if (holds_a_home(path, home_) || is_secret_directory(path.substr(path.rfind('/') + 1)))
+    if (holds_a_home(path, home_) || is_secret_directory(base_name(path)))
       return true;
     struct stat status {};
     return ::lstat(path.c_str(), &status) != 0 ||
@@ -16500,7 +16502,7 @@ class ToolGrants {
 
   static bool is_bin(const std::string& path) {
     constexpr std::string_view names[] = {"bin", "sbin", "shims", ".bin"};
-    return is_one_of(std::string_view(path).substr(path.rfind('/') + 1), names);
+    return is_one_of(base_name(path), names);
   }
 
   // Hidden directories hold tools, or what is nobody's business.
@@ -16569,7 +16571,7 @@ class ToolGrants {
 
   // ~/.local and ~/.config hold the data of all programs, keyrings among it.
   static bool is_shared_prefix(const std::string& prefix) {
-    const std::string last = prefix.substr(prefix.rfind('/') + 1);
+    const std::string_view last = base_name(prefix);
     return last == "share" || is_secret_directory(last);
   }
   static bool is_tool_part(const std::string& entry) {
@@ -19501,7 +19503,6 @@ struct Process::State {
 
 // Fails the start for a mistake of the caller's, before anything is made.
 bool Process::State::refuse_options() {
-  const auto has_nul = [](const std::string& text) { return text.find('\0') != text.npos; };
   const auto any_nul = [&](const std::vector<std::string>& texts) {
     return std::any_of(texts.begin(), texts.end(), has_nul);
   };
@@ -21101,7 +21102,7 @@ class ExportList {
 
 std::string detail::session_script(std::string_view shell, int descriptor, std::string_view mark,
                                    std::size_t parts) {
-  const std::string_view program = shell.substr(shell.rfind('/') + 1);
+  const std::string_view program = base_name(shell);
   bool known = false;
   for (const char* other :
        {"sh", "dash", "bash", "ash", "ksh", "ksh93", "mksh", "lksh", "oksh", "zsh", "yash"})
@@ -23501,10 +23502,6 @@ constexpr std::string_view common_commands[] = {
     "source", "sudo",    "tail",   "tar",    "touch",   "uv",     "wget", "which", "yarn",
 };
 
-bool is_one_of(std::initializer_list<std::string_view> texts, std::string_view text) {
-  return std::find(texts.begin(), texts.end(), text) != texts.end();
-}
-
 bool is_dotted_name(std::string_view text) {
   return is_name_start(text.empty() ? '\0' : text.front()) && text.back() != '.' &&
          std::all_of(text.begin(), text.end(), [](char c) { return is_name_char(c) || c == '.'; });
@@ -23532,7 +23529,7 @@ bool is_shell_line(std::string_view line) {
   const auto has = [line](std::string_view part) {
     return line.find(part) != std::string_view::npos;
   };
-  if (is_one_of({"if", "for", "while", "until", "case"}, word))
+  if (is_one_of(word, {"if", "for", "while", "until", "case"}))
     return has("; then") || has("; do") || starts_with(line, "if [") ||
            starts_with(line, "while [") || word == "until" ||
            (word == "case" && ends_with(line, " in"));
@@ -23542,8 +23539,7 @@ bool is_shell_line(std::string_view line) {
   // What is a variable of Python that happens to have such a name.
   const std::string_view rest = without_blanks(line.substr(word.size()));
   const std::string_view next = rest.substr(0, rest.find_first_of(" \t"));
-  return !is_one_of({"=", "==", "!=", "+=", "-=", "*=", "/=", "in", "is", "if", "and", "or", "not"},
-                    next);
+  return !is_one_of(next, {"=", "==", "!=", "+=", "-=", "*=", "/=", "in", "is", "if", "and", "or", "not"});
 }
 
 enum class Guess { yes, no, open };
@@ -23586,9 +23582,8 @@ Guess guess_python(std::string_view line) {
       return is_name_char(c) || c == '.' || c == ',' || is_shell_blank(c);
     }));
   if (word == "from") return decided(rest.find(" import ") != std::string_view::npos);
-  if (is_one_of({"assert", "await", "del", "raise"}, word)) return Guess::yes;
-  if (is_one_of({"async", "class", "def", "for", "if", "match", "try:", "try", "while", "with"},
-                word)) {
+  if (is_one_of(word, {"assert", "await", "del", "raise"})) return Guess::yes;
+  if (is_one_of(word, {"async", "class", "def", "for", "if", "match", "try:", "try", "while", "with"})) {
     if (last == '{' || last == '}') return Guess::no;
     return decided(line.find(':') != std::string_view::npos || last == '(' || last == ',');
   }
@@ -23610,8 +23605,8 @@ std::string language_of_interpreter(std::string_view line) {
     if (starts_with(line, "-S ")) line = without_blanks(line.substr(3));
     program = line.substr(0, line.find_first_of(" \t"));
   }
-  program = program.substr(program.rfind('/') + 1);
-  if (is_one_of({"sh", "ash", "dash"}, program)) return "sh";
+  program = base_name(program);
+  if (is_one_of(program, {"sh", "ash", "dash"})) return "sh";
   if (program == "bash") return "bash";
   if (program == "node") return "javascript";
   return starts_with(program, "python") ? "python" : "";
@@ -23937,8 +23932,7 @@ const char* name(ContainerNetwork network) noexcept {
 namespace {
 
 bool is_podman(const EngineOptions& engine) {
-  const std::string_view program = engine.program;
-  return starts_with(program.substr(program.rfind('/') + 1), "podman");
+  return starts_with(base_name(engine.program), "podman");
 }
 
 // A call of the engine's program: never a shell string.
