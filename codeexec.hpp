@@ -7456,10 +7456,8 @@ std::string join_shell_path(std::string_view directory, std::string_view path) {
     joined = concat({directory, "/", path});
   const bool absolute = starts_with(joined, "/");
   std::vector<std::string_view> names;
-  for (std::size_t at = 0; at <= joined.size();) {
-    const std::size_t end = std::min(joined.find('/', at), joined.size());
-    const std::string_view name = std::string_view(joined).substr(at, end - at);
-    at = end + 1;
+  for (std::string_view rest = joined; !rest.empty();) {
+    const std::string_view name = take_part(rest, '/');
     if (name.empty() || name == ".") continue;
     const bool climbs = name == "..";
     if (climbs && !names.empty() && names.back() != "..")
@@ -10624,12 +10622,10 @@ bool sweeps(std::string_view name) {
 
 // Whether a list of names with blanks between them has `name`, or one that it abbreviates.
 bool lists_option(std::string_view list, std::string_view name) {
-  for (std::size_t at = 0; at < list.size();) {
-    const std::size_t end = std::min(list.find(' ', at), list.size());
-    const std::string_view entry = list.substr(at, end - at);
+  while (!list.empty()) {
+    const std::string_view entry = take_part(list, ' ');
     if (entry == name || (name.size() > 1 && entry.size() > 1 && starts_with(entry, name)))
       return true;
-    at = end + 1;
   }
   return false;
 }
@@ -10686,10 +10682,8 @@ struct PathText {
 };
 
 void descend(PathText& path, std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('/', at), text.size());
-    const std::string_view name = text.substr(at, end - at);
-    at = end + 1;
+  while (!text.empty()) {
+    const std::string_view name = take_part(text, '/');
     if (name.empty() || name == ".") continue;
     const bool up = name == "..";
     if (!up || (path.root == PathText::Root::relative &&
@@ -12685,19 +12679,17 @@ Expected<UniqueFd> open_canonical_directory(const std::string& path) {
   if (at_once) return at_once;
   UniqueFd here(::open("/", open_directory_flags));
   if (!here) return system_error(errno, quoted(path));
-  std::size_t at = 1;
-  while (at < path.size()) {
-    const std::size_t end = std::min(path.find('/', at), path.size());
-    const std::string part = path.substr(at, end - at);
+  std::string_view rest = std::string_view(path).substr(1);
+  while (!rest.empty()) {
+    const std::string part(take_part(rest, '/'));
     UniqueFd next(::openat(here.get(), part.c_str(), open_directory_flags | O_NOFOLLOW));
     if (!next) {
       int error = errno;
       const bool is_something_else = error == ENOTDIR || error == ELOOP || error == EMLINK;
-      if (is_something_else) error = end == path.size() ? ENOTDIR : ENOENT;
+      if (is_something_else) error = rest.empty() ? ENOTDIR : ENOENT;
       return system_error(error, quoted(path));
     }
     here = std::move(next);
-    at = end + 1;
   }
   UniqueFd result(above_standard_streams(::openat(here.get(), ".", open_directory_flags)));
   if (!result) return system_error(errno, quoted(path));
@@ -12903,13 +12895,10 @@ bool is_generated_name(std::string_view name, GeneratedScope scope) {
 // `ending` tells what the thing itself is: GeneratedScope::directory or file.
 bool is_generated(std::string_view path, std::string_view root, GeneratedScope ending) {
   if (!root.empty() && codeexec::is_within(path, root)) path.remove_prefix(root.size());
-  std::size_t at = 0;
   std::string_view part;
-  while (at < path.size()) {
-    const std::size_t end = std::min(path.find('/', at), path.size());
-    part = path.substr(at, end - at);
+  while (!path.empty()) {
+    part = take_part(path, '/');
     if (is_generated_name(part, GeneratedScope::tree)) return true;
-    at = end + 1;
   }
   return is_generated_name(part, ending);
 }
@@ -13065,11 +13054,8 @@ bool is_file_pattern(std::string_view text) {
 // not mean hidden files. Fails when the budget does not reach.
 Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBudget& budget) {
   std::vector<std::string> found = {""};
-  std::size_t at = 1;
-  while (at <= pattern.size() && !found.empty()) {
-    const std::size_t end = std::min(pattern.find('/', at), pattern.size());
-    const std::string_view part = pattern.substr(at, end - at);
-    at = end + 1;
+  while (!pattern.empty() && !found.empty()) {
+    const std::string_view part = take_part(pattern, '/');
     if (part.empty()) continue;
     std::vector<std::string> next;
     for (std::string& path : found) {
@@ -16442,9 +16428,7 @@ class ToolGrants {
 
   void add(std::string_view search_path) {
     while (!search_path.empty()) {
-      const std::size_t end = std::min(search_path.find(':'), search_path.size());
-      const std::string_view directory = search_path.substr(0, end);
-      search_path.remove_prefix(std::min(end + 1, search_path.size()));
+      const std::string_view directory = take_part(search_path, ':');
       if (starts_with(directory, "/") && !is_granted(directory)) add_directory(directory);
     }
   }
@@ -16643,11 +16627,7 @@ std::string read_control(const std::string& path) {
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    parts.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  while (!text.empty()) parts.push_back(take_part(text, separator));
   return parts;
 }
 // The parts of a temporary would outlive it.
@@ -20730,9 +20710,7 @@ std::string home_of_user(std::string_view user) {
   if (!list) return {};
   std::string_view rest = *list;
   while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    std::string_view line = take_part(rest, '\n');
     if (!starts_with(line, user) || line.substr(user.size(), 1) != ":") continue;
     for (int field = 0; field < 5; ++field) {
       const std::size_t colon = line.find(':');
@@ -23998,9 +23976,7 @@ std::string engine_words(const ProcessResult& result) {
   std::string text;
   std::string_view rest = result.err.empty() ? result.out : result.err;
   while (!rest.empty() && text.size() < longest) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    std::string_view line = take_part(rest, '\n');
     for (const std::string_view head : {"docker: ", "Error: ", "Error response from daemon: "})
       if (starts_with(line, head)) line.remove_prefix(head.size());
     if (line.empty() || starts_with(line, "Run '") || starts_with(line, "See '")) continue;
@@ -24290,9 +24266,7 @@ Expected<std::string> with_home(std::string_view path) {
 // with * stand for all that begin so.
 bool is_word_of(std::string_view text, std::string_view words) {
   while (!words.empty()) {
-    const std::size_t end = std::min(words.find(' '), words.size());
-    const std::string_view word = words.substr(0, end);
-    words.remove_prefix(std::min(end + 1, words.size()));
+    const std::string_view word = take_part(words, ' ');
     if (ends_with(word, "*") ? starts_with(text, word.substr(0, word.size() - 1)) : text == word)
       return true;
   }
@@ -25111,9 +25085,7 @@ void Container::State::Log::add(std::string_view event) {
   std::string_view rest = text;
   std::string told = utc_timestamp();
   do {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    told += concat({" ", printable(rest.substr(0, end)), "\n"});
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    told += concat({" ", printable(take_part(rest, '\n')), "\n"});
   } while (!rest.empty());
   lines.add(told);
 }
@@ -31282,9 +31254,7 @@ std::string wrapped(std::string_view text, std::size_t indent) {
   std::string result;
   std::size_t column = indent;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view word = take_part(text, ' ');
     if (column > indent && column + 1 + word.size() > 100) {
       result += concat({"\n", std::string(indent, ' ')});
       column = indent;
