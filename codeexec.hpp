@@ -3076,6 +3076,82 @@ std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t mo
   return value;
 }
 
+// Patterns of shells for names of files (POSIX.1-2024, 2.14) have one of these.
+bool has_glob(std::string_view text) { return text.find_first_of("*?[") != std::string_view::npos; }
+
+// A bracket expression of such a pattern.
+struct GlobBracket {
+  std::size_t end = std::string_view::npos;  // npos: it has none, and is an ordinary character
+  bool holds = false;                        // the character that was asked for
+};
+
+// The one at pattern[at]. A class such as [:alpha:] may hold any character: which ones, the locale
+// decides.
+GlobBracket glob_bracket(std::string_view pattern, std::size_t at, char c = '\0') {
+  constexpr std::size_t longest_class = 32;
+  const auto byte = [](char x) { return static_cast<unsigned char>(x); };
+  std::size_t i = at + 1;
+  const bool negated = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');
+  if (negated) ++i;
+  bool found = false;
+  for (const std::size_t first = i; i < pattern.size(); ++i) {
+    if (pattern[i] == ']' && i > first) return {i + 1, found != negated};
+    const char kind = pattern[i] == '[' && i + 1 < pattern.size() ? pattern[i + 1] : '\0';
+    if (kind == ':' || kind == '=' || kind == '.') {
+      const char ending[] = {kind, ']'};
+      const std::size_t size =
+          pattern.substr(i + 2, longest_class).find(std::string_view(ending, sizeof ending));
+      if (size != std::string_view::npos) {
+        found = !negated;
+        i += size + 3;
+        continue;
+      }
+    }
+    if (i + 2 < pattern.size() && pattern[i + 1] == '-' && pattern[i + 2] != ']') {
+      found = found || (byte(pattern[i]) <= byte(c) && byte(c) <= byte(pattern[i + 2]));
+      i += 2;
+      continue;
+    }
+    found = found || pattern[i] == c;
+  }
+  return {};
+}
+
+// Whether a name is one that a pattern stands for. Of the stars only the last one is ever tried
+// again, so it takes no more time than the product of the two sizes.
+bool glob_matches(std::string_view pattern, std::string_view name) {
+  constexpr std::size_t none = std::string_view::npos;
+  std::size_t p = 0, n = 0, star = none, star_n = 0;
+  while (n < name.size()) {
+    std::size_t next = none;  // where the pattern goes on after it has taken a character
+    if (p < pattern.size()) {
+      if (pattern[p] == '*') {
+        star = p++;
+        star_n = n;
+        continue;
+      }
+      const GlobBracket bracket =
+          pattern[p] == '[' ? glob_bracket(pattern, p, name[n]) : GlobBracket();
+      if (bracket.end != none) {
+        if (bracket.holds) next = bracket.end;
+      } else if (pattern[p] == '?' || pattern[p] == name[n]) {
+        next = p + 1;
+      }
+    }
+    if (next != none) {
+      p = next;
+      ++n;
+    } else if (star != none) {
+      p = star + 1;
+      n = ++star_n;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
 // FNV-1a with 64 bits, in hexadecimal digits. It need not withstand anybody: who can choose the
 // content can choose the name, too.
 std::string content_digits(std::string_view content) {
@@ -5797,8 +5873,6 @@ struct ShellOrigin {
   std::uint32_t end = 0;
   bool exact = true;
 };
-
-bool has_glob(std::string_view text) { return text.find_first_of("*?[") != std::string_view::npos; }
 
 // What may follow a backslash, in $'...' and in the strings of echo and printf.
 enum class EscapeStyle {
@@ -10546,69 +10620,12 @@ bool is_pattern(std::string_view text) {
   return open != std::string_view::npos && text.find(']', open + 2) != std::string_view::npos;
 }
 
-// The end of the bracket expression at `at`, or npos when it is an ordinary bracket.
-std::size_t bracket_end(std::string_view pattern, std::size_t at) {
-  std::size_t i = at + 1;
-  if (i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^')) ++i;
-  const std::size_t close = pattern.find(']', i + 1);
-  return close == std::string_view::npos ? close : close + 1;
-}
-
-bool bracket_has(std::string_view set, char c) {
-  const bool negated = set[0] == '!' || set[0] == '^';
-  if (negated) set.remove_prefix(1);
-  if (set.find("[:") != std::string_view::npos) return true;  // a class: whatever it has
-  for (std::size_t i = 0; i < set.size(); ++i) {
-    if (i + 2 < set.size() && set[i + 1] == '-') {
-      if (set[i] <= c && c <= set[i + 2]) return !negated;
-      i += 2;
-    } else if (set[i] == c) {
-      return !negated;
-    }
-  }
-  return negated;
-}
-
-// Whether a shell pattern stands for a name. Takes time proportional to the product of the two, and
-// the names are those of the tables.
-bool glob_matches(std::string_view pattern, std::string_view name) {
-  constexpr std::size_t none = std::string_view::npos;
-  std::size_t p = 0, n = 0, star = none, star_n = 0;
-  while (n < name.size()) {
-    std::size_t next = none;  // where the pattern goes on after it has taken a character
-    if (p < pattern.size()) {
-      if (pattern[p] == '*') {
-        star = p++;
-        star_n = n;
-        continue;
-      }
-      const std::size_t end = pattern[p] == '[' ? bracket_end(pattern, p) : none;
-      if (end != none) {
-        if (bracket_has(pattern.substr(p + 1, end - p - 2), name[n])) next = end;
-      } else if (pattern[p] == '?' || pattern[p] == name[n]) {
-        next = p + 1;
-      }
-    }
-    if (next != none) {
-      p = next;
-      ++n;
-    } else if (star != none) {
-      p = star + 1;
-      n = ++star_n;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
-
 // Whether a name of a path is a pattern for everything: *, .*, .[!.]*
 bool sweeps(std::string_view name) {
   if (name.find('*') == std::string_view::npos) return false;
   for (std::size_t i = 0; i < name.size();) {
     if (name[i] == '[') {
-      const std::size_t end = bracket_end(name, i);
+      const std::size_t end = glob_bracket(name, i).end;
       if (end == std::string_view::npos) return false;
       i = end;
     } else if (name[i] == '*' || name[i] == '?' || name[i] == '.') {
@@ -12988,68 +13005,6 @@ Expected<void> list_directory(const std::string& path, WalkBudget& budget,
   return list_open_directory(std::move(fd), path, budget, visit);
 }
 
-// Whether a name has the form of a pattern of the shell: `*`, `?` and [a-z], [!a-z]. Of the stars
-// only the last one is ever tried again, so it takes no more than size times size steps.
-bool name_has_form(std::string_view pattern, std::string_view text) {
-  // Length of the pattern's element for one character, and whether `c` is such a character.
-  const auto element = [&](std::size_t at, char c) -> std::pair<std::size_t, bool> {
-    if (pattern[at] == '?') return {1, true};
-    if (pattern[at] != '[') return {1, pattern[at] == c};
-    std::size_t i = at + 1;
-    const bool negated = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');
-    if (negated) ++i;
-    bool found = false;
-    for (const std::size_t first = i; i < pattern.size(); ++i) {
-      if (pattern[i] == ']' && i > first) return {i + 1 - at, found != negated};
-      if (pattern[i] == '[' && i + 1 < pattern.size() && pattern[i + 1] == ':') {
-        // A class such as [:alpha:] may hold any character; which ones, the locale decides.
-        const std::size_t end = pattern.find(":]", i + 2);
-        if (end != std::string_view::npos) {
-          found = !negated;
-          i = end + 1;
-          continue;
-        }
-      }
-      if (i + 2 < pattern.size() && pattern[i + 1] == '-' && pattern[i + 2] != ']') {
-        const auto byte = [](char x) { return static_cast<unsigned char>(x); };
-        found = found || (byte(pattern[i]) <= byte(c) && byte(c) <= byte(pattern[i + 2]));
-        i += 2;
-        continue;
-      }
-      found = found || pattern[i] == c;
-    }
-    return {1, c == '['};  // no end: a bracket and nothing more
-  };
-  std::size_t in_pattern = 0;
-  std::size_t in_text = 0;
-  std::size_t star = std::string_view::npos;
-  std::size_t star_text = 0;
-  while (in_text < text.size()) {
-    if (in_pattern < pattern.size() && pattern[in_pattern] == '*') {
-      star = in_pattern++;
-      star_text = in_text;
-      continue;
-    }
-    if (in_pattern < pattern.size()) {
-      const auto [size, matches] = element(in_pattern, text[in_text]);
-      if (matches) {
-        in_pattern += size;
-        ++in_text;
-        continue;
-      }
-    }
-    if (star == std::string_view::npos) return false;
-    in_pattern = star + 1;
-    in_text = ++star_text;
-  }
-  while (in_pattern < pattern.size() && pattern[in_pattern] == '*') ++in_pattern;
-  return in_pattern == pattern.size();
-}
-
-bool is_file_pattern(std::string_view text) {
-  return text.find_first_of("*?[") != std::string::npos;
-}
-
 // The existing paths that an absolute pattern stands for now, as a shell would find them: `*` does
 // not mean hidden files. Fails when the budget does not reach.
 Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBudget& budget) {
@@ -13059,7 +13014,7 @@ Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBud
     if (part.empty()) continue;
     std::vector<std::string> next;
     for (std::string& path : found) {
-      if (!is_file_pattern(part)) {
+      if (!has_glob(part)) {
         next.push_back(concat({path, "/", part}));
         continue;
       }
@@ -13068,7 +13023,7 @@ Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBud
       const auto listed =
           list_directory(*resolved, budget, [&](const char* child, const struct stat&) {
             if (child[0] == '.' && part[0] != '.') return;
-            if (name_has_form(part, child)) next.push_back(concat({path, "/", child}));
+            if (glob_matches(part, child)) next.push_back(concat({path, "/", child}));
           });
       // What cannot be read cannot be expanded by the shell, either.
       if (!listed && listed.error().code == ErrorCode::limit) return listed.error();
@@ -20751,7 +20706,7 @@ Expected<Target> find_target(const FileAccess& access, std::string_view work_dir
   Target target;
   target.access = &access;
   std::vector<std::string> files;
-  if (access.glob && is_file_pattern(*path)) {
+  if (access.glob && has_glob(*path)) {
     auto directory =
         canonical_path(path->substr(0, path->rfind('/', path->find_first_of("*?[")) + 1));
     if (!directory) return directory.error();
