@@ -7771,19 +7771,18 @@ class ShellWalker {
   }
 
   // Calls `tell` once for each combination of the values that it asks for.
-  template <class Tell>
-  void for_each_choice(Tell tell) {
+  void for_each_choice(FunctionRef<void()> tell) {
     std::vector<Choice> outer;
     outer.swap(choices_);
     const bool outer_many = std::exchange(too_many_choices_, false);
     std::size_t told = 0;
     do {
-      tell(told == 0);
+      tell();
       ++told;
     } while (!stopped() && told < max_choices && next_choice());
     if (told == max_choices && next_choice() && !stopped()) {
       too_many_choices_ = true;
-      tell(false);
+      tell();
     }
     choices_.swap(outer);
     too_many_choices_ = outer_many;
@@ -8671,7 +8670,7 @@ class ShellWalker {
     if (size(node.redirections) == 0) return run_compound(node);
     // Its redirections hold for everything in it.
     shell::Input input = input_;
-    for_each_choice([&](bool) {
+    for_each_choice([&] {
       std::vector<shell::Redirection> redirections;
       expand_redirections(node, redirections, input);
       shell::Command command;
@@ -8713,7 +8712,7 @@ class ShellWalker {
       case ShellNode::Kind::for_clause:
         return run_for(node);
       case ShellNode::Kind::arithmetic_for:
-        for_each_choice([&](bool) { arithmetic(item(node.words, 0)); });
+        for_each_choice([&] { arithmetic(item(node.words, 0)); });
         return run_loop(node);
       case ShellNode::Kind::case_clause:
         return run_case(node);
@@ -8823,7 +8822,7 @@ class ShellWalker {
   void run_for(const ShellNode& node) {
     ShellVariable variable;
     if (node.flag) {
-      for_each_choice([&](bool) {
+      for_each_choice([&] {
         std::vector<shell::Word> words;
         Fields fields{words};
         for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
@@ -8832,7 +8831,7 @@ class ShellWalker {
           merge_value(variable, scalar_value(text_of(std::move(word))));
       });
     } else {
-      for_each_choice([&](bool) {
+      for_each_choice([&] {
         const ShellValue& arguments = value_of(positional_key);
         charge(arguments.elements.size());
         for (const ShellText& element : arguments.elements)
@@ -8869,7 +8868,7 @@ class ShellWalker {
     }
   }
   void run_case(const ShellNode& node) {
-    for_each_choice([&](bool) {
+    for_each_choice([&] {
       for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
         expand_single(item(node.words, i));
     });
@@ -8900,7 +8899,7 @@ class ShellWalker {
 
   // [[ ]] and (( )) run no program, but are told as commands of these names.
   void run_condition(const ShellNode& node) {
-    for_each_choice([&](bool) {
+    for_each_choice([&] {
       shell::Command command;
       command.words.push_back(plain_word("[[", node));
       Fields fields{command.words, true};
@@ -8911,7 +8910,7 @@ class ShellWalker {
     });
   }
   void run_arithmetic(const ShellNode& node) {
-    for_each_choice([&](bool) {
+    for_each_choice([&] {
       shell::Command command;
       command.words.push_back(plain_word("((", node));
       Fields fields{command.words, true};
@@ -9098,13 +9097,13 @@ class ShellWalker {
     const std::size_t written = output_ == nullptr ? 0 : output_->text.size();
     std::string printed;
     bool differs = false;
-    for_each_choice([&](bool first) {
+    for_each_choice([&] {
       const std::size_t from = output_ == nullptr ? 0 : output_->text.size();
       open_frame();
-      run_simple_once(node, true);
+      run_simple_once(node);
       branches.push_back(take_frame());
       if (output_ == nullptr) return;
-      if (first) {
+      if (branches.size() == 1) {
         printed = output_->text.substr(from);
       } else {
         differs = differs || output_->text.compare(from, std::string::npos, printed) != 0;
@@ -9117,7 +9116,7 @@ class ShellWalker {
     write_unknown();
   }
 
-  void run_simple_once(const ShellNode& node, bool first) {
+  void run_simple_once(const ShellNode& node) {
     shell::Command command;
     Fields fields{command.words};
     for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
@@ -9125,11 +9124,11 @@ class ShellWalker {
     const bool temporary = !command.words.empty() && size(node.assignments) > 0;
     if (temporary) open_frame();
     for (std::uint32_t i = node.assignments.begin; i < node.assignments.end && !stopped(); ++i)
-      run_assignment(ShellAssignment(syntax_.assignments[i]), first || temporary, command);
+      run_assignment(ShellAssignment(syntax_.assignments[i]), command);
     command.input = input_;
     expand_redirections(node, command.redirections, command.input);
     const shell::Command told = tell(node, std::move(command));
-    if (!stopped()) run_effects(node, told, first);
+    if (!stopped()) run_effects(node, told);
     if (!temporary) return;
     const Changes changes = take_frame();
     for (std::uint32_t i = node.assignments.begin; i < node.assignments.end; ++i)
@@ -9151,7 +9150,7 @@ class ShellWalker {
       if (changed == name) set_variable(name, variable);
   }
 
-  void run_assignment(const ShellAssignment& assignment, bool replaces, shell::Command& command) {
+  void run_assignment(const ShellAssignment& assignment, shell::Command& command) {
     ShellValue value;
     if (assignment.array) {
       value.array = true;
@@ -9179,10 +9178,7 @@ class ShellWalker {
     told.value.end = assignment.end;
     if (!assignment.declared) command.assignments.push_back(std::move(told));
     if (assignment.subscript != no_index) value = appended(assignment, std::move(value));
-    if (replaces)
-      assign(assignment.name, std::move(value));
-    else
-      add_value(assignment.name, std::move(value));
+    assign(assignment.name, std::move(value));
   }
   // NAME+=value and NAME[subscript]=value.
   ShellValue appended(const ShellAssignment& assignment, ShellValue value) {
@@ -9352,7 +9348,7 @@ class ShellWalker {
   }
 
   // What a command that has been told does to the shell, and what it writes.
-  void run_effects(const ShellNode& node, const shell::Command& command, bool first) {
+  void run_effects(const ShellNode& node, const shell::Command& command) {
     Output* const output = output_;
     if (writes_elsewhere(command)) output_ = nullptr;
     const std::vector<shell::Word>& words = command.words;
@@ -9366,9 +9362,9 @@ class ShellWalker {
     } else if (!words[0].known()) {
       // It may be anything, cd too.
       write_unknown();
-      set_work_dir(unknown_text(), first);
+      set_work_dir(unknown_text());
     } else if (!run_alias(node, command) && !run_function(command)) {
-      run_builtin(command, at, first);
+      run_builtin(command, at);
     }
     output_ = output;
   }
@@ -9510,7 +9506,7 @@ class ShellWalker {
     return builtin == Builtin::declare || builtin == Builtin::let || builtin == Builtin::read ||
            builtin == Builtin::silent || builtin == Builtin::unset;
   }
-  void run_builtin(const shell::Command& command, std::size_t at, bool first) {
+  void run_builtin(const shell::Command& command, std::size_t at) {
     const std::optional<Builtin> builtin = builtin_of(command.words[at].text);
     if (!builtin) return write_unknown();
     if (names_variables(*builtin)) run_subscripts(command);
@@ -9520,9 +9516,9 @@ class ShellWalker {
       case Builtin::cat:
         return run_cat(command, at);
       case Builtin::change_directory:
-        return run_cd(command, at, first);
+        return run_cd(command, at);
       case Builtin::declare:
-        return run_declare(command, at, first);
+        return run_declare(command, at);
       case Builtin::echo:
         return run_echo(command, at);
       case Builtin::eval:
@@ -9544,7 +9540,7 @@ class ShellWalker {
         left_ = true;
         return;
       case Builtin::pop_directory:
-        return set_work_dir(unknown_text(), first);
+        return set_work_dir(unknown_text());
       case Builtin::printf:
         return run_printf(command, at);
       case Builtin::read:
@@ -9626,13 +9622,10 @@ class ShellWalker {
     }
   }
 
-  void set_work_dir(ShellText directory, bool first) {
-    if (first)
-      assign(work_dir_key, scalar_value(std::move(directory)));
-    else
-      add_value(work_dir_key, scalar_value(std::move(directory)));
+  void set_work_dir(ShellText directory) {
+    assign(work_dir_key, scalar_value(std::move(directory)));
   }
-  void run_cd(const shell::Command& command, std::size_t at, bool first) {
+  void run_cd(const shell::Command& command, std::size_t at) {
     std::size_t operand = at + 1;
     while (operand < command.words.size() && command.words[operand].text.size() > 1 &&
            command.words[operand].text[0] == '-')
@@ -9648,21 +9641,15 @@ class ShellWalker {
     const ShellText from = directory.elements.empty() ? unknown_text() : directory.elements[0];
     const bool whole = is_whole_path(target);
     if (!target.known() || target.text == "-" || target.glob || (!whole && !from.known()))
-      return set_work_dir(unknown_text(), first);
+      return set_work_dir(unknown_text());
     ShellText result;
     result.home = whole ? target.home : from.home;
     result.assumed = target.assumed || (!whole && from.assumed);
     result.text =
         join_shell_path(whole ? std::string_view() : std::string_view(from.text), target.text);
     // Above a home directory the name is no longer that of one.
-    if (result.home && (result.text.empty() || result.text[0] != '~'))
-      return set_work_dir(home_parent(), first);
-    set_work_dir(std::move(result), first);
-  }
-  static ShellText home_parent() {
-    ShellText text;
-    text.text = "/home";
-    return text;
+    if (result.home && !starts_with(result.text, "~")) result = ShellText{"/home"};
+    set_work_dir(std::move(result));
   }
 
   // Within a function, what is declared is its own.
@@ -9673,7 +9660,7 @@ class ShellWalker {
       if (local.first == name) return;
     if (locals.size() < 64) locals.emplace_back(std::string(name), variable_of(name));
   }
-  void run_declare(const shell::Command& command, std::size_t at, bool first) {
+  void run_declare(const shell::Command& command, std::size_t at) {
     const std::string& builtin = command.words[at].text;
     const bool local = builtin == "local" || builtin == "declare" || builtin == "typeset";
     bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
@@ -9704,10 +9691,7 @@ class ShellWalker {
       text.text.erase(0, equals + 1);
       text.home = starts_with(text.text, "~");
       if (changes_value || append) text = unknown_text();
-      if (first)
-        assign(name, scalar_value(std::move(text)));
-      else
-        add_value(name, scalar_value(std::move(text)));
+      assign(name, scalar_value(std::move(text)));
       if (keeps_value) attributes_[name] += 'r';
     }
   }
@@ -9905,7 +9889,6 @@ class ShellWalker {
     if (!format.known() || format.glob || format.home) return write_unknown();
     if (format.text.find('\\') != std::string::npos) outcome_.dialect_dependent = true;
     std::size_t argument = format_at + 1;
-    const std::size_t first = argument;
     // Which conversion gets which word is not known behind one that may be several.
     for (std::size_t i = argument; i < command.words.size(); ++i)
       if (command.words[i].split) return write_unknown();
@@ -9913,7 +9896,7 @@ class ShellWalker {
       const std::size_t before = argument;
       if (!print_once(command, format.text, argument)) return;
       if (argument == before) return;
-    } while (argument < command.words.size() && argument > first && !stopped() &&
+    } while (argument < command.words.size() && !stopped() &&
              text_bytes_ <= options_.limits.max_text);
   }
   bool print_once(const shell::Command& command, std::string_view format, std::size_t& argument) {
