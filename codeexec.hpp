@@ -5971,7 +5971,7 @@ class ShellParser {
   // The list node of the whole text. After a failure it holds what stands before the error.
   std::uint32_t parse() {
     const std::uint32_t node = parse_list(true);
-    if (!failed_ && at_ < text_.size()) fail_here(concat({"unexpected ", quoted(token_here())}));
+    if (!failed_ && at_ < text_.size()) unexpected();
     return node;
   }
 
@@ -6014,6 +6014,11 @@ class ShellParser {
     error_ = make_error(code, std::move(message), position(std::min(at, text_.size())));
   }
   void fail_here(std::string message) { fail(ErrorCode::parse, std::move(message), at_); }
+  // What stands here cannot; `where` is for the message.
+  void unexpected(std::string_view where = {}) {
+    fail_here(at_end() ? "unexpected end of the script"
+                       : concat({"unexpected ", quoted(token_here()), where}));
+  }
   // What began at `at` is not closed.
   void unterminated(std::string_view what, std::size_t at) {
     fail(ErrorCode::parse, concat({"unterminated ", what}), at);
@@ -6460,7 +6465,7 @@ class ShellParser {
     --substitutions_;
     in_braces_ = outer_braces;
     if (!failed_ && at_end()) unterminated(what, begin);
-    if (!failed_ && peek() != close) fail_here(concat({"unexpected ", quoted(token_here())}));
+    if (!failed_ && peek() != close) unexpected();
     if (!failed_ && !here_documents_.empty())
       fail_here("here-document without a body before its substitution ends");
     here_documents_.swap(outer);
@@ -6707,7 +6712,7 @@ class ShellParser {
         add_literal(text_.substr(at_, 1), false);
         ++at_;
       } else if (ends_word(peek())) {
-        fail_here(concat({"unexpected ", quoted(token_here())}));
+        unexpected();
       } else {
         read_piece();
       }
@@ -6766,7 +6771,7 @@ class ShellParser {
     if (at_end())
       unterminated(construct, begin);
     else
-      fail_here(concat({"unexpected ", quoted(token_here()), ", ", quoted(word), " is missing"}));
+      unexpected(concat({", ", quoted(word), " is missing"}));
     return false;
   }
 
@@ -6799,9 +6804,7 @@ class ShellParser {
     }
     const bool empty = begin_list() == from;
     list.nodes = end_list(from);
-    if (!failed_ && empty && !may_be_empty)
-      fail_here(at_end() ? std::string("unexpected end of the script")
-                         : concat({"unexpected ", quoted(token_here())}));
+    if (!failed_ && empty && !may_be_empty) unexpected();
     return add_node(list, at_);
   }
 
@@ -6840,7 +6843,7 @@ class ShellParser {
     for (;;) {
       skip_blanks();
       if (ends_list(word_here())) {
-        fail_here(concat({"unexpected ", quoted(token_here())}));
+        unexpected();
         break;
       }
       const std::uint32_t node = parse_command();
@@ -6919,9 +6922,7 @@ class ShellParser {
       }
     }
     const std::uint32_t node = parse_simple();
-    if (!failed_ && at_ == begin)
-      fail_here(at_end() ? std::string("unexpected end of the script")
-                         : concat({"unexpected ", quoted(token_here())}));
+    if (!failed_ && at_ == begin) unexpected();
     return node;
   }
 
@@ -6943,7 +6944,7 @@ class ShellParser {
     if (!enter()) return no_index;
     add(parse_list());
     if (!failed_ && at_end()) unterminated("(", begin);
-    if (!failed_ && peek() != ')') fail_here(concat({"unexpected ", quoted(token_here())}));
+    if (!failed_ && peek() != ')') unexpected();
     if (!failed_) ++at_;
     --depth_;
     return finish(node, from);
@@ -7099,14 +7100,14 @@ class ShellParser {
     for (;;) {
       skip_blanks();
       if (at_end()) return unterminated("case", begin);
-      if (ends_word(peek())) return fail_here(concat({"unexpected ", quoted(token_here())}));
+      if (ends_word(peek())) return unexpected();
       words.push_back(parse_word());
       if (failed_) return;
       skip_blanks();
       if (peek() == ')') break;
       if (peek() != '|') {
         if (at_end()) return unterminated("case", begin);
-        return fail_here(concat({"unexpected ", quoted(token_here()), " in a case pattern"}));
+        return unexpected(" in a case pattern");
       }
       ++at_;
     }
@@ -7138,7 +7139,7 @@ class ShellParser {
       } else if (!at_process() && (peek() == '<' || peek() == '>')) {
         ++at_;
       } else if (ends_word(peek()) && !at_process() && peek() != '(') {
-        fail_here(concat({"unexpected ", quoted(token_here()), " in [["}));
+        unexpected(" in [[");
       } else {
         const std::size_t word_begin = at_;
         add(parse_word(after_match ? Context::pattern : Context::command));
@@ -7342,7 +7343,7 @@ class ShellParser {
     const std::size_t from = begin_list();
     for (skip_newlines(); !failed_ && !at_end() && peek() != ')'; skip_newlines()) {
       if (ends_word(peek()) && !at_process())
-        fail_here(concat({"unexpected ", quoted(token_here()), " in an array"}));
+        unexpected(" in an array");
       else
         add(parse_word());
     }
@@ -7490,11 +7491,7 @@ struct ShellText {
   bool known() const { return !has_nul(text); }
 };
 
-ShellText unknown_text() {
-  ShellText text;
-  text.text.push_back('\0');
-  return text;
-}
+ShellText unknown_text() { return {std::string(1, '\0')}; }
 
 // One value that a variable may have.
 struct ShellValue {
@@ -7513,6 +7510,8 @@ ShellValue scalar_value(ShellText text) {
   value.elements.push_back(std::move(text));
   return value;
 }
+
+ShellValue array_value(std::vector<ShellText> elements = {}) { return {std::move(elements), true}; }
 
 struct ShellVariable {
   std::vector<ShellValue> values = {};  // what it is, depending on the branches taken
@@ -7565,11 +7564,7 @@ class ShellWalker {
       return std::move(outcome_);
     }
     last_in_shell_ = script.find("lastpipe") != std::string_view::npos;
-    if (!options_.work_dir.empty()) {
-      ShellText directory;
-      directory.text = options_.work_dir;
-      assign(work_dir_key, scalar_value(std::move(directory)));
-    }
+    if (!options_.work_dir.empty()) set_work_dir({options_.work_dir});
     ShellParser parser(syntax_, options_, script,
                        {0, static_cast<std::uint32_t>(script.size()), true}, 0);
     const std::uint32_t root = parser.parse();
@@ -7742,10 +7737,7 @@ class ShellWalker {
     }
     variable.values.push_back(scalar_value(std::move(text)));
     variable.values[0].environment = environment;
-    if (name == positional_key) {
-      variable.values[0] = ShellValue();
-      variable.values[0].array = true;
-    }
+    if (name == positional_key) variable.values[0] = array_value();
     return variable;
   }
 
@@ -7947,12 +7939,7 @@ class ShellWalker {
     return text_of(std::move(words[0]));
   }
   static ShellText text_of(shell::Word word) {
-    ShellText text;
-    text.text = std::move(word.text);
-    text.assumed = word.assumed;
-    text.glob = word.glob;
-    text.home = word.home;
-    return text;
+    return {std::move(word.text), word.assumed, word.glob, word.home};
   }
 
   // {a,b} and {1..3} ------------------------------------------------------------------------------
@@ -8279,9 +8266,8 @@ class ShellWalker {
     charge(value.elements.size());
     for (const ShellText& element : value.elements)
       if (!element.known()) parameter.state = Parameter::State::unknown;
-    ShellText count;
-    count.text = std::to_string(value.elements.size());
-    if (parameter.state == Parameter::State::set) parameter.elements.push_back(std::move(count));
+    if (parameter.state == Parameter::State::set)
+      parameter.elements.push_back({std::to_string(value.elements.size())});
     return parameter;
   }
 
@@ -8625,6 +8611,7 @@ class ShellWalker {
     output_->text += text;
     text_bytes_ += text.size();
   }
+  std::size_t output_size() const { return output_ == nullptr ? 0 : output_->text.size(); }
   void write_unknown() {
     // One unknown part says as much as two.
     if (output_ != nullptr && (output_->text.empty() || output_->text.back() != '\0'))
@@ -8733,7 +8720,7 @@ class ShellWalker {
   }
   // Runs what may or may not run; gives what it changed.
   Changes run_branch(std::uint32_t index) {
-    const std::size_t written = output_ == nullptr ? 0 : output_->text.size();
+    const std::size_t written = output_size();
     open_frame();
     run(index);
     forget_output(written);
@@ -8744,7 +8731,7 @@ class ShellWalker {
   // some of them.
   void run_and_or(const ShellNode& node) {
     run(item(node.nodes, 0));
-    const std::size_t written = output_ == nullptr ? 0 : output_->text.size();
+    const std::size_t written = output_size();
     // What each command changes may be what remains: the next one may not run.
     std::vector<Changes> steps;
     open_frame();
@@ -8791,7 +8778,7 @@ class ShellWalker {
   template <class Round>
   void run_rounds(Round round) {
     for (int rounds = 0; rounds < 2 && !stopped(); ++rounds) {
-      const std::size_t written = output_ == nullptr ? 0 : output_->text.size();
+      const std::size_t written = output_size();
       const bool outer = std::exchange(left_, false);
       const std::size_t definitions = bodies_ + aliases_set_;
       open_frame(true);
@@ -8970,10 +8957,7 @@ class ShellWalker {
     Output output;
     run_apart(index, &output, input_);
     while (!output.text.empty() && output.text.back() == '\n') output.text.pop_back();
-    ShellText text;
-    text.text = std::move(output.text);
-    text.assumed = output.assumed;
-    return text;
+    return {std::move(output.text), output.assumed};
   }
   void run_process(const ShellPart& part) {
     run_apart(part.node, nullptr, part.output ? unknown_input() : input_);
@@ -9015,10 +8999,7 @@ class ShellWalker {
     shell::Input input;
     std::swap(input, input_);
     open_frame();
-    ShellValue arguments;
-    arguments.array = true;
-    arguments.elements.push_back(unknown_text());
-    assign(positional_key, std::move(arguments));
+    assign(positional_key, array_value({unknown_text()}));
     run(item(node.nodes, 0));
     take_frame();
     std::swap(input, input_);
@@ -9046,8 +9027,7 @@ class ShellWalker {
       ++running;
       if (other.arguments == activation.arguments) return;
     }
-    ShellValue arguments;
-    arguments.array = true;
+    ShellValue arguments = array_value();
     if (running >= max_activations) {
       // Recursion with ever new arguments: from here on, with any.
       activation.arguments.assign(1, std::string(1, '\0'));
@@ -9094,11 +9074,11 @@ class ShellWalker {
   void run_simple(const ShellNode& node) {
     // Each choice starts from the same state, and what they change is merged.
     std::vector<Changes> branches;
-    const std::size_t written = output_ == nullptr ? 0 : output_->text.size();
+    const std::size_t written = output_size();
     std::string printed;
     bool differs = false;
     for_each_choice([&] {
-      const std::size_t from = output_ == nullptr ? 0 : output_->text.size();
+      const std::size_t from = output_size();
       open_frame();
       run_simple_once(node);
       branches.push_back(take_frame());
@@ -9191,9 +9171,7 @@ class ShellWalker {
       const bool fresh = whole.environment && read_integer(subscript.text, index) && index == 0;
       if (assignment.append || !(fits || fresh)) {
         // What the array holds then is known no more than as one of its elements.
-        ShellValue unknown = scalar_value(unknown_text());
-        unknown.array = true;
-        return unknown;
+        return array_value({unknown_text()});
       }
       charge(whole.elements.size());
       if (fresh || whole.unset) whole = ShellValue();
@@ -9299,10 +9277,9 @@ class ShellWalker {
   // Runs a string as a script.
   void follow(shell::Payload payload, const shell::Command& command) {
     const bool same_shell = payload.same_shell;
-    if (!same_shell) open_frame();
     if (!same_shell) {
-      ShellValue arguments;
-      arguments.array = true;
+      open_frame();
+      ShellValue arguments = array_value();
       for (std::size_t i = 1; i < payload.arguments.size(); ++i)
         arguments.elements.push_back(text_of(payload.arguments[i]));
       if (!payload.arguments.empty()) assign("0", scalar_value(text_of(payload.arguments[0])));
@@ -9765,8 +9742,7 @@ class ShellWalker {
       }
     }
     if (!given && i >= command.words.size()) return;
-    ShellValue value;
-    value.array = true;
+    ShellValue value = array_value();
     for (; i < command.words.size(); ++i) value.elements.push_back(text_of(command.words[i]));
     assign(positional_key, std::move(value));
   }
@@ -9871,11 +9847,8 @@ class ShellWalker {
     if (i < command.words.size()) print(command, i);
     output_ = outer;
     if (!variable.empty()) {
-      ShellText text;
-      text.text = std::move(printed.text);
-      text.assumed = printed.assumed;
       if (is_name(variable))
-        assign(variable, scalar_value(std::move(text)));
+        assign(variable, scalar_value({std::move(printed.text), printed.assumed}));
       else
         assign_unknown(variable);
       return;
