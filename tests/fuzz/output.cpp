@@ -107,8 +107,7 @@ void expect_read(const Capture& capture, const std::string& all, std::uint64_t& 
   EXPECT_WITH(chunk.missed <= all.size() - cursor, all);
   EXPECT_WITH(!ended || chunk.next == all.size(), all);
   EXPECT_WITH(ended || all.size() - chunk.next <= 3, all);
-  if (chunk.missed > 0)
-    EXPECT_WITH(chunk.text.find(Capture::gap(chunk.missed)) != of_all, all);
+  if (chunk.missed > 0) EXPECT_WITH(chunk.text.find(Capture::gap(chunk.missed)) != of_all, all);
   whole = whole && chunk.missed == 0;
   told += chunk.text;
   cursor = chunk.next;
