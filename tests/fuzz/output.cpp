@@ -1,5 +1,6 @@
 // What commands print: Capture keeps its ends and Redactor masks secrets in it, whatever the pieces
-// are that it comes in. Both against the whole text at once.   sh tests/fuzz/run.sh [seconds] output
+// are that it comes in. Both against the whole text at once.
+//                                                          sh tests/fuzz/run.sh [seconds] output
 //   The first byte of an input chooses the reader.
 #include <algorithm>
 
