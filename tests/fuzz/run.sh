@@ -53,11 +53,13 @@ build() {
   compile inside > "$OUT/inside.log" 2>&1 &
   inside=$!
   objects=$OUT/inside.o
+  compiled=yes
   for part in main $targets; do
-    compile "$part" || return
+    compile "$part" || compiled=no
     objects="$objects $OUT/$part.o"
   done
   wait $inside || { cat "$OUT/inside.log" && return 1; }
+  [ $compiled = yes ] || return
   libraries=
   if echo '#include <re2/re2.h>' | "$CLANGXX" -x c++ -fsyntax-only - 2> "$OUT/probe.log"; then
     libraries=-lre2
