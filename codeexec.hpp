@@ -2800,9 +2800,10 @@ std::string describe(const UserContainers& containers);
 // --doctor a line for each thing that commands need where they run. Commands run on this host, in a
 // sandbox, best_effort, when allowed paths are given, unless told otherwise; with --execution-mode
 // docker in a container, and nowhere else, which is made for the first of them. It owns the process
-// while it runs: it takes those three signals, ignores SIGPIPE, overwrites the variables of its
-// environment that neither commands see nor the program needs that speaks to a container engine,
-// and, on Linux, keeps other processes of the user from looking into this one (PR_SET_DUMPABLE).
+// while it runs: it takes those three signals, ignores SIGPIPE and SIGXFSZ, overwrites the
+// variables of its environment that neither commands see nor the program needs that speaks to a
+// container engine, and, on Linux, keeps other processes of the user from looking into this one
+// (PR_SET_DUMPABLE).
 // Returns the exit status: 0; 2 when an option, key or value is wrong, after one line on stderr
 // that says which; 1 for other failures; with --run 0 when the command succeeded, 1 when it ran and
 // failed, 125 when it was refused or could not start; with --check 0 when it is allowed, 1 when it
@@ -2838,6 +2839,7 @@ int server_main(int argc, char** argv);
 #include <ctime>
 #include <deque>
 #include <exception>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <new>
@@ -2865,6 +2867,7 @@ int server_main(int argc, char** argv);
 #if defined(__linux__)
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -2889,6 +2892,9 @@ inline namespace v0_1 {
 // =================================================================================================
 // >>base (definitions)
 // =================================================================================================
+
+static_assert(sizeof(off_t) >= 8,
+              "codeexec.hpp needs 64-bit file offsets: compile with -D_FILE_OFFSET_BITS=64");
 
 namespace {
 
@@ -2961,23 +2967,36 @@ Error make_error(ErrorCode code, std::string message, std::size_t offset = 0) {
   return result;
 }
 
+// A byte in two hexadecimal digits.
+void append_hex(std::string& out, unsigned char byte) {
+  constexpr char digits[] = "0123456789abcdef";
+  out += digits[byte >> 4];
+  out += digits[byte & 15];
+}
+
+// The error with a text of ours in front of its own, or instead of it.
+Error with_prefix(std::string_view prefix, Error error) {
+  error.message.insert(0, prefix);
+  return error;
+}
+
+Error with_message(Error error, std::string message) {
+  error.message = std::move(message);
+  return error;
+}
+
 // So many random bytes in hexadecimal digits; empty and errno when the system has none.
 std::string random_hex(std::size_t size) {
-  constexpr char digits[] = "0123456789abcdef";
   unsigned char bytes[32];
   size = std::min(size, sizeof bytes);
   std::string text;
   if (::getentropy(bytes, size) != 0) return text;
-  for (std::size_t i = 0; i < size; ++i) {
-    text += digits[bytes[i] >> 4];
-    text += digits[bytes[i] & 15];
-  }
+  for (std::size_t i = 0; i < size; ++i) append_hex(text, bytes[i]);
   return text;
 }
 
 // Hostile text for a one-line message: well-formed UTF-8, control bytes escaped.
 std::string printable(std::string_view text) {
-  constexpr char digits[] = "0123456789abcdef";
   std::string result;
   for (const char c : to_utf8(text)) {
     const auto byte = static_cast<unsigned char>(c);
@@ -2986,8 +3005,7 @@ std::string printable(std::string_view text) {
       continue;
     }
     result += "\\x";
-    result += digits[byte >> 4];
-    result += digits[byte & 15];
+    append_hex(result, byte);
   }
   return result;
 }
@@ -3006,6 +3024,26 @@ bool ends_with(std::string_view text, std::string_view suffix) {
   return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
 }
 
+bool has_nul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
+
+template <class Texts = std::initializer_list<std::string_view>>
+bool is_one_of(std::string_view text, const Texts& texts) {
+  return std::find(std::begin(texts), std::end(texts), text) != std::end(texts);
+}
+
+// What stands before the next separator, or all; the text then begins behind that.
+std::string_view take_part(std::string_view& text, char separator) {
+  const std::size_t end = std::min(text.find(separator), text.size());
+  const std::string_view part = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return part;
+}
+
+// The last name of a path.
+std::string_view base_name(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+}
+
 std::string in_lower_case(std::string_view text) {
   std::string lower(text);
   for (char& c : lower)
@@ -3013,15 +3051,113 @@ std::string in_lower_case(std::string_view text) {
   return lower;
 }
 
-// Names as shells have them (POSIX, 3.231).
-bool is_name_start(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+// Of ASCII, whatever the locale.
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+// Names as shells have them (POSIX, 3.231).
+bool is_name_start(char c) { return c == '_' || is_letter(c); }
 bool is_name_char(char c) { return is_name_start(c) || is_digit(c); }
 bool is_name(std::string_view text) {
   return !text.empty() && is_name_start(text[0]) &&
          std::all_of(text.begin(), text.end(), is_name_char);
 }
 bool is_shell_blank(char c) { return c == ' ' || c == '\t'; }
+
+// The value of a hexadecimal digit; 16, which no base allows, for what is none.
+unsigned hex_value(char c) {
+  if (is_digit(c)) return static_cast<unsigned>(c - '0');
+  if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a') + 10;
+  if (c >= 'A' && c <= 'F') return static_cast<unsigned>(c - 'A') + 10;
+  return 16;
+}
+
+// The value of up to `most` digits of a base from text[at] on; `at` moves behind them.
+std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t most, unsigned base) {
+  std::uint32_t value = 0;
+  for (const std::size_t begin = at; at < text.size() && at - begin < most; ++at) {
+    const unsigned digit = hex_value(text[at]);
+    if (digit >= base) break;
+    value = value * base + digit;
+  }
+  return value;
+}
+
+// Patterns of shells for names of files (POSIX.1-2024, 2.14) have one of these.
+bool has_glob(std::string_view text) { return text.find_first_of("*?[") != std::string_view::npos; }
+
+// A bracket expression of such a pattern.
+struct GlobBracket {
+  std::size_t end = std::string_view::npos;  // npos: it has none, and is an ordinary character
+  bool holds = false;                        // the character that was asked for
+};
+
+// The one at pattern[at]. A class such as [:alpha:] may hold any character: which ones, the locale
+// decides.
+GlobBracket glob_bracket(std::string_view pattern, std::size_t at, char c = '\0') {
+  constexpr std::size_t longest_class = 32;
+  const auto byte = [](char x) { return static_cast<unsigned char>(x); };
+  std::size_t i = at + 1;
+  const bool negated = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');
+  if (negated) ++i;
+  bool found = false;
+  for (const std::size_t first = i; i < pattern.size(); ++i) {
+    if (pattern[i] == ']' && i > first) return {i + 1, found != negated};
+    const char kind = pattern[i] == '[' && i + 1 < pattern.size() ? pattern[i + 1] : '\0';
+    if (kind == ':' || kind == '=' || kind == '.') {
+      const char ending[] = {kind, ']'};
+      const std::size_t size =
+          pattern.substr(i + 2, longest_class).find(std::string_view(ending, sizeof ending));
+      if (size != std::string_view::npos) {
+        found = !negated;
+        i += size + 3;
+        continue;
+      }
+    }
+    if (i + 2 < pattern.size() && pattern[i + 1] == '-' && pattern[i + 2] != ']') {
+      found = found || (byte(pattern[i]) <= byte(c) && byte(c) <= byte(pattern[i + 2]));
+      i += 2;
+      continue;
+    }
+    found = found || pattern[i] == c;
+  }
+  return {};
+}
+
+// Whether a name is one that a pattern stands for. Of the stars only the last one is ever tried
+// again, so it takes no more time than the product of the two sizes.
+bool glob_matches(std::string_view pattern, std::string_view name) {
+  constexpr std::size_t none = std::string_view::npos;
+  std::size_t p = 0, n = 0, star = none, star_n = 0;
+  while (n < name.size()) {
+    std::size_t next = none;  // where the pattern goes on after it has taken a character
+    if (p < pattern.size()) {
+      if (pattern[p] == '*') {
+        star = p++;
+        star_n = n;
+        continue;
+      }
+      const GlobBracket bracket =
+          pattern[p] == '[' ? glob_bracket(pattern, p, name[n]) : GlobBracket();
+      if (bracket.end != none) {
+        if (bracket.holds) next = bracket.end;
+      } else if (pattern[p] == '?' || pattern[p] == name[n]) {
+        next = p + 1;
+      }
+    }
+    if (next != none) {
+      p = next;
+      ++n;
+    } else if (star != none) {
+      p = star + 1;
+      n = ++star_n;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
 
 // FNV-1a with 64 bits, in hexadecimal digits. It need not withstand anybody: who can choose the
 // content can choose the name, too.
@@ -3067,28 +3203,24 @@ int above_standard_streams(int fd) { return moved_above(2, fd); }
 // For what a child still needs when its streams and its descriptor 3 are in place.
 int above_child_descriptors(int fd) { return moved_above(3, fd); }
 
-// Keeps a broken pipe from raising SIGPIPE in this thread, without touching its disposition: the
-// signal is blocked during the write and, when the write raised it, taken back.
-class NoSigpipe {
+// Keeps a write from raising a signal in this thread (SIGPIPE, SIGXFSZ), without touching its
+// disposition: it is blocked during the write and, when the write raised it, taken back.
+class HeldSignal {
  public:
-  NoSigpipe() {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGPIPE);
+  explicit HeldSignal(int number) : number_(number) {
+    const sigset_t set = only_this();
     ::pthread_sigmask(SIG_BLOCK, &set, &before_);
     // Only a signal that was blocked already can have been pending already.
-    was_pending_ = sigismember(&before_, SIGPIPE) == 1 && pending();
+    was_pending_ = sigismember(&before_, number_) == 1 && pending();
   }
-  ~NoSigpipe() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  NoSigpipe(const NoSigpipe&) = delete;
-  NoSigpipe& operator=(const NoSigpipe&) = delete;
+  ~HeldSignal() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  HeldSignal(const HeldSignal&) = delete;
+  HeldSignal& operator=(const HeldSignal&) = delete;
 
-  // To be called after EPIPE.
+  // To be called after EPIPE or EFBIG.
   void take_back() {
     if (was_pending_ || !pending()) return;
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGPIPE);
+    const sigset_t set = only_this();
 #if defined(__linux__)
     const timespec now{};
     while (::sigtimedwait(&set, nullptr, &now) < 0 && errno == EINTR) {
@@ -3100,12 +3232,19 @@ class NoSigpipe {
   }
 
  private:
-  static bool pending() {
+  sigset_t only_this() const {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, number_);
+    return set;
+  }
+  bool pending() const {
     sigset_t set;
     sigemptyset(&set);
     sigpending(&set);
-    return sigismember(&set, SIGPIPE) == 1;
+    return sigismember(&set, number_) == 1;
   }
+  int number_;
   sigset_t before_;
   bool was_pending_ = false;
 };
@@ -3118,11 +3257,24 @@ std::string utc_time(time_t seconds) {
   return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &fields));
 }
 
+// As write(2), to a file. What this program's own limit for files does not let it write is EFBIG;
+// the signal that comes with it would end this program.
+ssize_t write_to_file(int fd, std::string_view bytes) {
+  HeldSignal guard(SIGXFSZ);
+  ssize_t size = -1;
+  do size = ::write(fd, bytes.data(), bytes.size());
+  while (size < 0 && errno == EINTR);
+  if (size < 0 && errno == EFBIG) {
+    guard.take_back();
+    errno = EFBIG;
+  }
+  return size;
+}
+
 // All of the bytes, to a file. 0 or errno.
 int write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t size = ::write(fd, bytes.data(), bytes.size());
-    if (size < 0 && errno == EINTR) continue;
+    const ssize_t size = write_to_file(fd, bytes);
     if (size < 0) return errno;
     bytes.remove_prefix(static_cast<std::size_t>(size));
   }
@@ -3224,6 +3376,8 @@ std::size_t cut_at_start(std::string_view text) {
     ++size;
   return size;
 }
+
+constexpr std::string_view replacement_character = "\xef\xbf\xbd";  // U+FFFD
 
 // Number of leading ASCII bytes, eight at a time.
 std::size_t ascii_run(const char* s, std::size_t size) {
@@ -3343,7 +3497,7 @@ std::string to_utf8(std::string_view bytes, std::uint64_t* invalid_bytes) {
   std::string text;
   while (bad != std::string_view::npos) {
     text.append(bytes.substr(0, bad));
-    text += "\xef\xbf\xbd";
+    text += replacement_character;
     const auto* s = reinterpret_cast<const unsigned char*>(bytes.data()) + bad;
     const std::size_t length = utf8_step(s, bytes.size() - bad).bad;
     if (invalid_bytes) *invalid_bytes += length;
@@ -3639,8 +3793,6 @@ const char* json_run_out(const char* at, const char* end) {
   while (at != end && !json_bytes.ends_out[static_cast<unsigned char>(*at)]) ++at;
   return at;
 }
-
-constexpr std::string_view json_replacement = "\xef\xbf\xbd";  // U+FFFD
 
 Utf8Step json_utf8_step(const char* at, const char* end) {
   return utf8_step(reinterpret_cast<const unsigned char*>(at), static_cast<std::size_t>(end - at));
@@ -4156,7 +4308,7 @@ class Json::Parser {
   }
 
   bool next_is(char c) const { return at_ != end_ && *at_ == c; }
-  bool next_is_digit() const { return at_ != end_ && *at_ >= '0' && *at_ <= '9'; }
+  bool next_is_digit() const { return at_ != end_ && is_digit(*at_); }
 
   // Reads a value that holds no other, or opens a container.
   bool read_value(Json& place) {
@@ -4337,7 +4489,7 @@ class Json::Parser {
         at_ += step.good;
         if (step.good != 0) continue;
         if (!limits_.accept_invalid_utf8) return fail("invalid UTF-8");
-        out.append(run, at_).append(json_replacement);
+        out.append(run, at_).append(replacement_character);
         run = at_ += step.bad;
         continue;
       }
@@ -4386,22 +4538,10 @@ class Json::Parser {
   }
 
   bool read_hex(unsigned& code) {
-    code = 0;
-    for (int i = 0; i < 4; ++i, ++at_) {
-      const char c = at_ == end_ ? '\0' : *at_;
-      unsigned digit = 0;
-      if (c >= '0' && c <= '9') {
-        digit = static_cast<unsigned>(c - '0');
-      } else if (c >= 'a' && c <= 'f') {
-        digit = static_cast<unsigned>(c - 'a') + 10;
-      } else if (c >= 'A' && c <= 'F') {
-        digit = static_cast<unsigned>(c - 'A') + 10;
-      } else {
-        return fail("expected four hexadecimal digits");
-      }
-      code = code * 16 + digit;
-    }
-    return true;
+    std::size_t size = 0;
+    code = codeexec::read_digits({at_, static_cast<std::size_t>(end_ - at_)}, size, 4, 16);
+    at_ += size;
+    return size == 4 || fail("expected four hexadecimal digits");
   }
 
   bool read_unicode_escape(std::string& out) {
@@ -4532,7 +4672,7 @@ class Json::Writer {
       const Utf8Step step = json_utf8_step(at, end);
       const std::size_t length = step.good + step.bad;
       const std::string_view instead =
-          step.good == 0 ? json_replacement : escape_of(std::string_view(at, length));
+          step.good == 0 ? replacement_character : escape_of(std::string_view(at, length));
       if (!instead.empty()) {
         out_.append(run, at).append(instead);
         run = at + length;
@@ -4543,7 +4683,6 @@ class Json::Writer {
   }
 
   void write_escaped(char c) {
-    constexpr char digits[] = "0123456789abcdef";
     switch (c) {
       case '"':
       case '\\':
@@ -4567,8 +4706,7 @@ class Json::Writer {
         break;
       default:
         out_.append("\\u00");
-        out_ += digits[static_cast<unsigned char>(c) >> 4];
-        out_ += digits[static_cast<unsigned char>(c) & 15];
+        append_hex(out_, static_cast<unsigned char>(c));
     }
   }
 
@@ -4726,8 +4864,7 @@ std::vector<RegexRange> shorthand_ranges(char letter, bool ascii) {
 }
 
 bool is_ascii_word(std::uint32_t code) {
-  return (code >= '0' && code <= '9') || (code >= 'A' && code <= 'Z') || code == '_' ||
-         (code >= 'a' && code <= 'z');
+  return code < 0x80 && is_name_char(static_cast<char>(code));
 }
 
 bool is_regex_word(std::uint32_t code) {
@@ -4738,10 +4875,10 @@ bool is_regex_word(std::uint32_t code) {
 }
 
 bool is_ascii_letter(std::uint32_t code) {
-  return (code >= 'A' && code <= 'Z') || (code >= 'a' && code <= 'z');
+  return code < 0x80 && is_letter(static_cast<char>(code));
 }
 
-bool is_ascii_digit(std::uint32_t code) { return code >= '0' && code <= '9'; }
+bool is_ascii_digit(std::uint32_t code) { return code < 0x80 && is_digit(static_cast<char>(code)); }
 
 // What can hold between two characters: a bit each, so that a position is judged once for all.
 enum RegexAssertion : std::uint32_t {
@@ -5081,9 +5218,9 @@ class Regex::Parser {
     const std::size_t offset = at_;
     if (!take('{')) return false;
     const auto number = [this](std::size_t absent) {
-      if (!is_ascii_digit(static_cast<unsigned char>(peek()))) return absent;
+      if (!is_digit(peek())) return absent;
       std::size_t value = 0;
-      for (; is_ascii_digit(static_cast<unsigned char>(peek())); ++at_)
+      for (; is_digit(peek()); ++at_)
         value = std::min(value * 10 + static_cast<std::size_t>(peek() - '0'), largest_count + 1);
       return value;
     };
@@ -5239,19 +5376,10 @@ class Regex::Parser {
     return true;
   }
 
-  bool hex(std::size_t offset, int digits, std::uint32_t& code) {
-    code = 0;
-    for (int i = 0; i < digits; ++i) {
-      const auto c = static_cast<unsigned char>(peek());
-      const auto lower = static_cast<unsigned char>(c | 0x20);
-      if (is_ascii_digit(c))
-        code = code << 4 | (c - '0' + 0u);
-      else if (lower >= 'a' && lower <= 'f')
-        code = code << 4 | (lower - 'a' + 10u);
-      else
-        return fail(offset, "incomplete escape");
-      ++at_;
-    }
+  bool hex(std::size_t offset, std::size_t digits, std::uint32_t& code) {
+    const std::size_t begin = at_;
+    code = read_digits(pattern_, at_, digits, 16);
+    if (at_ - begin != digits) return fail(offset, "incomplete escape");
     return code <= regex_last_code || fail(offset, "bad escape");
   }
 
@@ -5264,9 +5392,7 @@ class Regex::Parser {
     const bool three = is_octal(at_) && is_octal(at_ + 1) && is_octal(at_ + 2);
     if (in_set ? !is_octal(at_) : peek() != '0' && !three)
       return in_set ? fail(offset, "bad escape") : unsupported(offset, "a back-reference");
-    code = 0;
-    for (int i = 0; i < 3 && is_octal(at_); ++i)
-      code = code << 3 | static_cast<std::uint32_t>(pattern_[at_++] - '0');
+    code = read_digits(pattern_, at_, 3, 8);
     return code <= 0377 || fail(offset, "octal escape value outside of range 0-0o377");
   }
 
@@ -5438,7 +5564,7 @@ class Regex::Parser {
   }
 
   bool take_flags(std::size_t offset, std::string_view known, std::string& flags) {
-    for (; is_ascii_letter(static_cast<unsigned char>(peek())); ++at_) {
+    for (; is_letter(peek()); ++at_) {
       const char flag = peek();
       if (known.find(flag) == std::string_view::npos) return fail(offset, "unknown flag");
       if (flags.find(flag) == std::string::npos) flags += flag;
@@ -5771,23 +5897,6 @@ struct ShellOrigin {
   bool exact = true;
 };
 
-bool has_glob(std::string_view text) { return text.find_first_of("*?[") != std::string_view::npos; }
-
-// Up to `most` digits of a base from text[at] on; advances `at`.
-std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t most, unsigned base) {
-  std::uint32_t value = 0;
-  for (std::size_t n = 0; n < most && at < text.size(); ++n, ++at) {
-    const char c = text[at];
-    unsigned digit = 99;
-    if (is_digit(c)) digit = static_cast<unsigned>(c - '0');
-    if (c >= 'a' && c <= 'f') digit = static_cast<unsigned>(c - 'a') + 10;
-    if (c >= 'A' && c <= 'F') digit = static_cast<unsigned>(c - 'A') + 10;
-    if (digit >= base) break;
-    value = value * base + digit;
-  }
-  return value;
-}
-
 // What may follow a backslash, in $'...' and in the strings of echo and printf.
 enum class EscapeStyle {
   ansi_c,  // $'...'
@@ -5885,7 +5994,7 @@ class ShellParser {
   // The list node of the whole text. After a failure it holds what stands before the error.
   std::uint32_t parse() {
     const std::uint32_t node = parse_list(true);
-    if (!failed_ && at_ < text_.size()) fail_here(concat({"unexpected ", quoted(token_here())}));
+    if (!failed_ && at_ < text_.size()) unexpected();
     return node;
   }
 
@@ -5928,6 +6037,11 @@ class ShellParser {
     error_ = make_error(code, std::move(message), position(std::min(at, text_.size())));
   }
   void fail_here(std::string message) { fail(ErrorCode::parse, std::move(message), at_); }
+  // What stands here cannot; `where` is for the message.
+  void unexpected(std::string_view where = {}) {
+    fail_here(at_end() ? "unexpected end of the script"
+                       : concat({"unexpected ", quoted(token_here()), where}));
+  }
   // What began at `at` is not closed.
   void unterminated(std::string_view what, std::size_t at) {
     fail(ErrorCode::parse, concat({"unterminated ", what}), at);
@@ -6374,7 +6488,7 @@ class ShellParser {
     --substitutions_;
     in_braces_ = outer_braces;
     if (!failed_ && at_end()) unterminated(what, begin);
-    if (!failed_ && peek() != close) fail_here(concat({"unexpected ", quoted(token_here())}));
+    if (!failed_ && peek() != close) unexpected();
     if (!failed_ && !here_documents_.empty())
       fail_here("here-document without a body before its substitution ends");
     here_documents_.swap(outer);
@@ -6621,7 +6735,7 @@ class ShellParser {
         add_literal(text_.substr(at_, 1), false);
         ++at_;
       } else if (ends_word(peek())) {
-        fail_here(concat({"unexpected ", quoted(token_here())}));
+        unexpected();
       } else {
         read_piece();
       }
@@ -6668,8 +6782,7 @@ class ShellParser {
   void take_word() { at_ = word_end_; }
   // Whether the word ends a list.
   static bool ends_list(std::string_view word) {
-    return word == "then" || word == "else" || word == "elif" || word == "fi" || word == "do" ||
-           word == "done" || word == "esac" || word == "}";
+    return is_one_of(word, {"then", "else", "elif", "fi", "do", "done", "esac", "}"});
   }
   // Consumes a reserved word that must be here.
   bool expect(std::string_view word, std::size_t begin, std::string_view construct) {
@@ -6681,7 +6794,7 @@ class ShellParser {
     if (at_end())
       unterminated(construct, begin);
     else
-      fail_here(concat({"unexpected ", quoted(token_here()), ", ", quoted(word), " is missing"}));
+      unexpected(concat({", ", quoted(word), " is missing"}));
     return false;
   }
 
@@ -6714,9 +6827,7 @@ class ShellParser {
     }
     const bool empty = begin_list() == from;
     list.nodes = end_list(from);
-    if (!failed_ && empty && !may_be_empty)
-      fail_here(at_end() ? std::string("unexpected end of the script")
-                         : concat({"unexpected ", quoted(token_here())}));
+    if (!failed_ && empty && !may_be_empty) unexpected();
     return add_node(list, at_);
   }
 
@@ -6755,7 +6866,7 @@ class ShellParser {
     for (;;) {
       skip_blanks();
       if (ends_list(word_here())) {
-        fail_here(concat({"unexpected ", quoted(token_here())}));
+        unexpected();
         break;
       }
       const std::uint32_t node = parse_command();
@@ -6834,9 +6945,7 @@ class ShellParser {
       }
     }
     const std::uint32_t node = parse_simple();
-    if (!failed_ && at_ == begin)
-      fail_here(at_end() ? std::string("unexpected end of the script")
-                         : concat({"unexpected ", quoted(token_here())}));
+    if (!failed_ && at_ == begin) unexpected();
     return node;
   }
 
@@ -6858,7 +6967,7 @@ class ShellParser {
     if (!enter()) return no_index;
     add(parse_list());
     if (!failed_ && at_end()) unterminated("(", begin);
-    if (!failed_ && peek() != ')') fail_here(concat({"unexpected ", quoted(token_here())}));
+    if (!failed_ && peek() != ')') unexpected();
     if (!failed_) ++at_;
     --depth_;
     return finish(node, from);
@@ -7014,14 +7123,14 @@ class ShellParser {
     for (;;) {
       skip_blanks();
       if (at_end()) return unterminated("case", begin);
-      if (ends_word(peek())) return fail_here(concat({"unexpected ", quoted(token_here())}));
+      if (ends_word(peek())) return unexpected();
       words.push_back(parse_word());
       if (failed_) return;
       skip_blanks();
       if (peek() == ')') break;
       if (peek() != '|') {
         if (at_end()) return unterminated("case", begin);
-        return fail_here(concat({"unexpected ", quoted(token_here()), " in a case pattern"}));
+        return unexpected(" in a case pattern");
       }
       ++at_;
     }
@@ -7053,7 +7162,7 @@ class ShellParser {
       } else if (!at_process() && (peek() == '<' || peek() == '>')) {
         ++at_;
       } else if (ends_word(peek()) && !at_process() && peek() != '(') {
-        fail_here(concat({"unexpected ", quoted(token_here()), " in [["}));
+        unexpected(" in [[");
       } else {
         const std::size_t word_begin = at_;
         add(parse_word(after_match ? Context::pattern : Context::command));
@@ -7101,8 +7210,8 @@ class ShellParser {
     return add_node(node, at_);
   }
   static bool is_reserved(std::string_view word) {
-    return word == "if" || word == "while" || word == "until" || word == "for" || word == "case" ||
-           word == "select" || word == "function" || word == "time" || word == "coproc";
+    return is_one_of(word, {"if", "while", "until", "for", "case", "select", "function", "time",
+                            "coproc"});
   }
 
   std::uint32_t parse_function_keyword() {
@@ -7161,8 +7270,7 @@ class ShellParser {
       add(word);
       if (!first) continue;
       const std::string_view name = text_.substr(word_begin, at_ - word_begin);
-      declares = bash() && (name == "declare" || name == "typeset" || name == "local" ||
-                            name == "export" || name == "readonly");
+      declares = bash() && is_one_of(name, {"declare", "typeset", "local", "export", "readonly"});
       if (assignments.empty() && redirections.empty() && at_parentheses()) {
         syntax_.pending.resize(from);
         return parse_function_body(name, begin);
@@ -7258,7 +7366,7 @@ class ShellParser {
     const std::size_t from = begin_list();
     for (skip_newlines(); !failed_ && !at_end() && peek() != ')'; skip_newlines()) {
       if (ends_word(peek()) && !at_process())
-        fail_here(concat({"unexpected ", quoted(token_here()), " in an array"}));
+        unexpected(" in an array");
       else
         add(parse_word());
     }
@@ -7403,14 +7511,10 @@ struct ShellText {
     return text == other.text && assumed == other.assumed && glob == other.glob &&
            home == other.home;
   }
-  bool known() const { return text.find('\0') == std::string::npos; }
+  bool known() const { return !has_nul(text); }
 };
 
-ShellText unknown_text() {
-  ShellText text;
-  text.text.push_back('\0');
-  return text;
-}
+ShellText unknown_text() { return {std::string(1, '\0')}; }
 
 // One value that a variable may have.
 struct ShellValue {
@@ -7430,6 +7534,8 @@ ShellValue scalar_value(ShellText text) {
   return value;
 }
 
+ShellValue array_value(std::vector<ShellText> elements = {}) { return {std::move(elements), true}; }
+
 struct ShellVariable {
   std::vector<ShellValue> values = {};  // what it is, depending on the branches taken
   std::uint64_t last_read = 0;          // a step of the walk
@@ -7446,10 +7552,8 @@ std::string join_shell_path(std::string_view directory, std::string_view path) {
     joined = concat({directory, "/", path});
   const bool absolute = starts_with(joined, "/");
   std::vector<std::string_view> names;
-  for (std::size_t at = 0; at <= joined.size();) {
-    const std::size_t end = std::min(joined.find('/', at), joined.size());
-    const std::string_view name = std::string_view(joined).substr(at, end - at);
-    at = end + 1;
+  for (std::string_view rest = joined; !rest.empty();) {
+    const std::string_view name = take_part(rest, '/');
     if (name.empty() || name == ".") continue;
     const bool climbs = name == "..";
     if (climbs && !names.empty() && names.back() != "..")
@@ -7483,11 +7587,7 @@ class ShellWalker {
       return std::move(outcome_);
     }
     last_in_shell_ = script.find("lastpipe") != std::string_view::npos;
-    if (!options_.work_dir.empty()) {
-      ShellText directory;
-      directory.text = options_.work_dir;
-      assign(work_dir_key, scalar_value(std::move(directory)));
-    }
+    if (!options_.work_dir.empty()) set_work_dir({options_.work_dir});
     ShellParser parser(syntax_, options_, script,
                        {0, static_cast<std::uint32_t>(script.size()), true}, 0);
     const std::uint32_t root = parser.parse();
@@ -7660,10 +7760,7 @@ class ShellWalker {
     }
     variable.values.push_back(scalar_value(std::move(text)));
     variable.values[0].environment = environment;
-    if (name == positional_key) {
-      variable.values[0] = ShellValue();
-      variable.values[0].array = true;
-    }
+    if (name == positional_key) variable.values[0] = array_value();
     return variable;
   }
 
@@ -7689,19 +7786,18 @@ class ShellWalker {
   }
 
   // Calls `tell` once for each combination of the values that it asks for.
-  template <class Tell>
-  void for_each_choice(Tell tell) {
+  void for_each_choice(FunctionRef<void()> tell) {
     std::vector<Choice> outer;
     outer.swap(choices_);
     const bool outer_many = std::exchange(too_many_choices_, false);
     std::size_t told = 0;
     do {
-      tell(told == 0);
+      tell();
       ++told;
     } while (!stopped() && told < max_choices && next_choice());
     if (told == max_choices && next_choice() && !stopped()) {
       too_many_choices_ = true;
-      tell(false);
+      tell();
     }
     choices_.swap(outer);
     too_many_choices_ = outer_many;
@@ -7776,7 +7872,7 @@ class ShellWalker {
     const ShellValue& ifs = value_of("IFS");
     std::string separators = ifs.elements.empty() ? std::string() : ifs.elements[0].text;
     if (ifs.unset) separators = " \t\n";
-    if (separators.find('\0') != std::string::npos) return add_unknown(fields, false);
+    if (has_nul(separators)) return add_unknown(fields, false);
     std::size_t begin = 0;
     for (std::size_t at = 0; at <= text.size() && !stopped(); ++at) {
       const bool ends = at < text.size() && separators.find(text[at]) != std::string::npos;
@@ -7866,12 +7962,7 @@ class ShellWalker {
     return text_of(std::move(words[0]));
   }
   static ShellText text_of(shell::Word word) {
-    ShellText text;
-    text.text = std::move(word.text);
-    text.assumed = word.assumed;
-    text.glob = word.glob;
-    text.home = word.home;
-    return text;
+    return {std::move(word.text), word.assumed, word.glob, word.home};
   }
 
   // {a,b} and {1..3} ------------------------------------------------------------------------------
@@ -8198,9 +8289,8 @@ class ShellWalker {
     charge(value.elements.size());
     for (const ShellText& element : value.elements)
       if (!element.known()) parameter.state = Parameter::State::unknown;
-    ShellText count;
-    count.text = std::to_string(value.elements.size());
-    if (parameter.state == Parameter::State::set) parameter.elements.push_back(std::move(count));
+    if (parameter.state == Parameter::State::set)
+      parameter.elements.push_back({std::to_string(value.elements.size())});
     return parameter;
   }
 
@@ -8544,6 +8634,7 @@ class ShellWalker {
     output_->text += text;
     text_bytes_ += text.size();
   }
+  std::size_t output_size() const { return output_ == nullptr ? 0 : output_->text.size(); }
   void write_unknown() {
     // One unknown part says as much as two.
     if (output_ != nullptr && (output_->text.empty() || output_->text.back() != '\0'))
@@ -8589,7 +8680,7 @@ class ShellWalker {
     if (size(node.redirections) == 0) return run_compound(node);
     // Its redirections hold for everything in it.
     shell::Input input = input_;
-    for_each_choice([&](bool) {
+    for_each_choice([&] {
       std::vector<shell::Redirection> redirections;
       expand_redirections(node, redirections, input);
       shell::Command command;
@@ -8631,7 +8722,7 @@ class ShellWalker {
       case ShellNode::Kind::for_clause:
         return run_for(node);
       case ShellNode::Kind::arithmetic_for:
-        for_each_choice([&](bool) { arithmetic(item(node.words, 0)); });
+        for_each_choice([&] { arithmetic(item(node.words, 0)); });
         return run_loop(node);
       case ShellNode::Kind::case_clause:
         return run_case(node);
@@ -8652,7 +8743,7 @@ class ShellWalker {
   }
   // Runs what may or may not run; gives what it changed.
   Changes run_branch(std::uint32_t index) {
-    const std::size_t written = output_ == nullptr ? 0 : output_->text.size();
+    const std::size_t written = output_size();
     open_frame();
     run(index);
     forget_output(written);
@@ -8663,7 +8754,7 @@ class ShellWalker {
   // some of them.
   void run_and_or(const ShellNode& node) {
     run(item(node.nodes, 0));
-    const std::size_t written = output_ == nullptr ? 0 : output_->text.size();
+    const std::size_t written = output_size();
     // What each command changes may be what remains: the next one may not run.
     std::vector<Changes> steps;
     open_frame();
@@ -8710,7 +8801,7 @@ class ShellWalker {
   template <class Round>
   void run_rounds(Round round) {
     for (int rounds = 0; rounds < 2 && !stopped(); ++rounds) {
-      const std::size_t written = output_ == nullptr ? 0 : output_->text.size();
+      const std::size_t written = output_size();
       const bool outer = std::exchange(left_, false);
       const std::size_t definitions = bodies_ + aliases_set_;
       open_frame(true);
@@ -8741,7 +8832,7 @@ class ShellWalker {
   void run_for(const ShellNode& node) {
     ShellVariable variable;
     if (node.flag) {
-      for_each_choice([&](bool) {
+      for_each_choice([&] {
         std::vector<shell::Word> words;
         Fields fields{words};
         for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
@@ -8750,7 +8841,7 @@ class ShellWalker {
           merge_value(variable, scalar_value(text_of(std::move(word))));
       });
     } else {
-      for_each_choice([&](bool) {
+      for_each_choice([&] {
         const ShellValue& arguments = value_of(positional_key);
         charge(arguments.elements.size());
         for (const ShellText& element : arguments.elements)
@@ -8787,7 +8878,7 @@ class ShellWalker {
     }
   }
   void run_case(const ShellNode& node) {
-    for_each_choice([&](bool) {
+    for_each_choice([&] {
       for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
         expand_single(item(node.words, i));
     });
@@ -8818,7 +8909,7 @@ class ShellWalker {
 
   // [[ ]] and (( )) run no program, but are told as commands of these names.
   void run_condition(const ShellNode& node) {
-    for_each_choice([&](bool) {
+    for_each_choice([&] {
       shell::Command command;
       command.words.push_back(plain_word("[[", node));
       Fields fields{command.words, true};
@@ -8829,7 +8920,7 @@ class ShellWalker {
     });
   }
   void run_arithmetic(const ShellNode& node) {
-    for_each_choice([&](bool) {
+    for_each_choice([&] {
       shell::Command command;
       command.words.push_back(plain_word("((", node));
       Fields fields{command.words, true};
@@ -8889,10 +8980,7 @@ class ShellWalker {
     Output output;
     run_apart(index, &output, input_);
     while (!output.text.empty() && output.text.back() == '\n') output.text.pop_back();
-    ShellText text;
-    text.text = std::move(output.text);
-    text.assumed = output.assumed;
-    return text;
+    return {std::move(output.text), output.assumed};
   }
   void run_process(const ShellPart& part) {
     run_apart(part.node, nullptr, part.output ? unknown_input() : input_);
@@ -8934,10 +9022,7 @@ class ShellWalker {
     shell::Input input;
     std::swap(input, input_);
     open_frame();
-    ShellValue arguments;
-    arguments.array = true;
-    arguments.elements.push_back(unknown_text());
-    assign(positional_key, std::move(arguments));
+    assign(positional_key, array_value({unknown_text()}));
     run(item(node.nodes, 0));
     take_frame();
     std::swap(input, input_);
@@ -8965,8 +9050,7 @@ class ShellWalker {
       ++running;
       if (other.arguments == activation.arguments) return;
     }
-    ShellValue arguments;
-    arguments.array = true;
+    ShellValue arguments = array_value();
     if (running >= max_activations) {
       // Recursion with ever new arguments: from here on, with any.
       activation.arguments.assign(1, std::string(1, '\0'));
@@ -9013,16 +9097,16 @@ class ShellWalker {
   void run_simple(const ShellNode& node) {
     // Each choice starts from the same state, and what they change is merged.
     std::vector<Changes> branches;
-    const std::size_t written = output_ == nullptr ? 0 : output_->text.size();
+    const std::size_t written = output_size();
     std::string printed;
     bool differs = false;
-    for_each_choice([&](bool first) {
-      const std::size_t from = output_ == nullptr ? 0 : output_->text.size();
+    for_each_choice([&] {
+      const std::size_t from = output_size();
       open_frame();
-      run_simple_once(node, true);
+      run_simple_once(node);
       branches.push_back(take_frame());
       if (output_ == nullptr) return;
-      if (first) {
+      if (branches.size() == 1) {
         printed = output_->text.substr(from);
       } else {
         differs = differs || output_->text.compare(from, std::string::npos, printed) != 0;
@@ -9035,7 +9119,7 @@ class ShellWalker {
     write_unknown();
   }
 
-  void run_simple_once(const ShellNode& node, bool first) {
+  void run_simple_once(const ShellNode& node) {
     shell::Command command;
     Fields fields{command.words};
     for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
@@ -9043,11 +9127,11 @@ class ShellWalker {
     const bool temporary = !command.words.empty() && size(node.assignments) > 0;
     if (temporary) open_frame();
     for (std::uint32_t i = node.assignments.begin; i < node.assignments.end && !stopped(); ++i)
-      run_assignment(ShellAssignment(syntax_.assignments[i]), first || temporary, command);
+      run_assignment(ShellAssignment(syntax_.assignments[i]), command);
     command.input = input_;
     expand_redirections(node, command.redirections, command.input);
     const shell::Command told = tell(node, std::move(command));
-    if (!stopped()) run_effects(node, told, first);
+    if (!stopped()) run_effects(node, told);
     if (!temporary) return;
     const Changes changes = take_frame();
     for (std::uint32_t i = node.assignments.begin; i < node.assignments.end; ++i)
@@ -9062,14 +9146,14 @@ class ShellWalker {
     static constexpr std::string_view names[] = {
         ".",        ":",      "break", "continue", "eval",   "exec",  "exit", "export",
         "readonly", "return", "set",   "shift",    "source", "times", "trap", "unset"};
-    return std::find(std::begin(names), std::end(names), name) != std::end(names);
+    return is_one_of(name, names);
   }
   void keep_declared(std::string_view name, const Changes& changes) {
     for (const auto& [changed, variable] : changes)
       if (changed == name) set_variable(name, variable);
   }
 
-  void run_assignment(const ShellAssignment& assignment, bool replaces, shell::Command& command) {
+  void run_assignment(const ShellAssignment& assignment, shell::Command& command) {
     ShellValue value;
     if (assignment.array) {
       value.array = true;
@@ -9097,10 +9181,7 @@ class ShellWalker {
     told.value.end = assignment.end;
     if (!assignment.declared) command.assignments.push_back(std::move(told));
     if (assignment.subscript != no_index) value = appended(assignment, std::move(value));
-    if (replaces)
-      assign(assignment.name, std::move(value));
-    else
-      add_value(assignment.name, std::move(value));
+    assign(assignment.name, std::move(value));
   }
   // NAME+=value and NAME[subscript]=value.
   ShellValue appended(const ShellAssignment& assignment, ShellValue value) {
@@ -9113,9 +9194,7 @@ class ShellWalker {
       const bool fresh = whole.environment && read_integer(subscript.text, index) && index == 0;
       if (assignment.append || !(fits || fresh)) {
         // What the array holds then is known no more than as one of its elements.
-        ShellValue unknown = scalar_value(unknown_text());
-        unknown.array = true;
-        return unknown;
+        return array_value({unknown_text()});
       }
       charge(whole.elements.size());
       if (fresh || whole.unset) whole = ShellValue();
@@ -9221,10 +9300,9 @@ class ShellWalker {
   // Runs a string as a script.
   void follow(shell::Payload payload, const shell::Command& command) {
     const bool same_shell = payload.same_shell;
-    if (!same_shell) open_frame();
     if (!same_shell) {
-      ShellValue arguments;
-      arguments.array = true;
+      open_frame();
+      ShellValue arguments = array_value();
       for (std::size_t i = 1; i < payload.arguments.size(); ++i)
         arguments.elements.push_back(text_of(payload.arguments[i]));
       if (!payload.arguments.empty()) assign("0", scalar_value(text_of(payload.arguments[0])));
@@ -9242,7 +9320,7 @@ class ShellWalker {
 
   void run_text(std::string text, const shell::Command& command, bool tolerant) {
     if (!enter(command.begin)) return;
-    const bool is_known = text.find('\0') == std::string::npos;
+    const bool is_known = !has_nul(text);
     syntax_.texts.push_back(std::move(text));
     const auto begin = static_cast<std::uint32_t>(command.begin);
     const auto end = static_cast<std::uint32_t>(command.end);
@@ -9270,7 +9348,7 @@ class ShellWalker {
   }
 
   // What a command that has been told does to the shell, and what it writes.
-  void run_effects(const ShellNode& node, const shell::Command& command, bool first) {
+  void run_effects(const ShellNode& node, const shell::Command& command) {
     Output* const output = output_;
     if (writes_elsewhere(command)) output_ = nullptr;
     const std::vector<shell::Word>& words = command.words;
@@ -9284,9 +9362,9 @@ class ShellWalker {
     } else if (!words[0].known()) {
       // It may be anything, cd too.
       write_unknown();
-      set_work_dir(unknown_text(), first);
+      set_work_dir(unknown_text());
     } else if (!run_alias(node, command) && !run_function(command)) {
-      run_builtin(command, at, first);
+      run_builtin(command, at);
     }
     output_ = output;
   }
@@ -9428,7 +9506,7 @@ class ShellWalker {
     return builtin == Builtin::declare || builtin == Builtin::let || builtin == Builtin::read ||
            builtin == Builtin::silent || builtin == Builtin::unset;
   }
-  void run_builtin(const shell::Command& command, std::size_t at, bool first) {
+  void run_builtin(const shell::Command& command, std::size_t at) {
     const std::optional<Builtin> builtin = builtin_of(command.words[at].text);
     if (!builtin) return write_unknown();
     if (names_variables(*builtin)) run_subscripts(command);
@@ -9438,9 +9516,9 @@ class ShellWalker {
       case Builtin::cat:
         return run_cat(command, at);
       case Builtin::change_directory:
-        return run_cd(command, at, first);
+        return run_cd(command, at);
       case Builtin::declare:
-        return run_declare(command, at, first);
+        return run_declare(command, at);
       case Builtin::echo:
         return run_echo(command, at);
       case Builtin::eval:
@@ -9462,7 +9540,7 @@ class ShellWalker {
         left_ = true;
         return;
       case Builtin::pop_directory:
-        return set_work_dir(unknown_text(), first);
+        return set_work_dir(unknown_text());
       case Builtin::printf:
         return run_printf(command, at);
       case Builtin::read:
@@ -9544,13 +9622,10 @@ class ShellWalker {
     }
   }
 
-  void set_work_dir(ShellText directory, bool first) {
-    if (first)
-      assign(work_dir_key, scalar_value(std::move(directory)));
-    else
-      add_value(work_dir_key, scalar_value(std::move(directory)));
+  void set_work_dir(ShellText directory) {
+    assign(work_dir_key, scalar_value(std::move(directory)));
   }
-  void run_cd(const shell::Command& command, std::size_t at, bool first) {
+  void run_cd(const shell::Command& command, std::size_t at) {
     std::size_t operand = at + 1;
     while (operand < command.words.size() && command.words[operand].text.size() > 1 &&
            command.words[operand].text[0] == '-')
@@ -9566,21 +9641,15 @@ class ShellWalker {
     const ShellText from = directory.elements.empty() ? unknown_text() : directory.elements[0];
     const bool whole = is_whole_path(target);
     if (!target.known() || target.text == "-" || target.glob || (!whole && !from.known()))
-      return set_work_dir(unknown_text(), first);
+      return set_work_dir(unknown_text());
     ShellText result;
     result.home = whole ? target.home : from.home;
     result.assumed = target.assumed || (!whole && from.assumed);
     result.text =
         join_shell_path(whole ? std::string_view() : std::string_view(from.text), target.text);
     // Above a home directory the name is no longer that of one.
-    if (result.home && (result.text.empty() || result.text[0] != '~'))
-      return set_work_dir(home_parent(), first);
-    set_work_dir(std::move(result), first);
-  }
-  static ShellText home_parent() {
-    ShellText text;
-    text.text = "/home";
-    return text;
+    if (result.home && !starts_with(result.text, "~")) result = ShellText{"/home"};
+    set_work_dir(std::move(result));
   }
 
   // Within a function, what is declared is its own.
@@ -9591,7 +9660,7 @@ class ShellWalker {
       if (local.first == name) return;
     if (locals.size() < 64) locals.emplace_back(std::string(name), variable_of(name));
   }
-  void run_declare(const shell::Command& command, std::size_t at, bool first) {
+  void run_declare(const shell::Command& command, std::size_t at) {
     const std::string& builtin = command.words[at].text;
     const bool local = builtin == "local" || builtin == "declare" || builtin == "typeset";
     bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
@@ -9622,10 +9691,7 @@ class ShellWalker {
       text.text.erase(0, equals + 1);
       text.home = starts_with(text.text, "~");
       if (changes_value || append) text = unknown_text();
-      if (first)
-        assign(name, scalar_value(std::move(text)));
-      else
-        add_value(name, scalar_value(std::move(text)));
+      assign(name, scalar_value(std::move(text)));
       if (keeps_value) attributes_[name] += 'r';
     }
   }
@@ -9699,8 +9765,7 @@ class ShellWalker {
       }
     }
     if (!given && i >= command.words.size()) return;
-    ShellValue value;
-    value.array = true;
+    ShellValue value = array_value();
     for (; i < command.words.size(); ++i) value.elements.push_back(text_of(command.words[i]));
     assign(positional_key, std::move(value));
   }
@@ -9805,11 +9870,8 @@ class ShellWalker {
     if (i < command.words.size()) print(command, i);
     output_ = outer;
     if (!variable.empty()) {
-      ShellText text;
-      text.text = std::move(printed.text);
-      text.assumed = printed.assumed;
       if (is_name(variable))
-        assign(variable, scalar_value(std::move(text)));
+        assign(variable, scalar_value({std::move(printed.text), printed.assumed}));
       else
         assign_unknown(variable);
       return;
@@ -9823,7 +9885,6 @@ class ShellWalker {
     if (!format.known() || format.glob || format.home) return write_unknown();
     if (format.text.find('\\') != std::string::npos) outcome_.dialect_dependent = true;
     std::size_t argument = format_at + 1;
-    const std::size_t first = argument;
     // Which conversion gets which word is not known behind one that may be several.
     for (std::size_t i = argument; i < command.words.size(); ++i)
       if (command.words[i].split) return write_unknown();
@@ -9831,7 +9892,7 @@ class ShellWalker {
       const std::size_t before = argument;
       if (!print_once(command, format.text, argument)) return;
       if (argument == before) return;
-    } while (argument < command.words.size() && argument > first && !stopped() &&
+    } while (argument < command.words.size() && !stopped() &&
              text_bytes_ <= options_.limits.max_text);
   }
   bool print_once(const shell::Command& command, std::string_view format, std::size_t& argument) {
@@ -10530,7 +10591,7 @@ constexpr std::size_t max_generated_bytes = std::size_t{4} << 20;
 
 // policy: text ------------------------------------------------------------------------------------
 
-bool is_unknown(std::string_view text) { return text.find('\0') != std::string_view::npos; }
+bool is_unknown(std::string_view text) { return has_nul(text); }
 
 bool is_pattern(std::string_view text) {
   if (text.find_first_of("*?") != std::string_view::npos) return true;
@@ -10538,69 +10599,12 @@ bool is_pattern(std::string_view text) {
   return open != std::string_view::npos && text.find(']', open + 2) != std::string_view::npos;
 }
 
-// The end of the bracket expression at `at`, or npos when it is an ordinary bracket.
-std::size_t bracket_end(std::string_view pattern, std::size_t at) {
-  std::size_t i = at + 1;
-  if (i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^')) ++i;
-  const std::size_t close = pattern.find(']', i + 1);
-  return close == std::string_view::npos ? close : close + 1;
-}
-
-bool bracket_has(std::string_view set, char c) {
-  const bool negated = set[0] == '!' || set[0] == '^';
-  if (negated) set.remove_prefix(1);
-  if (set.find("[:") != std::string_view::npos) return true;  // a class: whatever it has
-  for (std::size_t i = 0; i < set.size(); ++i) {
-    if (i + 2 < set.size() && set[i + 1] == '-') {
-      if (set[i] <= c && c <= set[i + 2]) return !negated;
-      i += 2;
-    } else if (set[i] == c) {
-      return !negated;
-    }
-  }
-  return negated;
-}
-
-// Whether a shell pattern stands for a name. Takes time proportional to the product of the two, and
-// the names are those of the tables.
-bool glob_matches(std::string_view pattern, std::string_view name) {
-  constexpr std::size_t none = std::string_view::npos;
-  std::size_t p = 0, n = 0, star = none, star_n = 0;
-  while (n < name.size()) {
-    std::size_t next = none;  // where the pattern goes on after it has taken a character
-    if (p < pattern.size()) {
-      if (pattern[p] == '*') {
-        star = p++;
-        star_n = n;
-        continue;
-      }
-      const std::size_t end = pattern[p] == '[' ? bracket_end(pattern, p) : none;
-      if (end != none) {
-        if (bracket_has(pattern.substr(p + 1, end - p - 2), name[n])) next = end;
-      } else if (pattern[p] == '?' || pattern[p] == name[n]) {
-        next = p + 1;
-      }
-    }
-    if (next != none) {
-      p = next;
-      ++n;
-    } else if (star != none) {
-      p = star + 1;
-      n = ++star_n;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
-
 // Whether a name of a path is a pattern for everything: *, .*, .[!.]*
 bool sweeps(std::string_view name) {
   if (name.find('*') == std::string_view::npos) return false;
   for (std::size_t i = 0; i < name.size();) {
     if (name[i] == '[') {
-      const std::size_t end = bracket_end(name, i);
+      const std::size_t end = glob_bracket(name, i).end;
       if (end == std::string_view::npos) return false;
       i = end;
     } else if (name[i] == '*' || name[i] == '?' || name[i] == '.') {
@@ -10612,18 +10616,12 @@ bool sweeps(std::string_view name) {
   return true;
 }
 
-std::string_view base_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-}
-
 // Whether a list of names with blanks between them has `name`, or one that it abbreviates.
 bool lists_option(std::string_view list, std::string_view name) {
-  for (std::size_t at = 0; at < list.size();) {
-    const std::size_t end = std::min(list.find(' ', at), list.size());
-    const std::string_view entry = list.substr(at, end - at);
+  while (!list.empty()) {
+    const std::string_view entry = take_part(list, ' ');
     if (entry == name || (name.size() > 1 && entry.size() > 1 && starts_with(entry, name)))
       return true;
-    at = end + 1;
   }
   return false;
 }
@@ -10680,10 +10678,8 @@ struct PathText {
 };
 
 void descend(PathText& path, std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('/', at), text.size());
-    const std::string_view name = text.substr(at, end - at);
-    at = end + 1;
+  while (!text.empty()) {
+    const std::string_view name = take_part(text, '/');
     if (name.empty() || name == ".") continue;
     const bool up = name == "..";
     if (!up || (path.root == PathText::Root::relative &&
@@ -10997,7 +10993,7 @@ class CodeReader {
         at_ = std::min(code_.find('\n', at_), code_.size());
       else if (is_quote(c))
         read_lone_string();
-      else if (is_letter(c))
+      else if (is_name_char(c))
         read_identifier();
       else
         read_operator(c);
@@ -11006,9 +11002,6 @@ class CodeReader {
   }
 
  private:
-  static bool is_letter(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  }
   bool is(Language a) const { return language_ == a; }
   bool is_quote(char c) const {
     if (c == '"') return true;
@@ -11046,7 +11039,7 @@ class CodeReader {
     if ((rest[0] != '$' && rest[0] != '@') || rest.size() < 2) return 0;
     if (rest[1] == '{') return braced(1);
     std::size_t end = 1;
-    while (end < rest.size() && is_letter(rest[end])) ++end;
+    while (end < rest.size() && is_name_char(rest[end])) ++end;
     return end > 1 ? end : 0;
   }
   void append_escape(std::string& text) {
@@ -11056,15 +11049,11 @@ class CodeReader {
     } else if (c == 't') {
       text += '\t';
     } else if (c == 'x' && at_ + 1 < code_.size()) {
-      const auto digit = [](char d) {
-        if (d >= '0' && d <= '9') return d - '0';
-        const char lower = static_cast<char>(d | 0x20);
-        return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-      };
-      const int high = digit(code_[at_]), low = digit(code_[at_ + 1]);
-      if (high < 0 || low < 0) return;
-      text += static_cast<char>(high * 16 + low);
-      at_ += 2;
+      std::size_t end = at_;
+      const std::uint32_t value = read_digits(code_, end, 2, 16);
+      if (end != at_ + 2) return;
+      text += static_cast<char>(value);
+      at_ = end;
     } else if (c != '\n') {
       text += c;
     }
@@ -11134,7 +11123,7 @@ class CodeReader {
       pipe_ = !next_is('|');
       if (!pipe_) ++at_;
     } else if (c == '%' && is(Language::ruby) && next_is('x') && at_ + 1 < code_.size() &&
-               !is_letter(code_[at_ + 1])) {
+               !is_name_char(code_[at_ + 1])) {
       ++at_;
       findings_.scripts.push_back(read_delimited());
     } else if (c != ' ' && c != '\t' && c != '&') {
@@ -11145,7 +11134,7 @@ class CodeReader {
   void read_identifier() {
     pipe_ = false;
     const std::size_t begin = at_;
-    while (at_ < code_.size() && is_letter(code_[at_])) ++at_;
+    while (at_ < code_.size() && is_name_char(code_[at_])) ++at_;
     const std::string_view name = code_.substr(begin, at_ - begin);
     if (name == "qx" && is(Language::perl)) {
       skip_blanks();
@@ -11176,7 +11165,7 @@ class CodeReader {
       const char c = code_[at_];
       if (is_quote(c)) {
         bool raw = false, formatted = false;
-        for (std::size_t i = at_; i > 0 && is_letter(code_[i - 1]) && at_ - i < 2; --i) {
+        for (std::size_t i = at_; i > 0 && is_name_char(code_[i - 1]) && at_ - i < 2; --i) {
           raw = raw || (code_[i - 1] | 0x20) == 'r';
           formatted = formatted || (code_[i - 1] | 0x20) == 'f';
         }
@@ -11208,7 +11197,7 @@ class CodeReader {
         joined = false;
       } else if ((c == ';' || c == '\n') && !parenthesised) {
         break;
-      } else if (is_letter(c) || c == '+' || c == '.' || c == '%' || c == '$') {
+      } else if (is_name_char(c) || c == '+' || c == '.' || c == '%' || c == '$') {
         // "rm -rf " + path, "..." % x, "...".format(x)
         if (joined && !is_prefix(c) && (strings.back().empty() || strings.back().back() != '\0'))
           strings.back() += '\0';
@@ -11218,7 +11207,8 @@ class CodeReader {
   }
   // A letter in front of a quote: r"..", f'..'
   bool is_prefix(char c) const {
-    return is_letter(c) && at_ < code_.size() && (is_quote(code_[at_]) || is_letter(code_[at_]));
+    return is_name_char(c) && at_ < code_.size() &&
+           (is_quote(code_[at_]) || is_name_char(code_[at_]));
   }
 
   void finish_list(bool starts, bool first_is_list, const std::vector<std::string>& strings) {
@@ -12685,19 +12675,17 @@ Expected<UniqueFd> open_canonical_directory(const std::string& path) {
   if (at_once) return at_once;
   UniqueFd here(::open("/", open_directory_flags));
   if (!here) return system_error(errno, quoted(path));
-  std::size_t at = 1;
-  while (at < path.size()) {
-    const std::size_t end = std::min(path.find('/', at), path.size());
-    const std::string part = path.substr(at, end - at);
+  std::string_view rest = std::string_view(path).substr(1);
+  while (!rest.empty()) {
+    const std::string part(take_part(rest, '/'));
     UniqueFd next(::openat(here.get(), part.c_str(), open_directory_flags | O_NOFOLLOW));
     if (!next) {
       int error = errno;
       const bool is_something_else = error == ENOTDIR || error == ELOOP || error == EMLINK;
-      if (is_something_else) error = end == path.size() ? ENOTDIR : ENOENT;
+      if (is_something_else) error = rest.empty() ? ENOTDIR : ENOENT;
       return system_error(error, quoted(path));
     }
     here = std::move(next);
-    at = end + 1;
   }
   UniqueFd result(above_standard_streams(::openat(here.get(), ".", open_directory_flags)));
   if (!result) return system_error(errno, quoted(path));
@@ -12717,7 +12705,7 @@ Expected<std::string> absolute_path(std::string_view path, std::string_view base
 // Absolute, with no empty name, `.`, `..` or NUL in it.
 bool is_canonical_form(std::string_view path) {
   if (path == "/") return true;
-  if (!starts_with(path, "/") || path.find('\0') != std::string_view::npos) return false;
+  if (!starts_with(path, "/") || has_nul(path)) return false;
   std::size_t at = 1;
   while (at <= path.size()) {
     const std::size_t end = std::min(path.find('/', at), path.size());
@@ -12726,17 +12714,6 @@ bool is_canonical_form(std::string_view path) {
     at = end + 1;
   }
   return true;
-}
-
-// The error with a text of ours in front of its own, or instead of it.
-Error with_prefix(std::string_view prefix, Error error) {
-  error.message.insert(0, prefix);
-  return error;
-}
-
-Error with_message(Error error, std::string message) {
-  error.message = std::move(message);
-  return error;
 }
 
 const char* option_of(const Root& root) {
@@ -12771,7 +12748,7 @@ const char* name(Permission permission) noexcept {
 Expected<std::string> canonical_path(std::string_view path, std::string_view base) {
   if (path.empty()) return make_error(ErrorCode::invalid_argument, "the path is empty");
   for (const std::string_view text : {path, base}) {
-    if (text.find('\0') != std::string_view::npos)
+    if (has_nul(text))
       return make_error(ErrorCode::invalid_argument, concat({quoted(text), ": has a NUL byte"}));
   }
   auto absolute = absolute_path(path, base);
@@ -12914,13 +12891,10 @@ bool is_generated_name(std::string_view name, GeneratedScope scope) {
 // `ending` tells what the thing itself is: GeneratedScope::directory or file.
 bool is_generated(std::string_view path, std::string_view root, GeneratedScope ending) {
   if (!root.empty() && codeexec::is_within(path, root)) path.remove_prefix(root.size());
-  std::size_t at = 0;
   std::string_view part;
-  while (at < path.size()) {
-    const std::size_t end = std::min(path.find('/', at), path.size());
-    part = path.substr(at, end - at);
+  while (!path.empty()) {
+    part = take_part(path, '/');
     if (is_generated_name(part, GeneratedScope::tree)) return true;
-    at = end + 1;
   }
   return is_generated_name(part, ending);
 }
@@ -12928,10 +12902,9 @@ bool is_generated(std::string_view path, std::string_view root, GeneratedScope e
 // The canonical path of a directory entry itself: links on the way to it are followed, and not the
 // one that it may be.
 Expected<std::string> canonical_entry(std::string_view path, std::string_view base = {}) {
-  const std::size_t slash = path.rfind('/');
-  const std::string_view last = path.substr(slash == std::string_view::npos ? 0 : slash + 1);
+  const std::string_view last = base_name(path);
   const bool is_entry = !last.empty() && last != "." && last != "..";
-  if (!is_entry || last.find('\0') != std::string_view::npos) return canonical_path(path, base);
+  if (!is_entry || has_nul(last)) return canonical_path(path, base);
   const std::string_view parent = path.substr(0, path.size() - last.size());
   auto result = canonical_path(parent.empty() ? "." : parent, base);
   if (result) *result = concat({*result, *result == "/" ? "" : "/", last});
@@ -13011,81 +12984,16 @@ Expected<void> list_directory(const std::string& path, WalkBudget& budget,
   return list_open_directory(std::move(fd), path, budget, visit);
 }
 
-// Whether a name has the form of a pattern of the shell: `*`, `?` and [a-z], [!a-z]. Of the stars
-// only the last one is ever tried again, so it takes no more than size times size steps.
-bool name_has_form(std::string_view pattern, std::string_view text) {
-  // Length of the pattern's element for one character, and whether `c` is such a character.
-  const auto element = [&](std::size_t at, char c) -> std::pair<std::size_t, bool> {
-    if (pattern[at] == '?') return {1, true};
-    if (pattern[at] != '[') return {1, pattern[at] == c};
-    std::size_t i = at + 1;
-    const bool negated = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');
-    if (negated) ++i;
-    bool found = false;
-    for (const std::size_t first = i; i < pattern.size(); ++i) {
-      if (pattern[i] == ']' && i > first) return {i + 1 - at, found != negated};
-      if (pattern[i] == '[' && i + 1 < pattern.size() && pattern[i + 1] == ':') {
-        // A class such as [:alpha:] may hold any character; which ones, the locale decides.
-        const std::size_t end = pattern.find(":]", i + 2);
-        if (end != std::string_view::npos) {
-          found = !negated;
-          i = end + 1;
-          continue;
-        }
-      }
-      if (i + 2 < pattern.size() && pattern[i + 1] == '-' && pattern[i + 2] != ']') {
-        const auto byte = [](char x) { return static_cast<unsigned char>(x); };
-        found = found || (byte(pattern[i]) <= byte(c) && byte(c) <= byte(pattern[i + 2]));
-        i += 2;
-        continue;
-      }
-      found = found || pattern[i] == c;
-    }
-    return {1, c == '['};  // no end: a bracket and nothing more
-  };
-  std::size_t in_pattern = 0;
-  std::size_t in_text = 0;
-  std::size_t star = std::string_view::npos;
-  std::size_t star_text = 0;
-  while (in_text < text.size()) {
-    if (in_pattern < pattern.size() && pattern[in_pattern] == '*') {
-      star = in_pattern++;
-      star_text = in_text;
-      continue;
-    }
-    if (in_pattern < pattern.size()) {
-      const auto [size, matches] = element(in_pattern, text[in_text]);
-      if (matches) {
-        in_pattern += size;
-        ++in_text;
-        continue;
-      }
-    }
-    if (star == std::string_view::npos) return false;
-    in_pattern = star + 1;
-    in_text = ++star_text;
-  }
-  while (in_pattern < pattern.size() && pattern[in_pattern] == '*') ++in_pattern;
-  return in_pattern == pattern.size();
-}
-
-bool is_file_pattern(std::string_view text) {
-  return text.find_first_of("*?[") != std::string::npos;
-}
-
 // The existing paths that an absolute pattern stands for now, as a shell would find them: `*` does
 // not mean hidden files. Fails when the budget does not reach.
 Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBudget& budget) {
   std::vector<std::string> found = {""};
-  std::size_t at = 1;
-  while (at <= pattern.size() && !found.empty()) {
-    const std::size_t end = std::min(pattern.find('/', at), pattern.size());
-    const std::string_view part = pattern.substr(at, end - at);
-    at = end + 1;
+  while (!pattern.empty() && !found.empty()) {
+    const std::string_view part = take_part(pattern, '/');
     if (part.empty()) continue;
     std::vector<std::string> next;
     for (std::string& path : found) {
-      if (!is_file_pattern(part)) {
+      if (!has_glob(part)) {
         next.push_back(concat({path, "/", part}));
         continue;
       }
@@ -13094,7 +13002,7 @@ Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBud
       const auto listed =
           list_directory(*resolved, budget, [&](const char* child, const struct stat&) {
             if (child[0] == '.' && part[0] != '.') return;
-            if (name_has_form(part, child)) next.push_back(concat({path, "/", child}));
+            if (glob_matches(part, child)) next.push_back(concat({path, "/", child}));
           });
       // What cannot be read cannot be expanded by the shell, either.
       if (!listed && listed.error().code == ErrorCode::limit) return listed.error();
@@ -13324,7 +13232,7 @@ Expected<std::string> permitted_path(const PathRules& rules, std::string_view pa
 
 // Whether a path as it is written can only be a directory's.
 bool names_a_directory(std::string_view path) {
-  const std::string_view last = path.substr(path.rfind('/') + 1);
+  const std::string_view last = base_name(path);
   return last.empty() || last == "." || last == "..";
 }
 
@@ -13484,7 +13392,7 @@ void read_range(FileReader& reader, const FileRange& range, FileContent& content
 
 bool is_binary(const FileContent& content, FileRange::Unit unit) {
   std::string_view text = content.bytes;
-  if (text.find('\0') != std::string_view::npos) return true;
+  if (has_nul(text)) return true;
   if (unit == FileRange::Unit::bytes && content.begin > 0) text.remove_prefix(cut_at_start(text));
   if (content.more) text.remove_suffix(cut_at_end(text));
   return !is_utf8(text);
@@ -13635,11 +13543,11 @@ Error exists_error(const std::string& path) {
   return error;
 }
 
-// The host's own limit for files: a write beyond it would raise SIGXFSZ, which ends the process.
+// The host's own limit for files, asked before there is a file that is not whole.
 bool is_beyond_file_limit(std::size_t size) {
   struct rlimit limit {};
   return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-         size > limit.rlim_cur;
+         static_cast<rlim_t>(size) > limit.rlim_cur;  // signed in FreeBSD
 }
 
 // listing -----------------------------------------------------------------------------------------
@@ -13871,8 +13779,7 @@ Expected<FileList> Files::list(std::string_view path, std::size_t depth) const {
 namespace {
 
 bool is_python_name_byte(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         static_cast<unsigned char>(c) >= 0x80;
+  return is_name_char(c) || static_cast<unsigned char>(c) >= 0x80;
 }
 
 bool is_line_break(char c) { return c == '\n' || c == '\r'; }
@@ -14169,22 +14076,6 @@ class PythonLexer {
   std::optional<Error> error_ = {};
 };
 
-// The value of up to `most` digits of a base at text[at], which moves behind them.
-std::uint32_t python_digits(std::string_view text, std::size_t& at, std::size_t most,
-                            unsigned base) {
-  std::uint32_t value = 0;
-  for (std::size_t i = 0; i < most && at < text.size(); ++i, ++at) {
-    const char c = text[at];
-    unsigned digit = 16;
-    if (c >= '0' && c <= '9') digit = static_cast<unsigned>(c - '0');
-    if (c >= 'a' && c <= 'f') digit = static_cast<unsigned>(c - 'a') + 10;
-    if (c >= 'A' && c <= 'F') digit = static_cast<unsigned>(c - 'A') + 10;
-    if (digit >= base) break;
-    value = value * base + digit;
-  }
-  return value;
-}
-
 void append_python_character(std::uint32_t code, std::string& out) {
   const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
   append_utf8(is_surrogate ? 0xfffd : code, out);
@@ -14207,7 +14098,7 @@ bool append_python_escape(std::string_view text, std::size_t& at, std::string& o
     return true;
   }
   if (c >= '0' && c <= '7') {
-    append_python_character(python_digits(text, at, 3, 8), out);
+    append_python_character(read_digits(text, at, 3, 8), out);
     return true;
   }
   const std::size_t size = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
@@ -14216,7 +14107,7 @@ bool append_python_escape(std::string_view text, std::size_t& at, std::string& o
     return true;
   }
   const std::size_t begin = ++at;
-  const std::uint32_t code = python_digits(text, at, size, 16);
+  const std::uint32_t code = read_digits(text, at, size, 16);
   if (at - begin != size || code > 0x10ffff) return false;
   append_python_character(code, out);
   return true;
@@ -14487,8 +14378,6 @@ using VariableMap = std::map<std::string, std::string>;
 
 constexpr std::string_view default_path =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
-bool has_nul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
 
 bool is_variable_name(std::string_view text) {
   return !text.empty() && text.find('=') == std::string_view::npos && !has_nul(text);
@@ -16161,11 +16050,6 @@ std::string real_path_of(const std::string& path) {
   return ::realpath(path.c_str(), buffer) ? std::string(buffer) : std::string();
 }
 
-template <class Names>
-bool is_one_of(std::string_view text, const Names& names) {
-  return std::find(std::begin(names), std::end(names), text) != std::end(names);
-}
-
 // Directories that keep passwords and keys, in a home or wherever else they are.
 bool is_secret_directory(std::string_view name) {
   constexpr std::string_view secrets[] = {
@@ -16261,13 +16145,9 @@ class TreeGrants {
     return is_one_of(name, parts);
   }
 
-  static std::string_view last_name(std::string_view path) {
-    return path.substr(path.rfind('/') + 1);
-  }
-
   void add(const std::string& path, int depth) {
     if (covers(path)) return;
-    const bool installed = is_installed_part(last_name(path));
+    const bool installed = is_installed_part(base_name(path));
     std::size_t budget = std::min(budget_, most_of_one);
     const std::size_t before = budget;
     struct stat status {};
@@ -16285,7 +16165,7 @@ class TreeGrants {
   Finding look_into(const std::string& directory, const struct stat& status, int depth,
                     std::size_t& budget) {
     if (depth > deepest) return Finding::unknown;
-    const bool installed = is_installed_part(last_name(directory));
+    const bool installed = is_installed_part(base_name(directory));
     std::vector<std::pair<std::string, struct stat>> below;
     for (const std::string& entry : names_in(directory)) {
       if (budget == 0) return Finding::unknown;
@@ -16482,9 +16362,7 @@ class ToolGrants {
 
   void add(std::string_view search_path) {
     while (!search_path.empty()) {
-      const std::size_t end = std::min(search_path.find(':'), search_path.size());
-      const std::string_view directory = search_path.substr(0, end);
-      search_path.remove_prefix(std::min(end + 1, search_path.size()));
+      const std::string_view directory = take_part(search_path, ':');
       if (starts_with(directory, "/") && !is_granted(directory)) add_directory(directory);
     }
   }
@@ -16533,7 +16411,7 @@ class ToolGrants {
       if (codeexec::is_within(directory, path)) return true;
     for (const std::string_view directory : {"/etc", "/proc", "/sys", "/dev", "/boot"})
       if (codeexec::is_within(path, directory)) return true;
-    if (holds_a_home(path, home_) || is_secret_directory(path.substr(path.rfind('/') + 1)))
+    if (holds_a_home(path, home_) || is_secret_directory(base_name(path)))
       return true;
     struct stat status {};
     return ::lstat(path.c_str(), &status) != 0 ||
@@ -16542,7 +16420,7 @@ class ToolGrants {
 
   static bool is_bin(const std::string& path) {
     constexpr std::string_view names[] = {"bin", "sbin", "shims", ".bin"};
-    return is_one_of(std::string_view(path).substr(path.rfind('/') + 1), names);
+    return is_one_of(base_name(path), names);
   }
 
   // Hidden directories hold tools, or what is nobody's business.
@@ -16611,7 +16489,7 @@ class ToolGrants {
 
   // ~/.local and ~/.config hold the data of all programs, keyrings among it.
   static bool is_shared_prefix(const std::string& prefix) {
-    const std::string last = prefix.substr(prefix.rfind('/') + 1);
+    const std::string_view last = base_name(prefix);
     return last == "share" || is_secret_directory(last);
   }
   static bool is_tool_part(const std::string& entry) {
@@ -16683,13 +16561,11 @@ std::string read_control(const std::string& path) {
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    parts.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  while (!text.empty()) parts.push_back(take_part(text, separator));
   return parts;
 }
+// The parts of a temporary would outlive it.
+std::vector<std::string_view> split(std::string&& text, char separator) = delete;
 
 bool has_word(std::string_view text, std::string_view word, char separator) {
   for (const std::string_view part : split(text, separator))
@@ -16911,8 +16787,8 @@ std::vector<std::string> RunCgroup::finish() {
     constexpr int attempts = 50;
     for (int i = 0; i < attempts && ::rmdir(leaf.directory.c_str()) != 0 && errno == EBUSY; ++i) {
       if (!leaf.unified || write_control(leaf.directory + "/cgroup.kill", "1") != 0) {
-        for (const std::string_view line :
-             split(read_control(leaf.directory + "/cgroup.procs"), '\n')) {
+        const std::string left = read_control(leaf.directory + "/cgroup.procs");
+        for (const std::string_view line : split(left, '\n')) {
           int pid = 0;
           std::from_chars(line.data(), line.data() + line.size(), pid);
           if (pid > 0) ::kill(pid, SIGKILL);
@@ -17529,7 +17405,7 @@ struct Supervision {
   bool own_table = false;  // it is the first process of a process table of its own
   std::size_t page_size = 0;
   std::size_t found_count = 0;
-  std::uint32_t signals_sent = 0;  // to the group; read by this program, too
+  std::uint32_t signals_sent = 0;  // to the group; a futex on which this program waits
   SupervisorReport report = {};
   siginfo_t info = {};
   char path[64] = {};
@@ -18034,9 +17910,7 @@ Spawned spawn_once(ChildPlan& plan) {
   if (plan.report >= 0) shared_memory.store(plan.ran ? SharedMemory::yes : SharedMemory::no);
   if (!plan.ran) read_report(report, plan);
   if (plan.failed_error == 0) {
-    if (!child.exit_event)
-      child.exit_event.reset(above_standard_streams(
-          static_cast<int>(::syscall(SYS_pidfd_open, static_cast<long>(pid), 0L))));
+    if (!child.exit_event) child.exit_event.reset(open_pidfd(child.pid));
     child.is_pidfd = static_cast<bool>(child.exit_event);
     if (child.is_pidfd) return child;
     plan.failed_error = watch_by_thread(child);
@@ -18149,13 +18023,19 @@ CODEEXEC_IN_CHILD void tell(Supervision& run) {
   raw(SYS_write, run.reports, &run.report, sizeof run.report);
 }
 
-// Gives up everything of the host's but what it needs. 0 or a negative errno.
+// Gives up everything of the host's but what it needs. 0 or a negative errno. The command runs
+// already, so this must not fail for want of a free descriptor: there are at least two, those of the
+// command's streams, for at most two that are in the way, as the host's lie above 2.
 CODEEXEC_IN_CHILD long keep_descriptors(Supervision& run, int command) {
+  for (const int fd : {run.plan->input, run.plan->output, run.plan->error_output})
+    raw(SYS_close, fd);
   const int kept[] = {run.orders, run.host, command, run.reports};
   long high[first_other_fd];
   for (int i = 0; i < first_other_fd; ++i) {
+    high[i] = kept[i];
+    if (kept[i] < 0 || kept[i] >= first_other_fd) continue;
     high[i] = raw(SYS_fcntl, kept[i], F_DUPFD, int{first_other_fd});
-    if (high[i] < 0 && kept[i] >= 0) return high[i];
+    if (high[i] < 0) return high[i];
   }
   for (int i = 0; i < first_other_fd; ++i) {
     raw(SYS_close, i);
@@ -18323,6 +18203,7 @@ CODEEXEC_IN_CHILD void watch_command(Supervision& run) {
       if (run.text[i] == SIGKILL) return;
       raw(SYS_kill, -run.report.pid, int{run.text[i]});
       __atomic_store_n(&run.signals_sent, run.signals_sent + 1, __ATOMIC_RELEASE);
+      raw(SYS_futex, &run.signals_sent, FUTEX_WAKE_PRIVATE, INT_MAX);
     }
   }
 }
@@ -18567,9 +18448,10 @@ std::string unquoted(std::string_view text) {
   return safe.substr(1, safe.size() - 2);
 }
 
+// `file`: what the error is about, when it is not the program.
 std::string describe_failure(const ProcessOptions& options, const Launch& launch, SpawnStep step,
-                             int error) {
-  const std::string reason = errno_text(error);
+                             int error, std::string_view file) {
+  const std::string reason = concat({file, errno_text(error)});
   if (step == SpawnStep::work_dir) {
     const std::string place = options.work_dir_fd >= 0
                                   ? concat({"descriptor ", std::to_string(options.work_dir_fd)})
@@ -18596,6 +18478,8 @@ struct ProcessStat {
   pid_t session = -1;
   std::uint64_t start = 0;  // clock ticks since the system's start
   bool dead = false;        // a zombie, or on its way
+  // Where its stack begins, or 0: the same in the forks of a program until they execute another.
+  std::uint64_t stack = 0;
 };
 
 bool read_stat(pid_t pid, ProcessStat& stat) {
@@ -18609,13 +18493,17 @@ bool read_stat(pid_t pid, ProcessStat& stat) {
   const char* rest = std::strrchr(text, ')');
   if (!rest) return false;
   unsigned long long start = 0;
+  unsigned long long stack = 0;
   char state = '?';
-  const int fields = std::sscanf(
-      rest + 1, " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-      &state, &stat.parent, &stat.group, &stat.session, &start);
+  const int fields =
+      std::sscanf(rest + 1,
+                  " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu"
+                  " %*u %*d %*u %*u %*u %llu",
+                  &state, &stat.parent, &stat.group, &stat.session, &start, &stack);
   stat.start = start;
   stat.dead = state == 'Z' || state == 'X';
-  return fields == 5;
+  stat.stack = stack;
+  return fields >= 5;
 }
 
 // The numbers among the names in a directory of /proc.
@@ -18721,11 +18609,14 @@ struct RunMarks {
 
 // Kills the processes that bear a mark of the run, in rounds until there are none: those that left
 // the group, and whose parents are dead. What was there before the run is not ours, whatever pipe
-// it was given; nor is a fork of the host that merely caught one. False: there were always more.
+// it was given; nor is a fork of the host that merely caught one, such as the beginning of another
+// command. What is in the host's session cannot be of a run, which has another, and nobody comes
+// back from there. False: there were always more, or they cannot be looked for.
 bool kill_marked(const RunMarks& marks) {
   constexpr int most_rounds = 16;
   const pid_t self = ::getpid();
-  const std::string own_program = link_target("/proc/self/exe");
+  ProcessStat own;
+  if (!read_stat(self, own)) return false;
   std::map<pid_t, std::uint64_t> killed;  // with the time of its start
   for (int round = 0; round < most_rounds; ++round) {
     std::vector<std::pair<pid_t, std::uint64_t>> found;
@@ -18733,15 +18624,14 @@ bool kill_marked(const RunMarks& marks) {
       if (pid == self || pid == 1 || pid == marks.session) continue;
       ProcessStat stat;
       if (!read_stat(pid, stat) || stat.start < marks.since || stat.dead) continue;
+      if (stat.session == own.session) continue;
       const auto before = killed.find(pid);
       if (before != killed.end() && before->second == stat.start) continue;
+      // Known before its pipes are looked at, which are gone when it has executed its program.
+      const bool our_fork = stat.stack != 0 && stat.stack == own.stack;
       const bool marked = stat.session == marks.session || has_variable(pid, marks.variable) ||
-                          (!marks.pipes.empty() && writes_to(pid, marks.pipes));
+                          (!our_fork && !marks.pipes.empty() && writes_to(pid, marks.pipes));
       if (!marked) continue;
-      const bool our_fork =
-          stat.parent == self &&
-          link_target(concat({"/proc/", std::to_string(pid), "/exe"})) == own_program;
-      if (our_fork) continue;
       // Stopped, it cannot start another before all of them are killed.
       signal_same(pid, stat.start, SIGSTOP);
       found.emplace_back(pid, stat.start);
@@ -18789,7 +18679,8 @@ void ask_pidfd(int pidfd, ExitStatus& result) {
   for (int attempt = 0; attempt < 2; ++attempt) {
     PidfdInfo info{};
     info.mask = wants_exit;
-    if (::ioctl(pidfd, request, &info) != 0) return;
+    // Not ioctl(), whose request is an unsigned long in glibc and an int in musl.
+    if (::syscall(SYS_ioctl, pidfd, request, &info) != 0) return;
     if (info.mask & wants_exit) return decode_wait_status(info.exit_code, result);
     // Dead, but not yet gone: the hang-up comes when the kernel has let go of it.
     pollfd gone = {pidfd, 0, 0};
@@ -19107,10 +18998,10 @@ struct Redactor::Table {
   // The child for that byte, or the root.
   Index child(Index state, unsigned char byte) const {
     if (state == root) return root_children[byte];
-    const auto begin = label.begin() + first_child[state];
-    const auto end = label.begin() + first_child[state + 1];
-    const auto at = std::lower_bound(begin, end, byte);
-    return at != end && *at == byte ? static_cast<Index>(at - label.begin()) : root;
+    const unsigned char* const begin = label.data() + first_child[state];
+    const unsigned char* const end = label.data() + first_child[state + 1];
+    const unsigned char* const at = std::lower_bound(begin, end, byte);
+    return at != end && *at == byte ? static_cast<Index>(at - label.data()) : root;
   }
 
   // Goes as far back as it must; as each byte leads at most one level down, that is linear in all.
@@ -19344,7 +19235,7 @@ Expected<void> Carrier::Line::start(const ProcessOptions& options) {
   Spawned child = spawn(launch.plan, none);
   if (child.error != 0) {
     Error error = system_error(child.error, "");
-    error.message = describe_failure(options, launch, child.step, child.error);
+    error.message = describe_failure(options, launch, child.step, child.error, {});
     return error;
   }
   pid = child.pid;
@@ -19499,6 +19390,7 @@ struct Process::State {
   bool refuse_options();
   bool fail(SpawnStep step, int error, std::string message);
   bool adopt();
+  void fill_pipe();
   void set_times();
   void carrier_ended(ReadBuffer& buffer, Clock::time_point now);
   void recover();
@@ -19541,7 +19433,6 @@ struct Process::State {
 
 // Fails the start for a mistake of the caller's, before anything is made.
 bool Process::State::refuse_options() {
-  const auto has_nul = [](const std::string& text) { return text.find('\0') != text.npos; };
   const auto any_nul = [&](const std::vector<std::string>& texts) {
     return std::any_of(texts.begin(), texts.end(), has_nul);
   };
@@ -19600,8 +19491,8 @@ bool Process::State::start(bool hold_writers) {
   }
   launch.plan.supervised = options.supervised;
 #endif
-  const auto fail_at = [&](SpawnStep step, int error) {
-    return fail(step, error, describe_failure(options, launch, step, error));
+  const auto fail_at = [&](SpawnStep step, int error, std::string_view file = {}) {
+    return fail(step, error, describe_failure(options, launch, step, error, file));
   };
   UniqueFd child_out;
   UniqueFd child_err;
@@ -19611,9 +19502,11 @@ bool Process::State::start(bool hold_writers) {
     return fail_at(SpawnStep::setup, errno);
   if (options.input.empty() && !options.keep_input_open) {
     child_in.reset(above_standard_streams(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
-    if (!child_in) return fail_at(SpawnStep::setup, errno);
+    if (!child_in) return fail_at(SpawnStep::setup, errno, "/dev/null: ");
   } else if (!make_pipe(child_in, input)) {
     return fail_at(SpawnStep::setup, errno);
+  } else {
+    fill_pipe();
   }
   launch.plan.input = child_in.get();
   launch.plan.output = child_out.get();
@@ -19634,7 +19527,6 @@ bool Process::State::start(bool hold_writers) {
   }
   set_nonblocking(out.pipe);
   set_nonblocking(err.pipe);
-  set_nonblocking(input);
   set_times();
   if (options.sandbox.state_ && options.sandbox.state_->disk_root) {
     free_disk = free_bytes(options.sandbox.state_->disk_root);
@@ -19643,8 +19535,17 @@ bool Process::State::start(bool hold_writers) {
   return true;
 }
 
-void Process::State::set_times() {
+// Writes what the pipe takes of the input, and closes it after the last byte: a fork of the host
+// that catches an open end keeps the program waiting for as long as it lives.
+void Process::State::fill_pipe() {
+  set_nonblocking(input);
   unwritten = options.input;
+  const ssize_t size = ::write(input.get(), unwritten.data(), unwritten.size());
+  if (size > 0) unwritten.remove_prefix(static_cast<std::size_t>(size));
+  if (unwritten.empty() && !options.keep_input_open) input.reset();
+}
+
+void Process::State::set_times() {
   input_open = static_cast<bool>(input);
   input_ends = !options.keep_input_open;
   timeout_at = later(started, options.timeout);
@@ -19657,6 +19558,7 @@ bool Process::State::adopt() {
   out.pipe = carrier.take_out();
   err.pipe = carrier.take_err();
   input = carrier.take_input();
+  unwritten = options.input;
   result.pid = carrier.pid();
   out.open = err.open = true;
   started = Clock::now();
@@ -19908,8 +19810,7 @@ void Process::State::write_spill(Output& output, std::string_view bytes) {
   const bool fits = bytes.size() <= room;
   if (!fits) bytes = bytes.substr(0, static_cast<std::size_t>(room));
   while (!bytes.empty()) {
-    const ssize_t size = ::write(file.file.get(), bytes.data(), bytes.size());
-    if (size < 0 && errno == EINTR) continue;
+    const ssize_t size = write_to_file(file.file.get(), bytes);
     if (size < 0) {
       file.problem =
           concat({"output file ", quoted(file.path), " is not complete: ", errno_text(errno)});
@@ -19942,7 +19843,7 @@ bool Process::State::more_input() {
 void Process::State::feed_input() {
   constexpr std::size_t most = 65536;
   if (!more_input()) return;
-  NoSigpipe guard;
+  HeldSignal guard(SIGPIPE);
   const ssize_t size = ::write(input.get(), unwritten.data(), std::min(unwritten.size(), most));
   if (size < 0 && errno == EPIPE) {
     // A program may stop reading when it knows enough.
@@ -20152,7 +20053,7 @@ pid_t Process::State::command() const {
 bool Process::State::order(int number) {
   if (!supervisor.orders) return false;
   const char byte = static_cast<char>(number);
-  NoSigpipe guard;
+  HeldSignal guard(SIGPIPE);
   const ssize_t written = ::write(supervisor.orders.get(), &byte, 1);
   if (written < 0 && errno == EPIPE) guard.take_back();
   if (written == 1 && number != SIGKILL) ++supervisor.signals_asked;
@@ -20167,10 +20068,14 @@ void Process::State::await_group_signals() {
     const std::lock_guard<std::mutex> lock(mutex);
     asked = supervisor.signals_asked;
   }
-  constexpr int most_milliseconds = 50;
-  for (int i = 0; i < most_milliseconds; ++i) {
-    if (__atomic_load_n(&supervisor.run->signals_sent, __ATOMIC_ACQUIRE) == asked) return;
-    ::poll(nullptr, 0, 1);
+  const std::uint32_t& sent = supervisor.run->signals_sent;
+  const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(50);
+  for (;;) {
+    const std::uint32_t now = __atomic_load_n(&sent, __ATOMIC_ACQUIRE);
+    const std::chrono::nanoseconds left = deadline - Clock::now();
+    if (now == asked || left.count() <= 0) return;
+    const long time[2] = {0, static_cast<long>(left.count())};
+    ::syscall(SYS_futex, &sent, FUTEX_WAIT_PRIVATE, now, &time[0], nullptr, 0);
   }
 }
 
@@ -20262,9 +20167,9 @@ void Process::State::finish(bool abandon) {
     reaped = true;
     if (!abandon) fill_status();
   }
+  close_input();
   if (abandon) {
     ended = Clock::now();
-    close_input();
     result.message = "it did not die within 2 s of SIGKILL and was given up";
     if (!is_pidfd) ::pthread_detach(waiter);
 #if CODEEXEC_HAS_SANDBOX
@@ -20769,9 +20674,7 @@ std::string home_of_user(std::string_view user) {
   if (!list) return {};
   std::string_view rest = *list;
   while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    std::string_view line = take_part(rest, '\n');
     if (!starts_with(line, user) || line.substr(user.size(), 1) != ":") continue;
     for (int field = 0; field < 5; ++field) {
       const std::size_t colon = line.find(':');
@@ -20812,7 +20715,7 @@ Expected<Target> find_target(const FileAccess& access, std::string_view work_dir
   Target target;
   target.access = &access;
   std::vector<std::string> files;
-  if (access.glob && is_file_pattern(*path)) {
+  if (access.glob && has_glob(*path)) {
     auto directory =
         canonical_path(path->substr(0, path->rfind('/', path->find_first_of("*?[")) + 1));
     if (!directory) return directory.error();
@@ -21107,8 +21010,9 @@ class ExportList {
     return false;
   }
 
-  // What follows a backslash: a byte, or -1. zsh has \C-x and \M-x for control and meta.
-  int read_escape() {
+  // What follows a backslash: a byte, or -1. zsh has \C-x and \M-x for control and meta, and
+  // \M-\C-x for both. More levels no shell writes; they could be as many as use up the stack.
+  int read_escape(int levels = 2) {
     constexpr std::string_view letters = "abeEfnrtv\\'\"?";
     constexpr std::string_view meanings = "\a\b\033\033\f\n\r\t\v\\'\"?";
     if (at_ == text_.size()) return -1;
@@ -21118,7 +21022,7 @@ class ExportList {
     if (c == 'x') return read_number(16, 2);
     if ((c == 'M' || c == 'C') && next_is('-') && at_ < text_.size()) {
       int byte = static_cast<unsigned char>(text_[at_++]);
-      if (byte == '\\' && (byte = read_escape()) < 0) return -1;
+      if (byte == '\\' && (levels == 0 || (byte = read_escape(levels - 1)) < 0)) return -1;
       return c == 'M' ? byte | 0x80 : byte == '?' ? 0x7f : byte & 0x1f;
     }
     const std::size_t found = letters.find(c);
@@ -21141,7 +21045,7 @@ class ExportList {
 
 std::string detail::session_script(std::string_view shell, int descriptor, std::string_view mark,
                                    std::size_t parts) {
-  const std::string_view program = shell.substr(shell.rfind('/') + 1);
+  const std::string_view program = base_name(shell);
   bool known = false;
   for (const char* other :
        {"sh", "dash", "bash", "ash", "ksh", "ksh93", "mksh", "lksh", "oksh", "zsh", "yash"})
@@ -21714,9 +21618,7 @@ void Executor::Gate::record(Result& result, const Asked& asked) const {
   if (options.on_audit) options.on_audit(record);
   if (!audit) return;
   const std::string line = record.to_json().dump() + "\n";
-  ssize_t written = -1;
-  do written = ::write(audit.get(), line.data(), line.size());
-  while (written < 0 && errno == EINTR);
+  const ssize_t written = write_to_file(audit.get(), line);
   if (written == static_cast<ssize_t>(line.size())) return;
   const std::string reason = written < 0 ? errno_text(errno) : "it was written only in part";
   result.notes.push_back(concat(
@@ -23541,10 +23443,6 @@ constexpr std::string_view common_commands[] = {
     "source", "sudo",    "tail",   "tar",    "touch",   "uv",     "wget", "which", "yarn",
 };
 
-bool is_one_of(std::initializer_list<std::string_view> texts, std::string_view text) {
-  return std::find(texts.begin(), texts.end(), text) != texts.end();
-}
-
 bool is_dotted_name(std::string_view text) {
   return is_name_start(text.empty() ? '\0' : text.front()) && text.back() != '.' &&
          std::all_of(text.begin(), text.end(), [](char c) { return is_name_char(c) || c == '.'; });
@@ -23572,7 +23470,7 @@ bool is_shell_line(std::string_view line) {
   const auto has = [line](std::string_view part) {
     return line.find(part) != std::string_view::npos;
   };
-  if (is_one_of({"if", "for", "while", "until", "case"}, word))
+  if (is_one_of(word, {"if", "for", "while", "until", "case"}))
     return has("; then") || has("; do") || starts_with(line, "if [") ||
            starts_with(line, "while [") || word == "until" ||
            (word == "case" && ends_with(line, " in"));
@@ -23582,8 +23480,7 @@ bool is_shell_line(std::string_view line) {
   // What is a variable of Python that happens to have such a name.
   const std::string_view rest = without_blanks(line.substr(word.size()));
   const std::string_view next = rest.substr(0, rest.find_first_of(" \t"));
-  return !is_one_of({"=", "==", "!=", "+=", "-=", "*=", "/=", "in", "is", "if", "and", "or", "not"},
-                    next);
+  return !is_one_of(next, {"=", "==", "!=", "+=", "-=", "*=", "/=", "in", "is", "if", "and", "or", "not"});
 }
 
 enum class Guess { yes, no, open };
@@ -23626,9 +23523,8 @@ Guess guess_python(std::string_view line) {
       return is_name_char(c) || c == '.' || c == ',' || is_shell_blank(c);
     }));
   if (word == "from") return decided(rest.find(" import ") != std::string_view::npos);
-  if (is_one_of({"assert", "await", "del", "raise"}, word)) return Guess::yes;
-  if (is_one_of({"async", "class", "def", "for", "if", "match", "try:", "try", "while", "with"},
-                word)) {
+  if (is_one_of(word, {"assert", "await", "del", "raise"})) return Guess::yes;
+  if (is_one_of(word, {"async", "class", "def", "for", "if", "match", "try:", "try", "while", "with"})) {
     if (last == '{' || last == '}') return Guess::no;
     return decided(line.find(':') != std::string_view::npos || last == '(' || last == ',');
   }
@@ -23650,8 +23546,8 @@ std::string language_of_interpreter(std::string_view line) {
     if (starts_with(line, "-S ")) line = without_blanks(line.substr(3));
     program = line.substr(0, line.find_first_of(" \t"));
   }
-  program = program.substr(program.rfind('/') + 1);
-  if (is_one_of({"sh", "ash", "dash"}, program)) return "sh";
+  program = base_name(program);
+  if (is_one_of(program, {"sh", "ash", "dash"})) return "sh";
   if (program == "bash") return "bash";
   if (program == "node") return "javascript";
   return starts_with(program, "python") ? "python" : "";
@@ -23977,8 +23873,7 @@ const char* name(ContainerNetwork network) noexcept {
 namespace {
 
 bool is_podman(const EngineOptions& engine) {
-  const std::string_view program = engine.program;
-  return starts_with(program.substr(program.rfind('/') + 1), "podman");
+  return starts_with(base_name(engine.program), "podman");
 }
 
 // A call of the engine's program: never a shell string.
@@ -24044,9 +23939,7 @@ std::string engine_words(const ProcessResult& result) {
   std::string text;
   std::string_view rest = result.err.empty() ? result.out : result.err;
   while (!rest.empty() && text.size() < longest) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    std::string_view line = take_part(rest, '\n');
     for (const std::string_view head : {"docker: ", "Error: ", "Error response from daemon: "})
       if (starts_with(line, head)) line.remove_prefix(head.size());
     if (line.empty() || starts_with(line, "Run '") || starts_with(line, "See '")) continue;
@@ -24336,9 +24229,7 @@ Expected<std::string> with_home(std::string_view path) {
 // with * stand for all that begin so.
 bool is_word_of(std::string_view text, std::string_view words) {
   while (!words.empty()) {
-    const std::size_t end = std::min(words.find(' '), words.size());
-    const std::string_view word = words.substr(0, end);
-    words.remove_prefix(std::min(end + 1, words.size()));
+    const std::string_view word = take_part(words, ' ');
     if (ends_with(word, "*") ? starts_with(text, word.substr(0, word.size() - 1)) : text == word)
       return true;
   }
@@ -24647,8 +24538,7 @@ bool is_plain(std::string_view text, std::string_view more) {
   if (text.empty() || text.size() > longest || more.find(text[0]) != std::string_view::npos)
     return false;
   return std::all_of(text.begin(), text.end(), [more](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           more.find(c) != std::string_view::npos;
+    return is_name_char(c) || more.find(c) != std::string_view::npos;
   });
 }
 
@@ -24963,7 +24853,7 @@ ContainerHealth health_of(const Json& container) {
   return health;
 }
 
-// "1.5MiB", "12.3kB", "0.25%": the number, times its unit.
+// "1.5MiB", "12.3kB", "0.25%": the number, times its unit, and no more than fits into an integer.
 double number_with_unit(std::string_view text) {
   text = text.substr(std::min(text.find_first_not_of(" /"), text.size()));
   const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
@@ -24974,7 +24864,8 @@ double number_with_unit(std::string_view text) {
   const std::size_t power =
       unit.empty() ? 0 : std::string_view("BKMGT").find(unit[0] == 'k' ? 'K' : unit[0]);
   for (std::size_t i = 0; power <= 4 && i < power; ++i) value *= step;
-  return value;
+  constexpr double most = 1e18;
+  return std::min(value, most);
 }
 
 constexpr char ready_line[] = "codeexec ready\n";
@@ -25158,9 +25049,7 @@ void Container::State::Log::add(std::string_view event) {
   std::string_view rest = text;
   std::string told = utc_timestamp();
   do {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    told += concat({" ", printable(rest.substr(0, end)), "\n"});
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    told += concat({" ", printable(take_part(rest, '\n')), "\n"});
   } while (!rest.empty());
   lines.add(told);
 }
@@ -26014,8 +25903,7 @@ ProcessOptions ContainerExecutor::Exec::Where::call(bool with_input,
 auto ContainerExecutor::Exec::start(const Where& where) -> Expected<std::shared_ptr<Exec>> {
   const std::string id = random_hex(16);
   std::uint64_t number = 0;
-  for (const char c : id.substr(0, 9))
-    number = number * 16 + static_cast<std::uint64_t>(c <= '9' ? c - '0' : c - 'a' + 10);
+  for (const char c : id.substr(0, 9)) number = number * 16 + hex_value(c);
   if (id.empty()) return system_error(errno, "cannot get random bytes for a command");
   auto carrier = std::make_shared<Exec>(where, id);
   // Far above what any machine has, and below 2^53.
@@ -26084,7 +25972,7 @@ auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point
                                {cancel ? cancel->descriptor() : -1, POLLIN, 0}};
     wait_for_events(set, deadline);
     if (set[2].revents) {
-      NoSigpipe guard;
+      HeldSignal guard(SIGPIPE);
       const ssize_t size = ::write(line_.input.get(), request.data(), request.size());
       if (size > 0) request.remove_prefix(static_cast<std::size_t>(size));
       if (size < 0 && errno == EPIPE) {
@@ -26131,7 +26019,7 @@ bool ContainerExecutor::Exec::signal(int number) {
                             : number == SIGKILL ? "KILL\n"
                                                 : nullptr;
   if (!order || !line_.input) return false;
-  NoSigpipe guard;
+  HeldSignal guard(SIGPIPE);
   signalled_ = true;
   const ssize_t written = ::write(line_.input.get(), order, std::strlen(order));
   if (written < 0 && errno == EPIPE) guard.take_back();
@@ -27219,10 +27107,16 @@ Expected<void> UserContainers::cleanup(const std::string& user_id) const {
 
 Expected<void> UserContainers::cleanup_all() const {
   std::vector<std::string> ids;
+  std::vector<Container> containers;
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
-    for (const auto& [id, user] : state_->users) ids.push_back(id);
+    for (const auto& [id, user] : state_->users) {
+      ids.push_back(id);
+      containers.push_back(user->container());
+    }
   }
+  // All at the same time; what is still there then is told of below.
+  (void)Container::remove_all(containers);
   Expected<void> all;
   for (const std::string& id : ids)
     if (auto ok = cleanup(id); !ok && all) all = ok;
@@ -27794,7 +27688,7 @@ class Outbox {
 
   // 0, or the errno that ends it all. `done` tells how far it came.
   int write_bytes(std::string_view bytes, std::size_t& done, bool wait) {
-    NoSigpipe guard;
+    HeldSignal guard(SIGPIPE);
     while (done < bytes.size() && !quit_.cancelled()) {
       pollfd fds[2] = {{fd_, POLLOUT, 0}, {wait ? quit_.descriptor() : -1, POLLIN, 0}};
       const int ready = ::poll(fds, 2, wait ? -1 : 0);
@@ -28076,10 +27970,8 @@ std::string check_arguments(const Tool& tool, const Json& arguments) {
 
 bool is_tool_name(std::string_view name) {
   if (name.empty() || name.size() > 64) return false;
-  return std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.';
-  });
+  return std::all_of(name.begin(), name.end(),
+                     [](char c) { return is_name_char(c) || c == '-' || c == '.'; });
 }
 
 // What is wrong with a schema, or an empty text.
@@ -28284,7 +28176,7 @@ void log_to_standard_error(std::string_view text) {
   pollfd fd = {2, POLLOUT, 0};
   if (::poll(&fd, 1, 0) != 1) return;
   const std::string line = concat({"mcp: ", text.substr(0, 1000), "\n"});
-  NoSigpipe guard;
+  HeldSignal guard(SIGPIPE);
   if (::write(2, line.data(), line.size()) < 0 && errno == EPIPE) guard.take_back();
 }
 
@@ -28306,14 +28198,20 @@ class MovedStreams {
     UniqueFd away(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
     if (!away) return -1;
     UniqueFd null(above_standard_streams(::open("/dev/null", O_RDWR | O_CLOEXEC)));
+    has_null_ = static_cast<bool>(null);
     if (!null) return -1;
     if ((fd == 0 || ::dup2(2, 1) < 0) && ::dup2(null.get(), fd) < 0) return -1;
     moved_[fd] = std::move(away);
     return moved_[fd].get();
   }
+  // What take() has failed with, for the option of that name.
+  Error error(const char* option) const {
+    return system_error(errno, concat({"ServerOptions::", option, has_null_ ? "" : ": /dev/null"}));
+  }
 
  private:
   UniqueFd moved_[2] = {};
+  bool has_null_ = true;
 };
 
 }  // namespace
@@ -29374,9 +29272,9 @@ Expected<void> Server::serve(const CancelToken& stop) {
   const Expected<void> result = [&]() -> Expected<void> {
     MovedStreams streams;
     const int in_fd = streams.take(options.in_fd);
-    if (in_fd < 0) return system_error(errno, "ServerOptions::in_fd");
+    if (in_fd < 0) return streams.error("in_fd");
     const int out_fd = streams.take(options.out_fd);
-    if (out_fd < 0) return system_error(errno, "ServerOptions::out_fd");
+    if (out_fd < 0) return streams.error("out_fd");
     return std::make_shared<Session>(options, state_->tools, in_fd, out_fd)->run(stop);
   }();
   state_->serving.store(false);
@@ -30290,8 +30188,10 @@ mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call) {
 mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
   const Json& path = call.argument("path");
   const Json& depth = call.argument("depth");
+  constexpr std::uint64_t deepest = std::numeric_limits<std::size_t>::max();
+  const std::uint64_t levels = depth.is_number() ? std::min(count_of(depth), deepest) : 1;
   const auto list = set.files.list(path.is_string() ? path.as_string() : ".",
-                                   depth.is_number() ? count_of(depth) : 1);
+                                   static_cast<std::size_t>(levels));
   record_file(set, call, list);
   if (!list) return failed(set.executor.redact(list.error().message));
   std::size_t room = room_for_texts(call.max_result_bytes());
@@ -31332,9 +31232,7 @@ std::string wrapped(std::string_view text, std::size_t indent) {
   std::string result;
   std::size_t column = indent;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view word = take_part(text, ' ');
     if (column > indent && column + 1 + word.size() > 100) {
       result += concat({"\n", std::string(indent, ' ')});
       column = indent;
@@ -32115,8 +32013,10 @@ int server_main(int argc, char** argv) {
   if (invocation->version) return print("codeexec-mcp " CODEEXEC_VERSION_STRING "\n") ? 0 : 1;
   if (invocation->list_rules) return print(rules_text()) ? 0 : 1;
 
-  // A client that goes away must not kill the server before it has ended what it runs.
+  // A client that goes away must not kill the server before it has ended what it runs; nor must a
+  // limit for files, when its output or its log goes to one.
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
 #if defined(__linux__)
   // Commands run as the same user. They must not read this program's memory and variables, nor
   // write to its descriptors, through /proc.
