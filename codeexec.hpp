@@ -18024,8 +18024,8 @@ CODEEXEC_IN_CHILD void tell(Supervision& run) {
 }
 
 // Gives up everything of the host's but what it needs. 0 or a negative errno. The command runs
-// already, so this must not fail for want of a free descriptor: there are at least two, those of the
-// command's streams, for at most two that are in the way, as the host's lie above 2.
+// already, so this must not fail for want of a free descriptor: those of the command's streams are
+// at least two, and at most two are in the way, as the host's lie above 2.
 CODEEXEC_IN_CHILD long keep_descriptors(Supervision& run, int command) {
   for (const int fd : {run.plan->input, run.plan->output, run.plan->error_output})
     raw(SYS_close, fd);
