@@ -14979,8 +14979,12 @@ CODEEXEC_IN_CHILD long clone_process(const CloneRequest& request, bool& cleared)
   // An old kernel, or a container's filter, which cannot look into clone3's arguments.
   if (pid == -ENOSYS || pid == -EPERM || pid == -EINVAL) {
     cleared = false;
-    pid = ::clone(request.function, request.stack + request.stack_size,
-                  static_cast<int>(flags) | request.exit_signal, request.argument, request.pidfd);
+    char* const top = request.stack + request.stack_size;
+    const int old_flags = static_cast<int>(flags) | request.exit_signal;
+    pid = ::clone(request.function, top, old_flags, request.argument, request.pidfd);
+    // An emulator (qemu-user) knows no CLONE_PIDFD; the caller then has no pidfd from here.
+    if (pid < 0 && errno == EINVAL && request.pidfd)
+      pid = ::clone(request.function, top, old_flags & ~CLONE_PIDFD, request.argument);
     if (pid < 0) pid = -errno;
   }
   return pid;
