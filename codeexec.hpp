@@ -14828,7 +14828,9 @@ namespace {
 CODEEXEC_IN_CHILD long as_word(int value) { return value; }
 CODEEXEC_IN_CHILD long as_word(unsigned value) { return static_cast<long>(value); }
 CODEEXEC_IN_CHILD long as_word(long value) { return value; }
-[[maybe_unused]] CODEEXEC_IN_CHILD long as_word(unsigned long value) { return static_cast<long>(value); }
+[[maybe_unused]] CODEEXEC_IN_CHILD long as_word(unsigned long value) {
+  return static_cast<long>(value);
+}
 CODEEXEC_IN_CHILD long as_word(const volatile void* value) { return reinterpret_cast<long>(value); }
 
 // A system call: its result, or an errno made negative. It does without libc, whose function would

@@ -12,10 +12,11 @@
 #     s390x              a big-endian system, under qemu
 #     openbsd, netbsd    compiled without code
 #
-# The smoke test (smoke.cpp) is what runs. Everything else stays in $OUT (build/portability). Debian
-# packages: g++-i686-linux-gnu g++-aarch64-linux-gnu g++-s390x-linux-gnu qemu-user-static python3-venv
-# and any g++-N and clang-N; from PyPI ziglang, into a venv in $OUT. Prints "ok: ...", "FAILED: ..."
-# or "SKIPPED: ..." lines and, at the end, a table; the exit status is 1 when something failed.
+# What runs is the smoke test (smoke.cpp). All that is made stays in $OUT (build/portability).
+# Debian packages: g++-i686-linux-gnu g++-aarch64-linux-gnu g++-s390x-linux-gnu qemu-user-static
+# python3-venv and any g++-N and clang-N; from PyPI ziglang, into a venv in $OUT. Prints lines
+# "ok: ...", "FAILED: ..." or "SKIPPED: ..." and, at the end, a table; the exit status is 1 when
+# something failed.
 set -eu
 LC_ALL=C
 export LC_ALL
