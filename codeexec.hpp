@@ -4,8 +4,9 @@
 //   in exactly one .cpp file                    in every other file
 //     #define CODEEXEC_IMPLEMENTATION             #include "codeexec.hpp"
 //     #include "codeexec.hpp"
-//   Build with any C++17 compiler on Linux (macOS and BSD: the portable parts), and -pthread.
-//   Nothing else is needed. CMake users link codeexec::impl and never write the macro.
+//   Build with any C++17 compiler on Linux (macOS and BSD: the portable parts), and -pthread;
+//   on 32-bit Linux with -D_FILE_OFFSET_BITS=64, too. Nothing else is needed. CMake users link
+//   codeexec::impl and never write the macro.
 //
 // A WHOLE PROGRAM                                                            (examples/hello.cpp)
 //
