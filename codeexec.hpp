@@ -4,8 +4,9 @@
 //   in exactly one .cpp file                    in every other file
 //     #define CODEEXEC_IMPLEMENTATION             #include "codeexec.hpp"
 //     #include "codeexec.hpp"
-//   Build with any C++17 compiler on Linux (macOS and BSD: the portable parts), and -pthread.
-//   Nothing else is needed. CMake users link codeexec::impl and never write the macro.
+//   Build with any C++17 compiler on Linux (macOS and BSD: the portable parts), and -pthread;
+//   on 32-bit Linux with -D_FILE_OFFSET_BITS=64, too. Nothing else is needed. CMake users link
+//   codeexec::impl and never write the macro.
 //
 // A WHOLE PROGRAM                                                            (examples/hello.cpp)
 //
@@ -14673,6 +14674,11 @@ constexpr NamedLimit limit_names[] = {
     {"disk", &Limits::disk},
 };
 
+// What a report tells of, in its order, where a sandbox is asked for.
+constexpr const char* sandbox_features[] = {
+    "filesystem",       "rename",       "truncate",   "devices", "signals",
+    "abstract_sockets", "system_calls", "privileges", "network", "containment"};
+
 // The errors of create() that are the same in every mode and on every system.
 Expected<void> check_sandbox_options(const SandboxOptions& options) {
   for (const auto* list : {&options.writable, &options.readable}) {
@@ -14709,7 +14715,9 @@ namespace {
 CODEEXEC_IN_CHILD long as_word(int value) { return value; }
 CODEEXEC_IN_CHILD long as_word(unsigned value) { return static_cast<long>(value); }
 CODEEXEC_IN_CHILD long as_word(long value) { return value; }
-CODEEXEC_IN_CHILD long as_word(unsigned long value) { return static_cast<long>(value); }
+[[maybe_unused]] CODEEXEC_IN_CHILD long as_word(unsigned long value) {
+  return static_cast<long>(value);
+}
 CODEEXEC_IN_CHILD long as_word(const volatile void* value) { return reinterpret_cast<long>(value); }
 
 // A system call: its result, or an errno made negative. It does without libc, whose function would
@@ -14865,8 +14873,12 @@ CODEEXEC_IN_CHILD long clone_process(const CloneRequest& request, bool& cleared)
   // An old kernel, or a container's filter, which cannot look into clone3's arguments.
   if (pid == -ENOSYS || pid == -EPERM || pid == -EINVAL) {
     cleared = false;
-    pid = ::clone(request.function, request.stack + request.stack_size,
-                  static_cast<int>(flags) | request.exit_signal, request.argument, request.pidfd);
+    char* const top = request.stack + request.stack_size;
+    const int old_flags = static_cast<int>(flags) | request.exit_signal;
+    pid = ::clone(request.function, top, old_flags, request.argument, request.pidfd);
+    // An emulator (qemu-user) knows no CLONE_PIDFD; the caller then has no pidfd from here.
+    if (pid < 0 && errno == EINVAL && request.pidfd)
+      pid = ::clone(request.function, top, old_flags & ~CLONE_PIDFD, request.argument);
     if (pid < 0) pid = -errno;
   }
   return pid;
@@ -17099,6 +17111,11 @@ class SandboxBuilder {
           user_namespace = ::geteuid() != 0;
         continue;
       }
+      // No kernel refuses a child on borrowed memory: it is an emulator.
+      if (started == -EINVAL || started == -ENOSYS) {
+        give_up_all("an emulator, in which no trial can be run");
+        return {};
+      }
       if (started < 0 || !trial.finished)
         return system_error(started < 0 ? static_cast<int>(-started) : ENOSYS,
                             "sandbox: the trial of it could not be run");
@@ -17122,6 +17139,21 @@ class SandboxBuilder {
     // Its rules for the network are others.
     if (abi_ > 0) return build_ruleset();
     return {};
+  }
+
+  // What no trial has confirmed is not claimed. Commands run as with mode off, in their limits.
+  void give_up_all(const char* why) {
+    for (const char* feature : sandbox_features) missing_[feature] = why;
+    if (options_.pid_namespace) missing_["pid_namespace"] = why;
+    drop_ruleset(why);
+    with_filter_ = false;
+    build_program();
+    network_ = Network::host;
+    state_.report.network = network_;
+    state_.report.landlock_abi = 0;
+    state_.plan.supervised = false;
+    state_.plan.drop_capabilities = false;
+    state_.plan.no_new_privs = false;
   }
 
   // The process table goes first, as it needs most, but comes back when the network was at fault.
@@ -17207,8 +17239,7 @@ class SandboxBuilder {
   void write_report(bool sandboxed) {
     std::vector<std::string> features;
     if (sandboxed) {
-      features = {"filesystem",       "rename",       "truncate",   "devices", "signals",
-                  "abstract_sockets", "system_calls", "privileges", "network", "containment"};
+      features.assign(std::begin(sandbox_features), std::end(sandbox_features));
       if (options_.pid_namespace) features.emplace_back("pid_namespace");
     }
     for (const NamedLimit& limit : limit_names)
@@ -17260,8 +17291,7 @@ Expected<void> build_without_kernel(SandboxState& state) {
   constexpr const char* why = ": not on this system";
   std::vector<const char*> features;
   if (options.mode != SandboxMode::off) {
-    features = {"filesystem",       "rename",       "truncate",   "devices", "signals",
-                "abstract_sockets", "system_calls", "privileges", "network", "containment"};
+    features.assign(std::begin(sandbox_features), std::end(sandbox_features));
     if (options.pid_namespace) features.push_back("pid_namespace");
   }
   for (const NamedLimit& limit : limit_names)
