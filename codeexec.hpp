@@ -13263,8 +13263,8 @@ DeleteGuard::Stats DeleteGuard::stats() const {
 
 namespace {
 
-// Whether what is opened here is not data but the kernel's own state.
-bool is_kernel_file_system(int fd) {
+// An error when what is opened here is not data but the kernel's own state.
+Expected<void> check_file_system(int fd, const std::string& path) {
 #if defined(__linux__)
   constexpr std::uint32_t kinds[] = {
       0x00009fa0,  // proc
@@ -13284,19 +13284,17 @@ bool is_kernel_file_system(int fd) {
       0x6e736673,  // nsfs
   };
   struct statfs status {};
-  if (::fstatfs(fd, &status) != 0) return true;
+  if (::fstatfs(fd, &status) != 0) return system_error(errno, quoted(path));
   const auto kind = static_cast<std::uint32_t>(status.f_type);
-  return std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds);
+  if (std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds))
+    return make_error(
+        ErrorCode::permission_denied,
+        concat({quoted(path), ": is the kernel's (/proc, /sys and their like), which is closed"}));
 #else
   (void)fd;
-  return false;
+  (void)path;
 #endif
-}
-
-Error kernel_file_system_error(const std::string& path) {
-  return make_error(
-      ErrorCode::permission_denied,
-      concat({quoted(path), ": is the kernel's (/proc, /sys and their like), which is closed"}));
+  return {};
 }
 
 // Whether the rules give what is wanted.
@@ -13362,7 +13360,7 @@ Expected<UniqueFd> open_regular_file(const std::string& path, struct stat& statu
   if (!fd && (errno == ELOOP || errno == EMLINK)) return not_regular_error(path, S_IFLNK);
   if (!fd || ::fstat(fd.get(), &status) != 0) return system_error(errno, quoted(path));
   if (!S_ISREG(status.st_mode)) return not_regular_error(path, status.st_mode);
-  if (is_kernel_file_system(fd.get())) return kernel_file_system_error(path);
+  if (auto ok = check_file_system(fd.get(), path); !ok) return ok.error();
   return fd;
 }
 
@@ -13535,7 +13533,7 @@ Expected<UniqueFd> open_or_make_directory(const PathRules& rules, const std::str
   }
   if (!directory) return directory;
   UniqueFd here = std::move(*directory);
-  if (is_kernel_file_system(here.get())) return kernel_file_system_error(path);
+  if (auto ok = check_file_system(here.get(), path); !ok) return ok.error();
   std::size_t at = there == "/" ? 1 : there.size() + 1;
   while (at < path.size()) {
     const std::size_t end = std::min(path.find('/', at), path.size());
@@ -13670,7 +13668,7 @@ Expected<UniqueFd> open_listed_directory(const PathRules& rules, const std::stri
   if (!directory && directory.error().system_error == ENOTDIR)
     return make_error(ErrorCode::invalid_argument, concat({quoted(path), ": is no directory"}));
   if (!directory) return directory.error();
-  if (is_kernel_file_system(directory->get())) return kernel_file_system_error(path);
+  if (auto ok = check_file_system(directory->get(), path); !ok) return ok.error();
   UniqueFd fd(
       above_standard_streams(::openat(directory->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
   if (!fd) return system_error(errno, quoted(path));
@@ -13822,7 +13820,7 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
   const auto directory = open_or_make_directory(rules_, place.directory, how.make_directories);
   if (!directory) return directory.error();
   const int in = directory->get();
-  if (is_kernel_file_system(in)) return kernel_file_system_error(*target);
+  if (auto ok = check_file_system(in, *target); !ok) return ok.error();
 
   struct stat old {};
   const bool replaces = ::fstatat(in, place.name.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0;
