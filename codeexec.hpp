@@ -12997,7 +12997,10 @@ Expected<void> list_open_directory(UniqueFd fd, const std::string& path, WalkBud
                         concat({"there are more than ", std::to_string(DeleteGuard::max_entries),
                                 " entries, too many to be checked"}));
     struct stat status {};
-    if (::fstatat(descriptor, child, &status, AT_SYMLINK_NOFOLLOW) == 0) visit(child, status);
+    if (::fstatat(descriptor, child, &status, AT_SYMLINK_NOFOLLOW) == 0)
+      visit(child, status);
+    else if (errno != ENOENT)  // it has gone meanwhile
+      return system_error(errno, quoted(concat({path, "/", child})));
   }
 }
 
