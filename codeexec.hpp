@@ -3117,6 +3117,13 @@ std::string utc_time(time_t seconds) {
   return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &fields));
 }
 
+// 0 or errno. What has no disk under it needs none.
+int flush_to_disk(int fd) {
+  while (::fsync(fd) != 0)
+    if (errno != EINTR) return errno == EINVAL || errno == EOPNOTSUPP ? 0 : errno;
+  return 0;
+}
+
 // All of the bytes, to a file. 0 or errno.
 int write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -13517,8 +13524,7 @@ int give_to_owner_of(int directory, const std::string& name) {
 // not be read cannot be flushed. 0 or errno.
 int flush_directory(int directory) {
   const UniqueFd fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd || ::fsync(fd.get()) == 0 || errno == EINVAL || errno == EOPNOTSUPP) return 0;
-  return errno;
+  return fd ? flush_to_disk(fd.get()) : 0;
 }
 
 // The directory of a canonical path; when it is to be made, with those above it that are missing.
@@ -13601,7 +13607,7 @@ class NewFile {
   int write(std::string_view bytes) {
     const int error = write_all(fd_.get(), bytes);
     if (error != 0) return error;
-    return ::fsync(fd_.get()) == 0 || errno == EINVAL ? 0 : errno;
+    return flush_to_disk(fd_.get());
   }
   int replace(const std::string& name) {
     if (::renameat(directory_, name_.c_str(), directory_, name.c_str()) != 0) return errno;
