@@ -22841,7 +22841,7 @@ Expected<void> BackgroundShells::Shell::Waiter::problem(
     const std::optional<CancelToken>& cancel) const {
   if (error_ != 0) return system_error(error_, "cannot wait for a background shell");
   if (cancel && cancel->descriptor() < 0)
-    return system_error(EMFILE, "cannot wait for a background shell");
+    return system_error(errno, "cannot wait for a background shell");
   return {};
 }
 
@@ -27490,6 +27490,13 @@ class IdScanner {
 
 // input -------------------------------------------------------------------------------------------
 
+// Whether a call that failed is to be made again: it was interrupted, or there was no memory for
+// it, which this waits for.
+bool may_try_again(int error) {
+  if (error == ENOMEM) ::poll(nullptr, 0, 1);
+  return error == EINTR || error == EAGAIN || error == ENOMEM;
+}
+
 // Splits a descriptor's bytes into lines. The buffer grows to hold the longest line and shrinks
 // afterwards; every byte is looked at once. One thread at a time.
 class LineReader {
@@ -27578,7 +27585,7 @@ class LineReader {
     make_room();
     for (;;) {
       pollfd fds[2] = {{fd_, POLLIN, 0}, {wake_, POLLIN, 0}};
-      if (::poll(fds, 2, -1) < 0 && errno != EINTR) return fail();
+      if (::poll(fds, 2, -1) < 0 && !may_try_again(errno)) return fail();
       if (fds[1].revents != 0) return Event::interrupted;
       if (fds[0].revents == 0) continue;
       const ssize_t size = ::read(fd_, buffer_.get() + end_, capacity_ - end_);
@@ -27656,7 +27663,7 @@ class Outbox {
 
   // Starts the writer thread; 0 or an errno.
   int start() {
-    if (quit_.descriptor() < 0) return EMFILE;
+    if (quit_.descriptor() < 0) return errno;
     // The host's signal handlers are not to run here.
     sigset_t all;
     sigset_t before;
@@ -27809,8 +27816,7 @@ class Outbox {
       const ssize_t size = ::write(fd_, bytes.data() + done, std::min(step, bytes.size() - done));
       if (size >= 0) {
         done += static_cast<std::size_t>(size);
-      } else if (errno != EINTR && errno != EAGAIN) {
-        const int error = errno;
+      } else if (const int error = errno; !may_try_again(error)) {
         if (error == EPIPE) guard.take_back();
         return error;
       }
@@ -28302,7 +28308,7 @@ class MovedStreams {
   MovedStreams& operator=(const MovedStreams&) = delete;
   ~MovedStreams() {
     for (int fd = 0; fd < 2; ++fd)
-      if (moved_[fd]) ::dup2(moved_[fd].get(), fd);
+      if (moved_[fd]) duplicate(moved_[fd].get(), fd);
   }
 
   // The descriptor to use instead of `fd`, or -1 and errno.
@@ -28313,12 +28319,18 @@ class MovedStreams {
     if (!away) return -1;
     UniqueFd null(above_standard_streams(::open("/dev/null", O_RDWR | O_CLOEXEC)));
     if (!null) return -1;
-    if ((fd == 0 || ::dup2(2, 1) < 0) && ::dup2(null.get(), fd) < 0) return -1;
+    if ((fd == 0 || !duplicate(2, 1)) && !duplicate(null.get(), fd)) return -1;
     moved_[fd] = std::move(away);
     return moved_[fd].get();
   }
 
  private:
+  // Another thread may be about to get that very number: it is then busy for a moment.
+  static bool duplicate(int from, int to) {
+    while (::dup2(from, to) < 0)
+      if (errno != EINTR && errno != EBUSY) return false;
+    return true;
+  }
   UniqueFd moved_[2] = {};
 };
 
@@ -28655,7 +28667,7 @@ void Session::wait_for_the_end(const CancelToken& stop) {
   int patience = -1;
   for (;;) {
     const int ready = ::poll(fds, 4, patience);
-    if (ready < 0 && errno != EINTR) return;
+    if (ready < 0 && !may_try_again(errno)) return;
     if (ready > 0 && (fds[0].revents | fds[1].revents | fds[2].revents) != 0) return;
     if (ready > 0 && fds[3].revents != 0) {
       fds[3].fd = -1;  // known from now on
@@ -28715,7 +28727,7 @@ bool Session::join_workers() {
 
 Expected<void> Session::run(const CancelToken& stop) {
   if (stop.descriptor() < 0 || ended_.descriptor() < 0 || wake_.descriptor() < 0)
-    return system_error(EMFILE, "serve: descriptors");
+    return system_error(errno, "serve: descriptors");
   int error = outbox_.start();
   // Two from the start: there must always be one to read while the other works.
   for (int i = 0; i < 2 && error == 0; ++i) {
