@@ -24136,7 +24136,8 @@ Expected<Json> inspect(const EngineOptions& engine, const char* kind,
   auto parsed = Json::parse(result.out);
   if (parsed && parsed->size() > 0) return parsed;
   return make_error(ErrorCode::io, concat({"cannot ", what, " (", printable(engine.program),
-                                           "): its answer is not understood"}));
+                                           "): its answer is not understood",
+                                           result.message.empty() ? "" : "; ", result.message}));
 }
 
 // The number at the start of a text, or `otherwise`.
