@@ -18624,19 +18624,27 @@ bool read_stat(pid_t pid, ProcessStat& stat) {
   return fields == 5;
 }
 
-// The numbers among the names in a directory of /proc.
-std::vector<int> numbers_in(const std::string& path) {
-  std::vector<int> numbers;
+// The numbers among the names in a directory of /proc. False when it could not be read to its end.
+bool read_numbers(const std::string& path, std::vector<int>& numbers) {
   DIR* directory = ::opendir(path.c_str());
-  if (!directory) return numbers;
+  if (!directory) return errno == ENOENT;
+  errno = 0;
   while (const dirent* entry = ::readdir(directory)) {
     const std::string_view text = entry->d_name;
     int number = 0;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
     if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size())
       numbers.push_back(number);
+    errno = 0;
   }
+  const bool whole = errno == 0;
   ::closedir(directory);
+  return whole;
+}
+
+std::vector<int> numbers_in(const std::string& path) {
+  std::vector<int> numbers;
+  (void)read_numbers(path, numbers);
   return numbers;
 }
 
@@ -18727,7 +18735,8 @@ struct RunMarks {
 
 // Kills the processes that bear a mark of the run, in rounds until there are none: those that left
 // the group, and whose parents are dead. What was there before the run is not ours, whatever pipe
-// it was given; nor is a fork of the host that merely caught one. False: there were always more.
+// it was given; nor is a fork of the host that merely caught one. False: there were always more, or
+// they could not be listed.
 bool kill_marked(const RunMarks& marks) {
   constexpr int most_rounds = 16;
   const pid_t self = ::getpid();
@@ -18735,7 +18744,9 @@ bool kill_marked(const RunMarks& marks) {
   std::map<pid_t, std::uint64_t> killed;  // with the time of its start
   for (int round = 0; round < most_rounds; ++round) {
     std::vector<std::pair<pid_t, std::uint64_t>> found;
-    for (const pid_t pid : numbers_in("/proc")) {
+    std::vector<pid_t> all;
+    const bool whole = read_numbers("/proc", all);
+    for (const pid_t pid : all) {
       if (pid == self || pid == 1 || pid == marks.session) continue;
       ProcessStat stat;
       if (!read_stat(pid, stat) || stat.start < marks.since || stat.dead) continue;
@@ -18752,7 +18763,7 @@ bool kill_marked(const RunMarks& marks) {
       signal_same(pid, stat.start, SIGSTOP);
       found.emplace_back(pid, stat.start);
     }
-    if (found.empty()) return true;
+    if (found.empty() && whole) return true;
     for (const auto& [pid, start] : found) {
       signal_same(pid, start, SIGKILL);
       killed[pid] = start;
