@@ -17947,7 +17947,8 @@ CODEEXEC_IN_CHILD long enter_sandbox(const ChildPlan& plan) {
 CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
   reset_signals(plan);
   // No terminal: a prompt for a password fails at once instead of waiting for ever.
-  raw(SYS_setsid);
+  // Where a filter refuses that, a group of its own is what must be there to be killed.
+  if (raw(SYS_setsid) < 0) raw(SYS_setpgid, 0, 0);
   // All sources are above 2, so that none is overwritten before its turn.
   const int streams[3] = {plan.input, plan.output, plan.error_output};
   for (int fd = 0; fd < 3; ++fd) {
@@ -18719,10 +18720,9 @@ void signal_same(pid_t pid, std::uint64_t start, int number) {
   const UniqueFd handle(open_pidfd(pid));
   ProcessStat stat;
   if (!read_stat(pid, stat) || stat.start != start) return;
-  if (handle)
-    signal_pidfd(handle.get(), number);
-  else
-    ::kill(pid, number);
+  // Not where a filter refuses that.
+  const bool done = handle && (signal_pidfd(handle.get(), number) || errno == ESRCH);
+  if (!done) ::kill(pid, number);
 }
 
 // What tells the processes of one run from all others, wherever they went.
@@ -20133,7 +20133,7 @@ bool Process::State::signal_group(int number) {
   constexpr unsigned to_group = 4;
   if (is_pidfd) {
     if (signal_pidfd(exit_event.get(), number, to_group)) return true;
-    if (errno != EINVAL) return false;
+    if (errno == ESRCH) return false;
   }
 #endif
   return ::kill(-pid, number) == 0;
