@@ -17867,11 +17867,14 @@ CODEEXEC_IN_CHILD int next_number(const char* entries, long& at) {
   return digit == record + 19 ? -1 : number;
 }
 
-// Marks all descriptors from `first` on so that the program does not get them; Linux before 5.9.
-CODEEXEC_IN_CHILD void mark_descriptors(int first) {
+// Closes all descriptors from `first` on but `keep`, which is marked so that no program gets it;
+// Linux before 5.9.
+CODEEXEC_IN_CHILD void close_each(int first, int keep) {
+  if (keep >= 0) raw(SYS_fcntl, keep, F_SETFD, FD_CLOEXEC);
   const long directory = raw(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
   if (directory < 0) {
-    for (int fd = first; fd < 65536; ++fd) raw(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
+    for (int fd = first; fd < 65536; ++fd)
+      if (fd != keep) raw(SYS_close, fd);
     return;
   }
   alignas(8) char entries[2048];
@@ -17880,7 +17883,7 @@ CODEEXEC_IN_CHILD void mark_descriptors(int first) {
     long at = 0;
     while (at < size) {
       const int fd = next_number(entries, at);
-      if (fd >= first) raw(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
+      if (fd >= first && fd != keep && fd != directory) raw(SYS_close, fd);
     }
   }
   raw(SYS_close, directory);
@@ -17896,7 +17899,7 @@ CODEEXEC_IN_CHILD void close_from(int first, int keep) {
     if (keep > first) failed = raw(CODEEXEC_CLOSE_RANGE_NUMBER, first, keep - 1, 0);
     if (failed == 0) failed = raw(CODEEXEC_CLOSE_RANGE_NUMBER, keep + 1, last, 0);
   }
-  if (failed != 0) mark_descriptors(first);
+  if (failed != 0) close_each(first, keep);
 }
 
 CODEEXEC_IN_CHILD Failure failed_at(SpawnStep step, long result) {
