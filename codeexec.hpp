@@ -20402,8 +20402,10 @@ void Process::Reactor::add(std::shared_ptr<State> state) {
 }
 
 void Process::Reactor::wake() {
-  // A full pipe wakes it just as well.
-  (void)!::write(wake_in.get(), "", 1);
+  // A full pipe wakes it just as well. Without memory for it, there is some in a moment: a wake-up
+  // that is lost would be waited for without end.
+  while (::write(wake_in.get(), "", 1) < 0 && (errno == EINTR || errno == ENOMEM))
+    ::poll(nullptr, 0, 1);
 }
 
 void* Process::Reactor::thread_main(void* self) {
