@@ -18155,8 +18155,16 @@ Spawned spawn_once(ChildPlan& plan) {
 // Where it keeps its descriptors, in a table of its own.
 enum SupervisorDescriptor : int { orders_fd, host_fd, command_fd, reports_fd, first_other_fd };
 
-CODEEXEC_IN_CHILD void tell(Supervision& run) {
-  raw(SYS_write, run.reports, &run.report, sizeof run.report);
+CODEEXEC_IN_CHILD bool tell(Supervision& run) {
+  // Without memory for a pipe there may be some in a moment, and no other way to tell.
+  constexpr int most_attempts = 100;
+  long written = -ENOMEM;
+  for (int i = 0; i < most_attempts && (written == -ENOMEM || written == -EINTR); ++i) {
+    const long time[2] = {0, 10000000};
+    if (i > 0) raw(SYS_ppoll, as_word(nullptr), 0, &time[0], as_word(nullptr), 0);
+    written = raw(SYS_write, run.reports, &run.report, sizeof run.report);
+  }
+  return written > 0;
 }
 
 // Gives up everything of the host's but what it needs. 0 or a negative errno.
@@ -18169,7 +18177,8 @@ CODEEXEC_IN_CHILD long keep_descriptors(Supervision& run, int command) {
   }
   for (int i = 0; i < first_other_fd; ++i) {
     raw(SYS_close, i);
-    if (high[i] >= 0) raw(SYS_dup3, high[i], i, 0);
+    const long moved = high[i] >= 0 ? raw(SYS_dup3, high[i], i, 0) : 0;
+    if (moved < 0) return moved;
   }
   run.orders = orders_fd;
   run.reports = reports_fd;
@@ -18392,12 +18401,15 @@ CODEEXEC_IN_CHILD int supervisor_main(void* argument) {
   Supervision& run = *static_cast<Supervision*>(argument);
   run.plan->ran = 1;
   const long result = start_command(run);
-  tell(run);
+  const bool told = tell(run);
   if (result == 0) {
-    give_back_memory(run);
-    watch_command(run);
+    // Nobody waits for a command that could not be told of.
+    if (told) {
+      give_back_memory(run);
+      watch_command(run);
+    }
     end_command(run);
-    tell(run);
+    if (told) tell(run);
   }
   for (;;) raw(SYS_exit_group, 0);
 }
@@ -18500,8 +18512,9 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   report_end.reset();
   orders_end.reset();
   SupervisorReport& report = supervisor.last;
+  errno = 0;
   const bool told = read_record(supervisor.reports, report);
-  if (!told) report.failure = {SpawnStep::sandbox, ESRCH};
+  if (!told) report.failure = {SpawnStep::sandbox, errno != 0 ? errno : ESRCH};
   if (report.failure.error == 0 && child.exit_event) {
     supervisor.command = run.own_table ? -1 : static_cast<pid_t>(report.pid);
     set_nonblocking(supervisor.orders);
@@ -19841,6 +19854,11 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
         direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), buffer_size);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;
+    if (size < 0) {
+      output.read_error = errno;
+      // Nobody will read on: who writes is told so, and does not wait.
+      output.pipe.reset();
+    }
     if (size <= 0) return end_output(output);
     output.bytes_read += static_cast<std::uint64_t>(size);
     if (!direct) take_bytes(output, {buffer.data(), static_cast<std::size_t>(size)});
