@@ -19420,6 +19420,7 @@ struct Process::State {
     UniqueFd pipe = UniqueFd();
     UniqueFd writer = UniqueFd();  // our own copy of the program's end, see start()
     bool open = false;             // not yet seen at its end
+    int read_error = 0;            // errno that ended it too soon
     std::uint64_t bytes_read = 0;  // from the pipe
     Spill spill = {};
     Capture capture;
@@ -19496,6 +19497,7 @@ struct Process::State {
   Output out;
   Output err;
   UniqueFd input = UniqueFd();
+  int input_error = 0;              // errno that ended it too soon
   std::string_view unwritten = {};  // of options.input, then of `current_input`
   std::string current_input = {};
   std::vector<Escaped> escaped = {};
@@ -19560,6 +19562,7 @@ struct Process::State {
   void finish(bool abandon);
   void fill_status();
   void fill_output(Output& output, std::string& text, OutputCounts& counts, std::string& file);
+  void add_to_message(std::string_view text);
   bool find_escaped();
   void signal_escaped(int number);
   bool supervised() const;
@@ -19990,6 +19993,7 @@ void Process::State::feed_input() {
     unwritten.remove_prefix(static_cast<std::size_t>(size));
     more_input();
   } else if (errno != EAGAIN && errno != EINTR) {
+    input_error = errno;
     close_input();
   }
 }
@@ -20169,9 +20173,15 @@ void Process::State::fill_output(Output& output, std::string& text, OutputCounts
   counts.redactions = output.redactor.count();
   counts.file_bytes = output.spill.written;
   file = output.spill.path;
-  if (output.spill.problem.empty()) return;
-  if (!result.message.empty()) result.message += "; ";
-  result.message += output.spill.problem;
+  if (output.read_error != 0)
+    add_to_message(concat({"its ", output.stream == Stream::out ? "stdout" : "stderr",
+                           " could not be read to the end: ", errno_text(output.read_error)}));
+  add_to_message(output.spill.problem);
+}
+
+void Process::State::add_to_message(std::string_view text) {
+  if (!text.empty() && !result.message.empty()) result.message += "; ";
+  result.message += text;
 }
 
 #if CODEEXEC_HAS_SANDBOX
@@ -20319,6 +20329,8 @@ void Process::State::finish(bool abandon) {
   supervisor.reports.reset();
 #endif
   escaped.clear();
+  if (input_error != 0)
+    add_to_message("not all of its standard input could be written: " + errno_text(input_error));
   fill_output(out, result.out, result.out_counts, result.out_file);
   fill_output(err, result.err, result.err_counts, result.err_file);
   on_end(result);
