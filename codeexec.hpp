@@ -10829,7 +10829,7 @@ std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order,
     if (text[1] == '-') {
       const std::size_t equals = text.find('=');
       const std::string_view name = text.substr(2, equals - 2);
-      Part argument = {{}, nullptr};
+      Part argument;
       if (equals != std::string_view::npos) {
         argument = {text.substr(equals + 1), &word};
       } else if (lists_option(syntax.longs, name) && i < form.size) {
@@ -10844,10 +10844,10 @@ std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order,
     for (std::size_t at = 1; at < text.size(); ++at) {
       const std::string_view letter = text.substr(at, 1);
       if (syntax.letters.find(letter) == std::string_view::npos) {
-        on_option(letter, Part{{}, nullptr});
+        on_option(letter, Part());
         continue;
       }
-      Part argument = {{}, nullptr};
+      Part argument;
       if (at + 1 < text.size())
         argument = {text.substr(at + 1), &word};
       else if (i < form.size)
@@ -10870,7 +10870,7 @@ void use_operands(const FileProgram& program, const Form& form, bool reading, On
   using Operands = FileProgram::Operands;
   if (program.operands == Operands::read && program.writes.empty() && !reading) return;
   std::vector<Part> operands;
-  Part directory = {{}, nullptr};
+  Part directory;
   bool in_place = false, recursive = form.in_find, has_pattern = false, overwrite = false;
   read_arguments(
       form, program.syntax, Order::options_anywhere,
@@ -10881,9 +10881,8 @@ void use_operands(const FileProgram& program, const Form& form, bool reading, On
           on_use(Use::read, argument, false);
         if (name == "t" || (name.size() > 3 && starts_with("target-directory", name)))
           directory = argument;
-        if (name == "R" || name == "a" || (!name.empty() && starts_with("recursive", name)))
-          recursive = true;
-        if (name == "i" || (name.size() > 1 && starts_with("in-place", name))) in_place = true;
+        if (lists_option("R a r recursive", name)) recursive = true;
+        if (lists_option("i in-place", name)) in_place = true;
         if (name == "e" || name == "f" || name == "regexp" || name == "expression" ||
             name == "file" || name == "reference")
           has_pattern = true;
@@ -11382,8 +11381,6 @@ class Judge {
 
   // paths -----------------------------------------------------------------------------------------
 
-  static constexpr std::string_view unknown_name = {"\0", 1};
-
   // Where relative paths of the command begin.
   const PathText& base() {
     if (!has_base_) {
@@ -11635,12 +11632,11 @@ class Judge {
   }
 
   void peel_env(const Wrapper& wrapper, const Form& form) {
-    Part script = {{}, nullptr};
+    Part script;
     std::size_t i = read_arguments(
         form, wrapper.syntax, Order::stop_at_operand,
         [&](std::string_view name, const Part& argument) {
-          if (name == "S" || (!name.empty() && name[0] == 's' && starts_with("split-string", name)))
-            script = argument;
+          if (lists_option("S s split-string", name)) script = argument;
         },
         ignore_part);
     if (script.word) return run_words(form, std::string(script.text), i, *script.word);
@@ -11712,11 +11708,11 @@ class Judge {
   void peel_script(const Wrapper& wrapper, const Form& form) {
     for (std::size_t i = 1; i < form.size; ++i)
       if (form.words[i].text == "--") return add_form(form.from(i + 1));
-    Part script = {{}, nullptr};
+    Part script;
     read_arguments(
         form, wrapper.syntax, Order::options_anywhere,
         [&](std::string_view name, const Part& argument) {
-          if (name == "c" || (name.size() > 1 && starts_with("command", name))) script = argument;
+          if (lists_option("c command", name)) script = argument;
         },
         [&](const Part& operand) { use_file(Use::write, operand, false, form); });
     if (script.word) run_string(form, script);
@@ -11736,15 +11732,12 @@ class Judge {
     peel_su(wrapper, form);
   }
   void peel_su(const Wrapper& wrapper, const Form& form) {
-    Part script = {{}, nullptr};
+    Part script;
     std::size_t operands = 0;
     read_arguments(
         form, wrapper.syntax, Order::options_anywhere,
         [&](std::string_view name, const Part& argument) {
-          const bool is_command = name == "c" ||
-                                  (name.size() > 1 && starts_with("command", name)) ||
-                                  (name.size() > 1 && starts_with("session-command", name));
-          if (is_command) script = argument;
+          if (lists_option("c command session-command", name)) script = argument;
         },
         [&](const Part& operand) { operands += operand.text != "-"; });
     if (script.word) return run_string(form, script);
@@ -11801,10 +11794,7 @@ class Judge {
     Roots roots = roots_of(form);
     Form start = form.from(roots.first);
     start.size = roots.last - roots.first;
-    shell::Word here;
-    here.text = ".";
-    here.begin = form.words[0].begin;
-    here.end = form.words[0].end;
+    const shell::Word here = word_like(form.words[0], ".");
     if (start.size == 0) {
       start.words = &here;
       start.size = 1;
@@ -12107,7 +12097,6 @@ class Judge {
         refuse_opaque(form, form.words[i], "its options are not known before it runs");
       for (const char letter : text.substr(1)) {
         const bool on = text[0] == '-';
-
         if (letter == 'n') reads_only = on;
         has_command |= letter == 'c' && on;
         from_input |= letter == 's' && on;
@@ -12214,7 +12203,7 @@ class Judge {
       return;
     }
     if (has_code || from_file) {
-      // perl -i and ruby -i change the files they are given
+      // perl -i and ruby -i change the files they are given.
       for (; in_place && i < form.size; ++i)
         use_file(Use::write, part_of(form.words[i]), false, form);
       return;
@@ -12329,9 +12318,7 @@ class Judge {
   }
   // The command with `guess` for what is not known.
   std::string text_with(std::string_view guess, bool vanish = false) const {
-    std::string text;
-    for (const shell::Assignment& assignment : command_->assignments)
-      text += concat({assignment.name, "=", assignment.value.text, " "});
+    std::string text = with_assignments({});
     for (const shell::Word& word : command_->words) {
       if (vanish && word.split && word.text.size() == 1) continue;
       if (word.assumed) {
