@@ -8964,16 +8964,13 @@ class ShellWalker {
   }
   // In a shell of its own.
   void run_apart(std::uint32_t index, Output* output, shell::Input input) {
-    if (index == no_index || !enter(syntax_.nodes[index].begin)) return;
+    if (index == no_index || !enter(node(index).begin)) return;
     Output* const outer_output = std::exchange(output_, output);
     const shell::Command* const outer_producer = std::exchange(producer_, nullptr);
     shell::Command* const outer_keep = std::exchange(keep_, nullptr);
     std::swap(input_, input);
     open_frame();
-    if (index != no_index && enter(node(index).begin)) {
-      run(index);
-      --depth_;
-    }
+    run(index);
     take_frame();
     std::swap(input_, input);
     keep_ = outer_keep;
