@@ -3584,7 +3584,7 @@ std::optional<std::string> from_base64(std::string_view text) {
 
 // std::from_chars and std::to_chars for double: libstdc++ 11, libc++ 20. Without them strtod and
 // snprintf are used, under the C locale of the calling thread.
-#if !defined(CODEEXEC_HAS_FLOAT_CHARS)
+#ifndef CODEEXEC_HAS_FLOAT_CHARS
 #if defined(__cpp_lib_to_chars)
 #define CODEEXEC_HAS_FLOAT_CHARS 1
 #else
@@ -12590,11 +12590,11 @@ std::vector<RuleInfo> Policy::rules() {
 // walk does the same on every system, where a seccomp filter forbids that call, and whenever it
 // fails: the walk knows which name was at fault.
 
-#if !defined(CODEEXEC_HAVE_OPENAT2)
+#ifndef CODEEXEC_HAS_OPENAT2
 #if defined(__linux__) && defined(SYS_openat2)  // Linux 5.6
-#define CODEEXEC_HAVE_OPENAT2 1
+#define CODEEXEC_HAS_OPENAT2 1
 #else
-#define CODEEXEC_HAVE_OPENAT2 0
+#define CODEEXEC_HAS_OPENAT2 0
 #endif
 #endif
 
@@ -12614,7 +12614,7 @@ constexpr int open_directory_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 #endif
 
 // One system call for the whole walk below. -1 whenever it did not succeed, for any reason.
-#if CODEEXEC_HAVE_OPENAT2
+#if CODEEXEC_HAS_OPENAT2
 int open_without_links(const std::string& path) {
   struct {
     std::uint64_t flags;
@@ -14547,6 +14547,7 @@ Expected<CommandEnvironment> Environment::resolve(
 
 // =================================================================================================
 // >>sandbox (definitions)
+// =================================================================================================
 //
 // Building. create() does all that needs memory, names or time, once: a Landlock ruleset whose
 // rules hold on to the granted files, the filter's program, the limits. What it leaves behind is a
@@ -14559,7 +14560,6 @@ Expected<CommandEnvironment> Environment::resolve(
 //
 // Rules of Landlock are a union: what one grants no other can take back. So nothing is granted
 // that has a secret in it; /etc and the prefixes of tools are granted entry by entry around theirs.
-// =================================================================================================
 
 // 1: children are made by clone with shared memory and watched through a pidfd. 0: by fork, watched
 // by a thread each; for systems without clone, and to test that path on Linux.
@@ -17275,6 +17275,7 @@ Expected<void> Sandbox::check_grants() const {
 
 // =================================================================================================
 // >>process (definitions)
+// =================================================================================================
 //
 // Starting. On Linux a child is made by clone3 with CLONE_VM | CLONE_VFORK: it borrows this
 // process's memory until it has executed the program, so that a start costs the same from a host
@@ -17294,7 +17295,6 @@ Expected<void> Sandbox::check_grants() const {
 //
 // What cannot be reached from here is a process that left the group, whose parents are dead, and
 // that has closed our pipes. A supervisor holds that, where there is one; see below.
-// =================================================================================================
 
 // The parts of a start that can fail; step_name() is what ProcessResult::step says.
 enum class SpawnStep : int { setup, start, stdio, work_dir, pass_fd, sandbox, exec };
@@ -20374,12 +20374,12 @@ Process::Chunk Process::read(Stream stream, std::uint64_t cursor, std::size_t ma
 
 // =================================================================================================
 // >>executor (definitions)
+// =================================================================================================
 //
 // screen() and admit() are the gate: policy, deadline, work_dir, the files it would change, then
 // the place where it runs, in this order, so that the message a caller gets is the same as in the
 // systems this library replaces. run() and start() both go through it and through Gate::record();
 // neither has a way around. Without read-only roots and delete guard, no file is looked for.
-// =================================================================================================
 
 namespace {
 
@@ -21704,7 +21704,7 @@ constexpr int listed_directory_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_C
 
 // Opens a directory within a directory, unless something is mounted on it.
 UniqueFd open_subdirectory(int parent, const char* entry, int flags) {
-#if CODEEXEC_HAVE_OPENAT2
+#if CODEEXEC_HAS_OPENAT2
   struct {
     std::uint64_t flags;
     std::uint64_t mode;
@@ -22460,6 +22460,7 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
 
 // =================================================================================================
 // >>shells (definitions)
+// =================================================================================================
 //
 // A shell is an Execution with a name. What the event thread of the process section tells of it is
 // noted in Events: that it has ended, and a byte in the pipe of everybody who waits. The callbacks
@@ -22468,7 +22469,6 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
 //
 // Locks are taken in this order and never held while a command starts, ends or is waited for:
 // State::mutex, Shell::mutex, Events::mutex. The event thread takes the last one only.
-// =================================================================================================
 
 const char* name(ShellState state) noexcept {
   switch (state) {
@@ -23070,10 +23070,10 @@ Expected<bool> BackgroundShells::kill(std::string_view id) const {
 
 // =================================================================================================
 // >>code (definitions)
+// =================================================================================================
 //
 // Blocks become files and command lines; the executor does the rest. A file is written only when
 // Executor::check() has no objection to the command that will run it.
-// =================================================================================================
 
 namespace {
 
@@ -23770,11 +23770,11 @@ CodeResult run_code(const Executor& executor, std::string_view language, std::st
 
 // =================================================================================================
 // >>docker (definitions)
+// =================================================================================================
 //
 // A container's PID 1 is a shell that reads its standard input for ever: whoever holds the other
 // end keeps the container alive. Each command is an exec of its own with a dead-man switch, see
 // `exec_script`; one such exec is started ahead.
-// =================================================================================================
 
 const char* name(ImagePolicy policy) noexcept {
   switch (policy) {
@@ -29204,10 +29204,10 @@ Expected<void> Server::serve(const CancelToken& stop) {
 
 // =================================================================================================
 // >>tools (definitions)
+// =================================================================================================
 //
 // One table lists every option: its name, its kind, its help and where its value goes. The command
 // line, the configuration file and --help are all read off that table.
-// =================================================================================================
 
 namespace {
 
