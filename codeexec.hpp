@@ -1295,7 +1295,6 @@ class Sandbox {
 
  private:
   friend class Process;
-  friend struct SandboxedSpawn;
   struct State;
   std::shared_ptr<const State> state_ = {};
 };
@@ -1815,8 +1814,6 @@ class Executor {
   // Puts on the audit log what was done by other means than a command. Masks secrets in `result`; a
   // failure to write the log goes into its notes.
   void record(Result& result, const std::string& tool) const;
-  std::chrono::milliseconds timeout() const noexcept;
-  std::chrono::milliseconds max_timeout() const noexcept;
 
   // What a model should know of the place: where commands may write, what they reach. Sentences, or
   // nothing.
@@ -21327,10 +21324,6 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
 
 const ExecutorOptions& Executor::options() const noexcept { return gate_->options; }
 const std::string& Executor::workspace() const noexcept { return gate_->options.workspace; }
-std::chrono::milliseconds Executor::timeout() const noexcept { return gate_->options.timeout; }
-std::chrono::milliseconds Executor::max_timeout() const noexcept {
-  return gate_->options.max_timeout;
-}
 
 const PathRules& Executor::paths() const noexcept { return gate_->paths; }
 
@@ -22995,7 +22988,7 @@ ForegroundRun BackgroundShells::run(const Command& command, std::chrono::millise
       return run;
     }
     // Somebody waits for it, so it must come back.
-    const auto longest = command.timeout ? no_limit : std::max(time, state->executor.timeout());
+    const auto longest = command.timeout ? no_limit : std::max(time, state->executor.options().timeout);
     end = shell.wait(waiter, until, later(shell.started, longest));
     if (end == ShellWaitEnd::timed_out)
       shell.notes.push_back(
@@ -29578,7 +29571,7 @@ bool count_time(const ToolSet& set, Command& command, Function<void()>& ended) {
   const std::chrono::milliseconds left = set.use->time_left();
   if (left.count() <= 0) return false;
   if (left != no_limit) {
-    const auto usual = command.background ? no_limit : set.executor.timeout();
+    const auto usual = command.background ? no_limit : set.executor.options().timeout;
     command.timeout = std::min(command.timeout.value_or(usual), left);
   }
   ended = UseCounter::begin(set.use);
@@ -30320,7 +30313,7 @@ mcp::Parameter work_dir_parameter(const Executor& executor) {
 
 mcp::Parameter timeout_parameter(const Executor& executor) {
   return seconds("timeout", concat({"Seconds, fractions allowed, at most ",
-                                    seconds_text(executor.max_timeout()), ". Not milliseconds."}));
+                                    seconds_text(executor.options().max_timeout), ". Not milliseconds."}));
 }
 
 // What a tool may do to the world, for the client's questions to its user.
@@ -30356,7 +30349,7 @@ void add_command_tools(const Executor& executor, const ToolOptions& options,
       "execute_command", "Run a command", Effect::runs,
       concat({"Runs a shell command and returns its exit code, stdout and stderr. Blocks until the "
               "command ends or its timeout passes (default ",
-              seconds_text(executor.timeout()),
+              seconds_text(executor.options().timeout),
               " seconds); then it is killed together with everything it started. Standard input is "
               "empty. Commands do not share a shell: the working directory and variables of one "
               "are gone in the next, unless both have the same session_id: then `cd` and `export` "
@@ -31814,8 +31807,8 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   if (has_tool("execute_command"))
     sentences.push_back(concat(
         {"execute_command runs shell commands, by default in ", to_utf8(executor.workspace()),
-         ". A command may take ", seconds_text(executor.timeout()),
-         " seconds unless it asks for more (at most ", seconds_text(executor.max_timeout()),
+         ". A command may take ", seconds_text(executor.options().timeout),
+         " seconds unless it asks for more (at most ", seconds_text(executor.options().max_timeout),
          "). It gets no standard input and no terminal. Of each of its streams ",
          std::to_string(settings.max_output), " bytes are kept, the beginning and the end."}));
   if (has_tool("execute_command") && options.run_in_background_after != no_limit)
