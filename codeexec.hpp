@@ -74,8 +74,8 @@
 //   server_main() is the exception: it is a program's main() and owns its signals.
 //
 // UNITS
-//   Time is std::chrono; sizes are bytes; offsets count bytes from 0. Text is UTF-8; bytes of
-//   programs that are not become U+FFFD and are counted.
+//   Time is std::chrono (but for Limits::cpu_time, in seconds); sizes are bytes; offsets count bytes
+//   from 0. Text is UTF-8; bytes of programs that are not become U+FFFD and are counted.
 //
 // SECTIONS (search for ">>name": the table, its declarations, its definitions)
 //   >>base         needs: -             errors, results, callbacks, descriptors, UTF-8
@@ -1356,7 +1356,7 @@ class Capture {
   // stream has `ended`. Start with cursor 0, then pass Chunk::next. At most the last `max_lines`
   // lines are told; those before them are missed, too.
   Chunk read(std::uint64_t cursor, bool ended, std::size_t max_lines = all_lines) const;
-  static constexpr std::size_t all_lines = std::size_t(-1);
+  static constexpr std::size_t all_lines = static_cast<std::size_t>(-1);
   // What stands in the text of read() for bytes that are missing.
   static std::string gap(std::uint64_t missed);
 
@@ -1469,12 +1469,13 @@ struct ProcessOptions {
   // Redactor::min_size bytes are not; with more than Redactor::max_total nothing is started.
   std::vector<std::string> secrets = {};
 
-  std::size_t max_output = 1 << 20;  // bytes kept per stream, see Capture
-  bool keep_end_only = false;        // all of them from its end: for who follows the output
+  // Bytes kept per stream, see Capture.
+  std::size_t max_output = std::size_t{1} << 20;
+  bool keep_end_only = false;  // all of them from its end: for who follows the output
   // When not empty: a stream that outgrows max_output goes whole into a new file in this directory
   // (mode 0600, name codeexec-<random>.out or .err), which is the caller's to delete.
   std::string spill_dir = {};
-  std::uint64_t max_spill = 1 << 30;  // bytes per file; what exceeds it is counted, not written
+  std::uint64_t max_spill = std::uint64_t{1} << 30;  // bytes per file; more is counted, not written
 
   // Zero or less: stopped at once. Counted from the start of the program.
   std::chrono::milliseconds timeout = no_limit;
@@ -1649,7 +1650,8 @@ struct Command {
   // For scripts of at most 1 MiB, and a POSIX shell. Its variables are stronger than all others but
   // those of `environment`. Its folder is judged like any other work_dir, for each command.
   std::optional<Session> session = {};
-  std::optional<std::chrono::milliseconds> timeout = {};  // empty: the executor's; capped by it
+  // Empty: the executor's. One that exceeds its max_timeout is cut down to that; a note says so.
+  std::optional<std::chrono::milliseconds> timeout = {};
   std::vector<std::pair<std::string, std::string>> environment = {};  // wins over everything else
   std::string input = {};                  // for standard input; empty: /dev/null
   bool keep_input_open = false;            // start() only: Execution::write() may follow
@@ -1763,6 +1765,7 @@ struct ExecutorOptions {
   // Refuses scripts that delete files which no command before them read or made; see DeleteGuard.
   // (A move counts as a deletion of what is moved.)
   bool delete_guard = false;
+  // Of commands that bring none; the longest that any other may have, which is cut down to it.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
   std::chrono::milliseconds max_timeout = std::chrono::hours(1);
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
@@ -2312,10 +2315,10 @@ struct ContainerInfo {
   Json to_json() const;
 };
 struct ContainerStats {
-  double cpu_percent = 0;
+  double cpu_percent = 0;          // of one processor: 200 is two of them
   std::uint64_t memory = 0;        // bytes in use
   std::uint64_t memory_limit = 0;  // bytes
-  std::uint64_t pids = 0;
+  std::uint64_t pids = 0;          // processes and threads
 };
 
 // One container, made when it is first needed, and then whenever it is not there: a command never
@@ -2444,7 +2447,7 @@ struct UserContainerOptions {
 
 struct Artifact {
   std::string name = {};
-  std::uint64_t size = 0;
+  std::uint64_t size = 0;  // bytes
 };
 
 // One container for each user, with /tools and /skills, a /workspace and /artifacts of its own.
@@ -2637,12 +2640,12 @@ struct ServerOptions {
   // inherits it.
   int in_fd = 0;
   int out_fd = 1;
-  std::size_t max_line = std::size_t(16) << 20;    // bytes of one incoming message
-  std::size_t max_reply = std::size_t(8) << 20;    // bytes of one outgoing message; at least 4096
-  std::size_t max_queued = std::size_t(16) << 20;  // bytes waiting for a client that does not read
+  std::size_t max_line = std::size_t{16} << 20;    // bytes of one incoming message
+  std::size_t max_reply = std::size_t{8} << 20;    // bytes of one outgoing message; at least 4096
+  std::size_t max_queued = std::size_t{16} << 20;  // bytes waiting for a client that does not read
   // Memory for the messages of calls that run or wait; with more, a call is refused unless it is
   // the only one.
-  std::size_t max_open_bytes = std::size_t(64) << 20;
+  std::size_t max_open_bytes = std::size_t{64} << 20;
   std::size_t max_concurrent = 16;  // handlers running at a time
   std::size_t max_waiting = 256;    // calls waiting for one; more are refused
   // One line about something odd, without newline. Called from the server's threads, one at a time.
