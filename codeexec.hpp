@@ -74,8 +74,8 @@
 //   server_main() is the exception: it is a program's main() and owns its signals.
 //
 // UNITS
-//   Time is std::chrono (but for Limits::cpu_time, in seconds); sizes are bytes; offsets count bytes
-//   from 0. Text is UTF-8; bytes of programs that are not become U+FFFD and are counted.
+//   Time is std::chrono (but for Limits::cpu_time, in seconds); sizes are bytes; offsets count
+//   bytes from 0. Text is UTF-8; bytes of programs that are not become U+FFFD and are counted.
 //
 // SECTIONS (search for ">>name": the table, its declarations, its definitions)
 //   >>base         needs: -             errors, results, callbacks, descriptors, UTF-8
@@ -7187,8 +7187,8 @@ class ShellParser {
     return add_node(node, at_);
   }
   static bool is_reserved(std::string_view word) {
-    return is_one_of(word, {"if", "while", "until", "for", "case", "select", "function", "time",
-                            "coproc"});
+    return is_one_of(
+        word, {"if", "while", "until", "for", "case", "select", "function", "time", "coproc"});
   }
 
   std::uint32_t parse_function_keyword() {
@@ -16372,8 +16372,7 @@ class ToolGrants {
       if (codeexec::is_within(directory, path)) return true;
     for (const std::string_view directory : {"/etc", "/proc", "/sys", "/dev", "/boot"})
       if (codeexec::is_within(path, directory)) return true;
-    if (holds_a_home(path, home_) || is_secret_directory(base_name(path)))
-      return true;
+    if (holds_a_home(path, home_) || is_secret_directory(base_name(path))) return true;
     struct stat status {};
     return ::lstat(path.c_str(), &status) != 0 ||
            (S_ISDIR(status.st_mode) && (status.st_mode & (S_IWOTH | S_ISVTX)) != 0);
@@ -22991,7 +22990,8 @@ ForegroundRun BackgroundShells::run(const Command& command, std::chrono::millise
       return run;
     }
     // Somebody waits for it, so it must come back.
-    const auto longest = command.timeout ? no_limit : std::max(time, state->executor.options().timeout);
+    const auto longest =
+        command.timeout ? no_limit : std::max(time, state->executor.options().timeout);
     end = shell.wait(waiter, until, later(shell.started, longest));
     if (end == ShellWaitEnd::timed_out)
       shell.notes.push_back(
@@ -23408,7 +23408,8 @@ bool is_shell_line(std::string_view line) {
   // What is a variable of Python that happens to have such a name.
   const std::string_view rest = without_blanks(line.substr(word.size()));
   const std::string_view next = rest.substr(0, rest.find_first_of(" \t"));
-  return !is_one_of(next, {"=", "==", "!=", "+=", "-=", "*=", "/=", "in", "is", "if", "and", "or", "not"});
+  return !is_one_of(
+      next, {"=", "==", "!=", "+=", "-=", "*=", "/=", "in", "is", "if", "and", "or", "not"});
 }
 
 enum class Guess { yes, no, open };
@@ -23452,7 +23453,8 @@ Guess guess_python(std::string_view line) {
     }));
   if (word == "from") return decided(rest.find(" import ") != std::string_view::npos);
   if (is_one_of(word, {"assert", "await", "del", "raise"})) return Guess::yes;
-  if (is_one_of(word, {"async", "class", "def", "for", "if", "match", "try:", "try", "while", "with"})) {
+  if (is_one_of(word,
+                {"async", "class", "def", "for", "if", "match", "try:", "try", "while", "with"})) {
     if (last == '{' || last == '}') return Guess::no;
     return decided(line.find(':') != std::string_view::npos || last == '(' || last == ',');
   }
@@ -30316,7 +30318,8 @@ mcp::Parameter work_dir_parameter(const Executor& executor) {
 
 mcp::Parameter timeout_parameter(const Executor& executor) {
   return seconds("timeout", concat({"Seconds, fractions allowed, at most ",
-                                    seconds_text(executor.options().max_timeout), ". Not milliseconds."}));
+                                    seconds_text(executor.options().max_timeout),
+                                    ". Not milliseconds."}));
 }
 
 // What a tool may do to the world, for the client's questions to its user.
