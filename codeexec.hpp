@@ -3196,6 +3196,32 @@ int above_standard_streams(int fd) { return moved_above(2, fd); }
 // For what a child still needs when its streams and its descriptor 3 are in place.
 int above_child_descriptors(int fd) { return moved_above(3, fd); }
 
+struct CloseDirectory {
+  void operator()(DIR* directory) const { ::closedir(directory); }
+};
+
+// Calls `use` with the names in a directory that was opened for reading, as long as it returns
+// true. 0 or errno.
+int for_each_entry(UniqueFd directory, FunctionRef<bool(const char*)> use) {
+  const std::unique_ptr<DIR, CloseDirectory> listing(::fdopendir(directory.get()));
+  if (!listing) return errno;
+  (void)directory.release();  // closed by closedir() from here on
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(listing.get());
+    if (!entry) return errno;
+    const std::string_view text = entry->d_name;
+    if (text != "." && text != ".." && !use(entry->d_name)) return 0;
+  }
+}
+
+// The same by path; a link in place of the directory is followed.
+int for_each_entry(const std::string& path, FunctionRef<bool(const char*)> use) {
+  UniqueFd fd(
+      above_standard_streams(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  return fd ? for_each_entry(std::move(fd), use) : errno;
+}
+
 // Keeps a broken pipe from raising SIGPIPE in this thread, without touching its disposition: the
 // signal is blocked during the write and, when the write raised it, taken back.
 class NoSigpipe {
@@ -12897,10 +12923,6 @@ class Examples {
   std::size_t count_ = 0;
 };
 
-struct CloseDirectory {
-  void operator()(DIR* directory) const { ::closedir(directory); }
-};
-
 // What may still be looked at of a directory tree, for whoever lists it.
 struct WalkBudget {
   std::size_t entries = DeleteGuard::max_entries;
@@ -12917,23 +12939,20 @@ struct WalkBudget {
 // it is. `path` is for the errors.
 Expected<void> list_open_directory(UniqueFd fd, const std::string& path, WalkBudget& budget,
                                    FunctionRef<void(const char*, const struct stat&)> visit) {
-  const std::unique_ptr<DIR, CloseDirectory> directory(::fdopendir(fd.get()));
-  if (!directory) return system_error(errno, quoted(path));
-  const int descriptor = fd.release();  // closed by closedir() from here on
-  for (;;) {
-    errno = 0;
-    const dirent* entry = ::readdir(directory.get());
-    if (!entry && errno != 0) return system_error(errno, quoted(path));
-    if (!entry) return {};
-    const char* child = entry->d_name;
-    if (std::strcmp(child, ".") == 0 || std::strcmp(child, "..") == 0) continue;
-    if (!budget.take(path.size() + std::strlen(child) + 1))
-      return make_error(ErrorCode::limit,
-                        concat({"there are more than ", std::to_string(DeleteGuard::max_entries),
-                                " entries, too many to be checked"}));
+  const int descriptor = fd.get();
+  bool is_within_budget = true;
+  const int error = for_each_entry(std::move(fd), [&](const char* child) {
+    is_within_budget = budget.take(path.size() + std::strlen(child) + 1);
     struct stat status {};
-    if (::fstatat(descriptor, child, &status, AT_SYMLINK_NOFOLLOW) == 0) visit(child, status);
-  }
+    if (is_within_budget && ::fstatat(descriptor, child, &status, AT_SYMLINK_NOFOLLOW) == 0)
+      visit(child, status);
+    return is_within_budget;
+  });
+  if (error != 0) return system_error(error, quoted(path));
+  if (is_within_budget) return {};
+  return make_error(ErrorCode::limit,
+                    concat({"there are more than ", std::to_string(DeleteGuard::max_entries),
+                            " entries, too many to be checked"}));
 }
 
 // The same by path. A link in place of the directory is not followed.
@@ -15993,15 +16012,10 @@ class Ruleset {
 std::vector<std::string> names_in(const std::string& path) {
   constexpr std::size_t most_names = 10000;
   std::vector<std::string> names;
-  DIR* directory = ::opendir(path.c_str());
-  if (!directory) return names;
-  while (const dirent* entry = ::readdir(directory)) {
-    const std::string_view entry_name = entry->d_name;
-    if (entry_name == "." || entry_name == "..") continue;
-    names.emplace_back(entry_name);
-    if (names.size() == most_names) break;
-  }
-  ::closedir(directory);
+  for_each_entry(path, [&names](const char* entry) {
+    names.emplace_back(entry);
+    return names.size() < most_names;
+  });
   return names;
 }
 
@@ -18457,16 +18471,13 @@ bool read_stat(pid_t pid, ProcessStat& stat) {
 // The numbers among the names in a directory of /proc.
 std::vector<int> numbers_in(const std::string& path) {
   std::vector<int> numbers;
-  DIR* directory = ::opendir(path.c_str());
-  if (!directory) return numbers;
-  while (const dirent* entry = ::readdir(directory)) {
-    const std::string_view text = entry->d_name;
+  for_each_entry(path, [&numbers](std::string_view text) {
     int number = 0;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
     if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size())
       numbers.push_back(number);
-  }
-  ::closedir(directory);
+    return true;
+  });
   return numbers;
 }
 
@@ -20748,17 +20759,14 @@ class WatchedFiles {
 
   void look_at_entries(int root, const std::string& start, const char* path) {
     if (!look_at_one(root, start, path)) return;
-    DIR* const directory = ::opendir((start + path).c_str());
-    if (!directory) return;
     std::size_t left = max_entries;
-    while (const dirent* entry = ::readdir(directory)) {
-      const std::string_view file = entry->d_name;
+    for_each_entry(start + path, [&](std::string_view file) {
       // git leaves samples alone, and makes a dozen of them.
-      if (file == "." || file == ".." || ends_with(file, ".sample")) continue;
-      if (left-- == 0) break;
+      if (ends_with(file, ".sample")) return true;
+      if (left-- == 0) return false;
       look_at_one(root, start, concat({path, "/", file}).c_str());
-    }
-    ::closedir(directory);
+      return true;
+    });
   }
 
   void look_at(const std::string& directory) {
@@ -21743,13 +21751,7 @@ UniqueFd open_for_removal(int parent, const char* entry) {
 void for_each_entry(int directory, FunctionRef<bool(const char*)> use) {
   UniqueFd own(
       above_standard_streams(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-  const std::unique_ptr<DIR, CloseDirectory> listing(own ? ::fdopendir(own.get()) : nullptr);
-  if (!listing) return;
-  (void)own.release();  // closed by closedir() from here on
-  while (const dirent* entry = ::readdir(listing.get())) {
-    const std::string_view text = entry->d_name;
-    if (text != "." && text != ".." && !use(entry->d_name)) return;
-  }
+  if (own) for_each_entry(std::move(own), use);
 }
 
 class TreeRemoval {
