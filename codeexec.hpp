@@ -3057,6 +3057,18 @@ bool is_name(std::string_view text) {
 }
 bool is_shell_blank(char c) { return c == ' ' || c == '\t'; }
 
+// A text as one word of a shell, whatever is in it.
+std::string shell_word(std::string_view text) {
+  std::string word = "'";
+  for (const char c : text) {
+    if (c == '\'')
+      word += "'\\''";
+    else
+      word += c;
+  }
+  return word + "'";
+}
+
 // The value of a hexadecimal digit; 16, which no base allows, for what is none.
 unsigned hex_value(char c) {
   if (is_digit(c)) return static_cast<unsigned>(c - '0');
@@ -9410,14 +9422,7 @@ class ShellWalker {
         text += concat({" ", next->second});
         continue;
       }
-      text += " '";
-      for (const char c : command.words[i].text) {
-        if (c == '\'')
-          text += "'\\''";
-        else
-          text += c;
-      }
-      text += '\'';
+      text += concat({" ", shell_word(command.words[i].text)});
     }
     running_aliases_.push_back(at->first);
     run_text(std::move(text), command, true);
@@ -10640,17 +10645,16 @@ void append_quoted(std::string& script, std::string_view word) {
     script += word;
     return;
   }
-  const bool unknown = is_unknown(word);
-  const char quote = unknown ? '"' : '\'';
-  script += quote;
-  for (const char c : word) {
-    if (unknown ? c == '"' || c == '\\' || c == '$' || c == '`' : false) script += '\\';
-    if (!unknown && c == '\'')
-      script += "'\\''";
-    else
-      script += c;
+  if (!is_unknown(word)) {
+    script += shell_word(word);
+    return;
   }
-  script += quote;
+  script += '"';
+  for (const char c : word) {
+    if (c == '"' || c == '\\' || c == '$' || c == '`') script += '\\';
+    script += c;
+  }
+  script += '"';
 }
 
 // The script that starts a program with these words: bare where they are plain, else quoted.
@@ -25632,18 +25636,6 @@ ulimit -m $((_b/1024)) || { printf '\001X%s:mark\n' $_i; exit 125; }
 [ -w "$HOME" ] || export HOME=/tmp
 _h
 )sh";
-
-// 'text' for a shell, whatever it is.
-std::string shell_word(std::string_view text) {
-  std::string word = "'";
-  for (const char c : text) {
-    if (c == '\'')
-      word += "'\\''";
-    else
-      word += c;
-  }
-  return word + "'";
-}
 
 }  // namespace
 
