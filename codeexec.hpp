@@ -1102,6 +1102,9 @@ Expected<std::string> python_docstring(std::string_view source, std::string_view
 // The variables, the venv and the prefix of a command.                 [tests/environment.cpp]
 // =================================================================================================
 
+// Names and values.
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
 // PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_*, LANGUAGE, TZ, TMPDIR, TERM, COLORTERM, NO_COLOR and
 // FORCE_COLOR.
 std::vector<std::string> usual_variables();
@@ -1113,7 +1116,7 @@ struct EnvironmentOptions {
   // Commands see every variable of the host, its secrets, too.
   bool keep_all = false;
   // Added, and stronger than what is kept; of two with one name the later counts.
-  std::vector<std::pair<std::string, std::string>> set = {};
+  Variables set = {};
   // Variables whose values are secrets: kept like those of `keep` (no `*` here), and told in
   // secrets(). Errors are one that neither the host nor `set` has; a value that has fewer than 4
   // bytes, not counting line ends at its end, which could not be masked in the output; and more
@@ -1162,9 +1165,8 @@ class Environment {
   // venv_path (an error when it has gone); with auto_venv the `.venv` of the work_dir, then of the
   // workspace, each when it has a `bin` directory. Bad names in `extra` are errors. There is no
   // limit on the size; the kernel's (E2BIG) is told when the command fails to start.
-  Expected<CommandEnvironment> resolve(
-      std::string_view work_dir,
-      const std::vector<std::pair<std::string, std::string>>& extra = {}) const;
+  Expected<CommandEnvironment> resolve(std::string_view work_dir,
+                                       const Variables& extra = {}) const;
 
   // The values of the secret variables, in the order of the option.
   const std::vector<std::string>& secrets() const noexcept { return secrets_; }
@@ -1172,7 +1174,7 @@ class Environment {
  private:
   Expected<std::string> find_venv(std::string_view work_dir) const;
 
-  std::vector<std::pair<std::string, std::string>> variables_ = {};  // after steps 1 and 2
+  Variables variables_ = {};  // after steps 1 and 2
   std::vector<std::string> secrets_ = {};
   std::string venv_path_ = {};
   std::string workspace_ = {};
@@ -1614,7 +1616,7 @@ class Session {
   Session();                     // as if no command had used it yet
   std::string work_dir() const;  // canonical; empty: the workspace
   // What commands have exported and was not there before, or had another value. Not masked.
-  std::vector<std::pair<std::string, std::string>> variables() const;
+  Variables variables() const;
   void reset() const;  // to how it began; what runs meanwhile changes nothing any more
 
  private:
@@ -1628,8 +1630,8 @@ namespace detail {
 struct SessionState {
   std::string work_dir = {};
   // The exported variables: those the script began with, and those at its end.
-  std::vector<std::pair<std::string, std::string>> before = {};
-  std::vector<std::pair<std::string, std::string>> variables = {};
+  Variables before = {};
+  Variables variables = {};
 };
 // A script for `shell` that runs its arguments, joined, as one script, and writes what
 // parse_session_state() reads to a descriptor from 1 to 9. Empty for what is no POSIX shell. `mark`
@@ -1652,7 +1654,7 @@ struct Command {
   std::optional<Session> session = {};
   // Empty: the executor's. One that exceeds its max_timeout is cut down to that; a note says so.
   std::optional<std::chrono::milliseconds> timeout = {};
-  std::vector<std::pair<std::string, std::string>> environment = {};  // wins over everything else
+  Variables environment = {};  // wins over everything else
   std::string input = {};                  // for standard input; empty: /dev/null
   bool keep_input_open = false;            // start() only: Execution::write() may follow
   bool merge_streams = false;              // both streams in `out`, in their true order
@@ -2248,7 +2250,7 @@ struct ContainerOptions {
   std::string user = {};
   // What the container sees of the host, besides what the executor gives it.
   std::vector<Mount> mounts = {};
-  std::vector<std::pair<std::string, std::string>> environment = {};  // of its commands
+  Variables environment = {};  // of its commands
   CredentialOptions credentials = {};
   std::vector<std::string> secrets = {};  // values that are masked in output, logs and records
   PackageOptions packages = {};
@@ -2284,7 +2286,7 @@ Expected<ContainerOptions> complete(const ContainerOptions& options);
 // Of two with one name the later value counts, in the place of the first.
 //   Errors: parse with the offset and the number of the line, never with its text (a NUL is one,
 //   too); limit for more than 1 MiB.
-Expected<std::vector<std::pair<std::string, std::string>>> parse_env_file(std::string_view text);
+Expected<Variables> parse_env_file(std::string_view text);
 
 // Options as a configuration file has them. Every key may be left out; one that is not known, or of
 // another kind, is an error that names it (invalid_argument). A mount's mode is "ro" unless said.
@@ -14384,7 +14386,7 @@ Error environment_error(std::string_view option, std::string_view subject, std::
 
 // Puts checked variables into the map, later ones over earlier ones. `option` names their origin.
 Expected<void> assign_variables(VariableMap& map, std::string_view option,
-                                const std::vector<std::pair<std::string, std::string>>& variables) {
+                                const Variables& variables) {
   for (const auto& [variable, value] : variables) {
     if (!is_variable_name(variable))
       return environment_error(option, variable, "is no variable name: empty, or has '=' or NUL");
@@ -14540,9 +14542,8 @@ Expected<std::string> Environment::find_venv(std::string_view work_dir) const {
   return std::string();
 }
 
-Expected<CommandEnvironment> Environment::resolve(
-    std::string_view work_dir,
-    const std::vector<std::pair<std::string, std::string>>& extra) const {
+Expected<CommandEnvironment> Environment::resolve(std::string_view work_dir,
+                                                  const Variables& extra) const {
   if (!work_dir.empty() && (work_dir[0] != '/' || has_nul(work_dir)))
     return environment_error("work_dir", work_dir, "is not an absolute path");
   auto venv = find_venv(work_dir);
@@ -20858,7 +20859,6 @@ bool is_carried(std::string_view variable) {
 // options, then NAME=value, the value in any of the quotes that shells know. Expands nothing.
 class ExportList {
  public:
-  using Variables = std::vector<std::pair<std::string, std::string>>;
   explicit ExportList(std::string_view text) : text_(text) {}
 
   Expected<Variables> read() {
@@ -21053,9 +21053,9 @@ std::string Session::work_dir() const {
   return state_->work_dir;
 }
 
-std::vector<std::pair<std::string, std::string>> Session::variables() const {
+Variables Session::variables() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
-  std::vector<std::pair<std::string, std::string>> variables;
+  Variables variables;
   for (const auto& [variable, value] : state_->changes)
     if (value) variables.emplace_back(variable, *value);
   return variables;
@@ -22197,7 +22197,7 @@ Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& comman
                                                            std::string_view work_dir,
                                                            const Home* home) const {
   if (!home) return environment.resolve(work_dir, command.environment);
-  std::vector<std::pair<std::string, std::string>> extra;
+  Variables extra;
   if (gives_home) extra.emplace_back("HOME", home->path());
   if (gives_temporary) extra.emplace_back("TMPDIR", home->temporary());
   extra.insert(extra.end(), command.environment.begin(), command.environment.end());
@@ -23996,8 +23996,6 @@ bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& 
 
 namespace {
 
-using Variables = std::vector<std::pair<std::string, std::string>>;
-
 // Where the own files of those who run commands in a container lie.
 constexpr std::string_view container_home = "/home/agent";
 
@@ -24131,7 +24129,7 @@ class EnvFileReader {
 
 }  // namespace
 
-Expected<std::vector<std::pair<std::string, std::string>>> parse_env_file(std::string_view text) {
+Expected<Variables> parse_env_file(std::string_view text) {
   return EnvFileReader(text).read();
 }
 
@@ -30521,7 +30519,6 @@ struct Amount {
 
 // Where the value of an option goes decides its kind.
 struct Option {
-  using Variables = std::vector<std::pair<std::string, std::string>>;
   using Target = std::variant<std::string*, std::vector<std::string>*, std::chrono::milliseconds*,
                               std::uint64_t*, bool*, std::vector<Root>*, Variables*, Amount,
                               double*, std::optional<bool>*, std::vector<Mount>*, Json*>;
@@ -30751,7 +30748,7 @@ class OptionSetter {
     for (const std::string& path : words_) target->push_back({path, Permission::write});
     return {};
   }
-  Expected<void> operator()(std::vector<std::pair<std::string, std::string>>* target) const {
+  Expected<void> operator()(Variables* target) const {
     if (auto ok = some(); !ok) return ok;
     for (const std::string& word : words_) {
       const std::size_t equals = word.find('=');
@@ -30928,7 +30925,7 @@ Expected<void> check_shape(const std::string& label, const Option& option, const
     return value.is_number() ? Expected<void>() : fail("a number");
   if (std::holds_alternative<Json*>(option.target))
     return value.is_object() ? Expected<void>() : fail("an object");
-  if (std::holds_alternative<Option::Variables*>(option.target))
+  if (std::holds_alternative<Variables*>(option.target))
     return value.is_object() || value.is_array() ? Expected<void>() : fail("an object");
   return value.is_array() ? Expected<void>() : fail("a list of strings");
 }
