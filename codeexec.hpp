@@ -4,8 +4,9 @@
 //   in exactly one .cpp file                    in every other file
 //     #define CODEEXEC_IMPLEMENTATION             #include "codeexec.hpp"
 //     #include "codeexec.hpp"
-//   Build with any C++17 compiler on Linux (macOS and BSD: the portable parts), and -pthread.
-//   Nothing else is needed. CMake users link codeexec::impl and never write the macro.
+//   Build with any C++17 compiler on Linux (macOS and BSD: the portable parts), and -pthread;
+//   on 32-bit Linux with -D_FILE_OFFSET_BITS=64, too. Nothing else is needed. CMake users link
+//   codeexec::impl and never write the macro.
 //
 // A WHOLE PROGRAM                                                            (examples/hello.cpp)
 //
@@ -25,6 +26,7 @@
 //   examples/in_process.cpp   embedding: run, stream, cancel, inspect
 //   examples/mcp_server.cpp   the MCP server; codeexec::server_main() is all of it
 //   examples/custom_tool.cpp  an MCP server with a tool of your own
+//   README.md                 by task; the server's options and clients; when it does not start
 //
 // WHAT YOU CAN RELY ON
 //   It comes back. A run ends by its timeout plus kill_grace plus 3 seconds, whatever the command
@@ -2801,9 +2803,10 @@ std::string describe(const UserContainers& containers);
 // --doctor a line for each thing that commands need where they run. Commands run on this host, in a
 // sandbox, best_effort, when allowed paths are given, unless told otherwise; with --execution-mode
 // docker in a container, and nowhere else, which is made for the first of them. It owns the process
-// while it runs: it takes those three signals, ignores SIGPIPE, overwrites the variables of its
-// environment that neither commands see nor the program needs that speaks to a container engine,
-// and, on Linux, keeps other processes of the user from looking into this one (PR_SET_DUMPABLE).
+// while it runs: it takes those three signals, ignores SIGPIPE and SIGXFSZ, overwrites the
+// variables of its environment that neither commands see nor the program needs that speaks to a
+// container engine, and, on Linux, keeps other processes of the user from looking into this one
+// (PR_SET_DUMPABLE).
 // Returns the exit status: 0; 2 when an option, key or value is wrong, after one line on stderr
 // that says which; 1 for other failures; with --run 0 when the command succeeded, 1 when it ran and
 // failed, 125 when it was refused or could not start; with --check 0 when it is allowed, 1 when it
@@ -2839,6 +2842,7 @@ int server_main(int argc, char** argv);
 #include <ctime>
 #include <deque>
 #include <exception>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <new>
@@ -2866,6 +2870,7 @@ int server_main(int argc, char** argv);
 #if defined(__linux__)
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -2890,6 +2895,9 @@ inline namespace v0_1 {
 // =================================================================================================
 // >>base (definitions)
 // =================================================================================================
+
+static_assert(sizeof(off_t) >= 8,
+              "codeexec.hpp needs 64-bit file offsets: compile with -D_FILE_OFFSET_BITS=64");
 
 namespace {
 
@@ -3231,33 +3239,28 @@ int for_each_entry(UniqueFd directory, FunctionRef<bool(const char*)> use) {
 
 // The same by path; a link in place of the directory is followed.
 int for_each_entry(const std::string& path, FunctionRef<bool(const char*)> use) {
-  UniqueFd fd(
-      above_standard_streams(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  UniqueFd fd(above_standard_streams(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
   return fd ? for_each_entry(std::move(fd), use) : errno;
 }
 
-// Keeps a broken pipe from raising SIGPIPE in this thread, without touching its disposition: the
-// signal is blocked during the write and, when the write raised it, taken back.
-class NoSigpipe {
+// Keeps a write from raising a signal in this thread (SIGPIPE, SIGXFSZ), without touching its
+// disposition: it is blocked during the write and, when the write raised it, taken back.
+class HeldSignal {
  public:
-  NoSigpipe() {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGPIPE);
+  explicit HeldSignal(int number) : number_(number) {
+    const sigset_t set = only_this();
     ::pthread_sigmask(SIG_BLOCK, &set, &before_);
     // Only a signal that was blocked already can have been pending already.
-    was_pending_ = sigismember(&before_, SIGPIPE) == 1 && pending();
+    was_pending_ = sigismember(&before_, number_) == 1 && pending();
   }
-  ~NoSigpipe() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  NoSigpipe(const NoSigpipe&) = delete;
-  NoSigpipe& operator=(const NoSigpipe&) = delete;
+  ~HeldSignal() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  HeldSignal(const HeldSignal&) = delete;
+  HeldSignal& operator=(const HeldSignal&) = delete;
 
-  // To be called after EPIPE.
+  // To be called after EPIPE or EFBIG.
   void take_back() {
     if (was_pending_ || !pending()) return;
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGPIPE);
+    const sigset_t set = only_this();
 #if defined(__linux__)
     const timespec now{};
     while (::sigtimedwait(&set, nullptr, &now) < 0 && errno == EINTR) {
@@ -3269,12 +3272,19 @@ class NoSigpipe {
   }
 
  private:
-  static bool pending() {
+  sigset_t only_this() const {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, number_);
+    return set;
+  }
+  bool pending() const {
     sigset_t set;
     sigemptyset(&set);
     sigpending(&set);
-    return sigismember(&set, SIGPIPE) == 1;
+    return sigismember(&set, number_) == 1;
   }
+  int number_;
   sigset_t before_;
   bool was_pending_ = false;
 };
@@ -3287,11 +3297,24 @@ std::string utc_time(time_t seconds) {
   return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &fields));
 }
 
+// As write(2), to a file. What this program's own limit for files does not let it write is EFBIG;
+// the signal that comes with it would end this program.
+ssize_t write_to_file(int fd, std::string_view bytes) {
+  HeldSignal guard(SIGXFSZ);
+  ssize_t size = -1;
+  do size = ::write(fd, bytes.data(), bytes.size());
+  while (size < 0 && errno == EINTR);
+  if (size < 0 && errno == EFBIG) {
+    guard.take_back();
+    errno = EFBIG;
+  }
+  return size;
+}
+
 // All of the bytes, to a file. 0 or errno.
 int write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t size = ::write(fd, bytes.data(), bytes.size());
-    if (size < 0 && errno == EINTR) continue;
+    const ssize_t size = write_to_file(fd, bytes);
     if (size < 0) return errno;
     bytes.remove_prefix(static_cast<std::size_t>(size));
   }
@@ -13529,11 +13552,11 @@ Error exists_error(const std::string& path) {
   return error;
 }
 
-// The host's own limit for files: a write beyond it would raise SIGXFSZ, which ends the process.
+// The host's own limit for files, asked before there is a file that is not whole.
 bool is_beyond_file_limit(std::size_t size) {
   struct rlimit limit {};
   return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-         size > limit.rlim_cur;
+         static_cast<rlim_t>(size) > limit.rlim_cur;  // signed in FreeBSD
 }
 
 // listing -----------------------------------------------------------------------------------------
@@ -14658,6 +14681,11 @@ constexpr NamedLimit limit_names[] = {
     {"disk", &Limits::disk},
 };
 
+// What a report tells of, in its order, where a sandbox is asked for.
+constexpr const char* sandbox_features[] = {
+    "filesystem",       "rename",       "truncate",   "devices", "signals",
+    "abstract_sockets", "system_calls", "privileges", "network", "containment"};
+
 // The errors of create() that are the same in every mode and on every system.
 Expected<void> check_sandbox_options(const SandboxOptions& options) {
   for (const auto* list : {&options.writable, &options.readable}) {
@@ -14694,7 +14722,9 @@ namespace {
 CODEEXEC_IN_CHILD long as_word(int value) { return value; }
 CODEEXEC_IN_CHILD long as_word(unsigned value) { return static_cast<long>(value); }
 CODEEXEC_IN_CHILD long as_word(long value) { return value; }
-CODEEXEC_IN_CHILD long as_word(unsigned long value) { return static_cast<long>(value); }
+[[maybe_unused]] CODEEXEC_IN_CHILD long as_word(unsigned long value) {
+  return static_cast<long>(value);
+}
 CODEEXEC_IN_CHILD long as_word(const volatile void* value) { return reinterpret_cast<long>(value); }
 
 // A system call: its result, or an errno made negative. It does without libc, whose function would
@@ -14850,8 +14880,12 @@ CODEEXEC_IN_CHILD long clone_process(const CloneRequest& request, bool& cleared)
   // An old kernel, or a container's filter, which cannot look into clone3's arguments.
   if (pid == -ENOSYS || pid == -EPERM || pid == -EINVAL) {
     cleared = false;
-    pid = ::clone(request.function, request.stack + request.stack_size,
-                  static_cast<int>(flags) | request.exit_signal, request.argument, request.pidfd);
+    char* const top = request.stack + request.stack_size;
+    const int old_flags = static_cast<int>(flags) | request.exit_signal;
+    pid = ::clone(request.function, top, old_flags, request.argument, request.pidfd);
+    // An emulator (qemu-user) knows no CLONE_PIDFD; the caller then has no pidfd from here.
+    if (pid < 0 && errno == EINVAL && request.pidfd)
+      pid = ::clone(request.function, top, old_flags & ~CLONE_PIDFD, request.argument);
     if (pid < 0) pid = -errno;
   }
   return pid;
@@ -17078,6 +17112,11 @@ class SandboxBuilder {
           user_namespace = ::geteuid() != 0;
         continue;
       }
+      // No kernel refuses a child on borrowed memory: it is an emulator.
+      if (started == -EINVAL || started == -ENOSYS) {
+        give_up_all("an emulator, in which no trial can be run");
+        return {};
+      }
       if (started < 0 || !trial.finished)
         return system_error(started < 0 ? static_cast<int>(-started) : ENOSYS,
                             "sandbox: the trial of it could not be run");
@@ -17101,6 +17140,21 @@ class SandboxBuilder {
     // Its rules for the network are others.
     if (abi_ > 0) return build_ruleset();
     return {};
+  }
+
+  // What no trial has confirmed is not claimed. Commands run as with mode off, in their limits.
+  void give_up_all(const char* why) {
+    for (const char* feature : sandbox_features) missing_[feature] = why;
+    if (options_.pid_namespace) missing_["pid_namespace"] = why;
+    drop_ruleset(why);
+    with_filter_ = false;
+    build_program();
+    network_ = Network::host;
+    state_.report.network = network_;
+    state_.report.landlock_abi = 0;
+    state_.plan.supervised = false;
+    state_.plan.drop_capabilities = false;
+    state_.plan.no_new_privs = false;
   }
 
   // The process table goes first, as it needs most, but comes back when the network was at fault.
@@ -17186,8 +17240,7 @@ class SandboxBuilder {
   void write_report(bool sandboxed) {
     std::vector<std::string> features;
     if (sandboxed) {
-      features = {"filesystem",       "rename",       "truncate",   "devices", "signals",
-                  "abstract_sockets", "system_calls", "privileges", "network", "containment"};
+      features.assign(std::begin(sandbox_features), std::end(sandbox_features));
       if (options_.pid_namespace) features.emplace_back("pid_namespace");
     }
     for (const NamedLimit& limit : limit_names)
@@ -17239,8 +17292,7 @@ Expected<void> build_without_kernel(SandboxState& state) {
   constexpr const char* why = ": not on this system";
   std::vector<const char*> features;
   if (options.mode != SandboxMode::off) {
-    features = {"filesystem",       "rename",       "truncate",   "devices", "signals",
-                "abstract_sockets", "system_calls", "privileges", "network", "containment"};
+    features.assign(std::begin(sandbox_features), std::end(sandbox_features));
     if (options.pid_namespace) features.push_back("pid_namespace");
   }
   for (const NamedLimit& limit : limit_names)
@@ -17384,7 +17436,7 @@ struct Supervision {
   bool own_table = false;  // it is the first process of a process table of its own
   std::size_t page_size = 0;
   std::size_t found_count = 0;
-  std::uint32_t signals_sent = 0;  // to the group; read by this program, too
+  std::uint32_t signals_sent = 0;  // to the group; a futex on which this program waits
   SupervisorReport report = {};
   siginfo_t info = {};
   char path[64] = {};
@@ -17889,9 +17941,7 @@ Spawned spawn_once(ChildPlan& plan) {
   if (plan.report >= 0) shared_memory.store(plan.ran ? SharedMemory::yes : SharedMemory::no);
   if (!plan.ran) read_report(report, plan);
   if (plan.failed_error == 0) {
-    if (!child.exit_event)
-      child.exit_event.reset(above_standard_streams(
-          static_cast<int>(::syscall(SYS_pidfd_open, static_cast<long>(pid), 0L))));
+    if (!child.exit_event) child.exit_event.reset(open_pidfd(child.pid));
     child.is_pidfd = static_cast<bool>(child.exit_event);
     if (child.is_pidfd) return child;
     plan.failed_error = watch_by_thread(child);
@@ -18004,13 +18054,19 @@ CODEEXEC_IN_CHILD void tell(Supervision& run) {
   raw(SYS_write, run.reports, &run.report, sizeof run.report);
 }
 
-// Gives up everything of the host's but what it needs. 0 or a negative errno.
+// Gives up everything of the host's but what it needs. 0 or a negative errno. The command runs
+// already, so this must not fail for want of a free descriptor: those of the command's streams are
+// at least two, and at most two are in the way, as the host's lie above 2.
 CODEEXEC_IN_CHILD long keep_descriptors(Supervision& run, int command) {
+  for (const int fd : {run.plan->input, run.plan->output, run.plan->error_output})
+    raw(SYS_close, fd);
   const int kept[] = {run.orders, run.host, command, run.reports};
   long high[first_other_fd];
   for (int i = 0; i < first_other_fd; ++i) {
+    high[i] = kept[i];
+    if (kept[i] < 0 || kept[i] >= first_other_fd) continue;
     high[i] = raw(SYS_fcntl, kept[i], F_DUPFD, int{first_other_fd});
-    if (high[i] < 0 && kept[i] >= 0) return high[i];
+    if (high[i] < 0) return high[i];
   }
   for (int i = 0; i < first_other_fd; ++i) {
     raw(SYS_close, i);
@@ -18178,6 +18234,7 @@ CODEEXEC_IN_CHILD void watch_command(Supervision& run) {
       if (run.text[i] == SIGKILL) return;
       raw(SYS_kill, -run.report.pid, int{run.text[i]});
       __atomic_store_n(&run.signals_sent, run.signals_sent + 1, __ATOMIC_RELEASE);
+      raw(SYS_futex, &run.signals_sent, FUTEX_WAKE_PRIVATE, INT_MAX);
     }
   }
 }
@@ -18422,9 +18479,10 @@ std::string unquoted(std::string_view text) {
   return safe.substr(1, safe.size() - 2);
 }
 
+// `file`: what the error is about, when it is not the program.
 std::string describe_failure(const ProcessOptions& options, const Launch& launch, SpawnStep step,
-                             int error) {
-  const std::string reason = errno_text(error);
+                             int error, std::string_view file) {
+  const std::string reason = concat({file, errno_text(error)});
   if (step == SpawnStep::work_dir) {
     const std::string place = options.work_dir_fd >= 0
                                   ? concat({"descriptor ", std::to_string(options.work_dir_fd)})
@@ -18451,6 +18509,8 @@ struct ProcessStat {
   pid_t session = -1;
   std::uint64_t start = 0;  // clock ticks since the system's start
   bool dead = false;        // a zombie, or on its way
+  // Where its stack begins, or 0: the same in the forks of a program until they execute another.
+  std::uint64_t stack = 0;
 };
 
 bool read_stat(pid_t pid, ProcessStat& stat) {
@@ -18464,13 +18524,17 @@ bool read_stat(pid_t pid, ProcessStat& stat) {
   const char* rest = std::strrchr(text, ')');
   if (!rest) return false;
   unsigned long long start = 0;
+  unsigned long long stack = 0;
   char state = '?';
-  const int fields = std::sscanf(
-      rest + 1, " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-      &state, &stat.parent, &stat.group, &stat.session, &start);
+  const int fields =
+      std::sscanf(rest + 1,
+                  " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu"
+                  " %*u %*d %*u %*u %*u %llu",
+                  &state, &stat.parent, &stat.group, &stat.session, &start, &stack);
   stat.start = start;
   stat.dead = state == 'Z' || state == 'X';
-  return fields == 5;
+  stat.stack = stack;
+  return fields >= 5;
 }
 
 // The numbers among the names in a directory of /proc.
@@ -18573,11 +18637,14 @@ struct RunMarks {
 
 // Kills the processes that bear a mark of the run, in rounds until there are none: those that left
 // the group, and whose parents are dead. What was there before the run is not ours, whatever pipe
-// it was given; nor is a fork of the host that merely caught one. False: there were always more.
+// it was given; nor is a fork of the host that merely caught one, such as the beginning of another
+// command. What is in the host's session cannot be of a run, which has another, and nobody comes
+// back from there. False: there were always more, or they cannot be looked for.
 bool kill_marked(const RunMarks& marks) {
   constexpr int most_rounds = 16;
   const pid_t self = ::getpid();
-  const std::string own_program = link_target("/proc/self/exe");
+  ProcessStat own;
+  if (!read_stat(self, own)) return false;
   std::map<pid_t, std::uint64_t> killed;  // with the time of its start
   for (int round = 0; round < most_rounds; ++round) {
     std::vector<std::pair<pid_t, std::uint64_t>> found;
@@ -18585,15 +18652,14 @@ bool kill_marked(const RunMarks& marks) {
       if (pid == self || pid == 1 || pid == marks.session) continue;
       ProcessStat stat;
       if (!read_stat(pid, stat) || stat.start < marks.since || stat.dead) continue;
+      if (stat.session == own.session) continue;
       const auto before = killed.find(pid);
       if (before != killed.end() && before->second == stat.start) continue;
+      // Known before its pipes are looked at, which are gone when it has executed its program.
+      const bool our_fork = stat.stack != 0 && stat.stack == own.stack;
       const bool marked = stat.session == marks.session || has_variable(pid, marks.variable) ||
-                          (!marks.pipes.empty() && writes_to(pid, marks.pipes));
+                          (!our_fork && !marks.pipes.empty() && writes_to(pid, marks.pipes));
       if (!marked) continue;
-      const bool our_fork =
-          stat.parent == self &&
-          link_target(concat({"/proc/", std::to_string(pid), "/exe"})) == own_program;
-      if (our_fork) continue;
       // Stopped, it cannot start another before all of them are killed.
       signal_same(pid, stat.start, SIGSTOP);
       found.emplace_back(pid, stat.start);
@@ -18641,7 +18707,8 @@ void ask_pidfd(int pidfd, ExitStatus& result) {
   for (int attempt = 0; attempt < 2; ++attempt) {
     PidfdInfo info{};
     info.mask = wants_exit;
-    if (::ioctl(pidfd, request, &info) != 0) return;
+    // Not ioctl(), whose request is an unsigned long in glibc and an int in musl.
+    if (::syscall(SYS_ioctl, pidfd, request, &info) != 0) return;
     if (info.mask & wants_exit) return decode_wait_status(info.exit_code, result);
     // Dead, but not yet gone: the hang-up comes when the kernel has let go of it.
     pollfd gone = {pidfd, 0, 0};
@@ -18959,10 +19026,10 @@ struct Redactor::Table {
   // The child for that byte, or the root.
   Index child(Index state, unsigned char byte) const {
     if (state == root) return root_children[byte];
-    const auto begin = label.begin() + first_child[state];
-    const auto end = label.begin() + first_child[state + 1];
-    const auto at = std::lower_bound(begin, end, byte);
-    return at != end && *at == byte ? static_cast<Index>(at - label.begin()) : root;
+    const unsigned char* const begin = label.data() + first_child[state];
+    const unsigned char* const end = label.data() + first_child[state + 1];
+    const unsigned char* const at = std::lower_bound(begin, end, byte);
+    return at != end && *at == byte ? static_cast<Index>(at - label.data()) : root;
   }
 
   // Goes as far back as it must; as each byte leads at most one level down, that is linear in all.
@@ -19196,7 +19263,7 @@ Expected<void> Carrier::Line::start(const ProcessOptions& options) {
   Spawned child = spawn(launch.plan, none);
   if (child.error != 0) {
     Error error = system_error(child.error, "");
-    error.message = describe_failure(options, launch, child.step, child.error);
+    error.message = describe_failure(options, launch, child.step, child.error, {});
     return error;
   }
   pid = child.pid;
@@ -19351,6 +19418,7 @@ struct Process::State {
   bool refuse_options();
   bool fail(SpawnStep step, int error, std::string message);
   bool adopt();
+  void fill_pipe();
   void set_times();
   void carrier_ended(ReadBuffer& buffer, Clock::time_point now);
   void recover();
@@ -19451,8 +19519,8 @@ bool Process::State::start(bool hold_writers) {
   }
   launch.plan.supervised = options.supervised;
 #endif
-  const auto fail_at = [&](SpawnStep step, int error) {
-    return fail(step, error, describe_failure(options, launch, step, error));
+  const auto fail_at = [&](SpawnStep step, int error, std::string_view file = {}) {
+    return fail(step, error, describe_failure(options, launch, step, error, file));
   };
   UniqueFd child_out;
   UniqueFd child_err;
@@ -19462,9 +19530,11 @@ bool Process::State::start(bool hold_writers) {
     return fail_at(SpawnStep::setup, errno);
   if (options.input.empty() && !options.keep_input_open) {
     child_in.reset(above_standard_streams(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
-    if (!child_in) return fail_at(SpawnStep::setup, errno);
+    if (!child_in) return fail_at(SpawnStep::setup, errno, "/dev/null: ");
   } else if (!make_pipe(child_in, input)) {
     return fail_at(SpawnStep::setup, errno);
+  } else {
+    fill_pipe();
   }
   launch.plan.input = child_in.get();
   launch.plan.output = child_out.get();
@@ -19485,7 +19555,6 @@ bool Process::State::start(bool hold_writers) {
   }
   set_nonblocking(out.pipe);
   set_nonblocking(err.pipe);
-  set_nonblocking(input);
   set_times();
   if (options.sandbox.state_ && options.sandbox.state_->disk_root) {
     free_disk = free_bytes(options.sandbox.state_->disk_root);
@@ -19494,8 +19563,17 @@ bool Process::State::start(bool hold_writers) {
   return true;
 }
 
-void Process::State::set_times() {
+// Writes what the pipe takes of the input, and closes it after the last byte: a fork of the host
+// that catches an open end keeps the program waiting for as long as it lives.
+void Process::State::fill_pipe() {
+  set_nonblocking(input);
   unwritten = options.input;
+  const ssize_t size = ::write(input.get(), unwritten.data(), unwritten.size());
+  if (size > 0) unwritten.remove_prefix(static_cast<std::size_t>(size));
+  if (unwritten.empty() && !options.keep_input_open) input.reset();
+}
+
+void Process::State::set_times() {
   input_open = static_cast<bool>(input);
   input_ends = !options.keep_input_open;
   timeout_at = later(started, options.timeout);
@@ -19508,6 +19586,7 @@ bool Process::State::adopt() {
   out.pipe = carrier.take_out();
   err.pipe = carrier.take_err();
   input = carrier.take_input();
+  unwritten = options.input;
   result.pid = carrier.pid();
   out.open = err.open = true;
   started = Clock::now();
@@ -19759,8 +19838,7 @@ void Process::State::write_spill(Output& output, std::string_view bytes) {
   const bool fits = bytes.size() <= room;
   if (!fits) bytes = bytes.substr(0, static_cast<std::size_t>(room));
   while (!bytes.empty()) {
-    const ssize_t size = ::write(file.file.get(), bytes.data(), bytes.size());
-    if (size < 0 && errno == EINTR) continue;
+    const ssize_t size = write_to_file(file.file.get(), bytes);
     if (size < 0) {
       file.problem =
           concat({"output file ", quoted(file.path), " is not complete: ", errno_text(errno)});
@@ -19793,7 +19871,7 @@ bool Process::State::more_input() {
 void Process::State::feed_input() {
   constexpr std::size_t most = 65536;
   if (!more_input()) return;
-  NoSigpipe guard;
+  HeldSignal guard(SIGPIPE);
   const ssize_t size = ::write(input.get(), unwritten.data(), std::min(unwritten.size(), most));
   if (size < 0 && errno == EPIPE) {
     // A program may stop reading when it knows enough.
@@ -20003,7 +20081,7 @@ pid_t Process::State::command() const {
 bool Process::State::order(int number) {
   if (!supervisor.orders) return false;
   const char byte = static_cast<char>(number);
-  NoSigpipe guard;
+  HeldSignal guard(SIGPIPE);
   const ssize_t written = ::write(supervisor.orders.get(), &byte, 1);
   if (written < 0 && errno == EPIPE) guard.take_back();
   if (written == 1 && number != SIGKILL) ++supervisor.signals_asked;
@@ -20018,10 +20096,14 @@ void Process::State::await_group_signals() {
     const std::lock_guard<std::mutex> lock(mutex);
     asked = supervisor.signals_asked;
   }
-  constexpr int most_milliseconds = 50;
-  for (int i = 0; i < most_milliseconds; ++i) {
-    if (__atomic_load_n(&supervisor.run->signals_sent, __ATOMIC_ACQUIRE) == asked) return;
-    ::poll(nullptr, 0, 1);
+  const std::uint32_t& sent = supervisor.run->signals_sent;
+  const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(50);
+  for (;;) {
+    const std::uint32_t now = __atomic_load_n(&sent, __ATOMIC_ACQUIRE);
+    const std::chrono::nanoseconds left = deadline - Clock::now();
+    if (now == asked || left.count() <= 0) return;
+    const long time[2] = {0, static_cast<long>(left.count())};
+    ::syscall(SYS_futex, &sent, FUTEX_WAIT_PRIVATE, now, &time[0], nullptr, 0);
   }
 }
 
@@ -20113,9 +20195,9 @@ void Process::State::finish(bool abandon) {
     reaped = true;
     if (!abandon) fill_status();
   }
+  close_input();
   if (abandon) {
     ended = Clock::now();
-    close_input();
     result.message = "it did not die within 2 s of SIGKILL and was given up";
     if (!is_pidfd) ::pthread_detach(waiter);
 #if CODEEXEC_HAS_SANDBOX
@@ -20952,8 +21034,9 @@ class ExportList {
     return false;
   }
 
-  // What follows a backslash: a byte, or -1. zsh has \C-x and \M-x for control and meta.
-  int read_escape() {
+  // What follows a backslash: a byte, or -1. zsh has \C-x and \M-x for control and meta, and
+  // \M-\C-x for both. More levels no shell writes; they could be as many as use up the stack.
+  int read_escape(int levels = 2) {
     constexpr std::string_view letters = "abeEfnrtv\\'\"?";
     constexpr std::string_view meanings = "\a\b\033\033\f\n\r\t\v\\'\"?";
     if (at_ == text_.size()) return -1;
@@ -20963,7 +21046,7 @@ class ExportList {
     if (c == 'x') return read_number(16, 2);
     if ((c == 'M' || c == 'C') && next_is('-') && at_ < text_.size()) {
       int byte = static_cast<unsigned char>(text_[at_++]);
-      if (byte == '\\' && (byte = read_escape()) < 0) return -1;
+      if (byte == '\\' && (levels == 0 || (byte = read_escape(levels - 1)) < 0)) return -1;
       return c == 'M' ? byte | 0x80 : byte == '?' ? 0x7f : byte & 0x1f;
     }
     const std::size_t found = letters.find(c);
@@ -21555,9 +21638,7 @@ void Executor::Gate::record(Result& result, const Asked& asked) const {
   if (options.on_audit) options.on_audit(record);
   if (!audit) return;
   const std::string line = record.to_json().dump() + "\n";
-  ssize_t written = -1;
-  do written = ::write(audit.get(), line.data(), line.size());
-  while (written < 0 && errno == EINTR);
+  const ssize_t written = write_to_file(audit.get(), line);
   if (written == static_cast<ssize_t>(line.size())) return;
   const std::string reason = written < 0 ? errno_text(errno) : "it was written only in part";
   result.notes.push_back(concat(
@@ -24787,7 +24868,7 @@ ContainerHealth health_of(const Json& container) {
   return health;
 }
 
-// "1.5MiB", "12.3kB", "0.25%": the number, times its unit.
+// "1.5MiB", "12.3kB", "0.25%": the number, times its unit, and no more than fits into an integer.
 double number_with_unit(std::string_view text) {
   text = text.substr(std::min(text.find_first_not_of(" /"), text.size()));
   const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
@@ -24798,7 +24879,8 @@ double number_with_unit(std::string_view text) {
   const std::size_t power =
       unit.empty() ? 0 : std::string_view("BKMGT").find(unit[0] == 'k' ? 'K' : unit[0]);
   for (std::size_t i = 0; power <= 4 && i < power; ++i) value *= step;
-  return value;
+  constexpr double most = 1e18;
+  return std::min(value, most);
 }
 
 constexpr char ready_line[] = "codeexec ready\n";
@@ -25893,7 +25975,7 @@ auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point
                                {cancel ? cancel->descriptor() : -1, POLLIN, 0}};
     wait_for_events(set, deadline);
     if (set[2].revents) {
-      NoSigpipe guard;
+      HeldSignal guard(SIGPIPE);
       const ssize_t size = ::write(line_.input.get(), request.data(), request.size());
       if (size > 0) request.remove_prefix(static_cast<std::size_t>(size));
       if (size < 0 && errno == EPIPE) {
@@ -25940,7 +26022,7 @@ bool ContainerExecutor::Exec::signal(int number) {
                             : number == SIGKILL ? "KILL\n"
                                                 : nullptr;
   if (!order || !line_.input) return false;
-  NoSigpipe guard;
+  HeldSignal guard(SIGPIPE);
   signalled_ = true;
   const ssize_t written = ::write(line_.input.get(), order, std::strlen(order));
   if (written < 0 && errno == EPIPE) guard.take_back();
@@ -27028,10 +27110,16 @@ Expected<void> UserContainers::cleanup(const std::string& user_id) const {
 
 Expected<void> UserContainers::cleanup_all() const {
   std::vector<std::string> ids;
+  std::vector<Container> containers;
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
-    for (const auto& [id, user] : state_->users) ids.push_back(id);
+    for (const auto& [id, user] : state_->users) {
+      ids.push_back(id);
+      containers.push_back(user->container());
+    }
   }
+  // All at the same time; what is still there then is told of below.
+  (void)Container::remove_all(containers);
   Expected<void> all;
   for (const std::string& id : ids)
     if (auto ok = cleanup(id); !ok && all) all = ok;
@@ -27603,7 +27691,7 @@ class Outbox {
 
   // 0, or the errno that ends it all. `done` tells how far it came.
   int write_bytes(std::string_view bytes, std::size_t& done, bool wait) {
-    NoSigpipe guard;
+    HeldSignal guard(SIGPIPE);
     while (done < bytes.size() && !quit_.cancelled()) {
       pollfd fds[2] = {{fd_, POLLOUT, 0}, {wait ? quit_.descriptor() : -1, POLLIN, 0}};
       const int ready = ::poll(fds, 2, wait ? -1 : 0);
@@ -28091,7 +28179,7 @@ void log_to_standard_error(std::string_view text) {
   pollfd fd = {2, POLLOUT, 0};
   if (::poll(&fd, 1, 0) != 1) return;
   const std::string line = concat({"mcp: ", text.substr(0, 1000), "\n"});
-  NoSigpipe guard;
+  HeldSignal guard(SIGPIPE);
   if (::write(2, line.data(), line.size()) < 0 && errno == EPIPE) guard.take_back();
 }
 
@@ -28113,14 +28201,20 @@ class MovedStreams {
     UniqueFd away(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
     if (!away) return -1;
     UniqueFd null(above_standard_streams(::open("/dev/null", O_RDWR | O_CLOEXEC)));
+    has_null_ = static_cast<bool>(null);
     if (!null) return -1;
     if ((fd == 0 || ::dup2(2, 1) < 0) && ::dup2(null.get(), fd) < 0) return -1;
     moved_[fd] = std::move(away);
     return moved_[fd].get();
   }
+  // What take() has failed with, for the option of that name.
+  Error error(const char* option) const {
+    return system_error(errno, concat({"ServerOptions::", option, has_null_ ? "" : ": /dev/null"}));
+  }
 
  private:
   UniqueFd moved_[2] = {};
+  bool has_null_ = true;
 };
 
 }  // namespace
@@ -29181,9 +29275,9 @@ Expected<void> Server::serve(const CancelToken& stop) {
   const Expected<void> result = [&]() -> Expected<void> {
     MovedStreams streams;
     const int in_fd = streams.take(options.in_fd);
-    if (in_fd < 0) return system_error(errno, "ServerOptions::in_fd");
+    if (in_fd < 0) return streams.error("in_fd");
     const int out_fd = streams.take(options.out_fd);
-    if (out_fd < 0) return system_error(errno, "ServerOptions::out_fd");
+    if (out_fd < 0) return streams.error("out_fd");
     return std::make_shared<Session>(options, state_->tools, in_fd, out_fd)->run(stop);
   }();
   state_->serving.store(false);
@@ -30097,8 +30191,10 @@ mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call) {
 mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
   const Json& path = call.argument("path");
   const Json& depth = call.argument("depth");
+  constexpr std::uint64_t deepest = std::numeric_limits<std::size_t>::max();
+  const std::uint64_t levels = depth.is_number() ? std::min(count_of(depth), deepest) : 1;
   const auto list = set.files.list(path.is_string() ? path.as_string() : ".",
-                                   depth.is_number() ? count_of(depth) : 1);
+                                   static_cast<std::size_t>(levels));
   record_file(set, call, list);
   if (!list) return failed(set.executor.redact(list.error().message));
   std::size_t room = room_for_texts(call.max_result_bytes());
@@ -31920,8 +32016,10 @@ int server_main(int argc, char** argv) {
   if (invocation->version) return print("codeexec-mcp " CODEEXEC_VERSION_STRING "\n") ? 0 : 1;
   if (invocation->list_rules) return print(rules_text()) ? 0 : 1;
 
-  // A client that goes away must not kill the server before it has ended what it runs.
+  // A client that goes away must not kill the server before it has ended what it runs; nor must a
+  // limit for files, when its output or its log goes to one.
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
 #if defined(__linux__)
   // Commands run as the same user. They must not read this program's memory and variables, nor
   // write to its descriptors, through /proc.

@@ -210,6 +210,18 @@ TEST_CASE("an argv is judged as the command line that would start the same") {
   CHECK(begins(r.command.substr(r.rule_begin, r.rule_end - r.rule_begin), "sudo"));
 }
 
+TEST_CASE("W-48: no name of a tool leads around the gate") {
+  const codeexec::LocalExecutor executor = support::make();
+  for (const char* tool : {"", "execute_command", "mcp__command_line__execute_command", "Bash"}) {
+    CAPTURE(std::string(tool));
+    Command command = Command::shell("rm -rf / --no-such-option; sudo --version");
+    command.tool = tool;
+    CHECK(executor.run(command).outcome == Outcome::refused);
+    CHECK(executor.check(command).outcome == Outcome::refused);
+    CHECK(executor.start(command).wait().outcome == Outcome::refused);
+  }
+}
+
 TEST_CASE("a command with both a script and an argv is refused") {
   const LocalExecutor here = make({});
   Command command = Command::program({"/bin/true"});

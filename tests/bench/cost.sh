@@ -11,12 +11,29 @@ CXX=${CXX:-c++}
 mkdir -p "$OUT"
 failures=0
 failed() { printf 'FAILED: %s\n' "$*" && failures=$((failures + 1)); }
-# gate WHAT VALUE LIMIT
-gate() {
-  printf '%-58s %10s   (gate: %s)\n' "$1" "$2" "$3"
-  [ "$2" -le "$3" ] || failed "$1: $2 is more than $3"
+# row WHAT VALUE UNIT [RIVAL ITS_VALUE]: a row as the other benchmarks have them (report.hpp), with
+# the gate of $limit, if there is one.
+limit=
+row() {
+  printf '%-58s %10s %-8s %s' "$1" "$2" "$3" "${4:+$4: $5}"
+  json=$(printf '{"what":"%s","unit":"%s","ours":{"value":%s,"low":%s,"high":%s}' \
+    "$1" "$3" "$2" "$2" "$2")
+  if [ "${5:-0}" != 0 ]; then
+    json=$json$(printf ',"rival":"%s","theirs":{"value":%s,"low":%s,"high":%s},"ratio":%s' \
+      "$4" "$5" "$5" "$5" "$(awk "BEGIN { printf \"%.4g\", $2 / $5 }")")
+  fi
+  if [ -n "$limit" ]; then
+    holds=true
+    [ "$2" -le "$limit" ] || holds=false
+    printf '   (gate: %s)' "$limit"
+    json=$json$(printf ',"gate":{"relation":"<=","limit":%s,"value":%s,"holds":%s}' \
+      "$limit" "$2" $holds)
+  fi
+  printf '\n'
+  [ -z "$limit" ] || [ $holds = true ] || failed "$1: $2 is more than $limit"
+  [ -z "${BENCH_ROWS:-}" ] || printf '%s}\n' "$json" >> "$BENCH_ROWS"
+  limit=
 }
-report() { printf '%-58s %10s\n' "$1" "$2"; }
 
 printf '#include "codeexec.hpp"\n' > "$OUT/declarations.cpp"
 printf '#define CODEEXEC_IMPLEMENTATION\n#include "codeexec.hpp"\n' > "$OUT/definitions.cpp"
@@ -24,11 +41,13 @@ sed '/^#endif  *\/\/ CODEEXEC_HPP$/,$d' "$ROOT/codeexec.hpp" | grep -E '^ *# *in
   > "$OUT/std_only.cpp"
 compile() { "$CXX" -std=c++17 -I"$ROOT" "$@"; }
 
+std="the standard headers that it includes"
 preprocessed() { compile -E -P "$OUT/$1.cpp" | wc -c; }
 std_bytes=$(preprocessed std_only)
 all_bytes=$(preprocessed declarations)
-report "standard headers of the declaration half, KiB preprocessed" $((std_bytes / 1024))
-gate "declaration half beyond them, KiB preprocessed" $(((all_bytes - std_bytes + 1023) / 1024)) 60
+limit=60
+row "including the header: preprocessed text of its own" \
+  $(((all_bytes - std_bytes + 1023) / 1024)) KiB "$std" $((std_bytes / 1024))
 
 # At -O0 libstdc++'s <memory> leaves a few constants of its own in every file that includes it.
 symbols() {
@@ -36,21 +55,27 @@ symbols() {
   nm --defined-only "$OUT/$1.o" 2> "$OUT/nm.log" | wc -l
 }
 std_symbols=$(symbols std_only)
-report "symbols defined by the standard headers alone, at -O0" "$std_symbols"
-gate "symbols that including the header defines, at -O0" \
-  $(($(symbols declarations) - std_symbols)) 0
+limit=0
+row "including the header: symbols that it defines, at -O0" \
+  $(($(symbols declarations) - std_symbols)) symbols "$std" "$std_symbols"
 
 # The server needs neither exceptions nor type information, which make a quarter of it.
 small="-Os -s -pthread -ffunction-sections -fdata-sections -Wl,--gc-sections"
-compile $small "$ROOT/examples/mcp_server.cpp" -o "$OUT/codeexec-mcp"
-report "codeexec-mcp, -Os and stripped, bytes" "$(wc -c < "$OUT/codeexec-mcp")"
-compile $small -fno-exceptions -fno-rtti "$ROOT/examples/mcp_server.cpp" -o "$OUT/codeexec-mcp"
-gate "the same with -fno-exceptions -fno-rtti" "$(wc -c < "$OUT/codeexec-mcp")" 1048575
+compile $small "$ROOT/examples/mcp_server.cpp" -o "$OUT/codeexec-mcp" &
+compile $small -fno-exceptions -fno-rtti "$ROOT/examples/mcp_server.cpp" \
+  -o "$OUT/codeexec-mcp-small"
+wait $!
+limit=1048575
+row "codeexec-mcp, stripped, -Os -fno-exceptions -fno-rtti" \
+  "$(wc -c < "$OUT/codeexec-mcp-small")" bytes "-Os alone" "$(wc -c < "$OUT/codeexec-mcp")"
 
-# Best of three, in milliseconds: the least disturbed one.
-best_time() {
+# In milliseconds: the best of so many, the least disturbed one.
+best_time() { # TIMES COMPILER_ARGUMENT...
   best=
-  for _ in 1 2 3; do
+  times=$1
+  shift
+  while [ "$times" -gt 0 ]; do
+    times=$((times - 1))
     start=$(date +%s%N)
     compile "$@"
     end=$(date +%s%N)
@@ -61,15 +86,14 @@ best_time() {
 }
 if [ "${1:-}" != --gates ]; then
   for level in -O0 -O2; do
-    compile $level -c "$OUT/definitions.cpp" -o "$OUT/definitions$level.o"
-    report "definition half at $level, KiB of code" \
-      $(($(size "$OUT/definitions$level.o" | awk 'NR == 2 { print $1 }') / 1024))
-    std_ms=$(best_time $level -c "$OUT/std_only.cpp" -o "$OUT/timed.o")
-    for half in declarations definitions; do
-      ms=$(best_time $level -c "$OUT/$half.cpp" -o "$OUT/timed.o")
-      report "$half at $level, ms to compile" "$ms"
-    done
-    report "standard headers of the declaration half at $level, ms" "$std_ms"
+    std_ms=$(best_time 3 $level -c "$OUT/std_only.cpp" -o "$OUT/timed.o")
+    row "compile the declaration half at $level" \
+      "$(best_time 3 $level -c "$OUT/declarations.cpp" -o "$OUT/timed.o")" ms "$std" "$std_ms"
+    # Once, as it takes a minute with optimisation.
+    row "compile the definition half at $level" \
+      "$(best_time 1 $level -c "$OUT/definitions.cpp" -o "$OUT/definitions$level.o")" ms
+    row "code of the definition half at $level" \
+      $(($(size "$OUT/definitions$level.o" | awk 'NR == 2 { print $1 }') / 1024)) KiB
   done
 fi
 [ "$failures" -eq 0 ]

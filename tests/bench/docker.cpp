@@ -2,25 +2,24 @@
 // exec waits for, one that starts its own, output, the end by a timeout, and commands beside a
 // child that holds the output.
 //
-//   c++ -std=c++17 -O2 -I. tests/bench/docker.cpp -o bench-docker -pthread && ./bench-docker
+//   sh tests/bench/run.sh --docker docker
 //
 // Needs an engine for tests (CODEEXEC_TEST_DOCKER=1 and DOCKER_HOST, see tests/engine.sh) with the
 // image codeexec-test/debian. --quick: fewer rounds. Ends with status 1 and a line "GATE FAILED:
 // ..." when a promise is not kept.
-#define CODEEXEC_IMPLEMENTATION
 #include "codeexec.hpp"
 
-#include "floor.hpp"
+#include <dirent.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-
-#include <algorithm>
 #include <string>
 #include <vector>
 
-#include <unistd.h>
+#include "floor.hpp"
 
 namespace {
 
@@ -29,15 +28,20 @@ using codeexec::ContainerExecutor;
 using codeexec::Outcome;
 using std::chrono::milliseconds;
 
-[[noreturn]] void fail(const char* what, const std::string& why) {
-  std::fprintf(stderr, "%s: %s\n", what, why.c_str());
-  std::exit(2);
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
+// All that is measured here.
+struct Name {
+  const char* what;
+  const char* rival;
+};
+const Name rows[] = {
+    {"a command in a container, 200 ms after the last one", "docker exec"},
+    {"a command in a container that starts its own exec", "docker exec"},
+    {"100 MiB of output from a container", "docker exec"},
+    {"killed in its container, known after the end of the grace", ""},
+    {"a command in a container beside a child that holds its output", "alone"},
+    {"a command in a container after one that left a child", "alone"},
+    {"memory of the docker client of a waiting exec", ""},
+};
 
 void rest() { ::poll(nullptr, 0, 200); }
 
@@ -95,22 +99,20 @@ void measure_commands(std::size_t warm, int rounds) {
   const Rival rival(executor);
   run_true(executor);
   rest();
-  std::vector<double> ours;
-  std::vector<double> theirs;
+  Samples ours;
+  Samples theirs;
   for (int i = 0; i < rounds; ++i) {
-    theirs.push_back(microseconds([&] { rival.run({"true"}); }) / 1000);
+    theirs.add(microseconds([&] { rival.run({"true"}); }) / 1000);
     rest();
-    ours.push_back(microseconds([&] { run_true(executor); }) / 1000);
+    ours.add(microseconds([&] { run_true(executor); }) / 1000);
     rest();
   }
-  std::printf("%s: %.2f ms; docker exec: %.1f ms\n",
-              warm ? "a command after a pause of 200 ms" : "a command that starts its own exec",
-              median(ours), median(theirs));
+  // The promise is that of docker exec / ours.
   if (warm)
-    gate("docker exec / a command after a pause", median(theirs) / median(ours), ">=", 15);
+    report(rows[0].what, "ms", ours, rows[0].rival, theirs,
+           {">=", 15, theirs.median() / ours.median()});
   else
-    gate("a command that starts its own exec / docker exec", median(ours) / median(theirs),
-         "<=", 1.05);
+    report(rows[1].what, "ms", ours, rows[1].rival, theirs, {"<=", 1.05});
 }
 
 void measure_output(std::uint64_t bytes, int rounds) {
@@ -118,31 +120,30 @@ void measure_output(std::uint64_t bytes, int rounds) {
   const Rival rival(executor);
   const std::string size = std::to_string(bytes);
   run_true(executor);
-  std::vector<double> ours;
-  std::vector<double> theirs;
+  Samples ours;
+  Samples theirs;
   for (int i = 0; i < rounds; ++i) {
     rest();
-    theirs.push_back(microseconds([&] {
+    theirs.add(microseconds([&] {
       if (rival.run({"head", "-c", size.c_str(), "/dev/zero"}) != bytes)
         fail("docker exec", "bytes are missing");
     }));
     rest();
-    ours.push_back(microseconds([&] {
+    ours.add(microseconds([&] {
       const codeexec::Result result =
           executor.run(Command::program({"head", "-c", size, "/dev/zero"}));
       if (result.out_counts.total_bytes != bytes) fail("output", result.summary());
     }));
   }
-  const double rate = static_cast<double>(bytes) / (1 << 20) * 1e6;
-  std::printf("%.0f MiB of output: %.0f MiB/s; docker exec: %.0f MiB/s\n",
-              static_cast<double>(bytes) / (1 << 20), rate / median(ours), rate / median(theirs));
-  gate("rate of the output / docker exec", median(theirs) / median(ours), ">=", 0.95);
+  const double mebibytes = static_cast<double>(bytes) / (1 << 20) * 1e6;
+  report(rows[2].what, "MiB/s", ours.rate(mebibytes), rows[2].rival, theirs.rate(mebibytes),
+         {">=", 0.95});
 }
 
 void measure_timeout(int rounds) {
   const ContainerExecutor executor = executor_with(1);
   run_true(executor);
-  std::vector<double> late;
+  Samples late;
   for (int i = 0; i < rounds; ++i) {
     rest();
     Command command = Command::shell("trap '' TERM; while :; do sleep 1000; done");
@@ -153,10 +154,9 @@ void measure_timeout(int rounds) {
         fail("timeout", result.summary() + " " + result.message);
     });
     // After the timeout and kill_grace.
-    late.push_back(took / 1000 - 300);
+    late.add(took / 1000 - 300);
   }
-  std::printf("known to be dead after the end of kill_grace: %.1f ms\n", median(late));
-  gate("death after the end of kill_grace, ms", median(late), "<=", 50);
+  report(rows[3].what, "ms", late, {"<=", 50});
 }
 
 void measure_held_output(int rounds) {
@@ -165,44 +165,80 @@ void measure_held_output(int rounds) {
   Command holder = Command::shell("sleep 1000 & echo started; wait");
   holder.background = true;
   const codeexec::Execution holds = beside.start(holder);
-  std::vector<double> usual;
-  std::vector<double> held;
+  Samples usual;
+  Samples held;
   for (int i = 0; i < rounds; ++i) {
     rest();
-    usual.push_back(microseconds([&] { run_true(alone); }) / 1000);
+    usual.add(microseconds([&] { run_true(alone); }) / 1000);
     rest();
-    held.push_back(microseconds([&] { run_true(beside); }) / 1000);
+    held.add(microseconds([&] { run_true(beside); }) / 1000);
   }
   if (holds.done()) fail("a background command", holds.wait().summary());
-  std::printf("a command beside a child that holds its output: %.2f ms; alone: %.2f ms\n",
-              median(held), median(usual));
-  gate("beside a child that holds its output / alone", median(held) / median(usual), "<=", 1.5);
+  report(rows[4].what, "ms", held, rows[4].rival, usual, {"<=", 1.5});
 
   // After a command that left such a child, which is killed with it.
-  std::vector<double> after;
+  Samples after;
   for (int i = 0; i < rounds; ++i) {
     rest();
     if (!alone.run("sleep 1000 & echo started").succeeded()) fail("a command", "it failed");
     rest();
-    after.push_back(microseconds([&] { run_true(alone); }) / 1000);
+    after.add(microseconds([&] { run_true(alone); }) / 1000);
   }
-  std::printf("a command after one that left a child: %.2f ms\n", median(after));
-  gate("after one that left a child / alone", median(after) / median(usual), "<=", 1.5);
+  report(rows[5].what, "ms", after, rows[5].rival, usual, {"<=", 1.5});
+}
+
+// Resident memory in bytes of this program's children that are docker clients.
+double memory_of_clients() {
+  double total = 0;
+  DIR* const processes = ::opendir("/proc");
+  if (!processes) fail("/proc");
+  while (const dirent* const entry = ::readdir(processes)) {
+    const std::string path = std::string("/proc/") + entry->d_name + "/stat";
+    std::FILE* const file = std::fopen(path.c_str(), "re");
+    if (!file) continue;
+    int parent = 0;
+    long pages = 0;
+    // pid (docker) state ppid, 19 more, rss
+    const int fields = std::fscanf(file,
+                                   "%*d (docker) %*c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+                                   "%*s %*s %*s %*s %*s %*s %*s %*s %*s %ld",
+                                   &parent, &pages);
+    std::fclose(file);
+    if (fields == 2 && parent == ::getpid())
+      total += static_cast<double>(pages) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  }
+  ::closedir(processes);
+  return total;
+}
+
+// Beside the client that holds the container itself.
+void measure_client() {
+  double memory[2] = {};
+  for (const std::size_t warm : {0u, 1u}) {
+    const ContainerExecutor executor = executor_with(warm);
+    run_true(executor);
+    rest();
+    memory[warm] = memory_of_clients();
+  }
+  report(rows[6].what, "MB", figure((memory[1] - memory[0]) / 1e6));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
+  const bool quick = has_argument(argc, argv, "--quick");
   if (!std::getenv("CODEEXEC_TEST_DOCKER")) {
-    std::puts("SKIPPED: no container engine for tests (CODEEXEC_TEST_DOCKER is not set)");
+    for (const Name& row : rows)
+      skipped(row.what, row.rival,
+              "no container engine for tests: run.sh --docker, or CODEEXEC_TEST_DOCKER");
     return 0;
   }
-  const int rounds = quick ? 7 : 21;
+  const int rounds = quick ? 5 : 21;
   measure_commands(1, rounds);
   measure_commands(0, rounds);
   measure_output(std::uint64_t{100} << 20, quick ? 3 : 7);
   measure_timeout(quick ? 3 : 9);
   measure_held_output(rounds);
-  return gates_hold ? 0 : 1;
+  measure_client();
+  return finish();
 }

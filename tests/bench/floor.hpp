@@ -1,34 +1,12 @@
 // What the benchmarks of programs and of background shells share: the least that a program and its
-// output can cost, a clock, and the gates.
+// output can cost.
 #ifndef CODEEXEC_TESTS_BENCH_FLOOR_HPP
 #define CODEEXEC_TESTS_BENCH_FLOOR_HPP
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <chrono>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <vector>
-
-using Time = std::chrono::steady_clock;
-using Argv = std::vector<const char*>;  // ends with a null pointer
-
-[[noreturn]] inline void fail(const char* what) {
-  std::perror(what);
-  std::exit(2);
-}
-
-inline char** writable(const Argv& argv) { return const_cast<char**>(argv.data()); }
-
-inline void make_pipe(int (&ends)[2]) {
-  if (::pipe2(ends, O_CLOEXEC) != 0) fail("pipe2");
-}
+#include "report.hpp"
 
 // Borrowed memory, no timeout, no limits, no checks.
 struct FloorChild {
@@ -74,23 +52,6 @@ inline std::uint64_t read_bare(const Argv& argv) {
   int status = 0;
   ::waitpid(pid, &status, 0);
   return total;
-}
-
-template <class Work>
-double microseconds(Work&& work) {
-  const auto begin = Time::now();
-  work();
-  return std::chrono::duration<double, std::micro>(Time::now() - begin).count();
-}
-
-inline bool gates_hold = true;
-
-inline void gate(const char* what, double value, const char* relation, double limit) {
-  const bool at_most = std::strcmp(relation, "<=") == 0;
-  const bool holds = at_most ? value <= limit : value >= limit;
-  std::printf("%s: %s = %.3f, must be %s %.2f\n", holds ? "gate" : "GATE FAILED", what, value,
-              relation, limit);
-  if (!holds) gates_hold = false;
 }
 
 #endif  // CODEEXEC_TESTS_BENCH_FLOOR_HPP

@@ -1,24 +1,32 @@
-// Json beside nlohmann::json on the messages of an MCP server: small ones, and the result of a tool
-// with 1 MiB of output inside. Both run in turns in this one program; a row shows the median of
-// many rounds. Exits 1 when ours is slower anywhere.
+// Json beside nlohmann::json and simdjson on the messages of an MCP server: small ones, and the
+// result of a tool with 1 MiB of output inside. All run in turns in this one program. Ends with
+// status 1 when ours is slower than nlohmann's anywhere. simdjson only reads, and makes no tree
+// that could be changed.
 //
-//   c++ -std=c++17 -O2 -I. tests/bench/json.cpp -o bench-json -pthread && ./bench-json
-
-#define CODEEXEC_IMPLEMENTATION
+//   sh tests/bench/run.sh json
 #include "codeexec.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <string>
-#include <vector>
 
+#include "report.hpp"
+
+#if __has_include(<nlohmann/json.hpp>)
+#define BENCH_HAS_NLOHMANN 1
 #include <nlohmann/json.hpp>
+#else
+#define BENCH_HAS_NLOHMANN 0
+#endif
+#if __has_include(<simdjson.h>)
+#define BENCH_HAS_SIMDJSON 1
+#include <simdjson.h>
+#else
+#define BENCH_HAS_SIMDJSON 0
+#endif
 
 namespace {
 
-using Theirs = nlohmann::ordered_json;
-using TheirsSorted = nlohmann::json;
 using codeexec::Json;
 
 const char initialize_text[] =
@@ -68,63 +76,82 @@ double cost(int times, const Work& work) {
   return spent.count() / times;
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
+struct Message {
+  const char* name;
+  std::string text;
+  int rounds;
+  int times;
+};
 
-// Runs both in turns; prints a row; true when ours is not slower.
+// Takes turns: one round of each.
 template <class Ours, class Other>
-bool row(const char* what, const char* rival, int rounds, int times, const Ours& ours,
-         const Other& theirs) {
-  std::vector<double> a;
-  std::vector<double> b;
-  for (int i = 0; i < rounds; ++i) {
-    a.push_back(cost(times, ours));
-    b.push_back(cost(times, theirs));
+void compare(const std::string& what, const char* rival, const Message& message, Gate gate,
+             const Ours& ours, const Other& theirs) {
+  Samples a;
+  Samples b;
+  for (int i = 0; i < message.rounds; ++i) {
+    a.add(cost(message.times, ours) / 1000);
+    b.add(cost(message.times, theirs) / 1000);
   }
-  const double ratio = median(a) / median(b);
-  std::printf("%-28s %-22s %12.0f %12.0f %8.2f\n", what, rival, median(a), median(b), ratio);
-  if (ratio <= 1) return true;
-  std::printf("SLOWER: %s takes %.2f times as long as %s\n", what, ratio, rival);
-  return false;
+  report(what, "us", a, rival, b, gate);
 }
 
+std::string parse_name(const Message& message) { return std::string("parse ") + message.name; }
+std::string dump_name(const Message& message) { return std::string("write ") + message.name; }
+const char* const rivals[] = {"nlohmann::ordered_json", "nlohmann::json"};
+
+#if BENCH_HAS_NLOHMANN
 template <class Rival>
-bool message(const char* name, const char* rival, const std::string& text, int rounds, int times) {
+void compare_nlohmann(const Message& message, const char* name) {
+  const std::string& text = message.text;
   const Json ours = *Json::parse(text);
   const Rival theirs = Rival::parse(text);
-  if (ours.dump() != Json::parse(theirs.dump())->dump() && rival[0] == 'o') {
-    std::printf("DIFFERENT: %s\n", name);
-    return false;
-  }
-  const std::string parse_name = std::string("parse ") + name;
-  const std::string dump_name = std::string("dump  ") + name;
-  const bool parse_good = row(
-      parse_name.c_str(), rival, rounds, times, [&] { return Json::parse(text)->size(); },
+  // The other one sorts by name.
+  if (std::strcmp(name, rivals[0]) == 0 && ours.dump() != Json::parse(theirs.dump())->dump())
+    fail("different", message.name);
+  compare(
+      parse_name(message), name, message, {"<=", 1}, [&] { return Json::parse(text)->size(); },
       [&] { return Rival::parse(text).size(); });
-  const bool dump_good = row(
-      dump_name.c_str(), rival, rounds, times, [&] { return ours.dump().size(); },
+  compare(
+      dump_name(message), name, message, {"<=", 1}, [&] { return ours.dump().size(); },
       [&] { return theirs.dump().size(); });
-  return parse_good && dump_good;
 }
+#endif
 
-template <class Rival>
-bool all(const char* rival) {
-  const bool initialize = message<Rival>("initialize", rival, initialize_text, 101, 300);
-  const bool call = message<Rival>("tools/call", rival, call_text, 101, 300);
-  const bool result = message<Rival>("result, 1 MiB output", rival, result_text(), 31, 1);
-  return initialize && call && result;
+void compare_all(const Message& message) {
+#if BENCH_HAS_NLOHMANN
+  compare_nlohmann<nlohmann::ordered_json>(message, rivals[0]);
+  compare_nlohmann<nlohmann::json>(message, rivals[1]);
+#else
+  for (const char* const rival : rivals)
+    for (const std::string& what : {parse_name(message), dump_name(message)})
+      skipped(what, rival, "nlohmann/json.hpp is not installed (nlohmann-json3-dev)");
+#endif
+#if BENCH_HAS_SIMDJSON
+  simdjson::dom::parser parser;
+  const simdjson::padded_string padded(message.text);
+  compare(
+      parse_name(message), "simdjson", message, {},
+      [&] { return Json::parse(message.text)->size(); },
+      [&] {
+        simdjson::dom::element document;
+        if (parser.parse(padded).get(document) != simdjson::SUCCESS) fail("simdjson", message.name);
+        return document.is_object() ? std::size_t{1} : 0;
+      });
+#else
+  skipped(parse_name(message), "simdjson", "simdjson.h is not installed (libsimdjson-dev)");
+#endif
 }
 
 }  // namespace
 
-int main() {
-  std::printf("%-28s %-22s %12s %12s %8s\n", "nanoseconds, medians", "rival", "codeexec", "rival",
-              "ratio");
-  const bool ordered = all<Theirs>("ordered_json");
-  const bool sorted = all<TheirsSorted>("nlohmann::json");
-  if (ordered && sorted) return 0;
-  std::printf("FAILED: slower than nlohmann in at least one row\n");
-  return 1;
+int main(int argc, char** argv) {
+  const bool quick = has_argument(argc, argv, "--quick");
+  const Message messages[] = {
+      {"an initialize message", initialize_text, quick ? 31 : 101, 300},
+      {"a tools/call message", call_text, quick ? 31 : 101, 300},
+      {"a result with 1 MiB of output", result_text(), quick ? 11 : 31, 1},
+  };
+  for (const Message& message : messages) compare_all(message);
+  return finish();
 }

@@ -1,27 +1,35 @@
 // mcp::Server with an echo tool beside a canned replier, which reads a line and writes a line and
 // knows nothing of JSON: the floor of any server. Both are this program in another mode, started
-// and spoken to the same way through pipes, in turns. With BENCH_TS_SERVER=path/to/server.mjs
-// (ts_echo_server.mjs beside this file, where npm has installed the SDK) also beside the official
-// TypeScript SDK's server. Exits 1 when a limit is not met.
+// and spoken to the same way through pipes, in turns. Then beside echo servers on the official
+// TypeScript SDK and on FastMCP, and the server with all of its tools beside MassGen's. run.sh
+// installs those and names them: BENCH_TS_SERVER, BENCH_FASTMCP_SERVER and BENCH_MASSGEN_SERVER are
+// the words of a command each, or BENCH_..._LACKS says why there is none. What the servers log goes
+// into the file BENCH_LOG.
 //
-//   c++ -std=c++17 -O2 -I. tests/bench/mcp.cpp -o bench-mcp -pthread && ./bench-mcp [--quick]
-
-#define CODEEXEC_IMPLEMENTATION
+//   sh tests/bench/run.sh mcp
+//
+// --quick: fewer rounds. Ends with status 1 and a line "GATE FAILED: ..." when a promise is not
+// kept.
 #include "codeexec.hpp"
 
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <sched.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "report.hpp"
 
 namespace {
 
@@ -32,7 +40,6 @@ using codeexec::mcp::ServerOptions;
 using codeexec::mcp::Tool;
 using codeexec::mcp::ToolReply;
 using codeexec::mcp::ToolResult;
-using Time = std::chrono::steady_clock;
 
 // the servers -------------------------------------------------------------------------------------
 
@@ -82,24 +89,32 @@ int server() {
 
 // the client --------------------------------------------------------------------------------------
 
+using Words = std::vector<std::string>;
+
+const char hello[] =
+    "{\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{},"
+    "\"clientInfo\":{\"name\":\"bench\",\"version\":\"1\"}},\"jsonrpc\":\"2.0\",\"id\":0}\n";
+
 class Peer {
  public:
-  explicit Peer(const std::vector<std::string>& argv) {
+  explicit Peer(const Words& argv) {
     int to[2];
     int from[2];
-    if (::pipe2(to, O_CLOEXEC) != 0 || ::pipe2(from, O_CLOEXEC) != 0) std::abort();
+    make_pipe(to);
+    make_pipe(from);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, to[0], 0);
     posix_spawn_file_actions_adddup2(&actions, from[1], 1);
+    // What the rivals log.
+    if (const char* const log = std::getenv("BENCH_LOG"))
+      posix_spawn_file_actions_addopen(&actions, 2, log, O_WRONLY | O_CREAT | O_APPEND, 0644);
     std::vector<char*> arguments;
     for (const std::string& argument : argv)
       arguments.push_back(const_cast<char*>(argument.c_str()));
     arguments.push_back(nullptr);
-    if (::posix_spawnp(&pid_, arguments[0], &actions, nullptr, arguments.data(), environ) != 0) {
-      std::fprintf(stderr, "cannot start %s\n", arguments[0]);
-      std::exit(1);
-    }
+    if (::posix_spawnp(&pid_, arguments[0], &actions, nullptr, arguments.data(), environ) != 0)
+      fail("cannot start", argv[0]);
     posix_spawn_file_actions_destroy(&actions);
     ::close(to[0]);
     ::close(from[1]);
@@ -111,6 +126,7 @@ class Peer {
   ~Peer() {
     ::close(in_);
     ::close(out_);
+    ::kill(pid_, SIGTERM);
     ::waitpid(pid_, nullptr, 0);
   }
 
@@ -119,38 +135,55 @@ class Peer {
   // Waits for at least one more line; the number of lines that came.
   int receive() {
     for (;;) {
-      const ssize_t size = ::read(out_, buffer_, sizeof buffer_);
-      if (size <= 0) {
-        std::fprintf(stderr, "the server ended\n");
-        std::exit(1);
-      }
+      const ssize_t size = read_some();
       const int lines = static_cast<int>(std::count(buffer_, buffer_ + size, '\n'));
       if (lines > 0) return lines;
     }
   }
 
+  // Waits for the first reply. MassGen's server prints other lines before it.
+  void greet() {
+    send(hello);
+    std::string text = "\n";
+    for (std::size_t reply = text.npos; reply == text.npos || text.back() != '\n';) {
+      text.append(buffer_, static_cast<std::size_t>(read_some()));
+      reply = text.find("\n{");
+    }
+    send("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
+  }
+
+  // One line that contains the words, or it ends here.
+  void expect(const char* words) {
+    const std::string text(buffer_, static_cast<std::size_t>(read_some()));
+    if (text.find(words) == std::string::npos) fail("a server answered", text);
+  }
+
   // KiB that are resident now.
-  long resident() const {
+  double resident() const {
     const std::string path = "/proc/" + std::to_string(pid_) + "/status";
     std::FILE* file = std::fopen(path.c_str(), "r");
     char line[256];
-    long result = 0;
+    double result = 0;
     while (file && std::fgets(line, sizeof line, file))
-      if (std::strncmp(line, "VmRSS:", 6) == 0) result = std::atol(line + 6);
+      if (std::strncmp(line, "VmRSS:", 6) == 0) result = std::atof(line + 6);
     if (file) std::fclose(file);
     return result;
   }
 
  private:
+  ssize_t read_some() {
+    pollfd wait = {out_, POLLIN, 0};
+    if (::poll(&wait, 1, 120000) == 0) fail("a server", "no answer in two minutes");
+    const ssize_t size = ::read(out_, buffer_, sizeof buffer_);
+    if (size <= 0) fail("a server", "it ended");
+    return size;
+  }
+
   pid_t pid_ = 0;
   int in_ = -1;
   int out_ = -1;
   char buffer_[65536];
 };
-
-const char hello[] =
-    "{\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{},"
-    "\"clientInfo\":{\"name\":\"bench\",\"version\":\"1\"}},\"jsonrpc\":\"2.0\",\"id\":0}\n";
 
 std::string call_line(int id) {
   return "{\"method\":\"tools/call\",\"params\":{\"name\":\"echo\",\"arguments\":{\"text\":"
@@ -158,77 +191,49 @@ std::string call_line(int id) {
          std::to_string(id) + "}\n";
 }
 
-double microseconds_since(Time::time_point start) {
-  return std::chrono::duration<double, std::micro>(Time::now() - start).count();
+std::string command_line(int id) {
+  return "{\"method\":\"tools/call\",\"params\":{\"name\":\"execute_command\",\"arguments\":"
+         "{\"command\":\"true\"}},\"jsonrpc\":\"2.0\",\"id\":" +
+         std::to_string(id) + "}\n";
 }
 
-double percentile(std::vector<double> values, double share) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(static_cast<double>(values.size() - 1) * share)];
+// measuring ---------------------------------------------------------------------------------------
+
+double first_reply(const Words& argv) {
+  std::optional<Peer> peer;
+  const double time = microseconds([&] {
+    peer.emplace(argv);
+    peer->greet();
+  });
+  return time / 1000;
 }
 
-double median(const std::vector<double>& values) { return percentile(values, 0.5); }
+using Line = std::string (*)(int id);
 
-double first_reply(const std::vector<std::string>& argv) {
-  const auto start = Time::now();
-  Peer peer(argv);
-  peer.send(hello);
-  peer.receive();
-  return microseconds_since(start);
-}
-
-void round_trips(Peer& peer, int count, std::vector<double>& samples) {
+void round_trips(Peer& peer, Line call, int count, Samples& samples) {
   for (int i = 1; i <= count; ++i) {
-    const std::string line = call_line(i);
-    const auto start = Time::now();
-    peer.send(line);
-    peer.receive();
-    samples.push_back(microseconds_since(start));
+    const std::string line = call(i);
+    samples.add(microseconds([&] {
+      peer.send(line);
+      peer.receive();
+    }));
   }
 }
 
 // Calls per second with 16 in flight.
 double flood(Peer& peer, int count) {
-  const auto start = Time::now();
   int sent = 0;
   int received = 0;
   std::string lines;
-  while (received < count) {
-    lines.clear();
-    while (sent < count && sent - received < 16) lines += call_line(++sent);
-    if (!lines.empty()) peer.send(lines);
-    received += peer.receive();
-  }
-  return count / microseconds_since(start) * 1e6;
-}
-
-bool within(const char* what, double value, double limit, bool at_least = false) {
-  const bool good = at_least ? value >= limit : value <= limit;
-  if (!good)
-    std::printf("MISSED: %s is %.2f, the limit is %s %.2f\n", what, value,
-                at_least ? "at least" : "at most", limit);
-  return good;
-}
-
-bool compare_with_typescript(const std::vector<std::string>& ours, const char* script, int rounds) {
-  Peer server(ours);
-  Peer rival({"node", script});
-  std::vector<double> a;
-  std::vector<double> b;
-  for (Peer* peer : {&server, &rival}) {
-    peer->send(hello);
-    peer->receive();
-    peer->send("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
-    flood(*peer, 5000);
-  }
-  for (int i = 0; i < rounds; ++i) {
-    a.push_back(flood(server, 5000));
-    b.push_back(flood(rival, 5000));
-  }
-  const double ratio = median(a) / median(b);
-  std::printf("%-34s %12.0f %12.0f %8.2f   at least 3\n", "calls/s, 16 in flight (TS SDK)",
-              median(a), median(b), ratio);
-  return within("calls per second beside the TypeScript SDK", ratio, 3, true);
+  const double time = microseconds([&] {
+    while (received < count) {
+      lines.clear();
+      while (sent < count && sent - received < 16) lines += call_line(++sent);
+      if (!lines.empty()) peer.send(lines);
+      received += peer.receive();
+    }
+  });
+  return count / time * 1e6;
 }
 
 // Keeps this thread, and the processes that it starts, on the processor where it is.
@@ -251,78 +256,152 @@ class OneProcessor {
   cpu_set_t before_ = {};
 };
 
-bool compare(const char* self, bool quick) {
-  const std::vector<std::string> ours = {self, "--server"};
-  const std::vector<std::string> floor = {self, "--canned"};
-  const int rounds = quick ? 15 : 60;
-  std::vector<double> a;
-  std::vector<double> b;
-  bool good = true;
-  std::printf("%-34s %12s %12s %8s   limit\n", "", "mcp::Server", "beside", "ratio");
+// Another server, and how much of everything it is asked for.
+struct Rival {
+  std::string name;
+  Words argv;
+  int starts;
+  int rounds;
+  int trips;  // in each round
+  int flood;  // calls in each round
+};
 
-  for (int i = 0; i < rounds; ++i) {
-    a.push_back(first_reply(ours));
-    b.push_back(first_reply(floor));
+struct Gates {
+  Gate start = {};
+  Gate trip = {};
+  Gate flood = {};
+  Gate memory = {};
+};
+
+const char start_name[] = "server: start to first reply";
+const char trip_name[] = "server: round trip of a trivial tool, on one processor";
+const char flood_name[] = "server: calls per second, 16 in flight";
+const char memory_name[] = "server: resident memory after calls";
+
+void compare_starts(const std::string& what, const Words& ours, const Rival& rival,
+                    const Gate& gate) {
+  Samples a;
+  Samples b;
+  for (int i = 0; i < rival.starts; ++i) {
+    a.add(first_reply(ours));
+    b.add(first_reply(rival.argv));
   }
-  double ratio = median(a) / median(b);
-  std::printf("%-34s %12.0f %12.0f %8.2f   2\n", "start to first reply, us", median(a), median(b),
-              ratio);
-  good &= within("time to the first reply", ratio, 2);
+  report(what, "ms", a, rival.name, b, gate);
+}
 
-  // On one processor, where the work counts and not the luck of the placement; then as it comes. (A
-  // client and a server that the system has put on two idle processors wake each other by
-  // interrupts, which takes 40 us in a virtual machine, whoever they are.)
-  for (const bool pinned : {true, false}) {
-    const OneProcessor here(pinned);
-    Peer server(ours);
-    Peer replier(floor);
-    for (Peer* peer : {&server, &replier}) {
-      peer->send(hello);
-      peer->receive();
-      std::vector<double> warm_up;
-      round_trips(*peer, 500, warm_up);
-    }
-    a.clear();
-    b.clear();
-    for (int i = 0; i < rounds; ++i) {
-      round_trips(server, 200, a);
-      round_trips(replier, 200, b);
-    }
-    ratio = median(a) / median(b);
-    const char* where = pinned ? "one processor" : "placed freely";
-    std::printf("tools/call, p50 us, %-14s %12.1f %12.1f %8.2f   %s\n", where, median(a), median(b),
-                ratio, pinned ? "2" : "");
-    std::printf("tools/call, p99 us, %-14s %12.1f %12.1f %8.2f\n", where, percentile(a, 0.99),
-                percentile(b, 0.99), percentile(a, 0.99) / percentile(b, 0.99));
-    if (pinned) good &= within("the round trip", ratio, 2);
-  }
-
+// On one processor, where the work counts and not the luck of the placement, or as it comes. (A
+// client and a server that the system has put on two idle processors wake each other by interrupts,
+// which takes 40 us in a virtual machine, whoever they are.)
+void compare_round_trips(const Words& ours, const Rival& rival, bool pinned, const Gate& gate) {
+  const OneProcessor here(pinned);
   Peer server(ours);
-  Peer replier(floor);
-  for (Peer* peer : {&server, &replier}) {
-    peer->send(hello);
-    peer->receive();
+  Peer other(rival.argv);
+  Samples a;
+  Samples b;
+  Samples warm_up;
+  for (Peer* peer : {&server, &other}) {
+    peer->greet();
+    round_trips(*peer, call_line, std::min(500, 2 * rival.trips), warm_up);
   }
-  const long idle = server.resident();
-  a.clear();
-  b.clear();
-  for (int i = 0; i < rounds / 5; ++i) {
-    a.push_back(flood(server, 5000));
-    b.push_back(flood(replier, 5000));
+  for (int i = 0; i < rival.rounds; ++i) {
+    round_trips(server, call_line, rival.trips, a);
+    round_trips(other, call_line, rival.trips, b);
   }
-  std::printf("%-34s %12.0f %12.0f %8.2f\n", "calls/s, 16 in flight", median(a), median(b),
-              median(a) / median(b));
-  std::printf("%-34s %12ld %12ld %8s   5120\n", "resident KiB, after calls", server.resident(),
-              replier.resident(), "");
-  std::printf("%-34s %12ld\n", "resident KiB, before the flood", idle);
-  good &= within("KiB resident", static_cast<double>(server.resident()), 5120);
+  const char* const what =
+      pinned ? trip_name : "server: round trip of a trivial tool, placed freely";
+  report(what, "us", a, rival.name, b, gate);
+  if (pinned && rival.trips >= 100)
+    report("server: the slowest in a hundred of these round trips", "us", figure(a.at(0.99)),
+           rival.name, figure(b.at(0.99)));
+}
 
-  if (const char* script = std::getenv("BENCH_TS_SERVER")) {
-    good &= compare_with_typescript(ours, script, rounds / 5);
-  } else {
-    std::printf("SKIPPED: the TypeScript SDK's server (BENCH_TS_SERVER is not set)\n");
+void compare_floods(const Words& ours, const Rival& rival, const Gates& gates) {
+  Peer server(ours);
+  Peer other(rival.argv);
+  for (Peer* peer : {&server, &other}) {
+    peer->greet();
+    flood(*peer, rival.flood);
   }
-  return good;
+  Samples a;
+  Samples b;
+  for (int i = 0; i < std::max(3, rival.rounds / 5); ++i) {
+    a.add(flood(server, rival.flood));
+    b.add(flood(other, rival.flood));
+  }
+  report(flood_name, "calls/s", a, rival.name, b, gates.flood);
+  Gate memory = gates.memory;
+  if (memory.relation[0] != '\0') memory.value = server.resident();
+  report(memory_name, "KiB", figure(server.resident()), rival.name, figure(other.resident()),
+         memory);
+}
+
+void compare(const Words& ours, const Rival& rival, const Gates& gates = {}) {
+  compare_starts(start_name, ours, rival, gates.start);
+  compare_round_trips(ours, rival, true, gates.trip);
+  compare_floods(ours, rival, gates);
+}
+
+// The words of the variable; none when it is not set.
+Words words_of(const std::string& variable) {
+  const char* const value = std::getenv(variable.c_str());
+  Words words;
+  std::string text = value ? value : "";
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    if (end > 0) words.push_back(text.substr(0, end));
+    text.erase(0, std::min(end + 1, text.size()));
+  }
+  return words;
+}
+
+std::string lacks(const std::string& variable) {
+  const char* const why = std::getenv((variable + "_LACKS").c_str());
+  return why && *why ? why : variable + "_SERVER is not set";
+}
+
+void compare_echo(const Words& ours, const std::string& variable, Rival rival,
+                  const Gates& gates = {}) {
+  rival.argv = words_of(variable + "_SERVER");
+  if (!rival.argv.empty()) return compare(ours, rival, gates);
+  for (const char* const what : {start_name, trip_name, flood_name, memory_name})
+    skipped(what, rival.name, lacks(variable));
+}
+
+// Both run a command in a directory that they are told to stay in.
+void compare_commands(const char* self, Rival rival) {
+  const std::string start = "server with all tools: start to first reply";
+  const std::string in_sandbox = "execute_command true, by the server, in its sandbox";
+  const std::string without = "execute_command true, by the server, without a sandbox";
+  const std::string memory = "server with all tools: resident memory after calls";
+  const Words ours = {self, "--mcp", "--workspace", "/tmp", "--allowed-paths", "/tmp"};
+  Words bare = ours;
+  bare.insert(bare.end(), {"--sandbox", "off"});
+  rival.argv = words_of("BENCH_MASSGEN_SERVER");
+  if (rival.argv.empty()) {
+    for (const std::string& what : {start, in_sandbox, without, memory})
+      skipped(what, rival.name, lacks("BENCH_MASSGEN"));
+    return;
+  }
+  compare_starts(start, ours, rival, {});
+  Peer server(ours);
+  Peer free_server(bare);
+  Peer other(rival.argv);
+  for (Peer* peer : {&server, &free_server, &other}) {
+    peer->greet();
+    peer->send(command_line(1));
+    peer->expect("success");
+  }
+  Samples a;
+  Samples b;
+  Samples c;
+  for (int i = 0; i < rival.rounds; ++i) {
+    round_trips(server, command_line, rival.trips, a);
+    round_trips(free_server, command_line, rival.trips, b);
+    round_trips(other, command_line, rival.trips, c);
+  }
+  report(in_sandbox, "us", a, rival.name, c);
+  report(without, "us", b, rival.name, c);
+  report(memory, "KiB", figure(server.resident()), rival.name, figure(other.resident()));
 }
 
 }  // namespace
@@ -331,5 +410,19 @@ int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   if (mode == "--canned") return canned();
   if (mode == "--server") return server();
-  return compare(argv[0], mode == "--quick") ? 0 : 1;
+  if (mode == "--mcp") return codeexec::server_main(argc - 1, argv + 1);
+  const bool quick = has_argument(argc, argv, "--quick");
+  const Words ours = {argv[0], "--server"};
+  const Rival floor = {
+      "a canned replier", {argv[0], "--canned"}, quick ? 15 : 60, quick ? 15 : 60, 200, 5000};
+  compare(ours, floor, {{"<=", 2}, {"<=", 2}, {}, {"<=", 5120}});
+  compare_round_trips(ours, floor, false, {});
+  compare_echo(ours, "BENCH_TS",
+               {"TypeScript SDK echo server", {}, quick ? 3 : 9, quick ? 15 : 60, 100, 5000},
+               {{}, {}, {">=", 3}, {}});
+  compare_echo(ours, "BENCH_FASTMCP",
+               {"FastMCP echo server", {}, quick ? 2 : 5, quick ? 5 : 15, 40, quick ? 200 : 500});
+  compare_commands(argv[0],
+                   {"MassGen's server", {}, quick ? 2 : 5, quick ? 3 : 15, quick ? 5 : 20, 0});
+  return finish();
 }

@@ -1,11 +1,10 @@
 // What it costs to judge a command: commands that agents run, scripts of growing size, and inputs
 // made to be slow. A row is the median of many rounds.
 //
-//   c++ -std=c++17 -O2 -I. tests/bench/shell.cpp -o bench-shell -pthread && ./bench-shell
+//   sh tests/bench/run.sh shell
 //
 // --quick: fewer rounds. Ends with status 1 and a line "GATE FAILED: ..." when a promise is not
 // kept.
-#define CODEEXEC_IMPLEMENTATION
 #include "codeexec.hpp"
 
 #include <algorithm>
@@ -18,11 +17,12 @@
 #include <string_view>
 #include <vector>
 
+#include "report.hpp"
+
 namespace {
 
 namespace shell = codeexec::shell;
 using codeexec::Policy;
-using Time = std::chrono::steady_clock;
 
 const char* const commands[] = {
     "ls -la",
@@ -91,19 +91,9 @@ double nanoseconds(int times, const Work& work) {
 
 template <class Work>
 double median(int rounds, int times, const Work& work) {
-  std::vector<double> values;
-  for (int i = 0; i < rounds; ++i) values.push_back(nanoseconds(times, work));
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-bool gates_hold = true;
-
-void gate(const char* what, double value, double limit) {
-  const bool holds = value <= limit;
-  std::printf("%s: %s = %.3f, must be <= %.2f\n", holds ? "gate" : "GATE FAILED", what, value,
-              limit);
-  gates_hold = gates_hold && holds;
+  Samples samples;
+  for (int i = 0; i < rounds; ++i) samples.add(nanoseconds(times, work));
+  return samples.median();
 }
 
 Policy strict() {
@@ -123,16 +113,15 @@ std::string shown(std::string_view text) {
 
 void judge_commands(const Policy& policy, int rounds) {
   std::printf("%-62s %10s %10s\n", "nanoseconds, medians", "parse", "verdict");
-  std::vector<double> verdicts;
+  Samples verdicts;
   for (const char* const command : commands) {
     const double parse = median(rounds, 100, [&] { return shell::parse(command).commands.size(); });
     const double verdict =
         median(rounds, 100, [&] { return policy.check(command, "/repo").allowed ? 1u : 0u; });
-    verdicts.push_back(verdict);
+    verdicts.add(verdict / 1000);
     std::printf("%-62s %10.0f %10.0f\n", shown(command).c_str(), parse, verdict);
   }
-  std::sort(verdicts.begin(), verdicts.end());
-  gate("microseconds, the median command", verdicts[verdicts.size() / 2] / 1000, 5);
+  report("judge a command, of those that agents write", "us", verdicts, {"<=", 5});
 }
 
 // Whether time grows with the size, and not faster.
@@ -166,16 +155,19 @@ void grow(int rounds) {
     previous = ms;
   }
   // 2 is linear; caches and the machine add to it.
-  gate("time of a script of twice the size", std::pow(previous / first, 1.0 / doublings), 2.7);
+  report("time to read a script of twice the size", "times",
+         figure(std::pow(previous / first, 1.0 / doublings)), {"<=", 2.7});
 }
 
 void judge_script(const Policy& policy, int rounds) {
   const std::string script = realistic(std::size_t{64} << 10);
-  const double ms = median(rounds, 1, [&] { return policy.check(script).allowed ? 1u : 0u; }) / 1e6;
+  Samples times;
+  for (int i = 0; i < rounds; ++i)
+    times.add(nanoseconds(1, [&] { return policy.check(script).allowed ? 1u : 0u; }) / 1e6);
   const codeexec::Verdict verdict = policy.check(script);
   std::printf("\n64 KiB of a realistic script, verdict: %s\n",
               verdict.allowed ? "allowed" : verdict.message.c_str());
-  gate("milliseconds, 64 KiB of a realistic script", ms, 5);
+  report("judge a realistic script of 64 KiB", "ms", times, {"<=", 5});
 }
 
 void judge_attacks(const Policy& policy, int rounds) {
@@ -278,18 +270,17 @@ void judge_attacks(const Policy& policy, int rounds) {
     std::printf("%-40s %10.3f %10.3f  %s\n", attack.name, parse, ms,
                 verdict.allowed ? "allowed" : verdict.rule.c_str());
   }
-  gate("milliseconds, the slowest of these", worst, 100);
+  report("judge 64 KiB made to be slow, the worst of all kinds", "ms", figure(worst), {"<=", 100});
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
+  const bool quick = has_argument(argc, argv, "--quick");
   const Policy policy = strict();
   judge_commands(policy, quick ? 21 : 101);
   judge_script(policy, quick ? 11 : 31);
   grow(quick ? 5 : 15);
   judge_attacks(policy, quick ? 3 : 7);
-  std::printf(gates_hold ? "all gates hold\n" : "a gate failed\n");
-  return gates_hold ? 0 : 1;
+  return finish();
 }

@@ -1,27 +1,25 @@
 // What background shells cost: idle ones in memory and processor time, output through the ring
 // beside a bare loop, and reading what is new.
 //
-//   c++ -std=c++17 -O2 -I. tests/bench/shells.cpp -o bench-shells -pthread && ./bench-shells
+//   sh tests/bench/run.sh shells
 //
 // --quick: fewer shells and rounds. Ends with status 1 and a line "GATE FAILED: ..." when a promise
 // is not kept.
-#define CODEEXEC_IMPLEMENTATION
 #include "codeexec.hpp"
-
-#include "floor.hpp"
-
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-
-#include <algorithm>
-#include <chrono>
-#include <string>
-#include <vector>
 
 #include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "floor.hpp"
 
 namespace {
 
@@ -30,20 +28,10 @@ using codeexec::Command;
 
 const char* const self = "/proc/self/exe";
 
-[[noreturn]] void fail(const char* what, const std::string& why) {
-  std::fprintf(stderr, "%s: %s\n", what, why.c_str());
-  std::exit(2);
-}
-
 template <class T>
 T checked(const char* what, codeexec::Expected<T> value) {
   if (!value) fail(what, value.error().message);
   return std::move(*value);
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 // What this program does when it is started as its own child: writes so many bytes, then reads its
@@ -93,7 +81,7 @@ double processor_time() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-void measure_idle(const char* title, codeexec::SandboxMode mode, std::size_t count) {
+void measure_idle(const char* where, codeexec::SandboxMode mode, std::size_t count) {
   const auto here = executor_with(std::size_t{1} << 20, mode);
   codeexec::ShellOptions options;
   options.max_running = count + 1;
@@ -113,11 +101,11 @@ void measure_idle(const char* title, codeexec::SandboxMode mode, std::size_t cou
   const double begin = processor_time();
   ::poll(nullptr, 0, 2000);
   const double used = processor_time() - begin;
-  std::printf(
-      "%zu idle shells %s, each after one line: %.1f KiB each, %.3f ms of processor in 2 s\n",
-      count, title, each / 1024, used * 1e3);
-  gate("memory of an idle shell, KiB", each / 1024, "<=", 20);
-  gate("processor time of all idle shells, ms in 2 s", used * 1e3, "<=", 2);
+  const std::string what = std::string("an idle background shell") + where;
+  report(what + ": memory", "KiB", figure(each / 1024), {"<=", 20});
+  // The promise is about all of them.
+  report(what + ": processor time in 2 s", "us", figure(used * 1e6 / static_cast<double>(count)),
+         {"<=", 2, used * 1e3});
 }
 
 void measure_ring(std::uint64_t bytes, int rounds) {
@@ -125,44 +113,43 @@ void measure_ring(std::uint64_t bytes, int rounds) {
   BackgroundShells shells(here);
   const std::string size = std::to_string(bytes);
   const Argv argv = {self, "--write", size.c_str(), nullptr};
-  std::vector<double> bare;
-  std::vector<double> ring;
+  Samples bare;
+  Samples ring;
   for (int i = 0; i < rounds; ++i) {
-    bare.push_back(microseconds([&] {
+    bare.add(microseconds([&] {
       if (read_bare(argv) != bytes) fail("bare loop", "bytes are missing");
     }));
-    ring.push_back(microseconds([&] {
+    ring.add(microseconds([&] {
       const auto shell = checked("start", shells.start(child(bytes)));
       checked("wait", shells.wait(shell.id));
       if (checked("status", shells.status(shell.id)).result.out_counts.total_bytes != bytes)
         fail("ring", "bytes are missing");
     }));
   }
-  const double rate = static_cast<double>(bytes) / (1 << 30) * 1e6;
-  std::printf("%.2f GiB through the ring: %.2f GiB/s; bare poll and read: %.2f GiB/s\n",
-              static_cast<double>(bytes) / (1 << 30), rate / median(ring), rate / median(bare));
-  gate("rate of the ring / bare loop", median(bare) / median(ring), ">=", 0.8);
+  const double gibibytes = static_cast<double>(bytes) / (1 << 30) * 1e6;
+  report("a background shell that prints 1 GiB", "GiB/s", ring.rate(gibibytes),
+         "bare poll and read", bare.rate(gibibytes), {">=", 0.8, bare.median() / ring.median()});
 }
 
 // Reads the last bytes of what a shell has printed, many times.
-double time_to_read(BackgroundShells& shells, const std::string& id, std::uint64_t printed,
-                    std::uint64_t fresh) {
+Samples time_to_read(BackgroundShells& shells, const std::string& id, std::uint64_t printed,
+                     std::uint64_t fresh) {
   codeexec::ShellCursor since;
   since.out = printed - fresh;
-  std::vector<double> times;
+  Samples times;
   for (int i = 0; i < 301; ++i) {
-    times.push_back(microseconds([&] {
+    times.add(microseconds([&] {
       if (checked("read", shells.read(id, since)).out.text.size() != fresh)
         fail("read", "not what is new");
     }));
   }
-  return median(times);
+  return times;
 }
 
 void measure_reading() {
   constexpr std::uint64_t kept[] = {1 << 20, 16 << 20};
   constexpr std::uint64_t fresh[] = {1 << 10, 64 << 10, 512 << 10};
-  double times[2][3] = {};
+  Samples times[2][3];
   for (int k = 0; k < 2; ++k) {
     const auto here = executor_with(kept[k]);
     codeexec::ShellOptions options;
@@ -176,11 +163,15 @@ void measure_reading() {
       ::poll(nullptr, 0, 1);
     for (int f = 0; f < 3; ++f) times[k][f] = time_to_read(shells, shell.id, printed, fresh[f]);
   }
-  for (int f = 0; f < 3; ++f)
-    std::printf("reading %4d KiB that are new: %8.2f us of 1 MiB kept, %8.2f us of 16 MiB kept\n",
-                static_cast<int>(fresh[f] >> 10), times[0][f], times[1][f]);
-  gate("reading 64 KiB of 16 MiB / of 1 MiB", times[1][1] / times[0][1], "<=", 2);
-  gate("reading 512 KiB / 64 KiB, 8 times as much", times[1][2] / times[1][1], "<=", 16);
+  const auto what = [&](int f, const char* of) {
+    return "read " + std::to_string(fresh[f] >> 10) + " KiB of new output, of " + of + " kept";
+  };
+  for (int f = 0; f < 3; ++f) {
+    Gate gate;
+    if (f == 1) gate = {"<=", 2};
+    report(what(f, "16 MiB"), "us", times[1][f], "of 1 MiB kept", times[0][f], gate);
+  }
+  report(what(2, "16 MiB"), "us", times[1][2], "an eighth of it", times[1][1], {"<=", 16});
 }
 
 }  // namespace
@@ -188,16 +179,15 @@ void measure_reading() {
 int main(int argc, char** argv) {
   if (argc == 3 && std::strcmp(argv[1], "--write") == 0)
     return write_and_wait(std::strtoull(argv[2], nullptr, 10));
-  const bool quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
+  const bool quick = has_argument(argc, argv, "--quick");
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &files);
   const std::size_t count = quick ? 200 : 1000;
-  measure_idle("without a sandbox", codeexec::SandboxMode::off, count);
-  measure_idle("in a sandbox", codeexec::SandboxMode::best_effort, count);
-  measure_ring(std::uint64_t{1} << 30, quick ? 5 : 15);
+  measure_idle("", codeexec::SandboxMode::off, count);
+  measure_idle(" in a sandbox", codeexec::SandboxMode::best_effort, count);
+  measure_ring(std::uint64_t{1} << 30, quick ? 3 : 15);
   measure_reading();
-  std::printf(gates_hold ? "all gates hold\n" : "a gate failed\n");
-  return gates_hold ? 0 : 1;
+  return finish();
 }
