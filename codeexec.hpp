@@ -76,8 +76,8 @@
 //   server_main() is the exception: it is a program's main() and owns its signals.
 //
 // UNITS
-//   Time is std::chrono; sizes are bytes; offsets count bytes from 0. Text is UTF-8; bytes of
-//   programs that are not become U+FFFD and are counted.
+//   Time is std::chrono (but for Limits::cpu_time, in seconds); sizes are bytes; offsets count
+//   bytes from 0. Text is UTF-8; bytes of programs that are not become U+FFFD and are counted.
 //
 // SECTIONS (search for ">>name": the table, its declarations, its definitions)
 //   >>base         needs: -             errors, results, callbacks, descriptors, UTF-8
@@ -1104,6 +1104,9 @@ Expected<std::string> python_docstring(std::string_view source, std::string_view
 // The variables, the venv and the prefix of a command.                 [tests/environment.cpp]
 // =================================================================================================
 
+// Names and values.
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
 // PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_*, LANGUAGE, TZ, TMPDIR, TERM, COLORTERM, NO_COLOR and
 // FORCE_COLOR.
 std::vector<std::string> usual_variables();
@@ -1115,7 +1118,7 @@ struct EnvironmentOptions {
   // Commands see every variable of the host, its secrets, too.
   bool keep_all = false;
   // Added, and stronger than what is kept; of two with one name the later counts.
-  std::vector<std::pair<std::string, std::string>> set = {};
+  Variables set = {};
   // Variables whose values are secrets: kept like those of `keep` (no `*` here), and told in
   // secrets(). Errors are one that neither the host nor `set` has; a value that has fewer than 4
   // bytes, not counting line ends at its end, which could not be masked in the output; and more
@@ -1164,9 +1167,8 @@ class Environment {
   // venv_path (an error when it has gone); with auto_venv the `.venv` of the work_dir, then of the
   // workspace, each when it has a `bin` directory. Bad names in `extra` are errors. There is no
   // limit on the size; the kernel's (E2BIG) is told when the command fails to start.
-  Expected<CommandEnvironment> resolve(
-      std::string_view work_dir,
-      const std::vector<std::pair<std::string, std::string>>& extra = {}) const;
+  Expected<CommandEnvironment> resolve(std::string_view work_dir,
+                                       const Variables& extra = {}) const;
 
   // The values of the secret variables, in the order of the option.
   const std::vector<std::string>& secrets() const noexcept { return secrets_; }
@@ -1174,7 +1176,7 @@ class Environment {
  private:
   Expected<std::string> find_venv(std::string_view work_dir) const;
 
-  std::vector<std::pair<std::string, std::string>> variables_ = {};  // after steps 1 and 2
+  Variables variables_ = {};  // after steps 1 and 2
   std::vector<std::string> secrets_ = {};
   std::string venv_path_ = {};
   std::string workspace_ = {};
@@ -1297,7 +1299,6 @@ class Sandbox {
 
  private:
   friend class Process;
-  friend struct SandboxedSpawn;
   struct State;
   std::shared_ptr<const State> state_ = {};
 };
@@ -1359,7 +1360,7 @@ class Capture {
   // stream has `ended`. Start with cursor 0, then pass Chunk::next. At most the last `max_lines`
   // lines are told; those before them are missed, too.
   Chunk read(std::uint64_t cursor, bool ended, std::size_t max_lines = all_lines) const;
-  static constexpr std::size_t all_lines = std::size_t(-1);
+  static constexpr std::size_t all_lines = static_cast<std::size_t>(-1);
   // What stands in the text of read() for bytes that are missing.
   static std::string gap(std::uint64_t missed);
 
@@ -1472,12 +1473,13 @@ struct ProcessOptions {
   // Redactor::min_size bytes are not; with more than Redactor::max_total nothing is started.
   std::vector<std::string> secrets = {};
 
-  std::size_t max_output = 1 << 20;  // bytes kept per stream, see Capture
-  bool keep_end_only = false;        // all of them from its end: for who follows the output
+  // Bytes kept per stream, see Capture.
+  std::size_t max_output = std::size_t{1} << 20;
+  bool keep_end_only = false;  // all of them from its end: for who follows the output
   // When not empty: a stream that outgrows max_output goes whole into a new file in this directory
   // (mode 0600, name codeexec-<random>.out or .err), which is the caller's to delete.
   std::string spill_dir = {};
-  std::uint64_t max_spill = 1 << 30;  // bytes per file; what exceeds it is counted, not written
+  std::uint64_t max_spill = std::uint64_t{1} << 30;  // bytes per file; more is counted, not written
 
   // Zero or less: stopped at once. Counted from the start of the program.
   std::chrono::milliseconds timeout = no_limit;
@@ -1616,7 +1618,7 @@ class Session {
   Session();                     // as if no command had used it yet
   std::string work_dir() const;  // canonical; empty: the workspace
   // What commands have exported and was not there before, or had another value. Not masked.
-  std::vector<std::pair<std::string, std::string>> variables() const;
+  Variables variables() const;
   void reset() const;  // to how it began; what runs meanwhile changes nothing any more
 
  private:
@@ -1630,8 +1632,8 @@ namespace detail {
 struct SessionState {
   std::string work_dir = {};
   // The exported variables: those the script began with, and those at its end.
-  std::vector<std::pair<std::string, std::string>> before = {};
-  std::vector<std::pair<std::string, std::string>> variables = {};
+  Variables before = {};
+  Variables variables = {};
 };
 // A script for `shell` that runs its arguments, joined, as one script, and writes what
 // parse_session_state() reads to a descriptor from 1 to 9. Empty for what is no POSIX shell. `mark`
@@ -1652,8 +1654,9 @@ struct Command {
   // For scripts of at most 1 MiB, and a POSIX shell. Its variables are stronger than all others but
   // those of `environment`. Its folder is judged like any other work_dir, for each command.
   std::optional<Session> session = {};
-  std::optional<std::chrono::milliseconds> timeout = {};  // empty: the executor's; capped by it
-  std::vector<std::pair<std::string, std::string>> environment = {};  // wins over everything else
+  // Empty: the executor's. One that exceeds its max_timeout is cut down to that; a note says so.
+  std::optional<std::chrono::milliseconds> timeout = {};
+  Variables environment = {};  // wins over everything else
   std::string input = {};                  // for standard input; empty: /dev/null
   bool keep_input_open = false;            // start() only: Execution::write() may follow
   bool merge_streams = false;              // both streams in `out`, in their true order
@@ -1766,6 +1769,7 @@ struct ExecutorOptions {
   // Refuses scripts that delete files which no command before them read or made; see DeleteGuard.
   // (A move counts as a deletion of what is moved.)
   bool delete_guard = false;
+  // Of commands that bring none; the longest that any other may have, which is cut down to it.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
   std::chrono::milliseconds max_timeout = std::chrono::hours(1);
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
@@ -1817,8 +1821,6 @@ class Executor {
   // Puts on the audit log what was done by other means than a command. Masks secrets in `result`; a
   // failure to write the log goes into its notes.
   void record(Result& result, const std::string& tool) const;
-  std::chrono::milliseconds timeout() const noexcept;
-  std::chrono::milliseconds max_timeout() const noexcept;
 
   // What a model should know of the place: where commands may write, what they reach. Sentences, or
   // nothing.
@@ -2250,7 +2252,7 @@ struct ContainerOptions {
   std::string user = {};
   // What the container sees of the host, besides what the executor gives it.
   std::vector<Mount> mounts = {};
-  std::vector<std::pair<std::string, std::string>> environment = {};  // of its commands
+  Variables environment = {};  // of its commands
   CredentialOptions credentials = {};
   std::vector<std::string> secrets = {};  // values that are masked in output, logs and records
   PackageOptions packages = {};
@@ -2286,7 +2288,7 @@ Expected<ContainerOptions> complete(const ContainerOptions& options);
 // Of two with one name the later value counts, in the place of the first.
 //   Errors: parse with the offset and the number of the line, never with its text (a NUL is one,
 //   too); limit for more than 1 MiB.
-Expected<std::vector<std::pair<std::string, std::string>>> parse_env_file(std::string_view text);
+Expected<Variables> parse_env_file(std::string_view text);
 
 // Options as a configuration file has them. Every key may be left out; one that is not known, or of
 // another kind, is an error that names it (invalid_argument). A mount's mode is "ro" unless said.
@@ -2317,10 +2319,10 @@ struct ContainerInfo {
   Json to_json() const;
 };
 struct ContainerStats {
-  double cpu_percent = 0;
+  double cpu_percent = 0;          // of one processor: 200 is two of them
   std::uint64_t memory = 0;        // bytes in use
   std::uint64_t memory_limit = 0;  // bytes
-  std::uint64_t pids = 0;
+  std::uint64_t pids = 0;          // processes and threads
 };
 
 // One container, made when it is first needed, and then whenever it is not there: a command never
@@ -2449,7 +2451,7 @@ struct UserContainerOptions {
 
 struct Artifact {
   std::string name = {};
-  std::uint64_t size = 0;
+  std::uint64_t size = 0;  // bytes
 };
 
 // One container for each user, with /tools and /skills, a /workspace and /artifacts of its own.
@@ -2642,12 +2644,12 @@ struct ServerOptions {
   // inherits it.
   int in_fd = 0;
   int out_fd = 1;
-  std::size_t max_line = std::size_t(16) << 20;    // bytes of one incoming message
-  std::size_t max_reply = std::size_t(8) << 20;    // bytes of one outgoing message; at least 4096
-  std::size_t max_queued = std::size_t(16) << 20;  // bytes waiting for a client that does not read
+  std::size_t max_line = std::size_t{16} << 20;    // bytes of one incoming message
+  std::size_t max_reply = std::size_t{8} << 20;    // bytes of one outgoing message; at least 4096
+  std::size_t max_queued = std::size_t{16} << 20;  // bytes waiting for a client that does not read
   // Memory for the messages of calls that run or wait; with more, a call is refused unless it is
   // the only one.
-  std::size_t max_open_bytes = std::size_t(64) << 20;
+  std::size_t max_open_bytes = std::size_t{64} << 20;
   std::size_t max_concurrent = 16;  // handlers running at a time
   std::size_t max_waiting = 256;    // calls waiting for one; more are refused
   // One line about something odd, without newline. Called from the server's threads, one at a time.
@@ -3065,6 +3067,18 @@ bool is_name(std::string_view text) {
 }
 bool is_shell_blank(char c) { return c == ' ' || c == '\t'; }
 
+// A text as one word of a shell, whatever is in it.
+std::string shell_word(std::string_view text) {
+  std::string word = "'";
+  for (const char c : text) {
+    if (c == '\'')
+      word += "'\\''";
+    else
+      word += c;
+  }
+  return word + "'";
+}
+
 // The value of a hexadecimal digit; 16, which no base allows, for what is none.
 unsigned hex_value(char c) {
   if (is_digit(c)) return static_cast<unsigned>(c - '0');
@@ -3203,6 +3217,31 @@ int above_standard_streams(int fd) { return moved_above(2, fd); }
 
 // For what a child still needs when its streams and its descriptor 3 are in place.
 int above_child_descriptors(int fd) { return moved_above(3, fd); }
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const { ::closedir(directory); }
+};
+
+// Calls `use` with the names in a directory that was opened for reading, as long as it returns
+// true. 0 or errno.
+int for_each_entry(UniqueFd directory, FunctionRef<bool(const char*)> use) {
+  const std::unique_ptr<DIR, CloseDirectory> listing(::fdopendir(directory.get()));
+  if (!listing) return errno;
+  (void)directory.release();  // closed by closedir() from here on
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(listing.get());
+    if (!entry) return errno;
+    const std::string_view text = entry->d_name;
+    if (text != "." && text != ".." && !use(entry->d_name)) return 0;
+  }
+}
+
+// The same by path; a link in place of the directory is followed.
+int for_each_entry(const std::string& path, FunctionRef<bool(const char*)> use) {
+  UniqueFd fd(above_standard_streams(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  return fd ? for_each_entry(std::move(fd), use) : errno;
+}
 
 // Keeps a write from raising a signal in this thread (SIGPIPE, SIGXFSZ), without touching its
 // disposition: it is blocked during the write and, when the write raised it, taken back.
@@ -3615,7 +3654,7 @@ std::optional<std::string> from_base64(std::string_view text) {
 
 // std::from_chars and std::to_chars for double: libstdc++ 11, libc++ 20. Without them strtod and
 // snprintf are used, under the C locale of the calling thread.
-#if !defined(CODEEXEC_HAS_FLOAT_CHARS)
+#ifndef CODEEXEC_HAS_FLOAT_CHARS
 #if defined(__cpp_lib_to_chars)
 #define CODEEXEC_HAS_FLOAT_CHARS 1
 #else
@@ -7218,8 +7257,8 @@ class ShellParser {
     return add_node(node, at_);
   }
   static bool is_reserved(std::string_view word) {
-    return is_one_of(word, {"if", "while", "until", "for", "case", "select", "function", "time",
-                            "coproc"});
+    return is_one_of(
+        word, {"if", "while", "until", "for", "case", "select", "function", "time", "coproc"});
   }
 
   std::uint32_t parse_function_keyword() {
@@ -8995,16 +9034,13 @@ class ShellWalker {
   }
   // In a shell of its own.
   void run_apart(std::uint32_t index, Output* output, shell::Input input) {
-    if (index == no_index || !enter(syntax_.nodes[index].begin)) return;
+    if (index == no_index || !enter(node(index).begin)) return;
     Output* const outer_output = std::exchange(output_, output);
     const shell::Command* const outer_producer = std::exchange(producer_, nullptr);
     shell::Command* const outer_keep = std::exchange(keep_, nullptr);
     std::swap(input_, input);
     open_frame();
-    if (index != no_index && enter(node(index).begin)) {
-      run(index);
-      --depth_;
-    }
+    run(index);
     take_frame();
     std::swap(input_, input);
     keep_ = outer_keep;
@@ -9418,14 +9454,7 @@ class ShellWalker {
         text += concat({" ", next->second});
         continue;
       }
-      text += " '";
-      for (const char c : command.words[i].text) {
-        if (c == '\'')
-          text += "'\\''";
-        else
-          text += c;
-      }
-      text += '\'';
+      text += concat({" ", shell_word(command.words[i].text)});
     }
     running_aliases_.push_back(at->first);
     run_text(std::move(text), command, true);
@@ -10648,17 +10677,16 @@ void append_quoted(std::string& script, std::string_view word) {
     script += word;
     return;
   }
-  const bool unknown = is_unknown(word);
-  const char quote = unknown ? '"' : '\'';
-  script += quote;
-  for (const char c : word) {
-    if (unknown ? c == '"' || c == '\\' || c == '$' || c == '`' : false) script += '\\';
-    if (!unknown && c == '\'')
-      script += "'\\''";
-    else
-      script += c;
+  if (!is_unknown(word)) {
+    script += shell_word(word);
+    return;
   }
-  script += quote;
+  script += '"';
+  for (const char c : word) {
+    if (c == '"' || c == '\\' || c == '$' || c == '`') script += '\\';
+    script += c;
+  }
+  script += '"';
 }
 
 // The script that starts a program with these words: bare where they are plain, else quoted.
@@ -10860,7 +10888,7 @@ std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order,
     if (text[1] == '-') {
       const std::size_t equals = text.find('=');
       const std::string_view name = text.substr(2, equals - 2);
-      Part argument = {{}, nullptr};
+      Part argument;
       if (equals != std::string_view::npos) {
         argument = {text.substr(equals + 1), &word};
       } else if (lists_option(syntax.longs, name) && i < form.size) {
@@ -10875,10 +10903,10 @@ std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order,
     for (std::size_t at = 1; at < text.size(); ++at) {
       const std::string_view letter = text.substr(at, 1);
       if (syntax.letters.find(letter) == std::string_view::npos) {
-        on_option(letter, Part{{}, nullptr});
+        on_option(letter, Part());
         continue;
       }
-      Part argument = {{}, nullptr};
+      Part argument;
       if (at + 1 < text.size())
         argument = {text.substr(at + 1), &word};
       else if (i < form.size)
@@ -10901,7 +10929,7 @@ void use_operands(const FileProgram& program, const Form& form, bool reading, On
   using Operands = FileProgram::Operands;
   if (program.operands == Operands::read && program.writes.empty() && !reading) return;
   std::vector<Part> operands;
-  Part directory = {{}, nullptr};
+  Part directory;
   bool in_place = false, recursive = form.in_find, has_pattern = false, overwrite = false;
   read_arguments(
       form, program.syntax, Order::options_anywhere,
@@ -10912,9 +10940,8 @@ void use_operands(const FileProgram& program, const Form& form, bool reading, On
           on_use(Use::read, argument, false);
         if (name == "t" || (name.size() > 3 && starts_with("target-directory", name)))
           directory = argument;
-        if (name == "R" || name == "a" || (!name.empty() && starts_with("recursive", name)))
-          recursive = true;
-        if (name == "i" || (name.size() > 1 && starts_with("in-place", name))) in_place = true;
+        if (lists_option("R a r recursive", name)) recursive = true;
+        if (lists_option("i in-place", name)) in_place = true;
         if (name == "e" || name == "f" || name == "regexp" || name == "expression" ||
             name == "file" || name == "reference")
           has_pattern = true;
@@ -11413,8 +11440,6 @@ class Judge {
 
   // paths -----------------------------------------------------------------------------------------
 
-  static constexpr std::string_view unknown_name = {"\0", 1};
-
   // Where relative paths of the command begin.
   const PathText& base() {
     if (!has_base_) {
@@ -11666,12 +11691,11 @@ class Judge {
   }
 
   void peel_env(const Wrapper& wrapper, const Form& form) {
-    Part script = {{}, nullptr};
+    Part script;
     std::size_t i = read_arguments(
         form, wrapper.syntax, Order::stop_at_operand,
         [&](std::string_view name, const Part& argument) {
-          if (name == "S" || (!name.empty() && name[0] == 's' && starts_with("split-string", name)))
-            script = argument;
+          if (lists_option("S s split-string", name)) script = argument;
         },
         ignore_part);
     if (script.word) return run_words(form, std::string(script.text), i, *script.word);
@@ -11743,11 +11767,11 @@ class Judge {
   void peel_script(const Wrapper& wrapper, const Form& form) {
     for (std::size_t i = 1; i < form.size; ++i)
       if (form.words[i].text == "--") return add_form(form.from(i + 1));
-    Part script = {{}, nullptr};
+    Part script;
     read_arguments(
         form, wrapper.syntax, Order::options_anywhere,
         [&](std::string_view name, const Part& argument) {
-          if (name == "c" || (name.size() > 1 && starts_with("command", name))) script = argument;
+          if (lists_option("c command", name)) script = argument;
         },
         [&](const Part& operand) { use_file(Use::write, operand, false, form); });
     if (script.word) run_string(form, script);
@@ -11767,15 +11791,12 @@ class Judge {
     peel_su(wrapper, form);
   }
   void peel_su(const Wrapper& wrapper, const Form& form) {
-    Part script = {{}, nullptr};
+    Part script;
     std::size_t operands = 0;
     read_arguments(
         form, wrapper.syntax, Order::options_anywhere,
         [&](std::string_view name, const Part& argument) {
-          const bool is_command = name == "c" ||
-                                  (name.size() > 1 && starts_with("command", name)) ||
-                                  (name.size() > 1 && starts_with("session-command", name));
-          if (is_command) script = argument;
+          if (lists_option("c command session-command", name)) script = argument;
         },
         [&](const Part& operand) { operands += operand.text != "-"; });
     if (script.word) return run_string(form, script);
@@ -11832,10 +11853,7 @@ class Judge {
     Roots roots = roots_of(form);
     Form start = form.from(roots.first);
     start.size = roots.last - roots.first;
-    shell::Word here;
-    here.text = ".";
-    here.begin = form.words[0].begin;
-    here.end = form.words[0].end;
+    const shell::Word here = word_like(form.words[0], ".");
     if (start.size == 0) {
       start.words = &here;
       start.size = 1;
@@ -12138,7 +12156,6 @@ class Judge {
         refuse_opaque(form, form.words[i], "its options are not known before it runs");
       for (const char letter : text.substr(1)) {
         const bool on = text[0] == '-';
-
         if (letter == 'n') reads_only = on;
         has_command |= letter == 'c' && on;
         from_input |= letter == 's' && on;
@@ -12245,7 +12262,7 @@ class Judge {
       return;
     }
     if (has_code || from_file) {
-      // perl -i and ruby -i change the files they are given
+      // perl -i and ruby -i change the files they are given.
       for (; in_place && i < form.size; ++i)
         use_file(Use::write, part_of(form.words[i]), false, form);
       return;
@@ -12360,9 +12377,7 @@ class Judge {
   }
   // The command with `guess` for what is not known.
   std::string text_with(std::string_view guess, bool vanish = false) const {
-    std::string text;
-    for (const shell::Assignment& assignment : command_->assignments)
-      text += concat({assignment.name, "=", assignment.value.text, " "});
+    std::string text = with_assignments({});
     for (const shell::Word& word : command_->words) {
       if (vanish && word.split && word.text.size() == 1) continue;
       if (word.assumed) {
@@ -12637,11 +12652,11 @@ std::vector<RuleInfo> Policy::rules() {
 // walk does the same on every system, where a seccomp filter forbids that call, and whenever it
 // fails: the walk knows which name was at fault.
 
-#if !defined(CODEEXEC_HAVE_OPENAT2)
+#ifndef CODEEXEC_HAS_OPENAT2
 #if defined(__linux__) && defined(SYS_openat2)  // Linux 5.6
-#define CODEEXEC_HAVE_OPENAT2 1
+#define CODEEXEC_HAS_OPENAT2 1
 #else
-#define CODEEXEC_HAVE_OPENAT2 0
+#define CODEEXEC_HAS_OPENAT2 0
 #endif
 #endif
 
@@ -12661,7 +12676,7 @@ constexpr int open_directory_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 #endif
 
 // One system call for the whole walk below. -1 whenever it did not succeed, for any reason.
-#if CODEEXEC_HAVE_OPENAT2
+#if CODEEXEC_HAS_OPENAT2
 int open_without_links(const std::string& path) {
   struct {
     std::uint64_t flags;
@@ -12944,10 +12959,6 @@ class Examples {
   std::size_t count_ = 0;
 };
 
-struct CloseDirectory {
-  void operator()(DIR* directory) const { ::closedir(directory); }
-};
-
 // What may still be looked at of a directory tree, for whoever lists it.
 struct WalkBudget {
   std::size_t entries = DeleteGuard::max_entries;
@@ -12964,26 +12975,25 @@ struct WalkBudget {
 // it is. `path` is for the errors.
 Expected<void> list_open_directory(UniqueFd fd, const std::string& path, WalkBudget& budget,
                                    FunctionRef<void(const char*, const struct stat&)> visit) {
-  const std::unique_ptr<DIR, CloseDirectory> directory(::fdopendir(fd.get()));
-  if (!directory) return system_error(errno, quoted(path));
-  const int descriptor = fd.release();  // closed by closedir() from here on
-  for (;;) {
-    errno = 0;
-    const dirent* entry = ::readdir(directory.get());
-    if (!entry && errno != 0) return system_error(errno, quoted(path));
-    if (!entry) return {};
-    const char* child = entry->d_name;
-    if (std::strcmp(child, ".") == 0 || std::strcmp(child, "..") == 0) continue;
-    if (!budget.take(path.size() + std::strlen(child) + 1))
-      return make_error(ErrorCode::limit,
-                        concat({"there are more than ", std::to_string(DeleteGuard::max_entries),
-                                " entries, too many to be checked"}));
+  const int descriptor = fd.get();
+  bool is_within_budget = true;
+  Expected<void> problem;
+  const int error = for_each_entry(std::move(fd), [&](const char* child) {
+    is_within_budget = budget.take(path.size() + std::strlen(child) + 1);
     struct stat status {};
-    if (::fstatat(descriptor, child, &status, AT_SYMLINK_NOFOLLOW) == 0)
+    if (!is_within_budget) return false;
+    if (::fstatat(descriptor, child, &status, AT_SYMLINK_NOFOLLOW) == 0) {
       visit(child, status);
-    else if (errno != ENOENT)  // it has gone meanwhile
-      return system_error(errno, quoted(concat({path, "/", child})));
-  }
+    } else if (errno != ENOENT) {  // which has gone meanwhile
+      problem = system_error(errno, quoted(concat({path, "/", child})));
+    }
+    return problem.has_value();
+  });
+  if (error != 0) return system_error(error, quoted(path));
+  if (!problem || is_within_budget) return problem;
+  return make_error(ErrorCode::limit,
+                    concat({"there are more than ", std::to_string(DeleteGuard::max_entries),
+                            " entries, too many to be checked"}));
 }
 
 // The same by path. A link in place of the directory is not followed.
@@ -14408,7 +14418,7 @@ Error environment_error(std::string_view option, std::string_view subject, std::
 
 // Puts checked variables into the map, later ones over earlier ones. `option` names their origin.
 Expected<void> assign_variables(VariableMap& map, std::string_view option,
-                                const std::vector<std::pair<std::string, std::string>>& variables) {
+                                const Variables& variables) {
   for (const auto& [variable, value] : variables) {
     if (!is_variable_name(variable))
       return environment_error(option, variable, "is no variable name: empty, or has '=' or NUL");
@@ -14564,9 +14574,8 @@ Expected<std::string> Environment::find_venv(std::string_view work_dir) const {
   return std::string();
 }
 
-Expected<CommandEnvironment> Environment::resolve(
-    std::string_view work_dir,
-    const std::vector<std::pair<std::string, std::string>>& extra) const {
+Expected<CommandEnvironment> Environment::resolve(std::string_view work_dir,
+                                                  const Variables& extra) const {
   if (!work_dir.empty() && (work_dir[0] != '/' || has_nul(work_dir)))
     return environment_error("work_dir", work_dir, "is not an absolute path");
   auto venv = find_venv(work_dir);
@@ -14594,6 +14603,7 @@ Expected<CommandEnvironment> Environment::resolve(
 
 // =================================================================================================
 // >>sandbox (definitions)
+// =================================================================================================
 //
 // Building. create() does all that needs memory, names or time, once: a Landlock ruleset whose
 // rules hold on to the granted files, the filter's program, the limits. What it leaves behind is a
@@ -14606,7 +14616,6 @@ Expected<CommandEnvironment> Environment::resolve(
 //
 // Rules of Landlock are a union: what one grants no other can take back. So nothing is granted
 // that has a secret in it; /etc and the prefixes of tools are granted entry by entry around theirs.
-// =================================================================================================
 
 // 1: children are made by clone with shared memory and watched through a pidfd. 0: by fork, watched
 // by a thread each; for systems without clone, and to test that path on Linux.
@@ -16051,15 +16060,10 @@ class Ruleset {
 std::vector<std::string> names_in(const std::string& path) {
   constexpr std::size_t most_names = 10000;
   std::vector<std::string> names;
-  DIR* directory = ::opendir(path.c_str());
-  if (!directory) return names;
-  while (const dirent* entry = ::readdir(directory)) {
-    const std::string_view entry_name = entry->d_name;
-    if (entry_name == "." || entry_name == "..") continue;
-    names.emplace_back(entry_name);
-    if (names.size() == most_names) break;
-  }
-  ::closedir(directory);
+  for_each_entry(path, [&names](const char* entry) {
+    names.emplace_back(entry);
+    return names.size() < most_names;
+  });
   return names;
 }
 
@@ -16430,8 +16434,7 @@ class ToolGrants {
       if (codeexec::is_within(directory, path)) return true;
     for (const std::string_view directory : {"/etc", "/proc", "/sys", "/dev", "/boot"})
       if (codeexec::is_within(path, directory)) return true;
-    if (holds_a_home(path, home_) || is_secret_directory(base_name(path)))
-      return true;
+    if (holds_a_home(path, home_) || is_secret_directory(base_name(path))) return true;
     struct stat status {};
     return ::lstat(path.c_str(), &status) != 0 ||
            (S_ISDIR(status.st_mode) && (status.st_mode & (S_IWOTH | S_ISVTX)) != 0);
@@ -17351,6 +17354,7 @@ Expected<void> Sandbox::check_grants() const {
 
 // =================================================================================================
 // >>process (definitions)
+// =================================================================================================
 //
 // Starting. On Linux a child is made by clone3 with CLONE_VM | CLONE_VFORK: it borrows this
 // process's memory until it has executed the program, so that a start costs the same from a host
@@ -17370,7 +17374,6 @@ Expected<void> Sandbox::check_grants() const {
 //
 // What cannot be reached from here is a process that left the group, whose parents are dead, and
 // that has closed our pipes. A supervisor holds that, where there is one; see below.
-// =================================================================================================
 
 // The parts of a start that can fail; step_name() is what ProcessResult::step says.
 enum class SpawnStep : int { setup, start, stdio, work_dir, pass_fd, sandbox, exec };
@@ -18562,20 +18565,14 @@ bool read_stat(pid_t pid, ProcessStat& stat) {
 
 // The numbers among the names in a directory of /proc. False when it could not be read to its end.
 bool read_numbers(const std::string& path, std::vector<int>& numbers) {
-  DIR* directory = ::opendir(path.c_str());
-  if (!directory) return errno == ENOENT;
-  errno = 0;
-  while (const dirent* entry = ::readdir(directory)) {
-    const std::string_view text = entry->d_name;
+  const int error = for_each_entry(path, [&numbers](std::string_view text) {
     int number = 0;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
     if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size())
       numbers.push_back(number);
-    errno = 0;
-  }
-  const bool whole = errno == 0;
-  ::closedir(directory);
-  return whole;
+    return true;
+  });
+  return error == 0 || error == ENOENT;
 }
 
 std::vector<int> numbers_in(const std::string& path) {
@@ -20525,12 +20522,12 @@ Process::Chunk Process::read(Stream stream, std::uint64_t cursor, std::size_t ma
 
 // =================================================================================================
 // >>executor (definitions)
+// =================================================================================================
 //
 // screen() and admit() are the gate: policy, deadline, work_dir, the files it would change, then
 // the place where it runs, in this order, so that the message a caller gets is the same as in the
 // systems this library replaces. run() and start() both go through it and through Gate::record();
 // neither has a way around. Without read-only roots and delete guard, no file is looked for.
-// =================================================================================================
 
 namespace {
 
@@ -20900,17 +20897,14 @@ class WatchedFiles {
 
   void look_at_entries(int root, const std::string& start, const char* path) {
     if (!look_at_one(root, start, path)) return;
-    DIR* const directory = ::opendir((start + path).c_str());
-    if (!directory) return;
     std::size_t left = max_entries;
-    while (const dirent* entry = ::readdir(directory)) {
-      const std::string_view file = entry->d_name;
+    for_each_entry(start + path, [&](std::string_view file) {
       // git leaves samples alone, and makes a dozen of them.
-      if (file == "." || file == ".." || ends_with(file, ".sample")) continue;
-      if (left-- == 0) break;
+      if (ends_with(file, ".sample")) return true;
+      if (left-- == 0) return false;
       look_at_one(root, start, concat({path, "/", file}).c_str());
-    }
-    ::closedir(directory);
+      return true;
+    });
   }
 
   void look_at(const std::string& directory) {
@@ -20998,7 +20992,6 @@ bool is_carried(std::string_view variable) {
 // options, then NAME=value, the value in any of the quotes that shells know. Expands nothing.
 class ExportList {
  public:
-  using Variables = std::vector<std::pair<std::string, std::string>>;
   explicit ExportList(std::string_view text) : text_(text) {}
 
   Expected<Variables> read() {
@@ -21194,9 +21187,9 @@ std::string Session::work_dir() const {
   return state_->work_dir;
 }
 
-std::vector<std::pair<std::string, std::string>> Session::variables() const {
+Variables Session::variables() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
-  std::vector<std::pair<std::string, std::string>> variables;
+  Variables variables;
   for (const auto& [variable, value] : state_->changes)
     if (value) variables.emplace_back(variable, *value);
   return variables;
@@ -21479,10 +21472,6 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
 
 const ExecutorOptions& Executor::options() const noexcept { return gate_->options; }
 const std::string& Executor::workspace() const noexcept { return gate_->options.workspace; }
-std::chrono::milliseconds Executor::timeout() const noexcept { return gate_->options.timeout; }
-std::chrono::milliseconds Executor::max_timeout() const noexcept {
-  return gate_->options.max_timeout;
-}
 
 const PathRules& Executor::paths() const noexcept { return gate_->paths; }
 
@@ -21854,7 +21843,7 @@ constexpr int listed_directory_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_C
 
 // Opens a directory within a directory, unless something is mounted on it.
 UniqueFd open_subdirectory(int parent, const char* entry, int flags) {
-#if CODEEXEC_HAVE_OPENAT2
+#if CODEEXEC_HAS_OPENAT2
   struct {
     std::uint64_t flags;
     std::uint64_t mode;
@@ -21898,13 +21887,7 @@ UniqueFd open_for_removal(int parent, const char* entry) {
 void for_each_entry(int directory, FunctionRef<bool(const char*)> use) {
   UniqueFd own(
       above_standard_streams(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-  const std::unique_ptr<DIR, CloseDirectory> listing(own ? ::fdopendir(own.get()) : nullptr);
-  if (!listing) return;
-  (void)own.release();  // closed by closedir() from here on
-  while (const dirent* entry = ::readdir(listing.get())) {
-    const std::string_view text = entry->d_name;
-    if (text != "." && text != ".." && !use(entry->d_name)) return;
-  }
+  if (own) for_each_entry(std::move(own), use);
 }
 
 class TreeRemoval {
@@ -22346,7 +22329,7 @@ Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& comman
                                                            std::string_view work_dir,
                                                            const Home* home) const {
   if (!home) return environment.resolve(work_dir, command.environment);
-  std::vector<std::pair<std::string, std::string>> extra;
+  Variables extra;
   if (gives_home) extra.emplace_back("HOME", home->path());
   if (gives_temporary) extra.emplace_back("TMPDIR", home->temporary());
   extra.insert(extra.end(), command.environment.begin(), command.environment.end());
@@ -22610,6 +22593,7 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
 
 // =================================================================================================
 // >>shells (definitions)
+// =================================================================================================
 //
 // A shell is an Execution with a name. What the event thread of the process section tells of it is
 // noted in Events: that it has ended, and a byte in the pipe of everybody who waits. The callbacks
@@ -22618,7 +22602,6 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
 //
 // Locks are taken in this order and never held while a command starts, ends or is waited for:
 // State::mutex, Shell::mutex, Events::mutex. The event thread takes the last one only.
-// =================================================================================================
 
 const char* name(ShellState state) noexcept {
   switch (state) {
@@ -23145,7 +23128,8 @@ ForegroundRun BackgroundShells::run(const Command& command, std::chrono::millise
       return run;
     }
     // Somebody waits for it, so it must come back.
-    const auto longest = command.timeout ? no_limit : std::max(time, state->executor.timeout());
+    const auto longest =
+        command.timeout ? no_limit : std::max(time, state->executor.options().timeout);
     end = shell.wait(waiter, until, later(shell.started, longest));
     if (end == ShellWaitEnd::timed_out)
       shell.notes.push_back(
@@ -23220,10 +23204,10 @@ Expected<bool> BackgroundShells::kill(std::string_view id) const {
 
 // =================================================================================================
 // >>code (definitions)
+// =================================================================================================
 //
 // Blocks become files and command lines; the executor does the rest. A file is written only when
 // Executor::check() has no objection to the command that will run it.
-// =================================================================================================
 
 namespace {
 
@@ -23562,7 +23546,8 @@ bool is_shell_line(std::string_view line) {
   // What is a variable of Python that happens to have such a name.
   const std::string_view rest = without_blanks(line.substr(word.size()));
   const std::string_view next = rest.substr(0, rest.find_first_of(" \t"));
-  return !is_one_of(next, {"=", "==", "!=", "+=", "-=", "*=", "/=", "in", "is", "if", "and", "or", "not"});
+  return !is_one_of(
+      next, {"=", "==", "!=", "+=", "-=", "*=", "/=", "in", "is", "if", "and", "or", "not"});
 }
 
 enum class Guess { yes, no, open };
@@ -23606,7 +23591,8 @@ Guess guess_python(std::string_view line) {
     }));
   if (word == "from") return decided(rest.find(" import ") != std::string_view::npos);
   if (is_one_of(word, {"assert", "await", "del", "raise"})) return Guess::yes;
-  if (is_one_of(word, {"async", "class", "def", "for", "if", "match", "try:", "try", "while", "with"})) {
+  if (is_one_of(word,
+                {"async", "class", "def", "for", "if", "match", "try:", "try", "while", "with"})) {
     if (last == '{' || last == '}') return Guess::no;
     return decided(line.find(':') != std::string_view::npos || last == '(' || last == ',');
   }
@@ -23920,11 +23906,11 @@ CodeResult run_code(const Executor& executor, std::string_view language, std::st
 
 // =================================================================================================
 // >>docker (definitions)
+// =================================================================================================
 //
 // A container's PID 1 is a shell that reads its standard input for ever: whoever holds the other
 // end keeps the container alive. Each command is an exec of its own with a dead-man switch, see
 // `exec_script`; one such exec is started ahead.
-// =================================================================================================
 
 const char* name(ImagePolicy policy) noexcept {
   switch (policy) {
@@ -24143,8 +24129,6 @@ bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& 
 
 namespace {
 
-using Variables = std::vector<std::pair<std::string, std::string>>;
-
 // Where the own files of those who run commands in a container lie.
 constexpr std::string_view container_home = "/home/agent";
 
@@ -24278,7 +24262,7 @@ class EnvFileReader {
 
 }  // namespace
 
-Expected<std::vector<std::pair<std::string, std::string>>> parse_env_file(std::string_view text) {
+Expected<Variables> parse_env_file(std::string_view text) {
   return EnvFileReader(text).read();
 }
 
@@ -25784,18 +25768,6 @@ ulimit -m $((_b/1024)) || { printf '\001X%s:mark\n' $_i; exit 125; }
 [ -w "$HOME" ] || export HOME=/tmp
 _h
 )sh";
-
-// 'text' for a shell, whatever it is.
-std::string shell_word(std::string_view text) {
-  std::string word = "'";
-  for (const char c : text) {
-    if (c == '\'')
-      word += "'\\''";
-    else
-      word += c;
-  }
-  return word + "'";
-}
 
 }  // namespace
 
@@ -29380,10 +29352,10 @@ Expected<void> Server::serve(const CancelToken& stop) {
 
 // =================================================================================================
 // >>tools (definitions)
+// =================================================================================================
 //
 // One table lists every option: its name, its kind, its help and where its value goes. The command
 // line, the configuration file and --help are all read off that table.
-// =================================================================================================
 
 namespace {
 
@@ -29754,7 +29726,7 @@ bool count_time(const ToolSet& set, Command& command, Function<void()>& ended) {
   const std::chrono::milliseconds left = set.use->time_left();
   if (left.count() <= 0) return false;
   if (left != no_limit) {
-    const auto usual = command.background ? no_limit : set.executor.timeout();
+    const auto usual = command.background ? no_limit : set.executor.options().timeout;
     command.timeout = std::min(command.timeout.value_or(usual), left);
   }
   ended = UseCounter::begin(set.use);
@@ -30498,7 +30470,8 @@ mcp::Parameter work_dir_parameter(const Executor& executor) {
 
 mcp::Parameter timeout_parameter(const Executor& executor) {
   return seconds("timeout", concat({"Seconds, fractions allowed, at most ",
-                                    seconds_text(executor.max_timeout()), ". Not milliseconds."}));
+                                    seconds_text(executor.options().max_timeout),
+                                    ". Not milliseconds."}));
 }
 
 // What a tool may do to the world, for the client's questions to its user.
@@ -30534,7 +30507,7 @@ void add_command_tools(const Executor& executor, const ToolOptions& options,
       "execute_command", "Run a command", Effect::runs,
       concat({"Runs a shell command and returns its exit code, stdout and stderr. Blocks until the "
               "command ends or its timeout passes (default ",
-              seconds_text(executor.timeout()),
+              seconds_text(executor.options().timeout),
               " seconds); then it is killed together with everything it started. Standard input is "
               "empty. Commands do not share a shell: the working directory and variables of one "
               "are gone in the next, unless both have the same session_id: then `cd` and `export` "
@@ -30706,7 +30679,6 @@ struct Amount {
 
 // Where the value of an option goes decides its kind.
 struct Option {
-  using Variables = std::vector<std::pair<std::string, std::string>>;
   using Target = std::variant<std::string*, std::vector<std::string>*, std::chrono::milliseconds*,
                               std::uint64_t*, bool*, std::vector<Root>*, Variables*, Amount,
                               double*, std::optional<bool>*, std::vector<Mount>*, Json*>;
@@ -30936,7 +30908,7 @@ class OptionSetter {
     for (const std::string& path : words_) target->push_back({path, Permission::write});
     return {};
   }
-  Expected<void> operator()(std::vector<std::pair<std::string, std::string>>* target) const {
+  Expected<void> operator()(Variables* target) const {
     if (auto ok = some(); !ok) return ok;
     for (const std::string& word : words_) {
       const std::size_t equals = word.find('=');
@@ -31113,7 +31085,7 @@ Expected<void> check_shape(const std::string& label, const Option& option, const
     return value.is_number() ? Expected<void>() : fail("a number");
   if (std::holds_alternative<Json*>(option.target))
     return value.is_object() ? Expected<void>() : fail("an object");
-  if (std::holds_alternative<Option::Variables*>(option.target))
+  if (std::holds_alternative<Variables*>(option.target))
     return value.is_object() || value.is_array() ? Expected<void>() : fail("an object");
   return value.is_array() ? Expected<void>() : fail("a list of strings");
 }
@@ -31992,8 +31964,8 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   if (has_tool("execute_command"))
     sentences.push_back(concat(
         {"execute_command runs shell commands, by default in ", to_utf8(executor.workspace()),
-         ". A command may take ", seconds_text(executor.timeout()),
-         " seconds unless it asks for more (at most ", seconds_text(executor.max_timeout()),
+         ". A command may take ", seconds_text(executor.options().timeout),
+         " seconds unless it asks for more (at most ", seconds_text(executor.options().max_timeout),
          "). It gets no standard input and no terminal. Of each of its streams ",
          std::to_string(settings.max_output), " bytes are kept, the beginning and the end."}));
   if (has_tool("execute_command") && options.run_in_background_after != no_limit)

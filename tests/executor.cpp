@@ -2672,8 +2672,8 @@ TEST_CASE("every wrong option is an error of create() that names it") {
 
 TEST_CASE("defaults are what the declarations say") {
   const LocalExecutor here = make({});
-  CHECK(here.timeout() == seconds(60));
-  CHECK(here.max_timeout() == seconds(3600));
+  CHECK(here.options().timeout == seconds(60));
+  CHECK(here.options().max_timeout == seconds(3600));
   CHECK(LocalOptions().max_output == 1048576);
   CHECK(output_of(here, "echo $0") == "/bin/sh\n");
 }
