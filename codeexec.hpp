@@ -4,8 +4,9 @@
 //   in exactly one .cpp file                    in every other file
 //     #define CODEEXEC_IMPLEMENTATION             #include "codeexec.hpp"
 //     #include "codeexec.hpp"
-//   Build with any C++17 compiler on Linux (macOS and BSD: the portable parts), and -pthread.
-//   Nothing else is needed. CMake users link codeexec::impl and never write the macro.
+//   Build with any C++17 compiler on Linux (macOS and BSD: the portable parts), and -pthread;
+//   on 32-bit Linux with -D_FILE_OFFSET_BITS=64, too. Nothing else is needed. CMake users link
+//   codeexec::impl and never write the macro.
 //
 // A WHOLE PROGRAM                                                            (examples/hello.cpp)
 //
@@ -3269,6 +3270,13 @@ ssize_t write_to_file(int fd, std::string_view bytes) {
     errno = EFBIG;
   }
   return size;
+}
+
+// 0 or errno. What has no disk under it needs none.
+int flush_to_disk(int fd) {
+  while (::fsync(fd) != 0)
+    if (errno != EINTR) return errno == EINVAL || errno == EOPNOTSUPP ? 0 : errno;
+  return 0;
 }
 
 // All of the bytes, to a file. 0 or errno.
@@ -12971,7 +12979,10 @@ Expected<void> list_open_directory(UniqueFd fd, const std::string& path, WalkBud
                         concat({"there are more than ", std::to_string(DeleteGuard::max_entries),
                                 " entries, too many to be checked"}));
     struct stat status {};
-    if (::fstatat(descriptor, child, &status, AT_SYMLINK_NOFOLLOW) == 0) visit(child, status);
+    if (::fstatat(descriptor, child, &status, AT_SYMLINK_NOFOLLOW) == 0)
+      visit(child, status);
+    else if (errno != ENOENT)  // it has gone meanwhile
+      return system_error(errno, quoted(concat({path, "/", child})));
   }
 }
 
@@ -13172,8 +13183,8 @@ DeleteGuard::Stats DeleteGuard::stats() const {
 
 namespace {
 
-// Whether what is opened here is not data but the kernel's own state.
-bool is_kernel_file_system(int fd) {
+// An error when what is opened here is not data but the kernel's own state.
+Expected<void> check_file_system(int fd, const std::string& path) {
 #if defined(__linux__)
   constexpr std::uint32_t kinds[] = {
       0x00009fa0,  // proc
@@ -13193,19 +13204,17 @@ bool is_kernel_file_system(int fd) {
       0x6e736673,  // nsfs
   };
   struct statfs status {};
-  if (::fstatfs(fd, &status) != 0) return true;
+  if (::fstatfs(fd, &status) != 0) return system_error(errno, quoted(path));
   const auto kind = static_cast<std::uint32_t>(status.f_type);
-  return std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds);
+  if (std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds))
+    return make_error(
+        ErrorCode::permission_denied,
+        concat({quoted(path), ": is the kernel's (/proc, /sys and their like), which is closed"}));
 #else
   (void)fd;
-  return false;
+  (void)path;
 #endif
-}
-
-Error kernel_file_system_error(const std::string& path) {
-  return make_error(
-      ErrorCode::permission_denied,
-      concat({quoted(path), ": is the kernel's (/proc, /sys and their like), which is closed"}));
+  return {};
 }
 
 // Whether the rules give what is wanted.
@@ -13271,7 +13280,7 @@ Expected<UniqueFd> open_regular_file(const std::string& path, struct stat& statu
   if (!fd && (errno == ELOOP || errno == EMLINK)) return not_regular_error(path, S_IFLNK);
   if (!fd || ::fstat(fd.get(), &status) != 0) return system_error(errno, quoted(path));
   if (!S_ISREG(status.st_mode)) return not_regular_error(path, status.st_mode);
-  if (is_kernel_file_system(fd.get())) return kernel_file_system_error(path);
+  if (auto ok = check_file_system(fd.get(), path); !ok) return ok.error();
   return fd;
 }
 
@@ -13425,8 +13434,7 @@ int give_to_owner_of(int directory, const std::string& name) {
 // not be read cannot be flushed. 0 or errno.
 int flush_directory(int directory) {
   const UniqueFd fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd || ::fsync(fd.get()) == 0 || errno == EINVAL || errno == EOPNOTSUPP) return 0;
-  return errno;
+  return fd ? flush_to_disk(fd.get()) : 0;
 }
 
 // The directory of a canonical path; when it is to be made, with those above it that are missing.
@@ -13444,7 +13452,7 @@ Expected<UniqueFd> open_or_make_directory(const PathRules& rules, const std::str
   }
   if (!directory) return directory;
   UniqueFd here = std::move(*directory);
-  if (is_kernel_file_system(here.get())) return kernel_file_system_error(path);
+  if (auto ok = check_file_system(here.get(), path); !ok) return ok.error();
   std::size_t at = there == "/" ? 1 : there.size() + 1;
   while (at < path.size()) {
     const std::size_t end = std::min(path.find('/', at), path.size());
@@ -13509,7 +13517,7 @@ class NewFile {
   int write(std::string_view bytes) {
     const int error = write_all(fd_.get(), bytes);
     if (error != 0) return error;
-    return ::fsync(fd_.get()) == 0 || errno == EINVAL ? 0 : errno;
+    return flush_to_disk(fd_.get());
   }
   int replace(const std::string& name) {
     if (::renameat(directory_, name_.c_str(), directory_, name.c_str()) != 0) return errno;
@@ -13579,7 +13587,7 @@ Expected<UniqueFd> open_listed_directory(const PathRules& rules, const std::stri
   if (!directory && directory.error().system_error == ENOTDIR)
     return make_error(ErrorCode::invalid_argument, concat({quoted(path), ": is no directory"}));
   if (!directory) return directory.error();
-  if (is_kernel_file_system(directory->get())) return kernel_file_system_error(path);
+  if (auto ok = check_file_system(directory->get(), path); !ok) return ok.error();
   UniqueFd fd(
       above_standard_streams(::openat(directory->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
   if (!fd) return system_error(errno, quoted(path));
@@ -13731,7 +13739,7 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
   const auto directory = open_or_make_directory(rules_, place.directory, how.make_directories);
   if (!directory) return directory.error();
   const int in = directory->get();
-  if (is_kernel_file_system(in)) return kernel_file_system_error(*target);
+  if (auto ok = check_file_system(in, *target); !ok) return ok.error();
 
   struct stat old {};
   const bool replaces = ::fstatat(in, place.name.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0;
@@ -14673,6 +14681,11 @@ constexpr NamedLimit limit_names[] = {
     {"disk", &Limits::disk},
 };
 
+// What a report tells of, in its order, where a sandbox is asked for.
+constexpr const char* sandbox_features[] = {
+    "filesystem",       "rename",       "truncate",   "devices", "signals",
+    "abstract_sockets", "system_calls", "privileges", "network", "containment"};
+
 // The errors of create() that are the same in every mode and on every system.
 Expected<void> check_sandbox_options(const SandboxOptions& options) {
   for (const auto* list : {&options.writable, &options.readable}) {
@@ -14709,7 +14722,9 @@ namespace {
 CODEEXEC_IN_CHILD long as_word(int value) { return value; }
 CODEEXEC_IN_CHILD long as_word(unsigned value) { return static_cast<long>(value); }
 CODEEXEC_IN_CHILD long as_word(long value) { return value; }
-CODEEXEC_IN_CHILD long as_word(unsigned long value) { return static_cast<long>(value); }
+[[maybe_unused]] CODEEXEC_IN_CHILD long as_word(unsigned long value) {
+  return static_cast<long>(value);
+}
 CODEEXEC_IN_CHILD long as_word(const volatile void* value) { return reinterpret_cast<long>(value); }
 
 // A system call: its result, or an errno made negative. It does without libc, whose function would
@@ -14865,8 +14880,12 @@ CODEEXEC_IN_CHILD long clone_process(const CloneRequest& request, bool& cleared)
   // An old kernel, or a container's filter, which cannot look into clone3's arguments.
   if (pid == -ENOSYS || pid == -EPERM || pid == -EINVAL) {
     cleared = false;
-    pid = ::clone(request.function, request.stack + request.stack_size,
-                  static_cast<int>(flags) | request.exit_signal, request.argument, request.pidfd);
+    char* const top = request.stack + request.stack_size;
+    const int old_flags = static_cast<int>(flags) | request.exit_signal;
+    pid = ::clone(request.function, top, old_flags, request.argument, request.pidfd);
+    // An emulator (qemu-user) knows no CLONE_PIDFD; the caller then has no pidfd from here.
+    if (pid < 0 && errno == EINVAL && request.pidfd)
+      pid = ::clone(request.function, top, old_flags & ~CLONE_PIDFD, request.argument);
     if (pid < 0) pid = -errno;
   }
   return pid;
@@ -17099,6 +17118,11 @@ class SandboxBuilder {
           user_namespace = ::geteuid() != 0;
         continue;
       }
+      // No kernel refuses a child on borrowed memory: it is an emulator.
+      if (started == -EINVAL || started == -ENOSYS) {
+        give_up_all("an emulator, in which no trial can be run");
+        return {};
+      }
       if (started < 0 || !trial.finished)
         return system_error(started < 0 ? static_cast<int>(-started) : ENOSYS,
                             "sandbox: the trial of it could not be run");
@@ -17122,6 +17146,21 @@ class SandboxBuilder {
     // Its rules for the network are others.
     if (abi_ > 0) return build_ruleset();
     return {};
+  }
+
+  // What no trial has confirmed is not claimed. Commands run as with mode off, in their limits.
+  void give_up_all(const char* why) {
+    for (const char* feature : sandbox_features) missing_[feature] = why;
+    if (options_.pid_namespace) missing_["pid_namespace"] = why;
+    drop_ruleset(why);
+    with_filter_ = false;
+    build_program();
+    network_ = Network::host;
+    state_.report.network = network_;
+    state_.report.landlock_abi = 0;
+    state_.plan.supervised = false;
+    state_.plan.drop_capabilities = false;
+    state_.plan.no_new_privs = false;
   }
 
   // The process table goes first, as it needs most, but comes back when the network was at fault.
@@ -17207,8 +17246,7 @@ class SandboxBuilder {
   void write_report(bool sandboxed) {
     std::vector<std::string> features;
     if (sandboxed) {
-      features = {"filesystem",       "rename",       "truncate",   "devices", "signals",
-                  "abstract_sockets", "system_calls", "privileges", "network", "containment"};
+      features.assign(std::begin(sandbox_features), std::end(sandbox_features));
       if (options_.pid_namespace) features.emplace_back("pid_namespace");
     }
     for (const NamedLimit& limit : limit_names)
@@ -17260,8 +17298,7 @@ Expected<void> build_without_kernel(SandboxState& state) {
   constexpr const char* why = ": not on this system";
   std::vector<const char*> features;
   if (options.mode != SandboxMode::off) {
-    features = {"filesystem",       "rename",       "truncate",   "devices", "signals",
-                "abstract_sockets", "system_calls", "privileges", "network", "containment"};
+    features.assign(std::begin(sandbox_features), std::end(sandbox_features));
     if (options.pid_namespace) features.push_back("pid_namespace");
   }
   for (const NamedLimit& limit : limit_names)
@@ -17737,11 +17774,14 @@ CODEEXEC_IN_CHILD int next_number(const char* entries, long& at) {
   return digit == record + 19 ? -1 : number;
 }
 
-// Marks all descriptors from `first` on so that the program does not get them; Linux before 5.9.
-CODEEXEC_IN_CHILD void mark_descriptors(int first) {
+// Closes all descriptors from `first` on but `keep`, which is marked so that no program gets it;
+// Linux before 5.9.
+CODEEXEC_IN_CHILD void close_each(int first, int keep) {
+  if (keep >= 0) raw(SYS_fcntl, keep, F_SETFD, FD_CLOEXEC);
   const long directory = raw(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
   if (directory < 0) {
-    for (int fd = first; fd < 65536; ++fd) raw(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
+    for (int fd = first; fd < 65536; ++fd)
+      if (fd != keep) raw(SYS_close, fd);
     return;
   }
   alignas(8) char entries[2048];
@@ -17750,7 +17790,7 @@ CODEEXEC_IN_CHILD void mark_descriptors(int first) {
     long at = 0;
     while (at < size) {
       const int fd = next_number(entries, at);
-      if (fd >= first) raw(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
+      if (fd >= first && fd != keep && fd != directory) raw(SYS_close, fd);
     }
   }
   raw(SYS_close, directory);
@@ -17766,7 +17806,7 @@ CODEEXEC_IN_CHILD void close_from(int first, int keep) {
     if (keep > first) failed = raw(CODEEXEC_CLOSE_RANGE_NUMBER, first, keep - 1, 0);
     if (failed == 0) failed = raw(CODEEXEC_CLOSE_RANGE_NUMBER, keep + 1, last, 0);
   }
-  if (failed != 0) mark_descriptors(first);
+  if (failed != 0) close_each(first, keep);
 }
 
 CODEEXEC_IN_CHILD Failure failed_at(SpawnStep step, long result) {
@@ -17817,7 +17857,8 @@ CODEEXEC_IN_CHILD long enter_sandbox(const ChildPlan& plan) {
 CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
   reset_signals(plan);
   // No terminal: a prompt for a password fails at once instead of waiting for ever.
-  raw(SYS_setsid);
+  // Where a filter refuses that, a group of its own is what must be there to be killed.
+  if (raw(SYS_setsid) < 0) raw(SYS_setpgid, 0, 0);
   // All sources are above 2, so that none is overwritten before its turn.
   const int streams[3] = {plan.input, plan.output, plan.error_output};
   for (int fd = 0; fd < 3; ++fd) {
@@ -18019,13 +18060,21 @@ Spawned spawn_once(ChildPlan& plan) {
 // Where it keeps its descriptors, in a table of its own.
 enum SupervisorDescriptor : int { orders_fd, host_fd, command_fd, reports_fd, first_other_fd };
 
-CODEEXEC_IN_CHILD void tell(Supervision& run) {
-  raw(SYS_write, run.reports, &run.report, sizeof run.report);
+CODEEXEC_IN_CHILD bool tell(Supervision& run) {
+  // Without memory for a pipe there may be some in a moment, and no other way to tell.
+  constexpr int most_attempts = 100;
+  long written = -ENOMEM;
+  for (int i = 0; i < most_attempts && (written == -ENOMEM || written == -EINTR); ++i) {
+    const long time[2] = {0, 10000000};
+    if (i > 0) raw(SYS_ppoll, as_word(nullptr), 0, &time[0], as_word(nullptr), 0);
+    written = raw(SYS_write, run.reports, &run.report, sizeof run.report);
+  }
+  return written > 0;
 }
 
 // Gives up everything of the host's but what it needs. 0 or a negative errno. The command runs
-// already, so this must not fail for want of a free descriptor: there are at least two, those of the
-// command's streams, for at most two that are in the way, as the host's lie above 2.
+// already, so this must not fail for want of a free descriptor: those of the command's streams are
+// at least two, and at most two are in the way, as the host's lie above 2.
 CODEEXEC_IN_CHILD long keep_descriptors(Supervision& run, int command) {
   for (const int fd : {run.plan->input, run.plan->output, run.plan->error_output})
     raw(SYS_close, fd);
@@ -18039,7 +18088,8 @@ CODEEXEC_IN_CHILD long keep_descriptors(Supervision& run, int command) {
   }
   for (int i = 0; i < first_other_fd; ++i) {
     raw(SYS_close, i);
-    if (high[i] >= 0) raw(SYS_dup3, high[i], i, 0);
+    const long moved = high[i] >= 0 ? raw(SYS_dup3, high[i], i, 0) : 0;
+    if (moved < 0) return moved;
   }
   run.orders = orders_fd;
   run.reports = reports_fd;
@@ -18263,12 +18313,15 @@ CODEEXEC_IN_CHILD int supervisor_main(void* argument) {
   Supervision& run = *static_cast<Supervision*>(argument);
   run.plan->ran = 1;
   const long result = start_command(run);
-  tell(run);
+  const bool told = tell(run);
   if (result == 0) {
-    give_back_memory(run);
-    watch_command(run);
+    // Nobody waits for a command that could not be told of.
+    if (told) {
+      give_back_memory(run);
+      watch_command(run);
+    }
     end_command(run);
-    tell(run);
+    if (told) tell(run);
   }
   for (;;) raw(SYS_exit_group, 0);
 }
@@ -18371,8 +18424,9 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   report_end.reset();
   orders_end.reset();
   SupervisorReport& report = supervisor.last;
+  errno = 0;
   const bool told = read_record(supervisor.reports, report);
-  if (!told) report.failure = {SpawnStep::sandbox, ESRCH};
+  if (!told) report.failure = {SpawnStep::sandbox, errno != 0 ? errno : ESRCH};
   if (report.failure.error == 0 && child.exit_event) {
     supervisor.command = run.own_table ? -1 : static_cast<pid_t>(report.pid);
     set_nonblocking(supervisor.orders);
@@ -18506,19 +18560,27 @@ bool read_stat(pid_t pid, ProcessStat& stat) {
   return fields >= 5;
 }
 
-// The numbers among the names in a directory of /proc.
-std::vector<int> numbers_in(const std::string& path) {
-  std::vector<int> numbers;
+// The numbers among the names in a directory of /proc. False when it could not be read to its end.
+bool read_numbers(const std::string& path, std::vector<int>& numbers) {
   DIR* directory = ::opendir(path.c_str());
-  if (!directory) return numbers;
+  if (!directory) return errno == ENOENT;
+  errno = 0;
   while (const dirent* entry = ::readdir(directory)) {
     const std::string_view text = entry->d_name;
     int number = 0;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
     if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size())
       numbers.push_back(number);
+    errno = 0;
   }
+  const bool whole = errno == 0;
   ::closedir(directory);
+  return whole;
+}
+
+std::vector<int> numbers_in(const std::string& path) {
+  std::vector<int> numbers;
+  (void)read_numbers(path, numbers);
   return numbers;
 }
 
@@ -18593,10 +18655,9 @@ void signal_same(pid_t pid, std::uint64_t start, int number) {
   const UniqueFd handle(open_pidfd(pid));
   ProcessStat stat;
   if (!read_stat(pid, stat) || stat.start != start) return;
-  if (handle)
-    signal_pidfd(handle.get(), number);
-  else
-    ::kill(pid, number);
+  // Not where a filter refuses that.
+  const bool done = handle && (signal_pidfd(handle.get(), number) || errno == ESRCH);
+  if (!done) ::kill(pid, number);
 }
 
 // What tells the processes of one run from all others, wherever they went.
@@ -18620,7 +18681,9 @@ bool kill_marked(const RunMarks& marks) {
   std::map<pid_t, std::uint64_t> killed;  // with the time of its start
   for (int round = 0; round < most_rounds; ++round) {
     std::vector<std::pair<pid_t, std::uint64_t>> found;
-    for (const pid_t pid : numbers_in("/proc")) {
+    std::vector<pid_t> all;
+    const bool whole = read_numbers("/proc", all);
+    for (const pid_t pid : all) {
       if (pid == self || pid == 1 || pid == marks.session) continue;
       ProcessStat stat;
       if (!read_stat(pid, stat) || stat.start < marks.since || stat.dead) continue;
@@ -18636,7 +18699,7 @@ bool kill_marked(const RunMarks& marks) {
       signal_same(pid, stat.start, SIGSTOP);
       found.emplace_back(pid, stat.start);
     }
-    if (found.empty()) return true;
+    if (found.empty() && whole) return true;
     for (const auto& [pid, start] : found) {
       signal_same(pid, start, SIGKILL);
       killed[pid] = start;
@@ -19278,6 +19341,7 @@ struct Process::State {
     UniqueFd pipe = UniqueFd();
     UniqueFd writer = UniqueFd();  // our own copy of the program's end, see start()
     bool open = false;             // not yet seen at its end
+    int read_error = 0;            // errno that ended it too soon
     std::uint64_t bytes_read = 0;  // from the pipe
     Spill spill = {};
     Capture capture;
@@ -19354,6 +19418,7 @@ struct Process::State {
   Output out;
   Output err;
   UniqueFd input = UniqueFd();
+  int input_error = 0;              // errno that ended it too soon
   std::string_view unwritten = {};  // of options.input, then of `current_input`
   std::string current_input = {};
   std::vector<Escaped> escaped = {};
@@ -19419,6 +19484,7 @@ struct Process::State {
   void finish(bool abandon);
   void fill_status();
   void fill_output(Output& output, std::string& text, OutputCounts& counts, std::string& file);
+  void add_to_message(std::string_view text);
   bool find_escaped();
   void signal_escaped(int number);
   bool supervised() const;
@@ -19723,6 +19789,11 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
         direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), buffer_size);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;
+    if (size < 0) {
+      output.read_error = errno;
+      // Nobody will read on: who writes is told so, and does not wait.
+      output.pipe.reset();
+    }
     if (size <= 0) return end_output(output);
     output.bytes_read += static_cast<std::uint64_t>(size);
     if (!direct) take_bytes(output, {buffer.data(), static_cast<std::size_t>(size)});
@@ -19853,6 +19924,7 @@ void Process::State::feed_input() {
     unwritten.remove_prefix(static_cast<std::size_t>(size));
     more_input();
   } else if (errno != EAGAIN && errno != EINTR) {
+    input_error = errno;
     close_input();
   }
 }
@@ -20017,7 +20089,7 @@ bool Process::State::signal_group(int number) {
   constexpr unsigned to_group = 4;
   if (is_pidfd) {
     if (signal_pidfd(exit_event.get(), number, to_group)) return true;
-    if (errno != EINVAL) return false;
+    if (errno == ESRCH) return false;
   }
 #endif
   return ::kill(-pid, number) == 0;
@@ -20032,9 +20104,15 @@ void Process::State::fill_output(Output& output, std::string& text, OutputCounts
   counts.redactions = output.redactor.count();
   counts.file_bytes = output.spill.written;
   file = output.spill.path;
-  if (output.spill.problem.empty()) return;
-  if (!result.message.empty()) result.message += "; ";
-  result.message += output.spill.problem;
+  if (output.read_error != 0)
+    add_to_message(concat({"its ", output.stream == Stream::out ? "stdout" : "stderr",
+                           " could not be read to the end: ", errno_text(output.read_error)}));
+  add_to_message(output.spill.problem);
+}
+
+void Process::State::add_to_message(std::string_view text) {
+  if (!text.empty() && !result.message.empty()) result.message += "; ";
+  result.message += text;
 }
 
 #if CODEEXEC_HAS_SANDBOX
@@ -20186,6 +20264,8 @@ void Process::State::finish(bool abandon) {
   supervisor.reports.reset();
 #endif
   escaped.clear();
+  if (input_error != 0)
+    add_to_message("not all of its standard input could be written: " + errno_text(input_error));
   fill_output(out, result.out, result.out_counts, result.out_file);
   fill_output(err, result.err, result.err_counts, result.err_file);
   on_end(result);
@@ -20287,8 +20367,10 @@ void Process::Reactor::add(std::shared_ptr<State> state) {
 }
 
 void Process::Reactor::wake() {
-  // A full pipe wakes it just as well.
-  (void)!::write(wake_in.get(), "", 1);
+  // A full pipe wakes it just as well. Without memory for it, there is some in a moment: a wake-up
+  // that is lost would be waited for without end.
+  while (::write(wake_in.get(), "", 1) < 0 && (errno == EINTR || errno == ENOMEM))
+    ::poll(nullptr, 0, 1);
 }
 
 void* Process::Reactor::thread_main(void* self) {
@@ -22737,7 +22819,7 @@ Expected<void> BackgroundShells::Shell::Waiter::problem(
     const std::optional<CancelToken>& cancel) const {
   if (error_ != 0) return system_error(error_, "cannot wait for a background shell");
   if (cancel && cancel->descriptor() < 0)
-    return system_error(EMFILE, "cannot wait for a background shell");
+    return system_error(errno, "cannot wait for a background shell");
   return {};
 }
 
@@ -24023,7 +24105,8 @@ Expected<Json> inspect(const EngineOptions& engine, const char* kind,
   auto parsed = Json::parse(result.out);
   if (parsed && parsed->size() > 0) return parsed;
   return make_error(ErrorCode::io, concat({"cannot ", what, " (", printable(engine.program),
-                                           "): its answer is not understood"}));
+                                           "): its answer is not understood",
+                                           result.message.empty() ? "" : "; ", result.message}));
 }
 
 // The number at the start of a text, or `otherwise`.
@@ -27378,6 +27461,13 @@ class IdScanner {
 
 // input -------------------------------------------------------------------------------------------
 
+// Whether a call that failed is to be made again: it was interrupted, or there was no memory for
+// it, which this waits for.
+bool may_try_again(int error) {
+  if (error == ENOMEM) ::poll(nullptr, 0, 1);
+  return error == EINTR || error == EAGAIN || error == ENOMEM;
+}
+
 // Splits a descriptor's bytes into lines. The buffer grows to hold the longest line and shrinks
 // afterwards; every byte is looked at once. One thread at a time.
 class LineReader {
@@ -27466,7 +27556,7 @@ class LineReader {
     make_room();
     for (;;) {
       pollfd fds[2] = {{fd_, POLLIN, 0}, {wake_, POLLIN, 0}};
-      if (::poll(fds, 2, -1) < 0 && errno != EINTR) return fail();
+      if (::poll(fds, 2, -1) < 0 && !may_try_again(errno)) return fail();
       if (fds[1].revents != 0) return Event::interrupted;
       if (fds[0].revents == 0) continue;
       const ssize_t size = ::read(fd_, buffer_.get() + end_, capacity_ - end_);
@@ -27544,7 +27634,7 @@ class Outbox {
 
   // Starts the writer thread; 0 or an errno.
   int start() {
-    if (quit_.descriptor() < 0) return EMFILE;
+    if (quit_.descriptor() < 0) return errno;
     // The host's signal handlers are not to run here.
     sigset_t all;
     sigset_t before;
@@ -27697,8 +27787,7 @@ class Outbox {
       const ssize_t size = ::write(fd_, bytes.data() + done, std::min(step, bytes.size() - done));
       if (size >= 0) {
         done += static_cast<std::size_t>(size);
-      } else if (errno != EINTR && errno != EAGAIN) {
-        const int error = errno;
+      } else if (const int error = errno; !may_try_again(error)) {
         if (error == EPIPE) guard.take_back();
         return error;
       }
@@ -28188,7 +28277,7 @@ class MovedStreams {
   MovedStreams& operator=(const MovedStreams&) = delete;
   ~MovedStreams() {
     for (int fd = 0; fd < 2; ++fd)
-      if (moved_[fd]) ::dup2(moved_[fd].get(), fd);
+      if (moved_[fd]) duplicate(moved_[fd].get(), fd);
   }
 
   // The descriptor to use instead of `fd`, or -1 and errno.
@@ -28200,7 +28289,7 @@ class MovedStreams {
     UniqueFd null(above_standard_streams(::open("/dev/null", O_RDWR | O_CLOEXEC)));
     has_null_ = static_cast<bool>(null);
     if (!null) return -1;
-    if ((fd == 0 || ::dup2(2, 1) < 0) && ::dup2(null.get(), fd) < 0) return -1;
+    if ((fd == 0 || !duplicate(2, 1)) && !duplicate(null.get(), fd)) return -1;
     moved_[fd] = std::move(away);
     return moved_[fd].get();
   }
@@ -28210,6 +28299,12 @@ class MovedStreams {
   }
 
  private:
+  // Another thread may be about to get that very number: it is then busy for a moment.
+  static bool duplicate(int from, int to) {
+    while (::dup2(from, to) < 0)
+      if (errno != EINTR && errno != EBUSY) return false;
+    return true;
+  }
   UniqueFd moved_[2] = {};
   bool has_null_ = true;
 };
@@ -28547,7 +28642,7 @@ void Session::wait_for_the_end(const CancelToken& stop) {
   int patience = -1;
   for (;;) {
     const int ready = ::poll(fds, 4, patience);
-    if (ready < 0 && errno != EINTR) return;
+    if (ready < 0 && !may_try_again(errno)) return;
     if (ready > 0 && (fds[0].revents | fds[1].revents | fds[2].revents) != 0) return;
     if (ready > 0 && fds[3].revents != 0) {
       fds[3].fd = -1;  // known from now on
@@ -28607,7 +28702,7 @@ bool Session::join_workers() {
 
 Expected<void> Session::run(const CancelToken& stop) {
   if (stop.descriptor() < 0 || ended_.descriptor() < 0 || wake_.descriptor() < 0)
-    return system_error(EMFILE, "serve: descriptors");
+    return system_error(errno, "serve: descriptors");
   int error = outbox_.start();
   // Two from the start: there must always be one to read while the other works.
   for (int i = 0; i < 2 && error == 0; ++i) {

@@ -24,7 +24,8 @@ def draw(path, group, rows, caption):
     axes.set_xscale("log")
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_yticks(places, names, fontsize=7)
-    axes.set_xlim(min(costs + [0.5]) / 2, max(costs + [2]) * 2)
+    axes.set_xlim(min(costs + [0.5]) / 3, max(costs + [2]) * 3)
+    axes.set_ylim(0.3, len(rows) + 0.7)
     for place, cost in zip(places, costs):
         axes.text(cost, place, f" {cost:.3g} ", fontsize=7, va="center",
                   ha="left" if cost > 1 else "right")

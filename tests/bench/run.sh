@@ -53,6 +53,37 @@ has() { command -v "$1" > "$OUT/probe.log" 2>&1; }
 status=0
 failed() { echo "FAILED: $*" && status=1; }
 
+# An engine with the one image that is needed, which is made while the compiler runs.
+engine=$OUT/engine
+[ ${#engine} -le 64 ] || engine=/tmp/codeexec-engine-$(echo "$OUT" | cksum | cut -d ' ' -f 1)
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
+in_engine() { as_root sh "$ROOT/tests/engine.sh" "$1" "$engine" >> "$OUT/engine.log" 2>&1; }
+start_engine() {
+  : > "$OUT/engine.log"
+  # An interrupted run may have left one.
+  in_engine stop && in_engine start && in_engine make_base && in_engine make_debian
+}
+stop_engine() {
+  [ $docker = yes ] || return 0
+  docker=no
+  in_engine stop || failed "the engine does not stop: $OUT/engine.log"
+}
+starting=
+if [ $docker = yes ] && wanted docker; then
+  trap stop_engine EXIT
+  trap 'exit 129' HUP
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  echo "== starting an engine, and making its image in the background"
+  start_engine &
+  starting=$!
+  DOCKER_HOST=unix://$engine/docker.sock
+  CODEEXEC_TEST_DOCKER=1
+  export DOCKER_HOST CODEEXEC_TEST_DOCKER
+else
+  docker=no
+fi
+
 # building ----------------------------------------------------------------------------------------
 
 # The implementation is compiled once, and again when the header or the compiler has changed. A
@@ -89,19 +120,17 @@ libraries() {
 build_one() {
   compile "$here/$1.cpp" "$object" $(libraries "$1") -o "$OUT/bench-$1" || rm -f "$OUT/bench-$1"
 }
-waiting=
+builds=
 for name in $names; do
   [ "$name" != cost ] || continue
   rm -f "$OUT/bench-$name"
   build_one "$name" &
-  if [ -n "$waiting" ]; then
-    wait
-    waiting=
-  else
-    waiting=yes
-  fi
+  case $builds in
+    "") builds=$! ;;
+    *) wait "$builds" $! && builds= ;;
+  esac
 done
-wait
+[ -z "$builds" ] || wait "$builds"
 
 # rivals ------------------------------------------------------------------------------------------
 
@@ -118,11 +147,14 @@ installed() {
   echo "$requirements" > "$stamp"
 }
 venv() {
-  rm -rf "$OUT/venv"
+  rm -rf "$OUT/venv" "$OUT/fastmcp.installed" "$OUT/plots.installed"
   python3 -m venv "$OUT/venv"
 }
 pip() { "$OUT/venv/bin/python" -m pip --disable-pip-version-check "$@"; }
-has_venv() { has python3 && installed venv venv venv; }
+has_venv() {
+  [ -x "$OUT/venv/bin/python" ] || rm -f "$OUT/venv.installed"
+  has python3 && installed venv venv venv
+}
 
 typescript="@modelcontextprotocol/sdk@1.32.2 zod@3.25.76"
 typescript_server() {
@@ -184,32 +216,12 @@ $OUT/venv/bin/fastmcp run $module:create_server -- --allowed-paths /tmp"
   export BENCH_TS_LACKS BENCH_FASTMCP_LACKS BENCH_MASSGEN_LACKS
 fi
 
-# An engine with the one image that is needed.
-engine=$OUT/engine
-[ ${#engine} -le 64 ] || engine=/tmp/codeexec-engine-$(echo "$OUT" | cksum | cut -d ' ' -f 1)
-as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
-in_engine() { as_root sh "$ROOT/tests/engine.sh" "$1" "$engine" >> "$OUT/engine.log" 2>&1; }
-stop_engine() {
-  [ $docker = yes ] || return 0
-  docker=no
-  in_engine stop || failed "the engine does not stop: $OUT/engine.log"
-}
-if [ $docker = yes ] && wanted docker; then
-  trap stop_engine EXIT
-  trap 'exit 129' HUP
-  trap 'exit 130' INT
-  trap 'exit 143' TERM
-  echo "== starting an engine, and making its image"
-  : > "$OUT/engine.log"
-  # An interrupted run may have left one.
-  if in_engine stop && in_engine start && in_engine make_base && in_engine make_debian; then
-    DOCKER_HOST=unix://$engine/docker.sock
-    CODEEXEC_TEST_DOCKER=1
-    export DOCKER_HOST CODEEXEC_TEST_DOCKER
-  else
+if [ -n "$starting" ]; then
+  wait "$starting" || {
     tail -n 20 "$OUT/engine.log"
     failed "the engine does not start, or its image cannot be made: $OUT/engine.log"
-  fi
+    unset CODEEXEC_TEST_DOCKER
+  }
 fi
 
 # running -----------------------------------------------------------------------------------------

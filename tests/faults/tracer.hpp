@@ -57,6 +57,9 @@ struct Kind {
 #define SYS_landlock_restrict_self 446
 #endif
 
+// A call of that number for a pipe, of which the kernel has other failures to tell.
+constexpr long for_pipe = 1000000;
+
 inline const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
       {SYS_open, "open", {EMFILE, ENFILE, ENOMEM, EACCES, EIO}},
@@ -141,6 +144,12 @@ inline const std::vector<Kind>& kinds() {
       {SYS_faccessat2, "faccessat2", {EACCES, ENOSYS, EIO}},
       {SYS_getdents64, "getdents64", {EIO, ENOENT}},
       {SYS_getcwd, "getcwd", {ENOENT, ENOMEM}},
+      {SYS_listen, "listen", {EADDRINUSE}},
+      {SYS_getsockname, "getsockname", {ENOBUFS}},
+      {SYS_truncate, "truncate", {EIO}},
+      {SYS_keyctl, "keyctl", {ENOSYS}},
+      {SYS_read + for_pipe, "read-pipe", {EIO, EINTR}},
+      {SYS_write + for_pipe, "write-pipe", {ENOMEM, EINTR}},
       {SYS_lseek, "lseek", {EIO}},
       {SYS_fsync, "fsync", {EIO, ENOSPC, EINTR}},
       {SYS_fdatasync, "fdatasync", {EIO, ENOSPC, EINTR}},
@@ -240,21 +249,22 @@ struct Trace {
   std::vector<std::string> left = {};  // processes that outlived it
 };
 
-constexpr int mark_begin = SIGUSR2;
-constexpr unsigned long mark_end = 0x66617531;
+// Sent by the program to itself, and taken away by the tracer: calls count from the first to the
+// second one.
+constexpr int mark = SIGUSR2;
 
 // Calls are counted, and one of them fails, from the first one of these on until its end. Later
 // ones in the same process do nothing.
 class Region {
  public:
   Region() : first_(!std::exchange(used(), true)) {
-    if (first_) ::raise(mark_begin);
+    if (first_) ::raise(mark);
   }
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
   ~Region() { end(); }
   void end() {
-    if (std::exchange(first_, false)) ::syscall(SYS_prctl, mark_end, 0, 0, 0, 0);
+    if (std::exchange(first_, false)) ::raise(mark);
   }
 
  private:
@@ -435,10 +445,12 @@ class Tracer {
       system_call(pid, tracee);
       return resume(pid, 0);
     }
-    if (number == mark_begin && pid == host_ && !done_) {
-      armed_ = true;
-      for (const auto& other : tracees_)
-        if (other.first != pid) ::ptrace(PTRACE_INTERRUPT, other.first, 0, 0);
+    if (number == mark && pid == host_ && !done_) {
+      done_ = armed_;
+      armed_ = !armed_;
+      if (armed_)
+        for (const auto& other : tracees_)
+          if (other.first != pid) ::ptrace(PTRACE_INTERRUPT, other.first, 0, 0);
       return resume(pid, 0);
     }
     resume(pid, event == 0 ? number : 0);
@@ -464,8 +476,17 @@ class Tracer {
     return text.substr(at + 6, text.find('\n', at + 6) - at - 6);
   }
 
+  static std::string target_of(pid_t pid, int fd) {
+    char target[64] = "";
+    const std::string link = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
+    return ::readlink(link.c_str(), target, sizeof target - 1) > 0 ? target : "";
+  }
+
+  // Stops it at its next call only if that may be the one that is to fail.
   void resume(pid_t pid, int signal) {
-    const auto how = armed_ ? PTRACE_SYSCALL : PTRACE_CONT;
+    const Tracee& tracee = tracees_[pid];
+    const bool counts = armed_ && (!fault_ || (!trace_.injected && tracee.who == fault_->who));
+    const auto how = counts || tracee.failing ? PTRACE_SYSCALL : PTRACE_CONT;
     ::ptrace(how, pid, 0, static_cast<long>(signal));
   }
 
@@ -475,18 +496,20 @@ class Tracer {
     if (::ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof info, &info) <= 0) return;
     if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
       const auto number = static_cast<long>(info.entry.nr);
-      if (number == SYS_prctl && info.entry.args[0] == mark_end) {
-        armed_ = false;
-        done_ = true;
-        return;
-      }
       if (!armed_ || !can_fail(number, info.entry.args)) return;
-      const int count = ++trace_.calls[{tracee.who, number}];
-      if (!fault_ || trace_.injected || fault_->who != tracee.who || fault_->number != number ||
-          fault_->nth != count)
+      const bool transfers = number == SYS_read || number == SYS_write;
+      const std::string file =
+          transfers ? target_of(pid, static_cast<int>(info.entry.args[0])) : std::string();
+      // An event cannot fail.
+      if (support::begins(file, "anon_inode:")) return;
+      const bool is_pipe = support::begins(file, "pipe:");
+      const long kind_number = is_pipe ? number + for_pipe : number;
+      const int count = ++trace_.calls[{tracee.who, kind_number}];
+      if (!fault_ || trace_.injected || fault_->who != tracee.who ||
+          fault_->number != kind_number || fault_->nth != count)
         return;
       trace_.injected = tracee.failing = true;
-      const Kind* const kind = find_kind(number);
+      const Kind* const kind = find_kind(kind_number);
       // Another call in its place, which any filter allows.
       if (!kind || !kind->performed) set_register(pid, &user_regs_struct::orig_rax, SYS_getpid);
     } else if (info.op == PTRACE_SYSCALL_INFO_EXIT && tracee.failing) {

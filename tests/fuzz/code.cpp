@@ -101,9 +101,10 @@ void write_python(std::string_view input) {
   std::string text;
   for (const char c : codeexec::to_utf8(input))
     if (std::string_view("\\\"\t\r\v\f").find(c) == std::string_view::npos && c != '\0') text += c;
-  const std::string source = "import os\n\nclass A(B, c=[\n1]):\n  x: int = 1\n  @p\n"
-                             "  async def f(self, a=(1, '\\'')) -> \"x\":  # :\n    \"\"\"" +
-                             text + "\"\"\"\n    return 1\n\ndef f(): 'other'\n";
+  const std::string source =
+      "import os\n\nclass A(B, c=[\n1]):\n  x: int = 1\n  @p\n"
+      "  async def f(self, a=(1, '\\'')) -> \"x\":  # :\n    \"\"\"" +
+      text + "\"\"\"\n    return 1\n\ndef f(): 'other'\n";
   const auto got = codeexec::python_docstring(source, "A.f");
   EXPECT_WITH(got && *got == cleaned(text), source);
   const auto other = codeexec::python_docstring(source, "f");

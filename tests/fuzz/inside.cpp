@@ -65,8 +65,8 @@ template struct FramingReader<codeexec::ContainerExecutor::Exec::Framing>;
 
 Configured read_configuration(std::vector<std::string> words, std::string_view file) {
   const codeexec::UniqueFd config_file = file_with(file);
-  words.insert(words.begin(), {"codeexec-mcp", "--config",
-                               "/proc/self/fd/" + std::to_string(config_file.get())});
+  words.insert(words.begin(),
+               {"codeexec-mcp", "--config", "/proc/self/fd/" + std::to_string(config_file.get())});
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);

@@ -188,7 +188,8 @@ bool is_told(const Json& value, const std::vector<std::string>& told, std::size_
       const double real = std::strtod(word.c_str() + 1, nullptr);
       if (value.as_number() != real) return false;
       if (word.find_first_of(".eE") != std::string::npos || std::abs(real) > 1e18) return true;
-      return value.is_integer() && value.as_integer() == std::strtoll(word.c_str() + 1, nullptr, 10);
+      return value.is_integer() &&
+             value.as_integer() == std::strtoll(word.c_str() + 1, nullptr, 10);
     }
     case Json::Kind::string:
       return word == "$" + value.as_string();

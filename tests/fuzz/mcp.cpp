@@ -119,7 +119,8 @@ std::string spelled_out(std::string_view line) {
                        "\",\"capabilities\":{},\"clientInfo\":{\"name\":\"f\",\"version\":\"1\"}");
   }
   if (order == "cancel")
-    return "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":" +
+    return "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/"
+           "cancelled\",\"params\":{\"requestId\":" +
            std::string(line) + "}}";
   const std::string_view id = take_word(line);
   if (order == "ping") return request(id, "ping", "");
@@ -180,7 +181,7 @@ class Ledger {
  public:
   struct Due {
     std::size_t requests = 0;
-    std::size_t excused = 0;     // may stay without a reply
+    std::size_t excused = 0;      // may stay without a reply
     bool may_be_refused = false;  // by an error like that for what is no request
     std::set<std::string> tokens = {};
   };
@@ -217,8 +218,8 @@ class Ledger {
     const Json* const method = message.find("method");
     const bool is_response = !method && (message.find("result") || message.find("error"));
     if (is_response) return;
-    const bool has_version = message["jsonrpc"].is_string() &&
-                             message["jsonrpc"].as_string() == "2.0";
+    const bool has_version =
+        message["jsonrpc"].is_string() && message["jsonrpc"].as_string() == "2.0";
     if (!id && method && method->is_string()) {
       if (has_version && method->as_string() == "notifications/cancelled")
         excuse(key_of(message["params"].find("requestId")));
@@ -429,9 +430,7 @@ void fuzz::mcp(std::string_view input) {
     options.max_queued = longest_reply;
     options.max_concurrent = concurrent;
     options.max_waiting = 8;
-    options.log = [](std::string_view line) {
-      EXPECT(line.find('\n') == std::string_view::npos);
-    };
+    options.log = [](std::string_view line) { EXPECT(line.find('\n') == std::string_view::npos); };
     codeexec::mcp::Server server(options);
     add_tools(server);
     const auto served = server.serve();

@@ -1,5 +1,6 @@
 // What commands print: Capture keeps its ends and Redactor masks secrets in it, whatever the pieces
-// are that it comes in. Both against the whole text at once.   sh tests/fuzz/run.sh [seconds] output
+// are that it comes in. Both against the whole text at once.
+//                                                          sh tests/fuzz/run.sh [seconds] output
 //   The first byte of an input chooses the reader.
 #include <algorithm>
 
@@ -107,8 +108,7 @@ void expect_read(const Capture& capture, const std::string& all, std::uint64_t& 
   EXPECT_WITH(chunk.missed <= all.size() - cursor, all);
   EXPECT_WITH(!ended || chunk.next == all.size(), all);
   EXPECT_WITH(ended || all.size() - chunk.next <= 3, all);
-  if (chunk.missed > 0)
-    EXPECT_WITH(chunk.text.find(Capture::gap(chunk.missed)) != of_all, all);
+  if (chunk.missed > 0) EXPECT_WITH(chunk.text.find(Capture::gap(chunk.missed)) != of_all, all);
   whole = whole && chunk.missed == 0;
   told += chunk.text;
   cursor = chunk.next;

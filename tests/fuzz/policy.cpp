@@ -15,7 +15,7 @@ using codeexec::PolicyOptions;
 using codeexec::Verdict;
 
 [[noreturn]] void disagree(const char* what, std::string_view script, const Verdict& before,
-                       std::string_view changed, const Verdict& after) {
+                           std::string_view changed, const Verdict& after) {
   std::fprintf(stderr, "%s\n--- %s %s\n%.*s\n--- %s %s\n%.*s\n---\n", what,
                before.allowed ? "allowed" : "refused", before.rule.c_str(),
                static_cast<int>(script.size()), script.data(),
@@ -161,9 +161,9 @@ void fuzz::policy(std::string_view script) {
   const codeexec::Judgement judgement = strict().judge(script, "/work");
   if (judgement.verdict.allowed != strict().check(script, "/work").allowed)
     disagree("judge() differs from check()", script, judgement.verdict, script,
-         strict().check(script, "/work"));
+             strict().check(script, "/work"));
   for (const codeexec::FileAccess& each : judgement.files)
     if (each.path.empty() || each.begin > each.end || each.end > script.size())
       disagree("a file access without a path or place", script, judgement.verdict, each.path,
-           judgement.verdict);
+               judgement.verdict);
 }

@@ -115,8 +115,8 @@ class Builder {
   }
   std::string piece(std::size_t depth) {
     static const char* const edges[] = {"^", "\\A", "\\b", "\\B", "\x01", "$"};
-    static const char* const repeats[] = {"*",     "?",      "*?",  "??",   "{0,2}", "{0,3}?", "+",
-                                          "+?",    "{2}",    "{1,3}?", "{2,}", "{2,}?", "{1,2}"};
+    static const char* const repeats[] = {"*",  "?",   "*?",     "??",   "{0,2}", "{0,3}?", "+",
+                                          "+?", "{2}", "{1,3}?", "{2,}", "{2,}?", "{1,2}"};
     const std::size_t kind = choices_.below(8);
     if (kind == 0) {
       const std::size_t edge = choices_.below(multi_line_ ? 6 : 5);
@@ -137,11 +137,33 @@ class Builder {
     return opening + alternatives(depth) + ")";
   }
   std::string character() {
-    static const char* const characters[] = {
-        "a",    "b",    "c",     "A",     "_",     "1",         " ",       ".",
-        "\\n",  "\\.",  "\\x61", "[abc]", "[^a]",  "[a-c]",     "\\d",     "\\w",
-        "\\s",  "\\W",  "\\S",   "\\D",   "[^\\w]", "[\\s\\d]", "[B-b]",   "[^\\n]",
-        "\xe6\x97\xa5", "[\xe2\x82\xac-\xe6\x97\xa5]",          "[^\xe6\x97\xa5]"};
+    static const char* const characters[] = {"a",
+                                             "b",
+                                             "c",
+                                             "A",
+                                             "_",
+                                             "1",
+                                             " ",
+                                             ".",
+                                             "\\n",
+                                             "\\.",
+                                             "\\x61",
+                                             "[abc]",
+                                             "[^a]",
+                                             "[a-c]",
+                                             "\\d",
+                                             "\\w",
+                                             "\\s",
+                                             "\\W",
+                                             "\\S",
+                                             "\\D",
+                                             "[^\\w]",
+                                             "[\\s\\d]",
+                                             "[B-b]",
+                                             "[^\\n]",
+                                             "\xe6\x97\xa5",
+                                             "[\xe2\x82\xac-\xe6\x97\xa5]",
+                                             "[^\xe6\x97\xa5]"};
     may_be_empty_ = false;
     return characters[choices_.below(27)];
   }
@@ -156,8 +178,20 @@ class Builder {
 };
 
 std::string built_text(fuzz::Bytes& choices, bool ascii) {
-  static const char* const pieces[] = {"a", "b", "c",  "ab", "aa", "A", "B", "_", "1",
-                                       " ", "\n", "\xe6\x97\xa5", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
+  static const char* const pieces[] = {"a",
+                                       "b",
+                                       "c",
+                                       "ab",
+                                       "aa",
+                                       "A",
+                                       "B",
+                                       "_",
+                                       "1",
+                                       " ",
+                                       "\n",
+                                       "\xe6\x97\xa5",
+                                       "\xe2\x82\xac",
+                                       "\xf0\x9f\x98\x80"};
   std::string text;
   while (!choices.empty() && text.size() < longest_text)
     text += pieces[choices.below(ascii ? 11 : 14)];

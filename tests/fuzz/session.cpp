@@ -132,9 +132,9 @@ void expect_state(const codeexec::detail::SessionState& state, std::string_view 
     for (const auto& [name, value] : *variables) {
       EXPECT_WITH(!name.empty() && !(name[0] >= '0' && name[0] <= '9'), text);
       for (const char c : name)
-        EXPECT_WITH((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-                        c == '_',
-                    text);
+        EXPECT_WITH(
+            (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_',
+            text);
       EXPECT_WITH(value.find('\0') == std::string::npos, text);
     }
 }

@@ -118,8 +118,8 @@ void read_kernel(std::string_view first, std::string_view second) {
     (void)fuzz::group_directory(second, "/a/b", controller);
   }
   (void)fuzz::counter_in(std::string(first), "oom_kill");
-  const std::string line = "low 0\n" + std::string(first.substr(0, first.find('\n'))) +
-                           "\noom_kill 42\n";
+  const std::string line =
+      "low 0\n" + std::string(first.substr(0, first.find('\n'))) + "\noom_kill 42\n";
   EXPECT_WITH(first.substr(0, 8) == "oom_kill" || fuzz::counter_in(line, "oom_kill") == 42, first);
   // As the kernel writes what it has to.
   std::string escaped;

@@ -8,7 +8,7 @@ import threading
 import time
 
 # The longest that anything here may take; nothing is a failure because it was slow.
-PATIENCE = 300
+PATIENCE = int(os.environ.get("PATIENCE", "300"))
 
 
 class Gone(Exception):
@@ -83,7 +83,8 @@ class Server:
                 words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
                 env=environment, cwd=self.workspace,
             )  # fmt: skip
-        self.reader = threading.Thread(target=self.read, args=(self.process, self.generation), daemon=True)
+        told = (self.process, self.generation)
+        self.reader = threading.Thread(target=self.read, args=told, daemon=True)
         self.reader.start()
         told = {"name": "soak", "version": "1"}
         parameters = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": told}

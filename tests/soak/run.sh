@@ -2,14 +2,15 @@
 # Servers and an embedding program under a mixed load, with an account of every reply, and a look at
 # what it leaves behind:
 #   [CODEEXEC_MCP=build/codeexec-mcp] [CODEEXEC_SOAK_HOST=build/tests/codeexec-soak-host]
-#   [OUT=build/soak] [SEED=N] [SHARE=0.5] sh tests/soak/run.sh [SECONDS]
+#   [OUT=build/soak] [SEED=N] [SHARE=0.5] [PATIENCE=300] sh tests/soak/run.sh [SECONDS]
 # SECONDS: 3600, or as many; then what has begun ends. SHARE: of one processor, which the run uses
-# at most: it slows down. No criterion depends on speed. With the SEED that a run has printed, each
-# client does the same again, though not at the same moments.
+# at most: it slows down. No criterion depends on speed; what has not come after PATIENCE seconds is
+# lost. With the SEED that a run has printed, each client does the same again, though not at the
+# same moments.
 #
 #   strict    a server with a sandbox in strict mode
 #   plain     one without
-#   mortal    one that is killed with SIGKILL, or closed in the middle of its work, and started again
+#   mortal    one that is killed with SIGKILL or closed in the middle of its work, again and again
 #   docker, mortal-docker    the same with commands in containers, when CODEEXEC_TEST_DOCKER=1 says
 #             that $DOCKER_HOST is an engine for that, and it has the image codeexec-test/debian
 #   host      a program that embeds the library: host.cpp
@@ -53,10 +54,17 @@ else
   image=codeexec-test/debian:latest
 fi
 
+sandbox=strict
+"$CODEEXEC_MCP" --sandbox strict --workspace "$OUT" --allowed-paths "$OUT" --run true \
+  > "$OUT/probe.log" 2>&1 || {
+  sandbox=best-effort
+  skip strict "there is no whole sandbox here, the server has what there is: $OUT/probe.log"
+}
+
 status=0
 PYTHONDONTWRITEBYTECODE=1 python3 "$here/soak.py" --program "$CODEEXEC_MCP" \
   --host "$CODEEXEC_SOAK_HOST" --out "$OUT" --seconds "$seconds" --share "${SHARE:-0.5}" \
-  --image "$image" ${SEED:+--seed "$SEED"} || status=1
+  --image "$image" --sandbox "$sandbox" ${SEED:+--seed "$SEED"} || status=1
 
 # The curve is for people: without it, nothing is less certain, and for a short run it is not worth
 # the time that it takes to fetch what draws it.

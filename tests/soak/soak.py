@@ -24,7 +24,11 @@ TIGHT = "glibc.malloc.arena_max=1:glibc.malloc.mmap_threshold=65536"
 TIGHT += ":glibc.malloc.trim_threshold=65536:glibc.malloc.tcache_count=0"
 # How much more private memory a process may have at the end than after its warm-up. That of the
 # server with the usual allocator is scattered over its arenas, as it comes.
-GROWTH = {"strict": 256 * KIB, "plain": 16 * MIB, "docker": 2 * MIB, "host": 256 * KIB}
+GROWTH = {"strict": MIB, "plain": 16 * MIB, "docker": 2 * MIB, "host": 256 * KIB}
+# How much more, after so many commands that are refused and so many that run, one after another:
+# less than 1 KiB for each command, however slow the machine is.
+COUNTED = {"sudo ls": 1500, "true": 400}
+COUNTED_GROWTH = 200 * KIB
 # And how much more of its heap may be in use in the embedding program.
 HEAP_GROWTH = 16 * KIB
 
@@ -104,6 +108,7 @@ class Run:
         self.program, self.host_program = map(os.path.abspath, (options.program, options.host))
         self.out, self.image = os.path.abspath(options.out), options.image
         self.mark = f"soak-{os.getpid()}-{self.seed}"
+        self.sandbox = options.sandbox
         self.directory = os.path.join(self.out, "run")
         shutil.rmtree(self.directory, ignore_errors=True)
         os.makedirs(self.directory)
@@ -114,7 +119,6 @@ class Run:
         self.rows, self.quiet = [], {}
         self.servers, self.workers, self.hosts = [], {}, []
         self.random = random.Random(f"{self.seed} run")
-        self.first = {}
 
     def log(self, text):
         print(f"[{time.monotonic() - self.begun:7.1f}] {text}", flush=True)
@@ -146,7 +150,7 @@ class Run:
     def set_up(self):
         common = ["--max-output-size", "262144", "--max-concurrent", "4"]
         place = os.path.join(self.directory, "strict", "workspace")
-        strict = ["--sandbox", "strict", "--allowed-paths", place]
+        strict = ["--sandbox", self.sandbox, "--allowed-paths", place]
         self.add("strict", [*common, *strict], 5, environment={"GLIBC_TUNABLES": TIGHT})
         self.add("plain", common, 5)
         self.add("mortal", common, 4)
@@ -315,16 +319,29 @@ class Run:
         for number in range(rounds):
             left = self.seconds - (time.monotonic() - self.begun)
             self.load(max(2.0, left / (rounds - number)))
-            told = " ".join(
-                f"{name} {each[-1]['private'] // 1024}K/{each[-1]['rss'] // 1024}K"
-                f" fd{each[-1]['descriptors']} t{each[-1]['threads']} p{each[-1]['processes']}+{each[-1]['zombies']}"
-                for name, each in self.quiet.items()
-            )
+            told = [f"{name} {brief(each[-1])}" for name, each in self.quiet.items()]
             total = sum(server.requests for server in self.servers)
-            heap = self.hosts[0].figures
-            self.log(f"round {number + 1}: {told}; requests {total}; host {heap}; pace {self.pace:.3f}")
+            told += [f"requests {total}", f"host {self.hosts[0].figures}", f"pace {self.pace:.3f}"]
+            self.log(f"round {number + 1}: " + ", ".join(told))
             self.save()
+        self.count()
         self.end()
+
+    def count(self):
+        """Memory before and after a number of calls."""
+        server = self.servers[0]
+        sizes = []
+        for _ in range(2):
+            for command, times in COUNTED.items():
+                for _ in range(times):
+                    server.call("execute_command", command=command)
+            self.await_rest()
+            sizes.append(self.quiet[server.name][-1]["private"])
+        told = f"{sizes[1] - sizes[0]} bytes more of memory after {sum(COUNTED.values())} calls"
+        if sizes[1] - sizes[0] > COUNTED_GROWTH:
+            self.failures.add(f"{server.name}: {told}")
+        else:
+            print(f"ok: soak {server.name}: {told}", flush=True)
 
     def end(self):
         for workers in self.workers.values():
@@ -374,7 +391,8 @@ class Run:
             self.failures.add(f"{server.name}: no reply at all")
         answered = server.replies + server.cancels + server.died_with
         if answered != server.requests:
-            self.failures.add(f"{server.name}: {server.requests} requests, {answered} accounted for")
+            told = f"{server.requests} requests, {answered} accounted for"
+            self.failures.add(f"{server.name}: {told}")
         if server.kills == 0 and server.closed == 1 and server.malformed != server.told_malformed:
             told = f"{server.malformed} malformed lines, {server.told_malformed} told so"
             self.failures.add(f"{server.name}: {told}")
@@ -401,13 +419,19 @@ class Run:
         told += f"{last['processes']} processes at the end as after the warm-up, "
         told += f"{growth / KIB:+.0f} KiB of memory"
         if self.seconds >= 1800:
-            told += f", {slope(series[len(series) // 2 :]) / KIB:+.0f} KiB per hour in the second half"
+            later = slope(series[len(series) // 2 :]) / KIB
+            told += f" ({later:+.0f} KiB per hour in the second half)"
         if last.get("heap"):
             heap = least(series[-3:], "heap") - least(series[warm : warm + 3], "heap")
             told += f", {heap:+d} bytes of the heap in use"
             if heap > HEAP_GROWTH:
                 self.failures.add(f"{each.name}: {heap} bytes more of the heap in use")
         print(f"ok: soak {each.name}: {told}", flush=True)
+
+
+def brief(sample):
+    told = f"{sample['private'] // KIB} K, {sample['descriptors']} descriptors, "
+    return told + f"{sample['threads']} threads, {sample['processes']} processes"
 
 
 def least(samples, name):
@@ -432,6 +456,7 @@ def main():
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--share", type=float, default=0.5)
     parser.add_argument("--image", default="")
+    parser.add_argument("--sandbox", default="strict")
     run = Run(parser.parse_args())
     try:
         run.go_through()
