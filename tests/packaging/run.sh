@@ -60,6 +60,7 @@ if [ "${1:-}" = --conan ]; then
     -c "tools.cmake.cmake_layout:test_folder=$OUT/test_package" \
     -c "tools.cmake.cmaketoolchain:user_presets=" \
     -c "tools.cmake.cmaketoolchain:extra_variables={'CMAKE_CXX_FLAGS_RELEASE': '-O0'}"
-  expect "conan: the program has run" grep -qx "codeexec $version: hello" "$OUT/expect.log"
+  cp "$OUT/expect.log" "$OUT/conan.log"
+  expect "conan: the program has run" grep -qx "codeexec $version: hello" "$OUT/conan.log"
 fi
 finish
