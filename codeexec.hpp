@@ -4,8 +4,9 @@
 //   in exactly one .cpp file                    in every other file
 //     #define CODEEXEC_IMPLEMENTATION             #include "codeexec.hpp"
 //     #include "codeexec.hpp"
-//   Build with any C++17 compiler on Linux (macOS and BSD: the portable parts), and -pthread.
-//   Nothing else is needed. CMake users link codeexec::impl and never write the macro.
+//   Build with any C++17 compiler on Linux (macOS and BSD: the portable parts), and -pthread;
+//   on 32-bit Linux with -D_FILE_OFFSET_BITS=64, too. Nothing else is needed. CMake users link
+//   codeexec::impl and never write the macro.
 //
 // A WHOLE PROGRAM                                                            (examples/hello.cpp)
 //
@@ -25,6 +26,7 @@
 //   examples/in_process.cpp   embedding: run, stream, cancel, inspect
 //   examples/mcp_server.cpp   the MCP server; codeexec::server_main() is all of it
 //   examples/custom_tool.cpp  an MCP server with a tool of your own
+//   README.md                 by task; the server's options and clients; when it does not start
 //
 // WHAT YOU CAN RELY ON
 //   It comes back. A run ends by its timeout plus kill_grace plus 3 seconds, whatever the command
@@ -74,8 +76,8 @@
 //   server_main() is the exception: it is a program's main() and owns its signals.
 //
 // UNITS
-//   Time is std::chrono; sizes are bytes; offsets count bytes from 0. Text is UTF-8; bytes of
-//   programs that are not become U+FFFD and are counted.
+//   Time is std::chrono (but for Limits::cpu_time, in seconds); sizes are bytes; offsets count
+//   bytes from 0. Text is UTF-8; bytes of programs that are not become U+FFFD and are counted.
 //
 // SECTIONS (search for ">>name": the table, its declarations, its definitions)
 //   >>base         needs: -             errors, results, callbacks, descriptors, UTF-8
@@ -1102,6 +1104,9 @@ Expected<std::string> python_docstring(std::string_view source, std::string_view
 // The variables, the venv and the prefix of a command.                 [tests/environment.cpp]
 // =================================================================================================
 
+// Names and values.
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
 // PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_*, LANGUAGE, TZ, TMPDIR, TERM, COLORTERM, NO_COLOR and
 // FORCE_COLOR.
 std::vector<std::string> usual_variables();
@@ -1113,7 +1118,7 @@ struct EnvironmentOptions {
   // Commands see every variable of the host, its secrets, too.
   bool keep_all = false;
   // Added, and stronger than what is kept; of two with one name the later counts.
-  std::vector<std::pair<std::string, std::string>> set = {};
+  Variables set = {};
   // Variables whose values are secrets: kept like those of `keep` (no `*` here), and told in
   // secrets(). Errors are one that neither the host nor `set` has; a value that has fewer than 4
   // bytes, not counting line ends at its end, which could not be masked in the output; and more
@@ -1162,9 +1167,8 @@ class Environment {
   // venv_path (an error when it has gone); with auto_venv the `.venv` of the work_dir, then of the
   // workspace, each when it has a `bin` directory. Bad names in `extra` are errors. There is no
   // limit on the size; the kernel's (E2BIG) is told when the command fails to start.
-  Expected<CommandEnvironment> resolve(
-      std::string_view work_dir,
-      const std::vector<std::pair<std::string, std::string>>& extra = {}) const;
+  Expected<CommandEnvironment> resolve(std::string_view work_dir,
+                                       const Variables& extra = {}) const;
 
   // The values of the secret variables, in the order of the option.
   const std::vector<std::string>& secrets() const noexcept { return secrets_; }
@@ -1172,7 +1176,7 @@ class Environment {
  private:
   Expected<std::string> find_venv(std::string_view work_dir) const;
 
-  std::vector<std::pair<std::string, std::string>> variables_ = {};  // after steps 1 and 2
+  Variables variables_ = {};  // after steps 1 and 2
   std::vector<std::string> secrets_ = {};
   std::string venv_path_ = {};
   std::string workspace_ = {};
@@ -1295,7 +1299,6 @@ class Sandbox {
 
  private:
   friend class Process;
-  friend struct SandboxedSpawn;
   struct State;
   std::shared_ptr<const State> state_ = {};
 };
@@ -1357,7 +1360,7 @@ class Capture {
   // stream has `ended`. Start with cursor 0, then pass Chunk::next. At most the last `max_lines`
   // lines are told; those before them are missed, too.
   Chunk read(std::uint64_t cursor, bool ended, std::size_t max_lines = all_lines) const;
-  static constexpr std::size_t all_lines = std::size_t(-1);
+  static constexpr std::size_t all_lines = static_cast<std::size_t>(-1);
   // What stands in the text of read() for bytes that are missing.
   static std::string gap(std::uint64_t missed);
 
@@ -1470,12 +1473,13 @@ struct ProcessOptions {
   // Redactor::min_size bytes are not; with more than Redactor::max_total nothing is started.
   std::vector<std::string> secrets = {};
 
-  std::size_t max_output = 1 << 20;  // bytes kept per stream, see Capture
-  bool keep_end_only = false;        // all of them from its end: for who follows the output
+  // Bytes kept per stream, see Capture.
+  std::size_t max_output = std::size_t{1} << 20;
+  bool keep_end_only = false;  // all of them from its end: for who follows the output
   // When not empty: a stream that outgrows max_output goes whole into a new file in this directory
   // (mode 0600, name codeexec-<random>.out or .err), which is the caller's to delete.
   std::string spill_dir = {};
-  std::uint64_t max_spill = 1 << 30;  // bytes per file; what exceeds it is counted, not written
+  std::uint64_t max_spill = std::uint64_t{1} << 30;  // bytes per file; more is counted, not written
 
   // Zero or less: stopped at once. Counted from the start of the program.
   std::chrono::milliseconds timeout = no_limit;
@@ -1614,7 +1618,7 @@ class Session {
   Session();                     // as if no command had used it yet
   std::string work_dir() const;  // canonical; empty: the workspace
   // What commands have exported and was not there before, or had another value. Not masked.
-  std::vector<std::pair<std::string, std::string>> variables() const;
+  Variables variables() const;
   void reset() const;  // to how it began; what runs meanwhile changes nothing any more
 
  private:
@@ -1628,8 +1632,8 @@ namespace detail {
 struct SessionState {
   std::string work_dir = {};
   // The exported variables: those the script began with, and those at its end.
-  std::vector<std::pair<std::string, std::string>> before = {};
-  std::vector<std::pair<std::string, std::string>> variables = {};
+  Variables before = {};
+  Variables variables = {};
 };
 // A script for `shell` that runs its arguments, joined, as one script, and writes what
 // parse_session_state() reads to a descriptor from 1 to 9. Empty for what is no POSIX shell. `mark`
@@ -1650,8 +1654,9 @@ struct Command {
   // For scripts of at most 1 MiB, and a POSIX shell. Its variables are stronger than all others but
   // those of `environment`. Its folder is judged like any other work_dir, for each command.
   std::optional<Session> session = {};
-  std::optional<std::chrono::milliseconds> timeout = {};  // empty: the executor's; capped by it
-  std::vector<std::pair<std::string, std::string>> environment = {};  // wins over everything else
+  // Empty: the executor's. One that exceeds its max_timeout is cut down to that; a note says so.
+  std::optional<std::chrono::milliseconds> timeout = {};
+  Variables environment = {};  // wins over everything else
   std::string input = {};                  // for standard input; empty: /dev/null
   bool keep_input_open = false;            // start() only: Execution::write() may follow
   bool merge_streams = false;              // both streams in `out`, in their true order
@@ -1764,6 +1769,7 @@ struct ExecutorOptions {
   // Refuses scripts that delete files which no command before them read or made; see DeleteGuard.
   // (A move counts as a deletion of what is moved.)
   bool delete_guard = false;
+  // Of commands that bring none; the longest that any other may have, which is cut down to it.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
   std::chrono::milliseconds max_timeout = std::chrono::hours(1);
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
@@ -1815,8 +1821,6 @@ class Executor {
   // Puts on the audit log what was done by other means than a command. Masks secrets in `result`; a
   // failure to write the log goes into its notes.
   void record(Result& result, const std::string& tool) const;
-  std::chrono::milliseconds timeout() const noexcept;
-  std::chrono::milliseconds max_timeout() const noexcept;
 
   // What a model should know of the place: where commands may write, what they reach. Sentences, or
   // nothing.
@@ -2248,7 +2252,7 @@ struct ContainerOptions {
   std::string user = {};
   // What the container sees of the host, besides what the executor gives it.
   std::vector<Mount> mounts = {};
-  std::vector<std::pair<std::string, std::string>> environment = {};  // of its commands
+  Variables environment = {};  // of its commands
   CredentialOptions credentials = {};
   std::vector<std::string> secrets = {};  // values that are masked in output, logs and records
   PackageOptions packages = {};
@@ -2284,7 +2288,7 @@ Expected<ContainerOptions> complete(const ContainerOptions& options);
 // Of two with one name the later value counts, in the place of the first.
 //   Errors: parse with the offset and the number of the line, never with its text (a NUL is one,
 //   too); limit for more than 1 MiB.
-Expected<std::vector<std::pair<std::string, std::string>>> parse_env_file(std::string_view text);
+Expected<Variables> parse_env_file(std::string_view text);
 
 // Options as a configuration file has them. Every key may be left out; one that is not known, or of
 // another kind, is an error that names it (invalid_argument). A mount's mode is "ro" unless said.
@@ -2315,10 +2319,10 @@ struct ContainerInfo {
   Json to_json() const;
 };
 struct ContainerStats {
-  double cpu_percent = 0;
+  double cpu_percent = 0;          // of one processor: 200 is two of them
   std::uint64_t memory = 0;        // bytes in use
   std::uint64_t memory_limit = 0;  // bytes
-  std::uint64_t pids = 0;
+  std::uint64_t pids = 0;          // processes and threads
 };
 
 // One container, made when it is first needed, and then whenever it is not there: a command never
@@ -2447,7 +2451,7 @@ struct UserContainerOptions {
 
 struct Artifact {
   std::string name = {};
-  std::uint64_t size = 0;
+  std::uint64_t size = 0;  // bytes
 };
 
 // One container for each user, with /tools and /skills, a /workspace and /artifacts of its own.
@@ -2640,12 +2644,12 @@ struct ServerOptions {
   // inherits it.
   int in_fd = 0;
   int out_fd = 1;
-  std::size_t max_line = std::size_t(16) << 20;    // bytes of one incoming message
-  std::size_t max_reply = std::size_t(8) << 20;    // bytes of one outgoing message; at least 4096
-  std::size_t max_queued = std::size_t(16) << 20;  // bytes waiting for a client that does not read
+  std::size_t max_line = std::size_t{16} << 20;    // bytes of one incoming message
+  std::size_t max_reply = std::size_t{8} << 20;    // bytes of one outgoing message; at least 4096
+  std::size_t max_queued = std::size_t{16} << 20;  // bytes waiting for a client that does not read
   // Memory for the messages of calls that run or wait; with more, a call is refused unless it is
   // the only one.
-  std::size_t max_open_bytes = std::size_t(64) << 20;
+  std::size_t max_open_bytes = std::size_t{64} << 20;
   std::size_t max_concurrent = 16;  // handlers running at a time
   std::size_t max_waiting = 256;    // calls waiting for one; more are refused
   // One line about something odd, without newline. Called from the server's threads, one at a time.
@@ -2799,9 +2803,10 @@ std::string describe(const UserContainers& containers);
 // --doctor a line for each thing that commands need where they run. Commands run on this host, in a
 // sandbox, best_effort, when allowed paths are given, unless told otherwise; with --execution-mode
 // docker in a container, and nowhere else, which is made for the first of them. It owns the process
-// while it runs: it takes those three signals, ignores SIGPIPE, overwrites the variables of its
-// environment that neither commands see nor the program needs that speaks to a container engine,
-// and, on Linux, keeps other processes of the user from looking into this one (PR_SET_DUMPABLE).
+// while it runs: it takes those three signals, ignores SIGPIPE and SIGXFSZ, overwrites the
+// variables of its environment that neither commands see nor the program needs that speaks to a
+// container engine, and, on Linux, keeps other processes of the user from looking into this one
+// (PR_SET_DUMPABLE).
 // Returns the exit status: 0; 2 when an option, key or value is wrong, after one line on stderr
 // that says which; 1 for other failures; with --run 0 when the command succeeded, 1 when it ran and
 // failed, 125 when it was refused or could not start; with --check 0 when it is allowed, 1 when it
@@ -2837,6 +2842,7 @@ int server_main(int argc, char** argv);
 #include <ctime>
 #include <deque>
 #include <exception>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <new>
@@ -2864,6 +2870,7 @@ int server_main(int argc, char** argv);
 #if defined(__linux__)
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -2888,6 +2895,9 @@ inline namespace v0_1 {
 // =================================================================================================
 // >>base (definitions)
 // =================================================================================================
+
+static_assert(sizeof(off_t) >= 8,
+              "codeexec.hpp needs 64-bit file offsets: compile with -D_FILE_OFFSET_BITS=64");
 
 namespace {
 
@@ -2960,23 +2970,36 @@ Error make_error(ErrorCode code, std::string message, std::size_t offset = 0) {
   return result;
 }
 
+// A byte in two hexadecimal digits.
+void append_hex(std::string& out, unsigned char byte) {
+  constexpr char digits[] = "0123456789abcdef";
+  out += digits[byte >> 4];
+  out += digits[byte & 15];
+}
+
+// The error with a text of ours in front of its own, or instead of it.
+Error with_prefix(std::string_view prefix, Error error) {
+  error.message.insert(0, prefix);
+  return error;
+}
+
+Error with_message(Error error, std::string message) {
+  error.message = std::move(message);
+  return error;
+}
+
 // So many random bytes in hexadecimal digits; empty and errno when the system has none.
 std::string random_hex(std::size_t size) {
-  constexpr char digits[] = "0123456789abcdef";
   unsigned char bytes[32];
   size = std::min(size, sizeof bytes);
   std::string text;
   if (::getentropy(bytes, size) != 0) return text;
-  for (std::size_t i = 0; i < size; ++i) {
-    text += digits[bytes[i] >> 4];
-    text += digits[bytes[i] & 15];
-  }
+  for (std::size_t i = 0; i < size; ++i) append_hex(text, bytes[i]);
   return text;
 }
 
 // Hostile text for a one-line message: well-formed UTF-8, control bytes escaped.
 std::string printable(std::string_view text) {
-  constexpr char digits[] = "0123456789abcdef";
   std::string result;
   for (const char c : to_utf8(text)) {
     const auto byte = static_cast<unsigned char>(c);
@@ -2985,8 +3008,7 @@ std::string printable(std::string_view text) {
       continue;
     }
     result += "\\x";
-    result += digits[byte >> 4];
-    result += digits[byte & 15];
+    append_hex(result, byte);
   }
   return result;
 }
@@ -3005,6 +3027,26 @@ bool ends_with(std::string_view text, std::string_view suffix) {
   return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
 }
 
+bool has_nul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
+
+template <class Texts = std::initializer_list<std::string_view>>
+bool is_one_of(std::string_view text, const Texts& texts) {
+  return std::find(std::begin(texts), std::end(texts), text) != std::end(texts);
+}
+
+// What stands before the next separator, or all; the text then begins behind that.
+std::string_view take_part(std::string_view& text, char separator) {
+  const std::size_t end = std::min(text.find(separator), text.size());
+  const std::string_view part = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return part;
+}
+
+// The last name of a path.
+std::string_view base_name(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+}
+
 std::string in_lower_case(std::string_view text) {
   std::string lower(text);
   for (char& c : lower)
@@ -3012,15 +3054,125 @@ std::string in_lower_case(std::string_view text) {
   return lower;
 }
 
-// Names as shells have them (POSIX, 3.231).
-bool is_name_start(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+// Of ASCII, whatever the locale.
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+// Names as shells have them (POSIX, 3.231).
+bool is_name_start(char c) { return c == '_' || is_letter(c); }
 bool is_name_char(char c) { return is_name_start(c) || is_digit(c); }
 bool is_name(std::string_view text) {
   return !text.empty() && is_name_start(text[0]) &&
          std::all_of(text.begin(), text.end(), is_name_char);
 }
 bool is_shell_blank(char c) { return c == ' ' || c == '\t'; }
+
+// A text as one word of a shell, whatever is in it.
+std::string shell_word(std::string_view text) {
+  std::string word = "'";
+  for (const char c : text) {
+    if (c == '\'')
+      word += "'\\''";
+    else
+      word += c;
+  }
+  return word + "'";
+}
+
+// The value of a hexadecimal digit; 16, which no base allows, for what is none.
+unsigned hex_value(char c) {
+  if (is_digit(c)) return static_cast<unsigned>(c - '0');
+  if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a') + 10;
+  if (c >= 'A' && c <= 'F') return static_cast<unsigned>(c - 'A') + 10;
+  return 16;
+}
+
+// The value of up to `most` digits of a base from text[at] on; `at` moves behind them.
+std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t most, unsigned base) {
+  std::uint32_t value = 0;
+  for (const std::size_t begin = at; at < text.size() && at - begin < most; ++at) {
+    const unsigned digit = hex_value(text[at]);
+    if (digit >= base) break;
+    value = value * base + digit;
+  }
+  return value;
+}
+
+// Patterns of shells for names of files (POSIX.1-2024, 2.14) have one of these.
+bool has_glob(std::string_view text) { return text.find_first_of("*?[") != std::string_view::npos; }
+
+// A bracket expression of such a pattern.
+struct GlobBracket {
+  std::size_t end = std::string_view::npos;  // npos: it has none, and is an ordinary character
+  bool holds = false;                        // the character that was asked for
+};
+
+// The one at pattern[at]. A class such as [:alpha:] may hold any character: which ones, the locale
+// decides.
+GlobBracket glob_bracket(std::string_view pattern, std::size_t at, char c = '\0') {
+  constexpr std::size_t longest_class = 32;
+  const auto byte = [](char x) { return static_cast<unsigned char>(x); };
+  std::size_t i = at + 1;
+  const bool negated = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');
+  if (negated) ++i;
+  bool found = false;
+  for (const std::size_t first = i; i < pattern.size(); ++i) {
+    if (pattern[i] == ']' && i > first) return {i + 1, found != negated};
+    const char kind = pattern[i] == '[' && i + 1 < pattern.size() ? pattern[i + 1] : '\0';
+    if (kind == ':' || kind == '=' || kind == '.') {
+      const char ending[] = {kind, ']'};
+      const std::size_t size =
+          pattern.substr(i + 2, longest_class).find(std::string_view(ending, sizeof ending));
+      if (size != std::string_view::npos) {
+        found = !negated;
+        i += size + 3;
+        continue;
+      }
+    }
+    if (i + 2 < pattern.size() && pattern[i + 1] == '-' && pattern[i + 2] != ']') {
+      found = found || (byte(pattern[i]) <= byte(c) && byte(c) <= byte(pattern[i + 2]));
+      i += 2;
+      continue;
+    }
+    found = found || pattern[i] == c;
+  }
+  return {};
+}
+
+// Whether a name is one that a pattern stands for. Of the stars only the last one is ever tried
+// again, so it takes no more time than the product of the two sizes.
+bool glob_matches(std::string_view pattern, std::string_view name) {
+  constexpr std::size_t none = std::string_view::npos;
+  std::size_t p = 0, n = 0, star = none, star_n = 0;
+  while (n < name.size()) {
+    std::size_t next = none;  // where the pattern goes on after it has taken a character
+    if (p < pattern.size()) {
+      if (pattern[p] == '*') {
+        star = p++;
+        star_n = n;
+        continue;
+      }
+      const GlobBracket bracket =
+          pattern[p] == '[' ? glob_bracket(pattern, p, name[n]) : GlobBracket();
+      if (bracket.end != none) {
+        if (bracket.holds) next = bracket.end;
+      } else if (pattern[p] == '?' || pattern[p] == name[n]) {
+        next = p + 1;
+      }
+    }
+    if (next != none) {
+      p = next;
+      ++n;
+    } else if (star != none) {
+      p = star + 1;
+      n = ++star_n;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
 
 // FNV-1a with 64 bits, in hexadecimal digits. It need not withstand anybody: who can choose the
 // content can choose the name, too.
@@ -3066,28 +3218,49 @@ int above_standard_streams(int fd) { return moved_above(2, fd); }
 // For what a child still needs when its streams and its descriptor 3 are in place.
 int above_child_descriptors(int fd) { return moved_above(3, fd); }
 
-// Keeps a broken pipe from raising SIGPIPE in this thread, without touching its disposition: the
-// signal is blocked during the write and, when the write raised it, taken back.
-class NoSigpipe {
+struct CloseDirectory {
+  void operator()(DIR* directory) const { ::closedir(directory); }
+};
+
+// Calls `use` with the names in a directory that was opened for reading, as long as it returns
+// true. 0 or errno.
+int for_each_entry(UniqueFd directory, FunctionRef<bool(const char*)> use) {
+  const std::unique_ptr<DIR, CloseDirectory> listing(::fdopendir(directory.get()));
+  if (!listing) return errno;
+  (void)directory.release();  // closed by closedir() from here on
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(listing.get());
+    if (!entry) return errno;
+    const std::string_view text = entry->d_name;
+    if (text != "." && text != ".." && !use(entry->d_name)) return 0;
+  }
+}
+
+// The same by path; a link in place of the directory is followed.
+int for_each_entry(const std::string& path, FunctionRef<bool(const char*)> use) {
+  UniqueFd fd(above_standard_streams(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  return fd ? for_each_entry(std::move(fd), use) : errno;
+}
+
+// Keeps a write from raising a signal in this thread (SIGPIPE, SIGXFSZ), without touching its
+// disposition: it is blocked during the write and, when the write raised it, taken back.
+class HeldSignal {
  public:
-  NoSigpipe() {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGPIPE);
+  explicit HeldSignal(int number) : number_(number) {
+    const sigset_t set = only_this();
     ::pthread_sigmask(SIG_BLOCK, &set, &before_);
     // Only a signal that was blocked already can have been pending already.
-    was_pending_ = sigismember(&before_, SIGPIPE) == 1 && pending();
+    was_pending_ = sigismember(&before_, number_) == 1 && pending();
   }
-  ~NoSigpipe() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  NoSigpipe(const NoSigpipe&) = delete;
-  NoSigpipe& operator=(const NoSigpipe&) = delete;
+  ~HeldSignal() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  HeldSignal(const HeldSignal&) = delete;
+  HeldSignal& operator=(const HeldSignal&) = delete;
 
-  // To be called after EPIPE.
+  // To be called after EPIPE or EFBIG.
   void take_back() {
     if (was_pending_ || !pending()) return;
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGPIPE);
+    const sigset_t set = only_this();
 #if defined(__linux__)
     const timespec now{};
     while (::sigtimedwait(&set, nullptr, &now) < 0 && errno == EINTR) {
@@ -3099,12 +3272,19 @@ class NoSigpipe {
   }
 
  private:
-  static bool pending() {
+  sigset_t only_this() const {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, number_);
+    return set;
+  }
+  bool pending() const {
     sigset_t set;
     sigemptyset(&set);
     sigpending(&set);
-    return sigismember(&set, SIGPIPE) == 1;
+    return sigismember(&set, number_) == 1;
   }
+  int number_;
   sigset_t before_;
   bool was_pending_ = false;
 };
@@ -3117,11 +3297,31 @@ std::string utc_time(time_t seconds) {
   return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &fields));
 }
 
+// As write(2), to a file. What this program's own limit for files does not let it write is EFBIG;
+// the signal that comes with it would end this program.
+ssize_t write_to_file(int fd, std::string_view bytes) {
+  HeldSignal guard(SIGXFSZ);
+  ssize_t size = -1;
+  do size = ::write(fd, bytes.data(), bytes.size());
+  while (size < 0 && errno == EINTR);
+  if (size < 0 && errno == EFBIG) {
+    guard.take_back();
+    errno = EFBIG;
+  }
+  return size;
+}
+
+// 0 or errno. What has no disk under it needs none.
+int flush_to_disk(int fd) {
+  while (::fsync(fd) != 0)
+    if (errno != EINTR) return errno == EINVAL || errno == EOPNOTSUPP ? 0 : errno;
+  return 0;
+}
+
 // All of the bytes, to a file. 0 or errno.
 int write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t size = ::write(fd, bytes.data(), bytes.size());
-    if (size < 0 && errno == EINTR) continue;
+    const ssize_t size = write_to_file(fd, bytes);
     if (size < 0) return errno;
     bytes.remove_prefix(static_cast<std::size_t>(size));
   }
@@ -3223,6 +3423,8 @@ std::size_t cut_at_start(std::string_view text) {
     ++size;
   return size;
 }
+
+constexpr std::string_view replacement_character = "\xef\xbf\xbd";  // U+FFFD
 
 // Number of leading ASCII bytes, eight at a time.
 std::size_t ascii_run(const char* s, std::size_t size) {
@@ -3342,7 +3544,7 @@ std::string to_utf8(std::string_view bytes, std::uint64_t* invalid_bytes) {
   std::string text;
   while (bad != std::string_view::npos) {
     text.append(bytes.substr(0, bad));
-    text += "\xef\xbf\xbd";
+    text += replacement_character;
     const auto* s = reinterpret_cast<const unsigned char*>(bytes.data()) + bad;
     const std::size_t length = utf8_step(s, bytes.size() - bad).bad;
     if (invalid_bytes) *invalid_bytes += length;
@@ -3452,7 +3654,7 @@ std::optional<std::string> from_base64(std::string_view text) {
 
 // std::from_chars and std::to_chars for double: libstdc++ 11, libc++ 20. Without them strtod and
 // snprintf are used, under the C locale of the calling thread.
-#if !defined(CODEEXEC_HAS_FLOAT_CHARS)
+#ifndef CODEEXEC_HAS_FLOAT_CHARS
 #if defined(__cpp_lib_to_chars)
 #define CODEEXEC_HAS_FLOAT_CHARS 1
 #else
@@ -3638,8 +3840,6 @@ const char* json_run_out(const char* at, const char* end) {
   while (at != end && !json_bytes.ends_out[static_cast<unsigned char>(*at)]) ++at;
   return at;
 }
-
-constexpr std::string_view json_replacement = "\xef\xbf\xbd";  // U+FFFD
 
 Utf8Step json_utf8_step(const char* at, const char* end) {
   return utf8_step(reinterpret_cast<const unsigned char*>(at), static_cast<std::size_t>(end - at));
@@ -4155,7 +4355,7 @@ class Json::Parser {
   }
 
   bool next_is(char c) const { return at_ != end_ && *at_ == c; }
-  bool next_is_digit() const { return at_ != end_ && *at_ >= '0' && *at_ <= '9'; }
+  bool next_is_digit() const { return at_ != end_ && is_digit(*at_); }
 
   // Reads a value that holds no other, or opens a container.
   bool read_value(Json& place) {
@@ -4336,7 +4536,7 @@ class Json::Parser {
         at_ += step.good;
         if (step.good != 0) continue;
         if (!limits_.accept_invalid_utf8) return fail("invalid UTF-8");
-        out.append(run, at_).append(json_replacement);
+        out.append(run, at_).append(replacement_character);
         run = at_ += step.bad;
         continue;
       }
@@ -4385,22 +4585,10 @@ class Json::Parser {
   }
 
   bool read_hex(unsigned& code) {
-    code = 0;
-    for (int i = 0; i < 4; ++i, ++at_) {
-      const char c = at_ == end_ ? '\0' : *at_;
-      unsigned digit = 0;
-      if (c >= '0' && c <= '9') {
-        digit = static_cast<unsigned>(c - '0');
-      } else if (c >= 'a' && c <= 'f') {
-        digit = static_cast<unsigned>(c - 'a') + 10;
-      } else if (c >= 'A' && c <= 'F') {
-        digit = static_cast<unsigned>(c - 'A') + 10;
-      } else {
-        return fail("expected four hexadecimal digits");
-      }
-      code = code * 16 + digit;
-    }
-    return true;
+    std::size_t size = 0;
+    code = codeexec::read_digits({at_, static_cast<std::size_t>(end_ - at_)}, size, 4, 16);
+    at_ += size;
+    return size == 4 || fail("expected four hexadecimal digits");
   }
 
   bool read_unicode_escape(std::string& out) {
@@ -4531,7 +4719,7 @@ class Json::Writer {
       const Utf8Step step = json_utf8_step(at, end);
       const std::size_t length = step.good + step.bad;
       const std::string_view instead =
-          step.good == 0 ? json_replacement : escape_of(std::string_view(at, length));
+          step.good == 0 ? replacement_character : escape_of(std::string_view(at, length));
       if (!instead.empty()) {
         out_.append(run, at).append(instead);
         run = at + length;
@@ -4542,7 +4730,6 @@ class Json::Writer {
   }
 
   void write_escaped(char c) {
-    constexpr char digits[] = "0123456789abcdef";
     switch (c) {
       case '"':
       case '\\':
@@ -4566,8 +4753,7 @@ class Json::Writer {
         break;
       default:
         out_.append("\\u00");
-        out_ += digits[static_cast<unsigned char>(c) >> 4];
-        out_ += digits[static_cast<unsigned char>(c) & 15];
+        append_hex(out_, static_cast<unsigned char>(c));
     }
   }
 
@@ -4725,8 +4911,7 @@ std::vector<RegexRange> shorthand_ranges(char letter, bool ascii) {
 }
 
 bool is_ascii_word(std::uint32_t code) {
-  return (code >= '0' && code <= '9') || (code >= 'A' && code <= 'Z') || code == '_' ||
-         (code >= 'a' && code <= 'z');
+  return code < 0x80 && is_name_char(static_cast<char>(code));
 }
 
 bool is_regex_word(std::uint32_t code) {
@@ -4737,10 +4922,10 @@ bool is_regex_word(std::uint32_t code) {
 }
 
 bool is_ascii_letter(std::uint32_t code) {
-  return (code >= 'A' && code <= 'Z') || (code >= 'a' && code <= 'z');
+  return code < 0x80 && is_letter(static_cast<char>(code));
 }
 
-bool is_ascii_digit(std::uint32_t code) { return code >= '0' && code <= '9'; }
+bool is_ascii_digit(std::uint32_t code) { return code < 0x80 && is_digit(static_cast<char>(code)); }
 
 // What can hold between two characters: a bit each, so that a position is judged once for all.
 enum RegexAssertion : std::uint32_t {
@@ -5080,9 +5265,9 @@ class Regex::Parser {
     const std::size_t offset = at_;
     if (!take('{')) return false;
     const auto number = [this](std::size_t absent) {
-      if (!is_ascii_digit(static_cast<unsigned char>(peek()))) return absent;
+      if (!is_digit(peek())) return absent;
       std::size_t value = 0;
-      for (; is_ascii_digit(static_cast<unsigned char>(peek())); ++at_)
+      for (; is_digit(peek()); ++at_)
         value = std::min(value * 10 + static_cast<std::size_t>(peek() - '0'), largest_count + 1);
       return value;
     };
@@ -5238,19 +5423,10 @@ class Regex::Parser {
     return true;
   }
 
-  bool hex(std::size_t offset, int digits, std::uint32_t& code) {
-    code = 0;
-    for (int i = 0; i < digits; ++i) {
-      const auto c = static_cast<unsigned char>(peek());
-      const auto lower = static_cast<unsigned char>(c | 0x20);
-      if (is_ascii_digit(c))
-        code = code << 4 | (c - '0' + 0u);
-      else if (lower >= 'a' && lower <= 'f')
-        code = code << 4 | (lower - 'a' + 10u);
-      else
-        return fail(offset, "incomplete escape");
-      ++at_;
-    }
+  bool hex(std::size_t offset, std::size_t digits, std::uint32_t& code) {
+    const std::size_t begin = at_;
+    code = read_digits(pattern_, at_, digits, 16);
+    if (at_ - begin != digits) return fail(offset, "incomplete escape");
     return code <= regex_last_code || fail(offset, "bad escape");
   }
 
@@ -5263,9 +5439,7 @@ class Regex::Parser {
     const bool three = is_octal(at_) && is_octal(at_ + 1) && is_octal(at_ + 2);
     if (in_set ? !is_octal(at_) : peek() != '0' && !three)
       return in_set ? fail(offset, "bad escape") : unsupported(offset, "a back-reference");
-    code = 0;
-    for (int i = 0; i < 3 && is_octal(at_); ++i)
-      code = code << 3 | static_cast<std::uint32_t>(pattern_[at_++] - '0');
+    code = read_digits(pattern_, at_, 3, 8);
     return code <= 0377 || fail(offset, "octal escape value outside of range 0-0o377");
   }
 
@@ -5437,7 +5611,7 @@ class Regex::Parser {
   }
 
   bool take_flags(std::size_t offset, std::string_view known, std::string& flags) {
-    for (; is_ascii_letter(static_cast<unsigned char>(peek())); ++at_) {
+    for (; is_letter(peek()); ++at_) {
       const char flag = peek();
       if (known.find(flag) == std::string_view::npos) return fail(offset, "unknown flag");
       if (flags.find(flag) == std::string::npos) flags += flag;
@@ -5770,23 +5944,6 @@ struct ShellOrigin {
   bool exact = true;
 };
 
-bool has_glob(std::string_view text) { return text.find_first_of("*?[") != std::string_view::npos; }
-
-// Up to `most` digits of a base from text[at] on; advances `at`.
-std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t most, unsigned base) {
-  std::uint32_t value = 0;
-  for (std::size_t n = 0; n < most && at < text.size(); ++n, ++at) {
-    const char c = text[at];
-    unsigned digit = 99;
-    if (is_digit(c)) digit = static_cast<unsigned>(c - '0');
-    if (c >= 'a' && c <= 'f') digit = static_cast<unsigned>(c - 'a') + 10;
-    if (c >= 'A' && c <= 'F') digit = static_cast<unsigned>(c - 'A') + 10;
-    if (digit >= base) break;
-    value = value * base + digit;
-  }
-  return value;
-}
-
 // What may follow a backslash, in $'...' and in the strings of echo and printf.
 enum class EscapeStyle {
   ansi_c,  // $'...'
@@ -5884,7 +6041,7 @@ class ShellParser {
   // The list node of the whole text. After a failure it holds what stands before the error.
   std::uint32_t parse() {
     const std::uint32_t node = parse_list(true);
-    if (!failed_ && at_ < text_.size()) fail_here(concat({"unexpected ", quoted(token_here())}));
+    if (!failed_ && at_ < text_.size()) unexpected();
     return node;
   }
 
@@ -5927,6 +6084,11 @@ class ShellParser {
     error_ = make_error(code, std::move(message), position(std::min(at, text_.size())));
   }
   void fail_here(std::string message) { fail(ErrorCode::parse, std::move(message), at_); }
+  // What stands here cannot; `where` is for the message.
+  void unexpected(std::string_view where = {}) {
+    fail_here(at_end() ? "unexpected end of the script"
+                       : concat({"unexpected ", quoted(token_here()), where}));
+  }
   // What began at `at` is not closed.
   void unterminated(std::string_view what, std::size_t at) {
     fail(ErrorCode::parse, concat({"unterminated ", what}), at);
@@ -6373,7 +6535,7 @@ class ShellParser {
     --substitutions_;
     in_braces_ = outer_braces;
     if (!failed_ && at_end()) unterminated(what, begin);
-    if (!failed_ && peek() != close) fail_here(concat({"unexpected ", quoted(token_here())}));
+    if (!failed_ && peek() != close) unexpected();
     if (!failed_ && !here_documents_.empty())
       fail_here("here-document without a body before its substitution ends");
     here_documents_.swap(outer);
@@ -6620,7 +6782,7 @@ class ShellParser {
         add_literal(text_.substr(at_, 1), false);
         ++at_;
       } else if (ends_word(peek())) {
-        fail_here(concat({"unexpected ", quoted(token_here())}));
+        unexpected();
       } else {
         read_piece();
       }
@@ -6667,8 +6829,7 @@ class ShellParser {
   void take_word() { at_ = word_end_; }
   // Whether the word ends a list.
   static bool ends_list(std::string_view word) {
-    return word == "then" || word == "else" || word == "elif" || word == "fi" || word == "do" ||
-           word == "done" || word == "esac" || word == "}";
+    return is_one_of(word, {"then", "else", "elif", "fi", "do", "done", "esac", "}"});
   }
   // Consumes a reserved word that must be here.
   bool expect(std::string_view word, std::size_t begin, std::string_view construct) {
@@ -6680,7 +6841,7 @@ class ShellParser {
     if (at_end())
       unterminated(construct, begin);
     else
-      fail_here(concat({"unexpected ", quoted(token_here()), ", ", quoted(word), " is missing"}));
+      unexpected(concat({", ", quoted(word), " is missing"}));
     return false;
   }
 
@@ -6713,9 +6874,7 @@ class ShellParser {
     }
     const bool empty = begin_list() == from;
     list.nodes = end_list(from);
-    if (!failed_ && empty && !may_be_empty)
-      fail_here(at_end() ? std::string("unexpected end of the script")
-                         : concat({"unexpected ", quoted(token_here())}));
+    if (!failed_ && empty && !may_be_empty) unexpected();
     return add_node(list, at_);
   }
 
@@ -6754,7 +6913,7 @@ class ShellParser {
     for (;;) {
       skip_blanks();
       if (ends_list(word_here())) {
-        fail_here(concat({"unexpected ", quoted(token_here())}));
+        unexpected();
         break;
       }
       const std::uint32_t node = parse_command();
@@ -6833,9 +6992,7 @@ class ShellParser {
       }
     }
     const std::uint32_t node = parse_simple();
-    if (!failed_ && at_ == begin)
-      fail_here(at_end() ? std::string("unexpected end of the script")
-                         : concat({"unexpected ", quoted(token_here())}));
+    if (!failed_ && at_ == begin) unexpected();
     return node;
   }
 
@@ -6857,7 +7014,7 @@ class ShellParser {
     if (!enter()) return no_index;
     add(parse_list());
     if (!failed_ && at_end()) unterminated("(", begin);
-    if (!failed_ && peek() != ')') fail_here(concat({"unexpected ", quoted(token_here())}));
+    if (!failed_ && peek() != ')') unexpected();
     if (!failed_) ++at_;
     --depth_;
     return finish(node, from);
@@ -7013,14 +7170,14 @@ class ShellParser {
     for (;;) {
       skip_blanks();
       if (at_end()) return unterminated("case", begin);
-      if (ends_word(peek())) return fail_here(concat({"unexpected ", quoted(token_here())}));
+      if (ends_word(peek())) return unexpected();
       words.push_back(parse_word());
       if (failed_) return;
       skip_blanks();
       if (peek() == ')') break;
       if (peek() != '|') {
         if (at_end()) return unterminated("case", begin);
-        return fail_here(concat({"unexpected ", quoted(token_here()), " in a case pattern"}));
+        return unexpected(" in a case pattern");
       }
       ++at_;
     }
@@ -7052,7 +7209,7 @@ class ShellParser {
       } else if (!at_process() && (peek() == '<' || peek() == '>')) {
         ++at_;
       } else if (ends_word(peek()) && !at_process() && peek() != '(') {
-        fail_here(concat({"unexpected ", quoted(token_here()), " in [["}));
+        unexpected(" in [[");
       } else {
         const std::size_t word_begin = at_;
         add(parse_word(after_match ? Context::pattern : Context::command));
@@ -7100,8 +7257,8 @@ class ShellParser {
     return add_node(node, at_);
   }
   static bool is_reserved(std::string_view word) {
-    return word == "if" || word == "while" || word == "until" || word == "for" || word == "case" ||
-           word == "select" || word == "function" || word == "time" || word == "coproc";
+    return is_one_of(
+        word, {"if", "while", "until", "for", "case", "select", "function", "time", "coproc"});
   }
 
   std::uint32_t parse_function_keyword() {
@@ -7160,8 +7317,7 @@ class ShellParser {
       add(word);
       if (!first) continue;
       const std::string_view name = text_.substr(word_begin, at_ - word_begin);
-      declares = bash() && (name == "declare" || name == "typeset" || name == "local" ||
-                            name == "export" || name == "readonly");
+      declares = bash() && is_one_of(name, {"declare", "typeset", "local", "export", "readonly"});
       if (assignments.empty() && redirections.empty() && at_parentheses()) {
         syntax_.pending.resize(from);
         return parse_function_body(name, begin);
@@ -7257,7 +7413,7 @@ class ShellParser {
     const std::size_t from = begin_list();
     for (skip_newlines(); !failed_ && !at_end() && peek() != ')'; skip_newlines()) {
       if (ends_word(peek()) && !at_process())
-        fail_here(concat({"unexpected ", quoted(token_here()), " in an array"}));
+        unexpected(" in an array");
       else
         add(parse_word());
     }
@@ -7402,14 +7558,10 @@ struct ShellText {
     return text == other.text && assumed == other.assumed && glob == other.glob &&
            home == other.home;
   }
-  bool known() const { return text.find('\0') == std::string::npos; }
+  bool known() const { return !has_nul(text); }
 };
 
-ShellText unknown_text() {
-  ShellText text;
-  text.text.push_back('\0');
-  return text;
-}
+ShellText unknown_text() { return {std::string(1, '\0')}; }
 
 // One value that a variable may have.
 struct ShellValue {
@@ -7429,6 +7581,8 @@ ShellValue scalar_value(ShellText text) {
   return value;
 }
 
+ShellValue array_value(std::vector<ShellText> elements = {}) { return {std::move(elements), true}; }
+
 struct ShellVariable {
   std::vector<ShellValue> values = {};  // what it is, depending on the branches taken
   std::uint64_t last_read = 0;          // a step of the walk
@@ -7445,10 +7599,8 @@ std::string join_shell_path(std::string_view directory, std::string_view path) {
     joined = concat({directory, "/", path});
   const bool absolute = starts_with(joined, "/");
   std::vector<std::string_view> names;
-  for (std::size_t at = 0; at <= joined.size();) {
-    const std::size_t end = std::min(joined.find('/', at), joined.size());
-    const std::string_view name = std::string_view(joined).substr(at, end - at);
-    at = end + 1;
+  for (std::string_view rest = joined; !rest.empty();) {
+    const std::string_view name = take_part(rest, '/');
     if (name.empty() || name == ".") continue;
     const bool climbs = name == "..";
     if (climbs && !names.empty() && names.back() != "..")
@@ -7482,11 +7634,7 @@ class ShellWalker {
       return std::move(outcome_);
     }
     last_in_shell_ = script.find("lastpipe") != std::string_view::npos;
-    if (!options_.work_dir.empty()) {
-      ShellText directory;
-      directory.text = options_.work_dir;
-      assign(work_dir_key, scalar_value(std::move(directory)));
-    }
+    if (!options_.work_dir.empty()) set_work_dir({options_.work_dir});
     ShellParser parser(syntax_, options_, script,
                        {0, static_cast<std::uint32_t>(script.size()), true}, 0);
     const std::uint32_t root = parser.parse();
@@ -7659,10 +7807,7 @@ class ShellWalker {
     }
     variable.values.push_back(scalar_value(std::move(text)));
     variable.values[0].environment = environment;
-    if (name == positional_key) {
-      variable.values[0] = ShellValue();
-      variable.values[0].array = true;
-    }
+    if (name == positional_key) variable.values[0] = array_value();
     return variable;
   }
 
@@ -7688,19 +7833,18 @@ class ShellWalker {
   }
 
   // Calls `tell` once for each combination of the values that it asks for.
-  template <class Tell>
-  void for_each_choice(Tell tell) {
+  void for_each_choice(FunctionRef<void()> tell) {
     std::vector<Choice> outer;
     outer.swap(choices_);
     const bool outer_many = std::exchange(too_many_choices_, false);
     std::size_t told = 0;
     do {
-      tell(told == 0);
+      tell();
       ++told;
     } while (!stopped() && told < max_choices && next_choice());
     if (told == max_choices && next_choice() && !stopped()) {
       too_many_choices_ = true;
-      tell(false);
+      tell();
     }
     choices_.swap(outer);
     too_many_choices_ = outer_many;
@@ -7775,7 +7919,7 @@ class ShellWalker {
     const ShellValue& ifs = value_of("IFS");
     std::string separators = ifs.elements.empty() ? std::string() : ifs.elements[0].text;
     if (ifs.unset) separators = " \t\n";
-    if (separators.find('\0') != std::string::npos) return add_unknown(fields, false);
+    if (has_nul(separators)) return add_unknown(fields, false);
     std::size_t begin = 0;
     for (std::size_t at = 0; at <= text.size() && !stopped(); ++at) {
       const bool ends = at < text.size() && separators.find(text[at]) != std::string::npos;
@@ -7865,12 +8009,7 @@ class ShellWalker {
     return text_of(std::move(words[0]));
   }
   static ShellText text_of(shell::Word word) {
-    ShellText text;
-    text.text = std::move(word.text);
-    text.assumed = word.assumed;
-    text.glob = word.glob;
-    text.home = word.home;
-    return text;
+    return {std::move(word.text), word.assumed, word.glob, word.home};
   }
 
   // {a,b} and {1..3} ------------------------------------------------------------------------------
@@ -8197,9 +8336,8 @@ class ShellWalker {
     charge(value.elements.size());
     for (const ShellText& element : value.elements)
       if (!element.known()) parameter.state = Parameter::State::unknown;
-    ShellText count;
-    count.text = std::to_string(value.elements.size());
-    if (parameter.state == Parameter::State::set) parameter.elements.push_back(std::move(count));
+    if (parameter.state == Parameter::State::set)
+      parameter.elements.push_back({std::to_string(value.elements.size())});
     return parameter;
   }
 
@@ -8543,6 +8681,7 @@ class ShellWalker {
     output_->text += text;
     text_bytes_ += text.size();
   }
+  std::size_t output_size() const { return output_ == nullptr ? 0 : output_->text.size(); }
   void write_unknown() {
     // One unknown part says as much as two.
     if (output_ != nullptr && (output_->text.empty() || output_->text.back() != '\0'))
@@ -8588,7 +8727,7 @@ class ShellWalker {
     if (size(node.redirections) == 0) return run_compound(node);
     // Its redirections hold for everything in it.
     shell::Input input = input_;
-    for_each_choice([&](bool) {
+    for_each_choice([&] {
       std::vector<shell::Redirection> redirections;
       expand_redirections(node, redirections, input);
       shell::Command command;
@@ -8630,7 +8769,7 @@ class ShellWalker {
       case ShellNode::Kind::for_clause:
         return run_for(node);
       case ShellNode::Kind::arithmetic_for:
-        for_each_choice([&](bool) { arithmetic(item(node.words, 0)); });
+        for_each_choice([&] { arithmetic(item(node.words, 0)); });
         return run_loop(node);
       case ShellNode::Kind::case_clause:
         return run_case(node);
@@ -8651,7 +8790,7 @@ class ShellWalker {
   }
   // Runs what may or may not run; gives what it changed.
   Changes run_branch(std::uint32_t index) {
-    const std::size_t written = output_ == nullptr ? 0 : output_->text.size();
+    const std::size_t written = output_size();
     open_frame();
     run(index);
     forget_output(written);
@@ -8662,7 +8801,7 @@ class ShellWalker {
   // some of them.
   void run_and_or(const ShellNode& node) {
     run(item(node.nodes, 0));
-    const std::size_t written = output_ == nullptr ? 0 : output_->text.size();
+    const std::size_t written = output_size();
     // What each command changes may be what remains: the next one may not run.
     std::vector<Changes> steps;
     open_frame();
@@ -8709,7 +8848,7 @@ class ShellWalker {
   template <class Round>
   void run_rounds(Round round) {
     for (int rounds = 0; rounds < 2 && !stopped(); ++rounds) {
-      const std::size_t written = output_ == nullptr ? 0 : output_->text.size();
+      const std::size_t written = output_size();
       const bool outer = std::exchange(left_, false);
       const std::size_t definitions = bodies_ + aliases_set_;
       open_frame(true);
@@ -8740,7 +8879,7 @@ class ShellWalker {
   void run_for(const ShellNode& node) {
     ShellVariable variable;
     if (node.flag) {
-      for_each_choice([&](bool) {
+      for_each_choice([&] {
         std::vector<shell::Word> words;
         Fields fields{words};
         for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
@@ -8749,7 +8888,7 @@ class ShellWalker {
           merge_value(variable, scalar_value(text_of(std::move(word))));
       });
     } else {
-      for_each_choice([&](bool) {
+      for_each_choice([&] {
         const ShellValue& arguments = value_of(positional_key);
         charge(arguments.elements.size());
         for (const ShellText& element : arguments.elements)
@@ -8786,7 +8925,7 @@ class ShellWalker {
     }
   }
   void run_case(const ShellNode& node) {
-    for_each_choice([&](bool) {
+    for_each_choice([&] {
       for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
         expand_single(item(node.words, i));
     });
@@ -8817,7 +8956,7 @@ class ShellWalker {
 
   // [[ ]] and (( )) run no program, but are told as commands of these names.
   void run_condition(const ShellNode& node) {
-    for_each_choice([&](bool) {
+    for_each_choice([&] {
       shell::Command command;
       command.words.push_back(plain_word("[[", node));
       Fields fields{command.words, true};
@@ -8828,7 +8967,7 @@ class ShellWalker {
     });
   }
   void run_arithmetic(const ShellNode& node) {
-    for_each_choice([&](bool) {
+    for_each_choice([&] {
       shell::Command command;
       command.words.push_back(plain_word("((", node));
       Fields fields{command.words, true};
@@ -8888,26 +9027,20 @@ class ShellWalker {
     Output output;
     run_apart(index, &output, input_);
     while (!output.text.empty() && output.text.back() == '\n') output.text.pop_back();
-    ShellText text;
-    text.text = std::move(output.text);
-    text.assumed = output.assumed;
-    return text;
+    return {std::move(output.text), output.assumed};
   }
   void run_process(const ShellPart& part) {
     run_apart(part.node, nullptr, part.output ? unknown_input() : input_);
   }
   // In a shell of its own.
   void run_apart(std::uint32_t index, Output* output, shell::Input input) {
-    if (index == no_index || !enter(syntax_.nodes[index].begin)) return;
+    if (index == no_index || !enter(node(index).begin)) return;
     Output* const outer_output = std::exchange(output_, output);
     const shell::Command* const outer_producer = std::exchange(producer_, nullptr);
     shell::Command* const outer_keep = std::exchange(keep_, nullptr);
     std::swap(input_, input);
     open_frame();
-    if (index != no_index && enter(node(index).begin)) {
-      run(index);
-      --depth_;
-    }
+    run(index);
     take_frame();
     std::swap(input_, input);
     keep_ = outer_keep;
@@ -8933,10 +9066,7 @@ class ShellWalker {
     shell::Input input;
     std::swap(input, input_);
     open_frame();
-    ShellValue arguments;
-    arguments.array = true;
-    arguments.elements.push_back(unknown_text());
-    assign(positional_key, std::move(arguments));
+    assign(positional_key, array_value({unknown_text()}));
     run(item(node.nodes, 0));
     take_frame();
     std::swap(input, input_);
@@ -8964,8 +9094,7 @@ class ShellWalker {
       ++running;
       if (other.arguments == activation.arguments) return;
     }
-    ShellValue arguments;
-    arguments.array = true;
+    ShellValue arguments = array_value();
     if (running >= max_activations) {
       // Recursion with ever new arguments: from here on, with any.
       activation.arguments.assign(1, std::string(1, '\0'));
@@ -9012,16 +9141,16 @@ class ShellWalker {
   void run_simple(const ShellNode& node) {
     // Each choice starts from the same state, and what they change is merged.
     std::vector<Changes> branches;
-    const std::size_t written = output_ == nullptr ? 0 : output_->text.size();
+    const std::size_t written = output_size();
     std::string printed;
     bool differs = false;
-    for_each_choice([&](bool first) {
-      const std::size_t from = output_ == nullptr ? 0 : output_->text.size();
+    for_each_choice([&] {
+      const std::size_t from = output_size();
       open_frame();
-      run_simple_once(node, true);
+      run_simple_once(node);
       branches.push_back(take_frame());
       if (output_ == nullptr) return;
-      if (first) {
+      if (branches.size() == 1) {
         printed = output_->text.substr(from);
       } else {
         differs = differs || output_->text.compare(from, std::string::npos, printed) != 0;
@@ -9034,7 +9163,7 @@ class ShellWalker {
     write_unknown();
   }
 
-  void run_simple_once(const ShellNode& node, bool first) {
+  void run_simple_once(const ShellNode& node) {
     shell::Command command;
     Fields fields{command.words};
     for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
@@ -9042,11 +9171,11 @@ class ShellWalker {
     const bool temporary = !command.words.empty() && size(node.assignments) > 0;
     if (temporary) open_frame();
     for (std::uint32_t i = node.assignments.begin; i < node.assignments.end && !stopped(); ++i)
-      run_assignment(ShellAssignment(syntax_.assignments[i]), first || temporary, command);
+      run_assignment(ShellAssignment(syntax_.assignments[i]), command);
     command.input = input_;
     expand_redirections(node, command.redirections, command.input);
     const shell::Command told = tell(node, std::move(command));
-    if (!stopped()) run_effects(node, told, first);
+    if (!stopped()) run_effects(node, told);
     if (!temporary) return;
     const Changes changes = take_frame();
     for (std::uint32_t i = node.assignments.begin; i < node.assignments.end; ++i)
@@ -9061,14 +9190,14 @@ class ShellWalker {
     static constexpr std::string_view names[] = {
         ".",        ":",      "break", "continue", "eval",   "exec",  "exit", "export",
         "readonly", "return", "set",   "shift",    "source", "times", "trap", "unset"};
-    return std::find(std::begin(names), std::end(names), name) != std::end(names);
+    return is_one_of(name, names);
   }
   void keep_declared(std::string_view name, const Changes& changes) {
     for (const auto& [changed, variable] : changes)
       if (changed == name) set_variable(name, variable);
   }
 
-  void run_assignment(const ShellAssignment& assignment, bool replaces, shell::Command& command) {
+  void run_assignment(const ShellAssignment& assignment, shell::Command& command) {
     ShellValue value;
     if (assignment.array) {
       value.array = true;
@@ -9096,10 +9225,7 @@ class ShellWalker {
     told.value.end = assignment.end;
     if (!assignment.declared) command.assignments.push_back(std::move(told));
     if (assignment.subscript != no_index) value = appended(assignment, std::move(value));
-    if (replaces)
-      assign(assignment.name, std::move(value));
-    else
-      add_value(assignment.name, std::move(value));
+    assign(assignment.name, std::move(value));
   }
   // NAME+=value and NAME[subscript]=value.
   ShellValue appended(const ShellAssignment& assignment, ShellValue value) {
@@ -9112,9 +9238,7 @@ class ShellWalker {
       const bool fresh = whole.environment && read_integer(subscript.text, index) && index == 0;
       if (assignment.append || !(fits || fresh)) {
         // What the array holds then is known no more than as one of its elements.
-        ShellValue unknown = scalar_value(unknown_text());
-        unknown.array = true;
-        return unknown;
+        return array_value({unknown_text()});
       }
       charge(whole.elements.size());
       if (fresh || whole.unset) whole = ShellValue();
@@ -9220,10 +9344,9 @@ class ShellWalker {
   // Runs a string as a script.
   void follow(shell::Payload payload, const shell::Command& command) {
     const bool same_shell = payload.same_shell;
-    if (!same_shell) open_frame();
     if (!same_shell) {
-      ShellValue arguments;
-      arguments.array = true;
+      open_frame();
+      ShellValue arguments = array_value();
       for (std::size_t i = 1; i < payload.arguments.size(); ++i)
         arguments.elements.push_back(text_of(payload.arguments[i]));
       if (!payload.arguments.empty()) assign("0", scalar_value(text_of(payload.arguments[0])));
@@ -9241,7 +9364,7 @@ class ShellWalker {
 
   void run_text(std::string text, const shell::Command& command, bool tolerant) {
     if (!enter(command.begin)) return;
-    const bool is_known = text.find('\0') == std::string::npos;
+    const bool is_known = !has_nul(text);
     syntax_.texts.push_back(std::move(text));
     const auto begin = static_cast<std::uint32_t>(command.begin);
     const auto end = static_cast<std::uint32_t>(command.end);
@@ -9269,7 +9392,7 @@ class ShellWalker {
   }
 
   // What a command that has been told does to the shell, and what it writes.
-  void run_effects(const ShellNode& node, const shell::Command& command, bool first) {
+  void run_effects(const ShellNode& node, const shell::Command& command) {
     Output* const output = output_;
     if (writes_elsewhere(command)) output_ = nullptr;
     const std::vector<shell::Word>& words = command.words;
@@ -9283,9 +9406,9 @@ class ShellWalker {
     } else if (!words[0].known()) {
       // It may be anything, cd too.
       write_unknown();
-      set_work_dir(unknown_text(), first);
+      set_work_dir(unknown_text());
     } else if (!run_alias(node, command) && !run_function(command)) {
-      run_builtin(command, at, first);
+      run_builtin(command, at);
     }
     output_ = output;
   }
@@ -9331,14 +9454,7 @@ class ShellWalker {
         text += concat({" ", next->second});
         continue;
       }
-      text += " '";
-      for (const char c : command.words[i].text) {
-        if (c == '\'')
-          text += "'\\''";
-        else
-          text += c;
-      }
-      text += '\'';
+      text += concat({" ", shell_word(command.words[i].text)});
     }
     running_aliases_.push_back(at->first);
     run_text(std::move(text), command, true);
@@ -9427,7 +9543,7 @@ class ShellWalker {
     return builtin == Builtin::declare || builtin == Builtin::let || builtin == Builtin::read ||
            builtin == Builtin::silent || builtin == Builtin::unset;
   }
-  void run_builtin(const shell::Command& command, std::size_t at, bool first) {
+  void run_builtin(const shell::Command& command, std::size_t at) {
     const std::optional<Builtin> builtin = builtin_of(command.words[at].text);
     if (!builtin) return write_unknown();
     if (names_variables(*builtin)) run_subscripts(command);
@@ -9437,9 +9553,9 @@ class ShellWalker {
       case Builtin::cat:
         return run_cat(command, at);
       case Builtin::change_directory:
-        return run_cd(command, at, first);
+        return run_cd(command, at);
       case Builtin::declare:
-        return run_declare(command, at, first);
+        return run_declare(command, at);
       case Builtin::echo:
         return run_echo(command, at);
       case Builtin::eval:
@@ -9461,7 +9577,7 @@ class ShellWalker {
         left_ = true;
         return;
       case Builtin::pop_directory:
-        return set_work_dir(unknown_text(), first);
+        return set_work_dir(unknown_text());
       case Builtin::printf:
         return run_printf(command, at);
       case Builtin::read:
@@ -9543,13 +9659,10 @@ class ShellWalker {
     }
   }
 
-  void set_work_dir(ShellText directory, bool first) {
-    if (first)
-      assign(work_dir_key, scalar_value(std::move(directory)));
-    else
-      add_value(work_dir_key, scalar_value(std::move(directory)));
+  void set_work_dir(ShellText directory) {
+    assign(work_dir_key, scalar_value(std::move(directory)));
   }
-  void run_cd(const shell::Command& command, std::size_t at, bool first) {
+  void run_cd(const shell::Command& command, std::size_t at) {
     std::size_t operand = at + 1;
     while (operand < command.words.size() && command.words[operand].text.size() > 1 &&
            command.words[operand].text[0] == '-')
@@ -9565,21 +9678,15 @@ class ShellWalker {
     const ShellText from = directory.elements.empty() ? unknown_text() : directory.elements[0];
     const bool whole = is_whole_path(target);
     if (!target.known() || target.text == "-" || target.glob || (!whole && !from.known()))
-      return set_work_dir(unknown_text(), first);
+      return set_work_dir(unknown_text());
     ShellText result;
     result.home = whole ? target.home : from.home;
     result.assumed = target.assumed || (!whole && from.assumed);
     result.text =
         join_shell_path(whole ? std::string_view() : std::string_view(from.text), target.text);
     // Above a home directory the name is no longer that of one.
-    if (result.home && (result.text.empty() || result.text[0] != '~'))
-      return set_work_dir(home_parent(), first);
-    set_work_dir(std::move(result), first);
-  }
-  static ShellText home_parent() {
-    ShellText text;
-    text.text = "/home";
-    return text;
+    if (result.home && !starts_with(result.text, "~")) result = ShellText{"/home"};
+    set_work_dir(std::move(result));
   }
 
   // Within a function, what is declared is its own.
@@ -9590,7 +9697,7 @@ class ShellWalker {
       if (local.first == name) return;
     if (locals.size() < 64) locals.emplace_back(std::string(name), variable_of(name));
   }
-  void run_declare(const shell::Command& command, std::size_t at, bool first) {
+  void run_declare(const shell::Command& command, std::size_t at) {
     const std::string& builtin = command.words[at].text;
     const bool local = builtin == "local" || builtin == "declare" || builtin == "typeset";
     bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
@@ -9621,10 +9728,7 @@ class ShellWalker {
       text.text.erase(0, equals + 1);
       text.home = starts_with(text.text, "~");
       if (changes_value || append) text = unknown_text();
-      if (first)
-        assign(name, scalar_value(std::move(text)));
-      else
-        add_value(name, scalar_value(std::move(text)));
+      assign(name, scalar_value(std::move(text)));
       if (keeps_value) attributes_[name] += 'r';
     }
   }
@@ -9698,8 +9802,7 @@ class ShellWalker {
       }
     }
     if (!given && i >= command.words.size()) return;
-    ShellValue value;
-    value.array = true;
+    ShellValue value = array_value();
     for (; i < command.words.size(); ++i) value.elements.push_back(text_of(command.words[i]));
     assign(positional_key, std::move(value));
   }
@@ -9804,11 +9907,8 @@ class ShellWalker {
     if (i < command.words.size()) print(command, i);
     output_ = outer;
     if (!variable.empty()) {
-      ShellText text;
-      text.text = std::move(printed.text);
-      text.assumed = printed.assumed;
       if (is_name(variable))
-        assign(variable, scalar_value(std::move(text)));
+        assign(variable, scalar_value({std::move(printed.text), printed.assumed}));
       else
         assign_unknown(variable);
       return;
@@ -9822,7 +9922,6 @@ class ShellWalker {
     if (!format.known() || format.glob || format.home) return write_unknown();
     if (format.text.find('\\') != std::string::npos) outcome_.dialect_dependent = true;
     std::size_t argument = format_at + 1;
-    const std::size_t first = argument;
     // Which conversion gets which word is not known behind one that may be several.
     for (std::size_t i = argument; i < command.words.size(); ++i)
       if (command.words[i].split) return write_unknown();
@@ -9830,7 +9929,7 @@ class ShellWalker {
       const std::size_t before = argument;
       if (!print_once(command, format.text, argument)) return;
       if (argument == before) return;
-    } while (argument < command.words.size() && argument > first && !stopped() &&
+    } while (argument < command.words.size() && !stopped() &&
              text_bytes_ <= options_.limits.max_text);
   }
   bool print_once(const shell::Command& command, std::string_view format, std::size_t& argument) {
@@ -10529,7 +10628,7 @@ constexpr std::size_t max_generated_bytes = std::size_t{4} << 20;
 
 // policy: text ------------------------------------------------------------------------------------
 
-bool is_unknown(std::string_view text) { return text.find('\0') != std::string_view::npos; }
+bool is_unknown(std::string_view text) { return has_nul(text); }
 
 bool is_pattern(std::string_view text) {
   if (text.find_first_of("*?") != std::string_view::npos) return true;
@@ -10537,69 +10636,12 @@ bool is_pattern(std::string_view text) {
   return open != std::string_view::npos && text.find(']', open + 2) != std::string_view::npos;
 }
 
-// The end of the bracket expression at `at`, or npos when it is an ordinary bracket.
-std::size_t bracket_end(std::string_view pattern, std::size_t at) {
-  std::size_t i = at + 1;
-  if (i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^')) ++i;
-  const std::size_t close = pattern.find(']', i + 1);
-  return close == std::string_view::npos ? close : close + 1;
-}
-
-bool bracket_has(std::string_view set, char c) {
-  const bool negated = set[0] == '!' || set[0] == '^';
-  if (negated) set.remove_prefix(1);
-  if (set.find("[:") != std::string_view::npos) return true;  // a class: whatever it has
-  for (std::size_t i = 0; i < set.size(); ++i) {
-    if (i + 2 < set.size() && set[i + 1] == '-') {
-      if (set[i] <= c && c <= set[i + 2]) return !negated;
-      i += 2;
-    } else if (set[i] == c) {
-      return !negated;
-    }
-  }
-  return negated;
-}
-
-// Whether a shell pattern stands for a name. Takes time proportional to the product of the two, and
-// the names are those of the tables.
-bool glob_matches(std::string_view pattern, std::string_view name) {
-  constexpr std::size_t none = std::string_view::npos;
-  std::size_t p = 0, n = 0, star = none, star_n = 0;
-  while (n < name.size()) {
-    std::size_t next = none;  // where the pattern goes on after it has taken a character
-    if (p < pattern.size()) {
-      if (pattern[p] == '*') {
-        star = p++;
-        star_n = n;
-        continue;
-      }
-      const std::size_t end = pattern[p] == '[' ? bracket_end(pattern, p) : none;
-      if (end != none) {
-        if (bracket_has(pattern.substr(p + 1, end - p - 2), name[n])) next = end;
-      } else if (pattern[p] == '?' || pattern[p] == name[n]) {
-        next = p + 1;
-      }
-    }
-    if (next != none) {
-      p = next;
-      ++n;
-    } else if (star != none) {
-      p = star + 1;
-      n = ++star_n;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
-
 // Whether a name of a path is a pattern for everything: *, .*, .[!.]*
 bool sweeps(std::string_view name) {
   if (name.find('*') == std::string_view::npos) return false;
   for (std::size_t i = 0; i < name.size();) {
     if (name[i] == '[') {
-      const std::size_t end = bracket_end(name, i);
+      const std::size_t end = glob_bracket(name, i).end;
       if (end == std::string_view::npos) return false;
       i = end;
     } else if (name[i] == '*' || name[i] == '?' || name[i] == '.') {
@@ -10611,18 +10653,12 @@ bool sweeps(std::string_view name) {
   return true;
 }
 
-std::string_view base_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-}
-
 // Whether a list of names with blanks between them has `name`, or one that it abbreviates.
 bool lists_option(std::string_view list, std::string_view name) {
-  for (std::size_t at = 0; at < list.size();) {
-    const std::size_t end = std::min(list.find(' ', at), list.size());
-    const std::string_view entry = list.substr(at, end - at);
+  while (!list.empty()) {
+    const std::string_view entry = take_part(list, ' ');
     if (entry == name || (name.size() > 1 && entry.size() > 1 && starts_with(entry, name)))
       return true;
-    at = end + 1;
   }
   return false;
 }
@@ -10641,17 +10677,16 @@ void append_quoted(std::string& script, std::string_view word) {
     script += word;
     return;
   }
-  const bool unknown = is_unknown(word);
-  const char quote = unknown ? '"' : '\'';
-  script += quote;
-  for (const char c : word) {
-    if (unknown ? c == '"' || c == '\\' || c == '$' || c == '`' : false) script += '\\';
-    if (!unknown && c == '\'')
-      script += "'\\''";
-    else
-      script += c;
+  if (!is_unknown(word)) {
+    script += shell_word(word);
+    return;
   }
-  script += quote;
+  script += '"';
+  for (const char c : word) {
+    if (c == '"' || c == '\\' || c == '$' || c == '`') script += '\\';
+    script += c;
+  }
+  script += '"';
 }
 
 // The script that starts a program with these words: bare where they are plain, else quoted.
@@ -10679,10 +10714,8 @@ struct PathText {
 };
 
 void descend(PathText& path, std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('/', at), text.size());
-    const std::string_view name = text.substr(at, end - at);
-    at = end + 1;
+  while (!text.empty()) {
+    const std::string_view name = take_part(text, '/');
     if (name.empty() || name == ".") continue;
     const bool up = name == "..";
     if (!up || (path.root == PathText::Root::relative &&
@@ -10855,7 +10888,7 @@ std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order,
     if (text[1] == '-') {
       const std::size_t equals = text.find('=');
       const std::string_view name = text.substr(2, equals - 2);
-      Part argument = {{}, nullptr};
+      Part argument;
       if (equals != std::string_view::npos) {
         argument = {text.substr(equals + 1), &word};
       } else if (lists_option(syntax.longs, name) && i < form.size) {
@@ -10870,10 +10903,10 @@ std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order,
     for (std::size_t at = 1; at < text.size(); ++at) {
       const std::string_view letter = text.substr(at, 1);
       if (syntax.letters.find(letter) == std::string_view::npos) {
-        on_option(letter, Part{{}, nullptr});
+        on_option(letter, Part());
         continue;
       }
-      Part argument = {{}, nullptr};
+      Part argument;
       if (at + 1 < text.size())
         argument = {text.substr(at + 1), &word};
       else if (i < form.size)
@@ -10896,7 +10929,7 @@ void use_operands(const FileProgram& program, const Form& form, bool reading, On
   using Operands = FileProgram::Operands;
   if (program.operands == Operands::read && program.writes.empty() && !reading) return;
   std::vector<Part> operands;
-  Part directory = {{}, nullptr};
+  Part directory;
   bool in_place = false, recursive = form.in_find, has_pattern = false, overwrite = false;
   read_arguments(
       form, program.syntax, Order::options_anywhere,
@@ -10907,9 +10940,8 @@ void use_operands(const FileProgram& program, const Form& form, bool reading, On
           on_use(Use::read, argument, false);
         if (name == "t" || (name.size() > 3 && starts_with("target-directory", name)))
           directory = argument;
-        if (name == "R" || name == "a" || (!name.empty() && starts_with("recursive", name)))
-          recursive = true;
-        if (name == "i" || (name.size() > 1 && starts_with("in-place", name))) in_place = true;
+        if (lists_option("R a r recursive", name)) recursive = true;
+        if (lists_option("i in-place", name)) in_place = true;
         if (name == "e" || name == "f" || name == "regexp" || name == "expression" ||
             name == "file" || name == "reference")
           has_pattern = true;
@@ -10996,7 +11028,7 @@ class CodeReader {
         at_ = std::min(code_.find('\n', at_), code_.size());
       else if (is_quote(c))
         read_lone_string();
-      else if (is_letter(c))
+      else if (is_name_char(c))
         read_identifier();
       else
         read_operator(c);
@@ -11005,9 +11037,6 @@ class CodeReader {
   }
 
  private:
-  static bool is_letter(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  }
   bool is(Language a) const { return language_ == a; }
   bool is_quote(char c) const {
     if (c == '"') return true;
@@ -11045,7 +11074,7 @@ class CodeReader {
     if ((rest[0] != '$' && rest[0] != '@') || rest.size() < 2) return 0;
     if (rest[1] == '{') return braced(1);
     std::size_t end = 1;
-    while (end < rest.size() && is_letter(rest[end])) ++end;
+    while (end < rest.size() && is_name_char(rest[end])) ++end;
     return end > 1 ? end : 0;
   }
   void append_escape(std::string& text) {
@@ -11055,15 +11084,11 @@ class CodeReader {
     } else if (c == 't') {
       text += '\t';
     } else if (c == 'x' && at_ + 1 < code_.size()) {
-      const auto digit = [](char d) {
-        if (d >= '0' && d <= '9') return d - '0';
-        const char lower = static_cast<char>(d | 0x20);
-        return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-      };
-      const int high = digit(code_[at_]), low = digit(code_[at_ + 1]);
-      if (high < 0 || low < 0) return;
-      text += static_cast<char>(high * 16 + low);
-      at_ += 2;
+      std::size_t end = at_;
+      const std::uint32_t value = read_digits(code_, end, 2, 16);
+      if (end != at_ + 2) return;
+      text += static_cast<char>(value);
+      at_ = end;
     } else if (c != '\n') {
       text += c;
     }
@@ -11133,7 +11158,7 @@ class CodeReader {
       pipe_ = !next_is('|');
       if (!pipe_) ++at_;
     } else if (c == '%' && is(Language::ruby) && next_is('x') && at_ + 1 < code_.size() &&
-               !is_letter(code_[at_ + 1])) {
+               !is_name_char(code_[at_ + 1])) {
       ++at_;
       findings_.scripts.push_back(read_delimited());
     } else if (c != ' ' && c != '\t' && c != '&') {
@@ -11144,7 +11169,7 @@ class CodeReader {
   void read_identifier() {
     pipe_ = false;
     const std::size_t begin = at_;
-    while (at_ < code_.size() && is_letter(code_[at_])) ++at_;
+    while (at_ < code_.size() && is_name_char(code_[at_])) ++at_;
     const std::string_view name = code_.substr(begin, at_ - begin);
     if (name == "qx" && is(Language::perl)) {
       skip_blanks();
@@ -11175,7 +11200,7 @@ class CodeReader {
       const char c = code_[at_];
       if (is_quote(c)) {
         bool raw = false, formatted = false;
-        for (std::size_t i = at_; i > 0 && is_letter(code_[i - 1]) && at_ - i < 2; --i) {
+        for (std::size_t i = at_; i > 0 && is_name_char(code_[i - 1]) && at_ - i < 2; --i) {
           raw = raw || (code_[i - 1] | 0x20) == 'r';
           formatted = formatted || (code_[i - 1] | 0x20) == 'f';
         }
@@ -11207,7 +11232,7 @@ class CodeReader {
         joined = false;
       } else if ((c == ';' || c == '\n') && !parenthesised) {
         break;
-      } else if (is_letter(c) || c == '+' || c == '.' || c == '%' || c == '$') {
+      } else if (is_name_char(c) || c == '+' || c == '.' || c == '%' || c == '$') {
         // "rm -rf " + path, "..." % x, "...".format(x)
         if (joined && !is_prefix(c) && (strings.back().empty() || strings.back().back() != '\0'))
           strings.back() += '\0';
@@ -11217,7 +11242,8 @@ class CodeReader {
   }
   // A letter in front of a quote: r"..", f'..'
   bool is_prefix(char c) const {
-    return is_letter(c) && at_ < code_.size() && (is_quote(code_[at_]) || is_letter(code_[at_]));
+    return is_name_char(c) && at_ < code_.size() &&
+           (is_quote(code_[at_]) || is_name_char(code_[at_]));
   }
 
   void finish_list(bool starts, bool first_is_list, const std::vector<std::string>& strings) {
@@ -11413,8 +11439,6 @@ class Judge {
   }
 
   // paths -----------------------------------------------------------------------------------------
-
-  static constexpr std::string_view unknown_name = {"\0", 1};
 
   // Where relative paths of the command begin.
   const PathText& base() {
@@ -11667,12 +11691,11 @@ class Judge {
   }
 
   void peel_env(const Wrapper& wrapper, const Form& form) {
-    Part script = {{}, nullptr};
+    Part script;
     std::size_t i = read_arguments(
         form, wrapper.syntax, Order::stop_at_operand,
         [&](std::string_view name, const Part& argument) {
-          if (name == "S" || (!name.empty() && name[0] == 's' && starts_with("split-string", name)))
-            script = argument;
+          if (lists_option("S s split-string", name)) script = argument;
         },
         ignore_part);
     if (script.word) return run_words(form, std::string(script.text), i, *script.word);
@@ -11744,11 +11767,11 @@ class Judge {
   void peel_script(const Wrapper& wrapper, const Form& form) {
     for (std::size_t i = 1; i < form.size; ++i)
       if (form.words[i].text == "--") return add_form(form.from(i + 1));
-    Part script = {{}, nullptr};
+    Part script;
     read_arguments(
         form, wrapper.syntax, Order::options_anywhere,
         [&](std::string_view name, const Part& argument) {
-          if (name == "c" || (name.size() > 1 && starts_with("command", name))) script = argument;
+          if (lists_option("c command", name)) script = argument;
         },
         [&](const Part& operand) { use_file(Use::write, operand, false, form); });
     if (script.word) run_string(form, script);
@@ -11768,15 +11791,12 @@ class Judge {
     peel_su(wrapper, form);
   }
   void peel_su(const Wrapper& wrapper, const Form& form) {
-    Part script = {{}, nullptr};
+    Part script;
     std::size_t operands = 0;
     read_arguments(
         form, wrapper.syntax, Order::options_anywhere,
         [&](std::string_view name, const Part& argument) {
-          const bool is_command = name == "c" ||
-                                  (name.size() > 1 && starts_with("command", name)) ||
-                                  (name.size() > 1 && starts_with("session-command", name));
-          if (is_command) script = argument;
+          if (lists_option("c command session-command", name)) script = argument;
         },
         [&](const Part& operand) { operands += operand.text != "-"; });
     if (script.word) return run_string(form, script);
@@ -11833,10 +11853,7 @@ class Judge {
     Roots roots = roots_of(form);
     Form start = form.from(roots.first);
     start.size = roots.last - roots.first;
-    shell::Word here;
-    here.text = ".";
-    here.begin = form.words[0].begin;
-    here.end = form.words[0].end;
+    const shell::Word here = word_like(form.words[0], ".");
     if (start.size == 0) {
       start.words = &here;
       start.size = 1;
@@ -12139,7 +12156,6 @@ class Judge {
         refuse_opaque(form, form.words[i], "its options are not known before it runs");
       for (const char letter : text.substr(1)) {
         const bool on = text[0] == '-';
-
         if (letter == 'n') reads_only = on;
         has_command |= letter == 'c' && on;
         from_input |= letter == 's' && on;
@@ -12246,7 +12262,7 @@ class Judge {
       return;
     }
     if (has_code || from_file) {
-      // perl -i and ruby -i change the files they are given
+      // perl -i and ruby -i change the files they are given.
       for (; in_place && i < form.size; ++i)
         use_file(Use::write, part_of(form.words[i]), false, form);
       return;
@@ -12361,9 +12377,7 @@ class Judge {
   }
   // The command with `guess` for what is not known.
   std::string text_with(std::string_view guess, bool vanish = false) const {
-    std::string text;
-    for (const shell::Assignment& assignment : command_->assignments)
-      text += concat({assignment.name, "=", assignment.value.text, " "});
+    std::string text = with_assignments({});
     for (const shell::Word& word : command_->words) {
       if (vanish && word.split && word.text.size() == 1) continue;
       if (word.assumed) {
@@ -12638,11 +12652,11 @@ std::vector<RuleInfo> Policy::rules() {
 // walk does the same on every system, where a seccomp filter forbids that call, and whenever it
 // fails: the walk knows which name was at fault.
 
-#if !defined(CODEEXEC_HAVE_OPENAT2)
+#ifndef CODEEXEC_HAS_OPENAT2
 #if defined(__linux__) && defined(SYS_openat2)  // Linux 5.6
-#define CODEEXEC_HAVE_OPENAT2 1
+#define CODEEXEC_HAS_OPENAT2 1
 #else
-#define CODEEXEC_HAVE_OPENAT2 0
+#define CODEEXEC_HAS_OPENAT2 0
 #endif
 #endif
 
@@ -12662,7 +12676,7 @@ constexpr int open_directory_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 #endif
 
 // One system call for the whole walk below. -1 whenever it did not succeed, for any reason.
-#if CODEEXEC_HAVE_OPENAT2
+#if CODEEXEC_HAS_OPENAT2
 int open_without_links(const std::string& path) {
   struct {
     std::uint64_t flags;
@@ -12684,19 +12698,17 @@ Expected<UniqueFd> open_canonical_directory(const std::string& path) {
   if (at_once) return at_once;
   UniqueFd here(::open("/", open_directory_flags));
   if (!here) return system_error(errno, quoted(path));
-  std::size_t at = 1;
-  while (at < path.size()) {
-    const std::size_t end = std::min(path.find('/', at), path.size());
-    const std::string part = path.substr(at, end - at);
+  std::string_view rest = std::string_view(path).substr(1);
+  while (!rest.empty()) {
+    const std::string part(take_part(rest, '/'));
     UniqueFd next(::openat(here.get(), part.c_str(), open_directory_flags | O_NOFOLLOW));
     if (!next) {
       int error = errno;
       const bool is_something_else = error == ENOTDIR || error == ELOOP || error == EMLINK;
-      if (is_something_else) error = end == path.size() ? ENOTDIR : ENOENT;
+      if (is_something_else) error = rest.empty() ? ENOTDIR : ENOENT;
       return system_error(error, quoted(path));
     }
     here = std::move(next);
-    at = end + 1;
   }
   UniqueFd result(above_standard_streams(::openat(here.get(), ".", open_directory_flags)));
   if (!result) return system_error(errno, quoted(path));
@@ -12716,7 +12728,7 @@ Expected<std::string> absolute_path(std::string_view path, std::string_view base
 // Absolute, with no empty name, `.`, `..` or NUL in it.
 bool is_canonical_form(std::string_view path) {
   if (path == "/") return true;
-  if (!starts_with(path, "/") || path.find('\0') != std::string_view::npos) return false;
+  if (!starts_with(path, "/") || has_nul(path)) return false;
   std::size_t at = 1;
   while (at <= path.size()) {
     const std::size_t end = std::min(path.find('/', at), path.size());
@@ -12725,17 +12737,6 @@ bool is_canonical_form(std::string_view path) {
     at = end + 1;
   }
   return true;
-}
-
-// The error with a text of ours in front of its own, or instead of it.
-Error with_prefix(std::string_view prefix, Error error) {
-  error.message.insert(0, prefix);
-  return error;
-}
-
-Error with_message(Error error, std::string message) {
-  error.message = std::move(message);
-  return error;
 }
 
 const char* option_of(const Root& root) {
@@ -12770,7 +12771,7 @@ const char* name(Permission permission) noexcept {
 Expected<std::string> canonical_path(std::string_view path, std::string_view base) {
   if (path.empty()) return make_error(ErrorCode::invalid_argument, "the path is empty");
   for (const std::string_view text : {path, base}) {
-    if (text.find('\0') != std::string_view::npos)
+    if (has_nul(text))
       return make_error(ErrorCode::invalid_argument, concat({quoted(text), ": has a NUL byte"}));
   }
   auto absolute = absolute_path(path, base);
@@ -12913,13 +12914,10 @@ bool is_generated_name(std::string_view name, GeneratedScope scope) {
 // `ending` tells what the thing itself is: GeneratedScope::directory or file.
 bool is_generated(std::string_view path, std::string_view root, GeneratedScope ending) {
   if (!root.empty() && codeexec::is_within(path, root)) path.remove_prefix(root.size());
-  std::size_t at = 0;
   std::string_view part;
-  while (at < path.size()) {
-    const std::size_t end = std::min(path.find('/', at), path.size());
-    part = path.substr(at, end - at);
+  while (!path.empty()) {
+    part = take_part(path, '/');
     if (is_generated_name(part, GeneratedScope::tree)) return true;
-    at = end + 1;
   }
   return is_generated_name(part, ending);
 }
@@ -12927,10 +12925,9 @@ bool is_generated(std::string_view path, std::string_view root, GeneratedScope e
 // The canonical path of a directory entry itself: links on the way to it are followed, and not the
 // one that it may be.
 Expected<std::string> canonical_entry(std::string_view path, std::string_view base = {}) {
-  const std::size_t slash = path.rfind('/');
-  const std::string_view last = path.substr(slash == std::string_view::npos ? 0 : slash + 1);
+  const std::string_view last = base_name(path);
   const bool is_entry = !last.empty() && last != "." && last != "..";
-  if (!is_entry || last.find('\0') != std::string_view::npos) return canonical_path(path, base);
+  if (!is_entry || has_nul(last)) return canonical_path(path, base);
   const std::string_view parent = path.substr(0, path.size() - last.size());
   auto result = canonical_path(parent.empty() ? "." : parent, base);
   if (result) *result = concat({*result, *result == "/" ? "" : "/", last});
@@ -12962,10 +12959,6 @@ class Examples {
   std::size_t count_ = 0;
 };
 
-struct CloseDirectory {
-  void operator()(DIR* directory) const { ::closedir(directory); }
-};
-
 // What may still be looked at of a directory tree, for whoever lists it.
 struct WalkBudget {
   std::size_t entries = DeleteGuard::max_entries;
@@ -12982,23 +12975,25 @@ struct WalkBudget {
 // it is. `path` is for the errors.
 Expected<void> list_open_directory(UniqueFd fd, const std::string& path, WalkBudget& budget,
                                    FunctionRef<void(const char*, const struct stat&)> visit) {
-  const std::unique_ptr<DIR, CloseDirectory> directory(::fdopendir(fd.get()));
-  if (!directory) return system_error(errno, quoted(path));
-  const int descriptor = fd.release();  // closed by closedir() from here on
-  for (;;) {
-    errno = 0;
-    const dirent* entry = ::readdir(directory.get());
-    if (!entry && errno != 0) return system_error(errno, quoted(path));
-    if (!entry) return {};
-    const char* child = entry->d_name;
-    if (std::strcmp(child, ".") == 0 || std::strcmp(child, "..") == 0) continue;
-    if (!budget.take(path.size() + std::strlen(child) + 1))
-      return make_error(ErrorCode::limit,
-                        concat({"there are more than ", std::to_string(DeleteGuard::max_entries),
-                                " entries, too many to be checked"}));
+  const int descriptor = fd.get();
+  bool is_within_budget = true;
+  Expected<void> problem;
+  const int error = for_each_entry(std::move(fd), [&](const char* child) {
+    is_within_budget = budget.take(path.size() + std::strlen(child) + 1);
     struct stat status {};
-    if (::fstatat(descriptor, child, &status, AT_SYMLINK_NOFOLLOW) == 0) visit(child, status);
-  }
+    if (!is_within_budget) return false;
+    if (::fstatat(descriptor, child, &status, AT_SYMLINK_NOFOLLOW) == 0) {
+      visit(child, status);
+    } else if (errno != ENOENT) {  // which has gone meanwhile
+      problem = system_error(errno, quoted(concat({path, "/", child})));
+    }
+    return problem.has_value();
+  });
+  if (error != 0) return system_error(error, quoted(path));
+  if (!problem || is_within_budget) return problem;
+  return make_error(ErrorCode::limit,
+                    concat({"there are more than ", std::to_string(DeleteGuard::max_entries),
+                            " entries, too many to be checked"}));
 }
 
 // The same by path. A link in place of the directory is not followed.
@@ -13010,81 +13005,16 @@ Expected<void> list_directory(const std::string& path, WalkBudget& budget,
   return list_open_directory(std::move(fd), path, budget, visit);
 }
 
-// Whether a name has the form of a pattern of the shell: `*`, `?` and [a-z], [!a-z]. Of the stars
-// only the last one is ever tried again, so it takes no more than size times size steps.
-bool name_has_form(std::string_view pattern, std::string_view text) {
-  // Length of the pattern's element for one character, and whether `c` is such a character.
-  const auto element = [&](std::size_t at, char c) -> std::pair<std::size_t, bool> {
-    if (pattern[at] == '?') return {1, true};
-    if (pattern[at] != '[') return {1, pattern[at] == c};
-    std::size_t i = at + 1;
-    const bool negated = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');
-    if (negated) ++i;
-    bool found = false;
-    for (const std::size_t first = i; i < pattern.size(); ++i) {
-      if (pattern[i] == ']' && i > first) return {i + 1 - at, found != negated};
-      if (pattern[i] == '[' && i + 1 < pattern.size() && pattern[i + 1] == ':') {
-        // A class such as [:alpha:] may hold any character; which ones, the locale decides.
-        const std::size_t end = pattern.find(":]", i + 2);
-        if (end != std::string_view::npos) {
-          found = !negated;
-          i = end + 1;
-          continue;
-        }
-      }
-      if (i + 2 < pattern.size() && pattern[i + 1] == '-' && pattern[i + 2] != ']') {
-        const auto byte = [](char x) { return static_cast<unsigned char>(x); };
-        found = found || (byte(pattern[i]) <= byte(c) && byte(c) <= byte(pattern[i + 2]));
-        i += 2;
-        continue;
-      }
-      found = found || pattern[i] == c;
-    }
-    return {1, c == '['};  // no end: a bracket and nothing more
-  };
-  std::size_t in_pattern = 0;
-  std::size_t in_text = 0;
-  std::size_t star = std::string_view::npos;
-  std::size_t star_text = 0;
-  while (in_text < text.size()) {
-    if (in_pattern < pattern.size() && pattern[in_pattern] == '*') {
-      star = in_pattern++;
-      star_text = in_text;
-      continue;
-    }
-    if (in_pattern < pattern.size()) {
-      const auto [size, matches] = element(in_pattern, text[in_text]);
-      if (matches) {
-        in_pattern += size;
-        ++in_text;
-        continue;
-      }
-    }
-    if (star == std::string_view::npos) return false;
-    in_pattern = star + 1;
-    in_text = ++star_text;
-  }
-  while (in_pattern < pattern.size() && pattern[in_pattern] == '*') ++in_pattern;
-  return in_pattern == pattern.size();
-}
-
-bool is_file_pattern(std::string_view text) {
-  return text.find_first_of("*?[") != std::string::npos;
-}
-
 // The existing paths that an absolute pattern stands for now, as a shell would find them: `*` does
 // not mean hidden files. Fails when the budget does not reach.
 Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBudget& budget) {
   std::vector<std::string> found = {""};
-  std::size_t at = 1;
-  while (at <= pattern.size() && !found.empty()) {
-    const std::size_t end = std::min(pattern.find('/', at), pattern.size());
-    const std::string_view part = pattern.substr(at, end - at);
-    at = end + 1;
+  while (!pattern.empty() && !found.empty()) {
+    const std::string_view part = take_part(pattern, '/');
     if (part.empty()) continue;
     std::vector<std::string> next;
     for (std::string& path : found) {
-      if (!is_file_pattern(part)) {
+      if (!has_glob(part)) {
         next.push_back(concat({path, "/", part}));
         continue;
       }
@@ -13093,7 +13023,7 @@ Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBud
       const auto listed =
           list_directory(*resolved, budget, [&](const char* child, const struct stat&) {
             if (child[0] == '.' && part[0] != '.') return;
-            if (name_has_form(part, child)) next.push_back(concat({path, "/", child}));
+            if (glob_matches(part, child)) next.push_back(concat({path, "/", child}));
           });
       // What cannot be read cannot be expanded by the shell, either.
       if (!listed && listed.error().code == ErrorCode::limit) return listed.error();
@@ -13263,8 +13193,8 @@ DeleteGuard::Stats DeleteGuard::stats() const {
 
 namespace {
 
-// Whether what is opened here is not data but the kernel's own state.
-bool is_kernel_file_system(int fd) {
+// An error when what is opened here is not data but the kernel's own state.
+Expected<void> check_file_system(int fd, const std::string& path) {
 #if defined(__linux__)
   constexpr std::uint32_t kinds[] = {
       0x00009fa0,  // proc
@@ -13284,19 +13214,17 @@ bool is_kernel_file_system(int fd) {
       0x6e736673,  // nsfs
   };
   struct statfs status {};
-  if (::fstatfs(fd, &status) != 0) return true;
+  if (::fstatfs(fd, &status) != 0) return system_error(errno, quoted(path));
   const auto kind = static_cast<std::uint32_t>(status.f_type);
-  return std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds);
+  if (std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds))
+    return make_error(
+        ErrorCode::permission_denied,
+        concat({quoted(path), ": is the kernel's (/proc, /sys and their like), which is closed"}));
 #else
   (void)fd;
-  return false;
+  (void)path;
 #endif
-}
-
-Error kernel_file_system_error(const std::string& path) {
-  return make_error(
-      ErrorCode::permission_denied,
-      concat({quoted(path), ": is the kernel's (/proc, /sys and their like), which is closed"}));
+  return {};
 }
 
 // Whether the rules give what is wanted.
@@ -13323,7 +13251,7 @@ Expected<std::string> permitted_path(const PathRules& rules, std::string_view pa
 
 // Whether a path as it is written can only be a directory's.
 bool names_a_directory(std::string_view path) {
-  const std::string_view last = path.substr(path.rfind('/') + 1);
+  const std::string_view last = base_name(path);
   return last.empty() || last == "." || last == "..";
 }
 
@@ -13362,7 +13290,7 @@ Expected<UniqueFd> open_regular_file(const std::string& path, struct stat& statu
   if (!fd && (errno == ELOOP || errno == EMLINK)) return not_regular_error(path, S_IFLNK);
   if (!fd || ::fstat(fd.get(), &status) != 0) return system_error(errno, quoted(path));
   if (!S_ISREG(status.st_mode)) return not_regular_error(path, status.st_mode);
-  if (is_kernel_file_system(fd.get())) return kernel_file_system_error(path);
+  if (auto ok = check_file_system(fd.get(), path); !ok) return ok.error();
   return fd;
 }
 
@@ -13483,7 +13411,7 @@ void read_range(FileReader& reader, const FileRange& range, FileContent& content
 
 bool is_binary(const FileContent& content, FileRange::Unit unit) {
   std::string_view text = content.bytes;
-  if (text.find('\0') != std::string_view::npos) return true;
+  if (has_nul(text)) return true;
   if (unit == FileRange::Unit::bytes && content.begin > 0) text.remove_prefix(cut_at_start(text));
   if (content.more) text.remove_suffix(cut_at_end(text));
   return !is_utf8(text);
@@ -13516,8 +13444,7 @@ int give_to_owner_of(int directory, const std::string& name) {
 // not be read cannot be flushed. 0 or errno.
 int flush_directory(int directory) {
   const UniqueFd fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd || ::fsync(fd.get()) == 0 || errno == EINVAL || errno == EOPNOTSUPP) return 0;
-  return errno;
+  return fd ? flush_to_disk(fd.get()) : 0;
 }
 
 // The directory of a canonical path; when it is to be made, with those above it that are missing.
@@ -13535,7 +13462,7 @@ Expected<UniqueFd> open_or_make_directory(const PathRules& rules, const std::str
   }
   if (!directory) return directory;
   UniqueFd here = std::move(*directory);
-  if (is_kernel_file_system(here.get())) return kernel_file_system_error(path);
+  if (auto ok = check_file_system(here.get(), path); !ok) return ok.error();
   std::size_t at = there == "/" ? 1 : there.size() + 1;
   while (at < path.size()) {
     const std::size_t end = std::min(path.find('/', at), path.size());
@@ -13600,7 +13527,7 @@ class NewFile {
   int write(std::string_view bytes) {
     const int error = write_all(fd_.get(), bytes);
     if (error != 0) return error;
-    return ::fsync(fd_.get()) == 0 || errno == EINVAL ? 0 : errno;
+    return flush_to_disk(fd_.get());
   }
   int replace(const std::string& name) {
     if (::renameat(directory_, name_.c_str(), directory_, name.c_str()) != 0) return errno;
@@ -13634,11 +13561,11 @@ Error exists_error(const std::string& path) {
   return error;
 }
 
-// The host's own limit for files: a write beyond it would raise SIGXFSZ, which ends the process.
+// The host's own limit for files, asked before there is a file that is not whole.
 bool is_beyond_file_limit(std::size_t size) {
   struct rlimit limit {};
   return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-         size > limit.rlim_cur;
+         static_cast<rlim_t>(size) > limit.rlim_cur;  // signed in FreeBSD
 }
 
 // listing -----------------------------------------------------------------------------------------
@@ -13670,7 +13597,7 @@ Expected<UniqueFd> open_listed_directory(const PathRules& rules, const std::stri
   if (!directory && directory.error().system_error == ENOTDIR)
     return make_error(ErrorCode::invalid_argument, concat({quoted(path), ": is no directory"}));
   if (!directory) return directory.error();
-  if (is_kernel_file_system(directory->get())) return kernel_file_system_error(path);
+  if (auto ok = check_file_system(directory->get(), path); !ok) return ok.error();
   UniqueFd fd(
       above_standard_streams(::openat(directory->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
   if (!fd) return system_error(errno, quoted(path));
@@ -13822,7 +13749,7 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
   const auto directory = open_or_make_directory(rules_, place.directory, how.make_directories);
   if (!directory) return directory.error();
   const int in = directory->get();
-  if (is_kernel_file_system(in)) return kernel_file_system_error(*target);
+  if (auto ok = check_file_system(in, *target); !ok) return ok.error();
 
   struct stat old {};
   const bool replaces = ::fstatat(in, place.name.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0;
@@ -13870,8 +13797,7 @@ Expected<FileList> Files::list(std::string_view path, std::size_t depth) const {
 namespace {
 
 bool is_python_name_byte(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         static_cast<unsigned char>(c) >= 0x80;
+  return is_name_char(c) || static_cast<unsigned char>(c) >= 0x80;
 }
 
 bool is_line_break(char c) { return c == '\n' || c == '\r'; }
@@ -14168,22 +14094,6 @@ class PythonLexer {
   std::optional<Error> error_ = {};
 };
 
-// The value of up to `most` digits of a base at text[at], which moves behind them.
-std::uint32_t python_digits(std::string_view text, std::size_t& at, std::size_t most,
-                            unsigned base) {
-  std::uint32_t value = 0;
-  for (std::size_t i = 0; i < most && at < text.size(); ++i, ++at) {
-    const char c = text[at];
-    unsigned digit = 16;
-    if (c >= '0' && c <= '9') digit = static_cast<unsigned>(c - '0');
-    if (c >= 'a' && c <= 'f') digit = static_cast<unsigned>(c - 'a') + 10;
-    if (c >= 'A' && c <= 'F') digit = static_cast<unsigned>(c - 'A') + 10;
-    if (digit >= base) break;
-    value = value * base + digit;
-  }
-  return value;
-}
-
 void append_python_character(std::uint32_t code, std::string& out) {
   const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
   append_utf8(is_surrogate ? 0xfffd : code, out);
@@ -14206,7 +14116,7 @@ bool append_python_escape(std::string_view text, std::size_t& at, std::string& o
     return true;
   }
   if (c >= '0' && c <= '7') {
-    append_python_character(python_digits(text, at, 3, 8), out);
+    append_python_character(read_digits(text, at, 3, 8), out);
     return true;
   }
   const std::size_t size = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
@@ -14215,7 +14125,7 @@ bool append_python_escape(std::string_view text, std::size_t& at, std::string& o
     return true;
   }
   const std::size_t begin = ++at;
-  const std::uint32_t code = python_digits(text, at, size, 16);
+  const std::uint32_t code = read_digits(text, at, size, 16);
   if (at - begin != size || code > 0x10ffff) return false;
   append_python_character(code, out);
   return true;
@@ -14487,8 +14397,6 @@ using VariableMap = std::map<std::string, std::string>;
 constexpr std::string_view default_path =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-bool has_nul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
-
 bool is_variable_name(std::string_view text) {
   return !text.empty() && text.find('=') == std::string_view::npos && !has_nul(text);
 }
@@ -14510,7 +14418,7 @@ Error environment_error(std::string_view option, std::string_view subject, std::
 
 // Puts checked variables into the map, later ones over earlier ones. `option` names their origin.
 Expected<void> assign_variables(VariableMap& map, std::string_view option,
-                                const std::vector<std::pair<std::string, std::string>>& variables) {
+                                const Variables& variables) {
   for (const auto& [variable, value] : variables) {
     if (!is_variable_name(variable))
       return environment_error(option, variable, "is no variable name: empty, or has '=' or NUL");
@@ -14666,9 +14574,8 @@ Expected<std::string> Environment::find_venv(std::string_view work_dir) const {
   return std::string();
 }
 
-Expected<CommandEnvironment> Environment::resolve(
-    std::string_view work_dir,
-    const std::vector<std::pair<std::string, std::string>>& extra) const {
+Expected<CommandEnvironment> Environment::resolve(std::string_view work_dir,
+                                                  const Variables& extra) const {
   if (!work_dir.empty() && (work_dir[0] != '/' || has_nul(work_dir)))
     return environment_error("work_dir", work_dir, "is not an absolute path");
   auto venv = find_venv(work_dir);
@@ -14696,6 +14603,7 @@ Expected<CommandEnvironment> Environment::resolve(
 
 // =================================================================================================
 // >>sandbox (definitions)
+// =================================================================================================
 //
 // Building. create() does all that needs memory, names or time, once: a Landlock ruleset whose
 // rules hold on to the granted files, the filter's program, the limits. What it leaves behind is a
@@ -14708,7 +14616,6 @@ Expected<CommandEnvironment> Environment::resolve(
 //
 // Rules of Landlock are a union: what one grants no other can take back. So nothing is granted
 // that has a secret in it; /etc and the prefixes of tools are granted entry by entry around theirs.
-// =================================================================================================
 
 // 1: children are made by clone with shared memory and watched through a pidfd. 0: by fork, watched
 // by a thread each; for systems without clone, and to test that path on Linux.
@@ -14783,6 +14690,11 @@ constexpr NamedLimit limit_names[] = {
     {"disk", &Limits::disk},
 };
 
+// What a report tells of, in its order, where a sandbox is asked for.
+constexpr const char* sandbox_features[] = {
+    "filesystem",       "rename",       "truncate",   "devices", "signals",
+    "abstract_sockets", "system_calls", "privileges", "network", "containment"};
+
 // The errors of create() that are the same in every mode and on every system.
 Expected<void> check_sandbox_options(const SandboxOptions& options) {
   for (const auto* list : {&options.writable, &options.readable}) {
@@ -14819,7 +14731,9 @@ namespace {
 CODEEXEC_IN_CHILD long as_word(int value) { return value; }
 CODEEXEC_IN_CHILD long as_word(unsigned value) { return static_cast<long>(value); }
 CODEEXEC_IN_CHILD long as_word(long value) { return value; }
-CODEEXEC_IN_CHILD long as_word(unsigned long value) { return static_cast<long>(value); }
+[[maybe_unused]] CODEEXEC_IN_CHILD long as_word(unsigned long value) {
+  return static_cast<long>(value);
+}
 CODEEXEC_IN_CHILD long as_word(const volatile void* value) { return reinterpret_cast<long>(value); }
 
 // A system call: its result, or an errno made negative. It does without libc, whose function would
@@ -14975,8 +14889,12 @@ CODEEXEC_IN_CHILD long clone_process(const CloneRequest& request, bool& cleared)
   // An old kernel, or a container's filter, which cannot look into clone3's arguments.
   if (pid == -ENOSYS || pid == -EPERM || pid == -EINVAL) {
     cleared = false;
-    pid = ::clone(request.function, request.stack + request.stack_size,
-                  static_cast<int>(flags) | request.exit_signal, request.argument, request.pidfd);
+    char* const top = request.stack + request.stack_size;
+    const int old_flags = static_cast<int>(flags) | request.exit_signal;
+    pid = ::clone(request.function, top, old_flags, request.argument, request.pidfd);
+    // An emulator (qemu-user) knows no CLONE_PIDFD; the caller then has no pidfd from here.
+    if (pid < 0 && errno == EINVAL && request.pidfd)
+      pid = ::clone(request.function, top, old_flags & ~CLONE_PIDFD, request.argument);
     if (pid < 0) pid = -errno;
   }
   return pid;
@@ -16142,15 +16060,10 @@ class Ruleset {
 std::vector<std::string> names_in(const std::string& path) {
   constexpr std::size_t most_names = 10000;
   std::vector<std::string> names;
-  DIR* directory = ::opendir(path.c_str());
-  if (!directory) return names;
-  while (const dirent* entry = ::readdir(directory)) {
-    const std::string_view entry_name = entry->d_name;
-    if (entry_name == "." || entry_name == "..") continue;
-    names.emplace_back(entry_name);
-    if (names.size() == most_names) break;
-  }
-  ::closedir(directory);
+  for_each_entry(path, [&names](const char* entry) {
+    names.emplace_back(entry);
+    return names.size() < most_names;
+  });
   return names;
 }
 
@@ -16158,11 +16071,6 @@ std::vector<std::string> names_in(const std::string& path) {
 std::string real_path_of(const std::string& path) {
   char buffer[PATH_MAX];
   return ::realpath(path.c_str(), buffer) ? std::string(buffer) : std::string();
-}
-
-template <class Names>
-bool is_one_of(std::string_view text, const Names& names) {
-  return std::find(std::begin(names), std::end(names), text) != std::end(names);
 }
 
 // Directories that keep passwords and keys, in a home or wherever else they are.
@@ -16260,13 +16168,9 @@ class TreeGrants {
     return is_one_of(name, parts);
   }
 
-  static std::string_view last_name(std::string_view path) {
-    return path.substr(path.rfind('/') + 1);
-  }
-
   void add(const std::string& path, int depth) {
     if (covers(path)) return;
-    const bool installed = is_installed_part(last_name(path));
+    const bool installed = is_installed_part(base_name(path));
     std::size_t budget = std::min(budget_, most_of_one);
     const std::size_t before = budget;
     struct stat status {};
@@ -16284,7 +16188,7 @@ class TreeGrants {
   Finding look_into(const std::string& directory, const struct stat& status, int depth,
                     std::size_t& budget) {
     if (depth > deepest) return Finding::unknown;
-    const bool installed = is_installed_part(last_name(directory));
+    const bool installed = is_installed_part(base_name(directory));
     std::vector<std::pair<std::string, struct stat>> below;
     for (const std::string& entry : names_in(directory)) {
       if (budget == 0) return Finding::unknown;
@@ -16481,9 +16385,7 @@ class ToolGrants {
 
   void add(std::string_view search_path) {
     while (!search_path.empty()) {
-      const std::size_t end = std::min(search_path.find(':'), search_path.size());
-      const std::string_view directory = search_path.substr(0, end);
-      search_path.remove_prefix(std::min(end + 1, search_path.size()));
+      const std::string_view directory = take_part(search_path, ':');
       if (starts_with(directory, "/") && !is_granted(directory)) add_directory(directory);
     }
   }
@@ -16532,8 +16434,7 @@ class ToolGrants {
       if (codeexec::is_within(directory, path)) return true;
     for (const std::string_view directory : {"/etc", "/proc", "/sys", "/dev", "/boot"})
       if (codeexec::is_within(path, directory)) return true;
-    if (holds_a_home(path, home_) || is_secret_directory(path.substr(path.rfind('/') + 1)))
-      return true;
+    if (holds_a_home(path, home_) || is_secret_directory(base_name(path))) return true;
     struct stat status {};
     return ::lstat(path.c_str(), &status) != 0 ||
            (S_ISDIR(status.st_mode) && (status.st_mode & (S_IWOTH | S_ISVTX)) != 0);
@@ -16541,7 +16442,7 @@ class ToolGrants {
 
   static bool is_bin(const std::string& path) {
     constexpr std::string_view names[] = {"bin", "sbin", "shims", ".bin"};
-    return is_one_of(std::string_view(path).substr(path.rfind('/') + 1), names);
+    return is_one_of(base_name(path), names);
   }
 
   // Hidden directories hold tools, or what is nobody's business.
@@ -16610,7 +16511,7 @@ class ToolGrants {
 
   // ~/.local and ~/.config hold the data of all programs, keyrings among it.
   static bool is_shared_prefix(const std::string& prefix) {
-    const std::string last = prefix.substr(prefix.rfind('/') + 1);
+    const std::string_view last = base_name(prefix);
     return last == "share" || is_secret_directory(last);
   }
   static bool is_tool_part(const std::string& entry) {
@@ -16682,13 +16583,11 @@ std::string read_control(const std::string& path) {
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    parts.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  while (!text.empty()) parts.push_back(take_part(text, separator));
   return parts;
 }
+// The parts of a temporary would outlive it.
+std::vector<std::string_view> split(std::string&& text, char separator) = delete;
 
 bool has_word(std::string_view text, std::string_view word, char separator) {
   for (const std::string_view part : split(text, separator))
@@ -16910,8 +16809,8 @@ std::vector<std::string> RunCgroup::finish() {
     constexpr int attempts = 50;
     for (int i = 0; i < attempts && ::rmdir(leaf.directory.c_str()) != 0 && errno == EBUSY; ++i) {
       if (!leaf.unified || write_control(leaf.directory + "/cgroup.kill", "1") != 0) {
-        for (const std::string_view line :
-             split(read_control(leaf.directory + "/cgroup.procs"), '\n')) {
+        const std::string left = read_control(leaf.directory + "/cgroup.procs");
+        for (const std::string_view line : split(left, '\n')) {
           int pid = 0;
           std::from_chars(line.data(), line.data() + line.size(), pid);
           if (pid > 0) ::kill(pid, SIGKILL);
@@ -17222,6 +17121,11 @@ class SandboxBuilder {
           user_namespace = ::geteuid() != 0;
         continue;
       }
+      // No kernel refuses a child on borrowed memory: it is an emulator.
+      if (started == -EINVAL || started == -ENOSYS) {
+        give_up_all("an emulator, in which no trial can be run");
+        return {};
+      }
       if (started < 0 || !trial.finished)
         return system_error(started < 0 ? static_cast<int>(-started) : ENOSYS,
                             "sandbox: the trial of it could not be run");
@@ -17245,6 +17149,21 @@ class SandboxBuilder {
     // Its rules for the network are others.
     if (abi_ > 0) return build_ruleset();
     return {};
+  }
+
+  // What no trial has confirmed is not claimed. Commands run as with mode off, in their limits.
+  void give_up_all(const char* why) {
+    for (const char* feature : sandbox_features) missing_[feature] = why;
+    if (options_.pid_namespace) missing_["pid_namespace"] = why;
+    drop_ruleset(why);
+    with_filter_ = false;
+    build_program();
+    network_ = Network::host;
+    state_.report.network = network_;
+    state_.report.landlock_abi = 0;
+    state_.plan.supervised = false;
+    state_.plan.drop_capabilities = false;
+    state_.plan.no_new_privs = false;
   }
 
   // The process table goes first, as it needs most, but comes back when the network was at fault.
@@ -17330,8 +17249,7 @@ class SandboxBuilder {
   void write_report(bool sandboxed) {
     std::vector<std::string> features;
     if (sandboxed) {
-      features = {"filesystem",       "rename",       "truncate",   "devices", "signals",
-                  "abstract_sockets", "system_calls", "privileges", "network", "containment"};
+      features.assign(std::begin(sandbox_features), std::end(sandbox_features));
       if (options_.pid_namespace) features.emplace_back("pid_namespace");
     }
     for (const NamedLimit& limit : limit_names)
@@ -17383,8 +17301,7 @@ Expected<void> build_without_kernel(SandboxState& state) {
   constexpr const char* why = ": not on this system";
   std::vector<const char*> features;
   if (options.mode != SandboxMode::off) {
-    features = {"filesystem",       "rename",       "truncate",   "devices", "signals",
-                "abstract_sockets", "system_calls", "privileges", "network", "containment"};
+    features.assign(std::begin(sandbox_features), std::end(sandbox_features));
     if (options.pid_namespace) features.push_back("pid_namespace");
   }
   for (const NamedLimit& limit : limit_names)
@@ -17437,6 +17354,7 @@ Expected<void> Sandbox::check_grants() const {
 
 // =================================================================================================
 // >>process (definitions)
+// =================================================================================================
 //
 // Starting. On Linux a child is made by clone3 with CLONE_VM | CLONE_VFORK: it borrows this
 // process's memory until it has executed the program, so that a start costs the same from a host
@@ -17456,7 +17374,6 @@ Expected<void> Sandbox::check_grants() const {
 //
 // What cannot be reached from here is a process that left the group, whose parents are dead, and
 // that has closed our pipes. A supervisor holds that, where there is one; see below.
-// =================================================================================================
 
 // The parts of a start that can fail; step_name() is what ProcessResult::step says.
 enum class SpawnStep : int { setup, start, stdio, work_dir, pass_fd, sandbox, exec };
@@ -17528,7 +17445,7 @@ struct Supervision {
   bool own_table = false;  // it is the first process of a process table of its own
   std::size_t page_size = 0;
   std::size_t found_count = 0;
-  std::uint32_t signals_sent = 0;  // to the group; read by this program, too
+  std::uint32_t signals_sent = 0;  // to the group; a futex on which this program waits
   SupervisorReport report = {};
   siginfo_t info = {};
   char path[64] = {};
@@ -17860,11 +17777,14 @@ CODEEXEC_IN_CHILD int next_number(const char* entries, long& at) {
   return digit == record + 19 ? -1 : number;
 }
 
-// Marks all descriptors from `first` on so that the program does not get them; Linux before 5.9.
-CODEEXEC_IN_CHILD void mark_descriptors(int first) {
+// Closes all descriptors from `first` on but `keep`, which is marked so that no program gets it;
+// Linux before 5.9.
+CODEEXEC_IN_CHILD void close_each(int first, int keep) {
+  if (keep >= 0) raw(SYS_fcntl, keep, F_SETFD, FD_CLOEXEC);
   const long directory = raw(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
   if (directory < 0) {
-    for (int fd = first; fd < 65536; ++fd) raw(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
+    for (int fd = first; fd < 65536; ++fd)
+      if (fd != keep) raw(SYS_close, fd);
     return;
   }
   alignas(8) char entries[2048];
@@ -17873,7 +17793,7 @@ CODEEXEC_IN_CHILD void mark_descriptors(int first) {
     long at = 0;
     while (at < size) {
       const int fd = next_number(entries, at);
-      if (fd >= first) raw(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
+      if (fd >= first && fd != keep && fd != directory) raw(SYS_close, fd);
     }
   }
   raw(SYS_close, directory);
@@ -17889,7 +17809,7 @@ CODEEXEC_IN_CHILD void close_from(int first, int keep) {
     if (keep > first) failed = raw(CODEEXEC_CLOSE_RANGE_NUMBER, first, keep - 1, 0);
     if (failed == 0) failed = raw(CODEEXEC_CLOSE_RANGE_NUMBER, keep + 1, last, 0);
   }
-  if (failed != 0) mark_descriptors(first);
+  if (failed != 0) close_each(first, keep);
 }
 
 CODEEXEC_IN_CHILD Failure failed_at(SpawnStep step, long result) {
@@ -17940,7 +17860,8 @@ CODEEXEC_IN_CHILD long enter_sandbox(const ChildPlan& plan) {
 CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
   reset_signals(plan);
   // No terminal: a prompt for a password fails at once instead of waiting for ever.
-  raw(SYS_setsid);
+  // Where a filter refuses that, a group of its own is what must be there to be killed.
+  if (raw(SYS_setsid) < 0) raw(SYS_setpgid, 0, 0);
   // All sources are above 2, so that none is overwritten before its turn.
   const int streams[3] = {plan.input, plan.output, plan.error_output};
   for (int fd = 0; fd < 3; ++fd) {
@@ -18033,9 +17954,7 @@ Spawned spawn_once(ChildPlan& plan) {
   if (plan.report >= 0) shared_memory.store(plan.ran ? SharedMemory::yes : SharedMemory::no);
   if (!plan.ran) read_report(report, plan);
   if (plan.failed_error == 0) {
-    if (!child.exit_event)
-      child.exit_event.reset(above_standard_streams(
-          static_cast<int>(::syscall(SYS_pidfd_open, static_cast<long>(pid), 0L))));
+    if (!child.exit_event) child.exit_event.reset(open_pidfd(child.pid));
     child.is_pidfd = static_cast<bool>(child.exit_event);
     if (child.is_pidfd) return child;
     plan.failed_error = watch_by_thread(child);
@@ -18144,21 +18063,36 @@ Spawned spawn_once(ChildPlan& plan) {
 // Where it keeps its descriptors, in a table of its own.
 enum SupervisorDescriptor : int { orders_fd, host_fd, command_fd, reports_fd, first_other_fd };
 
-CODEEXEC_IN_CHILD void tell(Supervision& run) {
-  raw(SYS_write, run.reports, &run.report, sizeof run.report);
+CODEEXEC_IN_CHILD bool tell(Supervision& run) {
+  // Without memory for a pipe there may be some in a moment, and no other way to tell.
+  constexpr int most_attempts = 100;
+  long written = -ENOMEM;
+  for (int i = 0; i < most_attempts && (written == -ENOMEM || written == -EINTR); ++i) {
+    const long time[2] = {0, 10000000};
+    if (i > 0) raw(SYS_ppoll, as_word(nullptr), 0, &time[0], as_word(nullptr), 0);
+    written = raw(SYS_write, run.reports, &run.report, sizeof run.report);
+  }
+  return written > 0;
 }
 
-// Gives up everything of the host's but what it needs. 0 or a negative errno.
+// Gives up everything of the host's but what it needs. 0 or a negative errno. The command runs
+// already, so this must not fail for want of a free descriptor: those of the command's streams are
+// at least two, and at most two are in the way, as the host's lie above 2.
 CODEEXEC_IN_CHILD long keep_descriptors(Supervision& run, int command) {
+  for (const int fd : {run.plan->input, run.plan->output, run.plan->error_output})
+    raw(SYS_close, fd);
   const int kept[] = {run.orders, run.host, command, run.reports};
   long high[first_other_fd];
   for (int i = 0; i < first_other_fd; ++i) {
+    high[i] = kept[i];
+    if (kept[i] < 0 || kept[i] >= first_other_fd) continue;
     high[i] = raw(SYS_fcntl, kept[i], F_DUPFD, int{first_other_fd});
-    if (high[i] < 0 && kept[i] >= 0) return high[i];
+    if (high[i] < 0) return high[i];
   }
   for (int i = 0; i < first_other_fd; ++i) {
     raw(SYS_close, i);
-    if (high[i] >= 0) raw(SYS_dup3, high[i], i, 0);
+    const long moved = high[i] >= 0 ? raw(SYS_dup3, high[i], i, 0) : 0;
+    if (moved < 0) return moved;
   }
   run.orders = orders_fd;
   run.reports = reports_fd;
@@ -18322,6 +18256,7 @@ CODEEXEC_IN_CHILD void watch_command(Supervision& run) {
       if (run.text[i] == SIGKILL) return;
       raw(SYS_kill, -run.report.pid, int{run.text[i]});
       __atomic_store_n(&run.signals_sent, run.signals_sent + 1, __ATOMIC_RELEASE);
+      raw(SYS_futex, &run.signals_sent, FUTEX_WAKE_PRIVATE, INT_MAX);
     }
   }
 }
@@ -18381,12 +18316,15 @@ CODEEXEC_IN_CHILD int supervisor_main(void* argument) {
   Supervision& run = *static_cast<Supervision*>(argument);
   run.plan->ran = 1;
   const long result = start_command(run);
-  tell(run);
+  const bool told = tell(run);
   if (result == 0) {
-    give_back_memory(run);
-    watch_command(run);
+    // Nobody waits for a command that could not be told of.
+    if (told) {
+      give_back_memory(run);
+      watch_command(run);
+    }
     end_command(run);
-    tell(run);
+    if (told) tell(run);
   }
   for (;;) raw(SYS_exit_group, 0);
 }
@@ -18489,8 +18427,9 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   report_end.reset();
   orders_end.reset();
   SupervisorReport& report = supervisor.last;
+  errno = 0;
   const bool told = read_record(supervisor.reports, report);
-  if (!told) report.failure = {SpawnStep::sandbox, ESRCH};
+  if (!told) report.failure = {SpawnStep::sandbox, errno != 0 ? errno : ESRCH};
   if (report.failure.error == 0 && child.exit_event) {
     supervisor.command = run.own_table ? -1 : static_cast<pid_t>(report.pid);
     set_nonblocking(supervisor.orders);
@@ -18566,9 +18505,10 @@ std::string unquoted(std::string_view text) {
   return safe.substr(1, safe.size() - 2);
 }
 
+// `file`: what the error is about, when it is not the program.
 std::string describe_failure(const ProcessOptions& options, const Launch& launch, SpawnStep step,
-                             int error) {
-  const std::string reason = errno_text(error);
+                             int error, std::string_view file) {
+  const std::string reason = concat({file, errno_text(error)});
   if (step == SpawnStep::work_dir) {
     const std::string place = options.work_dir_fd >= 0
                                   ? concat({"descriptor ", std::to_string(options.work_dir_fd)})
@@ -18595,6 +18535,8 @@ struct ProcessStat {
   pid_t session = -1;
   std::uint64_t start = 0;  // clock ticks since the system's start
   bool dead = false;        // a zombie, or on its way
+  // Where its stack begins, or 0: the same in the forks of a program until they execute another.
+  std::uint64_t stack = 0;
 };
 
 bool read_stat(pid_t pid, ProcessStat& stat) {
@@ -18608,28 +18550,34 @@ bool read_stat(pid_t pid, ProcessStat& stat) {
   const char* rest = std::strrchr(text, ')');
   if (!rest) return false;
   unsigned long long start = 0;
+  unsigned long long stack = 0;
   char state = '?';
-  const int fields = std::sscanf(
-      rest + 1, " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-      &state, &stat.parent, &stat.group, &stat.session, &start);
+  const int fields =
+      std::sscanf(rest + 1,
+                  " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu"
+                  " %*u %*d %*u %*u %*u %llu",
+                  &state, &stat.parent, &stat.group, &stat.session, &start, &stack);
   stat.start = start;
   stat.dead = state == 'Z' || state == 'X';
-  return fields == 5;
+  stat.stack = stack;
+  return fields >= 5;
 }
 
-// The numbers among the names in a directory of /proc.
-std::vector<int> numbers_in(const std::string& path) {
-  std::vector<int> numbers;
-  DIR* directory = ::opendir(path.c_str());
-  if (!directory) return numbers;
-  while (const dirent* entry = ::readdir(directory)) {
-    const std::string_view text = entry->d_name;
+// The numbers among the names in a directory of /proc. False when it could not be read to its end.
+bool read_numbers(const std::string& path, std::vector<int>& numbers) {
+  const int error = for_each_entry(path, [&numbers](std::string_view text) {
     int number = 0;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
     if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size())
       numbers.push_back(number);
-  }
-  ::closedir(directory);
+    return true;
+  });
+  return error == 0 || error == ENOENT;
+}
+
+std::vector<int> numbers_in(const std::string& path) {
+  std::vector<int> numbers;
+  (void)read_numbers(path, numbers);
   return numbers;
 }
 
@@ -18704,10 +18652,9 @@ void signal_same(pid_t pid, std::uint64_t start, int number) {
   const UniqueFd handle(open_pidfd(pid));
   ProcessStat stat;
   if (!read_stat(pid, stat) || stat.start != start) return;
-  if (handle)
-    signal_pidfd(handle.get(), number);
-  else
-    ::kill(pid, number);
+  // Not where a filter refuses that.
+  const bool done = handle && (signal_pidfd(handle.get(), number) || errno == ESRCH);
+  if (!done) ::kill(pid, number);
 }
 
 // What tells the processes of one run from all others, wherever they went.
@@ -18720,32 +18667,36 @@ struct RunMarks {
 
 // Kills the processes that bear a mark of the run, in rounds until there are none: those that left
 // the group, and whose parents are dead. What was there before the run is not ours, whatever pipe
-// it was given; nor is a fork of the host that merely caught one. False: there were always more.
+// it was given; nor is a fork of the host that merely caught one, such as the beginning of another
+// command. What is in the host's session cannot be of a run, which has another, and nobody comes
+// back from there. False: there were always more, or they cannot be looked for.
 bool kill_marked(const RunMarks& marks) {
   constexpr int most_rounds = 16;
   const pid_t self = ::getpid();
-  const std::string own_program = link_target("/proc/self/exe");
+  ProcessStat own;
+  if (!read_stat(self, own)) return false;
   std::map<pid_t, std::uint64_t> killed;  // with the time of its start
   for (int round = 0; round < most_rounds; ++round) {
     std::vector<std::pair<pid_t, std::uint64_t>> found;
-    for (const pid_t pid : numbers_in("/proc")) {
+    std::vector<pid_t> all;
+    const bool whole = read_numbers("/proc", all);
+    for (const pid_t pid : all) {
       if (pid == self || pid == 1 || pid == marks.session) continue;
       ProcessStat stat;
       if (!read_stat(pid, stat) || stat.start < marks.since || stat.dead) continue;
+      if (stat.session == own.session) continue;
       const auto before = killed.find(pid);
       if (before != killed.end() && before->second == stat.start) continue;
+      // Known before its pipes are looked at, which are gone when it has executed its program.
+      const bool our_fork = stat.stack != 0 && stat.stack == own.stack;
       const bool marked = stat.session == marks.session || has_variable(pid, marks.variable) ||
-                          (!marks.pipes.empty() && writes_to(pid, marks.pipes));
+                          (!our_fork && !marks.pipes.empty() && writes_to(pid, marks.pipes));
       if (!marked) continue;
-      const bool our_fork =
-          stat.parent == self &&
-          link_target(concat({"/proc/", std::to_string(pid), "/exe"})) == own_program;
-      if (our_fork) continue;
       // Stopped, it cannot start another before all of them are killed.
       signal_same(pid, stat.start, SIGSTOP);
       found.emplace_back(pid, stat.start);
     }
-    if (found.empty()) return true;
+    if (found.empty() && whole) return true;
     for (const auto& [pid, start] : found) {
       signal_same(pid, start, SIGKILL);
       killed[pid] = start;
@@ -18788,7 +18739,8 @@ void ask_pidfd(int pidfd, ExitStatus& result) {
   for (int attempt = 0; attempt < 2; ++attempt) {
     PidfdInfo info{};
     info.mask = wants_exit;
-    if (::ioctl(pidfd, request, &info) != 0) return;
+    // Not ioctl(), whose request is an unsigned long in glibc and an int in musl.
+    if (::syscall(SYS_ioctl, pidfd, request, &info) != 0) return;
     if (info.mask & wants_exit) return decode_wait_status(info.exit_code, result);
     // Dead, but not yet gone: the hang-up comes when the kernel has let go of it.
     pollfd gone = {pidfd, 0, 0};
@@ -19106,10 +19058,10 @@ struct Redactor::Table {
   // The child for that byte, or the root.
   Index child(Index state, unsigned char byte) const {
     if (state == root) return root_children[byte];
-    const auto begin = label.begin() + first_child[state];
-    const auto end = label.begin() + first_child[state + 1];
-    const auto at = std::lower_bound(begin, end, byte);
-    return at != end && *at == byte ? static_cast<Index>(at - label.begin()) : root;
+    const unsigned char* const begin = label.data() + first_child[state];
+    const unsigned char* const end = label.data() + first_child[state + 1];
+    const unsigned char* const at = std::lower_bound(begin, end, byte);
+    return at != end && *at == byte ? static_cast<Index>(at - label.data()) : root;
   }
 
   // Goes as far back as it must; as each byte leads at most one level down, that is linear in all.
@@ -19343,7 +19295,7 @@ Expected<void> Carrier::Line::start(const ProcessOptions& options) {
   Spawned child = spawn(launch.plan, none);
   if (child.error != 0) {
     Error error = system_error(child.error, "");
-    error.message = describe_failure(options, launch, child.step, child.error);
+    error.message = describe_failure(options, launch, child.step, child.error, {});
     return error;
   }
   pid = child.pid;
@@ -19386,6 +19338,7 @@ struct Process::State {
     UniqueFd pipe = UniqueFd();
     UniqueFd writer = UniqueFd();  // our own copy of the program's end, see start()
     bool open = false;             // not yet seen at its end
+    int read_error = 0;            // errno that ended it too soon
     std::uint64_t bytes_read = 0;  // from the pipe
     Spill spill = {};
     Capture capture;
@@ -19462,6 +19415,7 @@ struct Process::State {
   Output out;
   Output err;
   UniqueFd input = UniqueFd();
+  int input_error = 0;              // errno that ended it too soon
   std::string_view unwritten = {};  // of options.input, then of `current_input`
   std::string current_input = {};
   std::vector<Escaped> escaped = {};
@@ -19498,6 +19452,7 @@ struct Process::State {
   bool refuse_options();
   bool fail(SpawnStep step, int error, std::string message);
   bool adopt();
+  void fill_pipe();
   void set_times();
   void carrier_ended(ReadBuffer& buffer, Clock::time_point now);
   void recover();
@@ -19526,6 +19481,7 @@ struct Process::State {
   void finish(bool abandon);
   void fill_status();
   void fill_output(Output& output, std::string& text, OutputCounts& counts, std::string& file);
+  void add_to_message(std::string_view text);
   bool find_escaped();
   void signal_escaped(int number);
   bool supervised() const;
@@ -19540,7 +19496,6 @@ struct Process::State {
 
 // Fails the start for a mistake of the caller's, before anything is made.
 bool Process::State::refuse_options() {
-  const auto has_nul = [](const std::string& text) { return text.find('\0') != text.npos; };
   const auto any_nul = [&](const std::vector<std::string>& texts) {
     return std::any_of(texts.begin(), texts.end(), has_nul);
   };
@@ -19599,8 +19554,8 @@ bool Process::State::start(bool hold_writers) {
   }
   launch.plan.supervised = options.supervised;
 #endif
-  const auto fail_at = [&](SpawnStep step, int error) {
-    return fail(step, error, describe_failure(options, launch, step, error));
+  const auto fail_at = [&](SpawnStep step, int error, std::string_view file = {}) {
+    return fail(step, error, describe_failure(options, launch, step, error, file));
   };
   UniqueFd child_out;
   UniqueFd child_err;
@@ -19610,9 +19565,11 @@ bool Process::State::start(bool hold_writers) {
     return fail_at(SpawnStep::setup, errno);
   if (options.input.empty() && !options.keep_input_open) {
     child_in.reset(above_standard_streams(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
-    if (!child_in) return fail_at(SpawnStep::setup, errno);
+    if (!child_in) return fail_at(SpawnStep::setup, errno, "/dev/null: ");
   } else if (!make_pipe(child_in, input)) {
     return fail_at(SpawnStep::setup, errno);
+  } else {
+    fill_pipe();
   }
   launch.plan.input = child_in.get();
   launch.plan.output = child_out.get();
@@ -19633,7 +19590,6 @@ bool Process::State::start(bool hold_writers) {
   }
   set_nonblocking(out.pipe);
   set_nonblocking(err.pipe);
-  set_nonblocking(input);
   set_times();
   if (options.sandbox.state_ && options.sandbox.state_->disk_root) {
     free_disk = free_bytes(options.sandbox.state_->disk_root);
@@ -19642,8 +19598,17 @@ bool Process::State::start(bool hold_writers) {
   return true;
 }
 
-void Process::State::set_times() {
+// Writes what the pipe takes of the input, and closes it after the last byte: a fork of the host
+// that catches an open end keeps the program waiting for as long as it lives.
+void Process::State::fill_pipe() {
+  set_nonblocking(input);
   unwritten = options.input;
+  const ssize_t size = ::write(input.get(), unwritten.data(), unwritten.size());
+  if (size > 0) unwritten.remove_prefix(static_cast<std::size_t>(size));
+  if (unwritten.empty() && !options.keep_input_open) input.reset();
+}
+
+void Process::State::set_times() {
   input_open = static_cast<bool>(input);
   input_ends = !options.keep_input_open;
   timeout_at = later(started, options.timeout);
@@ -19656,6 +19621,7 @@ bool Process::State::adopt() {
   out.pipe = carrier.take_out();
   err.pipe = carrier.take_err();
   input = carrier.take_input();
+  unwritten = options.input;
   result.pid = carrier.pid();
   out.open = err.open = true;
   started = Clock::now();
@@ -19820,6 +19786,11 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
         direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), buffer_size);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;
+    if (size < 0) {
+      output.read_error = errno;
+      // Nobody will read on: who writes is told so, and does not wait.
+      output.pipe.reset();
+    }
     if (size <= 0) return end_output(output);
     output.bytes_read += static_cast<std::uint64_t>(size);
     if (!direct) take_bytes(output, {buffer.data(), static_cast<std::size_t>(size)});
@@ -19907,8 +19878,7 @@ void Process::State::write_spill(Output& output, std::string_view bytes) {
   const bool fits = bytes.size() <= room;
   if (!fits) bytes = bytes.substr(0, static_cast<std::size_t>(room));
   while (!bytes.empty()) {
-    const ssize_t size = ::write(file.file.get(), bytes.data(), bytes.size());
-    if (size < 0 && errno == EINTR) continue;
+    const ssize_t size = write_to_file(file.file.get(), bytes);
     if (size < 0) {
       file.problem =
           concat({"output file ", quoted(file.path), " is not complete: ", errno_text(errno)});
@@ -19941,7 +19911,7 @@ bool Process::State::more_input() {
 void Process::State::feed_input() {
   constexpr std::size_t most = 65536;
   if (!more_input()) return;
-  NoSigpipe guard;
+  HeldSignal guard(SIGPIPE);
   const ssize_t size = ::write(input.get(), unwritten.data(), std::min(unwritten.size(), most));
   if (size < 0 && errno == EPIPE) {
     // A program may stop reading when it knows enough.
@@ -19951,6 +19921,7 @@ void Process::State::feed_input() {
     unwritten.remove_prefix(static_cast<std::size_t>(size));
     more_input();
   } else if (errno != EAGAIN && errno != EINTR) {
+    input_error = errno;
     close_input();
   }
 }
@@ -20115,7 +20086,7 @@ bool Process::State::signal_group(int number) {
   constexpr unsigned to_group = 4;
   if (is_pidfd) {
     if (signal_pidfd(exit_event.get(), number, to_group)) return true;
-    if (errno != EINVAL) return false;
+    if (errno == ESRCH) return false;
   }
 #endif
   return ::kill(-pid, number) == 0;
@@ -20130,9 +20101,15 @@ void Process::State::fill_output(Output& output, std::string& text, OutputCounts
   counts.redactions = output.redactor.count();
   counts.file_bytes = output.spill.written;
   file = output.spill.path;
-  if (output.spill.problem.empty()) return;
-  if (!result.message.empty()) result.message += "; ";
-  result.message += output.spill.problem;
+  if (output.read_error != 0)
+    add_to_message(concat({"its ", output.stream == Stream::out ? "stdout" : "stderr",
+                           " could not be read to the end: ", errno_text(output.read_error)}));
+  add_to_message(output.spill.problem);
+}
+
+void Process::State::add_to_message(std::string_view text) {
+  if (!text.empty() && !result.message.empty()) result.message += "; ";
+  result.message += text;
 }
 
 #if CODEEXEC_HAS_SANDBOX
@@ -20151,7 +20128,7 @@ pid_t Process::State::command() const {
 bool Process::State::order(int number) {
   if (!supervisor.orders) return false;
   const char byte = static_cast<char>(number);
-  NoSigpipe guard;
+  HeldSignal guard(SIGPIPE);
   const ssize_t written = ::write(supervisor.orders.get(), &byte, 1);
   if (written < 0 && errno == EPIPE) guard.take_back();
   if (written == 1 && number != SIGKILL) ++supervisor.signals_asked;
@@ -20166,10 +20143,14 @@ void Process::State::await_group_signals() {
     const std::lock_guard<std::mutex> lock(mutex);
     asked = supervisor.signals_asked;
   }
-  constexpr int most_milliseconds = 50;
-  for (int i = 0; i < most_milliseconds; ++i) {
-    if (__atomic_load_n(&supervisor.run->signals_sent, __ATOMIC_ACQUIRE) == asked) return;
-    ::poll(nullptr, 0, 1);
+  const std::uint32_t& sent = supervisor.run->signals_sent;
+  const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(50);
+  for (;;) {
+    const std::uint32_t now = __atomic_load_n(&sent, __ATOMIC_ACQUIRE);
+    const std::chrono::nanoseconds left = deadline - Clock::now();
+    if (now == asked || left.count() <= 0) return;
+    const long time[2] = {0, static_cast<long>(left.count())};
+    ::syscall(SYS_futex, &sent, FUTEX_WAIT_PRIVATE, now, &time[0], nullptr, 0);
   }
 }
 
@@ -20261,9 +20242,9 @@ void Process::State::finish(bool abandon) {
     reaped = true;
     if (!abandon) fill_status();
   }
+  close_input();
   if (abandon) {
     ended = Clock::now();
-    close_input();
     result.message = "it did not die within 2 s of SIGKILL and was given up";
     if (!is_pidfd) ::pthread_detach(waiter);
 #if CODEEXEC_HAS_SANDBOX
@@ -20280,6 +20261,8 @@ void Process::State::finish(bool abandon) {
   supervisor.reports.reset();
 #endif
   escaped.clear();
+  if (input_error != 0)
+    add_to_message("not all of its standard input could be written: " + errno_text(input_error));
   fill_output(out, result.out, result.out_counts, result.out_file);
   fill_output(err, result.err, result.err_counts, result.err_file);
   on_end(result);
@@ -20381,8 +20364,10 @@ void Process::Reactor::add(std::shared_ptr<State> state) {
 }
 
 void Process::Reactor::wake() {
-  // A full pipe wakes it just as well.
-  (void)!::write(wake_in.get(), "", 1);
+  // A full pipe wakes it just as well. Without memory for it, there is some in a moment: a wake-up
+  // that is lost would be waited for without end.
+  while (::write(wake_in.get(), "", 1) < 0 && (errno == EINTR || errno == ENOMEM))
+    ::poll(nullptr, 0, 1);
 }
 
 void* Process::Reactor::thread_main(void* self) {
@@ -20537,12 +20522,12 @@ Process::Chunk Process::read(Stream stream, std::uint64_t cursor, std::size_t ma
 
 // =================================================================================================
 // >>executor (definitions)
+// =================================================================================================
 //
 // screen() and admit() are the gate: policy, deadline, work_dir, the files it would change, then
 // the place where it runs, in this order, so that the message a caller gets is the same as in the
 // systems this library replaces. run() and start() both go through it and through Gate::record();
 // neither has a way around. Without read-only roots and delete guard, no file is looked for.
-// =================================================================================================
 
 namespace {
 
@@ -20768,9 +20753,7 @@ std::string home_of_user(std::string_view user) {
   if (!list) return {};
   std::string_view rest = *list;
   while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    std::string_view line = take_part(rest, '\n');
     if (!starts_with(line, user) || line.substr(user.size(), 1) != ":") continue;
     for (int field = 0; field < 5; ++field) {
       const std::size_t colon = line.find(':');
@@ -20811,7 +20794,7 @@ Expected<Target> find_target(const FileAccess& access, std::string_view work_dir
   Target target;
   target.access = &access;
   std::vector<std::string> files;
-  if (access.glob && is_file_pattern(*path)) {
+  if (access.glob && has_glob(*path)) {
     auto directory =
         canonical_path(path->substr(0, path->rfind('/', path->find_first_of("*?[")) + 1));
     if (!directory) return directory.error();
@@ -20914,17 +20897,14 @@ class WatchedFiles {
 
   void look_at_entries(int root, const std::string& start, const char* path) {
     if (!look_at_one(root, start, path)) return;
-    DIR* const directory = ::opendir((start + path).c_str());
-    if (!directory) return;
     std::size_t left = max_entries;
-    while (const dirent* entry = ::readdir(directory)) {
-      const std::string_view file = entry->d_name;
+    for_each_entry(start + path, [&](std::string_view file) {
       // git leaves samples alone, and makes a dozen of them.
-      if (file == "." || file == ".." || ends_with(file, ".sample")) continue;
-      if (left-- == 0) break;
+      if (ends_with(file, ".sample")) return true;
+      if (left-- == 0) return false;
       look_at_one(root, start, concat({path, "/", file}).c_str());
-    }
-    ::closedir(directory);
+      return true;
+    });
   }
 
   void look_at(const std::string& directory) {
@@ -21012,7 +20992,6 @@ bool is_carried(std::string_view variable) {
 // options, then NAME=value, the value in any of the quotes that shells know. Expands nothing.
 class ExportList {
  public:
-  using Variables = std::vector<std::pair<std::string, std::string>>;
   explicit ExportList(std::string_view text) : text_(text) {}
 
   Expected<Variables> read() {
@@ -21106,8 +21085,9 @@ class ExportList {
     return false;
   }
 
-  // What follows a backslash: a byte, or -1. zsh has \C-x and \M-x for control and meta.
-  int read_escape() {
+  // What follows a backslash: a byte, or -1. zsh has \C-x and \M-x for control and meta, and
+  // \M-\C-x for both. More levels no shell writes; they could be as many as use up the stack.
+  int read_escape(int levels = 2) {
     constexpr std::string_view letters = "abeEfnrtv\\'\"?";
     constexpr std::string_view meanings = "\a\b\033\033\f\n\r\t\v\\'\"?";
     if (at_ == text_.size()) return -1;
@@ -21117,7 +21097,7 @@ class ExportList {
     if (c == 'x') return read_number(16, 2);
     if ((c == 'M' || c == 'C') && next_is('-') && at_ < text_.size()) {
       int byte = static_cast<unsigned char>(text_[at_++]);
-      if (byte == '\\' && (byte = read_escape()) < 0) return -1;
+      if (byte == '\\' && (levels == 0 || (byte = read_escape(levels - 1)) < 0)) return -1;
       return c == 'M' ? byte | 0x80 : byte == '?' ? 0x7f : byte & 0x1f;
     }
     const std::size_t found = letters.find(c);
@@ -21140,7 +21120,7 @@ class ExportList {
 
 std::string detail::session_script(std::string_view shell, int descriptor, std::string_view mark,
                                    std::size_t parts) {
-  const std::string_view program = shell.substr(shell.rfind('/') + 1);
+  const std::string_view program = base_name(shell);
   bool known = false;
   for (const char* other :
        {"sh", "dash", "bash", "ash", "ksh", "ksh93", "mksh", "lksh", "oksh", "zsh", "yash"})
@@ -21207,9 +21187,9 @@ std::string Session::work_dir() const {
   return state_->work_dir;
 }
 
-std::vector<std::pair<std::string, std::string>> Session::variables() const {
+Variables Session::variables() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
-  std::vector<std::pair<std::string, std::string>> variables;
+  Variables variables;
   for (const auto& [variable, value] : state_->changes)
     if (value) variables.emplace_back(variable, *value);
   return variables;
@@ -21492,10 +21472,6 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
 
 const ExecutorOptions& Executor::options() const noexcept { return gate_->options; }
 const std::string& Executor::workspace() const noexcept { return gate_->options.workspace; }
-std::chrono::milliseconds Executor::timeout() const noexcept { return gate_->options.timeout; }
-std::chrono::milliseconds Executor::max_timeout() const noexcept {
-  return gate_->options.max_timeout;
-}
 
 const PathRules& Executor::paths() const noexcept { return gate_->paths; }
 
@@ -21713,9 +21689,7 @@ void Executor::Gate::record(Result& result, const Asked& asked) const {
   if (options.on_audit) options.on_audit(record);
   if (!audit) return;
   const std::string line = record.to_json().dump() + "\n";
-  ssize_t written = -1;
-  do written = ::write(audit.get(), line.data(), line.size());
-  while (written < 0 && errno == EINTR);
+  const ssize_t written = write_to_file(audit.get(), line);
   if (written == static_cast<ssize_t>(line.size())) return;
   const std::string reason = written < 0 ? errno_text(errno) : "it was written only in part";
   result.notes.push_back(concat(
@@ -21869,7 +21843,7 @@ constexpr int listed_directory_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_C
 
 // Opens a directory within a directory, unless something is mounted on it.
 UniqueFd open_subdirectory(int parent, const char* entry, int flags) {
-#if CODEEXEC_HAVE_OPENAT2
+#if CODEEXEC_HAS_OPENAT2
   struct {
     std::uint64_t flags;
     std::uint64_t mode;
@@ -21913,13 +21887,7 @@ UniqueFd open_for_removal(int parent, const char* entry) {
 void for_each_entry(int directory, FunctionRef<bool(const char*)> use) {
   UniqueFd own(
       above_standard_streams(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-  const std::unique_ptr<DIR, CloseDirectory> listing(own ? ::fdopendir(own.get()) : nullptr);
-  if (!listing) return;
-  (void)own.release();  // closed by closedir() from here on
-  while (const dirent* entry = ::readdir(listing.get())) {
-    const std::string_view text = entry->d_name;
-    if (text != "." && text != ".." && !use(entry->d_name)) return;
-  }
+  if (own) for_each_entry(std::move(own), use);
 }
 
 class TreeRemoval {
@@ -22361,7 +22329,7 @@ Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& comman
                                                            std::string_view work_dir,
                                                            const Home* home) const {
   if (!home) return environment.resolve(work_dir, command.environment);
-  std::vector<std::pair<std::string, std::string>> extra;
+  Variables extra;
   if (gives_home) extra.emplace_back("HOME", home->path());
   if (gives_temporary) extra.emplace_back("TMPDIR", home->temporary());
   extra.insert(extra.end(), command.environment.begin(), command.environment.end());
@@ -22625,6 +22593,7 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
 
 // =================================================================================================
 // >>shells (definitions)
+// =================================================================================================
 //
 // A shell is an Execution with a name. What the event thread of the process section tells of it is
 // noted in Events: that it has ended, and a byte in the pipe of everybody who waits. The callbacks
@@ -22633,7 +22602,6 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
 //
 // Locks are taken in this order and never held while a command starts, ends or is waited for:
 // State::mutex, Shell::mutex, Events::mutex. The event thread takes the last one only.
-// =================================================================================================
 
 const char* name(ShellState state) noexcept {
   switch (state) {
@@ -22834,7 +22802,7 @@ Expected<void> BackgroundShells::Shell::Waiter::problem(
     const std::optional<CancelToken>& cancel) const {
   if (error_ != 0) return system_error(error_, "cannot wait for a background shell");
   if (cancel && cancel->descriptor() < 0)
-    return system_error(EMFILE, "cannot wait for a background shell");
+    return system_error(errno, "cannot wait for a background shell");
   return {};
 }
 
@@ -23160,7 +23128,8 @@ ForegroundRun BackgroundShells::run(const Command& command, std::chrono::millise
       return run;
     }
     // Somebody waits for it, so it must come back.
-    const auto longest = command.timeout ? no_limit : std::max(time, state->executor.timeout());
+    const auto longest =
+        command.timeout ? no_limit : std::max(time, state->executor.options().timeout);
     end = shell.wait(waiter, until, later(shell.started, longest));
     if (end == ShellWaitEnd::timed_out)
       shell.notes.push_back(
@@ -23235,10 +23204,10 @@ Expected<bool> BackgroundShells::kill(std::string_view id) const {
 
 // =================================================================================================
 // >>code (definitions)
+// =================================================================================================
 //
 // Blocks become files and command lines; the executor does the rest. A file is written only when
 // Executor::check() has no objection to the command that will run it.
-// =================================================================================================
 
 namespace {
 
@@ -23540,10 +23509,6 @@ constexpr std::string_view common_commands[] = {
     "source", "sudo",    "tail",   "tar",    "touch",   "uv",     "wget", "which", "yarn",
 };
 
-bool is_one_of(std::initializer_list<std::string_view> texts, std::string_view text) {
-  return std::find(texts.begin(), texts.end(), text) != texts.end();
-}
-
 bool is_dotted_name(std::string_view text) {
   return is_name_start(text.empty() ? '\0' : text.front()) && text.back() != '.' &&
          std::all_of(text.begin(), text.end(), [](char c) { return is_name_char(c) || c == '.'; });
@@ -23571,7 +23536,7 @@ bool is_shell_line(std::string_view line) {
   const auto has = [line](std::string_view part) {
     return line.find(part) != std::string_view::npos;
   };
-  if (is_one_of({"if", "for", "while", "until", "case"}, word))
+  if (is_one_of(word, {"if", "for", "while", "until", "case"}))
     return has("; then") || has("; do") || starts_with(line, "if [") ||
            starts_with(line, "while [") || word == "until" ||
            (word == "case" && ends_with(line, " in"));
@@ -23581,8 +23546,8 @@ bool is_shell_line(std::string_view line) {
   // What is a variable of Python that happens to have such a name.
   const std::string_view rest = without_blanks(line.substr(word.size()));
   const std::string_view next = rest.substr(0, rest.find_first_of(" \t"));
-  return !is_one_of({"=", "==", "!=", "+=", "-=", "*=", "/=", "in", "is", "if", "and", "or", "not"},
-                    next);
+  return !is_one_of(
+      next, {"=", "==", "!=", "+=", "-=", "*=", "/=", "in", "is", "if", "and", "or", "not"});
 }
 
 enum class Guess { yes, no, open };
@@ -23625,9 +23590,9 @@ Guess guess_python(std::string_view line) {
       return is_name_char(c) || c == '.' || c == ',' || is_shell_blank(c);
     }));
   if (word == "from") return decided(rest.find(" import ") != std::string_view::npos);
-  if (is_one_of({"assert", "await", "del", "raise"}, word)) return Guess::yes;
-  if (is_one_of({"async", "class", "def", "for", "if", "match", "try:", "try", "while", "with"},
-                word)) {
+  if (is_one_of(word, {"assert", "await", "del", "raise"})) return Guess::yes;
+  if (is_one_of(word,
+                {"async", "class", "def", "for", "if", "match", "try:", "try", "while", "with"})) {
     if (last == '{' || last == '}') return Guess::no;
     return decided(line.find(':') != std::string_view::npos || last == '(' || last == ',');
   }
@@ -23649,8 +23614,8 @@ std::string language_of_interpreter(std::string_view line) {
     if (starts_with(line, "-S ")) line = without_blanks(line.substr(3));
     program = line.substr(0, line.find_first_of(" \t"));
   }
-  program = program.substr(program.rfind('/') + 1);
-  if (is_one_of({"sh", "ash", "dash"}, program)) return "sh";
+  program = base_name(program);
+  if (is_one_of(program, {"sh", "ash", "dash"})) return "sh";
   if (program == "bash") return "bash";
   if (program == "node") return "javascript";
   return starts_with(program, "python") ? "python" : "";
@@ -23941,11 +23906,11 @@ CodeResult run_code(const Executor& executor, std::string_view language, std::st
 
 // =================================================================================================
 // >>docker (definitions)
+// =================================================================================================
 //
 // A container's PID 1 is a shell that reads its standard input for ever: whoever holds the other
 // end keeps the container alive. Each command is an exec of its own with a dead-man switch, see
 // `exec_script`; one such exec is started ahead.
-// =================================================================================================
 
 const char* name(ImagePolicy policy) noexcept {
   switch (policy) {
@@ -23976,8 +23941,7 @@ const char* name(ContainerNetwork network) noexcept {
 namespace {
 
 bool is_podman(const EngineOptions& engine) {
-  const std::string_view program = engine.program;
-  return starts_with(program.substr(program.rfind('/') + 1), "podman");
+  return starts_with(base_name(engine.program), "podman");
 }
 
 // A call of the engine's program: never a shell string.
@@ -24043,9 +24007,7 @@ std::string engine_words(const ProcessResult& result) {
   std::string text;
   std::string_view rest = result.err.empty() ? result.out : result.err;
   while (!rest.empty() && text.size() < longest) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    std::string_view line = take_part(rest, '\n');
     for (const std::string_view head : {"docker: ", "Error: ", "Error response from daemon: "})
       if (starts_with(line, head)) line.remove_prefix(head.size());
     if (line.empty() || starts_with(line, "Run '") || starts_with(line, "See '")) continue;
@@ -24129,7 +24091,8 @@ Expected<Json> inspect(const EngineOptions& engine, const char* kind,
   auto parsed = Json::parse(result.out);
   if (parsed && parsed->size() > 0) return parsed;
   return make_error(ErrorCode::io, concat({"cannot ", what, " (", printable(engine.program),
-                                           "): its answer is not understood"}));
+                                           "): its answer is not understood",
+                                           result.message.empty() ? "" : "; ", result.message}));
 }
 
 // The number at the start of a text, or `otherwise`.
@@ -24165,8 +24128,6 @@ bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& 
 // Credentials -------------------------------------------------------------------------------------
 
 namespace {
-
-using Variables = std::vector<std::pair<std::string, std::string>>;
 
 // Where the own files of those who run commands in a container lie.
 constexpr std::string_view container_home = "/home/agent";
@@ -24301,7 +24262,7 @@ class EnvFileReader {
 
 }  // namespace
 
-Expected<std::vector<std::pair<std::string, std::string>>> parse_env_file(std::string_view text) {
+Expected<Variables> parse_env_file(std::string_view text) {
   return EnvFileReader(text).read();
 }
 
@@ -24335,9 +24296,7 @@ Expected<std::string> with_home(std::string_view path) {
 // with * stand for all that begin so.
 bool is_word_of(std::string_view text, std::string_view words) {
   while (!words.empty()) {
-    const std::size_t end = std::min(words.find(' '), words.size());
-    const std::string_view word = words.substr(0, end);
-    words.remove_prefix(std::min(end + 1, words.size()));
+    const std::string_view word = take_part(words, ' ');
     if (ends_with(word, "*") ? starts_with(text, word.substr(0, word.size() - 1)) : text == word)
       return true;
   }
@@ -24646,8 +24605,7 @@ bool is_plain(std::string_view text, std::string_view more) {
   if (text.empty() || text.size() > longest || more.find(text[0]) != std::string_view::npos)
     return false;
   return std::all_of(text.begin(), text.end(), [more](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           more.find(c) != std::string_view::npos;
+    return is_name_char(c) || more.find(c) != std::string_view::npos;
   });
 }
 
@@ -24962,7 +24920,7 @@ ContainerHealth health_of(const Json& container) {
   return health;
 }
 
-// "1.5MiB", "12.3kB", "0.25%": the number, times its unit.
+// "1.5MiB", "12.3kB", "0.25%": the number, times its unit, and no more than fits into an integer.
 double number_with_unit(std::string_view text) {
   text = text.substr(std::min(text.find_first_not_of(" /"), text.size()));
   const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
@@ -24973,7 +24931,8 @@ double number_with_unit(std::string_view text) {
   const std::size_t power =
       unit.empty() ? 0 : std::string_view("BKMGT").find(unit[0] == 'k' ? 'K' : unit[0]);
   for (std::size_t i = 0; power <= 4 && i < power; ++i) value *= step;
-  return value;
+  constexpr double most = 1e18;
+  return std::min(value, most);
 }
 
 constexpr char ready_line[] = "codeexec ready\n";
@@ -25157,9 +25116,7 @@ void Container::State::Log::add(std::string_view event) {
   std::string_view rest = text;
   std::string told = utc_timestamp();
   do {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    told += concat({" ", printable(rest.substr(0, end)), "\n"});
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    told += concat({" ", printable(take_part(rest, '\n')), "\n"});
   } while (!rest.empty());
   lines.add(told);
 }
@@ -25812,18 +25769,6 @@ ulimit -m $((_b/1024)) || { printf '\001X%s:mark\n' $_i; exit 125; }
 _h
 )sh";
 
-// 'text' for a shell, whatever it is.
-std::string shell_word(std::string_view text) {
-  std::string word = "'";
-  for (const char c : text) {
-    if (c == '\'')
-      word += "'\\''";
-    else
-      word += c;
-  }
-  return word + "'";
-}
-
 }  // namespace
 
 // An exec for one command: started, then given its command, then the carrier of that.
@@ -26013,8 +25958,7 @@ ProcessOptions ContainerExecutor::Exec::Where::call(bool with_input,
 auto ContainerExecutor::Exec::start(const Where& where) -> Expected<std::shared_ptr<Exec>> {
   const std::string id = random_hex(16);
   std::uint64_t number = 0;
-  for (const char c : id.substr(0, 9))
-    number = number * 16 + static_cast<std::uint64_t>(c <= '9' ? c - '0' : c - 'a' + 10);
+  for (const char c : id.substr(0, 9)) number = number * 16 + hex_value(c);
   if (id.empty()) return system_error(errno, "cannot get random bytes for a command");
   auto carrier = std::make_shared<Exec>(where, id);
   // Far above what any machine has, and below 2^53.
@@ -26083,7 +26027,7 @@ auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point
                                {cancel ? cancel->descriptor() : -1, POLLIN, 0}};
     wait_for_events(set, deadline);
     if (set[2].revents) {
-      NoSigpipe guard;
+      HeldSignal guard(SIGPIPE);
       const ssize_t size = ::write(line_.input.get(), request.data(), request.size());
       if (size > 0) request.remove_prefix(static_cast<std::size_t>(size));
       if (size < 0 && errno == EPIPE) {
@@ -26130,7 +26074,7 @@ bool ContainerExecutor::Exec::signal(int number) {
                             : number == SIGKILL ? "KILL\n"
                                                 : nullptr;
   if (!order || !line_.input) return false;
-  NoSigpipe guard;
+  HeldSignal guard(SIGPIPE);
   signalled_ = true;
   const ssize_t written = ::write(line_.input.get(), order, std::strlen(order));
   if (written < 0 && errno == EPIPE) guard.take_back();
@@ -27218,10 +27162,16 @@ Expected<void> UserContainers::cleanup(const std::string& user_id) const {
 
 Expected<void> UserContainers::cleanup_all() const {
   std::vector<std::string> ids;
+  std::vector<Container> containers;
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
-    for (const auto& [id, user] : state_->users) ids.push_back(id);
+    for (const auto& [id, user] : state_->users) {
+      ids.push_back(id);
+      containers.push_back(user->container());
+    }
   }
+  // All at the same time; what is still there then is told of below.
+  (void)Container::remove_all(containers);
   Expected<void> all;
   for (const std::string& id : ids)
     if (auto ok = cleanup(id); !ok && all) all = ok;
@@ -27483,6 +27433,13 @@ class IdScanner {
 
 // input -------------------------------------------------------------------------------------------
 
+// Whether a call that failed is to be made again: it was interrupted, or there was no memory for
+// it, which this waits for.
+bool may_try_again(int error) {
+  if (error == ENOMEM) ::poll(nullptr, 0, 1);
+  return error == EINTR || error == EAGAIN || error == ENOMEM;
+}
+
 // Splits a descriptor's bytes into lines. The buffer grows to hold the longest line and shrinks
 // afterwards; every byte is looked at once. One thread at a time.
 class LineReader {
@@ -27571,7 +27528,7 @@ class LineReader {
     make_room();
     for (;;) {
       pollfd fds[2] = {{fd_, POLLIN, 0}, {wake_, POLLIN, 0}};
-      if (::poll(fds, 2, -1) < 0 && errno != EINTR) return fail();
+      if (::poll(fds, 2, -1) < 0 && !may_try_again(errno)) return fail();
       if (fds[1].revents != 0) return Event::interrupted;
       if (fds[0].revents == 0) continue;
       const ssize_t size = ::read(fd_, buffer_.get() + end_, capacity_ - end_);
@@ -27649,7 +27606,7 @@ class Outbox {
 
   // Starts the writer thread; 0 or an errno.
   int start() {
-    if (quit_.descriptor() < 0) return EMFILE;
+    if (quit_.descriptor() < 0) return errno;
     // The host's signal handlers are not to run here.
     sigset_t all;
     sigset_t before;
@@ -27793,7 +27750,7 @@ class Outbox {
 
   // 0, or the errno that ends it all. `done` tells how far it came.
   int write_bytes(std::string_view bytes, std::size_t& done, bool wait) {
-    NoSigpipe guard;
+    HeldSignal guard(SIGPIPE);
     while (done < bytes.size() && !quit_.cancelled()) {
       pollfd fds[2] = {{fd_, POLLOUT, 0}, {wait ? quit_.descriptor() : -1, POLLIN, 0}};
       const int ready = ::poll(fds, 2, wait ? -1 : 0);
@@ -27802,8 +27759,7 @@ class Outbox {
       const ssize_t size = ::write(fd_, bytes.data() + done, std::min(step, bytes.size() - done));
       if (size >= 0) {
         done += static_cast<std::size_t>(size);
-      } else if (errno != EINTR && errno != EAGAIN) {
-        const int error = errno;
+      } else if (const int error = errno; !may_try_again(error)) {
         if (error == EPIPE) guard.take_back();
         return error;
       }
@@ -28075,10 +28031,8 @@ std::string check_arguments(const Tool& tool, const Json& arguments) {
 
 bool is_tool_name(std::string_view name) {
   if (name.empty() || name.size() > 64) return false;
-  return std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.';
-  });
+  return std::all_of(name.begin(), name.end(),
+                     [](char c) { return is_name_char(c) || c == '-' || c == '.'; });
 }
 
 // What is wrong with a schema, or an empty text.
@@ -28283,7 +28237,7 @@ void log_to_standard_error(std::string_view text) {
   pollfd fd = {2, POLLOUT, 0};
   if (::poll(&fd, 1, 0) != 1) return;
   const std::string line = concat({"mcp: ", text.substr(0, 1000), "\n"});
-  NoSigpipe guard;
+  HeldSignal guard(SIGPIPE);
   if (::write(2, line.data(), line.size()) < 0 && errno == EPIPE) guard.take_back();
 }
 
@@ -28295,7 +28249,7 @@ class MovedStreams {
   MovedStreams& operator=(const MovedStreams&) = delete;
   ~MovedStreams() {
     for (int fd = 0; fd < 2; ++fd)
-      if (moved_[fd]) ::dup2(moved_[fd].get(), fd);
+      if (moved_[fd]) duplicate(moved_[fd].get(), fd);
   }
 
   // The descriptor to use instead of `fd`, or -1 and errno.
@@ -28305,14 +28259,26 @@ class MovedStreams {
     UniqueFd away(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
     if (!away) return -1;
     UniqueFd null(above_standard_streams(::open("/dev/null", O_RDWR | O_CLOEXEC)));
+    has_null_ = static_cast<bool>(null);
     if (!null) return -1;
-    if ((fd == 0 || ::dup2(2, 1) < 0) && ::dup2(null.get(), fd) < 0) return -1;
+    if ((fd == 0 || !duplicate(2, 1)) && !duplicate(null.get(), fd)) return -1;
     moved_[fd] = std::move(away);
     return moved_[fd].get();
   }
+  // What take() has failed with, for the option of that name.
+  Error error(const char* option) const {
+    return system_error(errno, concat({"ServerOptions::", option, has_null_ ? "" : ": /dev/null"}));
+  }
 
  private:
+  // Another thread may be about to get that very number: it is then busy for a moment.
+  static bool duplicate(int from, int to) {
+    while (::dup2(from, to) < 0)
+      if (errno != EINTR && errno != EBUSY) return false;
+    return true;
+  }
   UniqueFd moved_[2] = {};
+  bool has_null_ = true;
 };
 
 }  // namespace
@@ -28648,7 +28614,7 @@ void Session::wait_for_the_end(const CancelToken& stop) {
   int patience = -1;
   for (;;) {
     const int ready = ::poll(fds, 4, patience);
-    if (ready < 0 && errno != EINTR) return;
+    if (ready < 0 && !may_try_again(errno)) return;
     if (ready > 0 && (fds[0].revents | fds[1].revents | fds[2].revents) != 0) return;
     if (ready > 0 && fds[3].revents != 0) {
       fds[3].fd = -1;  // known from now on
@@ -28708,7 +28674,7 @@ bool Session::join_workers() {
 
 Expected<void> Session::run(const CancelToken& stop) {
   if (stop.descriptor() < 0 || ended_.descriptor() < 0 || wake_.descriptor() < 0)
-    return system_error(EMFILE, "serve: descriptors");
+    return system_error(errno, "serve: descriptors");
   int error = outbox_.start();
   // Two from the start: there must always be one to read while the other works.
   for (int i = 0; i < 2 && error == 0; ++i) {
@@ -29373,9 +29339,9 @@ Expected<void> Server::serve(const CancelToken& stop) {
   const Expected<void> result = [&]() -> Expected<void> {
     MovedStreams streams;
     const int in_fd = streams.take(options.in_fd);
-    if (in_fd < 0) return system_error(errno, "ServerOptions::in_fd");
+    if (in_fd < 0) return streams.error("in_fd");
     const int out_fd = streams.take(options.out_fd);
-    if (out_fd < 0) return system_error(errno, "ServerOptions::out_fd");
+    if (out_fd < 0) return streams.error("out_fd");
     return std::make_shared<Session>(options, state_->tools, in_fd, out_fd)->run(stop);
   }();
   state_->serving.store(false);
@@ -29386,10 +29352,10 @@ Expected<void> Server::serve(const CancelToken& stop) {
 
 // =================================================================================================
 // >>tools (definitions)
+// =================================================================================================
 //
 // One table lists every option: its name, its kind, its help and where its value goes. The command
 // line, the configuration file and --help are all read off that table.
-// =================================================================================================
 
 namespace {
 
@@ -29760,7 +29726,7 @@ bool count_time(const ToolSet& set, Command& command, Function<void()>& ended) {
   const std::chrono::milliseconds left = set.use->time_left();
   if (left.count() <= 0) return false;
   if (left != no_limit) {
-    const auto usual = command.background ? no_limit : set.executor.timeout();
+    const auto usual = command.background ? no_limit : set.executor.options().timeout;
     command.timeout = std::min(command.timeout.value_or(usual), left);
   }
   ended = UseCounter::begin(set.use);
@@ -30289,8 +30255,10 @@ mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call) {
 mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
   const Json& path = call.argument("path");
   const Json& depth = call.argument("depth");
+  constexpr std::uint64_t deepest = std::numeric_limits<std::size_t>::max();
+  const std::uint64_t levels = depth.is_number() ? std::min(count_of(depth), deepest) : 1;
   const auto list = set.files.list(path.is_string() ? path.as_string() : ".",
-                                   depth.is_number() ? count_of(depth) : 1);
+                                   static_cast<std::size_t>(levels));
   record_file(set, call, list);
   if (!list) return failed(set.executor.redact(list.error().message));
   std::size_t room = room_for_texts(call.max_result_bytes());
@@ -30502,7 +30470,8 @@ mcp::Parameter work_dir_parameter(const Executor& executor) {
 
 mcp::Parameter timeout_parameter(const Executor& executor) {
   return seconds("timeout", concat({"Seconds, fractions allowed, at most ",
-                                    seconds_text(executor.max_timeout()), ". Not milliseconds."}));
+                                    seconds_text(executor.options().max_timeout),
+                                    ". Not milliseconds."}));
 }
 
 // What a tool may do to the world, for the client's questions to its user.
@@ -30538,7 +30507,7 @@ void add_command_tools(const Executor& executor, const ToolOptions& options,
       "execute_command", "Run a command", Effect::runs,
       concat({"Runs a shell command and returns its exit code, stdout and stderr. Blocks until the "
               "command ends or its timeout passes (default ",
-              seconds_text(executor.timeout()),
+              seconds_text(executor.options().timeout),
               " seconds); then it is killed together with everything it started. Standard input is "
               "empty. Commands do not share a shell: the working directory and variables of one "
               "are gone in the next, unless both have the same session_id: then `cd` and `export` "
@@ -30710,7 +30679,6 @@ struct Amount {
 
 // Where the value of an option goes decides its kind.
 struct Option {
-  using Variables = std::vector<std::pair<std::string, std::string>>;
   using Target = std::variant<std::string*, std::vector<std::string>*, std::chrono::milliseconds*,
                               std::uint64_t*, bool*, std::vector<Root>*, Variables*, Amount,
                               double*, std::optional<bool>*, std::vector<Mount>*, Json*>;
@@ -30940,7 +30908,7 @@ class OptionSetter {
     for (const std::string& path : words_) target->push_back({path, Permission::write});
     return {};
   }
-  Expected<void> operator()(std::vector<std::pair<std::string, std::string>>* target) const {
+  Expected<void> operator()(Variables* target) const {
     if (auto ok = some(); !ok) return ok;
     for (const std::string& word : words_) {
       const std::size_t equals = word.find('=');
@@ -31117,7 +31085,7 @@ Expected<void> check_shape(const std::string& label, const Option& option, const
     return value.is_number() ? Expected<void>() : fail("a number");
   if (std::holds_alternative<Json*>(option.target))
     return value.is_object() ? Expected<void>() : fail("an object");
-  if (std::holds_alternative<Option::Variables*>(option.target))
+  if (std::holds_alternative<Variables*>(option.target))
     return value.is_object() || value.is_array() ? Expected<void>() : fail("an object");
   return value.is_array() ? Expected<void>() : fail("a list of strings");
 }
@@ -31331,9 +31299,7 @@ std::string wrapped(std::string_view text, std::size_t indent) {
   std::string result;
   std::size_t column = indent;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view word = take_part(text, ' ');
     if (column > indent && column + 1 + word.size() > 100) {
       result += concat({"\n", std::string(indent, ' ')});
       column = indent;
@@ -31998,8 +31964,8 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   if (has_tool("execute_command"))
     sentences.push_back(concat(
         {"execute_command runs shell commands, by default in ", to_utf8(executor.workspace()),
-         ". A command may take ", seconds_text(executor.timeout()),
-         " seconds unless it asks for more (at most ", seconds_text(executor.max_timeout()),
+         ". A command may take ", seconds_text(executor.options().timeout),
+         " seconds unless it asks for more (at most ", seconds_text(executor.options().max_timeout),
          "). It gets no standard input and no terminal. Of each of its streams ",
          std::to_string(settings.max_output), " bytes are kept, the beginning and the end."}));
   if (has_tool("execute_command") && options.run_in_background_after != no_limit)
@@ -32114,8 +32080,10 @@ int server_main(int argc, char** argv) {
   if (invocation->version) return print("codeexec-mcp " CODEEXEC_VERSION_STRING "\n") ? 0 : 1;
   if (invocation->list_rules) return print(rules_text()) ? 0 : 1;
 
-  // A client that goes away must not kill the server before it has ended what it runs.
+  // A client that goes away must not kill the server before it has ended what it runs; nor must a
+  // limit for files, when its output or its log goes to one.
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
 #if defined(__linux__)
   // Commands run as the same user. They must not read this program's memory and variables, nor
   // write to its descriptors, through /proc.

@@ -75,8 +75,9 @@ int main() {
   }
   codeexec::ShellWait third;
   third.pattern = *codeexec::Regex::compile("epoch 3");
-  shells.wait(shell->id, third);
+  const auto waited = shells.wait(shell->id, third);
   std::printf("%s", shells.read(shell->id)->out.text.c_str());
-  shells.kill(shell->id);
+  const auto killed = shells.kill(shell->id);
+  if (!waited || !killed) return 1;
   return result.outcome == codeexec::Outcome::cancelled ? 0 : 1;
 }

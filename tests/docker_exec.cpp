@@ -420,6 +420,19 @@ TEST_CASE("words of an argv and of a script arrive as they are") {
   }
 }
 
+TEST_CASE("W-06: nothing of a command is expanded on the host") {
+  if (!has_engine()) return;
+  const std::string mark = "/tmp/codeexec-expanded-" + std::to_string(::getpid());
+  for (const std::string& image : images()) {
+    CAPTURE(image);
+    const Box& box = shared_box(image);
+    const Result result =
+        box.run("x=\"$(echo in >" + mark + ")\"; echo \"`cat " + mark + "`\" $(( 40 + 2 ))");
+    CHECK_MESSAGE(result.out == "in 42\n", describe(result));
+    CHECK(::access(mark.c_str(), F_OK) != 0);
+  }
+}
+
 TEST_CASE("a script of a mebibyte runs whole") {
   if (!has_engine()) return;
   std::string script = "n=0\n";
@@ -489,6 +502,25 @@ TEST_CASE("a running command is written to and read from") {
     CHECK(result.out == "got: one\ngot: two\nName: ");
     CHECK(result.err == "over\n");
   }
+}
+
+TEST_CASE(
+    "the handle of a command that has ended holds no descriptors, if its input was open") {
+  if (!has_engine()) return;
+  const Box& box = shared_box(images().front());
+  Command command = Command::shell("read -r line; exit 3");
+  command.keep_input_open = true;
+  std::vector<codeexec::Execution> ended;
+  const auto run = [&] {
+    ended.push_back(box.executor().start(command));
+    REQUIRE(ended.back().write("one\n"));
+    CHECK(ended.back().wait().exit_code == 3);
+  };
+  run();
+  const int before = support::count_descriptors();
+  for (int i = 0; i < 20; ++i) run();
+  // An exec that waits for its command may be there or not: it has four.
+  CHECK(comes_true([&] { return support::count_descriptors() < before + 10; }));
 }
 
 TEST_CASE("what cannot be started says why and runs nowhere") {

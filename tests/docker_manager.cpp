@@ -325,6 +325,17 @@ TEST_CASE("engine: what it says is classified, in one line and without control b
   CHECK(made.error().message.size() < 1000);
 }
 
+TEST_CASE("engine: amounts that no machine has are bounded") {
+  const FakeEngine engine("printf '1.5%%\\t" + std::string(90, '9') + "GiB / 2kB\\t1" +
+                          std::string(30, '0') + "\\n'");
+  const auto stats = make(engine.options()).stats();
+  REQUIRE(stats);
+  CHECK(stats->cpu_percent == 1.5);
+  CHECK(stats->memory == 1000000000000000000u);
+  CHECK(stats->memory_limit == 2000);
+  CHECK(stats->pids == 1000000000000000000u);
+}
+
 TEST_CASE("engine: one that never answers is given up, at each call") {
   const FakeEngine stuck("exec sleep 1000");
   ContainerOptions options = stuck.options();

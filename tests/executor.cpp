@@ -210,6 +210,18 @@ TEST_CASE("an argv is judged as the command line that would start the same") {
   CHECK(begins(r.command.substr(r.rule_begin, r.rule_end - r.rule_begin), "sudo"));
 }
 
+TEST_CASE("W-48: no name of a tool leads around the gate") {
+  const codeexec::LocalExecutor executor = support::make();
+  for (const char* tool : {"", "execute_command", "mcp__command_line__execute_command", "Bash"}) {
+    CAPTURE(std::string(tool));
+    Command command = Command::shell("rm -rf / --no-such-option; sudo --version");
+    command.tool = tool;
+    CHECK(executor.run(command).outcome == Outcome::refused);
+    CHECK(executor.check(command).outcome == Outcome::refused);
+    CHECK(executor.start(command).wait().outcome == Outcome::refused);
+  }
+}
+
 TEST_CASE("a command with both a script and an argv is refused") {
   const LocalExecutor here = make({});
   Command command = Command::program({"/bin/true"});
@@ -2660,8 +2672,8 @@ TEST_CASE("every wrong option is an error of create() that names it") {
 
 TEST_CASE("defaults are what the declarations say") {
   const LocalExecutor here = make({});
-  CHECK(here.timeout() == seconds(60));
-  CHECK(here.max_timeout() == seconds(3600));
+  CHECK(here.options().timeout == seconds(60));
+  CHECK(here.options().max_timeout == seconds(3600));
   CHECK(LocalOptions().max_output == 1048576);
   CHECK(output_of(here, "echo $0") == "/bin/sh\n");
 }

@@ -947,6 +947,13 @@ TEST_CASE("policy: S7: a pattern for a command is every program it may be") {
   refuses(strict(), "sudo", {"/usr/bin/sud? x", "/usr/bin/s* x", "* x"});
   refuses(strict(), "rm-protected", {"/usr/bin/en? rm -rf /"});
   passes(strict(), {"/bin/?s -l", "./run_*.sh", "/bin/r[!m] -rf /", "/bin/r?x -rf /"});
+  // A class such as [:alpha:] ends with :], not with the bracket in it.
+  refuses(strict(), "sudo",
+          {"/usr/bin/sud[[:alpha:]] id", "/usr/bin/sud[![:digit:]] id", "/usr/bin/sud[[=o=]] id"});
+  refuses(strict(), "rm-protected",
+          {"/bin/[[:lower:]x]m -rf /", "rm -rf /[[:alpha:]]tc/passwd", "rm /etc/[]a]* -rf"});
+  refuses(strict(), "device-write", {"echo x > /[[:lower:]]ev/sda"});
+  passes(strict(), {"/usr/bin/x[[:alpha:]]x id", "/usr/bin/sud[[:alpha: id", "/tmp/[[:alpha:]]x"});
 }
 
 TEST_CASE("policy: S8: what no shell could read is refused") {

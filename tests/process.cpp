@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <dirent.h>
 #include <grp.h>
 #include <poll.h>
 #include <pthread.h>
@@ -2013,6 +2014,96 @@ TEST_CASE("other threads' programs do not hold this one's pipes") {
   for (const codeexec::Process& process : others)
     CHECK(process.wait().outcome == Outcome::timed_out);
 }
+
+#if defined(__linux__)
+
+namespace {
+
+// A path to that directory which takes the kernel some ten milliseconds to follow.
+std::string long_way_to(const std::string& directory) {
+  std::string there_and_back;
+  while (there_and_back.size() < 4000) there_and_back += "d/../";
+  support::make_directories(directory + "/d");
+  support::make_symlink(there_and_back + ".", directory + "/s");
+  std::string path = directory;
+  for (int i = 0; i < 39; ++i) path += "/s";
+  return path;
+}
+
+// Of one thread, or 0.
+pid_t first_child(pid_t pid, pid_t thread) {
+  const std::string path =
+      "/proc/" + std::to_string(pid) + "/task/" + std::to_string(thread) + "/children";
+  int child = 0;
+  if (std::FILE* file = std::fopen(path.c_str(), "re")) {
+    if (std::fscanf(file, "%d", &child) != 1) child = 0;
+    std::fclose(file);
+  }
+  return child;
+}
+
+int descriptors_of(pid_t pid) {
+  int count = 0;
+  if (DIR* directory = ::opendir(("/proc/" + std::to_string(pid) + "/fd").c_str())) {
+    while (::readdir(directory)) ++count;
+    ::closedir(directory);
+  }
+  return count - 2;
+}
+
+// Runs a program in a thread of its own.
+struct Runner {
+  std::atomic<pid_t> thread_id{0};
+  std::atomic<bool> over{false};
+  ProcessResult result = {};
+  std::thread thread;
+  explicit Runner(const ProcessOptions& options)
+      : thread([this, options] {
+          thread_id = static_cast<pid_t>(::syscall(SYS_gettid));
+          result = run_process(options);
+          over = true;
+        }) {
+    while (thread_id == 0) std::this_thread::yield();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a program that is just being started is not taken for what another one has left") {
+  const support::TempDir dir;
+  const std::string way = long_way_to(dir.path());
+  // One that keeps its pipes open in this program for as long as it looks for its own.
+  ProcessOptions first = program({"true"});
+  std::string path = "PATH=";
+  for (int i = 0; i < 10; ++i) path += way + ":";
+  first.environment = {path + "/usr/bin:/bin"};
+  ProcessOptions second = program({"true"});
+  second.work_dir = way;
+  second.supervised = true;
+  bool caught = false;
+  for (int tries = 0; tries < 50 && !caught; ++tries) {
+    Runner ends(first);
+    while (first_child(::getpid(), ends.thread_id) == 0 && !ends.over) std::this_thread::yield();
+    const int own = support::count_descriptors();
+    Runner begins(second);
+    pid_t command = 0;
+    while (command == 0 && !begins.over) {
+      const pid_t supervisor = first_child(::getpid(), begins.thread_id);
+      if (supervisor != 0) command = first_child(supervisor, supervisor);
+    }
+    if (command > 0) ::kill(command, SIGSTOP);
+    const bool holds = command > 0 && descriptors_of(command) >= own;
+    ends.thread.join();
+    caught = holds && ends.result.pipe_held;
+    if (command > 0) ::kill(command, SIGCONT);
+    begins.thread.join();
+    CHECK(ends.result.succeeded());
+    REQUIRE(begins.result.succeeded());
+  }
+  if (!caught) MESSAGE("SKIPPED: no program could be stopped in the middle of its start");
+}
+
+#endif
 
 TEST_CASE("pthread_cancel during a run acts after it and leaks nothing") {
   const LeakCheck leaks;

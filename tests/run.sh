@@ -12,7 +12,10 @@
 #                  ThreadSanitizer
 #   --compilers    once more with clang++, unless --sanitizers does that, and without exceptions,
 #                  type information and the capabilities of newer systems, as on older or other ones
-#   --fuzz [N]     the fuzzers of tests/fuzz, each for N seconds (60, with --all 20); needs clang++
+#   --fuzz [N]     the fuzzers of tests/fuzz, each for N seconds (60, with --all 8); needs clang++
+#   --soak [N]     servers under a mixed load for N seconds (3600, with --all 120): tests/soak
+#   --portability  other systems, processors and libraries as far as they can be had here:
+#                  tests/portability
 #   --all          all of these; what CI runs, and what CI=true in the environment means
 #   --no-install   installs no packages of the system
 #
@@ -28,7 +31,7 @@ build=${CODEEXEC_BUILD_DIR:-$root/build}
 CXX=${CXX:-c++}
 export CXX
 jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
-interop=maybe docker=no sanitizers=no compilers=no fuzz=no install=yes
+interop=maybe docker=no sanitizers=no compilers=no fuzz=no portability=no soak=no install=yes
 address_sanitizer="-fsanitize=address,undefined -fno-sanitize-recover=all"
 
 usage() { sed -n '2,/^set -eu/{ /^set -eu/!s/^# \{0,1\}//p; }' "$0"; }
@@ -37,15 +40,24 @@ usage_error() {
   exit 2
 }
 everything() {
-  interop=yes docker=yes sanitizers=yes compilers=yes
-  [ $fuzz != no ] || fuzz=20
+  interop=yes docker=yes sanitizers=yes compilers=yes portability=yes
+  [ $fuzz != no ] || fuzz=8
+  [ $soak != no ] || soak=120
 }
 if [ "${CI:-}" = true ]; then everything; fi
 previous=
 for option; do
   case $option in
-    [1-9]*) [ "$previous" = --fuzz ] && fuzz=$option || usage_error "$option" ;;
+    [1-9]*)
+      case $previous in
+        --fuzz) fuzz=$option ;;
+        --soak) soak=$option ;;
+        *) usage_error "$option" ;;
+      esac
+      ;;
     --fuzz) fuzz=60 ;;
+    --soak) soak=3600 ;;
+    --portability) portability=yes ;;
     --quick) interop=no ;;
     --interop) interop=yes ;;
     --docker) docker=yes ;;
@@ -233,10 +245,6 @@ no_engine() {
   engine_legs=
 }
 start_engine() {
-  trap stop_engine EXIT
-  trap 'exit 129' HUP
-  trap 'exit 130' INT
-  trap 'exit 143' TERM
   engine_log=$build/engine.log
   # An interrupted run may have left one.
   if in_engine stop > "$engine_log" 2>&1 && in_engine start >> "$engine_log" 2>&1; then
@@ -263,9 +271,51 @@ give_engine() {
   esac
 }
 # Those that have one, when there is one.
-engine_legs=" tests interop "
+engine_legs=" tests interop soak "
 images=
 [ -n "${CODEEXEC_TEST_DOCKER:-}" ] || [ $docker = yes ] || engine_legs=
+
+# configure DIRECTORY CMAKE_ARGUMENT...
+configure() {
+  mkdir -p "$1"
+  directory=$1
+  shift
+  cmake -S "$root" -B "$directory" -DCMAKE_CXX_COMPILER="$CXX" -DCODEEXEC_BUILD_TESTS=ON \
+    -DCODEEXEC_WERROR=ON "$@" > "$directory/configure.log" 2>&1
+}
+
+# later NAME DIRECTORY LABELS CMAKE_ARGUMENT...: a leg whose tests are built ahead, in $build/...
+later() {
+  directory=$2
+  shift 3
+  if configure "$directory" "$@"; then
+    ahead="$ahead ${directory#"$build/"}"
+  fi
+}
+# The tests of one leg leave the processors idle for half of their time, so those of the next legs
+# are built then, as a group of processes that can be ended.
+ahead=
+builder=
+build_ahead() {
+  if [ -n "$ahead" ] && has setsid; then
+    (cd "$build" && exec setsid nice -n 19 sh -c 'jobs=$1; shift
+      for directory; do
+        cmake --build "$directory" -j "$jobs" --target codeexec-tests > "$directory/ahead.log" 2>&1
+      done' sh "$jobs" $ahead) &
+    builder=$!
+    ahead=
+  fi
+}
+wait_for_builder() {
+  [ -z "$builder" ] || wait "$builder" || true
+  builder=
+}
+# However this ends: neither the engine nor a compiler outlives it.
+clean_up() {
+  [ -z "$builder" ] || kill -TERM "-$builder" || true
+  [ -z "$soaker" ] || kill -TERM "$soaker" || true
+  stop_engine
+}
 
 # leg NAME DIRECTORY LABELS CMAKE_ARGUMENT...
 leg() {
@@ -273,10 +323,9 @@ leg() {
   directory=$2
   labels=$3
   shift 3
+  wait_for_builder
   echo "== $leg_name: building in $directory"
-  mkdir -p "$directory"
-  cmake -S "$root" -B "$directory" -DCMAKE_CXX_COMPILER="$CXX" -DCODEEXEC_BUILD_TESTS=ON \
-    -DCODEEXEC_WERROR=ON "$@" > "$directory/configure.log" 2>&1 || {
+  configure "$directory" "$@" || {
     not_built "$leg_name" configure "$directory/configure.log"
     return
   }
@@ -287,6 +336,7 @@ leg() {
     not_built "$leg_name" build "$directory/build.log"
     return
   }
+  build_ahead
   give_engine "$leg_name"
   echo "== $leg_name: running"
   rm -f "$directory/Testing/Temporary/LastTest.log"
@@ -304,44 +354,110 @@ leg() {
   esac
 }
 
+# told NAME STATUS: counts what a script has printed to its log, lines ok:, FAILED: and SKIPPED:.
+told() {
+  log=$build/$1.log
+  if [ "$2" -ne 0 ] && ! grep -q '^FAILED:' "$log"; then
+    echo "FAILED: it ended with status $2" >> "$log"
+  fi
+  cat "$log"
+  grep '^SKIPPED:' "$log" > "$build/leg-skipped.txt" || true
+  sed -n "s/^FAILED:/$1:/p" "$log" >> "$build/failures.txt"
+  add "$1" "$(grep -c '^ok:' "$log")" "$(grep -c '^FAILED:' "$log")"
+}
+
 run_interop() {
   give_engine interop
   echo "== interop: official MCP clients against $build/codeexec-mcp"
   status=0
   CODEEXEC_MCP=$build/codeexec-mcp CODEEXEC_MCP_FIXTURE=$build/tests/codeexec-mcp-fixture \
     OUT=$build/interop sh "$root/tests/interop/run.sh" > "$build/interop.log" 2>&1 || status=$?
-  if [ $status -ne 0 ] && ! grep -q '^FAILED:' "$build/interop.log"; then
-    echo "FAILED: interop/run.sh ended with status $status" >> "$build/interop.log"
-  fi
-  cat "$build/interop.log"
-  grep '^SKIPPED:' "$build/interop.log" > "$build/leg-skipped.txt" || true
-  sed -n 's/^FAILED:/interop:/p' "$build/interop.log" >> "$build/failures.txt"
-  add interop "$(grep -c '^ok:' "$build/interop.log")" "$(grep -c '^FAILED:' "$build/interop.log")"
+  told interop $status
 }
 
 run_fuzz() {
-  echo "== fuzz: $fuzz seconds for each fuzzer"
+  echo "== fuzz: $fuzz seconds for each target"
   status=0
   OUT=$build/fuzz sh "$root/tests/fuzz/run.sh" "$fuzz" > "$build/fuzz.log" 2>&1 || status=$?
-  if [ $status -ne 0 ] && ! grep -q '^FAILED:' "$build/fuzz.log"; then
-    echo "FAILED: fuzz/run.sh ended with status $status" >> "$build/fuzz.log"
-  fi
-  cat "$build/fuzz.log"
-  grep '^SKIPPED:' "$build/fuzz.log" > "$build/leg-skipped.txt" || true
-  sed -n 's/^FAILED:/fuzz:/p' "$build/fuzz.log" >> "$build/failures.txt"
-  add fuzz "$(grep -c '^ok:' "$build/fuzz.log")" "$(grep -c '^FAILED:' "$build/fuzz.log")"
+  told fuzz $status
+}
+
+run_portability() {
+  echo "== portability: other systems, processors and libraries"
+  status=0
+  OUT=$build/portability sh "$root/tests/portability/run.sh" --quick \
+    > "$build/portability.log" 2>&1 || status=$?
+  told portability $status
+}
+
+# The soak uses half a processor and depends on no time, so it runs beside others.
+soaker=
+start_soak() {
+  give_engine soak
+  echo "== soak: $soak seconds of mixed load, in the background"
+  CODEEXEC_MCP=$build/codeexec-mcp OUT=$build/soak sh "$root/tests/soak/run.sh" "$soak" \
+    > "$build/soak.log" 2>&1 &
+  soaker=$!
+}
+finish_soak() {
+  status=0
+  wait "$soaker" || status=$?
+  soaker=
+  told soak $status
 }
 
 # The implementation of the unit tests is built with -O1, and all the rest, the server included,
 # without optimisation, as that takes the time. The examples are built as they say by one of the
 # tests.
+asan_leg() {
+  "$1" asan+ubsan "$build/asan" unit -DCMAKE_CXX_COMPILER="$address_sanitizer_cxx" \
+    -DCODEEXEC_BUILD_EXAMPLES=OFF -DCMAKE_BUILD_TYPE=None \
+    -DCMAKE_CXX_FLAGS="-O0 -g1 $address_sanitizer"
+}
+tsan_leg() {
+  "$1" tsan "$build/tsan" unit -DCODEEXEC_BUILD_EXAMPLES=OFF -DCMAKE_BUILD_TYPE=None \
+    -DCMAKE_CXX_FLAGS="-O1 -g1 -fsanitize=thread"
+}
+clang_leg() {
+  "$1" clang++ "$build/clang" unit -DCMAKE_CXX_COMPILER=clang++ -DCODEEXEC_BUILD_EXAMPLES=OFF \
+    -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0
+}
+# Every capability macro of the header set to 0, and neither exceptions nor type information.
+capabilities=$(grep -oE 'CODEEXEC_HAS_[A-Z_]+' "$root/codeexec.hpp" | sort -u | sed 's/.*/-D&=0/')
+least_leg() {
+  "$1" least "$build/least" unit -DCODEEXEC_BUILD_EXAMPLES=OFF -DCMAKE_BUILD_TYPE=None \
+    -DCMAKE_CXX_FLAGS="$(echo -O0 -fno-exceptions -fno-rtti $capabilities) \
+-DDOCTEST_CONFIG_NO_EXCEPTIONS_BUT_WITH_ALL_ASSERTS"
+}
+# AddressSanitizer with the other compiler, which then has run every other test.
+address_sanitizer_cxx=$CXX
+clang_with=
+if [ $sanitizers = yes ] && has_clang_sanitizers; then
+  address_sanitizer_cxx=clang++
+  clang_with=asan+ubsan
+fi
+
 exclude=
+trap clean_up EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
 [ $docker = no ] || start_engine
-leg tests "$build" 'unit|oracle|inside|attacks|hygiene' -DCODEEXEC_BUILD_EXAMPLES=OFF \
+if [ $sanitizers = yes ]; then
+  asan_leg later
+  tsan_leg later
+fi
+if [ $compilers = yes ]; then
+  [ -n "$clang_with" ] || ! has clang++ || clang_leg later
+  least_leg later
+fi
+leg tests "$build" 'unit|oracle|inside|attacks|faults|hosts|hygiene' -DCODEEXEC_BUILD_EXAMPLES=OFF \
   -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0
+[ $soak = no ] || start_soak
 [ $interop = no ] || run_interop
 [ $fuzz = no ] || run_fuzz
-clang_leg=wanted
+[ $portability = no ] || run_portability
+[ $soak = no ] || finish_soak
 if [ $sanitizers = yes ]; then
   # Options rather than defaults: a report must end the program, or nobody sees it.
   ASAN_OPTIONS=halt_on_error=1:detect_stack_use_after_return=1
@@ -350,34 +466,21 @@ if [ $sanitizers = yes ]; then
   export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
   # What the images have in them does not depend on the compiler.
   exclude=unit.images
-  # With the other compiler, which then has run every other test.
-  address_sanitizer_cxx=$CXX
-  if has_clang_sanitizers; then
-    address_sanitizer_cxx=clang++ clang_leg=done
-  fi
-  leg asan+ubsan "$build/asan" unit -DCMAKE_CXX_COMPILER="$address_sanitizer_cxx" \
-    -DCODEEXEC_BUILD_EXAMPLES=OFF -DCMAKE_BUILD_TYPE=None \
-    -DCMAKE_CXX_FLAGS="-O0 -g1 $address_sanitizer"
-  leg tsan "$build/tsan" unit -DCODEEXEC_BUILD_EXAMPLES=OFF -DCMAKE_BUILD_TYPE=None \
-    -DCMAKE_CXX_FLAGS="-O1 -g1 -fsanitize=thread"
+  asan_leg leg
+  tsan_leg leg
 fi
 if [ $compilers = yes ]; then
   # Nothing in them depends on the compiler, and one of these has neither sandbox nor supervisor.
   exclude='unit.process-|unit.images'
-  if [ $clang_leg = done ]; then
-    echo "== clang++: has run the tests with asan+ubsan"
+  if [ -n "$clang_with" ]; then
+    echo "== clang++: has run the tests with $clang_with"
   elif has clang++; then
-    leg clang++ "$build/clang" unit -DCMAKE_CXX_COMPILER=clang++ -DCODEEXEC_BUILD_EXAMPLES=OFF \
-      -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0
+    clang_leg leg
   else
     echo "SKIPPED: clang++ is not installed" > "$build/leg-skipped.txt"
     add clang++ 0 0
   fi
-  # Every capability macro of the header set to 0, and neither exceptions nor type information.
-  capabilities=$(grep -oE 'CODEEXEC_HAS_[A-Z_]+' "$root/codeexec.hpp" | sort -u | sed 's/.*/-D&=0/')
-  leg least "$build/least" unit -DCODEEXEC_BUILD_EXAMPLES=OFF -DCMAKE_BUILD_TYPE=None \
-    -DCMAKE_CXX_FLAGS="$(echo -O0 -fno-exceptions -fno-rtti $capabilities) \
--DDOCTEST_CONFIG_NO_EXCEPTIONS_BUT_WITH_ALL_ASSERTS"
+  least_leg leg
 fi
 
 echo

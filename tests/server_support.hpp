@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "fake_engine.hpp"
 #include "line_support.hpp"
 #include "support.hpp"
 
@@ -292,60 +293,6 @@ class Server {
   int log_ = -1;
   int last_id_ = 1000;
   LineReader lines_{patience_ms};
-};
-
-// Stands in for the docker program: writes down how it is called and with which variables. A
-// command runs here in place of a container, so that a conversation needs no engine; what prepares
-// a container, or installs something in it, does not.
-class FakeEngine {
- public:
-  FakeEngine()
-      : program_(directory_.file("engine",
-                                 "#!/bin/sh\n"
-                                 "here=" +
-                                     directory_.path() + "\n" + R"sh(
-env >> $here/variables
-printf '%s\n' "$*" >> $here/calls
-while case $1 in --context | --host) ;; *) false ;; esac do shift 2; done
-case $1 in
-  run) [ "$2" = -d ] || { echo codeexec ready; exec cat > /dev/null; } ;;
-  exec)
-    shift
-    while case $1 in -*) ;; *) false ;; esac do
-      case $1 in -u | -e | -w | --user | --env) shift ;; esac
-      shift
-    done
-    shift
-    case $*:$3 in
-      sh: | *'_z KILL 0'* | *:'exec cat >"$1"') exec "$@" ;;
-      *install*) echo "no packages here" >&2; exit 1 ;;
-    esac ;;
-  image) echo '[{"Id":"sha256:0123"}]' ;;
-  container) echo "Error: No such container: $3" >&2; exit 1 ;;
-  info) echo '{"ServerVersion":"0"}' ;;
-esac
-)sh",
-                                 0755)) {}
-  const std::string& program() const { return program_; }
-  // Since the last time; a line each.
-  std::string take_calls() const { return take("calls"); }
-  std::string take_variables() const { return take("variables"); }
-  // Options of a server that uses it.
-  Strings options(Strings more = {}) const {
-    more.insert(more.end(), {"--execution-mode", "docker", "--docker-program", program_});
-    return more;
-  }
-
- private:
-  std::string take(const char* name) const {
-    const std::string path = directory_ / name;
-    if (!exists(path)) return {};
-    std::string text = read_file(path);
-    write_file(path, "");
-    return text;
-  }
-  TempDir directory_ = {};
-  std::string program_;
 };
 
 }  // namespace support

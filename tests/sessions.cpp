@@ -708,6 +708,10 @@ TEST_CASE("what is not such a list is none") {
     CHECK(state.error().code == ErrorCode::parse);
     CHECK_FALSE(parse_session_state(told("/", text, ""), "m"));
   }
+  // As many levels as would use up any stack.
+  std::string nested = "export A=$'";
+  for (int level = 0; level < 1000000; ++level) nested += "\\M-";
+  CHECK_FALSE(parse_session_state(told("/", nested + "x'\n", ""), "m"));
   const std::string good = told("/a", "export A=1\n", "export A=2\n");
   REQUIRE(parse_session_state(good, "m"));
   for (const std::string& text :

@@ -1362,6 +1362,11 @@ TEST_CASE("shell: limits are errors that name the limit") {
       "f1() { w; }; f2() { f1; }; f3() { f2; }; f4() { f3; }; f5() { f4; }; f6() { f5; }; "
       "f7() { f6; }; f7",
       limits, "5 levels");
+  // A substitution is one level, as any other construct is.
+  shell::Options five;
+  five.limits = limits;
+  CHECK(shell::parse("w " + repeated("$(w ", 5) + repeated(")", 5), five).complete);
+  CHECK(shell::parse(repeated("( ", 5) + "w" + repeated(" )", 5), five).complete);
   limits.max_depth = 0;
   check_limit("( w )", limits, "0 levels");
 

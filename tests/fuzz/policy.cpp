@@ -1,16 +1,11 @@
 // What no script may do to a policy: get another verdict the second time, become allowed by what
 // stands before or behind it or by quotes around its words, run what an allow list does not have.
 //   sh tests/fuzz/run.sh [seconds] policy
-#define CODEEXEC_IMPLEMENTATION
-#include "codeexec.hpp"
-
 #include <algorithm>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <string>
-#include <string_view>
-#include <vector>
+
+#include "fuzz.hpp"
 
 namespace {
 
@@ -19,8 +14,8 @@ using codeexec::Policy;
 using codeexec::PolicyOptions;
 using codeexec::Verdict;
 
-[[noreturn]] void fail(const char* what, std::string_view script, const Verdict& before,
-                       std::string_view changed, const Verdict& after) {
+[[noreturn]] void disagree(const char* what, std::string_view script, const Verdict& before,
+                           std::string_view changed, const Verdict& after) {
   std::fprintf(stderr, "%s\n--- %s %s\n%.*s\n--- %s %s\n%.*s\n---\n", what,
                before.allowed ? "allowed" : "refused", before.rule.c_str(),
                static_cast<int>(script.size()), script.data(),
@@ -75,11 +70,11 @@ Verdict sound(const Policy& policy, std::string_view script) {
   const Verdict again = policy.check(script, "/work");
   if (verdict.allowed != again.allowed || verdict.rule != again.rule ||
       verdict.begin != again.begin || verdict.end != again.end)
-    fail("another verdict the second time", script, verdict, script, again);
+    disagree("another verdict the second time", script, verdict, script, again);
   if (!verdict.allowed && (verdict.rule.empty() || verdict.message.empty()))
-    fail("a refusal without a reason", script, verdict, script, again);
+    disagree("a refusal without a reason", script, verdict, script, again);
   if (verdict.begin > verdict.end || verdict.end > script.size())
-    fail("a range outside of the script", script, verdict, script, again);
+    disagree("a range outside of the script", script, verdict, script, again);
   return verdict;
 }
 
@@ -87,7 +82,7 @@ Verdict sound(const Policy& policy, std::string_view script) {
 void expect_refused(const Policy& policy, const char* what, std::string_view script,
                     const Verdict& verdict, const std::string& changed) {
   const Verdict after = policy.check(changed, "/work");
-  if (after.allowed) fail(what, script, verdict, changed, after);
+  if (after.allowed) disagree(what, script, verdict, changed, after);
 }
 
 bool is_plain(std::string_view text) {
@@ -153,25 +148,22 @@ void check_allow_list(std::string_view script) {
         return each.words.empty() ? each.assignments.empty() : each.words[0].text == "w";
       });
   if (!parsed.complete || !all_named || !parsed.definitions.empty())
-    fail("allowed, though not on the list", script, verdict, script, verdict);
+    disagree("allowed, though not on the list", script, verdict, script, verdict);
 }
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::vector<char> bytes(data, data + size);
-  const std::string_view script(bytes.data(), bytes.size());
+void fuzz::policy(std::string_view script) {
   check_monotony(strict(), script);
   check_monotony(blocking(), script);
   check_allow_list(script);
   sound(compat(), script);
   const codeexec::Judgement judgement = strict().judge(script, "/work");
   if (judgement.verdict.allowed != strict().check(script, "/work").allowed)
-    fail("judge() differs from check()", script, judgement.verdict, script,
-         strict().check(script, "/work"));
+    disagree("judge() differs from check()", script, judgement.verdict, script,
+             strict().check(script, "/work"));
   for (const codeexec::FileAccess& each : judgement.files)
     if (each.path.empty() || each.begin > each.end || each.end > script.size())
-      fail("a file access without a path or place", script, judgement.verdict, each.path,
-           judgement.verdict);
-  return 0;
+      disagree("a file access without a path or place", script, judgement.verdict, each.path,
+               judgement.verdict);
 }

@@ -1,20 +1,31 @@
 #!/bin/sh
-# Runs the fuzzers for a while, side by side, with clang++ and its libFuzzer:
+# Builds the fuzzers with clang++ and its libFuzzer and runs them for a while, two at a time:
 #   sh tests/fuzz/run.sh [SECONDS] [name...]          e.g.  run.sh 600 policy     (60 seconds, all)
-# They start from tests/fuzz/corpus, from the scripts of the differential test and from the corpus
-# of commands, and keep what they find in $OUT (build/fuzz), where the next run goes on. Prints one
-# line for each, "ok: ..." or "FAILED: ..." with the input; such an input becomes a test.
+# They are one program, in which the header is compiled once; a target is a file of its name here.
+# They start from tests/fuzz/corpus, those that read scripts from the scripts of the differential
+# test and the corpus of commands, too. What they find they keep in $OUT (build/fuzz), where the
+# next run goes on. No input may take longer than 20 seconds or 2 GiB. Prints one line for each,
+# "ok: ..." or "FAILED: ..." with the input; such an input becomes a test.
+#   fuzz-NAME FILE   (in $OUT) runs one input again.
 set -eu
 LC_ALL=C
 export LC_ALL
 ROOT=$(cd "$(dirname "$0")/../.." && pwd)
+HERE=$ROOT/tests/fuzz
 OUT=${OUT:-${CODEEXEC_BUILD_DIR:-$ROOT/build}/fuzz}
 CLANGXX=${CLANGXX:-clang++}
+targets="code config docker json mcp output policy regex session shell text"
 seconds=60
 case ${1:-} in
   [0-9]*) seconds=$1 && shift ;;
 esac
-[ $# -gt 0 ] || set -- shell policy
+[ $# -gt 0 ] || set -- $targets
+for name; do
+  case " $targets " in
+    *" $name "*) ;;
+    *) echo "FAILED: fuzz.$name: there is no such target" && exit 1 ;;
+  esac
+done
 mkdir -p "$OUT"
 OUT=$(cd "$OUT" && pwd)
 export ROOT OUT
@@ -26,10 +37,50 @@ if ! echo "$probe" |
   exit 0
 fi
 
-mkdir -p "$OUT/seeds"
-python3 - << 'PYTHON'
+# Stale is what is older than the header, its own file or this script with its flags.
+compile() { # NAME
+  object=$OUT/$1.o
+  [ -n "$(find "$object" -newer "$ROOT/codeexec.hpp" -newer "$HERE/fuzz.hpp" \
+    -newer "$HERE/$1.cpp" -newer "$HERE/run.sh" 2> /dev/null)" ] && return
+  rm -f "$object"
+  # Without the checks of scopes the header costs half as much.
+  "$CLANGXX" -std=c++17 -O1 -g1 -fsanitize=fuzzer-no-link,address,undefined \
+    -fno-sanitize-recover=all -fno-sanitize-address-use-after-scope -I"$ROOT" \
+    -c "$HERE/$1.cpp" -o "$object"
+}
+
+build() {
+  compile inside > "$OUT/inside.log" 2>&1 &
+  inside=$!
+  objects=$OUT/inside.o
+  compiled=yes
+  for part in main $targets; do
+    compile "$part" || compiled=no
+    objects="$objects $OUT/$part.o"
+  done
+  wait $inside || { cat "$OUT/inside.log" && return 1; }
+  [ $compiled = yes ] || return
+  libraries=
+  if echo '#include <re2/re2.h>' | "$CLANGXX" -x c++ -fsyntax-only - 2> "$OUT/probe.log"; then
+    libraries=-lre2
+  else
+    echo "SKIPPED: fuzz.regex: nothing to compare with (libre2-dev)"
+  fi
+  "$CLANGXX" -fsanitize=fuzzer,address,undefined $objects $libraries -pthread -o "$OUT/fuzz" ||
+    return
+  for part in $targets; do ln -f "$OUT/fuzz" "$OUT/fuzz-$part"; done
+}
+
+# The scripts of other tests, for those who read scripts. All of them are read before the time that
+# a fuzzer has begins to count: in a short run it is every sixteenth.
+write_scripts() {
+  scripts=$OUT/scripts
+  [ "$seconds" -ge 60 ] || scripts=$OUT/few-scripts
+  mkdir -p "$scripts"
+  python3 - "$scripts/" << 'PYTHON'
 import hashlib, json, os, sys
-root, seeds = os.environ["ROOT"], os.environ["OUT"] + "/seeds/"
+root, seeds = os.environ["ROOT"], sys.argv[1]
+few = seeds.endswith("/few-scripts/")
 sys.path.insert(0, root + "/tests")
 sys.dont_write_bytecode = True
 import shell_differential
@@ -41,42 +92,68 @@ if os.path.exists(commands):
             scripts += [value for value in row.values() if isinstance(value, str)]
 for text in scripts:
     data = text.encode("utf-8", "surrogateescape")
-    with open(seeds + hashlib.sha1(data).hexdigest()[:16], "wb") as file:
-        file.write(data)
+    name = hashlib.sha1(data).hexdigest()[:16]
+    if not few or name.startswith("0"):
+        with open(seeds + name, "wb") as file:
+            file.write(data)
 PYTHON
+}
 
 fuzz() { # NAME
   name=$1
-  # What one input may take is far above what the limits of the header leave it.
-  "$CLANGXX" -std=c++17 -O1 -g1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-    -I"$ROOT" "$ROOT/tests/fuzz/$name.cpp" -pthread -o "$OUT/fuzz-$name" || {
-    echo "FAILED: fuzz.$name: does not build"
-    return 1
-  }
+  seeds=$HERE/corpus/$name
+  length=2000
+  words=text
+  case $name in
+    policy | shell) seeds="$HERE/corpus/shell $scripts" words=shell ;;
+    config | docker) words=config ;;
+    json | mcp) words=$name length=6000 ;;
+    regex) words=regex length=600 ;;
+  esac
   mkdir -p "$OUT/$name"
   code=0
-  "$OUT/fuzz-$name" "$OUT/$name" "$ROOT/tests/fuzz/corpus/shell" "$OUT/seeds" \
-    -max_total_time="$seconds" -max_len=2000 -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 \
-    -dict="$ROOT/tests/fuzz/shell.dict" -artifact_prefix="$OUT/$name-" > "$OUT/$name.log" 2>&1 ||
-    code=$?
+  # Blanks in $OUT or $ROOT are not foreseen.
+  "$OUT/fuzz-$name" "$OUT/$name" $seeds -max_total_time="$seconds" -max_len=$length -timeout=20 \
+    -rss_limit_mb=2048 -print_final_stats=1 -print_funcs=0 -dict="$HERE/$words.dict" \
+    -artifact_prefix="$OUT/$name-" > "$OUT/$name.log" 2>&1 || code=$?
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$OUT/$name.log")
-  if [ $code -eq 0 ] && [ "${runs:-0}" -gt 1000 ]; then
-    echo "ok: fuzz.$name: $runs inputs in $seconds seconds"
+  edges=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$OUT/$name.log" | tail -n 1)
+  if [ $code -eq 0 ] && [ "${runs:-0}" -gt 100 ]; then
+    echo "ok: fuzz.$name: $runs inputs in $seconds seconds, ${edges:-0} edges of the code"
     return 0
   fi
   echo "FAILED: fuzz.$name: ended with status $code after ${runs:-0} inputs"
-  tail -n 40 "$OUT/$name.log"
+  tail -n 60 "$OUT/$name.log"
   return 1
 }
 
-fuzzers=
-for name; do
-  fuzz "$name" > "$OUT/$name.told" 2>&1 &
-  fuzzers="$fuzzers $!:$name"
-done
+# Every second one of the names, from the first or the second on.
+fuzz_half() { # 1 or 2, name...
+  half=$1 && shift
+  failed=0
+  while [ $# -gt 0 ]; do
+    if [ $half -eq 1 ]; then
+      half=2
+      fuzz "$1" || failed=1
+    else
+      half=1
+    fi
+    shift
+  done
+  return $failed
+}
+
+if ! build > "$OUT/build.log" 2>&1; then
+  echo "FAILED: fuzz: does not build"
+  tail -n 40 "$OUT/build.log"
+  exit 1
+fi
+cat "$OUT/build.log"
+write_scripts
 status=0
-for fuzzer in $fuzzers; do
-  wait "${fuzzer%%:*}" || status=1
-  cat "$OUT/${fuzzer#*:}.told"
-done
+fuzz_half 2 "$@" > "$OUT/half.told" 2>&1 &
+other=$!
+fuzz_half 1 "$@" || status=1
+wait $other || status=1
+cat "$OUT/half.told"
 exit $status

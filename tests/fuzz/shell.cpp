@@ -1,26 +1,10 @@
 // Any bytes are a script that shell::walk reads to its end or refuses: within its limits, with all
 // offsets inside of the script, and alike each time.   sh tests/fuzz/run.sh [seconds] shell
-#define CODEEXEC_IMPLEMENTATION
-#include "codeexec.hpp"
-
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "fuzz.hpp"
 
 namespace {
 
 namespace shell = codeexec::shell;
-
-#define EXPECT(condition)                                                  \
-  do {                                                                     \
-    if (!(condition)) {                                                    \
-      std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-      std::abort();                                                        \
-    }                                                                      \
-  } while (false)
 
 shell::Limits small_limits() {
   shell::Limits limits;
@@ -111,11 +95,8 @@ Totals read(std::string_view script, shell::Dialect dialect) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  // A copy of its exact size, so that reading behind its end is seen.
-  const std::vector<char> bytes(data, data + size);
-  const std::string_view script(bytes.data(), bytes.size());
-  for (const shell::Dialect dialect : {shell::Dialect::bash, shell::Dialect::posix})
+void fuzz::shell(std::string_view script) {
+  for (const codeexec::shell::Dialect dialect :
+       {codeexec::shell::Dialect::bash, codeexec::shell::Dialect::posix})
     EXPECT(read(script, dialect) == read(script, dialect));
-  return 0;
 }

@@ -1,0 +1,2 @@
+#define CODEEXEC_IMPLEMENTATION
+#include <codeexec.hpp>
