@@ -66,7 +66,9 @@ class Samples {
   double at(double share) {
     if (values_.empty()) return 0;
     if (!std::exchange(sorted_, true)) std::sort(values_.begin(), values_.end());
-    return values_[static_cast<std::size_t>(share * static_cast<double>(values_.size() - 1))];
+    const double place = share * static_cast<double>(values_.size() - 1);
+    // Of few values the outer ones.
+    return values_[static_cast<std::size_t>(share > 0.5 ? std::ceil(place) : place)];
   }
   double median() { return at(0.5); }
   operator Figure() { return {median(), at(0.1), at(0.9)}; }

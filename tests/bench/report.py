@@ -42,28 +42,29 @@ def digits(value, least):
     return f"{value:.{max(0, least - size)}f}" if size else f"{value:.{least}g}"
 
 
+# From how many of the unit on another one is used, and how many of the first that is.
 SCALES = {
-    "us": [(1e6, "s"), (1e3, "ms"), (1, "us")],
-    "ms": [(1e3, "s"), (1, "ms"), (1e-3, "us")],
-    "KiB": [(10240, "MiB"), (1, "KiB")],
-    "bytes": [(1024, "KiB"), (1, "bytes")],
+    "us": [(1e6, 1e6, "s"), (1e3, 1e3, "ms"), (1, 1, "us"), (0, 1e-3, "ns")],
+    "ms": [(1e3, 1e3, "s"), (1, 1, "ms"), (0, 1e-3, "us")],
+    "KiB": [(10240, 1024, "MiB"), (0, 1, "KiB")],
+    "bytes": [(1024, 1024, "KiB"), (0, 1, "bytes")],
 }
 
 
 def scaled(value, unit):
-    scale = SCALES.get(unit, [(1, unit)])
-    for factor, name in scale:
-        # 1500 us is easier to compare with its neighbours than 1.5 ms.
-        if abs(value) >= factor * (2 if factor > 1 and name == "ms" else 1):
-            break
-    return value / (1024 if name == "MiB" else factor), name
+    for least, factor, name in SCALES.get(unit, []):
+        if abs(value) >= least:
+            return value / factor, name
+    return value, unit
 
 
 def shown(figure, unit):
     if unit == "calls/s":
         return f"{figure['value']:,.0f} per s"
     value, name = scaled(figure["value"], unit)
-    return f"{digits(value, 3 if value < 10 else 2)} {name}"
+    if value == int(value):
+        return f"{int(value)} {name}"
+    return f"{digits(value, 3 if abs(value) < 10 else 2)} {name}"
 
 
 def spread(figure, unit):

@@ -254,7 +254,10 @@ if ! has python3; then
   exit $status
 fi
 compiler=$("$CXX" --version | head -n 1)
-python3 -B "$here/report.py" "$OUT" "compiler=$compiler" "flags=$flags" $readme || status=1
+version() { if has "$1"; then "$1" --version | head -n 1; else echo none; fi; }
+python3 -B "$here/report.py" "$OUT" "compiler=$compiler" "flags=$flags" "node=$(version node)" \
+  "docker=$(version docker)" "bubblewrap=$(version bwrap)" \
+  "rivals=$typescript $fastmcp $massgen" $readme || status=1
 if [ -n "$quick" ]; then
   :
 elif has_venv && installed plots matplotlib==3.10.7 pip install --quiet matplotlib==3.10.7; then
