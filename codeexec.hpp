@@ -31676,6 +31676,14 @@ void warn_of_bare_patterns(const ServerConfig& config) {
   }
 }
 
+// Started elsewhere, as clients do, without a workspace every command would be refused.
+void warn_of_workspace(const Executor& executor) {
+  const PathRules rules = executor.file_rules();
+  if (!rules.restricted() || rules.permission(executor.workspace()) != Permission::none) return;
+  warn(concat({"workspace: commands start in ", printable(executor.workspace()),
+               ", which is not in allowed_paths: each needs a work_dir, or set the workspace"}));
+}
+
 // Once, on one line: whoever relies on a sandbox must learn that this one has gaps.
 void warn_of_gaps(const SandboxReport& report) {
   if (report.mode == SandboxMode::off || report.missing.empty()) return;
@@ -32103,6 +32111,7 @@ int server_main(int argc, char** argv) {
     return place->wanted ? print_checks(check_engine(*place->wanted))
                          : examine_sandbox(place->sandbox);
   warn_of_gaps(place->sandbox);
+  warn_of_workspace(executor);
   if (invocation->check) return check(executor, *invocation->check);
   const TerminationSignals signals;
   if (signals.error() != 0) return fail(1, no_thread(signals.error()));

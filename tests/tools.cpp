@@ -640,6 +640,17 @@ TEST_CASE("W-01 W-02 W-08: the reference's example lists load from its keys, in 
     CHECK_MESSAGE(rule_of(read_only, "strict", command) == "", command);
 }
 
+TEST_CASE("a workspace outside of the allowed paths is warned of at the start") {
+  const support::TempDir allowed;
+  const auto warnings = [&](const std::string& workspace) {
+    return run_program({"--allowed-paths", allowed.path(), "--workspace", workspace, "--sandbox",
+                        "off", "--check", "true"})
+        .err;
+  };
+  CHECK(has(warnings("/"), "codeexec-mcp: workspace: commands start in /, which is not in"));
+  CHECK(warnings(allowed.path()) == "");
+}
+
 TEST_CASE("a blocked pattern that only means a bare command is warned of at the start") {
   const auto warnings = [](Strings arguments) {
     arguments.insert(arguments.end(), {"--run", "true"});
