@@ -266,7 +266,8 @@ def texts(repository):
 # What is stated as measured: bounds and defaults are written in whole seconds and in KiB, MiB, GiB.
 MEASURED = re.compile(r"\d[\d.,]*\s?(?:us|ms|[kKMG]B|[KMG]iB/s|times (?:as|less|more)|%)(?!\w)"
                       r"|\d+\.\d\d+ ?s\b"
-                      r"|\babout [\w.,]+ [KMG]iB|\b(?:milli|micro)seconds?\b")
+                      r"|\babout [\w.,]+ [KMG]iB"
+                      r"|\b(?:an?|one|two|few|some|half|of|[\d.,]+) (?:milli|micro)seconds?\b")
 
 
 def check_claims(repository, rows):
