@@ -14729,7 +14729,8 @@ Expected<CommandEnvironment> Environment::resolve(
 // processor whose system calls the filter knows by number. 0: strict is refused, best_effort
 // enforces nothing.
 #ifndef CODEEXEC_HAS_SANDBOX
-#if CODEEXEC_HAS_CLONE && ((defined(__x86_64__) && !defined(__ILP32__)) || defined(__aarch64__))
+#if CODEEXEC_HAS_CLONE && defined(__LP64__) && \
+    (defined(__x86_64__) || (defined(__aarch64__) && !defined(__AARCH64EB__)))
 #define CODEEXEC_HAS_SANDBOX 1
 #else
 #define CODEEXEC_HAS_SANDBOX 0
