@@ -17637,8 +17637,8 @@ class CancellationPause {
 };
 
 Clock::time_point later(Clock::time_point from, std::chrono::milliseconds time) {
-  // A hundred years are for ever, and far from overflow.
-  constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 36500);
+  // Fifty years are for ever, far from overflow, and fit into a time_t of 32 bits.
+  constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365 * 50);
   if (time >= longest) return Clock::time_point::max();
   return from + std::max(time, std::chrono::milliseconds(0));
 }
