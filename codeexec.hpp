@@ -14631,7 +14631,8 @@ Expected<CommandEnvironment> Environment::resolve(std::string_view work_dir,
 // processor whose system calls the filter knows by number. 0: strict is refused, best_effort
 // enforces nothing.
 #ifndef CODEEXEC_HAS_SANDBOX
-#if CODEEXEC_HAS_CLONE && ((defined(__x86_64__) && !defined(__ILP32__)) || defined(__aarch64__))
+#if CODEEXEC_HAS_CLONE && defined(__LP64__) && \
+    (defined(__x86_64__) || (defined(__aarch64__) && !defined(__AARCH64EB__)))
 #define CODEEXEC_HAS_SANDBOX 1
 #else
 #define CODEEXEC_HAS_SANDBOX 0
@@ -17519,8 +17520,8 @@ class CancellationPause {
 };
 
 Clock::time_point later(Clock::time_point from, std::chrono::milliseconds time) {
-  // A hundred years are for ever, and far from overflow.
-  constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 36500);
+  // Fifty years are for ever, far from overflow, and fit into a time_t of 32 bits.
+  constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365 * 50);
   if (time >= longest) return Clock::time_point::max();
   return from + std::max(time, std::chrono::milliseconds(0));
 }

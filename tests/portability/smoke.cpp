@@ -5,7 +5,12 @@
 #include "codeexec.hpp"
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
+
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
 
 namespace {
 
