@@ -56,7 +56,7 @@ class Server:
         self.pending, self.cancelled, self.next_id = {}, set(), 0
         self.requests = self.replies = self.cancels = self.late = self.died_with = 0
         self.malformed = self.told_malformed = self.progress = self.kills = self.closed = 0
-        self.peak = 0
+        self.peak = self.lost = self.hurried = 0
         self.cpu_of_ended = 0.0
 
     # its process ----------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ class Server:
         self.write({"jsonrpc": "2.0", "method": "notifications/initialized"})
         self.up.set()
 
-    def end(self, kill):
+    def end(self, kill, busy):
         """Ends the process; the caller may start() another one afterwards."""
         self.up.clear()
         self.ending = True
@@ -118,7 +118,9 @@ class Server:
             self.run.failures.add(f"{self.name}: still runs, {PATIENCE} s after its input ended")
             self.process.kill()
             code = self.process.wait()
-        if code != (-signal.SIGKILL if kill else 0):
+        # What was under way has little time to end then; more of it is told with status 1.
+        self.hurried += code == 1 and busy
+        if code != (-signal.SIGKILL if kill else 0) and not (code == 1 and busy):
             self.run.failures.add(f"{self.name}: ended with status {code}")
         self.process.stdout.close()
 
@@ -211,7 +213,14 @@ class Server:
             message["params"] = dict(parameters)
             if progress:
                 message["params"]["_meta"] = {"progressToken": identity}
-        self.write(message)
+        try:
+            self.write(message)
+        except Gone:
+            # It may have come too late for read() to see that it ends with the server.
+            with self.lock:
+                if self.pending.pop(identity, None):
+                    self.died_with += 1
+            raise
         return identity, request
 
     def receive(self, identity, request):
@@ -219,6 +228,8 @@ class Server:
             with self.lock:
                 lost = self.pending.pop(identity, None)
             if lost:
+                with self.lock:
+                    self.lost += 1
                 self.run.failures.add(f"{self.name}: no reply to request {identity}")
                 raise Gone()
         if request.gone:

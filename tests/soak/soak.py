@@ -12,7 +12,7 @@ import threading
 import time
 
 from actions import PLAN, Workers
-from client import PATIENCE, Failures, Server
+from client import PATIENCE, Failures, Gone, Server
 from watch import Watch
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -52,7 +52,7 @@ class Host:
         self.figures = {}
         self.answers = []
         self.answered = threading.Condition()
-        self.reader = threading.Thread(target=self.read)
+        self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
 
     def mark(self):
@@ -270,7 +270,7 @@ class Run:
             host.go()
 
     def nothing_left(self, who, mark):
-        """Nothing with that mark lives on, however long its end takes."""
+        """Nothing with that mark lives on, though its end may take a while."""
         limit = time.monotonic() + PATIENCE
         while True:
             left = self.watch.marked(mark, os.path.join(self.directory, "(none)"))
@@ -282,7 +282,7 @@ class Run:
 
     def restart(self, server):
         mark, kill = server.mark(), self.random.random() < 0.6
-        server.end(kill)
+        server.end(kill, busy=True)
         self.nothing_left(server.name, mark)
         server.start()
 
@@ -350,7 +350,7 @@ class Run:
         for each in [*self.servers, *self.hosts]:
             pids = [each.process.pid]
             if isinstance(each, Server):
-                each.end(kill=False)
+                each.end(kill=False, busy=False)
             else:
                 each.end()
             if self.watch.groups(pids):
@@ -389,7 +389,7 @@ class Run:
     def judge_replies(self, server):
         if server.replies == 0:
             self.failures.add(f"{server.name}: no reply at all")
-        answered = server.replies + server.cancels + server.died_with
+        answered = server.replies + server.cancels + server.died_with + server.lost
         if answered != server.requests:
             told = f"{server.requests} requests, {answered} accounted for"
             self.failures.add(f"{server.name}: {told}")
@@ -399,10 +399,12 @@ class Run:
         told = f"{server.requests} requests, {server.replies} replies, {server.cancels} cancelled "
         told += f"({server.late} of them answered), {server.malformed} malformed lines, "
         told += f"{server.progress} progress, {server.kills} times killed, {server.closed} closed "
-        told += f"({server.died_with} requests ended with it), peak {server.peak // MIB} MiB"
+        told += f"({server.died_with} requests ended with it, {server.hurried} times some not in "
+        told += f"time), peak {server.peak // MIB} MiB"
         print(f"ok: soak {server.name}: {told}", flush=True)
 
     def judge_flatness(self, each):
+        before = self.failures.count
         series = self.quiet[each.name]
         # The first quarter is warm-up.
         warm = len(series) // 4
@@ -416,7 +418,8 @@ class Run:
         if growth > GROWTH[each.name]:
             self.failures.add(f"{each.name}: {growth} bytes more of memory")
         told = f"{last['descriptors']} descriptors, {last['threads']} threads, "
-        told += f"{last['processes']} processes at the end as after the warm-up, "
+        told += f"{last['processes']} processes at the end, after the warm-up "
+        told += f"{base['descriptors']}, {base['threads']}, {base['processes']}; "
         told += f"{growth / KIB:+.0f} KiB of memory"
         if self.seconds >= 1800:
             later = slope(series[len(series) // 2 :]) / KIB
@@ -426,7 +429,8 @@ class Run:
             told += f", {heap:+d} bytes of the heap in use"
             if heap > HEAP_GROWTH:
                 self.failures.add(f"{each.name}: {heap} bytes more of the heap in use")
-        print(f"ok: soak {each.name}: {told}", flush=True)
+        verdict = "ok" if self.failures.count == before else "not flat"
+        print(f"{verdict}: soak {each.name}: {told}", flush=True)
 
 
 def brief(sample):
@@ -461,7 +465,12 @@ def main():
     try:
         run.go_through()
         run.judge()
+    except Gone:
+        run.failures.add("the run is given up: a server does not reply")
     finally:
+        for each in [*run.servers, *run.hosts]:
+            each.ending = True
+            each.process.kill()  # does nothing to one that has ended as it should
         run.save()
         with open(os.path.join(run.out, "actions.json"), "w", encoding="ascii") as file:
             json.dump(run.actions, file, indent=2)
