@@ -1,9 +1,9 @@
 // Every system call of the library made to fail, one at a time:
-//   codeexec-test-faults [--all] [--jobs N] [--told] [SCENARIO[:WHO:CALL[:NTH[:ERRNO]]]...]
+//   codeexec-test-faults [--all [--every N]] [--jobs N] [--told] [SCENARIO[:WHO:CALL[:NTH...]]]...
 // A scenario is a use of the library. It runs once to learn which calls it makes, and then again in
 // a fresh process for each fault. By default that is the first and the last call of a kind by each
 // of host, child and grandchild (see Who); with --all it is every call with every errno it may
-// give. What must hold each time:
+// give, or every Nth of these. What must hold each time:
 //   - the result is as without the fault, or says what failed, and nothing is called a success that
 //     is none;
 //   - it does not hang, crash or throw;
@@ -235,9 +235,13 @@ void cancel(Place& place, Report& report) {
   report.judge(r, r.outcome == Outcome::cancelled && r.out == "ready\n" && r.message.empty());
 }
 
+// A process in a session of its own, that is there when the next command runs.
+const char* const escape =
+    "mkfifo gone; setsid sh -c 'echo > gone; exec sleep 1000' & read line < gone; rm gone; ";
+
 // What holds the pipe and has left the group and its parents is found and killed.
 void background(Place& place, Report& report) {
-  ProcessOptions options = script(place, "setsid sleep 1000 & echo ready");
+  ProcessOptions options = script(place, std::string(escape) + "echo ready");
   options.drain = milliseconds(50);
   options.max_drain = milliseconds(200);
   const ProcessResult r = run_in_region(options);
@@ -263,7 +267,7 @@ void spill(Place& place, Report& report) {
 }
 
 void supervised(Place& place, Report& report) {
-  ProcessOptions options = script(place, "setsid sleep 1000 & echo out; echo err >&2; exit 3");
+  ProcessOptions options = script(place, std::string(escape) + "echo out; echo err >&2; exit 3");
   options.supervised = true;
   const ProcessResult r = run_in_region(options);
   report.judge(r, exited(r, 3, "out\n", "err\n"));
@@ -380,11 +384,21 @@ void confined(Place& place, Report& report, const codeexec::SandboxOptions& sand
   const std::string outside = place / "outside";
   const Result r = run_in_region(
       options, codeexec::Command::shell("echo in > inside && cat inside; (echo x > '" + outside +
-                                        "') 2>/dev/null && echo ESCAPED; exit 4"));
+                                        "') 2>/dev/null && echo ESCAPED; "
+                                        "while read name value; do case $name in Seccomp:) "
+                                        "echo filter $value ;; esac; done < /proc/self/status; "
+                                        "exit 4"));
   const bool strict = sandbox.mode == codeexec::SandboxMode::strict;
   bool told = false;
-  if (r.sandbox)
-    for (const std::string& missing : r.sandbox->missing) told |= has(missing, "filesystem");
+  bool filter_told = false;
+  if (r.sandbox) {
+    for (const std::string& missing : r.sandbox->missing) {
+      told |= has(missing, "filesystem");
+      filter_told |= has(missing, "system_calls");
+    }
+  }
+  const bool unfiltered = has(r.out, "filter 0");
+  if (unfiltered && (strict || !filter_told)) report.problem("its system calls are not filtered");
   const bool escaped = support::exists(outside) || has(r.out, "ESCAPED");
   if (escaped && (strict || !told)) report.problem("the command was not confined");
   if (strict && r.sandbox && !r.sandbox->missing.empty())
@@ -392,7 +406,9 @@ void confined(Place& place, Report& report, const codeexec::SandboxOptions& sand
   ::unlink(outside.c_str());
   ::unlink((place.workspace() + "/inside").c_str());
   // What a lesser sandbox lacks is told in its report.
-  report.judge(r, exited(r, 4, escaped ? "in\nESCAPED\n" : "in\n"));
+  report.judge(r, exited(r, 4,
+                         std::string(escaped ? "in\nESCAPED\n" : "in\n") +
+                             (unfiltered ? "filter 0\n" : "filter 2\n")));
 }
 
 void strict(Place& place, Report& report) {
@@ -916,6 +932,7 @@ struct Options {
   bool all = false;
   bool told = false;
   int jobs = 2;
+  std::size_t every = 1;
   std::vector<std::string> only = {};
 };
 
@@ -1035,6 +1052,8 @@ Options parse(int argc, char** argv) {
       options.all = true;
     else if (word == "--told")
       options.told = true;
+    else if (word == "--every" && i + 1 < argc)
+      options.every = static_cast<std::size_t>(std::max(1, std::atoi(argv[++i])));
     else if (word == "--jobs" && i + 1 < argc)
       options.jobs = std::max(1, std::atoi(argv[++i]));
     else
@@ -1059,12 +1078,14 @@ int main(int argc, char** argv) {
   for (std::size_t scenario = 0; scenario < scenario_count; ++scenario)
     if (wanted(options, scenarios[scenario].name) && !learn(options, scenario, cases))
       ++shared.failures;
+  std::vector<Case> chosen;
+  for (std::size_t i = 0; i < cases.size(); i += options.every) chosen.push_back(cases[i]);
   std::vector<pid_t> workers;
   for (int i = 0; i < options.jobs; ++i) {
     const pid_t pid = ::fork();
     if (pid < 0) support::fail("fork", "");
     if (pid == 0) {
-      work(options, cases, shared);
+      work(options, chosen, shared);
       ::_exit(0);
     }
     workers.push_back(pid);
