@@ -138,6 +138,11 @@ find_missing() {
     want libc++abi-dev has_libcxx
     want nlohmann-json3-dev has_header nlohmann/json.hpp  # a rival of the benchmarks
   fi
+  if [ $portability = yes ]; then
+    want g++-i686-linux-gnu has i686-linux-gnu-g++
+    want g++-aarch64-linux-gnu has aarch64-linux-gnu-g++
+    want qemu-user-static has qemu-aarch64-static
+  fi
   if [ $interop = yes ]; then
     want nodejs has node
     want npm has npm
