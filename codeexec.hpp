@@ -25006,6 +25006,7 @@ struct Container::State {
   bool is_own(const Json& container) const;
   Error foreign() const;
   Expected<void> make(const std::optional<CancelToken>& cancel);
+  Expected<void> clear(const std::string& id, const std::optional<CancelToken>& cancel);
   Expected<bool> reuse(const Json& found, const std::optional<CancelToken>& cancel);
   Expected<void> get_image(const std::optional<CancelToken>& cancel);
   Expected<void> create(const std::optional<CancelToken>& cancel);
@@ -25262,14 +25263,30 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
       auto reused = reuse(found, cancel);
       if (!reused) return reused.error();
       if (*reused) return {};
-      auto removed = ask({"rm", "-f", found["Id"].as_string()}, "remove", cancel);
-      if (!removed && removed.error().code != ErrorCode::not_found) return removed.error();
+      if (auto ok = clear(found["Id"].as_string(), cancel); !ok) return ok;
     }
     auto created = create(cancel);
     if (created) return created;
     const bool is_conflict = created.error().message.find("already in use") != std::string::npos;
     if (!is_conflict) discard();
     if (!is_conflict || !options.persistent || tries == most_tries) return created;
+  }
+}
+
+// Removes what stands in the way, or waits until whoever removes it already, such as the engine by
+// itself, is through; of that the engine tells only those who ask.
+Expected<void> Container::State::clear(const std::string& id,
+                                       const std::optional<CancelToken>& cancel) {
+  constexpr std::chrono::milliseconds pause(100);
+  const CancelToken never;
+  const Clock::time_point deadline = later(Clock::now(), options.engine.call_timeout);
+  for (;;) {
+    auto removed = ask({"rm", "-f", id}, "remove", cancel);
+    if (removed || removed.error().code == ErrorCode::not_found) return {};
+    if (removed.error().message.find("already in progress") == std::string::npos ||
+        Clock::now() >= deadline)
+      return removed.error();
+    wait_for_event(never, cancel, later(Clock::now(), pause));
   }
 }
 
@@ -26015,7 +26032,7 @@ auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point
       // The engine has not started the shell, or the shell has gone with what it was told.
       const std::string said = err_.noise() + out_.noise();
       for (const char* words : {"No such container", "is not running", "is paused", "is restarting",
-                                "OCI runtime", "no such container"})
+                                "stopped state", "OCI runtime", "no such container"})
         if (said.find(words) != std::string::npos) return Start::refused;
       if (said.find("unable to find user") == std::string::npos) return Start::lost;
       failed_step_ = "user";

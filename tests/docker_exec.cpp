@@ -854,6 +854,30 @@ TEST_CASE("a container that is killed, removed or restarted under a command is t
   }
 }
 
+TEST_CASE("a removal that goes on already is waited for") {
+  if (!has_engine()) return;
+  const support::TempDir folder;
+  const std::string file = folder / "removal";
+  const std::string engine = fake_engine(
+      folder, "if [ \"$1\" = rm ] && [ ! -e '" + file + "2' ]; then\n  if [ -e '" + file +
+                  "1' ]; then : >'" + file + "2'; else : >'" + file +
+                  "1'; fi\n  echo 'removal of container x is already in progress' >&2; exit 1\nfi\n"
+                  "exec docker \"$@\"\n");
+  const auto use = [](ContainerExecutorOptions& options, std::uint64_t memory) {
+    options.agent_id = "removal-" + std::to_string(::getpid());
+    options.container.persistent = true;
+    options.container.memory = memory;
+  };
+  const Box old(images()[0], [&](ContainerExecutorOptions& options) { use(options, 64 << 20); });
+  check_usable(old);
+  const Box box(images()[0], [&](ContainerExecutorOptions& options) {
+    use(options, 65 << 20);
+    options.container.engine.program = engine;
+  });
+  check_usable(box);
+  CHECK(support::exists(file + "2"));
+}
+
 namespace {
 
 // An exec that starts while its container is paused would lock up Docker 20.10: waits for the one
