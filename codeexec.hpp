@@ -19021,6 +19021,10 @@ Capture::Chunk Capture::read(std::uint64_t cursor, bool ended, std::size_t max_l
     before.resize(before.size() - head_cut);
     after.erase(0, tail_cut);
     chunk.missed = resume - gap_begin + head_cut + tail_cut;
+  } else {
+    // A character may lie in both.
+    before += after;
+    after.clear();
   }
   const std::size_t waiting = ended ? 0 : cut_at_end(after.empty() ? before : after);
   (after.empty() ? before : after).resize((after.empty() ? before : after).size() - waiting);
@@ -19028,7 +19032,7 @@ Capture::Chunk Capture::read(std::uint64_t cursor, bool ended, std::size_t max_l
   if (chunk.missed > 0)
     before = concat({to_utf8(before), gap(chunk.missed), to_utf8(after)});
   else
-    before = to_utf8(concat({before, after}));
+    before = to_utf8(before);
   chunk.text = std::move(before);
   return chunk;
 }

@@ -742,6 +742,23 @@ TEST_CASE("Capture gives what is new since a cursor, whole characters only") {
   CHECK(capture.read(7, true).text == "\xef\xbf\xbd");
 }
 
+TEST_CASE("Capture lets a character wait that lies across the border of head and tail") {
+  const std::string text = "ab\xf0\x9f\x98\x80x\xf0\x9f\x98\x80y";
+  for (std::size_t head = 0; head <= 8; ++head) {
+    CAPTURE(head);
+    Capture capture(16, head);
+    std::uint64_t cursor = 0;
+    std::string told;
+    for (const char c : text) {
+      capture.add(std::string_view(&c, 1));
+      const Capture::Chunk chunk = capture.read(cursor, false);
+      told += chunk.text;
+      cursor = chunk.next;
+    }
+    CHECK(told == text);
+  }
+}
+
 TEST_CASE("Capture tells what a late reader missed") {
   Capture capture(10);
   capture.add("0123456789abcdefghij");
