@@ -29,7 +29,12 @@ class Actions:
             done[kind] = done.get(kind, 0) + 1
 
     def check(self, right, what, told):
-        if not right:
+        if not right and "its container " in str(told):
+            # An engine that did not answer in time: the executor had to give up the container, with
+            # all that ran in it, and says so.
+            with self.server.lock:
+                self.server.containers_lost += 1
+        elif not right:
             self.run.failures.add(f"{self.server.name}: {what}: {told}")
 
     def execute(self, command, **more):
@@ -198,7 +203,8 @@ class Actions:
         told = self.execute("export N=$((${N:-0} + 1)); echo $N", session_id=name)
         if state is self.server.state:  # no other process has come meanwhile
             self.ended("a session", told, 0, f"{count}\n")
-            state[name] = count
+            if told.get("outcome") == "exited":
+                state[name] = count
 
     def new_session(self):
         name = f"new-{self.number}-{self.random.randrange(10**9)}"

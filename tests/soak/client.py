@@ -56,7 +56,7 @@ class Server:
         self.pending, self.cancelled, self.next_id = {}, set(), 0
         self.requests = self.replies = self.cancels = self.late = self.died_with = 0
         self.malformed = self.told_malformed = self.progress = self.kills = self.closed = 0
-        self.peak = self.lost = self.hurried = 0
+        self.peak = self.lost = self.hurried = self.containers_lost = 0
         self.cpu_of_ended = 0.0
 
     # its process ----------------------------------------------------------------------------------

@@ -161,6 +161,8 @@ class Run:
                 if name in os.environ
             }
             docker = ["--execution-mode", "docker", "--docker-image", self.image]
+            for what in ("call", "run", "start"):
+                docker += [f"--docker-{what}-timeout", str(PATIENCE)]
             tight = dict(variables, GLIBC_TUNABLES=TIGHT)
             self.add("docker", [*common, *docker], 3, environment=tight)
             second = ["--agent-id", "mortal"]
@@ -401,6 +403,8 @@ class Run:
         told += f"{server.progress} progress, {server.kills} times killed, {server.closed} closed "
         told += f"({server.died_with} requests ended with it, {server.hurried} times some not in "
         told += f"time), peak {server.peak // MIB} MiB"
+        if server.containers_lost:
+            told += f", {server.containers_lost} results lost with a container"
         print(f"ok: soak {server.name}: {told}", flush=True)
 
     def judge_flatness(self, each):
