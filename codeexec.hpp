@@ -14828,7 +14828,9 @@ namespace {
 #if CODEEXEC_HAS_CLONE
 
 CODEEXEC_IN_CHILD long as_word(int value) { return value; }
-CODEEXEC_IN_CHILD long as_word(unsigned value) { return static_cast<long>(value); }
+[[maybe_unused]] CODEEXEC_IN_CHILD long as_word(unsigned value) {
+  return static_cast<long>(value);
+}
 CODEEXEC_IN_CHILD long as_word(long value) { return value; }
 [[maybe_unused]] CODEEXEC_IN_CHILD long as_word(unsigned long value) {
   return static_cast<long>(value);
