@@ -14731,7 +14731,9 @@ namespace {
 #if CODEEXEC_HAS_CLONE
 
 CODEEXEC_IN_CHILD long as_word(int value) { return value; }
-CODEEXEC_IN_CHILD long as_word(unsigned value) { return static_cast<long>(value); }
+[[maybe_unused]] CODEEXEC_IN_CHILD long as_word(unsigned value) {
+  return static_cast<long>(value);
+}
 CODEEXEC_IN_CHILD long as_word(long value) { return value; }
 [[maybe_unused]] CODEEXEC_IN_CHILD long as_word(unsigned long value) {
   return static_cast<long>(value);
@@ -32137,11 +32139,11 @@ int server_main(int argc, char** argv) {
     return place->wanted ? print_checks(check_engine(*place->wanted))
                          : examine_sandbox(place->sandbox);
   warn_of_gaps(place->sandbox);
-  warn_of_workspace(executor);
   if (invocation->check) return check(executor, *invocation->check);
   const TerminationSignals signals;
   if (signals.error() != 0) return fail(1, no_thread(signals.error()));
   if (invocation->run) return run_once(executor, *invocation->run, signals.token());
+  warn_of_workspace(executor);
   return serve(executor, config, signals.token());
 }
 

@@ -644,7 +644,7 @@ TEST_CASE("a workspace outside of the allowed paths is warned of at the start") 
   const support::TempDir allowed;
   const auto warnings = [&](const std::string& workspace) {
     return run_program({"--allowed-paths", allowed.path(), "--workspace", workspace, "--sandbox",
-                        "off", "--check", "true"})
+                        "off"})
         .err;
   };
   CHECK(has(warnings("/"), "codeexec-mcp: workspace: commands start in /, which is not in"));
