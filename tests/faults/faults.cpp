@@ -91,6 +91,7 @@ class Report {
     for (const char* meaning :
          {"shell must be the path of a program", "a trial got around it",
           "/proc has no lists of children here", "its exit status was lost",
+          "there is no cgroup for it",
           // pthread_create() has this errno only.
           "thread: Resource temporarily unavailable",
           "cannot start the thread for processes: Resource temporarily unavailable"})
