@@ -687,8 +687,8 @@ void serve(Place& place, Report& report) {
     return report.right();
   if (!served) return report.told("serve", served.error());
   // So does a terminal that has gone.
-  if (report.is_fault(EIO) && replies.size() < 2)
-    return report.told("served", "the input has ended", EIO);
+  // Calls that have not ended by then are cancelled.
+  if (report.is_fault(EIO)) return report.told("served", "the input has ended", EIO);
   if (greeted && answered && has(replies[1], "\"success\":false"))
     return report.told("answered", replies[1], 0);
   report.told("served with " + std::to_string(replies.size()) + " replies", logged, 0);
