@@ -763,7 +763,7 @@ constexpr Scenario scenarios[] = {
 };
 constexpr std::size_t scenario_count = sizeof scenarios / sizeof scenarios[0];
 
-// What must be as before ---------------------------------------------------------------------------
+// What must be as before --------------------------------------------------------------------------
 
 std::vector<std::string> names_in(const std::string& path) {
   std::vector<std::string> names;
@@ -1001,7 +1001,8 @@ bool learn(const Options& options, std::size_t scenario, std::vector<Case>& case
   if (all.told != "no difference") all.problems.push_back("not right: " + all.told);
   if (trace.calls.empty()) all.problems.push_back("it makes no calls");
   for (const auto& [who_and_number, count] : trace.calls) {
-    const auto [who, number] = who_and_number;
+    const Who who = who_and_number.first;
+    const long number = who_and_number.second;
     const Kind* const kind = faults::find_kind(number);
     if (!kind) {
       all.problems.push_back("there is no errno for the system call " + std::to_string(number));
