@@ -91,6 +91,7 @@ class Report {
     for (const char* meaning :
          {"shell must be the path of a program", "a trial got around it",
           "/proc has no lists of children here", "its exit status was lost",
+          "there is no cgroup for it",
           // pthread_create() has this errno only.
           "thread: Resource temporarily unavailable",
           "cannot start the thread for processes: Resource temporarily unavailable"})
@@ -686,8 +687,8 @@ void serve(Place& place, Report& report) {
     return report.right();
   if (!served) return report.told("serve", served.error());
   // So does a terminal that has gone.
-  if (report.is_fault(EIO) && replies.size() < 2)
-    return report.told("served", "the input has ended", EIO);
+  // Calls that have not ended by then are cancelled.
+  if (report.is_fault(EIO)) return report.told("served", "the input has ended", EIO);
   if (greeted && answered && has(replies[1], "\"success\":false"))
     return report.told("answered", replies[1], 0);
   report.told("served with " + std::to_string(replies.size()) + " replies", logged, 0);
@@ -762,7 +763,7 @@ constexpr Scenario scenarios[] = {
 };
 constexpr std::size_t scenario_count = sizeof scenarios / sizeof scenarios[0];
 
-// What must be as before ---------------------------------------------------------------------------
+// What must be as before --------------------------------------------------------------------------
 
 std::vector<std::string> names_in(const std::string& path) {
   std::vector<std::string> names;
@@ -1000,7 +1001,8 @@ bool learn(const Options& options, std::size_t scenario, std::vector<Case>& case
   if (all.told != "no difference") all.problems.push_back("not right: " + all.told);
   if (trace.calls.empty()) all.problems.push_back("it makes no calls");
   for (const auto& [who_and_number, count] : trace.calls) {
-    const auto [who, number] = who_and_number;
+    const Who who = who_and_number.first;
+    const long number = who_and_number.second;
     const Kind* const kind = faults::find_kind(number);
     if (!kind) {
       all.problems.push_back("there is no errno for the system call " + std::to_string(number));

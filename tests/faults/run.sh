@@ -1,9 +1,10 @@
 #!/bin/sh
 # Every system call of the library made to fail, one at a time; what must hold then is written in
 # faults.cpp:
-#   [OUT=build/faults] sh tests/faults/run.sh [--all] [--told] [--jobs N] [SCENARIO[:WHO:CALL...]...]
-# Without --all the first and the last call of each kind, which takes a minute of one processor; with
-# it all calls and all errnos, which takes half an hour. CODEEXEC_FAULTS is a built
+#   [OUT=build/faults] sh tests/faults/run.sh [--all [--every N]] [--told] [--jobs N]
+#                                             [SCENARIO[:WHO:CALL...]...]
+# Without --all the first and the last call of each kind, in a minute of one processor; with it all
+# calls and all errnos, 76000 faults, which takes more than an hour. CODEEXEC_FAULTS is a built
 # codeexec-test-faults; without it the program is built here. Prints "ok: ...", "FAILED: ..." and,
 # where processes cannot be traced, "SKIPPED: ...".
 set -eu
