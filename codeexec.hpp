@@ -30497,9 +30497,9 @@ mcp::Parameter work_dir_parameter(const Executor& executor) {
 }
 
 mcp::Parameter timeout_parameter(const Executor& executor) {
-  return seconds("timeout", concat({"Seconds, fractions allowed, at most ",
-                                    seconds_text(executor.options().max_timeout),
-                                    ". Not milliseconds."}));
+  return seconds("timeout",
+                 concat({"Seconds, fractions allowed, at most ",
+                         seconds_text(executor.options().max_timeout), ". Not milliseconds."}));
 }
 
 // What a tool may do to the world, for the client's questions to its user.
