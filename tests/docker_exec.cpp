@@ -132,12 +132,7 @@ std::string processes(const std::string& container) {
 
 // Whether a program is in a container, once what was killed had time to die.
 bool left_in(const std::string& container, const std::string& program) {
-  const auto give_up = std::chrono::steady_clock::now() + seconds(5);
-  while (has(processes(container), program)) {
-    if (std::chrono::steady_clock::now() > give_up) return true;
-    ::poll(nullptr, 0, 20);
-  }
-  return false;
+  return !comes_true([&] { return !has(processes(container), program); }, seconds(60));
 }
 
 bool container_exists(const std::string& name) {

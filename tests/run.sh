@@ -199,6 +199,7 @@ fi
 passed=0 failed=0 skipped=0
 : > "$build/failures.txt"
 : > "$build/skipped.txt"
+rm -f "$build/portability.status"
 
 # add LEG PASSED FAILED: to the totals; what was skipped stands in $build/leg-skipped.txt.
 add() {
@@ -297,16 +298,23 @@ later() {
     ahead="$ahead ${directory#"$build/"}"
   fi
 }
-# The tests of one leg leave the processors idle for half of their time, so those of the next legs
-# are built then, as a group of processes that can be ended.
+# The tests of one leg leave the processors idle for half of their time. What needs nothing but time
+# of the compilers is done then, as a group of processes that can be ended: the tests of the next
+# legs, the fuzzers and the other systems.
 ahead=
 builder=
 build_ahead() {
   if [ -n "$ahead" ] && has setsid; then
-    (cd "$build" && exec setsid nice -n 19 sh -c 'jobs=$1; shift
+    (cd "$build" && exec setsid nice -n 19 sh -c 'root=$1 jobs=$2 fuzz=$3 portability=$4; shift 4
       for directory; do
         cmake --build "$directory" -j "$jobs" --target codeexec-tests > "$directory/ahead.log" 2>&1
-      done' sh "$jobs" $ahead) &
+      done
+      [ "$fuzz" = no ] || OUT=$PWD/fuzz sh "$root/tests/fuzz/run.sh" 0 > fuzz-ahead.log 2>&1
+      [ "$portability" = no ] || {
+        OUT=$PWD/portability sh "$root/tests/portability/run.sh" --quick > portability.log 2>&1
+        echo $? > portability.status
+      }
+    ' sh "$root" "$jobs" "$fuzz" "$portability" $ahead) &
     builder=$!
     ahead=
   fi
@@ -387,12 +395,16 @@ run_fuzz() {
   told fuzz $status
 }
 
+# Unless it was done ahead.
 run_portability() {
   echo "== portability: other systems, processors and libraries"
-  status=0
-  OUT=$build/portability sh "$root/tests/portability/run.sh" --quick \
-    > "$build/portability.log" 2>&1 || status=$?
-  told portability $status
+  if [ ! -f "$build/portability.status" ]; then
+    status=0
+    OUT=$build/portability sh "$root/tests/portability/run.sh" --quick \
+      > "$build/portability.log" 2>&1 || status=$?
+    echo $status > "$build/portability.status"
+  fi
+  told portability "$(cat "$build/portability.status")"
 }
 
 # The soak uses half a processor and depends on no time, so it runs beside others.
@@ -460,6 +472,7 @@ leg tests "$build" 'unit|oracle|inside|attacks|faults|hosts|hygiene' -DCODEEXEC_
   -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0
 [ $soak = no ] || start_soak
 [ $interop = no ] || run_interop
+wait_for_builder
 [ $fuzz = no ] || run_fuzz
 [ $portability = no ] || run_portability
 [ $soak = no ] || finish_soak

@@ -606,7 +606,9 @@ class Client {
   explicit Client(const Place& place) : transcript_(place / "transcript") {
     int to[2];
     int from[2];
-    if (::pipe2(to, O_CLOEXEC) != 0 || ::pipe2(from, O_CLOEXEC) != 0) support::fail("pipe", "");
+    int started[2];
+    for (int* pipe : {to, from, started})
+      if (::pipe2(pipe, O_CLOEXEC) != 0) support::fail("pipe", "");
     pid_ = ::fork();
     if (pid_ == 0) {
       const int file = ::open(transcript_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -621,7 +623,12 @@ class Client {
     old_out_ = ::fcntl(1, F_DUPFD_CLOEXEC, 3);
     ::dup2(to[0], 0);
     ::dup2(from[1], 1);
-    for (const int end : {to[0], to[1], from[0], from[1]}) ::close(end);
+    for (const int end : {to[0], to[1], from[0], from[1], started[1]}) ::close(end);
+    // The calls before it executes its program are not those that are to fail.
+    char byte = 0;
+    while (::read(started[0], &byte, 1) < 0 && errno == EINTR) {
+    }
+    ::close(started[0]);
   }
   // What the server has answered.
   std::string finish() {

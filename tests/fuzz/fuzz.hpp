@@ -82,7 +82,7 @@ std::string group_directory(std::string_view mounts, const std::string& group,
                             std::string_view controller);
 std::string unescaped(std::string_view text);
 std::uint64_t counter_in(const std::string& text, std::string_view word);
-bool name_has_form(std::string_view pattern, std::string_view text);
+bool glob_matches(std::string_view pattern, std::string_view text);
 std::string_view front_matter(std::string_view text, std::string_view key);
 std::string_view name_in_comment(std::string_view code, const std::string& extension);
 

@@ -114,8 +114,8 @@ std::uint64_t counter_in(const std::string& text, std::string_view word) {
   return codeexec::counter_in(text, word);
 }
 
-bool name_has_form(std::string_view pattern, std::string_view text) {
-  return codeexec::name_has_form(pattern, text);
+bool glob_matches(std::string_view pattern, std::string_view text) {
+  return codeexec::glob_matches(pattern, text);
 }
 
 std::string_view front_matter(std::string_view text, std::string_view key) {

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Builds the fuzzers with clang++ and its libFuzzer and runs them for a while, two at a time:
 #   sh tests/fuzz/run.sh [SECONDS] [name...]          e.g.  run.sh 600 policy     (60 seconds, all)
+# With 0 seconds it only builds them.
 # They are one program, in which the header is compiled once; a target is a file of its name here.
 # They start from tests/fuzz/corpus, those that read scripts from the scripts of the differential
 # test and the corpus of commands, too. What they find they keep in $OUT (build/fuzz), where the
@@ -149,6 +150,7 @@ if ! build > "$OUT/build.log" 2>&1; then
   exit 1
 fi
 cat "$OUT/build.log"
+[ "$seconds" -gt 0 ] || exit 0
 write_scripts
 status=0
 fuzz_half 2 "$@" > "$OUT/half.told" 2>&1 &

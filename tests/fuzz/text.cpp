@@ -101,11 +101,11 @@ bool has_form(std::string_view pattern, std::string_view name) {
 }
 
 void read_pattern(std::string_view pattern, std::string_view name) {
-  const bool got = fuzz::name_has_form(pattern, name);
+  const bool got = fuzz::glob_matches(pattern, name);
   const std::string shown = std::string(pattern) + "\n--- for\n" + std::string(name);
   if (pattern.find('[') == std::string_view::npos)
     EXPECT_WITH(got == has_form(pattern, name), shown);
-  EXPECT_WITH(!got || fuzz::name_has_form("*" + std::string(pattern), "xy" + std::string(name)),
+  EXPECT_WITH(!got || fuzz::glob_matches("*" + std::string(pattern), "xy" + std::string(name)),
               shown);
 }
 
