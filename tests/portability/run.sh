@@ -119,12 +119,14 @@ find_zig() {
 }
 
 # What `zig c++` tells its compiler of a system. Asked with a file that it has not seen, as it says
-# nothing of what it finds in its cache. `zig c++ -fsyntax-only` would first build a whole libc++.
+# nothing of what it finds in its cache, and from $OUT, below which paths are relative. `zig c++
+# -fsyntax-only` would first build a whole libc++.
 zig_flags() { # TARGET
   date "+int at_%s_%N_$$;" > "$OUT/ask.cpp"
   (cd "$OUT" && ZIG_VERBOSE_CC=1 "$ZIG" c++ -target "$1" -c ask.cpp -o ask.o 2>&1) |
-    sed -n 1p | tr ' ' '\n' | awk '
-      /^-(target|isystem)$/ { print; getline; print; next }
+    grep -m 1 "ask\.cpp" | tr ' ' '\n' | awk -v out="$OUT/" '
+      /^-target$/ { print; getline; print; next }
+      /^-isystem$/ { print; getline; print (/^\// ? "" : out) $0; next }
       /^-(D|nostdinc|mmacos)/ { print }' | tr '\n' ' '
 }
 
