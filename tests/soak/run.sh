@@ -21,7 +21,8 @@
 # that grows (soak.py tells the limits), and whatever outlives a server.
 #
 # Left in OUT: samples.csv, actions.json, and curve.svg, when matplotlib is there or, for a run of
-# 600 s and more, can be had from PyPI. Each step prints "ok: ...", "FAILED: ..." or "SKIPPED: ...". Needs Python 3.9 and /proc.
+# 600 s and more, can be had from PyPI. Each step prints "ok: ...", "FAILED: ..." or "SKIPPED: ...".
+# Needs Python 3.9 and /proc.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 ROOT=$(cd "$here/../.." && pwd)
