@@ -2115,7 +2115,8 @@ TEST_CASE("a program that is just being started is not taken for what another on
     if (command > 0) ::kill(command, SIGCONT);
     begins.thread.join();
     CHECK(ends.result.succeeded());
-    REQUIRE(begins.result.succeeded());
+    REQUIRE_MESSAGE(begins.result.succeeded(), std::string(codeexec::name(begins.result.outcome)),
+                    " ", begins.result.signal, " ", begins.result.message);
   }
   if (!caught) MESSAGE("SKIPPED: no program could be stopped in the middle of its start");
 }
