@@ -18694,8 +18694,8 @@ bool kill_marked(const RunMarks& marks) {
       if (stat.session == own.session) continue;
       const auto before = killed.find(pid);
       if (before != killed.end() && before->second == stat.start) continue;
-      // Known before its pipes are looked at, which are gone when it has executed its program. While
-      // it does that it has no stack.
+      // Known before its pipes are looked at, which are gone when it has executed its program; as
+      // long as it does that it has no stack.
       const bool our_fork = own.stack != 0 && (stat.stack == 0 || stat.stack == own.stack);
       const bool marked = stat.session == marks.session || has_variable(pid, marks.variable) ||
                           (!our_fork && !marks.pipes.empty() && writes_to(pid, marks.pipes));
