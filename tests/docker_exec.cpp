@@ -680,6 +680,21 @@ TEST_CASE("what a command leaves under limits of its own is killed, what others 
   }
 }
 
+TEST_CASE("what a command leaves is killed, also when it is looked at last") {
+  if (!has_engine()) return;
+  for (const std::string& image : images()) {
+    CAPTURE(image);
+    const Box box(image);
+    const std::string program = endless();
+    // Processes are looked at in the order of their names, of which 9 is the last.
+    const Result result = box.run(
+        "ulimit -m 12345; while :; do " + program +
+        " & case $! in 9*) break;; esac; kill $!; wait $! 2>/dev/null; done; echo done");
+    CHECK_MESSAGE(result.out == "done\n", describe(result));
+    CHECK_FALSE(left_in(box.name(), program));
+  }
+}
+
 TEST_CASE("a command that handles SIGTERM has its grace and tells its own status") {
   if (!has_engine()) return;
   for (const std::string& image : images()) {

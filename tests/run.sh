@@ -12,7 +12,7 @@
 #                  ThreadSanitizer
 #   --compilers    once more with clang++, unless --sanitizers does that, and without exceptions,
 #                  type information and the capabilities of newer systems, as on older or other ones
-#   --fuzz [N]     the fuzzers of tests/fuzz, each for N seconds (60, with --all 8); needs clang++
+#   --fuzz [N]     the fuzzers of tests/fuzz, each for N seconds (60, with --all 5); needs clang++
 #   --soak [N]     servers under a mixed load for N seconds (3600, with --all 120): tests/soak
 #   --portability  other systems, processors and libraries as far as they can be had here:
 #                  tests/portability
@@ -41,7 +41,7 @@ usage_error() {
 }
 everything() {
   interop=yes docker=yes sanitizers=yes compilers=yes portability=yes
-  [ $fuzz != no ] || fuzz=8
+  [ $fuzz != no ] || fuzz=5
   [ $soak != no ] || soak=120
 }
 if [ "${CI:-}" = true ]; then everything; fi
