@@ -352,9 +352,10 @@ leg() {
   build_ahead
   give_engine "$leg_name"
   echo "== $leg_name: running"
+  # One more at a time than there are processors: many of them wait most of the time.
   rm -f "$directory/Testing/Temporary/LastTest.log"
   status=0
-  (cd "$directory" && ctest -L "$labels" ${exclude:+-E "$exclude"} -j "$jobs" \
+  (cd "$directory" && ctest -L "$labels" ${exclude:+-E "$exclude"} -j $((jobs + 1)) \
     --output-on-failure) || status=$?
   : > "$build/leg-skipped.txt"
   : > "$build/leg-failures.txt"
