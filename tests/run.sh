@@ -101,6 +101,12 @@ has_clang_sanitizers() {
 # A locale with a decimal comma, or what one can be made from.
 has_german() { locale -a 2> "$build/probe.log" | grep -qiE '^de_DE\.utf-?8$'; }
 can_have_german() { has_german || [ -f /usr/share/i18n/locales/de_DE ]; }
+# Of the tests of hostile hosts.
+has_locales() {
+  for locale in de_DE de_DE.utf8 tr_TR.utf8; do
+    locale -a 2> "$build/probe.log" | grep -qx "$locale" || return 1
+  done
+}
 
 # want PACKAGE PROBE...: one line per need, with the Debian package that brings it.
 want() {
@@ -118,6 +124,8 @@ find_missing() {
   want libre2-dev has_header re2/re2.h
   want pkg-config has pkg-config
   want locales can_have_german
+  want locales-all has_locales
+  want strace has strace
   want python3 has python3
   want bubblewrap has bwrap
   want python3-venv has_python_venv
