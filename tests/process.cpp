@@ -2036,8 +2036,8 @@ TEST_CASE("other threads' programs do not hold this one's pipes") {
 
 namespace {
 
-// A path to that directory which takes the kernel some milliseconds to follow. It may begin a second
-// time, and follows 40 links in all.
+// A path to that directory which takes the kernel some milliseconds to follow. It may begin anew
+// once, and follows 40 links in all.
 std::string long_way_to(const std::string& directory) {
   std::string there_and_back;
   while (there_and_back.size() < 4000) there_and_back += "d/../";
