@@ -3616,7 +3616,7 @@ std::optional<std::string> from_base64(std::string_view text) {
     int value = -1;
     if (c >= 'A' && c <= 'Z') value = c - 'A';
     if (c >= 'a' && c <= 'z') value = c - 'a' + 26;
-    if (c >= '0' && c <= '9') value = c - '0' + 52;
+    if (is_digit(c)) value = c - '0' + 52;
     if (c == '+') value = 62;
     if (c == '/') value = 63;
     if (value < 0 || padding > 0) return {};
@@ -14705,7 +14705,7 @@ Expected<void> check_sandbox_options(const SandboxOptions& options) {
       if (!starts_with(path, "/"))
         return make_error(ErrorCode::invalid_argument,
                           concat({"grants: ", quoted(path), " is not an absolute path"}));
-      if (path.find('\0') != std::string::npos)
+      if (has_nul(path))
         return make_error(ErrorCode::invalid_argument,
                           concat({"grants: ", quoted(path), " has a NUL byte"}));
     }
@@ -20626,7 +20626,7 @@ Expected<std::string> usable_directory(const char* option, const std::string& gi
 // would block the commands, or end the host with SIGPIPE.
 Expected<UniqueFd> open_audit_file(const std::string& path) {
   const std::string subject = concat({"audit_file: ", quoted(path)});
-  if (path.find('\0') != std::string::npos)
+  if (has_nul(path))
     return make_error(ErrorCode::invalid_argument, concat({subject, " has a NUL byte"}));
   UniqueFd fd(above_standard_streams(::open(
       path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK,
@@ -21165,7 +21165,7 @@ Expected<detail::SessionState> detail::parse_session_state(std::string_view text
                                                            std::string_view mark) {
   const std::string line = concat({mark, "\n"});
   std::array<std::string_view, 4> parts;
-  bool complete = !mark.empty() && text.find('\0') == std::string_view::npos;
+  bool complete = !mark.empty() && !has_nul(text);
   for (std::string_view& part : parts) {
     std::size_t end = 0;
     while (complete && !starts_with(text.substr(end), line)) {
@@ -22406,7 +22406,7 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   ExecutorOptions general = options;
   general.policy.enable_sudo = false;
   if (auto ok = executor.set_up(general, environment->secrets()); !ok) return ok.error();
-  if (options.shell.find('\0') != std::string::npos || !is_program(options.shell))
+  if (has_nul(options.shell) || !is_program(options.shell))
     return make_error(
         ErrorCode::invalid_argument,
         concat({"shell must be the path of a program, and ", quoted(options.shell), " is not"}));
@@ -24813,11 +24813,11 @@ Expected<ContainerOptions> complete(const ContainerOptions& options) {
   if (!complete.user.empty() && !is_plain(complete.user, ".:-"))
     return bad_option("user", concat({quoted(complete.user), " is no user of a container"}));
   for (const auto& id : {complete.agent_id, complete.instance_id})
-    if (id.find('\0') != std::string::npos || id.size() > 4096)
+    if (has_nul(id) || id.size() > 4096)
       return bad_option("agent_id", "has a NUL byte or is longer than 4096 bytes");
   for (const auto& [variable, value] : complete.environment)
     if (variable.empty() || variable.find('=') != std::string::npos ||
-        variable != printable(variable) || value.find('\0') != std::string::npos)
+        variable != printable(variable) || has_nul(value))
       return bad_option("environment", concat({quoted(variable), " cannot be a variable"}));
   if (auto ok = check_bounds(complete); !ok) return ok.error();
   if (auto ok = check_packages(complete); !ok) return ok.error();
@@ -24914,7 +24914,7 @@ std::string user_of(const ContainerOptions& options) {
 }
 
 bool is_number(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
 }
 
 ContainerHealth health_of(const Json& container) {
@@ -26421,7 +26421,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   if (has_input)
     prepare += "mkfifo -m 600 /tmp/.codeexec-$_i || { printf '\\001X%s:input\\n' $_i; exit; }\n";
   const std::string request = concat({body, prepare, "_r ", shell_word(work_dir), "\n"});
-  if (request.find('\0') != std::string::npos)
+  if (has_nul(request))
     return make_error(ErrorCode::invalid_argument, "a command has a NUL byte in it");
 
   auto exec = begin(request, command.cancel, admission);
@@ -26858,7 +26858,7 @@ struct UserContainers::State {
 
   // Asks no engine.
   Expected<std::shared_ptr<User>> user(const std::string& user_id) {
-    if (user_id.empty() || user_id.size() > 1024 || user_id.find('\0') != std::string::npos)
+    if (user_id.empty() || user_id.size() > 1024 || has_nul(user_id))
       return make_error(ErrorCode::invalid_argument,
                         "user_id must have 1 to 1024 bytes, and no NUL among them");
     const std::lock_guard<std::mutex> lock(mutex);
@@ -26868,6 +26868,13 @@ struct UserContainers::State {
     if (made) return entry = *made;
     users.erase(user_id);
     return made.error();
+  }
+
+  // Unless the user has another container by now.
+  void forget(const std::string& user_id, const std::shared_ptr<User>& user) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    const auto found = users.find(user_id);
+    if (found != users.end() && found->second == user) users.erase(found);
   }
 
   // Of a module below /tools, which may be written with `tools.` before it.
@@ -27179,33 +27186,26 @@ Expected<void> UserContainers::stop(const std::string& user_id) const {
   return user ? (*user)->container().stop() : user.error();
 }
 
-// One that could not be removed stays known, so that it can be tried again.
+// What could not be removed stays known, so that it can be tried again.
 Expected<void> UserContainers::cleanup(const std::string& user_id) const {
   const auto user = state_->user(user_id);
   if (!user) return user.error();
   if (auto ok = (*user)->container().remove(); !ok) return ok;
-  const std::lock_guard<std::mutex> lock(state_->mutex);
-  const auto found = state_->users.find(user_id);
-  if (found != state_->users.end() && found->second == *user) state_->users.erase(found);
+  state_->forget(user_id, *user);
   return {};
 }
 
 Expected<void> UserContainers::cleanup_all() const {
-  std::vector<std::string> ids;
-  std::vector<Container> containers;
+  std::map<std::string, std::shared_ptr<User>> users;
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
-    for (const auto& [id, user] : state_->users) {
-      ids.push_back(id);
-      containers.push_back(user->container());
-    }
+    users = state_->users;
   }
-  // All at the same time; what is still there then is told of below.
-  (void)Container::remove_all(containers);
-  Expected<void> all;
-  for (const std::string& id : ids)
-    if (auto ok = cleanup(id); !ok && all) all = ok;
-  return all;
+  std::vector<Container> containers;
+  for (const auto& entry : users) containers.push_back(entry.second->container());
+  if (auto ok = Container::remove_all(containers); !ok) return ok;
+  for (const auto& [id, user] : users) state_->forget(id, user);
+  return {};
 }
 
 // =================================================================================================
@@ -31054,7 +31054,7 @@ class OptionSetter {
       if (word.empty())
         return make_error(ErrorCode::invalid_argument,
                           concat({label_, " must not be empty; leave it out for no limit"}));
-      if (word.find('\0') != std::string::npos) return bad_value(label_, word, "free of NUL bytes");
+      if (has_nul(word)) return bad_value(label_, word, "free of NUL bytes");
     }
     return {};
   }

@@ -8,10 +8,12 @@
 #include <string>
 
 #include "codeexec.hpp"
+#include "regex_patterns.hpp"
 
 namespace {
 
 using codeexec::Regex;
+using regex_patterns::with_text_end;
 
 // A small multiplicative generator: the same sequence on every machine.
 class Random {
@@ -21,132 +23,10 @@ class Random {
     state_ = state_ * 6364136223846793005u + 1442695040888963407u;
     return static_cast<std::size_t>(state_ >> 33) % bound;
   }
-  bool one_in(std::size_t n) { return below(n) == 0; }
-  template <std::size_t size>
-  const char* pick(const char* const (&choices)[size]) {
-    return choices[below(size)];
-  }
 
  private:
   std::uint64_t state_;
 };
-
-// Only what both understand alike. The end of the text is spelled \Z for one and \z for the other
-// (the byte 1 stands for it), and $ is used under (?m) only, where both mean the same by it.
-class Generator {
- public:
-  explicit Generator(Random& random) : random_(random) {}
-
-  std::string pattern() {
-    static const char* const flags[] = {"", "", "(?i)", "(?s)", "(?m)", "(?im)", "(?ms)"};
-    const std::string chosen = random_.pick(flags);
-    multi_line_ = chosen.find('m') != std::string::npos;
-    return chosen + alternatives(random_.below(4)).text;
-  }
-
-  // Whether the pattern repeats what can match nothing. RE2 rewrites such loops before it runs
-  // them, and may end a match elsewhere.
-  bool repeats_empty() const { return repeats_empty_; }
-
-  // RE2 looks at \B byte by byte, and finds it inside of a character, too.
-  std::string text(bool ascii) {
-    static const char* const plain[] = {"a", "b", "c", "ab", "aa", "A", "B", "_", "1", " ", "\n"};
-    static const char* const others[] = {"\xe6\x97\xa5", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
-    std::string result;
-    for (std::size_t length = random_.below(12); length > 0; --length)
-      result += !ascii && random_.one_in(5) ? random_.pick(others) : random_.pick(plain);
-    return result;
-  }
-
- private:
-  struct Part {
-    std::string text;
-    bool may_be_empty = false;
-  };
-
-  Part alternatives(std::size_t depth) {
-    Part result = sequence(depth);
-    for (std::size_t more = random_.below(6); more > 3; --more) {
-      const Part other = sequence(depth);
-      result.text += "|" + other.text;
-      result.may_be_empty = result.may_be_empty || other.may_be_empty;
-    }
-    return result;
-  }
-
-  Part sequence(std::size_t depth) {
-    Part result{"", true};
-    const std::size_t shortest = random_.one_in(8) ? 0 : 1;
-    for (std::size_t pieces = shortest + random_.below(4); pieces > 0; --pieces) {
-      const Part next = piece(depth);
-      result.text += next.text;
-      result.may_be_empty = result.may_be_empty && next.may_be_empty;
-    }
-    return result;
-  }
-
-  Part piece(std::size_t depth) {
-    static const char* const optional[] = {"*", "?", "*?", "??", "{0,2}", "{0,1}", "{0,3}?"};
-    static const char* const needed[] = {"+", "+?", "{2}", "{1,3}?", "{2,}", "{2,}?", "{1,2}"};
-    static const char* const edges[] = {"^", "\\A", "\\b", "\\B", "\x01"};
-    if (random_.one_in(10))
-      return {multi_line_ && random_.one_in(2) ? "$" : random_.pick(edges), true};
-    Part result = atom(depth);
-    if (random_.one_in(2)) return result;
-    repeats_empty_ = repeats_empty_ || result.may_be_empty;
-    const bool is_optional = random_.one_in(2);
-    result.text += is_optional ? random_.pick(optional) : random_.pick(needed);
-    result.may_be_empty = result.may_be_empty || is_optional;
-    return result;
-  }
-
-  Part atom(std::size_t depth) {
-    static const char* const characters[] = {"a",
-                                             "b",
-                                             "c",
-                                             "a",
-                                             "b",
-                                             "A",
-                                             "_",
-                                             "1",
-                                             " ",
-                                             ".",
-                                             "\\n",
-                                             "\\.",
-                                             "\\x61",
-                                             "[abc]",
-                                             "[^a]",
-                                             "[a-c]",
-                                             "\\d",
-                                             "\\w",
-                                             "\\s",
-                                             "\\W",
-                                             "\\S",
-                                             "\\D",
-                                             "[^\\w]",
-                                             "[\\s\\d]",
-                                             "[B-b]",
-                                             "\xe6\x97\xa5",
-                                             "[\xe2\x82\xac-\xe6\x97\xa5]",
-                                             "[^\xe6\x97\xa5]"};
-    static const char* const openings[] = {"(", "(?:", "(?:", "(?i:", "(?s:", "(?-i:"};
-    if (depth == 0 || random_.one_in(2)) return {random_.pick(characters), false};
-    const std::string opening = random_.pick(openings);
-    Part inner = alternatives(depth - 1);
-    inner.text = opening + inner.text + ")";
-    return inner;
-  }
-
-  Random& random_;
-  bool multi_line_ = false;
-  bool repeats_empty_ = false;
-};
-
-std::string with_text_end(const std::string& pattern, const char* spelling) {
-  std::string result;
-  for (const char c : pattern) c == '\x01' ? result += spelling : result += c;
-  return result;
-}
 
 struct Answers {
   bool match = false;
@@ -203,7 +83,7 @@ int main(int argc, char** argv) {
   long found = 0;
   long disagreements = 0;
   for (long i = 0; i < patterns; ++i) {
-    Generator generator(random);
+    regex_patterns::Generator<Random> generator(random);
     const std::string pattern = generator.pattern();
     // (?a), since RE2's \w, \s and \b are ASCII.
     const auto ours = Regex::compile("(?a)" + with_text_end(pattern, "\\Z"));
@@ -215,7 +95,8 @@ int main(int argc, char** argv) {
       continue;
     }
     for (int n = 0; n < 8; ++n) {
-      const std::string text = generator.text(pattern.find("\\B") != std::string::npos);
+      std::string text;
+      for (std::size_t left = random.below(12); left > 0; --left) text += generator.text_piece();
       const Answers a = ask_ours(*ours, text);
       Answers b = ask_re2(theirs, text);
       ++pairs;

@@ -387,33 +387,34 @@ told() {
   sed -n "s/^FAILED:/$1:/p" "$log" >> "$build/failures.txt"
   add "$1" "$(grep -c '^ok:' "$log")" "$(grep -c '^FAILED:' "$log")"
 }
+# script NAME COMMAND...: runs it, and counts
+script() {
+  part=$1
+  shift
+  status=0
+  OUT=$build/$part "$@" > "$build/$part.log" 2>&1 || status=$?
+  told "$part" $status
+}
 
 run_interop() {
   give_engine interop
   echo "== interop: official MCP clients against $build/codeexec-mcp"
-  status=0
-  CODEEXEC_MCP=$build/codeexec-mcp CODEEXEC_MCP_FIXTURE=$build/tests/codeexec-mcp-fixture \
-    OUT=$build/interop sh "$root/tests/interop/run.sh" > "$build/interop.log" 2>&1 || status=$?
-  told interop $status
+  script interop env CODEEXEC_MCP="$build/codeexec-mcp" \
+    CODEEXEC_MCP_FIXTURE="$build/tests/codeexec-mcp-fixture" sh "$root/tests/interop/run.sh"
 }
 
 run_fuzz() {
   echo "== fuzz: $fuzz seconds for each target"
-  status=0
-  OUT=$build/fuzz sh "$root/tests/fuzz/run.sh" "$fuzz" > "$build/fuzz.log" 2>&1 || status=$?
-  told fuzz $status
+  script fuzz sh "$root/tests/fuzz/run.sh" "$fuzz"
 }
 
-# Unless it was done ahead.
 run_portability() {
   echo "== portability: other systems, processors and libraries"
-  if [ ! -f "$build/portability.status" ]; then
-    status=0
-    OUT=$build/portability sh "$root/tests/portability/run.sh" --quick \
-      > "$build/portability.log" 2>&1 || status=$?
-    echo $status > "$build/portability.status"
+  if [ -f "$build/portability.status" ]; then  # it was done ahead
+    told portability "$(cat "$build/portability.status")"
+  else
+    script portability sh "$root/tests/portability/run.sh" --quick
   fi
-  told portability "$(cat "$build/portability.status")"
 }
 
 # The soak uses half a processor and depends on no time, so it runs beside others.

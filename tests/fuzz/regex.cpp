@@ -2,6 +2,7 @@
 // the rest with a place in the pattern.                    sh tests/fuzz/run.sh [seconds] regex
 //   An input is the pattern up to a byte 0xff, then the text. When it begins with a NUL, its bytes
 // choose pieces of a pattern and of a text that both engines understand alike.
+#include "../regex_patterns.hpp"
 #include "fuzz.hpp"
 
 #if __has_include(<re2/re2.h>)
@@ -12,6 +13,7 @@
 namespace {
 
 using codeexec::Regex;
+using regex_patterns::with_text_end;
 
 // Far more of both costs seconds, as it may: their product bounds the time.
 constexpr std::size_t longest_pattern = 300;
@@ -77,139 +79,13 @@ Alike likeness(std::string_view pattern) {
   return Alike::found;
 }
 
-// Builds what both understand alike: see tests/regex_re2.cpp. The end of the text is spelled \Z
-// for one and \z for the other.
-class Builder {
- public:
-  explicit Builder(fuzz::Bytes& choices) : choices_(choices) {}
-  Alike alike() const { return alike_; }
-  bool has_not_boundary() const { return has_not_boundary_; }
-
-  std::string pattern() {
-    static const char* const flags[] = {"", "(?i)", "(?s)", "(?m)", "(?im)", "(?ms)"};
-    const std::size_t chosen = choices_.below(6);
-    multi_line_ = chosen >= 3;
-    return flags[chosen] + alternatives(3);
-  }
-
- private:
-  std::string alternatives(std::size_t depth) {
-    std::string result = sequence(depth);
-    bool all_may = may_be_empty_;
-    for (std::size_t more = choices_.below(3); more > 0 && ++pieces_ < most_pieces; --more) {
-      result += "|" + sequence(depth);
-      all_may = all_may || may_be_empty_;
-    }
-    may_be_empty_ = all_may;
-    return result;
-  }
-  std::string sequence(std::size_t depth) {
-    std::string result;
-    bool may_be_empty = true;
-    for (std::size_t left = choices_.below(5); left > 0 && ++pieces_ < most_pieces; --left) {
-      result += piece(depth);
-      may_be_empty = may_be_empty && may_be_empty_;
-    }
-    may_be_empty_ = may_be_empty;
-    return result;
-  }
-  std::string piece(std::size_t depth) {
-    static const char* const edges[] = {"^", "\\A", "\\b", "\\B", "\x01", "$"};
-    static const char* const repeats[] = {"*",  "?",   "*?",     "??",   "{0,2}", "{0,3}?", "+",
-                                          "+?", "{2}", "{1,3}?", "{2,}", "{2,}?", "{1,2}"};
-    const std::size_t kind = choices_.below(8);
-    if (kind == 0) {
-      const std::size_t edge = choices_.below(multi_line_ ? 6 : 5);
-      has_not_boundary_ = has_not_boundary_ || edge == 3;
-      may_be_empty_ = true;
-      return edges[edge];
-    }
-    std::string result = kind < 4 && depth > 0 ? group(depth - 1) : character();
-    if (kind % 2 == 0) return result;
-    if (may_be_empty_) alike_ = Alike::found;
-    const std::size_t repeat = choices_.below(13);
-    may_be_empty_ = may_be_empty_ || repeat < 6;
-    return result + repeats[repeat];
-  }
-  std::string group(std::size_t depth) {
-    static const char* const openings[] = {"(", "(?:", "(?i:", "(?s:", "(?-i:"};
-    const std::string opening = openings[choices_.below(5)];
-    return opening + alternatives(depth) + ")";
-  }
-  std::string character() {
-    static const char* const characters[] = {"a",
-                                             "b",
-                                             "c",
-                                             "A",
-                                             "_",
-                                             "1",
-                                             " ",
-                                             ".",
-                                             "\\n",
-                                             "\\.",
-                                             "\\x61",
-                                             "[abc]",
-                                             "[^a]",
-                                             "[a-c]",
-                                             "\\d",
-                                             "\\w",
-                                             "\\s",
-                                             "\\W",
-                                             "\\S",
-                                             "\\D",
-                                             "[^\\w]",
-                                             "[\\s\\d]",
-                                             "[B-b]",
-                                             "[^\\n]",
-                                             "\xe6\x97\xa5",
-                                             "[\xe2\x82\xac-\xe6\x97\xa5]",
-                                             "[^\xe6\x97\xa5]"};
-    may_be_empty_ = false;
-    return characters[choices_.below(27)];
-  }
-
-  static constexpr std::size_t most_pieces = 40;
-  fuzz::Bytes& choices_;
-  std::size_t pieces_ = 0;
-  bool multi_line_ = false;
-  bool may_be_empty_ = false;  // what was built last
-  bool has_not_boundary_ = false;
-  Alike alike_ = Alike::span;
-};
-
-std::string built_text(fuzz::Bytes& choices, bool ascii) {
-  static const char* const pieces[] = {"a",
-                                       "b",
-                                       "c",
-                                       "ab",
-                                       "aa",
-                                       "A",
-                                       "B",
-                                       "_",
-                                       "1",
-                                       " ",
-                                       "\n",
-                                       "\xe6\x97\xa5",
-                                       "\xe2\x82\xac",
-                                       "\xf0\x9f\x98\x80"};
-  std::string text;
-  while (!choices.empty() && text.size() < longest_text)
-    text += pieces[choices.below(ascii ? 11 : 14)];
-  return text;
-}
-
-std::string with_text_end(const std::string& pattern, const char* spelling) {
-  std::string result;
-  for (const char c : pattern) c == '\x01' ? result += spelling : result += c;
-  return result;
-}
-
 void compare_built(std::string_view input) {
   fuzz::Bytes choices(input);
-  Builder builder(choices);
-  const std::string pattern = builder.pattern();
-  // RE2 looks at \B byte by byte, and finds it inside of a character, too.
-  const std::string text = built_text(choices, builder.has_not_boundary());
+  constexpr std::size_t most_pieces = 40;
+  regex_patterns::Generator<fuzz::Bytes> generator(choices, most_pieces);
+  const std::string pattern = generator.pattern();
+  std::string text;
+  while (!choices.empty() && text.size() < longest_text) text += generator.text_piece();
   // (?a), since RE2's \w, \s and \b are ASCII.
   const std::string ours = "(?a)" + with_text_end(pattern, "\\Z");
   const auto compiled = Regex::compile(ours);
@@ -218,7 +94,8 @@ void compare_built(std::string_view input) {
     return;
   }
   expect_sound(*compiled, text);
-  expect_alike(ours, with_text_end(pattern, "\\z"), text, builder.alike());
+  expect_alike(ours, with_text_end(pattern, "\\z"), text,
+               generator.repeats_empty() ? Alike::found : Alike::span);
 }
 
 #endif

@@ -38,11 +38,12 @@ if ! echo "$probe" |
   exit 0
 fi
 
-# Stale is what is older than the header, its own file or this script with its flags.
+# Stale is what is older than a header, its own file or this script with its flags.
 compile() { # NAME
   object=$OUT/$1.o
   [ -n "$(find "$object" -newer "$ROOT/codeexec.hpp" -newer "$HERE/fuzz.hpp" \
-    -newer "$HERE/$1.cpp" -newer "$HERE/run.sh" 2> /dev/null)" ] && return
+    -newer "$ROOT/tests/regex_patterns.hpp" -newer "$HERE/$1.cpp" -newer "$HERE/run.sh" \
+    2> /dev/null)" ] && return
   rm -f "$object"
   # Without the checks of scopes the header costs half as much.
   "$CLANGXX" -std=c++17 -O1 -g1 -fsanitize=fuzzer-no-link,address,undefined \

@@ -23,32 +23,28 @@ done
 [ -n "$source" ] && [ -n "$output" ] || exec "$@"
 
 mkdir -p "$SHARED"
-text=$SHARED/text.$$
-# The same command with -E: it writes the dependencies, too.
-previous=
-count=$#
-while [ "$count" -gt 0 ]; do
-  argument=$1
+# run_to FILE COMPILER ARGUMENT...: the same command with another output
+run_to() {
+  other=$1
   shift
-  [ "$previous" = -o ] && set -- "$@" "$text" || set -- "$@" "$argument"
-  previous=$argument
-  count=$((count - 1))
-done
-"$@" -E -P
-key=$({ echo "$options" && cat "$text"; } | cksum | tr ' ' -)
-rm -f "$text"
-if [ ! -f "$SHARED/$key.o" ]; then
-  # Back to the real output.
   previous=
   count=$#
   while [ "$count" -gt 0 ]; do
     argument=$1
     shift
-    [ "$previous" = -o ] && set -- "$@" "$SHARED/$key.tmp" || set -- "$@" "$argument"
+    [ "$previous" = -o ] && set -- "$@" "$other" || set -- "$@" "$argument"
     previous=$argument
     count=$((count - 1))
   done
   "$@"
+}
+text=$SHARED/text.$$
+# This writes the dependencies, too.
+run_to "$text" "$@" -E -P
+key=$({ echo "$options" && cat "$text"; } | cksum | tr ' ' -)
+rm -f "$text"
+if [ ! -f "$SHARED/$key.o" ]; then
+  run_to "$SHARED/$key.tmp" "$@"
   mv "$SHARED/$key.tmp" "$SHARED/$key.o"
 fi
 cp "$SHARED/$key.o" "$output"
