@@ -18816,7 +18816,9 @@ void reap_abandoned() {
   const std::lock_guard<std::mutex> lock(list.mutex);
   const auto gone = [](pid_t pid) {
     siginfo_t info{};
-    const int failed = ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG);
+    int failed = 0;
+    do failed = ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG);
+    while (failed != 0 && errno == EINTR);
     return failed != 0 || info.si_pid == pid;
   };
   list.pids.erase(std::remove_if(list.pids.begin(), list.pids.end(), gone), list.pids.end());
