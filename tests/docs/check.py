@@ -185,9 +185,11 @@ def check_cpp():
         name = "pieces" if block in pieces else f"program_{block.line}"
         if built[name]:
             continue
+        # Without a home directory: /tmp, which the snippets share with a container, may hold ours.
         done = subprocess.run([os.path.join(OUT, name), str(block.line)], cwd=WORK, timeout=60,
-                              env=ENVIRONMENT, stdin=subprocess.DEVNULL, check=False,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                              env=dict(ENVIRONMENT, HOME="/nonexistent"), check=False,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE)
         printed = done.stdout.decode()
         expected = shown[block.line]
         problem = ""
@@ -425,7 +427,7 @@ WRONG = [
     ["--execution-mode", "docker", "--docker-cpu-limit", "0.001"],
     ["--execution-mode", "docker", "--docker-tmp-size", "x"],
     ["--execution-mode", "docker", "--docker-image", "A B"],
-    ["--execution-mode", "docker", "--docker-mount", "/tmp:/proc"],
+    ["--execution-mode", "docker", "--docker-mount", PROJECT + ":/proc"],
     ["--execution-mode", "docker", "--docker-log-file", "log", "--workspace", "."],
     ["--execution-mode", "docker", "--docker-network-mode", "bridge", "--docker-read-only-root",
      "true", "--docker-packages", '{"preinstall": {"python": ["x"]}}'],
