@@ -21,7 +21,7 @@ if [ -z "$program" ]; then
   if ! [ "$implementation" -nt "$ROOT/codeexec.hpp" ]; then
     ${CXX:-c++} $flags -c "$ROOT/tests/impl.cpp" -o "$implementation"
   fi
-  ${CXX:-c++} $flags "$here/faults.cpp" "$implementation" -pthread -o "$program"
+  ${CXX:-c++} $flags "$here"/*.cpp "$implementation" -pthread -o "$program"
 fi
 status=0
 "$program" "$@" || status=$?

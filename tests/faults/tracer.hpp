@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "../support.hpp"
+#include "region.hpp"
 
 namespace faults {
 
@@ -247,32 +248,6 @@ struct Trace {
   int status = 0;                      // as waitpid() tells it
   std::string report = {};             // what it wrote to its end
   std::vector<std::string> left = {};  // processes that outlived it
-};
-
-// Sent by the program to itself, and taken away by the tracer: calls count from the first to the
-// second one.
-constexpr int mark = SIGUSR2;
-
-// Calls are counted, and one of them fails, from the first one of these on until its end. Later
-// ones in the same process do nothing.
-class Region {
- public:
-  Region() : first_(!std::exchange(used(), true)) {
-    if (first_) ::raise(mark);
-  }
-  Region(const Region&) = delete;
-  Region& operator=(const Region&) = delete;
-  ~Region() { end(); }
-  void end() {
-    if (std::exchange(first_, false)) ::raise(mark);
-  }
-
- private:
-  static bool& used() {
-    static bool value = false;
-    return value;
-  }
-  bool first_;
 };
 
 class Tracer {
