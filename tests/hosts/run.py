@@ -2,10 +2,10 @@
 
 usage: run.py --host PROGRAM --plugin LIBRARY --deny PROGRAM [--as root|user] [--show] [name...]
 
-Each situation below is a host (settings of host.cpp) in surroundings that a script makes, which run
-in namespaces of their own. There it uses the library in every way (WAYS), and it serves MCP over
-its standard streams. Seen to: outcome and output of each way, or a refusal that says why, where the
-situation says so; the end in time; nothing of a command is alive afterwards; the host's
+Each situation below is a host (with settings of settings.cpp) in surroundings that a script makes,
+which run in namespaces of their own. There it uses the library in every way (WAYS), and it serves
+MCP over its standard streams. Seen to: outcome and output of each way, or a refusal that says why,
+where the situation says so; the end in time; nothing of a command is alive afterwards; the host's
 descriptors, signals, directory, variables and so on are as before; no file is left in TMPDIR.
 Prints a line for each situation; with --show all that was seen. Exit status 77 where namespaces
 cannot be made.
