@@ -1,0 +1,242 @@
+// What the parts of all sections share: text, errors, descriptors, files, UTF-8.
+#pragma once
+
+#include "base/base.hpp"
+#include "base/platform_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+using Clock = std::chrono::steady_clock;
+
+// One allocation for any number of pieces.
+std::string concat(std::initializer_list<std::string_view> pieces);
+
+std::string errno_text(int error);
+
+// The Error of a failed system call: "<what>: No such file or directory".
+Error system_error(int error, std::string_view what);
+
+Error make_error(ErrorCode code, std::string message, std::size_t offset = 0);
+
+// A byte in two hexadecimal digits.
+void append_hex(std::string& out, unsigned char byte);
+
+// The error with a text of ours in front of its own, or instead of it.
+Error with_prefix(std::string_view prefix, Error error);
+
+Error with_message(Error error, std::string message);
+
+// So many random bytes in hexadecimal digits; empty and errno when the system has none.
+std::string random_hex(std::size_t size);
+
+// Hostile text for a one-line message: well-formed UTF-8, control bytes escaped.
+std::string printable(std::string_view text);
+
+// The same in quotes, and at most 200 bytes of the text.
+std::string quoted(std::string_view text);
+
+bool starts_with(std::string_view text, std::string_view prefix);
+
+bool ends_with(std::string_view text, std::string_view suffix);
+
+inline bool has_nul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
+
+template <class Texts = std::initializer_list<std::string_view>>
+bool is_one_of(std::string_view text, const Texts& texts) {
+  return std::find(std::begin(texts), std::end(texts), text) != std::end(texts);
+}
+
+// What stands before the next separator, or all; the text then begins behind that.
+std::string_view take_part(std::string_view& text, char separator);
+
+// The last name of a path.
+std::string_view base_name(std::string_view path);
+
+std::string in_lower_case(std::string_view text);
+
+// Of ASCII, whatever the locale.
+inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+inline bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+// Names as shells have them (POSIX, 3.231).
+inline bool is_name_start(char c) { return c == '_' || is_letter(c); }
+inline bool is_name_char(char c) { return is_name_start(c) || is_digit(c); }
+bool is_name(std::string_view text);
+inline bool is_shell_blank(char c) { return c == ' ' || c == '\t'; }
+
+// A text as one word of a shell, whatever is in it.
+std::string shell_word(std::string_view text);
+
+// The value of a hexadecimal digit; 16, which no base allows, for what is none.
+unsigned hex_value(char c);
+
+// The value of up to `most` digits of a base from text[at] on; `at` moves behind them.
+std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t most, unsigned base);
+
+// Patterns of shells for names of files (POSIX.1-2024, 2.14) have one of these.
+inline bool has_glob(std::string_view text) {
+  return text.find_first_of("*?[") != std::string_view::npos;
+}
+
+// A bracket expression of such a pattern.
+struct GlobBracket {
+  std::size_t end = std::string_view::npos;  // npos: it has none, and is an ordinary character
+  bool holds = false;                        // the character that was asked for
+};
+
+// The one at pattern[at]. A class such as [:alpha:] may hold any character: which ones, the locale
+// decides.
+GlobBracket glob_bracket(std::string_view pattern, std::size_t at, char c = '\0');
+
+// Whether a name is one that a pattern stands for. Of the stars only the last one is ever tried
+// again, so it takes no more time than the product of the two sizes.
+bool glob_matches(std::string_view pattern, std::string_view name);
+
+// FNV-1a with 64 bits, in hexadecimal digits. It need not withstand anybody: who can choose the
+// content can choose the name, too.
+std::string content_digits(std::string_view content);
+
+// Secrets are masked in what commands print; shorter ones would hit by chance.
+inline constexpr std::size_t shortest_secret = 4;
+// Of all secrets together: what it takes to find them grows with it.
+inline constexpr std::size_t longest_secrets = std::size_t{1} << 20;
+
+std::size_t total_size(const std::vector<std::string>& texts);
+
+// A text without the line ends at its end, which are no part of a secret.
+std::string_view without_line_ends(std::string_view text);
+
+// Moves a descriptor above `last`. -1 and errno on failure.
+int moved_above(int last, int fd);
+
+// One of 0, 1 and 2 turns up when the host has closed them, and would be overwritten while a
+// child's standard streams are put in place.
+inline int above_standard_streams(int fd) { return moved_above(2, fd); }
+
+// For what a child still needs when its streams and its descriptor 3 are in place.
+inline int above_child_descriptors(int fd) { return moved_above(3, fd); }
+
+// Calls `use` with the names in a directory that was opened for reading, as long as it returns
+// true. 0 or errno.
+int for_each_entry(UniqueFd directory, FunctionRef<bool(const char*)> use);
+
+// The same by path; a link in place of the directory is followed.
+int for_each_entry(const std::string& path, FunctionRef<bool(const char*)> use);
+
+// Keeps a write from raising a signal in this thread (SIGPIPE, SIGXFSZ), without touching its
+// disposition: it is blocked during the write and, when the write raised it, taken back.
+class HeldSignal {
+ public:
+  explicit HeldSignal(int number) : number_(number) {
+    const sigset_t set = only_this();
+    ::pthread_sigmask(SIG_BLOCK, &set, &before_);
+    // Only a signal that was blocked already can have been pending already.
+    was_pending_ = sigismember(&before_, number_) == 1 && pending();
+  }
+  ~HeldSignal() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  HeldSignal(const HeldSignal&) = delete;
+  HeldSignal& operator=(const HeldSignal&) = delete;
+
+  // To be called after EPIPE or EFBIG.
+  void take_back() {
+    if (was_pending_ || !pending()) return;
+    const sigset_t set = only_this();
+#if defined(__linux__)
+    const timespec now{};
+    while (::sigtimedwait(&set, nullptr, &now) < 0 && errno == EINTR) {
+    }
+#else
+    int number = 0;
+    ::sigwait(&set, &number);
+#endif
+  }
+
+ private:
+  sigset_t only_this() const {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, number_);
+    return set;
+  }
+  bool pending() const {
+    sigset_t set;
+    sigemptyset(&set);
+    sigpending(&set);
+    return sigismember(&set, number_) == 1;
+  }
+  int number_;
+  sigset_t before_;
+  bool was_pending_ = false;
+};
+
+// "2026-01-31T12:00:00", without the zone; empty for a year that no calendar has.
+std::string utc_time(time_t seconds);
+
+// As write(2), to a file. What this program's own limit for files does not let it write is EFBIG;
+// the signal that comes with it would end this program.
+ssize_t write_to_file(int fd, std::string_view bytes);
+
+// 0 or errno. What has no disk under it needs none.
+int flush_to_disk(int fd);
+
+// All of the bytes, to a file. 0 or errno.
+int write_all(int fd, std::string_view bytes);
+
+// The whole of a file of at most `limit` bytes. `what` names it in errors ("config file").
+Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
+                                      std::string_view what);
+
+// Length of the well-formed UTF-8 sequence at `s`, or 0. When 0, `bad` is the length of the maximal
+// invalid subpart (at least 1), and `cut` tells that the text merely ends inside a sequence.
+struct Utf8Step {
+  std::size_t good = 0;
+  std::size_t bad = 1;
+  bool cut = false;
+};
+
+inline Utf8Step utf8_step(const unsigned char* s, std::size_t left) {
+  const unsigned char lead = s[0];
+  if (lead < 0x80) return {1, 0, false};
+  std::size_t length = 0;
+  unsigned char low = 0x80;
+  unsigned char high = 0xbf;
+  if (lead >= 0xc2 && lead <= 0xdf) {
+    length = 2;
+  } else if (lead >= 0xe0 && lead <= 0xef) {
+    length = 3;
+    if (lead == 0xe0) low = 0xa0;   // shorter forms exist below
+    if (lead == 0xed) high = 0x9f;  // surrogates above
+  } else if (lead >= 0xf0 && lead <= 0xf4) {
+    length = 4;
+    if (lead == 0xf0) low = 0x90;
+    if (lead == 0xf4) high = 0x8f;  // above U+10FFFF
+  } else {
+    return {};
+  }
+  for (std::size_t i = 1; i < length; ++i) {
+    if (i == left) return {0, i, true};
+    if (s[i] < low || s[i] > high) return {0, i, false};
+    low = 0x80;
+    high = 0xbf;
+  }
+  return {length, 0, false};
+}
+
+// The UTF-8 form of a code point.
+void append_utf8(std::uint32_t code, std::string& out);
+
+// Bytes at the end of a text that begin a UTF-8 sequence which goes on after it.
+std::size_t cut_at_end(std::string_view text);
+
+// Bytes at the start of a text that can only end a UTF-8 sequence which began before it.
+std::size_t cut_at_start(std::string_view text);
+
+inline constexpr std::string_view replacement_character = "\xef\xbf\xbd";  // U+FFFD
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,110 @@
+// Errors: their names, their messages, and those of failed system calls.
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// strerror() without its shared buffer. GNU and POSIX disagree about the result of strerror_r, so
+// an overload takes whichever it is.
+[[maybe_unused]] const char* strerror_text(int, const char* buffer) { return buffer; }
+[[maybe_unused]] const char* strerror_text(const char* text, const char*) { return text; }
+
+}  // namespace
+
+inline namespace inner {
+
+std::string errno_text(int error) {
+  char buffer[256] = "";
+  return strerror_text(strerror_r(error, buffer, sizeof buffer), buffer);
+}
+
+Error system_error(int error, std::string_view what) {
+  Error result;
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      result.code = ErrorCode::not_found;
+      break;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      result.code = ErrorCode::permission_denied;
+      break;
+    case ENOSYS:
+    case EOPNOTSUPP:
+      result.code = ErrorCode::unsupported;
+      break;
+    case EINVAL:
+    case ELOOP:
+      result.code = ErrorCode::invalid_argument;
+      break;
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case EAGAIN:
+    case E2BIG:
+    case ENOSPC:
+    case EDQUOT:
+    case ENAMETOOLONG:
+      result.code = ErrorCode::limit;
+      break;
+    default:
+      result.code = ErrorCode::io;
+  }
+  result.system_error = error;
+  result.message = concat({what, ": ", errno_text(error)});
+  return result;
+}
+
+Error make_error(ErrorCode code, std::string message, std::size_t offset) {
+  Error result;
+  result.code = code;
+  result.offset = offset;
+  result.message = std::move(message);
+  return result;
+}
+
+Error with_prefix(std::string_view prefix, Error error) {
+  error.message.insert(0, prefix);
+  return error;
+}
+
+Error with_message(Error error, std::string message) {
+  error.message = std::move(message);
+  return error;
+}
+
+}  // namespace inner
+
+const char* name(ErrorCode code) noexcept {
+  switch (code) {
+    case ErrorCode::invalid_argument:
+      return "invalid_argument";
+    case ErrorCode::not_found:
+      return "not_found";
+    case ErrorCode::permission_denied:
+      return "permission_denied";
+    case ErrorCode::parse:
+      return "parse";
+    case ErrorCode::limit:
+      return "limit";
+    case ErrorCode::unsupported:
+      return "unsupported";
+    case ErrorCode::io:
+      break;
+  }
+  return "io";
+}
+
+void detail::used_without_value(const Error& error) {
+  std::fprintf(stderr, "codeexec: the value of a failed Expected was used; its error is: %s\n",
+               error.message.c_str());
+  std::abort();
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

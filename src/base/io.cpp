@@ -1,0 +1,67 @@
+// Whole reads and writes, and the time as text.
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+std::string utc_time(time_t seconds) {
+  tm fields{};
+  if (!::gmtime_r(&seconds, &fields)) return {};
+  char text[64];
+  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &fields));
+}
+
+ssize_t write_to_file(int fd, std::string_view bytes) {
+  HeldSignal guard(SIGXFSZ);
+  ssize_t size = -1;
+  do size = ::write(fd, bytes.data(), bytes.size());
+  while (size < 0 && errno == EINTR);
+  if (size < 0 && errno == EFBIG) {
+    guard.take_back();
+    errno = EFBIG;
+  }
+  return size;
+}
+
+int flush_to_disk(int fd) {
+  while (::fsync(fd) != 0)
+    if (errno != EINTR) return errno == EINVAL || errno == EOPNOTSUPP ? 0 : errno;
+  return 0;
+}
+
+int write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t size = write_to_file(fd, bytes);
+    if (size < 0) return errno;
+    bytes.remove_prefix(static_cast<std::size_t>(size));
+  }
+  return 0;
+}
+
+Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
+                                      std::string_view what) {
+  UniqueFd fd(above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)));
+  const std::string subject = concat({what, " ", quoted(path)});
+  if (!fd) return system_error(errno, subject);
+  std::string content;
+  char buffer[16384];
+  for (;;) {
+    const ssize_t size = ::read(fd.get(), buffer, sizeof buffer);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return system_error(errno, subject);
+    if (size == 0) return content;
+    if (content.size() + static_cast<std::size_t>(size) > limit)
+      return make_error(ErrorCode::limit,
+                        concat({subject, ": longer than ", std::to_string(limit), " bytes"}));
+    content.append(buffer, static_cast<std::size_t>(size));
+  }
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

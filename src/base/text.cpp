@@ -1,0 +1,186 @@
+// Text: joining, quoting, numbers, base64.
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+std::string concat(std::initializer_list<std::string_view> pieces) {
+  std::size_t size = 0;
+  for (std::string_view piece : pieces) size += piece.size();
+  std::string text;
+  text.reserve(size);
+  for (std::string_view piece : pieces) text.append(piece);
+  return text;
+}
+
+void append_hex(std::string& out, unsigned char byte) {
+  constexpr char digits[] = "0123456789abcdef";
+  out += digits[byte >> 4];
+  out += digits[byte & 15];
+}
+
+std::string random_hex(std::size_t size) {
+  unsigned char bytes[32];
+  size = std::min(size, sizeof bytes);
+  std::string text;
+  if (::getentropy(bytes, size) != 0) return text;
+  for (std::size_t i = 0; i < size; ++i) append_hex(text, bytes[i]);
+  return text;
+}
+
+std::string printable(std::string_view text) {
+  std::string result;
+  for (const char c : to_utf8(text)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f) {
+      result += c;
+      continue;
+    }
+    result += "\\x";
+    append_hex(result, byte);
+  }
+  return result;
+}
+
+std::string quoted(std::string_view text) {
+  constexpr std::size_t longest = 200;
+  return concat({"'", printable(utf8_prefix(text, longest)), text.size() > longest ? "...'" : "'"});
+}
+
+bool starts_with(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
+bool ends_with(std::string_view text, std::string_view suffix) {
+  return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
+}
+
+std::string_view take_part(std::string_view& text, char separator) {
+  const std::size_t end = std::min(text.find(separator), text.size());
+  const std::string_view part = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return part;
+}
+
+std::string_view base_name(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+}
+
+std::string in_lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
+}
+
+bool is_name(std::string_view text) {
+  return !text.empty() && is_name_start(text[0]) &&
+         std::all_of(text.begin(), text.end(), is_name_char);
+}
+
+std::string shell_word(std::string_view text) {
+  std::string word = "'";
+  for (const char c : text) {
+    if (c == '\'')
+      word += "'\\''";
+    else
+      word += c;
+  }
+  return word + "'";
+}
+
+unsigned hex_value(char c) {
+  if (is_digit(c)) return static_cast<unsigned>(c - '0');
+  if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a') + 10;
+  if (c >= 'A' && c <= 'F') return static_cast<unsigned>(c - 'A') + 10;
+  return 16;
+}
+
+std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t most, unsigned base) {
+  std::uint32_t value = 0;
+  for (const std::size_t begin = at; at < text.size() && at - begin < most; ++at) {
+    const unsigned digit = hex_value(text[at]);
+    if (digit >= base) break;
+    value = value * base + digit;
+  }
+  return value;
+}
+
+std::string content_digits(std::string_view content) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : content) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+  return text;
+}
+
+std::size_t total_size(const std::vector<std::string>& texts) {
+  std::size_t size = 0;
+  for (const std::string& text : texts) size += text.size();
+  return size;
+}
+
+std::string_view without_line_ends(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace inner
+
+std::string to_base64(std::string_view bytes) {
+  constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    const std::size_t left = bytes.size() - i;
+    const auto byte = [&](std::size_t k) {
+      return k < left ? static_cast<unsigned>(static_cast<unsigned char>(bytes[i + k])) : 0u;
+    };
+    const unsigned group = byte(0) << 16 | byte(1) << 8 | byte(2);
+    text += digits[group >> 18];
+    text += digits[group >> 12 & 63];
+    text += left > 1 ? digits[group >> 6 & 63] : '=';
+    text += left > 2 ? digits[group & 63] : '=';
+  }
+  return text;
+}
+
+std::optional<std::string> from_base64(std::string_view text) {
+  std::string bytes;
+  std::uint32_t bits = 0;
+  int count = 0;
+  std::size_t digits = 0;
+  std::size_t padding = 0;
+  for (const char c : text) {
+    if (c == ' ' || c == '\t' || c == '\r' || c == '\n') continue;
+    if (c == '=') {
+      ++padding;
+      continue;
+    }
+    int value = -1;
+    if (c >= 'A' && c <= 'Z') value = c - 'A';
+    if (c >= 'a' && c <= 'z') value = c - 'a' + 26;
+    if (is_digit(c)) value = c - '0' + 52;
+    if (c == '+') value = 62;
+    if (c == '/') value = 63;
+    if (value < 0 || padding > 0) return {};
+    ++digits;
+    bits = bits << 6 | static_cast<std::uint32_t>(value);
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    bytes += static_cast<char>(bits >> count & 0xff);
+  }
+  // What is left over of the last digit stands for nothing, so it must be nothing.
+  if (digits % 4 == 1 || (bits & ((std::uint32_t{1} << count) - 1)) != 0) return {};
+  if (padding > 0 && (digits + padding) % 4 != 0) return {};
+  if (padding > 2) return {};
+  return bytes;
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

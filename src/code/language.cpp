@@ -1,0 +1,150 @@
+// Guessing the language of code.
+
+#include "code/code.hpp"
+#include "code/code_internal.hpp"
+
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+constexpr std::string_view common_commands[] = {
+    "apt",    "apt-get", "awk",    "bash",   "brew",    "cargo",  "cat",  "cd",    "chmod", "cmake",
+    "conda",  "cp",      "curl",   "docker", "echo",    "export", "find", "git",   "go",    "grep",
+    "head",   "ls",      "make",   "mkdir",  "mv",      "node",   "npm",  "npx",   "pip",   "pip3",
+    "pnpm",   "pwd",     "pytest", "python", "python3", "rm",     "sed",  "set",   "sh",    "sort",
+    "source", "sudo",    "tail",   "tar",    "touch",   "uv",     "wget", "which", "yarn",
+};
+
+bool is_dotted_name(std::string_view text) {
+  return is_name_start(text.empty() ? '\0' : text.front()) && text.back() != '.' &&
+         std::all_of(text.begin(), text.end(), [](char c) { return is_name_char(c) || c == '.'; });
+}
+
+// The first word of a line of a shell.
+std::string_view first_word(std::string_view line) {
+  return line.substr(0, line.find_first_of(" \t;|&<>"));
+}
+
+// Whether a line is one of a shell and could not be one of Python.
+bool is_shell_line(std::string_view line) {
+  std::string_view word = first_word(line);
+  // Variables of a command.
+  for (std::size_t equals = word.find('='); equals != std::string_view::npos;
+       equals = word.find('=')) {
+    const std::string_view value = word.substr(equals + 1);
+    if (!is_name(word.substr(0, equals))) return false;
+    if (starts_with(value, "$") || starts_with(value, "`") || starts_with(value, "\"$"))
+      return true;
+    line = without_blanks(line.substr(word.size()));
+    word = first_word(line);
+    if (word.empty()) return false;
+  }
+  const auto has = [line](std::string_view part) {
+    return line.find(part) != std::string_view::npos;
+  };
+  if (is_one_of(word, {"if", "for", "while", "until", "case"}))
+    return has("; then") || has("; do") || starts_with(line, "if [") ||
+           starts_with(line, "while [") || word == "until" ||
+           (word == "case" && ends_with(line, " in"));
+  if (starts_with(word, "./")) return true;
+  const auto* const end = std::end(common_commands);
+  if (std::find(std::begin(common_commands), end, word) == end) return false;
+  // What is a variable of Python that happens to have such a name.
+  const std::string_view rest = without_blanks(line.substr(word.size()));
+  const std::string_view next = rest.substr(0, rest.find_first_of(" \t"));
+  return !is_one_of(
+      next, {"=", "==", "!=", "+=", "-=", "*=", "/=", "in", "is", "if", "and", "or", "not"});
+}
+
+enum class Guess { yes, no, open };
+
+// Whether a line with an `=` is an assignment in Python. `equals` is where that is.
+Guess guess_assignment(std::string_view line, std::size_t equals) {
+  const std::string_view value = line.substr(equals + 1);
+  if (starts_with(value, "=")) return Guess::no;
+  std::string_view target = line.substr(0, equals);
+  const bool spaced = target.size() != without_blanks(target).size();
+  if (is_dotted_name(target) && !spaced && !value.empty() && !is_shell_blank(value.front()))
+    return Guess::open;
+  if (!target.empty() &&
+      std::string_view("+-*/%|&^@").find(target.back()) != std::string_view::npos)
+    target.remove_suffix(1);
+  // An annotation.
+  target = target.substr(0, target.find(": "));
+  char before = ',';
+  for (const char c : without_blanks(target)) {
+    const bool part =
+        is_name_char(c) || std::string_view(".,*()[]'\"").find(c) != std::string_view::npos;
+    const bool blank_after_comma = c == ' ' && before == ',';
+    if (!part && !blank_after_comma) return Guess::no;
+    before = c;
+  }
+  return is_name_start(target.empty() ? '\0' : target.front()) ? Guess::yes : Guess::no;
+}
+
+// Whether a line is one of Python; open: it may be a shell's as well.
+Guess guess_python(std::string_view line) {
+  const std::string_view word = line.substr(0, line.find_first_of(" \t"));
+  const auto decided = [](bool yes) { return yes ? Guess::yes : Guess::no; };
+  const std::string_view rest = without_blanks(line.substr(word.size()));
+  const char last = line.back();
+  if (last == ';') return Guess::no;
+  if (starts_with(line, "\"\"\"") || starts_with(line, "'''")) return Guess::yes;
+  if (line.front() == '@') return decided(is_dotted_name(line.substr(1, line.find('(') - 1)));
+  if (word == "import")
+    return decided(std::all_of(rest.begin(), rest.end(), [](char c) {
+      return is_name_char(c) || c == '.' || c == ',' || is_shell_blank(c);
+    }));
+  if (word == "from") return decided(rest.find(" import ") != std::string_view::npos);
+  if (is_one_of(word, {"assert", "await", "del", "raise"})) return Guess::yes;
+  if (is_one_of(word,
+                {"async", "class", "def", "for", "if", "match", "try:", "try", "while", "with"})) {
+    if (last == '{' || last == '}') return Guess::no;
+    return decided(line.find(':') != std::string_view::npos || last == '(' || last == ',');
+  }
+  const std::size_t sign = line.find_first_of("(=");
+  if (sign == std::string_view::npos || sign == 0) return Guess::no;
+  if (line[sign] == '=') return guess_assignment(line, sign);
+  const std::string_view callee = line.substr(0, sign);
+  if (is_dotted_name(callee))
+    return decided(last != '{' && !starts_with(callee, "console.") && callee != "require");
+  const std::size_t equals = line.find(" = ");
+  return equals == std::string_view::npos ? Guess::no : guess_assignment(line, equals + 1);
+}
+
+std::string language_of_interpreter(std::string_view line) {
+  line = without_blanks(line.substr(2));
+  std::string_view program = line.substr(0, line.find_first_of(" \t"));
+  if (ends_with(program, "/env")) {
+    line = without_blanks(line.substr(program.size()));
+    if (starts_with(line, "-S ")) line = without_blanks(line.substr(3));
+    program = line.substr(0, line.find_first_of(" \t"));
+  }
+  program = base_name(program);
+  if (is_one_of(program, {"sh", "ash", "dash"})) return "sh";
+  if (program == "bash") return "bash";
+  if (program == "node") return "javascript";
+  return starts_with(program, "python") ? "python" : "";
+}
+
+}  // namespace
+
+std::string infer_language(std::string_view code) {
+  if (starts_with(code, "#!")) return language_of_interpreter(take_line(code));
+  bool assigns = false;
+  while (!code.empty()) {
+    const std::string_view line = without_blanks(take_line(code));
+    if (line.empty() || line.front() == '#') continue;
+    if (is_shell_line(line)) return "sh";
+    const Guess guess = guess_python(line);
+    if (guess != Guess::open) return guess == Guess::yes ? "python" : "";
+    assigns = true;
+  }
+  return assigns ? "python" : "";
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

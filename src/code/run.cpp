@@ -1,0 +1,285 @@
+// Running blocks of code.
+//
+// Blocks become files and command lines; the executor does the rest. A file is written only when
+// Executor::check() has no objection to the command that will run it.
+
+#include "code/code.hpp"
+#include "code/code_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "executor/executor.hpp"
+#include "files/files.hpp"
+#include "paths/paths.hpp"
+#include "process/process.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+bool same_but_for_case(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
+                                            [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+const CodeLanguage* find_language(const std::vector<CodeLanguage>& languages,
+                                  std::string_view wanted) {
+  for (const CodeLanguage& language : languages)
+    for (const std::string& name : language.names)
+      if (same_but_for_case(name, wanted)) return &language;
+  return nullptr;
+}
+
+// The text of a line that is nothing but a comment, in whatever language; empty: it is none.
+std::string_view comment_of(std::string_view line) {
+  constexpr std::pair<std::string_view, std::string_view> signs[] = {
+      {"#", ""}, {"//", ""}, {"/*", "*/"}, {"<!--", "-->"}};
+  line = without_blanks(line);
+  for (const auto& sign : signs) {
+    const std::size_t size = sign.first.size() + sign.second.size();
+    if (line.size() >= size && starts_with(line, sign.first) && ends_with(line, sign.second))
+      return without_blanks(line.substr(sign.first.size(), line.size() - size));
+  }
+  return {};
+}
+
+// Whether a comment is nothing but a path with that extension: `src/main.py`, but not `see main.py`
+// nor https://example.org/main.py.
+bool is_bare_path(std::string_view comment, const std::string& extension) {
+  if (extension.empty() || !ends_with(comment, concat({".", extension}))) return false;
+  const std::string_view stem = comment.substr(0, comment.size() - extension.size() - 1);
+  return !stem.empty() && stem.back() != '/' && std::all_of(stem.begin(), stem.end(), [](char c) {
+    return is_name_char(c) || std::string_view("./-+").find(c) != std::string_view::npos ||
+           static_cast<unsigned char>(c) >= 0x80;
+  });
+}
+
+// The name that code gives itself in its first line; empty: none.
+std::string_view name_in_comment(std::string_view code, const std::string& extension) {
+  std::string_view line = take_line(code);
+  if (starts_with(line, "#!")) line = take_line(code);
+  const std::string_view comment = comment_of(line);
+  constexpr std::string_view keyword = "filename:";
+  if (starts_with(comment, keyword)) return without_blanks(comment.substr(keyword.size()));
+  return is_bare_path(comment, extension) ? comment : std::string_view();
+}
+
+constexpr std::size_t longest_code_path = 4095;
+
+// Where a name leads from the work_dir: to a canonical path below it. No part of that begins with a
+// dot below `top`, which is the work_dir or a directory above it.
+Expected<std::string> path_of_code(const std::string& work_dir, const std::string& top,
+                                   std::string_view name) {
+  const auto refuse = [name](std::string_view why) {
+    return make_error(ErrorCode::permission_denied, concat({why, ": ", quoted(name)}));
+  };
+  if (name.size() > longest_code_path)
+    return make_error(ErrorCode::limit, concat({"Filename is longer than ",
+                                                std::to_string(longest_code_path), " bytes"}));
+  auto path = canonical_path(name, work_dir);
+  if (!path) return with_prefix("Filename cannot be used: ", path.error());
+  // A tilde is not special here, but whoever wrote it took it for another directory.
+  if (!codeexec::is_within(*path, work_dir) || *path == work_dir || name.front() == '~')
+    return refuse("Filename is not in the workspace");
+  if (name.back() == '/') return refuse("Filename is that of a directory");
+  const std::string_view below = std::string_view(*path).substr(top == "/" ? 0 : top.size());
+  if (below.find("/.") != std::string_view::npos)
+    return refuse("Filename has a part that begins with a dot, which code may not be saved as");
+  return path;
+}
+
+// Files of the work_dir and below, where the rules let them be written.
+Expected<Files> files_below(const std::string& work_dir, const PathRules& rules) {
+  PathOptions options;
+  options.roots.push_back(
+      {work_dir, rules.restricted() ? rules.permission(work_dir) : Permission::write});
+  for (const Root& root : rules.roots())
+    if (root.path != work_dir && codeexec::is_within(root.path, work_dir))
+      options.roots.push_back(root);
+  auto confined = PathRules::create(options);
+  if (!confined) return confined.error();
+  // Its roots are looked up anew; one that was exchanged for a link would be elsewhere.
+  for (std::size_t i = 0; i < options.roots.size(); ++i)
+    if (confined->roots()[i].path != options.roots[i].path)
+      return make_error(ErrorCode::permission_denied,
+                        concat({quoted(options.roots[i].path), " has become a link"}));
+  return Files(std::move(*confined), work_dir);
+}
+
+class CodeRun {
+ public:
+  CodeRun(const Executor& executor, const CodeOptions& options)
+      : executor_(executor),
+        options_(options),
+        work_dir_(options.command.work_dir.empty()
+                      ? executor.workspace()
+                      : canonical_path(options.command.work_dir, executor.workspace())) {}
+
+  CodeResult run(const std::vector<CodeBlock>& blocks) {
+    if (blocks.empty()) stop("no code blocks to execute");
+    bool going_on = !blocks.empty();
+    for (std::size_t i = 0; i < blocks.size() && going_on; ++i) going_on = run(blocks[i]);
+    result_.succeeded = going_on;
+    return std::move(result_);
+  }
+
+ private:
+  // False when nothing after this block is to run.
+  bool run(const CodeBlock& block) {
+    const std::string name = block.language.empty() ? infer_language(block.code) : block.language;
+    const CodeLanguage* const language = find_language(options_.languages, name);
+    if (!language) return stop(unknown(name));
+    if (language->shell && language->program.size() != 1)
+      return stop(concat({"language ", name, ": a shell takes no arguments here"}));
+    if (const std::size_t nul = block.code.find('\0'); nul != std::string::npos)
+      return stop(concat({"the code has a NUL byte (at byte ", std::to_string(nul), ")"}));
+    const auto path = place(block.code, *language);
+    // Of a work_dir that is none, the gate says it.
+    if (!path && (work_dir_ || language->program.empty())) return not_saved(path.error());
+    if (language->program.empty()) return only_save(block.code, *path);
+    const Command command = command_for(block.code, *language, path ? *path : std::string());
+    // A refusal comes before anything is written; run() puts it on the audit log.
+    const Result verdict = executor_.check(command);
+    const bool admitted = verdict.outcome == Outcome::not_started && verdict.message.empty();
+    if (admitted && !path) return not_saved(path.error());
+    if (admitted && !save(block.code, *path)) return false;
+    result_.results.push_back(executor_.run(command));
+    return result_.results.back().succeeded();
+  }
+
+  // No command follows that would be on the audit log.
+  bool not_saved(const Error& error) {
+    const bool denied = error.code == ErrorCode::permission_denied;
+    Result failed;
+    failed.outcome = denied ? Outcome::refused : Outcome::exited;
+    if (denied) failed.rule = "paths";
+    failed.exit_code = denied ? -1 : 1;
+    failed.message = error.message;
+    record_save(std::move(failed), "save");
+    return stop(error.message);
+  }
+
+  void record_save(Result result, std::string command) const {
+    result.command = std::move(command);
+    result.work_dir = work_dir_ ? *work_dir_ : options_.command.work_dir;
+    executor_.record(result, options_.command.tool);
+  }
+  bool stop(std::string_view message) {
+    result_.message = executor_.redact(message);
+    return false;
+  }
+
+  std::string unknown(const std::string& name) const {
+    std::string text = name.empty()
+                           ? std::string("the language of the code is not known")
+                           : concat({"unknown language ", printable(utf8_prefix(name, 100))});
+    text += "; known are";
+    std::string_view separator = " ";
+    for (const CodeLanguage& language : options_.languages) {
+      if (language.names.empty()) continue;
+      text += concat({separator, language.names.front()});
+      separator = ", ";
+    }
+    return text;
+  }
+
+  // The root that the work_dir lies in, or the workspace; where neither is, the work_dir itself.
+  std::string top() const {
+    const PathRules rules = executor_.file_rules();
+    if (const Root* const root = rules.deepest_root(*work_dir_)) return root->path;
+    return codeexec::is_within(*work_dir_, executor_.workspace()) ? executor_.workspace()
+                                                                  : *work_dir_;
+  }
+
+  // The canonical path of its file.
+  Expected<std::string> place(std::string_view code, const CodeLanguage& language) const {
+    if (!work_dir_) return work_dir_.error();
+    const std::string_view name = name_in_comment(code, language.extension);
+    if (!name.empty()) return path_of_code(*work_dir_, top(), name);
+    return path_of_code(*work_dir_, *work_dir_,
+                        concat({"tmp_code_", content_digits(code),
+                                language.extension.empty() ? "" : ".", language.extension}));
+  }
+
+  Command command_for(const std::string& code, const CodeLanguage& language,
+                      const std::string& path) const {
+    Command command = options_.command;
+    command.script.clear();
+    command.argv.clear();
+    command.interpreter.clear();
+    command.code.clear();
+    if (language.shell) {
+      command.script = code;
+      command.interpreter = language.program.front();
+    } else {
+      command.argv = language.program;
+      command.argv.push_back(path);
+      command.code = code;
+    }
+    return command;
+  }
+
+  bool save(std::string_view code, const std::string& path) {
+    const auto fail = [&](const Error& error) {
+      return not_saved(
+          with_prefix(concat({"cannot save the code as ", quoted(path), ": "}), error));
+    };
+    auto files = files_below(*work_dir_, executor_.file_rules());
+    if (!files) return fail(files.error());
+    auto written = files->write(path, code);
+    if (!written) return fail(written.error());
+    if (*written != path)
+      return fail(make_error(ErrorCode::permission_denied, concat({"it is ", quoted(*written)})));
+    if (const DeleteGuard* guard = executor_.delete_guard()) guard->mark_created(path);
+    result_.files.push_back(path);
+    return true;
+  }
+
+  // What is not run passes no gate, but for its directory.
+  bool only_save(std::string_view code, const std::string& path) {
+    const auto directory =
+        executor_.paths().open_work_dir(options_.command.work_dir, executor_.workspace());
+    if (!directory) return not_saved(directory.error());
+    if (!save(code, path)) return false;
+    Result saved;
+    saved.outcome = Outcome::exited;
+    saved.exit_code = 0;
+    record_save(std::move(saved), concat({"save ", quoted(path)}));
+    return true;
+  }
+
+  const Executor& executor_;
+  const CodeOptions& options_;
+  const Expected<std::string> work_dir_;  // canonical
+  CodeResult result_ = {};
+};
+
+}  // namespace
+
+const std::vector<CodeLanguage>& default_languages() {
+  // Unbuffered: what was printed before a timeout is not lost.
+  static const std::vector<CodeLanguage> languages = {
+      {{"sh", "shell"}, "sh", {"sh"}, true},
+      {{"bash"}, "sh", {"bash"}, true},
+      {{"python", "py", "python3"}, "py", {"python3", "-u"}, false},
+      {{"javascript", "js", "node"}, "js", {"node"}, false},
+      {{"html", "htm"}, "html", {}, false},
+      {{"css"}, "css", {}, false},
+  };
+  return languages;
+}
+
+CodeResult run_code(const Executor& executor, const std::vector<CodeBlock>& blocks,
+                    const CodeOptions& options) {
+  return CodeRun(executor, options).run(blocks);
+}
+
+CodeResult run_code(const Executor& executor, std::string_view language, std::string_view code,
+                    const CodeOptions& options) {
+  return run_code(executor, {{std::string(language), std::string(code)}}, options);
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

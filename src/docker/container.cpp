@@ -1,0 +1,343 @@
+// One container: its life, its health, its log.
+
+#include "docker/container_internal.hpp"
+#include "docker/docker.hpp"
+#include "docker/docker_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "executor/executor_internal.hpp"
+#include "json/json.hpp"
+#include "paths/paths.hpp"
+#include "process/process.hpp"
+#include "process/process_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// When a process has started, as the kernel counts; empty when that cannot be told.
+std::string start_of_process([[maybe_unused]] pid_t pid) {
+#if defined(__linux__)
+  ProcessStat stat;
+  if (read_stat(pid, stat)) return std::to_string(stat.start);
+#endif
+  return {};
+}
+
+}  // namespace
+
+inline namespace inner {
+
+ProgramIdentity own_identity() {
+  ProgramIdentity own;
+  char text[256] = "";
+  if (::gethostname(text, sizeof text - 1) == 0) own.host = text;
+  if (auto boot = read_whole_file("/proc/sys/kernel/random/boot_id", 4096, "boot"))
+    own.boot = without_line_ends(*boot);
+  const ssize_t size = ::readlink("/proc/self/ns/pid", text, sizeof text);
+  own.space = concat({std::to_string(::geteuid()), " ",
+                      std::string_view(text, size < 0 ? 0 : static_cast<std::size_t>(size))});
+  own.pid = std::to_string(::getpid());
+  own.start = start_of_process(::getpid());
+  return own;
+}
+
+bool is_orphan(const Json& container, const ProgramIdentity& own) {
+  if (label_of(container, "codeexec.host") != own.host ||
+      label_of(container, "codeexec.ns") != own.space)
+    return false;
+  if (label_of(container, "codeexec.boot") != own.boot) return true;
+  const std::string& start = label_of(container, "codeexec.start");
+  const pid_t pid = leading_number(label_of(container, "codeexec.pid"), pid_t{0});
+  if (own.start.empty() || start.empty() || pid <= 0) return false;
+  const std::string now = start_of_process(pid);
+  if (!now.empty()) return now != start;
+  return ::kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+std::string plain_name(std::string_view text, std::size_t longest) {
+  std::string result;
+  for (const char c : text.substr(0, longest))
+    result += is_plain(std::string_view(&c, 1), "") || (!result.empty() && (c == '.' || c == '-'))
+                  ? c
+                  : '-';
+  result.erase(0, std::min(result.find_first_not_of('-'), result.size()));
+  return result.empty() ? "agent" : result;
+}
+
+std::string user_of(const ContainerOptions& options) {
+  if (!options.user.empty()) return options.user;
+  uid_t user = ::geteuid();
+  gid_t group = ::getegid();
+  for (const Mount& mount : options.mounts) {
+    struct stat status {};
+    if (mount.permission != Permission::write || ::stat(mount.source.c_str(), &status) != 0)
+      continue;
+    user = status.st_uid;
+    group = status.st_gid;
+    break;
+  }
+  return concat({std::to_string(user), ":", std::to_string(group)});
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
+}
+
+ContainerHealth health_of(const Json& container) {
+  const Json& state = container["State"];
+  ContainerHealth health;
+  health.exists = !container.is_null();
+  health.status = state["Status"].as_string();
+  health.running = state["Running"].as_bool();
+  health.exit_code = static_cast<int>(state["ExitCode"].as_integer());
+  health.error = printable(state["Error"].as_string());
+  health.started_at = state["StartedAt"].as_string();
+  health.finished_at = state["FinishedAt"].as_string();
+  health.oom_killed = state["OOMKilled"].as_bool();
+  health.pid = static_cast<int>(state["Pid"].as_integer());
+  return health;
+}
+
+}  // namespace inner
+
+namespace {
+
+// "1.5MiB", "12.3kB", "0.25%": the number, times its unit, and no more than fits into an integer.
+double number_with_unit(std::string_view text) {
+  text = text.substr(std::min(text.find_first_not_of(" /"), text.size()));
+  const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
+  const auto number = Json::parse(text.substr(0, end));
+  double value = number ? number->as_number() : 0;
+  const std::string_view unit = text.substr(end);
+  const double step = unit.size() > 1 && unit[1] == 'i' ? 1024 : 1000;
+  const std::size_t power =
+      unit.empty() ? 0 : std::string_view("BKMGT").find(unit[0] == 'k' ? 'K' : unit[0]);
+  for (std::size_t i = 0; power <= 4 && i < power; ++i) value *= step;
+  constexpr double most = 1e18;
+  return std::min(value, most);
+}
+
+// Run by root in a new container: $1 and $2 are user and group of its commands, or empty; the rest
+// are directories that everybody may write to. sudo serves only users that have a name.
+constexpr char set_up_script[] =
+    "u=$1 g=$2 n=; shift 2; exec 2>/dev/null; if [ \"$u\" ]; then "
+    "while IFS=: read -r _ _ i _; do [ \"$i\" != \"$u\" ] || n=1; done </etc/passwd; "
+    "[ \"$n\" ] || echo \"user$u:x:$u:$g::/tmp:/bin/sh\" >>/etc/passwd; "
+    "[ ! -d /etc/sudoers.d ] || { echo \"#$u ALL=(ALL:ALL) NOPASSWD: ALL\" "
+    ">/etc/sudoers.d/codeexec; chmod 0440 /etc/sudoers.d/codeexec; }; fi; "
+    "[ $# = 0 ] || { mkdir -p \"$@\"; chmod 1777 \"$@\"; }; ";
+
+}  // namespace
+
+Container::State::State(ContainerOptions given)
+    : options(std::move(given)),
+      name(concat({"codeexec-", plain_name(options.agent_id, 24), "-",
+                   options.persistent
+                       ? content_digits(concat({options.agent_id, std::string_view("\0", 1),
+                                                options.instance_id}))
+                             .substr(0, 8)
+                       : random_hex(4)})),
+      user(user_of(options)) {
+  std::vector<std::string> words = configuration();
+  const PackageOptions& packages = options.packages;
+  for (const auto* list : {&packages.system, &packages.python, &packages.npm}) {
+    words.insert(words.end(), list->begin(), list->end());
+    words.emplace_back();
+  }
+  digits = content_digits(joined(words, "\n"));
+  events->redactor = Redactor(options.secrets);
+}
+
+Container::State::~State() {
+  // A fork of the program has a copy of this object, and no part in the container.
+  if (owner != ::getpid() || options.persistent) return;
+  std::optional<Process> removal;
+  if (made && begin_removal(removal)) (void)finish_removal(removal);
+}
+
+Container::Container(ContainerOptions options)
+    : state_(std::make_shared<State>(std::move(options))) {}
+
+const ContainerOptions& Container::options() const noexcept { return state_->options; }
+
+const std::string& Container::name() const noexcept { return state_->name; }
+
+// Needs the mutex.
+bool Container::State::is_up() const {
+  return running && (options.persistent || (lifeline && !lifeline->done()));
+}
+
+Expected<void> Container::State::take_turn(const std::optional<CancelToken>& cancel) {
+  std::unique_lock<std::mutex> lock(mutex);
+  while (busy) {
+    const CancelToken ended = turn_ended;
+    lock.unlock();
+    if (!wait_for_event(ended, cancel, Clock::time_point::max()))
+      return make_error(ErrorCode::io, concat({"waiting for the container ", name, ": cancelled"}));
+    lock.lock();
+  }
+  busy = true;
+  turn_ended = CancelToken();
+  return {};
+}
+
+void Container::State::end_turn(bool is_running) {
+  std::unique_lock<std::mutex> lock(mutex);
+  running = is_running;
+  busy = false;
+  const CancelToken ended = turn_ended;
+  lock.unlock();
+  ended.cancel();
+}
+
+void Container::State::forget() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  running = false;
+}
+
+Expected<void> Container::State::ensure(const std::optional<CancelToken>& cancel) {
+  const auto is_known = [this] {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return is_up();
+  };
+  if (is_known()) return {};
+  if (auto ok = take_turn(cancel); !ok) return ok;
+  auto done = is_known() ? Expected<void>() : make(cancel);
+  if (!done) tell(done.error().message);
+  end_turn(done.has_value());
+  return done;
+}
+
+void Container::State::Log::add(std::string_view event) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  // Lines of an event after its first are indented, so that none can pass for another event.
+  std::string text = redactor.redact(event);
+  std::string_view rest = text;
+  std::string told = utc_timestamp();
+  do {
+    told += concat({" ", printable(take_part(rest, '\n')), "\n"});
+  } while (!rest.empty());
+  lines.add(told);
+}
+
+void Container::State::tell(std::string_view event) {
+  log(event);
+  options.on_progress(events->redactor.redact(event));
+}
+
+Expected<Json> Container::State::look(const std::optional<CancelToken>& cancel) const {
+  auto found = inspect(options.engine, "container", {name}, cancel);
+  if (found && !found->is_null()) return Json((*found)[0]);
+  return found;
+}
+
+// A /tmp that is a directory of the host is left as it is.
+bool Container::State::has_own_tmp() const {
+  return std::none_of(options.mounts.begin(), options.mounts.end(),
+                      [](const Mount& mount) { return mount.target == "/tmp"; });
+}
+
+// The script of set_up_script, with what it needs, and what comes then.
+std::vector<std::string> Container::State::set_up_words(const char* then) const {
+  const std::size_t colon = std::min(user.find(':'), user.size());
+  const std::string uid = user.substr(0, colon);
+  const std::string gid = colon < user.size() ? user.substr(colon + 1) : uid;
+  const bool by_number = options.sudo && is_number(uid) && is_number(gid) && uid != "0";
+  std::vector<std::string> words = {"-c", concat({set_up_script, then}), "codeexec",
+                                    by_number ? uid : "", by_number ? gid : ""};
+  if (has_own_tmp()) words.emplace_back("/tmp");
+  for (const auto& scratch : options.scratch) words.push_back(scratch.first);
+  return words;
+}
+
+Expected<void> Container::ensure(const std::optional<CancelToken>& cancel) const {
+  return state_->ensure(cancel);
+}
+
+Expected<ContainerHealth> Container::health() const {
+  auto found = state_->look();
+  if (!found) return found.error();
+  return health_of(*found);
+}
+
+Json ContainerInfo::to_json() const {
+  return Json::object({{"id", id},
+                       {"name", name},
+                       {"image", image},
+                       {"created", created},
+                       {"status", health.status},
+                       {"running", health.running},
+                       {"exit_code", health.exit_code},
+                       {"error", health.error},
+                       {"started_at", health.started_at},
+                       {"finished_at", health.finished_at},
+                       {"oom_killed", health.oom_killed},
+                       {"pid", health.pid}});
+}
+
+Expected<ContainerInfo> Container::info() const {
+  auto found = state_->look();
+  if (!found) return found.error();
+  ContainerInfo info;
+  info.id = (*found)["Id"].as_string();
+  info.name = state_->name;
+  info.image = state_->options.image;
+  info.created = (*found)["Created"].as_string();
+  info.health = health_of(*found);
+  return info;
+}
+
+Expected<ContainerStats> Container::stats() const {
+  auto told = ask_engine(
+      state_->options.engine,
+      {"stats", "--no-stream", "--format", "{{.CPUPerc}}\t{{.MemUsage}}\t{{.PIDs}}", state_->name},
+      state_->options.engine.call_timeout, "measure the container");
+  if (!told) return told.error();
+  std::string_view rest = *told;
+  const auto next = [&rest](char end) {
+    const std::string_view field = rest.substr(0, rest.find(end));
+    rest.remove_prefix(std::min(field.size() + 1, rest.size()));
+    return number_with_unit(field);
+  };
+  ContainerStats stats;
+  stats.cpu_percent = next('\t');
+  stats.memory = static_cast<std::uint64_t>(next('/'));
+  stats.memory_limit = static_cast<std::uint64_t>(next('\t'));
+  stats.pids = static_cast<std::uint64_t>(next('\n'));
+  return stats;
+}
+
+Expected<void> Container::stop() const {
+  return state_->options.persistent ? state_->stop() : remove();
+}
+
+Expected<void> Container::remove() const { return remove_all({*this}); }
+
+Expected<void> Container::remove_all(const std::vector<Container>& containers) {
+  std::vector<std::shared_ptr<State>> states;
+  for (const Container& container : containers)
+    if (std::find(states.begin(), states.end(), container.state_) == states.end())
+      states.push_back(container.state_);
+  // In one order for all callers, because each holds the turns of all.
+  std::sort(states.begin(), states.end());
+  std::vector<std::optional<Process>> removals(states.size());
+  std::vector<Expected<void>> done(states.size());
+  for (std::size_t i = 0; i < states.size(); ++i) done[i] = states[i]->begin_removal(removals[i]);
+  Expected<void> result;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    auto removed = states[i]->finish_removal(removals[i]);
+    if (result && !done[i]) result = done[i];
+    if (result && !removed) result = removed;
+  }
+  return result;
+}
+
+Expected<void> Container::save_log(const std::string& path) const { return state_->save_log(path); }
+
+void Container::log(std::string_view event) const { state_->log(event); }
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,358 @@
+// One container: how it is made, held and set up.
+
+#include "docker/container_internal.hpp"
+#include "docker/docker.hpp"
+#include "docker/docker_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "executor/executor_internal.hpp"
+#include "json/json.hpp"
+#include "paths/paths.hpp"
+#include "process/process.hpp"
+#include "process/start_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// The arguments of `run` that the options make, up to the command.
+std::vector<std::string> Container::State::configuration() const {
+  std::vector<std::string> words = {
+      "--init",   "--user",        "0:0",      "--network",        codeexec::name(options.network),
+      "--pull",   "never",         "--ulimit", "nofile=4096:4096", "--ulimit",
+      "core=0:0", "--stop-signal", "KILL"};
+  const auto add = [&words](const char* option, const std::string& value) {
+    words.insert(words.end(), {option, value});
+  };
+  if (!options.sudo) {
+    add("--cap-drop", "ALL");
+    add("--cap-add", "KILL");
+    add("--security-opt", "no-new-privileges");
+  }
+  // Without a number for swap, the engine allows as much of it again.
+  if (options.memory != 0)
+    for (const char* option : {"--memory", "--memory-swap"})
+      add(option, std::to_string(options.memory) + "b");
+  if (options.cpus > 0)
+    add("--cpus", seconds_text(std::chrono::milliseconds(std::llround(options.cpus * 1000))));
+  add("--pids-limit", options.pids == 0 ? "-1" : std::to_string(options.pids));
+  if (options.shm_size != 0) add("--shm-size", std::to_string(options.shm_size) + "b");
+  // Users of a rootless podman are others in its containers, unless it is told to keep them.
+  if (is_podman(options.engine) && ::geteuid() != 0) add("--userns", "keep-id");
+  const auto add_scratch = [&add](const std::string& path, std::uint64_t size) {
+    add("--tmpfs", concat({path, ":rw,exec,nosuid,nodev,mode=1777",
+                           size == 0 ? "" : concat({",size=", std::to_string(size)})}));
+  };
+  if (*options.read_only_root) {
+    words.emplace_back("--read-only");
+    if (has_own_tmp()) add_scratch("/tmp", options.tmp_size);
+  }
+  for (const auto& [path, size] : options.scratch) add_scratch(path, size);
+  for (const Mount& mount : options.mounts) {
+    // A directory that is kept away is covered by an empty one.
+    if (mount.permission == Permission::none)
+      add("--mount", concat({"type=tmpfs,dst=", mount.target, ",tmpfs-mode=0555,readonly"}));
+    else
+      add("--mount", concat({"type=bind,src=", mount.source, ",dst=", mount.target,
+                             mount.permission == Permission::write ? "" : ",readonly"}));
+  }
+  add("--entrypoint", "sh");
+  words.push_back(options.image);
+  const std::vector<std::string> command =
+      set_up_words(options.persistent ? "while :; do sleep 3600; done"
+                                      : "echo codeexec ready; while read -r _; do :; done");
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
+}
+
+std::vector<std::string> Container::State::labels() const {
+  const ProgramIdentity program = own_identity();
+  const std::string agent = to_utf8(options.agent_id);
+  const std::string instance = to_utf8(options.instance_id);
+  std::vector<std::string> words;
+  for (const auto& [label, value] :
+       {std::pair<const char*, std::string_view>("managed", "1"),
+        std::pair<const char*, std::string_view>("kind",
+                                                 options.persistent ? "persistent" : "ephemeral"),
+        std::pair<const char*, std::string_view>("user", agent),
+        std::pair<const char*, std::string_view>("instance", instance),
+        std::pair<const char*, std::string_view>("cfg", digits),
+        std::pair<const char*, std::string_view>("ns", program.space),
+        std::pair<const char*, std::string_view>("host", program.host),
+        std::pair<const char*, std::string_view>("boot", program.boot),
+        std::pair<const char*, std::string_view>("pid", program.pid),
+        std::pair<const char*, std::string_view>("start", program.start)})
+    words.insert(words.end(), {"--label", concat({"codeexec.", label, "=", value})});
+  return words;
+}
+
+// Whether it was made for the same agent, by whatever program of ours.
+bool Container::State::is_own(const Json& container) const {
+  return label_of(container, "codeexec.managed") == "1" &&
+         label_of(container, "codeexec.user") == to_utf8(options.agent_id) &&
+         label_of(container, "codeexec.instance") == to_utf8(options.instance_id);
+}
+
+Error Container::State::foreign() const {
+  return make_error(ErrorCode::invalid_argument,
+                    concat({"there is a container ", name,
+                            " that was not made for this agent: remove or rename it, or set "
+                            "another agent_id or instance_id"}));
+}
+
+Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) {
+  std::unique_lock<std::mutex> lock(mutex);
+  const bool may_be_there = made || options.persistent;
+  const bool died = lifeline && lifeline->done();
+  if (died) lifeline.reset();
+  lock.unlock();
+  if (died) tell(concat({"the container ", name, " has ended; it is made anew"}));
+  // Another program may make the same one, or remove it, between two looks.
+  constexpr int most_tries = 3;
+  for (int tries = 1;; ++tries) {
+    Json found;
+    if (may_be_there || tries > 1) {
+      auto looked = look(cancel);
+      if (!looked) return looked.error();
+      found = std::move(*looked);
+    }
+    if (!found.is_null()) {
+      if (!is_own(found)) return foreign();
+      auto reused = reuse(found, cancel);
+      if (!reused) return reused.error();
+      if (*reused) return {};
+      if (auto ok = clear(found["Id"].as_string(), cancel); !ok) return ok;
+    }
+    auto created = create(cancel);
+    if (created) return created;
+    const bool is_conflict = created.error().message.find("already in use") != std::string::npos;
+    if (!is_conflict) discard();
+    if (!is_conflict || !options.persistent || tries == most_tries) return created;
+  }
+}
+
+// Removes what stands in the way, or waits until whoever removes it already, such as the engine by
+// itself, is through; of that the engine tells only those who ask.
+Expected<void> Container::State::clear(const std::string& id,
+                                       const std::optional<CancelToken>& cancel) {
+  constexpr std::chrono::milliseconds pause(100);
+  const CancelToken never;
+  const Clock::time_point deadline = later(Clock::now(), options.engine.call_timeout);
+  for (;;) {
+    auto removed = ask({"rm", "-f", id}, "remove", cancel);
+    if (removed || removed.error().code == ErrorCode::not_found) return {};
+    if (removed.error().message.find("already in progress") == std::string::npos ||
+        Clock::now() >= deadline)
+      return removed.error();
+    wait_for_event(never, cancel, later(Clock::now(), pause));
+  }
+}
+
+// False when it has to be made anew.
+Expected<bool> Container::State::reuse(const Json& found,
+                                       const std::optional<CancelToken>& cancel) {
+  const ContainerHealth health = health_of(found);
+  if (label_of(found, "codeexec.cfg") != digits) return false;
+  // Somebody's restart leaves one behind that no longer hangs on its lifeline.
+  if (!options.persistent && !(lifeline && health.started_at == started_at)) return false;
+  if (health.status == "paused") {
+    auto woken = ask({"unpause", name}, "wake", cancel);
+    if (!woken) return woken.error();
+    tell(concat({"the container ", name, " was paused"}));
+    return true;
+  }
+  if (!options.persistent) return health.running;
+  if (health.running) {
+    if (auto ok = install(cancel); !ok) return ok.error();
+    return true;
+  }
+  if (health.status != "exited" && health.status != "created" && health.status != "stopped")
+    return false;
+  if (auto started = ask({"start", name}, "start", cancel); !started) return started.error();
+  tell(concat({"the container ", name, " was started again"}));
+  if (auto ok = set_up(cancel); !ok) return ok.error();
+  if (auto ok = install(cancel); !ok) return ok.error();
+  return true;
+}
+
+Expected<void> Container::State::get_image(const std::optional<CancelToken>& cancel) {
+  if (options.image_policy != ImagePolicy::always) {
+    auto image = inspect(options.engine, "image", {options.image}, cancel);
+    if (!image) return image.error();
+    if (!image->is_null()) return {};
+    if (options.image_policy == ImagePolicy::never)
+      return make_error(ErrorCode::not_found,
+                        concat({"there is no image ", options.image,
+                                ", and image_policy is never: build it (sh docker/build.sh",
+                                options.sudo ? " --sudo" : "", "), or pull it"}));
+  }
+  tell(concat({"pulling the image ", options.image}));
+  auto pulled = ask_engine(options.engine, {"pull", options.image}, options.engine.pull_timeout,
+                           concat({"pull the image ", options.image}), cancel);
+  if (pulled) return {};
+  Error error = pulled.error();
+  if (options.sudo && ends_with(options.image, "-sudo:latest"))
+    error.message += ". The sudo image must be built here: sh docker/build.sh --sudo";
+  return error;
+}
+
+Expected<void> Container::State::create(const std::optional<CancelToken>& cancel) {
+  if (auto ok = get_image(cancel); !ok) return ok;
+  // A command of an earlier container may have put a link where a directory was.
+  for (const Mount& mount : options.mounts) {
+    const auto now = canonical_path(mount.source);
+    if (!now || *now != mount.source)
+      return bad_option("mounts", concat({quoted(mount.source), " leads elsewhere by now"}));
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    made = true;
+  }
+  std::vector<std::string> words = {"run", "--name", name};
+  for (const auto& more : {labels(), configuration()})
+    words.insert(words.end(), more.begin(), more.end());
+  if (options.persistent) {
+    words.insert(words.begin() + 1, "-d");
+    auto started = ask_engine(options.engine, words, options.engine.run_timeout,
+                              concat({"make the container ", name}), cancel);
+    if (!started) return started.error();
+    if (auto ok = set_up(cancel); !ok) {
+      // Its first process may have said why it ended.
+      const ProcessResult told = run_process(
+          engine_call(options.engine, {"logs", "--tail", "5", name}, options.engine.call_timeout));
+      if (!told.succeeded() || engine_words(told).empty()) return ok;
+      return engine_error(options.engine, told, concat({"make the container ", name}));
+    }
+  } else {
+    words.insert(words.begin() + 1, {"-i", "--rm"});
+    if (auto ok = hold(words, cancel); !ok) return ok;
+  }
+  log(concat({"container ", name, " made of ", options.image, " for ", user, ", network ",
+              codeexec::name(options.network)}));
+  return install(cancel);
+}
+
+// Starts one that lives as long as its standard input is held open, by this process.
+Expected<void> Container::State::hold(const std::vector<std::string>& words,
+                                      const std::optional<CancelToken>& cancel) {
+  const std::string what = concat({"make the container ", name});
+  const CancelToken told;
+  ProcessOptions call = engine_call(options.engine, words, no_limit);
+  call.keep_input_open = true;
+  call.max_output = std::size_t{16} << 10;
+  call.on_output = [told, heard = std::string()](Stream, std::string_view bytes) mutable {
+    heard.append(bytes.substr(0, 4096));
+    if (heard.find(ready_line) != std::string::npos) told.cancel();
+    if (heard.size() > 4096) heard.erase(0, heard.size() - 64);
+  };
+  ProcessResult failure;
+  auto started = Process::start(
+      std::move(call), [told](const ProcessResult&) { told.cancel(); }, &failure);
+  if (!started) return engine_error(options.engine, failure, what);
+  const Clock::time_point begin = Clock::now();
+  if (!wait_for_event(told, cancel, later(begin, options.engine.run_timeout))) {
+    const bool cancelled = cancel && cancel->cancelled();
+    failure.outcome = cancelled ? Outcome::cancelled : Outcome::timed_out;
+    failure.wall_time = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
+    return engine_error(options.engine, failure, what);
+  }
+  if (started->read(Stream::out, 0).text.find(ready_line) == std::string::npos)
+    return engine_error(options.engine, started->wait(), what);
+  const auto found = look(cancel);
+  if (!found) return found.error();
+  started_at = health_of(*found).started_at;
+  const std::lock_guard<std::mutex> lock(mutex);
+  lifeline = std::move(*started);
+  return {};
+}
+
+// The first process of one that is persistent does the same by itself, but tells nobody when.
+Expected<void> Container::State::set_up(const std::optional<CancelToken>& cancel) {
+  std::vector<std::string> words = {"exec", "--user", "0:0", name, "sh"};
+  const std::vector<std::string> script = set_up_words(":");
+  words.insert(words.end(), script.begin(), script.end());
+  auto done = ask(words, "prepare", cancel);
+  if (!done) return done.error();
+  return {};
+}
+
+Expected<void> Container::State::install(const std::optional<CancelToken>& cancel) {
+  const PackageOptions& packages = options.packages;
+  if (packages.empty()) return {};
+  const auto by_root = [this](const char* script) {
+    return std::vector<std::string>{"exec", "--user", "0:0", name, "sh", "-c", script};
+  };
+  // A program that died while it installed must not leave a half for a whole.
+  if (options.persistent && ask(by_root("[ -e /.codeexec-packages ]"), "look into", cancel))
+    return {};
+  if (!packages.system.empty())
+    if (auto ok = install("system",
+                          {"sh", "-c",
+                           "apt-get -q update && exec apt-get -q install -y "
+                           "--no-install-recommends -- \"$@\"",
+                           "sh"},
+                          packages.system, cancel);
+        !ok)
+      return ok;
+  if (!packages.python.empty())
+    if (auto ok =
+            install("python", {"python3", "-m", "pip", "install", "--"}, packages.python, cancel);
+        !ok)
+      return ok;
+  if (!packages.npm.empty())
+    if (auto ok = install("npm", {"npm", "install", "-g", "--"}, packages.npm, cancel); !ok)
+      return ok;
+  if (options.persistent) (void)ask(by_root(": >/.codeexec-packages"), "mark", cancel);
+  return {};
+}
+
+// By root, who owns the programs of the image, so that commands find what is installed and cannot
+// change it.
+Expected<void> Container::State::install(const char* kind, std::vector<std::string> words,
+                                         const std::vector<std::string>& packages,
+                                         const std::optional<CancelToken>& cancel) {
+  const std::string what = concat({"install ", kind, " packages: ", joined(packages, " ")});
+  tell(what);
+  words.insert(words.end(), packages.begin(), packages.end());
+  std::vector<std::string> arguments = {"exec", "-i", "--user", "0:0"};
+  for (const char* variable : {"DEBIAN_FRONTEND=noninteractive", "PIP_BREAK_SYSTEM_PACKAGES=1",
+                               "PIP_ROOT_USER_ACTION=ignore", "HOME=/root"})
+    arguments.insert(arguments.end(), {"-e", variable});
+  for (const auto& variable : options.environment)
+    if (variable.first != "PATH" && variable.first != "HOME" &&
+        !starts_with(variable.first, "DOCKER_"))
+      arguments.insert(arguments.end(), {"-e", variable.first});
+  arguments.insert(arguments.end(), {name, "sh", "-c", install_script, "codeexec"});
+  arguments.insert(arguments.end(), words.begin(), words.end());
+  ProcessOptions call = engine_call(options.engine, arguments, options.packages.timeout);
+  // The values stand in no argv: the engine's program takes them from its own variables.
+  for (const auto& [variable, value] : options.environment) {
+    if (std::find(arguments.begin(), arguments.end(), variable) == arguments.end()) continue;
+    const std::string start = variable + "=";
+    const auto is_same = [&start](const std::string& old) { return starts_with(old, start); };
+    call.environment.erase(
+        std::remove_if(call.environment.begin(), call.environment.end(), is_same),
+        call.environment.end());
+    call.environment.push_back(start + value);
+  }
+  call.keep_input_open = true;
+  call.secrets = options.secrets;
+  call.cancel = cancel;
+  const ProcessResult result = run_process(call);
+  log(utf8_suffix(result.out, 4096));
+  if (result.succeeded()) return {};
+  log(utf8_suffix(result.err, 4096));
+  Error error = engine_error(options.engine, result, what);
+  // What an installer says last is what went wrong.
+  if (result.outcome == Outcome::exited)
+    error.message =
+        concat({"cannot ", what, " (status ", std::to_string(result.exit_code), "): ",
+                printable(utf8_suffix(
+                    without_line_ends(result.err.empty() ? result.out : result.err), 400))});
+  if (options.packages.required || result.outcome == Outcome::cancelled) return error;
+  tell(error.message);
+  return {};
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

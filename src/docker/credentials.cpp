@@ -1,0 +1,325 @@
+// Credentials: which are handed to a container, and how.
+
+#include "docker/docker.hpp"
+#include "docker/docker_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "base/platform_internal.hpp"
+#include "json/json.hpp"
+#include "paths/paths.hpp"
+#include "process/process.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+struct NamedMount {
+  const char* name;
+  const char* path;  // in the home directory
+};
+constexpr NamedMount named_mounts[] = {
+    {"ssh_keys", ".ssh"},       {"git_config", ".gitconfig"}, {"gh_config", ".config/gh"},
+    {"npm_config", ".npmrc"},   {"pypi_config", ".pypirc"},   {"claude_config", ".claude"},
+    {"codex_config", ".codex"}, {"gemini_config", ".gemini"},
+};
+
+Error credential_error(std::string_view key, std::string_view subject, std::string_view what,
+                       ErrorCode code = ErrorCode::invalid_argument) {
+  return make_error(code, concat({"credentials: ", key, ": ", quoted(subject), " ", what}));
+}
+
+// Whether a text is one of the words of a list with a blank between them, of which those that end
+// with * stand for all that begin so.
+bool is_word_of(std::string_view text, std::string_view words) {
+  while (!words.empty()) {
+    const std::string_view word = take_part(words, ' ');
+    if (ends_with(word, "*") ? starts_with(text, word.substr(0, word.size() - 1)) : text == word)
+      return true;
+  }
+  return false;
+}
+
+// A number of five digits at most, and words that say yes, no or where: to mask them would make the
+// output unreadable and hide nothing.
+bool is_trivial(std::string_view value) {
+  if (value.size() < Redactor::min_size) return true;
+  if (value.size() <= 5 && value.find_first_not_of("0123456789.-+") == std::string_view::npos)
+    return true;
+  return is_word_of(in_lower_case(value),
+                    "true false none null auto always never default enabled disabled info debug "
+                    "warning error test development staging production localhost 127.0.0.1 0.0.0.0 "
+                    "utf-8 c.utf-8");
+}
+
+// What belongs to the host's own system, to the session and to the programs of this host.
+constexpr std::string_view variables_of_host =
+    "_ PATH HOME PWD OLDPWD SHELL USER USERNAME LOGNAME HOSTNAME TMPDIR TMP TEMP TEMPDIR "
+    "TERM TERMCAP TERMINFO* COLUMNS LINES LS_COLORS LESSOPEN LESSCLOSE SHLVL SHELLOPTS BASH* ENV "
+    "IFS CDPATH PS1 PS2 PS4 PROMPT_COMMAND MAIL LD_* DYLD_* GCONV_PATH LOCPATH XDG_* DBUS_* "
+    "DISPLAY WAYLAND_* XAUTHORITY SSH_* GPG_* SUDO_* DOCKER_* CONTAINER_* BUILDKIT_* "
+    "INVOCATION_ID JOURNAL_STREAM NOTIFY_SOCKET LISTEN_* SYSTEMD_* VIRTUAL_ENV* PYTHONHOME "
+    "PYTHONPATH CONDA_* _CE_* NVM_* CODEEXEC_*";
+
+// Of those of the whole host: what is no secret by its name, or because it is a path of the host.
+bool is_harmless(std::string_view variable, const std::string& value) {
+  return is_word_of(variable,
+                    "LANG LANGUAGE LC_* TZ COLORTERM NO_COLOR FORCE_COLOR EDITOR VISUAL PAGER "
+                    "MANPAGER") ||
+         (value[0] == '/' && ::access(value.c_str(), F_OK) == 0);
+}
+
+class CredentialReader {
+ public:
+  CredentialReader(const CredentialOptions& options, std::string_view home)
+      : options_(options), home_(home) {}
+
+  Expected<Credentials> read() {
+    for (const auto step : {&CredentialReader::add_mounts, &CredentialReader::add_file,
+                            &CredentialReader::add_host, &CredentialReader::add_named})
+      if (auto ok = (this->*step)(); !ok) return ok.error();
+    std::size_t size = 0;
+    for (auto& [variable, value] : variables_) {
+      const std::size_t bytes = variable.size() + value.text.size() + 2;
+      size += bytes;
+      if (bytes > longest_variable)
+        return credential_error("environment", variable, "has too long a value", ErrorCode::limit);
+      if (value.secret && !is_trivial(without_line_ends(value.text)))
+        result_.secrets.push_back(value.text);
+      result_.variables.emplace_back(variable, std::move(value.text));
+    }
+    if (size > Redactor::max_total)
+      return make_error(ErrorCode::limit, concat({"credentials: the variables have more than ",
+                                                  std::to_string(Redactor::max_total), " bytes"}));
+    return std::move(result_);
+  }
+
+ private:
+  struct Value {
+    std::string text = {};
+    bool secret = true;
+  };
+
+  Expected<void> add_mounts() {
+    for (const std::string& wanted : options_.mounts) {
+      std::string known;
+      const NamedMount* found = nullptr;
+      for (const NamedMount& mount : named_mounts) {
+        known += concat({known.empty() ? "" : ", ", mount.name});
+        if (wanted == mount.name) found = &mount;
+      }
+      if (!found) return credential_error("mount", wanted, concat({"is none of ", known}));
+      const Mount mount = {concat({"~/", found->path}), concat({home_, "/", found->path}),
+                           Permission::read};
+      const auto source = with_home(mount.source);
+      if (!source) return with_prefix("credentials: mount: ", source.error());
+      if (::access(source->c_str(), F_OK) == 0)
+        result_.mounts.push_back(mount);
+      else
+        result_.notes.push_back(concat({"credentials: ", wanted, ": there is no ", mount.source}));
+    }
+    const auto& more = options_.additional_mounts;
+    result_.mounts.insert(result_.mounts.end(), more.begin(), more.end());
+    return {};
+  }
+
+  Expected<void> add_file() {
+    constexpr std::string_view key = "env_vars_from_file";
+    if (options_.env_file.empty()) {
+      if (options_.env_vars_from_file.empty()) return {};
+      return make_error(ErrorCode::invalid_argument,
+                        concat({"credentials: ", key, " needs an env_file"}));
+    }
+    auto path = with_home(options_.env_file);
+    if (!path) return with_prefix("credentials: env_file: ", path.error());
+    auto text = read_whole_file(*path, longest_env_file, "credentials: env_file");
+    if (!text) return text.error();
+    auto parsed = parse_env_file(*text);
+    if (!parsed)
+      return with_prefix(concat({"credentials: env_file ", quoted(*path), ": "}), parsed.error());
+    std::map<std::string, std::string> file;
+    for (auto& [variable, value] : *parsed) file.emplace(variable, std::move(value));
+    if (options_.env_vars_from_file.empty())
+      for (auto& [variable, value] : file) variables_[variable] = {std::move(value)};
+    for (const std::string& variable : options_.env_vars_from_file) {
+      if (auto ok = check_name(key, variable); !ok) return ok;
+      const auto found = file.find(variable);
+      if (found == file.end())
+        return credential_error(key, variable, "is not in the env_file", ErrorCode::not_found);
+      variables_[variable] = {found->second};
+    }
+    return {};
+  }
+
+  Expected<void> add_host() {
+    if (!options_.pass_all_env) return {};
+    for (char** entry = environ; entry && *entry; ++entry) {
+      const std::string_view text = *entry;
+      const std::string_view variable = text.substr(0, text.find('='));
+      if (variable.size() == text.size() || !is_name(variable) ||
+          is_word_of(variable, variables_of_host))
+        continue;
+      std::string value(text.substr(variable.size() + 1));
+      const bool secret = !is_harmless(variable, value);
+      variables_[std::string(variable)] = {std::move(value), secret};
+    }
+    return {};
+  }
+
+  Expected<void> add_named() {
+    for (const std::string& variable : options_.env_vars) {
+      if (auto ok = check_name("env_vars", variable); !ok) return ok;
+      if (const char* const value = std::getenv(variable.c_str()))
+        variables_[variable] = {value, !is_harmless(variable, value)};
+      else
+        result_.notes.push_back(
+            concat({"credentials: env_vars: ", variable, " is not set on the host"}));
+    }
+    return {};
+  }
+
+  // One that is given with its value must not be shown.
+  static Expected<void> check_name(std::string_view key, const std::string& variable) {
+    if (is_name(variable)) return {};
+    return credential_error(key, std::string_view(variable).substr(0, variable.find('=')),
+                            variable.find('=') == std::string::npos
+                                ? "is not the name of a variable"
+                                : "must be a name alone, without = and a value");
+  }
+
+  const CredentialOptions& options_;
+  std::string_view home_;
+  Credentials result_ = {};
+  std::map<std::string, Value> variables_ = {};
+};
+
+// An object of a configuration file, whose keys are read one by one. `path` says where it stands.
+class JsonKeys {
+ public:
+  JsonKeys(const Json& value, std::string path) : value_(value), path_(std::move(path)) {
+    if (!value.is_object()) wrong("", "must be an object");
+  }
+
+  // The value of a key; null, which is as good as none, when it is missing.
+  const Json& take(std::string_view key) {
+    seen_.push_back(key);
+    return value_[key];
+  }
+  void strings(std::string_view key, std::vector<std::string>& target) {
+    const Json& list = take(key);
+    if (list.is_null()) return;
+    bool good = list.is_array();
+    for (const Json& item : list.items()) {
+      good = good && is_text(item);
+      target.push_back(item.as_string());
+    }
+    if (!good) wrong(key, "must be a list of strings");
+  }
+  void text(std::string_view key, std::string& target) {
+    const Json& given = take(key);
+    if (given.is_null()) return;
+    target = given.as_string();
+    if (!is_text(given)) wrong(key, "must be a string");
+  }
+  void flag(std::string_view key, bool& target) {
+    const Json& given = take(key);
+    if (given.is_null()) return;
+    target = given.as_bool();
+    if (!given.is_bool()) wrong(key, "must be true or false");
+  }
+  void wrong(std::string_view key, std::string_view what) {
+    if (error_.empty()) error_ = concat({path_, key.empty() ? "" : ".", key, " ", what});
+  }
+  // Everything but what was taken is unknown.
+  Expected<void> done() {
+    for (const Json::Member& member : value_.members())
+      if (std::find(seen_.begin(), seen_.end(), member.name) == seen_.end())
+        wrong("", concat({"has an unknown key ", quoted(member.name)}));
+    if (error_.empty()) return {};
+    return make_error(ErrorCode::invalid_argument, error_);
+  }
+
+ private:
+  static bool is_text(const Json& value) {
+    return value.is_string() && !value.has_lone_surrogate() &&
+           value.as_string().find('\0') == std::string::npos;
+  }
+  const Json& value_;
+  std::string path_;
+  std::vector<std::string_view> seen_ = {};
+  std::string error_ = {};
+};
+
+}  // namespace
+
+inline namespace inner {
+
+Expected<std::string> with_home(std::string_view path) {
+  if (path != "~" && !starts_with(path, "~/")) return std::string(path);
+  const char* const home = std::getenv("HOME");
+  if (!home || home[0] != '/')
+    return make_error(ErrorCode::not_found, "the variable HOME, which ~ stands for, is not set");
+  return concat({home, path.substr(1)});
+}
+
+Expected<Credentials> load_credentials(const CredentialOptions& options, std::string_view home) {
+  return CredentialReader(options, home).read();
+}
+
+}  // namespace inner
+
+Expected<CredentialOptions> credentials_from_json(const Json& value) {
+  CredentialOptions options;
+  JsonKeys keys(value, "credentials");
+  keys.strings("mount", options.mounts);
+  keys.text("env_file", options.env_file);
+  keys.strings("env_vars", options.env_vars);
+  keys.strings("env_vars_from_file", options.env_vars_from_file);
+  keys.flag("pass_all_env", options.pass_all_env);
+  const Json& mounts = keys.take("additional_mounts");
+  if (!mounts.is_null() && !mounts.is_object())
+    keys.wrong("additional_mounts", "must be an object");
+  if (auto ok = keys.done(); !ok) return ok.error();
+  for (const Json::Member& member : mounts.members()) {
+    JsonKeys mount_keys(member.value,
+                        concat({"credentials.additional_mounts.", quoted(member.name)}));
+    Mount mount;
+    std::string mode = "ro";
+    mount.source = member.name;
+    mount_keys.text("bind", mount.target);
+    mount_keys.text("mode", mode);
+    if (mode == "rw")
+      mount.permission = Permission::write;
+    else if (mode != "ro")
+      mount_keys.wrong("mode", "must be \"ro\" or \"rw\"");
+    if (auto ok = mount_keys.done(); !ok) return ok.error();
+    options.additional_mounts.push_back(std::move(mount));
+  }
+  return options;
+}
+
+Expected<PackageOptions> packages_from_json(const Json& value) {
+  PackageOptions options;
+  JsonKeys keys(value, "packages");
+  const Json& lists = keys.take("preinstall");
+  keys.flag("required", options.required);
+  if (const Json& seconds = keys.take("timeout"); !seconds.is_null()) {
+    const double time = seconds.as_number();
+    if (!(time > 0 && time <= 86400))
+      keys.wrong("timeout", "must be seconds, more than 0 and at most 86400");
+    else
+      options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(time * 1000));
+  }
+  if (auto ok = keys.done(); !ok) return ok.error();
+  if (lists.is_null()) return options;
+  JsonKeys list_keys(lists, "packages.preinstall");
+  list_keys.strings("system", options.system);
+  list_keys.strings("python", options.python);
+  list_keys.strings("npm", options.npm);
+  if (auto ok = list_keys.done(); !ok) return ok.error();
+  return options;
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

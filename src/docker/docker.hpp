@@ -1,0 +1,359 @@
+// Containers: one per agent or user, images, credentials, packages, logs.
+#pragma once
+
+#include "base/base.hpp"
+#include "environment/environment.hpp"
+#include "executor/executor.hpp"
+#include "json/json.hpp"
+#include "paths/paths.hpp"
+#include "policy/policy.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// The program that speaks to a container engine. It is always called with an argv, never through a
+// shell, and gets the host's variables (DOCKER_HOST, DOCKER_CONFIG, the proxy's). Every call is
+// bounded in time.
+struct EngineOptions {
+  std::string program = "docker";  // or podman or nerdctl, or a path
+  // The engine of another machine by the program's own means: a context (--context), or an address
+  // as DOCKER_HOST has it (--host). Empty: as the program finds it by itself.
+  std::string context = {};
+  std::string host = {};
+  std::chrono::milliseconds call_timeout = std::chrono::seconds(15);  // of small calls
+  std::chrono::milliseconds run_timeout = std::chrono::seconds(60);   // of making a container
+  std::chrono::milliseconds pull_timeout = std::chrono::minutes(10);  // of fetching an image
+};
+
+// What becomes of an image before the first container of it.
+enum class ImagePolicy {
+  never,    // it must be there
+  missing,  // is pulled when it is not
+  always,   // is pulled first
+};
+const char* name(ImagePolicy policy) noexcept;
+
+enum class ContainerNetwork {
+  none,    // nothing but its own loopback
+  bridge,  // the engine's network: it reaches the world, and the host by its address
+  host,    // the host's own
+};
+const char* name(ContainerNetwork network) noexcept;
+
+// A file or directory of the host that a container sees.
+struct Mount {
+  std::string source = {};  // must exist; links are followed first; `~/` is the home directory
+  std::string target = {};  // absolute; empty: the same path
+  Permission permission = Permission::read;
+};
+
+// What of the user's own a container gets. Nothing by default. Values never stand in an argv, a
+// log, an audit record or an error; they are masked in the output of commands, but for those of
+// fewer than 4 bytes, numbers of up to 5 digits and words like true, localhost or production.
+struct CredentialOptions {
+  // Names, each mounted read-only where the container's home has it, and only if it is there:
+  // ssh_keys (~/.ssh), git_config (~/.gitconfig), gh_config (~/.config/gh), npm_config (~/.npmrc),
+  // pypi_config (~/.pypirc), claude_config (~/.claude), codex_config (~/.codex), gemini_config
+  // (~/.gemini).
+  std::vector<std::string> mounts = {};
+  std::vector<Mount> additional_mounts = {};
+  // Variables, of which the later ones are stronger: of the file (see parse_env_file), only those
+  // in env_vars_from_file when that is not empty (one that it does not have is an error); all of
+  // the host, but for those below; those of the host that env_vars names, as far as they are set.
+  //   Of all of the host, these are left out, which belong to its system, its session and its
+  // programs: _ PATH HOME PWD OLDPWD SHELL USER USERNAME LOGNAME HOSTNAME TMPDIR TMP TEMP TEMPDIR
+  // TERM TERMCAP TERMINFO* COLUMNS LINES LS_COLORS LESSOPEN LESSCLOSE SHLVL SHELLOPTS BASH* ENV IFS
+  // CDPATH PS1 PS2 PS4 PROMPT_COMMAND MAIL LD_* DYLD_* GCONV_PATH LOCPATH XDG_* DBUS_* DISPLAY
+  // WAYLAND_* XAUTHORITY SSH_* GPG_* SUDO_* DOCKER_* CONTAINER_* BUILDKIT_* INVOCATION_ID
+  // JOURNAL_STREAM NOTIFY_SOCKET LISTEN_* SYSTEMD_* VIRTUAL_ENV* PYTHONHOME PYTHONPATH CONDA_*
+  // _CE_* NVM_* CODEEXEC_*; and of the rest are not masked LANG LANGUAGE LC_* TZ COLORTERM NO_COLOR
+  // FORCE_COLOR EDITOR VISUAL PAGER MANPAGER and paths that the host has.
+  //   Names are of letters of ASCII, digits and _. At most 128 KiB each, 1 MiB together.
+  std::string env_file = {};
+  std::vector<std::string> env_vars_from_file = {};
+  bool pass_all_env = false;
+  std::vector<std::string> env_vars = {};
+};
+
+// Packages that are installed when a container is made, in this order, as they are written, each as
+// one argument: "requests>=2.31.0".
+struct PackageOptions {
+  std::vector<std::string> system = {};                          // by apt-get; needs sudo
+  std::vector<std::string> python = {};                          // by pip
+  std::vector<std::string> npm = {};                             // by npm, globally; needs sudo
+  bool required = false;                                         // a failure fails the container
+  std::chrono::milliseconds timeout = std::chrono::minutes(10);  // of each of the three
+  bool empty() const noexcept { return system.empty() && python.empty() && npm.empty(); }
+};
+
+// One container and what it may. Hardened unless said otherwise: all capabilities dropped but KILL
+// for its root, no new privileges, the engine's own seccomp filter, a read-only root with a /tmp of
+// its own, bounds on memory, processors, processes and descriptors.
+struct ContainerOptions {
+  EngineOptions engine = {};
+  std::string image = {};  // empty: codeexec/runtime:latest, with sudo codeexec/runtime-sudo:latest
+  ImagePolicy image_policy = ImagePolicy::missing;
+  // Commands may become root by sudo: no capabilities are dropped, new privileges are allowed and
+  // the root is writable.
+  bool sudo = false;
+  ContainerNetwork network = ContainerNetwork::none;
+  std::uint64_t memory = std::uint64_t{2} << 30;      // bytes, swap included; 0: no bound
+  double cpus = 2;                                    // processors; 0: no bound
+  std::uint64_t pids = 256;                           // processes and threads; 0: no bound
+  std::uint64_t shm_size = std::uint64_t{64} << 20;   // bytes of /dev/shm
+  std::uint64_t tmp_size = std::uint64_t{512} << 20;  // bytes of /tmp
+  // More directories like /tmp, that everybody can write to: absolute paths and their sizes. What
+  // is in them lasts as long as the container runs.
+  std::vector<std::pair<std::string, std::uint64_t>> scratch = {};
+  // Of the root. Empty: yes, unless sudo or packages need to write to it.
+  std::optional<bool> read_only_root = {};
+  // Who commands run as: UID:GID, or a user of the image. Empty: the owner of the workspace.
+  std::string user = {};
+  // What the container sees of the host, besides what the executor gives it.
+  std::vector<Mount> mounts = {};
+  Variables environment = {};  // of its commands
+  CredentialOptions credentials = {};
+  std::vector<std::string> secrets = {};  // values that are masked in output, logs and records
+  PackageOptions packages = {};
+  // Whose container it is. With the same two, and the same options, a persistent container is found
+  // again. Any text.
+  std::string agent_id = {};
+  std::string instance_id = {};
+  // It outlives the program and is used again. Otherwise it is removed when the last handle goes
+  // away, and when the program dies, however that happens.
+  bool persistent = false;
+  // Execs that are started ahead, each waiting for one command: the next command begins in about a
+  // millisecond. 0: each is started when it is needed.
+  std::size_t warm = 1;
+  std::chrono::milliseconds start_timeout = std::chrono::seconds(15);  // of a command, not its run
+  // Written when the container is removed: see Container::save_log(). Empty: nowhere.
+  std::string log_file = {};
+  Function<void(std::string_view)> on_progress = {};  // a line each: pulling, installing
+};
+
+// The options of a container, checked and complete: paths canonical, defaults filled in. Errors
+// name the option. Asks no engine.
+Expected<ContainerOptions> complete(const ContainerOptions& options);
+
+// Variables of a file in the grammar of .env files: lines NAME=value, blank ones and those that
+// begin with #, with or without blanks (spaces and tabs) at the start. A NAME has letters of ASCII,
+// digits and _, and does not begin with a digit; `export ` may stand before it, and blanks around
+// the =.
+//   A value without quotes ends before a # that follows a blank and at the end of the line, and has
+// no blanks around it. One that begins with a quote goes up to the next one, over lines, too; only
+// a comment may follow it. In single quotes everything is itself; in double quotes \n \r \t are
+// what they are in C, \" \\ \$ the second character, and other backslashes themselves. Nothing is
+// expanded. A byte order mark at the start is skipped. \r\n is a line end, which is \n in a value.
+// Of two with one name the later value counts, in the place of the first.
+//   Errors: parse with the offset and the number of the line, never with its text (a NUL is one,
+//   too); limit for more than 1 MiB.
+Expected<Variables> parse_env_file(std::string_view text);
+
+// Options as a configuration file has them. Every key may be left out; one that is not known, or of
+// another kind, is an error that names it (invalid_argument). A mount's mode is "ro" unless said.
+//   {"mount": [NAME], "additional_mounts": {SOURCE: {"bind": TARGET, "mode": "ro" or "rw"}},
+//    "env_file": PATH, "env_vars": [NAME], "env_vars_from_file": [NAME], "pass_all_env": BOOL}
+Expected<CredentialOptions> credentials_from_json(const Json& value);
+//   {"preinstall": {"python": [], "npm": [], "system": []}, "required": BOOL, "timeout": SECONDS}
+Expected<PackageOptions> packages_from_json(const Json& value);
+
+// What the engine says of a container.
+struct ContainerHealth {
+  bool exists = false;
+  std::string status = {};  // created, running, paused, restarting, removing, exited or dead
+  bool running = false;
+  int exit_code = 0;
+  std::string error = {};
+  std::string started_at = {};  // RFC 3339
+  std::string finished_at = {};
+  bool oom_killed = false;
+  int pid = 0;  // of its first process, on the engine's machine
+};
+struct ContainerInfo {
+  std::string id = {};
+  std::string name = {};
+  std::string image = {};
+  std::string created = {};  // RFC 3339
+  ContainerHealth health = {};
+  Json to_json() const;
+};
+struct ContainerStats {
+  double cpu_percent = 0;          // of one processor: 200 is two of them
+  std::uint64_t memory = 0;        // bytes in use
+  std::uint64_t memory_limit = 0;  // bytes
+  std::uint64_t pids = 0;          // processes and threads
+};
+
+// One container, made when it is first needed, and then whenever it is not there: a command never
+// runs anywhere else. A handle; copies share it. All members are safe from any thread. Containers
+// are told apart by their labels (codeexec.managed and others), never by their names: one that
+// bears no label of ours is never touched.
+class Container {
+ public:
+  // `options` must be complete(). Asks no engine.
+  explicit Container(ContainerOptions options);
+
+  const ContainerOptions& options() const noexcept;
+  const std::string& name() const noexcept;
+
+  // Makes it, starts it, wakes it from a pause, or makes it anew when it was made with other
+  // options. Does nothing when it is known to run. Packages are installed here.
+  //   Errors: those of the engine, with what to do about them.
+  Expected<void> ensure(const std::optional<CancelToken>& cancel = {}) const;
+
+  Expected<ContainerHealth> health() const;
+  Expected<ContainerInfo> info() const;
+  Expected<ContainerStats> stats() const;
+
+  // Ends all that runs in it, and keeps it. (One that is not persistent is removed by that.)
+  Expected<void> stop() const;
+  // Removes it with all that runs in it, after its log was saved.
+  Expected<void> remove() const;
+  // The same with several at the same time. Returns the first error, after all were tried.
+  static Expected<void> remove_all(const std::vector<Container>& containers);
+
+  // What happened in it, written by this library: commands with their times, outcomes and the heads
+  // and tails of their output, and what was done to the container; at most the last 1 MiB of it.
+  // Header lines `# Docker Container Logs for agent: ...` and state of the container before it.
+  // Makes directories; mode 0600.
+  Expected<void> save_log(const std::string& path) const;
+  // Adds to it. A line each; secrets are masked.
+  void log(std::string_view event) const;
+
+ private:
+  friend class ContainerExecutor;
+  friend class UserContainers;
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+struct ContainerExecutorOptions : ExecutorOptions {
+  // Its agent_id is taken from the executor's; the roots (the workspace, when there are none)
+  // become mounts by their permission, at the same path as on the host.
+  ContainerOptions container = {};
+  // Its `keep`, `keep_all` have no effect: nothing of the host's environment travels.
+  EnvironmentOptions environment = {};
+  std::string shell = "/bin/sh";  // in the container; any shell that knows -c
+};
+
+// Runs commands in a container. Everything that holds for LocalExecutor holds here, in the
+// container: deadlines kill there, both streams are apart, nothing of a command outlives it. The
+// command gets PATH from the image, HOME=/tmp unless the image's user has one that it can write to.
+//   A command begins when the container is there, so that the first run() or start() takes as long
+//   as making one. A Result tells in `message` when the container had to be killed for it.
+class ContainerExecutor : public Executor {
+ public:
+  // Asks no engine: a missing one is told by the first command.
+  static Expected<ContainerExecutor> create(const ContainerExecutorOptions& options);
+
+  const Container& container() const noexcept;
+  std::string describe_place() const override;
+
+ private:
+  friend class UserContainers;
+  class Exec;
+  struct Place;
+  ContainerExecutor() = default;
+  Expected<void> place(const Command& command, Admission& admission) const override;
+  std::shared_ptr<Exec> begin(const std::string& request, const std::optional<CancelToken>& cancel,
+                              Admission& admission) const;
+  std::shared_ptr<const Place> place_ = {};
+};
+
+// Containers of many agents. All members are safe from any thread.
+class ContainerManager {
+ public:
+  // Asks no engine. Each executor that is made here uses this one.
+  explicit ContainerManager(EngineOptions engine = {});
+  // The executor of an agent: made at first, then always the same one.
+  //   Errors: those of ContainerExecutor::create(); invalid_argument when the same agent asks with
+  //   another image, workspace or network.
+  Expected<ContainerExecutor> executor(const ContainerExecutorOptions& options);
+  std::vector<std::string> agents() const;
+  // Removes one, or all of them at the same time. With `log_dir` the logs go to
+  // <log_dir>/<agent>/docker_container.log.
+  Expected<void> cleanup(const std::string& agent_id, const std::string& log_dir = {});
+  Expected<void> cleanup_all(const std::string& log_dir = {});
+  // Removes what programs of this user that are gone have left behind on this machine: by label and
+  // by the identity of the process, never by name. Persistent containers stay, but for those that
+  // never ran. Returns how many went.
+  Expected<std::size_t> reap_orphans() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// What --doctor prints: whether containers can be had here, a line for each thing looked at.
+struct EngineCheck {
+  // options, engine, image, container, command, workspace, user, network, limits or warm.
+  std::string subject = {};
+  bool ok = false;
+  std::string message = {};  // what was found, and how to mend what is wrong
+};
+std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options);
+
+struct UserContainerOptions {
+  // Its image, when empty, is $MCP_EXECUTOR_IMAGE, or codeexec/executor:latest; its user, when
+  // empty, 1000:1000, who is `coderunner` there; its agent_id is the user's id.
+  ContainerOptions container = {};
+  // Mounted read-only as /tools and /skills. Empty: $MCP_TOOLS_PATH and $MCP_SKILLS_PATH, or else
+  // ./tools and ./skills, when these are there.
+  std::string tools_dir = {};
+  std::string skills_dir = {};
+  std::uint64_t workspace_size = std::uint64_t{512} << 20;  // bytes of /workspace, in memory
+  std::uint64_t artifacts_size = std::uint64_t{256} << 20;  // bytes of /artifacts, likewise
+  std::uint64_t max_artifact = 0;  // bytes; 0: $MCP_ARTIFACT_SIZE_LIMIT_MB, or 50 MiB
+  std::chrono::milliseconds timeout = std::chrono::seconds(30);  // of a command
+  PolicyOptions policy = {};    // of commands; its enable_sudo is set
+  std::string audit_file = {};  // of all that is done for users; see ExecutorOptions
+};
+
+struct Artifact {
+  std::string name = {};
+  std::uint64_t size = 0;  // bytes
+};
+
+// One container for each user, with /tools and /skills, a /workspace and /artifacts of its own.
+// Nothing of the host's file system but those two folders is seen. All members are safe from any
+// thread; calls for one user that make its container wait for each other.
+class UserContainers {
+ public:
+  static Expected<UserContainers> create(const UserContainerOptions& options);
+
+  // By bash, or sh when the image has none; of a Command `script` counts and what is about output,
+  // times and cancelling. An error when there is no container to be had.
+  Expected<Result> execute_bash(const std::string& user_id, Command command) const;
+  Expected<Result> execute_bash(const std::string& user_id, const std::string& command,
+                                std::optional<std::chrono::milliseconds> timeout = {}) const;
+  // `count` lines from line `offset` (0: the first); empty: to the end. At most 1 MiB.
+  Expected<std::string> read_file(const std::string& user_id, const std::string& path,
+                                  std::uint64_t offset = 0,
+                                  std::optional<std::uint64_t> count = {}) const;
+  // Whole or not at all; of any length up to 64 MiB. Returns the bytes written.
+  Expected<std::uint64_t> write_file(const std::string& user_id, const std::string& path,
+                                     std::string_view content) const;
+  // Of a module of /tools ("pkg.module") or of a file in the container; read as text, never run.
+  Expected<std::string> read_docstring(const std::string& user_id,
+                                       const std::string& module_or_path,
+                                       const std::string& function) const;
+  // Files in /artifacts, in the order of their names.
+  Expected<std::vector<Artifact>> list_artifacts(const std::string& user_id) const;
+  Expected<std::string> get_artifact(const std::string& user_id, const std::string& name) const;
+
+  Expected<void> stop(const std::string& user_id) const;
+  Expected<void> cleanup(const std::string& user_id) const;
+  Expected<void> cleanup_all() const;
+
+  // As create() has completed them.
+  const UserContainerOptions& options() const noexcept;
+
+ private:
+  class User;
+  struct State;
+  UserContainers() = default;
+  std::shared_ptr<State> state_ = {};
+};
+
+}  // namespace v0_1
+}  // namespace codeexec

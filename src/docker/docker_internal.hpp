@@ -1,0 +1,93 @@
+// The engine's program, credentials and options.
+#pragma once
+
+#include "docker/docker.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "environment/environment.hpp"
+#include "json/json.hpp"
+#include "process/process.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+bool is_podman(const EngineOptions& engine);
+
+// A call of the engine's program: never a shell string.
+ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::string>& arguments,
+                           std::chrono::milliseconds timeout);
+
+// What the engine has printed, in one line of bounded length.
+std::string engine_words(const ProcessResult& result);
+
+bool says(const ProcessResult& result, std::string_view words);
+
+// What went wrong in a call that was to do `what`, and what helps.
+Error engine_error(const EngineOptions& engine, const ProcessResult& result, std::string_view what);
+
+// What the program prints.
+Expected<std::string> ask_engine(const EngineOptions& engine,
+                                 const std::vector<std::string>& arguments,
+                                 std::chrono::milliseconds timeout, std::string_view what,
+                                 const std::optional<CancelToken>& cancel = {});
+
+// What the engine knows of containers or images; null when there is none of that name.
+Expected<Json> inspect(const EngineOptions& engine, const char* kind,
+                       const std::vector<std::string>& names,
+                       const std::optional<CancelToken>& cancel = {});
+
+// The number at the start of a text, or `otherwise`.
+template <class Number>
+Number leading_number(std::string_view text, Number otherwise) {
+  std::from_chars(text.data(), text.data() + text.size(), otherwise);
+  return otherwise;
+}
+
+const std::string& label_of(const Json& container, std::string_view label);
+
+// Waits for an event, which is a token that somebody cancels. False when `cancel` came first or the
+// deadline has passed.
+bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
+                    Clock::time_point deadline);
+
+// Where the own files of those who run commands in a container lie.
+inline constexpr std::string_view container_home = "/home/agent";
+
+inline constexpr std::size_t longest_env_file = std::size_t{1} << 20;
+// The kernel takes no longer NAME=value.
+inline constexpr std::size_t longest_variable = std::size_t{128} << 10;
+
+// The end of what is a name at `at`, which is `at` where there is none.
+std::size_t end_of_name(std::string_view text, std::size_t at);
+
+std::string_view trim_blanks(std::string_view text);
+
+// `~` and `~/...` with the home directory of this process.
+Expected<std::string> with_home(std::string_view path);
+
+// What of the user's own a container gets.
+struct Credentials {
+  std::vector<Mount> mounts = {};  // to be checked like any other
+  Variables variables = {};
+  std::vector<std::string> secrets = {};  // values to be masked
+  std::vector<std::string> notes = {};    // what is not there, a sentence each
+};
+
+// Reads files and the variables of this process, which must not change meanwhile.
+Expected<Credentials> load_credentials(const CredentialOptions& options,
+                                       std::string_view home = container_home);
+
+Error bad_option(std::string_view option, std::string_view problem);
+
+// Letters of ASCII, digits, _ and those of `more`; the first is none of `more`.
+bool is_plain(std::string_view text, std::string_view more);
+
+Expected<void> check_engine_options(const EngineOptions& engine);
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

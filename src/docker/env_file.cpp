@@ -1,0 +1,147 @@
+// Files of variables (.env).
+
+#include "docker/docker.hpp"
+#include "docker/docker_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "environment/environment.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+std::size_t end_of_name(std::string_view text, std::size_t at) {
+  if (at == text.size() || !is_name_start(text[at])) return at;
+  while (at < text.size() && is_name_char(text[at])) ++at;
+  return at;
+}
+
+std::string_view trim_blanks(std::string_view text) {
+  while (!text.empty() && is_shell_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_shell_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace inner
+
+namespace {
+
+class EnvFileReader {
+ public:
+  explicit EnvFileReader(std::string_view text) : text_(text) {}
+
+  Expected<Variables> read() {
+    if (text_.size() > longest_env_file)
+      return make_error(ErrorCode::limit,
+                        concat({"longer than ", std::to_string(longest_env_file), " bytes"}));
+    if (const std::size_t nul = text_.find('\0'); nul != std::string_view::npos)
+      return wrong(nul, "has a NUL byte");
+    if (starts_with(text_, "\xef\xbb\xbf")) at_ = 3;
+    while (at_ < text_.size()) {
+      find_line_end();
+      if (auto ok = read_line(); !ok) return ok.error();
+      at_ = next_;
+    }
+    return std::move(variables_);
+  }
+
+ private:
+  // Never shows the line: what is written wrong may be a secret.
+  Error wrong(std::size_t at, std::string_view what) const {
+    const auto lines =
+        std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    return make_error(ErrorCode::parse, concat({"line ", std::to_string(lines + 1), " ", what}),
+                      at);
+  }
+
+  // Of the line that at_ is in.
+  void find_line_end() {
+    end_ = std::min(text_.find('\n', at_), text_.size());
+    next_ = end_ + 1;
+    if (end_ > at_ && text_[end_ - 1] == '\r') --end_;
+  }
+
+  void skip_blanks() {
+    while (at_ < end_ && is_shell_blank(text_[at_])) ++at_;
+  }
+
+  std::string_view read_name() {
+    const std::size_t start = at_;
+    at_ = end_of_name(text_, at_);
+    return text_.substr(start, at_ - start);
+  }
+
+  Expected<void> read_line() {
+    skip_blanks();
+    if (at_ == end_ || text_[at_] == '#') return {};
+    const std::size_t start = at_;
+    std::string_view variable = read_name();
+    if (variable == "export" && at_ < end_ && is_shell_blank(text_[at_])) {
+      skip_blanks();
+      if (const std::string_view exported = read_name(); !exported.empty()) variable = exported;
+    }
+    skip_blanks();
+    if (variable.empty() || at_ == end_ || text_[at_] != '=')
+      return wrong(start,
+                   "is not NAME=value, with a NAME of letters, digits and _ that does not "
+                   "begin with a digit");
+    ++at_;
+    std::string value;
+    if (auto ok = read_value(value); !ok) return ok;
+    const auto [place, is_new] = places_.emplace(variable, variables_.size());
+    if (is_new) variables_.emplace_back(variable, std::string());
+    variables_[place->second].second = std::move(value);
+    return {};
+  }
+
+  Expected<void> read_value(std::string& value) {
+    const std::size_t start = at_;
+    skip_blanks();
+    if (at_ < end_ && (text_[at_] == '\'' || text_[at_] == '"')) return read_quoted(value);
+    std::size_t comment = start;
+    do comment = text_.find('#', comment + 1);
+    while (comment < end_ && !is_shell_blank(text_[comment - 1]));
+    value = trim_blanks(text_.substr(start, std::min(comment, end_) - start));
+    return {};
+  }
+
+  Expected<void> read_quoted(std::string& value) {
+    const std::size_t start = at_;
+    const char quote = text_[at_];
+    for (++at_; at_ < text_.size() && text_[at_] != quote; ++at_) {
+      char c = text_[at_];
+      const char next = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
+      if (c == '\r' && next == '\n') continue;
+      if (c == '\\' && quote == '"') {
+        constexpr std::string_view escapes = "nrt\"\\$";
+        if (const std::size_t which = escapes.find(next); which != std::string_view::npos) {
+          c = "\n\r\t\"\\$"[which];
+          ++at_;
+        }
+      }
+      value += c;
+    }
+    if (at_ == text_.size()) return wrong(start, "begins a quote that is not closed");
+    ++at_;
+    find_line_end();
+    skip_blanks();
+    if (at_ != end_ && text_[at_] != '#') return wrong(at_, "goes on after the closing quote");
+    return {};
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::size_t end_ = 0;   // of the line, without its line end
+  std::size_t next_ = 0;  // where the next line begins
+  Variables variables_ = {};
+  std::map<std::string_view, std::size_t> places_ = {};
+};
+
+}  // namespace
+
+Expected<Variables> parse_env_file(std::string_view text) { return EnvFileReader(text).read(); }
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,122 @@
+// One container: how it is stopped and removed.
+
+#include "docker/container_internal.hpp"
+#include "docker/docker.hpp"
+#include "docker/docker_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "json/json.hpp"
+#include "process/process.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// Removes what a failed attempt has left behind, if it was this program's.
+void Container::State::discard() {
+  std::optional<Process> broken;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    std::swap(broken, lifeline);
+  }
+  broken.reset();
+  const ProgramIdentity program = own_identity();
+  const auto found = look();
+  if (found && !found->is_null() && is_own(*found) &&
+      label_of(*found, "codeexec.pid") == program.pid &&
+      label_of(*found, "codeexec.start") == program.start)
+    (void)ask({"rm", "-f", (*found)["Id"].as_string()}, "remove");
+}
+
+Expected<void> Container::State::stop() {
+  if (auto ok = take_turn({}); !ok) return ok;
+  Expected<void> done;
+  const auto found = look();
+  if (!found)
+    done = found.error();
+  else if (!found->is_null() && !is_own(*found))
+    done = foreign();
+  else if (health_of(*found).running || health_of(*found).status == "paused")
+    if (auto killed = ask({"kill", (*found)["Id"].as_string()}, "stop"); !killed)
+      done = killed.error();
+  if (done) tell(concat({"the container ", name, " was stopped"}));
+  end_turn(false);
+  return done;
+}
+
+Expected<void> Container::State::begin_removal(std::optional<Process>& removal) {
+  (void)take_turn({});
+  Expected<void> saved;
+  if (!options.log_file.empty()) saved = save_log(options.log_file);
+  const auto found = look();
+  Expected<void> problem;
+  if (!found) problem = found.error();
+  if (found && !found->is_null() && !is_own(*found)) problem = foreign();
+  if (problem && !found->is_null()) {
+    auto started = Process::start(engine_call(
+        options.engine, {"rm", "-f", (*found)["Id"].as_string()}, options.engine.call_timeout));
+    if (started)
+      removal = std::move(*started);
+    else
+      problem = started.error();
+  }
+  return problem ? saved : problem;
+}
+
+Expected<void> Container::State::finish_removal(std::optional<Process>& removal) {
+  Expected<void> done;
+  if (removal) {
+    const ProcessResult& result = removal->wait();
+    if (!result.succeeded() && !says(result, "such container") &&
+        !says(result, "already in progress"))
+      done = engine_error(options.engine, result, concat({"remove the container ", name}));
+    removal.reset();
+  }
+  std::optional<Process> held;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    std::swap(held, lifeline);
+    made = !done;
+  }
+  if (held) {
+    held->close_input();
+    (void)held->wait_for(std::chrono::seconds(2));
+    held.reset();
+  }
+  log(done ? concat({"the container ", name, " was removed"}) : done.error().message);
+  end_turn(false);
+  return done;
+}
+
+Expected<void> Container::State::save_log(const std::string& path) {
+  auto found = look();
+  ContainerHealth health;
+  if (found) health = health_of(*found);
+  if (!health.exists) health.status = "none";
+  if (!found) health.error = found.error().message;
+  const auto truth = [](bool value) { return value ? "True" : "False"; };
+  std::string text = concat(
+      {"# Docker Container Logs for agent: ", printable(options.agent_id),
+       "\n# Container Status: ", health.status, "\n# Running: ", truth(health.running),
+       "\n# Exit Code: ", std::to_string(health.exit_code),
+       "\n# OOM Killed: ", truth(health.oom_killed),
+       "\n# Error: ", events->redactor.redact(health.error), "\n# Started At: ", health.started_at,
+       "\n# Finished At: ", health.finished_at, "\n#", std::string(79, '='), "\n"});
+  {
+    const std::lock_guard<std::mutex> lock(events->mutex);
+    text += events->lines.text();
+  }
+  const std::string subject = concat({"log of a container ", quoted(path)});
+  for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
+    if (::mkdir(path.substr(0, at).c_str(), 0777) != 0 && errno != EEXIST)
+      return system_error(errno, subject);
+  const UniqueFd file(above_standard_streams(::open(
+      path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600)));
+  if (!file || ::fchmod(file.get(), 0600) != 0) return system_error(errno, subject);
+  if (const int error = write_all(file.get(), text); error != 0)
+    return system_error(error, subject);
+  return {};
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

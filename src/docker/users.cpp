@@ -1,0 +1,493 @@
+// Containers of users.
+
+#include "docker/container_internal.hpp"
+#include "docker/docker.hpp"
+#include "docker/docker_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "environment/environment.hpp"
+#include "executor/executor.hpp"
+#include "executor/gate_internal.hpp"
+#include "files/files.hpp"
+#include "paths/paths.hpp"
+#include "policy/policy.hpp"
+#include "process/process.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// Containers of users -----------------------------------------------------------------------------
+//
+// A user's commands pass the policy. What reads and writes files for the user is commands, too, of
+// our own: their scripts are constant, and what the user says comes as arguments or by the standard
+// input. They pass a gate without a policy, and are recorded as what was asked.
+
+constexpr const char* user_workspace = "/workspace";
+constexpr std::size_t longest_text = std::size_t{1} << 20;         // that read_file returns
+constexpr std::size_t longest_python_file = std::size_t{4} << 20;  // of a Python file
+constexpr std::size_t longest_write = std::size_t{64} << 20;
+
+// How the scripts below end, besides 0 and 1.
+constexpr int exit_not_there = 44;
+constexpr int exit_too_long = 45;
+
+// $1 path, $2 number of the first line, $3 how many or nothing, $4 bytes at most
+constexpr const char* read_script = R"sh(
+[ -e "$1" ] || { echo "No such file or directory" >&2; exit 44; }
+[ -f "$1" ] || { echo "Not a regular file" >&2; exit 1; }
+exec <"$1" || exit 1
+tail -n "+$2" | if [ "$3" ]; then head -n "$3"; else cat; fi | head -c "$4"
+)sh";
+
+// $1 path, $2 bytes that come, $3 something random. A file that is there keeps its rights.
+constexpr const char* write_script = R"sh(
+f=$1
+if [ -L "$f" ]; then f=$(readlink -f -- "$1") || exit 1; fi
+case $f in */*) d=${f%/*}/;; *) d=./;; esac
+mkdir -p -- "$d" || exit 1
+if [ -e "$f" ]; then
+  [ -f "$f" ] || { echo "Not a regular file" >&2; exit 1; }
+  [ -w "$f" ] || { echo "Permission denied" >&2; exit 1; }
+fi
+t=$d.codeexec-$3
+trap 'rm -f -- "$t"' EXIT
+[ ! -e "$f" ] || cp -p -- "$f" "$t" || exit 1
+cat >"$t" || exit 1
+[ "$(($(wc -c <"$t")))" -eq "$2" ] || { echo "Not all of it has come" >&2; exit 1; }
+mv -f -- "$t" "$f"
+)sh";
+
+constexpr const char* list_script = R"sh(
+cd /artifacts || exit 1
+for f in *; do
+  [ -f "$f" ] && [ ! -L "$f" ] && s=$(stat -c %s "./$f") && printf '%s/%s\0' "$s" "$f"
+done
+:
+)sh";
+
+// $1 name, $2 bytes at most
+constexpr const char* artifact_script = R"sh(
+cd /artifacts || exit 1
+[ -f "$1" ] && [ ! -L "$1" ] || exit 44
+s=$(stat -c %s "./$1") || exit 1
+[ "$s" -le "$2" ] || { echo "$s" >&2; exit 45; }
+exec cat "./$1"
+)sh";
+
+bool is_artifact_name(std::string_view name) {
+  return !name.empty() && name[0] != '.' &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
+}
+
+// "pkg.module": names of Python with dots between them.
+bool is_module_name(std::string_view text) {
+  while (true) {
+    const std::size_t end = end_of_name(text, 0);
+    if (end == 0 || end == text.size()) return end != 0;
+    if (text[end] != '.') return false;
+    text.remove_prefix(end + 1);
+  }
+}
+
+// An option, else a variable of this process, else a usual value.
+std::string first_of(const std::string& option, const char* variable, const char* usual) {
+  const char* const value = std::getenv(variable);
+  if (!option.empty()) return option;
+  return value && *value ? value : usual;
+}
+
+}  // namespace
+
+// Commands start in /workspace of the container, and nothing of the host is its workspace. Where
+// the gate looks at the disk of the host, it sees /tmp instead.
+class UserContainers::User final : public ContainerExecutor {
+ public:
+  static Expected<std::shared_ptr<User>> create(const UserContainerOptions& options,
+                                                const std::string& user_id);
+
+  // Bash, if the image has one; asked for once.
+  Expected<std::string> shell() const;
+  // What one of the scripts writes, at most `limit` bytes; `what` is told when it fails.
+  Expected<std::string> fetch(const char* script, const std::vector<std::string>& words,
+                              std::size_t limit, std::string_view what,
+                              std::string input = {}) const;
+  // Puts on the audit log what was asked for, and how it went.
+  template <class T>
+  Expected<T> recorded(const char* tool, const std::string& subject, Expected<T> done) const;
+
+ private:
+  User() = default;
+  Expected<void> place(const Command& command, Admission& admission) const override {
+    admission.directory.path = user_workspace;
+    admission.result.work_dir = user_workspace;
+    return ContainerExecutor::place(command, admission);
+  }
+
+  std::shared_ptr<const User> files_ = {};  // in the same container, without a policy
+  mutable std::mutex mutex_ = {};
+  mutable std::string shell_ = {};
+};
+
+struct UserContainers::State {
+  UserContainerOptions options = {};
+  std::optional<Files> tools = {};
+  std::mutex mutex = {};
+  std::map<std::string, std::shared_ptr<User>> users = {};
+
+  // Asks no engine.
+  Expected<std::shared_ptr<User>> user(const std::string& user_id) {
+    if (user_id.empty() || user_id.size() > 1024 || has_nul(user_id))
+      return make_error(ErrorCode::invalid_argument,
+                        "user_id must have 1 to 1024 bytes, and no NUL among them");
+    const std::lock_guard<std::mutex> lock(mutex);
+    std::shared_ptr<User>& entry = users[user_id];
+    if (entry) return entry;
+    auto made = User::create(options, user_id);
+    if (made) return entry = *made;
+    users.erase(user_id);
+    return made.error();
+  }
+
+  // Unless the user has another container by now.
+  void forget(const std::string& user_id, const std::shared_ptr<User>& user) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    const auto found = users.find(user_id);
+    if (found != users.end() && found->second == user) users.erase(found);
+  }
+
+  // Of a module below /tools, which may be written with `tools.` before it.
+  Expected<std::string> source_of(const std::string& module) const {
+    const Error none = make_error(ErrorCode::not_found,
+                                  concat({"Module ", printable(module), " not found in /tools"}));
+    if (!tools || !is_module_name(module)) return none;
+    std::string path = module;
+    std::replace(path.begin(), path.end(), '.', '/');
+    FileRange range;
+    range.unit = FileRange::Unit::bytes;
+    range.max_bytes = longest_python_file;
+    for (const std::string_view skipped : {"", "tools/"}) {
+      if (!starts_with(path, skipped)) continue;
+      for (const char* end : {".py", "/__init__.py"}) {
+        auto file = tools->read(concat({path.substr(skipped.size()), end}), range);
+        if (!file && file.error().code == ErrorCode::not_found) continue;
+        if (!file) return file.error();
+        if (!file->more) return std::move(file->bytes);
+        return make_error(ErrorCode::limit, concat({"Module ", module, " is too long"}));
+      }
+    }
+    return none;
+  }
+};
+
+Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
+    const UserContainerOptions& options, const std::string& user_id) {
+  ContainerOptions wanted = options.container;
+  wanted.agent_id = user_id;
+  auto completed = complete(wanted);
+  if (!completed) return completed.error();
+  Container container(std::move(*completed));
+  EnvironmentOptions variables;
+  variables.keep.clear();
+  variables.auto_venv = false;
+  variables.set = container.options().environment;
+  auto environment = Environment::create(variables);
+  if (!environment) return environment.error();
+
+  const std::shared_ptr<User> users[] = {std::shared_ptr<User>(new User),
+                                         std::shared_ptr<User>(new User)};
+  for (const auto& user : users) {
+    const bool for_files = user == users[1];
+    ExecutorOptions general;
+    general.workspace = "/tmp";
+    general.agent_id = user_id;
+    if (for_files) {
+      general.policy.mode = PolicyOptions::Mode::compat;
+      for (const RuleInfo& rule : Policy::rules())
+        general.policy.disabled_rules.push_back(rule.name);
+    } else {
+      general.policy = options.policy;
+      general.policy.enable_sudo = true;  // chmod is harmless where nobody can gain rights
+      general.audit_file = options.audit_file;
+      general.timeout = options.timeout;
+      general.max_timeout = std::max(general.max_timeout, options.timeout);
+    }
+    if (auto ok = user->set_up(general, container.options().secrets); !ok) return ok.error();
+  }
+  auto place = std::make_shared<Place>(std::move(container), std::move(*environment), "/bin/sh");
+  for (const auto& variable : variables.set) place->sets_path |= variable.first == "PATH";
+  for (const auto& user : users) user->place_ = place;
+  users[0]->files_ = users[1];
+  return users[0];
+}
+
+Expected<std::string> UserContainers::User::shell() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (shell_.empty()) {
+    auto found = fetch("command -v bash || echo /bin/sh", {}, 4096, "find a shell");
+    if (!found) return found.error();
+    shell_ = without_line_ends(*found);
+  }
+  return shell_;
+}
+
+Expected<std::string> UserContainers::User::fetch(const char* script,
+                                                  const std::vector<std::string>& words,
+                                                  std::size_t limit, std::string_view what,
+                                                  std::string input) const {
+  Command command = Command::program({"/bin/sh", "-c", script, "sh"});
+  for (const std::string& word : words) {
+    if (has_nul(word) || word.size() >= PATH_MAX)
+      return make_error(ErrorCode::invalid_argument,
+                        "Failed: a path has a NUL byte in it, or is longer than any may be");
+    command.argv.push_back(word);
+  }
+  command.input = std::move(input);
+  const CancelToken enough;
+  command.cancel = enough;
+  std::string out;
+  command.on_output = [&out, &enough, limit](Stream stream, std::string_view bytes) {
+    if (stream != Stream::out) return;
+    out.append(bytes.substr(0, limit + 1 - std::min(limit + 1, out.size())));
+    if (out.size() > limit) enough.cancel();
+  };
+  const Result result = (files_ ? *files_ : *this).run(command);
+  const bool exited = result.outcome == Outcome::exited;
+  if (out.size() > limit || (exited && result.exit_code == exit_too_long))
+    return make_error(ErrorCode::limit,
+                      concat({"Failed to ", what, ": it has ",
+                              exited && !result.err.empty() ? without_line_ends(result.err)
+                                                            : std::string_view("more"),
+                              " bytes, and ", std::to_string(limit), " are the most"}));
+  if (result.succeeded() && result.err.empty()) return out;
+  const std::string reason = !exited              ? result.summary()
+                             : result.err.empty() ? "No such file or directory"
+                                                  : result.err;
+  return make_error(
+      exited && result.exit_code == exit_not_there ? ErrorCode::not_found : ErrorCode::io,
+      concat({"Failed to ", what, ": ", printable(without_line_ends(reason))}));
+}
+
+template <class T>
+Expected<T> UserContainers::User::recorded(const char* tool, const std::string& subject,
+                                           Expected<T> done) const {
+  Result result;
+  result.command = concat({tool, " ", shell_word(subject)});
+  result.work_dir = user_workspace;
+  result.container = container().name();
+  result.outcome = Outcome::exited;
+  result.exit_code = done ? 0 : 1;
+  result.message = done.error().message;
+  record(result, tool);
+  return done;
+}
+
+Expected<UserContainers> UserContainers::create(const UserContainerOptions& given) {
+  UserContainerOptions options = given;
+  ContainerOptions& container = options.container;
+  container.image = first_of(container.image, "MCP_EXECUTOR_IMAGE", "codeexec/executor:latest");
+  if (container.user.empty()) container.user = "1000:1000";
+  if (options.max_artifact == 0) {
+    const std::string text = first_of({}, "MCP_ARTIFACT_SIZE_LIMIT_MB", "50");
+    std::uint64_t megabytes = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), megabytes);
+    if (read.ec != std::errc() || read.ptr != text.data() + text.size() || megabytes == 0 ||
+        megabytes > 1024)
+      return make_error(ErrorCode::invalid_argument,
+                        concat({"MCP_ARTIFACT_SIZE_LIMIT_MB must be a number from 1 to 1024, and ",
+                                quoted(text), " is not"}));
+    options.max_artifact = megabytes << 20;
+  }
+  struct Folder {
+    std::string& path;
+    const char* variable;
+    const char* usual;
+    const char* target;
+  };
+  const Folder folders[] = {{options.tools_dir, "MCP_TOOLS_PATH", "./tools", "/tools"},
+                            {options.skills_dir, "MCP_SKILLS_PATH", "./skills", "/skills"}};
+  auto state = std::make_shared<State>();
+  for (const Folder& folder : folders) {
+    const std::string path = first_of(folder.path, folder.variable, folder.usual);
+    PathOptions roots;
+    roots.roots.push_back({path, Permission::read});
+    auto rules = PathRules::create(roots);
+    // Nobody has asked for the usual one.
+    const bool usual = folder.path.empty() && path == folder.usual;
+    folder.path.clear();
+    if (!rules && usual && ::access(path.c_str(), F_OK) != 0) continue;
+    if (!rules) return with_prefix(concat({folder.target, ": "}), rules.error());
+    folder.path = rules->roots()[0].path;
+    container.mounts.push_back({folder.path, folder.target, Permission::read});
+    if (folder.path == options.tools_dir && !state->tools)
+      state->tools.emplace(std::move(*rules), folder.path);
+  }
+  container.scratch.emplace_back(user_workspace, options.workspace_size);
+  container.scratch.emplace_back("/artifacts", options.artifacts_size);
+  // Once for all users: variables of this process may be others later.
+  auto completed = complete(container);
+  if (!completed) return completed.error();
+  container = std::move(*completed);
+  state->options = std::move(options);
+  UserContainers containers;
+  containers.state_ = std::move(state);
+  return containers;
+}
+
+const UserContainerOptions& UserContainers::options() const noexcept { return state_->options; }
+
+Expected<Result> UserContainers::execute_bash(
+    const std::string& user_id, const std::string& script,
+    std::optional<std::chrono::milliseconds> timeout) const {
+  Command command = Command::shell(script);
+  command.timeout = timeout;
+  return execute_bash(user_id, std::move(command));
+}
+
+Expected<Result> UserContainers::execute_bash(const std::string& user_id, Command command) const {
+  const auto user = state_->user(user_id);
+  if (!user) return user.error();
+  auto shell = (*user)->shell();
+  if (!shell) return shell.error();
+  command.interpreter = std::move(*shell);
+  command.work_dir.clear();
+  command.tool = "execute_bash";
+  Result result = (*user)->run(command);
+  if (result.outcome == Outcome::not_started && result.step == "container")
+    return make_error(ErrorCode::io, std::move(result.message));
+  return result;
+}
+
+Expected<std::string> UserContainers::read_file(const std::string& user_id, const std::string& path,
+                                                std::uint64_t offset,
+                                                std::optional<std::uint64_t> count) const {
+  const auto user = state_->user(user_id);
+  if (!user) return user.error();
+  // What a program in the container takes for a number.
+  constexpr std::uint64_t most = 0x7ffffffe;
+  return (*user)->recorded(
+      "read_file", path,
+      (*user)->fetch(read_script,
+                     {path, std::to_string(std::min(offset, most) + 1),
+                      count ? std::to_string(std::min(*count, most)) : std::string(),
+                      std::to_string(longest_text + 1)},
+                     longest_text, concat({"read file ", printable(path)})));
+}
+
+Expected<std::uint64_t> UserContainers::write_file(const std::string& user_id,
+                                                   const std::string& path,
+                                                   std::string_view content) const {
+  const auto user = state_->user(user_id);
+  if (!user) return user.error();
+  const std::string what = concat({"write file ", printable(path)});
+  if (content.size() > longest_write)
+    return make_error(ErrorCode::limit, concat({"Failed to ", what, ": more than ",
+                                                std::to_string(longest_write), " bytes"}));
+  const auto written = (*user)->recorded(
+      "write_file", path,
+      (*user)->fetch(write_script, {path, std::to_string(content.size()), random_hex(8)}, 0, what,
+                     std::string(content)));
+  if (!written) return written.error();
+  return std::uint64_t{content.size()};
+}
+
+Expected<std::string> UserContainers::read_docstring(const std::string& user_id,
+                                                     const std::string& module_or_path,
+                                                     const std::string& function) const {
+  const auto user = state_->user(user_id);
+  if (!user) return user.error();
+  const bool is_path =
+      module_or_path.find('/') != std::string::npos || ends_with(module_or_path, ".py");
+  std::string source;
+  if (is_path) {
+    auto text = (*user)->recorded(
+        "read_docstring", module_or_path,
+        (*user)->fetch(read_script,
+                       {module_or_path, "1", "", std::to_string(longest_python_file + 1)},
+                       longest_python_file, concat({"read file ", printable(module_or_path)})));
+    if (!text) return text.error();
+    source = std::move(*text);
+  } else {
+    auto text = state_->source_of(module_or_path);
+    if (!text) return text.error();
+    source = std::move(*text);
+  }
+  auto docstring = python_docstring(source, function);
+  if (docstring) return docstring;
+  const std::string place = concat({is_path ? "" : "module ", printable(module_or_path)});
+  if (docstring.error().code == ErrorCode::not_found)
+    return make_error(ErrorCode::not_found,
+                      concat({"Function ", printable(function), " not found in ", place}));
+  return with_prefix(concat({place, ": "}), docstring.error());
+}
+
+Expected<std::vector<Artifact>> UserContainers::list_artifacts(const std::string& user_id) const {
+  const auto user = state_->user(user_id);
+  if (!user) return user.error();
+  const auto list =
+      (*user)->recorded("list_artifacts", "/artifacts",
+                        (*user)->fetch(list_script, {}, longest_text, "list artifacts"));
+  if (!list) return list.error();
+  std::vector<Artifact> artifacts;
+  std::string_view rest = *list;
+  while (!rest.empty()) {
+    const std::string_view entry = rest.substr(0, rest.find('\0'));
+    rest.remove_prefix(std::min(entry.size() + 1, rest.size()));
+    Artifact artifact;
+    artifact.name = entry.substr(std::min(entry.find('/'), entry.size() - 1) + 1);
+    artifact.size = leading_number(entry, std::uint64_t{0});
+    if (is_artifact_name(artifact.name)) artifacts.push_back(std::move(artifact));
+  }
+  std::sort(artifacts.begin(), artifacts.end(),
+            [](const Artifact& a, const Artifact& b) { return a.name < b.name; });
+  return artifacts;
+}
+
+Expected<std::string> UserContainers::get_artifact(const std::string& user_id,
+                                                   const std::string& name) const {
+  if (!is_artifact_name(name))
+    return make_error(ErrorCode::invalid_argument,
+                      concat({"Invalid artifact name: ", quoted(name)}));
+  const auto user = state_->user(user_id);
+  if (!user) return user.error();
+  const std::uint64_t limit = state_->options.max_artifact;
+  auto bytes = (*user)->recorded(
+      "get_artifact", name,
+      (*user)->fetch(artifact_script, {name, std::to_string(limit)},
+                     static_cast<std::size_t>(limit), concat({"get artifact ", printable(name)})));
+  if (!bytes && bytes.error().code == ErrorCode::not_found)
+    return make_error(ErrorCode::not_found, concat({"Artifact not found: ", printable(name)}));
+  return bytes;
+}
+
+Expected<void> UserContainers::stop(const std::string& user_id) const {
+  const auto user = state_->user(user_id);
+  return user ? (*user)->container().stop() : user.error();
+}
+
+// What could not be removed stays known, so that it can be tried again.
+Expected<void> UserContainers::cleanup(const std::string& user_id) const {
+  const auto user = state_->user(user_id);
+  if (!user) return user.error();
+  if (auto ok = (*user)->container().remove(); !ok) return ok;
+  state_->forget(user_id, *user);
+  return {};
+}
+
+Expected<void> UserContainers::cleanup_all() const {
+  std::map<std::string, std::shared_ptr<User>> users;
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    users = state_->users;
+  }
+  std::vector<Container> containers;
+  for (const auto& entry : users) containers.push_back(entry.second->container());
+  if (auto ok = Container::remove_all(containers); !ok) return ok;
+  for (const auto& [id, user] : users) state_->forget(id, user);
+  return {};
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

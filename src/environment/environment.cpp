@@ -1,0 +1,238 @@
+// The variables, the venv and the prefix of a command.
+//
+// create() does once what does not depend on the command: it filters the host's variables, checks
+// the operator's and fills in PATH and LANG. resolve() copies that and looks for the venv. Nothing
+// is cached between commands, because creating a venv is itself a command.
+//
+// MCP clients start a server with six variables and no locale, and Python, git and others then
+// fall back to ASCII: hence LANG. A missing PATH is not passed on, because each program has its own
+// idea of what that means, and "<venv>/bin:" with nothing behind it would mean the work_dir.
+
+#include "environment/environment.hpp"
+#include "environment/environment_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "base/platform_internal.hpp"
+#include "paths/paths.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+using VariableMap = std::map<std::string, std::string>;
+
+constexpr std::string_view default_path =
+    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+bool is_variable_name(std::string_view text) {
+  return !text.empty() && text.find('=') == std::string_view::npos && !has_nul(text);
+}
+
+// Python's venv module refuses the colon, too: PATH has no way to quote it.
+bool is_venv(const std::string& path) {
+  return path.find(':') == std::string::npos && is_directory(path + "/bin");
+}
+
+Error environment_error(std::string_view option, std::string_view subject, std::string_view what) {
+  return make_error(ErrorCode::invalid_argument,
+                    concat({option, ": ", quoted(subject), " ", what}));
+}
+
+// Puts checked variables into the map, later ones over earlier ones. `option` names their origin.
+Expected<void> assign_variables(VariableMap& map, std::string_view option,
+                                const Variables& variables) {
+  for (const auto& [variable, value] : variables) {
+    if (!is_variable_name(variable))
+      return environment_error(option, variable, "is no variable name: empty, or has '=' or NUL");
+    if (has_nul(value))
+      return environment_error(option, variable, "has a value with a NUL byte in it");
+    map[variable] = value;
+  }
+  return {};
+}
+
+Expected<void> check_keep(const std::vector<std::string>& keep) {
+  for (const std::string& pattern : keep) {
+    if (!is_variable_name(pattern))
+      return environment_error("keep", pattern, "is no variable name: empty, or has '=' or NUL");
+    const std::size_t star = pattern.find('*');
+    if (star != std::string::npos && star + 1 != pattern.size())
+      return environment_error("keep", pattern, "has a '*' that is not its last character");
+  }
+  return {};
+}
+
+bool is_secret(std::string_view variable, const EnvironmentOptions& options) {
+  return std::find(options.secret.begin(), options.secret.end(), variable) != options.secret.end();
+}
+
+// The host's variables that commands may see. Of two with one name the first counts, as for
+// getenv().
+VariableMap kept_variables(const EnvironmentOptions& options) {
+  VariableMap map;
+  for (char** entry = ::environ; entry && *entry; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string_view::npos) continue;
+    const std::string_view variable = text.substr(0, equals);
+    if (is_kept(variable, options) || is_secret(variable, options))
+      map.emplace(variable, text.substr(equals + 1));
+  }
+  return map;
+}
+
+// The values of the secret variables among those of commands.
+Expected<std::vector<std::string>> secret_values(const VariableMap& map,
+                                                 const std::vector<std::string>& variables) {
+  std::vector<std::string> values;
+  for (const std::string& variable : variables) {
+    if (!is_variable_name(variable))
+      return environment_error("secret", variable, "is no variable name: empty, or has '=' or NUL");
+    if (variable.find('*') != std::string::npos)
+      return environment_error("secret", variable, "has a '*': each secret is named by itself");
+    const auto found = map.find(variable);
+    if (found == map.end())
+      return make_error(ErrorCode::not_found,
+                        concat({"secret: ", quoted(variable),
+                                " is neither a variable of this process nor one of 'set'"}));
+    if (without_line_ends(found->second).size() < shortest_secret)
+      return environment_error(
+          "secret", variable,
+          concat({"has a value of fewer than ", std::to_string(shortest_secret),
+                  " bytes, which cannot be masked"}));
+    values.push_back(found->second);
+  }
+  if (total_size(values) > longest_secrets)
+    return make_error(ErrorCode::limit, concat({"secret: the values have more than ",
+                                                std::to_string(longest_secrets), " bytes"}));
+  return values;
+}
+
+bool is_missing(const VariableMap& map, const char* variable) {
+  const auto found = map.find(variable);
+  return found == map.end() || found->second.empty();
+}
+
+Expected<void> check_prefix(const std::string& prefix) {
+  if (prefix.empty()) return {};
+  if (prefix.find_first_of(std::string_view("\0\n", 2)) != std::string::npos)
+    return environment_error("command_prefix", prefix, "has a newline or a NUL byte");
+  if (prefix.find_first_not_of(" \t") == std::string::npos)
+    return environment_error("command_prefix", prefix, "is blank");
+  return {};
+}
+
+// The canonical path of the operator's venv.
+Expected<std::string> check_venv_path(const std::string& given) {
+  auto path = canonical_path(given);
+  if (!path) return with_prefix("venv_path: ", path.error());
+  if (path->find(':') != std::string::npos)
+    return environment_error("venv_path", *path, "has a ':', which PATH cannot hold");
+  if (!is_venv(*path))
+    return make_error(ErrorCode::not_found,
+                      concat({"venv_path: ", quoted(*path), " has no 'bin' directory"}));
+  return path;
+}
+
+}  // namespace
+
+inline namespace inner {
+
+bool is_directory(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+bool is_kept(std::string_view variable, const EnvironmentOptions& options) {
+  if (options.keep_all) return true;
+  for (const std::string& pattern : options.keep) {
+    if (variable == pattern) return true;
+    if (ends_with(pattern, "*") &&
+        starts_with(variable, std::string_view(pattern).substr(0, pattern.size() - 1)))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace inner
+
+std::vector<std::string> usual_variables() {
+  return {"PATH",     "HOME", "USER",   "LOGNAME", "SHELL",     "LANG",     "LC_*",
+          "LANGUAGE", "TZ",   "TMPDIR", "TERM",    "COLORTERM", "NO_COLOR", "FORCE_COLOR"};
+}
+
+Expected<Environment> Environment::create(const EnvironmentOptions& options) {
+  Environment result;
+  if (auto checked = check_keep(options.keep); !checked) return checked.error();
+  if (auto checked = check_prefix(options.command_prefix); !checked) return checked.error();
+  result.prefix_ = options.command_prefix;
+  result.auto_venv_ = options.auto_venv;
+  if (!options.venv_path.empty()) {
+    auto path = check_venv_path(options.venv_path);
+    if (!path) return path.error();
+    result.venv_path_ = std::move(*path);
+  }
+  if (!options.workspace.empty()) {
+    auto path = canonical_path(options.workspace);
+    if (!path) return with_prefix("workspace: ", path.error());
+    result.workspace_ = std::move(*path);
+  }
+
+  VariableMap map = kept_variables(options);
+  if (auto assigned = assign_variables(map, "set", options.set); !assigned) return assigned.error();
+  auto secrets = secret_values(map, options.secret);
+  if (!secrets) return secrets.error();
+  result.secrets_ = std::move(*secrets);
+  if (is_missing(map, "PATH")) map["PATH"] = default_path;
+  if (is_missing(map, "LANG") && is_missing(map, "LC_ALL")) map["LANG"] = "C.UTF-8";
+  result.variables_.assign(map.begin(), map.end());
+  return result;
+}
+
+Expected<std::string> Environment::find_venv(std::string_view work_dir) const {
+  if (!prefix_.empty()) return std::string();
+  if (!venv_path_.empty()) {
+    if (is_venv(venv_path_)) return venv_path_;
+    return make_error(ErrorCode::not_found,
+                      concat({"venv_path: ", quoted(venv_path_), " is gone since the start"}));
+  }
+  if (!auto_venv_) return std::string();
+  for (const std::string_view place : {work_dir, std::string_view(workspace_)}) {
+    if (place.empty()) continue;
+    std::string venv = concat({place, "/.venv"});
+    if (is_venv(venv)) return venv;
+  }
+  return std::string();
+}
+
+Expected<CommandEnvironment> Environment::resolve(std::string_view work_dir,
+                                                  const Variables& extra) const {
+  if (!work_dir.empty() && (work_dir[0] != '/' || has_nul(work_dir)))
+    return environment_error("work_dir", work_dir, "is not an absolute path");
+  auto venv = find_venv(work_dir);
+  if (!venv) return venv.error();
+
+  VariableMap map(variables_.begin(), variables_.end());
+  if (!work_dir.empty()) map["PWD"] = work_dir;
+  if (!venv->empty()) {
+    map["VIRTUAL_ENV"] = *venv;
+    std::string& path = map["PATH"];
+    path = concat({*venv, "/bin:", path});
+    map.erase("PYTHONHOME");
+  }
+  if (auto assigned = assign_variables(map, "environment", extra); !assigned)
+    return assigned.error();
+
+  CommandEnvironment result;
+  result.variables.reserve(map.size());
+  for (const auto& [variable, value] : map)
+    result.variables.push_back(concat({variable, "=", value}));
+  result.prefix = prefix_;
+  result.venv = std::move(*venv);
+  return result;
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

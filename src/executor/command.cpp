@@ -1,0 +1,146 @@
+// Commands, results, and handles on commands that run.
+
+#include "executor/executor.hpp"
+#include "executor/executor_internal.hpp"
+#include "executor/gate_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "process/process.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+Command Command::shell(std::string script) {
+  Command command;
+  command.script = std::move(script);
+  return command;
+}
+
+Command Command::program(std::vector<std::string> argv) {
+  Command command;
+  command.argv = std::move(argv);
+  return command;
+}
+
+std::string Result::summary() const {
+  std::string text;
+  switch (outcome) {
+    case Outcome::exited:
+      text = concat({"exited with status ", std::to_string(exit_code)});
+      break;
+    case Outcome::signaled:
+      text = concat({"killed by signal ", std::to_string(signal)});
+      break;
+    case Outcome::timed_out:
+      text = concat({"timed out after ", seconds_text(timeout), " s"});
+      break;
+    case Outcome::cancelled:
+      text = "cancelled";
+      break;
+    case Outcome::refused:
+      return concat({"refused (", rule, "): ", message});
+    case Outcome::not_started:
+      return concat({"not started: ", message});
+    case Outcome::unknown:
+      text = "ended, but its status could not be learned";
+      break;
+  }
+  const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(wall_time);
+  text += concat({" in ", seconds_text(wall), " s; ", std::to_string(out_counts.total_bytes),
+                  " bytes on stdout, ", std::to_string(err_counts.total_bytes), " on stderr"});
+  if (out_counts.dropped_bytes + err_counts.dropped_bytes > 0) text += " (shortened)";
+  return text;
+}
+
+// `known` is shared with the callback that records the end. That callback lives in the process, so
+// it must not own the process, or neither would ever go away. It writes `known` before the process
+// is done(), and everybody else reads it after.
+struct Execution::State {
+  std::shared_ptr<Result> known = std::make_shared<Result>();
+  Result asked = {};
+  Redactor redactor = {};
+  std::shared_ptr<const void> home = {};  // what it ran in: goes away after the process
+  std::optional<Process> process = {};
+};
+
+Execution Executor::start(const Command& command) const {
+  Admission admission = admit(command);
+  Execution execution;
+  execution.state_ = std::make_shared<Execution::State>();
+  Execution::State& state = *execution.state_;
+  *state.known = std::move(admission.result);
+  state.home = std::move(admission.home);
+  if (state.known->rule.empty() && state.known->message.empty()) {
+    state.redactor = gate_->redactor;
+    auto on_end = [gate = gate_, known = state.known, tool = command.tool, time = admission.time,
+                   code = gate_->recording() ? command.code : std::string(), told = command.on_end,
+                   ending = std::move(admission.ending)](const ProcessResult& ended) {
+      gate->conclude(ending, ended, *known);
+      gate->mask(*known);
+      if (gate->recording()) {
+        Result result = *known;
+        static_cast<ProcessResult&>(result) = ended;
+        result.message = gate->redactor.redact(result.message);
+        gate->record(result, {tool, code, time});
+        known->notes = std::move(result.notes);
+      }
+      told();
+    };
+    state.asked = *state.known;
+    gate_->mask(state.asked);
+    ProcessResult failure;
+    auto process = Process::start(std::move(admission.process), std::move(on_end), &failure);
+    if (process) {
+      state.process.emplace(std::move(*process));
+      return execution;
+    }
+    static_cast<ProcessResult&>(*state.known) = std::move(failure);
+  }
+  gate_->mask(*state.known);
+  gate_->record(*state.known, {command.tool, command.code, admission.time});
+  state.asked = *state.known;
+  return execution;
+}
+
+bool Execution::done() const { return !state_->process || state_->process->done(); }
+
+bool Execution::wait_for(std::chrono::milliseconds time) const {
+  return !state_->process || state_->process->wait_for(time);
+}
+
+Result Execution::wait() const {
+  if (!state_->process) return *state_->known;
+  const ProcessResult& ended = state_->process->wait();
+  Result result = *state_->known;
+  static_cast<ProcessResult&>(result) = ended;
+  result.message = state_->redactor.redact(result.message);
+  return result;
+}
+
+void Execution::cancel() const {
+  if (state_->process) state_->process->cancel();
+}
+
+const Result& Execution::asked() const noexcept { return state_->asked; }
+
+int Execution::pid() const { return state_->process ? state_->process->pid() : -1; }
+
+Expected<void> Execution::write(std::string_view bytes) const {
+  if (state_->process) return state_->process->write(bytes);
+  return make_error(ErrorCode::io, "the command is not running, so it reads no input");
+}
+
+void Execution::close_input() const {
+  if (state_->process) state_->process->close_input();
+}
+
+Capture::Chunk Execution::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
+  if (state_->process) return state_->process->read(stream, cursor, max_lines);
+  Capture::Chunk nothing;
+  nothing.next = cursor;
+  return nothing;
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,222 @@
+// What the sandbox of a local executor grants.
+
+#include "executor/executor.hpp"
+#include "executor/executor_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "environment/environment.hpp"
+#include "environment/environment_internal.hpp"
+#include "paths/paths.hpp"
+#include "sandbox/grants_internal.hpp"
+#include "sandbox/sandbox.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// What can only be had with a sandbox must not be missed in silence.
+Expected<void> check_without_sandbox(const SandboxOptions& options) {
+  if (options.network != Network::host)
+    return make_error(ErrorCode::invalid_argument,
+                      concat({"network: ", quoted(name(options.network)),
+                              " needs a sandbox: set sandbox to best_effort or strict"}));
+  if (options.pid_namespace)
+    return make_error(ErrorCode::invalid_argument,
+                      "pid_namespace: it needs a sandbox: set sandbox to best_effort or strict");
+  return {};
+}
+
+// Roots of one kind that lie in a root which allows more. Grants only add up in the kernel, so
+// commands have there what the outer root allows.
+std::string roots_out_of_reach(const std::vector<Root>& roots, Permission permission) {
+  std::vector<std::string> paths;
+  for (const Root& root : roots) {
+    const auto allows_more = [&](const Root& other) {
+      return other.permission > root.permission && codeexec::is_within(root.path, other.path);
+    };
+    if (root.permission == permission && std::any_of(roots.begin(), roots.end(), allows_more))
+      paths.push_back(quoted(root.path));
+  }
+  return joined(paths, ", ");
+}
+
+std::string path_from_here(const std::string& path) {
+  if (starts_with(path, "/")) return path;
+  const auto here = canonical_path(".");
+  return here ? concat({*here, "/", path}) : path;
+}
+
+// What lies in a writable directory is readable already, and so is the system. The sandbox gets
+// the path as it was given: it refuses links which a command could have put there.
+void grant_reading(SandboxOptions& sandbox, const std::string& canonical,
+                   const std::string& given) {
+  const auto holds_it = [&](const std::string& other) {
+    return codeexec::is_within(canonical, other);
+  };
+  if (!is_readable_system(canonical) &&
+      std::none_of(sandbox.writable.begin(), sandbox.writable.end(), holds_it))
+    sandbox.readable.push_back(given);
+}
+
+// What commands need besides the roots, by the names of its options.
+struct NeededPath {
+  const char* option;
+  const std::string& path;
+};
+std::array<NeededPath, 3> needed_paths(const LocalOptions& options) {
+  return {{{"venv_path", options.environment.venv_path},
+           {"skills_dir", options.skills_dir},
+           {"shell", options.shell}}};
+}
+
+Expected<void> grant_needed(const LocalOptions& options, SandboxOptions& sandbox) {
+  for (const NeededPath& needed : needed_paths(options)) {
+    if (needed.path.empty()) continue;
+    auto canonical = canonical_path(needed.path);
+    if (!canonical) return canonical.error();
+    const std::size_t before = sandbox.readable.size();
+    grant_reading(sandbox, *canonical, path_from_here(needed.path));
+    if (sandbox.readable.size() != before && is_home_directory(*canonical))
+      return make_error(ErrorCode::invalid_argument,
+                        concat({needed.option, ": ", quoted(needed.path),
+                                " is a home directory or above one, which commands would be "
+                                "shown all of; name the directory that they need"}));
+  }
+  return {};
+}
+
+// What the roots allow as grants of the sandbox. What it cannot hold goes into `missing`.
+Expected<void> grant_roots(const LocalOptions& options, const std::vector<Root>& roots,
+                           const std::string& workspace, SandboxOptions& sandbox,
+                           std::vector<std::string>& missing) {
+  const auto check = [](const char* option, const std::string& path) -> Expected<void> {
+    if (path != "/") return {};
+    return make_error(ErrorCode::invalid_argument,
+                      concat({option,
+                              ": a sandbox cannot be given '/': name the directories that "
+                              "commands need, or set sandbox to off"}));
+  };
+  if (roots.empty()) {
+    if (auto ok = check("workspace", workspace); !ok) return ok;
+    sandbox.writable.push_back(workspace);
+  }
+  for (const Root& root : roots) {
+    if (root.permission == Permission::none) continue;
+    const bool write = root.permission == Permission::write;
+    if (auto ok = check(write ? "allowed_paths" : "read_only", root.path); !ok) return ok;
+    if (write) sandbox.writable.push_back(root.path);
+  }
+  for (const Root& root : roots)
+    if (root.permission == Permission::read)
+      grant_reading(sandbox, root.path, path_as_given(root.path, options));
+  for (const Permission permission : {Permission::none, Permission::read}) {
+    const std::string paths = roots_out_of_reach(roots, permission);
+    if (paths.empty()) continue;
+    const bool none = permission == Permission::none;
+    std::string reason = concat({paths,
+                                 none ? " in a directory that commands may use"
+                                      : " in a directory that commands may change",
+                                 ": the kernel cannot take it back there"});
+    if (sandbox.mode == SandboxMode::strict)
+      return make_error(ErrorCode::unsupported,
+                        concat({none ? "allowed_paths" : "read_only", ": sandbox strict: ", reason,
+                                "; move it out, or set sandbox to best_effort"}));
+    missing.push_back(concat({none ? "forbidden_roots: " : "read_only_roots: ", reason}));
+  }
+  return {};
+}
+
+}  // namespace
+
+inline namespace inner {
+
+const char* value_of(const std::vector<std::string>& variables, std::string_view wanted) {
+  for (const std::string& variable : variables)
+    if (starts_with(variable, wanted) && variable.size() > wanted.size() &&
+        variable[wanted.size()] == '=')
+      return variable.c_str() + wanted.size() + 1;
+  return nullptr;
+}
+
+std::vector<std::string> offline_variables(Network network) {
+  if (network == Network::host) return {};
+  std::vector<std::string> variables = {concat({"CODEEXEC_NETWORK=", name(network)})};
+  if (network == Network::none)
+    variables.insert(variables.end(),
+                     {"npm_config_offline=true", "npm_config_fetch_retries=0", "PIP_NO_INDEX=1",
+                      "CARGO_NET_OFFLINE=true", "UV_OFFLINE=1", "GOPROXY=off", "HF_HUB_OFFLINE=1"});
+  return variables;
+}
+
+void add_toolchains(const Environment& environment, std::vector<std::string>& variables) {
+  const auto resolved = environment.resolve({});
+  const char* const home = resolved ? value_of(resolved->variables, "HOME") : nullptr;
+  if (!home) return;
+  const std::string toolchains = concat({home, "/.rustup"});
+  if (is_directory(toolchains)) variables.push_back(concat({"RUSTUP_HOME=", toolchains}));
+}
+
+std::string path_as_given(const std::string& canonical, const LocalOptions& options) {
+  for (const Root& root : options.roots) {
+    const auto path = canonical_path(root.path);
+    if (path && *path == canonical) return path_from_here(root.path);
+  }
+  const auto workspace = canonical_path(options.workspace);
+  return workspace && *workspace == canonical ? path_from_here(options.workspace) : canonical;
+}
+
+Error in_words_of_roots(Error error, const LocalOptions& options) {
+  constexpr std::string_view theirs = "grants: ";
+  for (const char* own : {"limits: ", "sandbox: "})
+    if (starts_with(error.message, own)) return error;
+  std::vector<std::pair<const char*, std::string>> others;
+  for (const Root& root : options.roots)
+    if (root.permission == Permission::read)
+      others.emplace_back("read_only", path_from_here(root.path));
+  for (const NeededPath& needed : needed_paths(options))
+    if (!needed.path.empty()) others.emplace_back(needed.option, path_from_here(needed.path));
+  for (const auto& other : others) {
+    if (!starts_with(error.message, concat({theirs, quoted(other.second), " "}))) continue;
+    error.message.replace(0, theirs.size(), concat({other.first, ": "}));
+    return error;
+  }
+  if (!starts_with(error.message, theirs) || !options.sandbox.writable.empty() ||
+      !options.sandbox.readable.empty())
+    return with_prefix("sandbox: ", std::move(error));
+  error.message.replace(0, theirs.size(),
+                        options.roots.empty() ? "workspace: " : "allowed_paths: ");
+  return error;
+}
+
+Expected<SandboxOptions> complete_sandbox(const LocalOptions& options,
+                                          const std::vector<Root>& roots,
+                                          const std::string& workspace,
+                                          std::vector<std::string>& missing) {
+  SandboxOptions sandbox = options.sandbox;
+  if (sandbox.mode == SandboxMode::off) {
+    if (auto ok = check_without_sandbox(sandbox); !ok) return ok.error();
+    return sandbox;
+  }
+  if (auto ok = grant_roots(options, roots, workspace, sandbox, missing); !ok) return ok.error();
+  if (auto ok = grant_needed(options, sandbox); !ok) return ok.error();
+  // Of the commands' PATH, but without a venv: that has a grant of its own, and what the links lead
+  // to in one that a command may have made would be granted as well.
+  EnvironmentOptions variables = options.environment;
+  variables.auto_venv = false;
+  variables.venv_path.clear();
+  const auto environment = Environment::create(variables);
+  if (!environment) return environment.error();
+  const auto resolved = environment->resolve({});
+  if (!resolved) return resolved.error();
+  const char* const path = value_of(resolved->variables, "PATH");
+  if (path && !sandbox.search_path.empty()) sandbox.search_path += ':';
+  if (path) sandbox.search_path += path;
+  return sandbox;
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,339 @@
+// The one gate that every command passes, and running on this host.
+#pragma once
+
+#include "base/base.hpp"
+#include "environment/environment.hpp"
+#include "json/json.hpp"
+#include "paths/paths.hpp"
+#include "policy/policy.hpp"
+#include "process/process.hpp"
+#include "sandbox/sandbox.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// What commands leave to those after them when they name the same session: the folder they end in
+// and the variables that they export or unset. Nothing else: functions, aliases, options of the
+// shell and variables that are not exported end with their command, which has a shell of its own.
+// A command starts with what the session has then, and when it has left by itself, what it has
+// changed of that becomes the session's: of two at the same time that change the same, the one
+// that ends last counts. One that was stopped or killed changes nothing, nor does one whose shell
+// could not tell how it ended, by `exec` or with a trap of its own on EXIT; a note says so.
+//   Not carried: PWD, OLDPWD, SHLVL and _; what changes how a shell reads the next script or runs
+//   before it (ENV, IFS, PS4, CDPATH, FPATH, ZDOTDIR, GLOBIGNORE, SHELLOPTS, POSIXLY_CORRECT,
+//   BASH*, LD_PRELOAD, LD_AUDIT, DYLD_INSERT_LIBRARIES); CODEEXEC_*; what the shell shows to be
+//   read-only; functions; an `unset HOME`. With changes of more than 256 variables or 64 KiB the
+//   session stays as it was, and a note says so.
+// Copies share it. All members are safe from any thread.
+class Session {
+ public:
+  Session();                     // as if no command had used it yet
+  std::string work_dir() const;  // canonical; empty: the workspace
+  // What commands have exported and was not there before, or had another value. Not masked.
+  Variables variables() const;
+  void reset() const;  // to how it began; what runs meanwhile changes nothing any more
+
+ private:
+  friend class Executor;
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// The two ends of a session's wire, for executors whose shells run elsewhere.
+namespace detail {
+struct SessionState {
+  std::string work_dir = {};
+  // The exported variables: those the script began with, and those at its end.
+  Variables before = {};
+  Variables variables = {};
+};
+// A script for `shell` that runs its arguments, joined, as one script, and writes what
+// parse_session_state() reads to a descriptor from 1 to 9. Empty for what is no POSIX shell. `mark`
+// is random and has nothing but letters and digits; there may be 9 `parts`.
+std::string session_script(std::string_view shell, int descriptor, std::string_view mark,
+                           std::size_t parts);
+// The text is hostile: all of it must be as such a script writes it.
+//   Errors: parse.
+Expected<SessionState> parse_session_state(std::string_view text, std::string_view mark);
+}  // namespace detail
+
+// One command: a script for the shell, or a program with arguments that no shell ever sees.
+struct Command {
+  std::string script = {};             // for the executor's shell; any length
+  std::vector<std::string> argv = {};  // when not empty: started directly; `script` must be empty
+  // Relative to the workspace. Empty: the folder of the session, or the workspace.
+  std::string work_dir = {};
+  // For scripts of at most 1 MiB, and a POSIX shell. Its variables are stronger than all others but
+  // those of `environment`. Its folder is judged like any other work_dir, for each command.
+  std::optional<Session> session = {};
+  // Empty: the executor's. One that exceeds its max_timeout is cut down to that; a note says so.
+  std::optional<std::chrono::milliseconds> timeout = {};
+  Variables environment = {};  // wins over everything else
+  std::string input = {};                  // for standard input; empty: /dev/null
+  bool keep_input_open = false;            // start() only: Execution::write() may follow
+  bool merge_streams = false;              // both streams in `out`, in their true order
+  bool keep_end_only = false;              // of long output: the end, and nothing of the start
+  std::optional<CancelToken> cancel = {};  // ends the command when cancelled, from any thread
+  // Runs beside other work, as a server or a long training does: without a timeout of its own it
+  // has none, and max_timeout does not apply to it. It does not survive the host.
+  bool background = false;
+  // The shell that reads `script`: a program that knows -c. Empty: the executor's.
+  std::string interpreter = {};
+  // What `argv` is given to run in a file, for the audit record. No policy reads it.
+  std::string code = {};
+
+  // Live output as raw bytes, and a sign of life every `heartbeat`. Called by the thread that
+  // drives the command: the caller of run(), or the library's event thread after start(). They
+  // must not throw, block for long or use the same Execution.
+  Function<void(Stream, std::string_view)> on_output = {};
+  std::chrono::milliseconds heartbeat = no_limit;
+  Function<void()> on_heartbeat = {};
+
+  // Called once, by the same thread, when a command that start() has started has ended and was
+  // recorded, just before done() is true and wait() returns. Not called when it was refused or did
+  // not start.
+  Function<void()> on_end = {};
+
+  std::string tool = "run";  // who asks, for the audit record
+
+  static Command shell(std::string script);
+  static Command program(std::vector<std::string> argv);
+};
+
+// What happened to a command: what its process did, and what the gate decided.
+struct Result : ProcessResult {
+  // Secrets are masked in all text here. The command as it was given; an argv is shown quoted for
+  // the shell.
+  std::string command = {};
+  std::string work_dir = {};  // canonical; as given when the command was refused before
+  // Of a refusal: a policy rule, "work_dir", "timeout", "command", "read-only" or "delete-guard".
+  std::string rule = {};
+  std::size_t rule_begin = 0;  // the offending bytes of the command, where the rule knows them
+  std::size_t rule_end = 0;
+  std::chrono::milliseconds timeout = no_limit;       // the deadline that was in force
+  std::string venv = {};                              // the virtual environment in use, or empty
+  std::shared_ptr<const SandboxReport> sandbox = {};  // what was in force; null: refused before
+  std::string container = {};                         // the name of the one it ran in, or empty
+  // Files that run later and outside of the sandbox, by the user's own tools, and that changed
+  // during the command: canonical paths. See LocalOptions::watch_files.
+  std::vector<std::string> changed_files = {};
+  std::vector<std::string> notes = {};  // what else the caller should know, a sentence each
+
+  // One line: how it ended, how long it took, how much it wrote.
+  std::string summary() const;
+};
+
+// One line of the audit log: what was asked, what was decided, how it ended.
+struct AuditRecord {
+  std::string time = {};  // when it was asked: UTC, RFC 3339 with milliseconds
+  std::string agent_id = {};
+  std::string tool = {};
+  std::string code = {};           // what a program was given to run in a file; secrets masked
+  const Result* result = nullptr;  // valid during the callback
+
+  // {"time","agent_id"?,"tool","command","command_bytes"?,"code"?,"code_bytes"?,"work_dir",
+  //  "allowed","rule"?,"rule_begin"?,"rule_end"?,"message"?,"outcome","exit_code","signal"?,
+  //  "duration_ms","cpu_ms","stdout_bytes","stderr_bytes","sandbox"?,"container"?,
+  //  "limits_reached"?,"changed_files"?,"redactions"?}.
+  // A command or code longer than 16 KiB is cut, and its whole length told in command_bytes or
+  // code_bytes. rule_begin and rule_end are the offending bytes of the whole command, where the
+  // rule knows them. sandbox is there when its mode is not off: {"mode","network","missing"?}, of
+  // which missing is what could not be had. redactions counts the secrets that were masked in the
+  // output.
+  Json to_json() const;
+};
+
+// A handle on a started command. Copies share it. All members are safe from any thread. When the
+// last copy goes away the command is killed.
+class Execution {
+ public:
+  bool done() const;
+  bool wait_for(std::chrono::milliseconds time) const;  // true when it is done
+  Result wait() const;                                  // blocks until it is done
+  void cancel() const;                                  // outcome becomes Outcome::cancelled
+  int pid() const;                                      // -1 when it never started
+  // What was known when it was started: command, work_dir, timeout, venv, sandbox and notes. Of a
+  // command that never started: all there is. Valid as long as the handle.
+  const Result& asked() const noexcept;
+
+  // Standard input, for commands with keep_input_open. Bytes are queued, at most 1 MiB of them.
+  Expected<void> write(std::string_view bytes) const;
+  void close_input() const;
+
+  // What a stream printed since `cursor` (0 at first), as far as it is still kept; see
+  // Capture::read().
+  Capture::Chunk read(Stream stream, std::uint64_t cursor,
+                      std::size_t max_lines = Capture::all_lines) const;
+
+ private:
+  friend class Executor;
+  struct State;
+  std::shared_ptr<State> state_ = {};
+};
+
+// What every executor needs to know. All of it is checked by create(), which names what is wrong.
+struct ExecutorOptions {
+  std::string workspace = {};  // where commands start; empty: the directory of the caller, now
+  // Where a work_dir may lie; empty: anywhere. A script that would change what lies in a root that
+  // is not writable is refused, as far as its words tell the files it changes.
+  std::vector<Root> roots = {};
+  PolicyOptions policy = {};
+  // Refuses scripts that delete files which no command before them read or made; see DeleteGuard.
+  // (A move counts as a deletion of what is moved.)
+  bool delete_guard = false;
+  // Of commands that bring none; the longest that any other may have, which is cut down to it.
+  std::chrono::milliseconds timeout = std::chrono::seconds(60);
+  std::chrono::milliseconds max_timeout = std::chrono::hours(1);
+  std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
+  std::size_t max_output = std::size_t{1} << 20;  // bytes kept per stream: its head and its tail
+  std::string spill_dir = {};   // when set: a stream that outgrows max_output goes to a file here
+  std::string agent_id = {};    // for the audit log
+  std::string audit_file = {};  // one line of JSON per command, appended; made with mode 0600
+  Function<void(const AuditRecord&)> on_audit = {};  // called in the thread that ends the command
+};
+
+// Runs commands: judges each by policy and path rules, starts it, bounds it and records it. This is
+// the seam between what is asked and where it happens. Safe from any thread.
+//
+// The first refusal stands: of the policy, the timeout, the work_dir, read-only roots, the delete
+// guard, in this order. The last two know of a command what Policy::judge() tells of its files:
+// what is spelled out in it, not what only a run could tell, nor what a program does by itself.
+// With either of them, a command that cannot be read is refused in compat mode, too.
+class Executor {
+ public:
+  virtual ~Executor();
+
+  // Runs to the end and blocks the calling thread only, at most for the timeout and
+  // kill_grace + 3 s. What the command did, and a refusal, are in the Result.
+  Result run(const Command& command) const;
+  Result run(std::string_view script) const;
+
+  // Starts and returns at once; when it was refused or could not start, the handle is done already.
+  Execution start(const Command& command) const;
+
+  // Judges without running: the Result of a refusal, or outcome not_started and an empty rule.
+  Result check(const Command& command) const;
+
+  // The same verdict, with all that was found in the command.
+  Judgement judge(const Command& command) const;
+
+  // What the delete guard remembers, for tools that read or make files by other means than a
+  // command; null when it is off.
+  const DeleteGuard* delete_guard() const noexcept;
+
+  // As create() has completed them.
+  const ExecutorOptions& options() const noexcept;
+  const std::string& workspace() const noexcept;
+  const PathRules& paths() const noexcept;
+  // Which files the tools may read and write that do so by other means than a command: what a
+  // command may, as far as roots can say it.
+  virtual PathRules file_rules() const;
+  // Masks the secrets of the commands.
+  std::string redact(std::string_view text) const;
+  // Puts on the audit log what was done by other means than a command. Masks secrets in `result`; a
+  // failure to write the log goes into its notes.
+  void record(Result& result, const std::string& tool) const;
+
+  // What a model should know of the place: where commands may write, what they reach. Sentences, or
+  // nothing.
+  virtual std::string describe_place() const;
+
+ protected:
+  struct Gate;
+  struct Admission;  // a command that passed the gate, with all that must live until its start
+  struct Ending;     // what is to be done when a command has ended
+  Executor() = default;
+  Executor(const Executor&) = default;
+  Executor& operator=(const Executor&) = default;
+  // Adds to the shell in `words` what has it run the script for a session: it writes what it leaves
+  // to descriptor 3. False when it cannot, as the admission then says.
+  static bool follow_session(const std::string& script, Admission& admission,
+                             std::vector<std::string>& words);
+  // `secrets` are masked in what is told of a command.
+  Expected<void> set_up(const ExecutorOptions& options,
+                        const std::vector<std::string>& secrets = {});
+
+ private:
+  // Turns an admitted command into the process that carries it out.
+  virtual Expected<void> place(const Command& command, Admission& admission) const = 0;
+  // The home directory that `~` means in a command; empty when it is not known.
+  virtual std::string home(const Command& command, std::string_view work_dir) const;
+  Admission screen(const Command& command, Judgement& judgement, bool in_full) const;
+  void guard_files(const Command& command, const Judgement& judgement, Admission& admission) const;
+  Admission admit(const Command& command) const;
+  std::shared_ptr<const Gate> gate_ = {};
+};
+
+// A directory of the commands' own that HOME and TMPDIR lead to, in place of the user's with its
+// keys and tokens; made with mode 0700 in the TMPDIR of this process, or /tmp. TMPDIR is `tmp` in
+// it. Both are stronger than what is kept of the host, and weaker than EnvironmentOptions::set and
+// the variables of a command. What a program leaves that is killed, the next one removes.
+enum class PrivateHome {
+  off,  // HOME and TMPDIR as the environment has them
+  // A new one for each command, removed with all that is in it when run() returns, or with the last
+  // handle of a started one. All lie in one directory that commands may write to, so that those
+  // that run at the same time can reach each other's.
+  command,
+  executor,  // one for all, removed with the last copy of the executor: caches and settings stay
+};
+const char* name(PrivateHome home) noexcept;
+
+struct LocalOptions : ExecutorOptions {
+  EnvironmentOptions environment = {};  // its `workspace` is taken from the executor's
+  // Its `writable`, `readable` and `search_path` are added to: the roots by their permission (the
+  // workspace, when there are none), venv_path and skills_dir, the private home, the PATH.
+  SandboxOptions sandbox = {};
+  // Without a sandbox it has no effect.
+  PrivateHome private_home = PrivateHome::executor;
+  // Nothing of a command outlives it, nor this program, however that ends: see
+  // ProcessOptions::supervised. So it is in any case in a sandbox, and for Command::background.
+  bool supervised = true;
+  // In a sandbox: notice when a command changes what the user's own tools will run, directly in the
+  // work_dir and each writable root (of 64 roots at most). Changes are told in
+  // Result::changed_files, 100 at most; they are not prevented. Watched are
+  //   .git, when it becomes another one or a file; in it config, config.worktree, commondir and,
+  //     but for samples, what is in hooks
+  //   what is in .husky, .vscode, .idea and .ssh (256 entries of each, not below them)
+  //   .envrc .gitconfig .npmrc .yarnrc .yarnrc.yml .config/git/config
+  //   .profile .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshenv .zprofile
+  //   .zshrc .zlogin .zlogout .kshrc .cshrc .tcshrc .login .config/fish/config.fish
+  // A change is told by what the kernel keeps of a file: its identity, size, rights and times.
+  bool watch_files = true;
+  std::string shell = "/bin/sh";  // any shell that knows -c
+  // Linked as .agent/skills in the workspace before the first command, unless something of that
+  // name is there already. Empty: no link.
+  std::string skills_dir = {};
+};
+
+// Runs commands on this host, with the rights of this process or in a sandbox.
+class LocalExecutor : public Executor {
+ public:
+  // PolicyOptions::enable_sudo has no effect: it is for containers, whose root is not the host's.
+  //   Errors of the sandbox, besides those of Sandbox::create(): `/` as a root or as the workspace
+  //   that commands may write to; in strict mode, a root that the kernel cannot hold a command to;
+  //   with mode off, a network other than host and a pid_namespace, which only a sandbox can have.
+  static Expected<LocalExecutor> create(const LocalOptions& options);
+
+  // What is in force. To Sandbox::report() it adds, as missing, roots that the kernel cannot hold a
+  // command to, because they lie in a root that allows more; the policy still knows them:
+  //   forbidden_roots    roots with Permission::none
+  //   read_only_roots    roots with Permission::read in a writable one
+  const SandboxReport& sandbox_report() const noexcept;
+  std::string describe_place() const override;
+  PathRules file_rules() const override;
+
+ private:
+  struct Place;
+  LocalExecutor() = default;
+  static std::string facts_of(const LocalOptions& options);
+  static Expected<void> set_up_sandbox(const LocalOptions& options, const std::vector<Root>& roots,
+                                       const std::string& workspace, Place& place);
+  static Expected<void> open_session_pipe(Admission& admission);
+  void confine(Admission& admission) const;
+  Expected<void> place(const Command& command, Admission& admission) const override;
+  std::string home(const Command& command, std::string_view work_dir) const override;
+  std::shared_ptr<const Place> place_ = {};
+};
+
+}  // namespace v0_1
+}  // namespace codeexec

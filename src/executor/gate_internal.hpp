@@ -1,0 +1,142 @@
+// The gate: what every command passes, whatever place it runs in.
+//
+// screen() and admit() are the gate: policy, deadline, work_dir, the files it would change, then
+// the place where it runs, in this order, so that the message a caller gets is the same as in the
+// systems this library replaces. run() and start() both go through it and through Gate::record();
+// neither has a way around. Without read-only roots and delete guard, no file is looked for.
+#pragma once
+
+#include "executor/executor.hpp"
+#include "executor/executor_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "paths/paths.hpp"
+#include "policy/policy.hpp"
+#include "process/process.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+struct Executor::Ending {
+  // Canonical paths of what the command uses, for the delete guard, once it has run.
+  std::vector<std::string> read_files = {};
+  std::vector<std::string> created_files = {};
+  // The files of LocalOptions::watch_files that changed since it began.
+  Function<std::vector<std::string>()> changed_files = {};
+  // For who keeps a log of its own: what is told of the command, and what became of it.
+  Function<void(const Result&, const ProcessResult&)> log = {};
+
+  // Of a command of a session: how many resets that had when it began, and its folder then; and
+  // what place() adds: the mark of the session_script(), and what that wrote.
+  std::shared_ptr<Session::State> session = {};
+  std::uint64_t resets = 0;
+  std::string folder = {};
+  std::string mark = {};
+  Function<std::string()> session_text = {};
+  // Why the session stays as it was; empty when it does not.
+  std::string hand_on(const ProcessResult& ended) const {
+    if (ended.outcome != Outcome::exited) return "the command did not end by itself";
+    const auto told = detail::parse_session_state(session_text(), mark);
+    if (!told) return told.error().message;
+    return session->take(*told, folder, resets) ? "" : "more than 256 variables or 64 KiB changed";
+  }
+};
+
+// What all copies of an executor share. Immutable after set_up(), but for what the delete guard
+// remembers and the kernel's own state of the audit file, to which every record is one write() of
+// O_APPEND.
+struct Executor::Gate {
+  ExecutorOptions options = {};
+  Policy policy;
+  PathRules paths;
+  std::optional<DeleteGuard> delete_guard = {};
+  bool has_read_only_roots = false;
+  // With such a guard and a policy that lets pass what it cannot read: objects to just that.
+  std::optional<Policy> reader = {};
+  UniqueFd audit = {};
+  Redactor redactor = {};
+
+  Gate(Policy judged_by, PathRules confined_by)
+      : policy(std::move(judged_by)), paths(std::move(confined_by)) {}
+  bool recording() const { return audit || options.on_audit; }
+  bool guards_files() const { return has_read_only_roots || delete_guard; }
+  // Each of these refuses the first target that it objects to.
+  void guard_read_only(const std::vector<Target>& targets, Admission& admission) const;
+  void guard_deletions(const std::vector<Target>& targets, Admission& admission) const;
+  // Tells the delete guard what a command that has run read and made.
+  void remember(const std::vector<std::string>& read,
+                const std::vector<std::string>& created) const {
+    if (!delete_guard) return;
+    const auto is_file = [](const std::string& path) {
+      struct stat status {};
+      return ::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+    };
+    for (const std::string& path : read)
+      if (is_file(path)) delete_guard->mark_read(path);
+    for (const std::string& path : created)
+      if (is_file(path)) delete_guard->mark_created(path);
+  }
+  // Tells in `told` what is to be seen when a command has ended. `ended` may be part of it.
+  void conclude(const Ending& ending, const ProcessResult& ended, Result& told) const;
+  // Masks secrets in what is told of a command, once.
+  void mask(Result& result) const;
+  struct Asked {
+    const std::string& tool;
+    const std::string& code;
+    const std::string& time;
+  };
+  // Tells the audit log; a failure to do so goes into the notes of the result.
+  void record(Result& result, const Asked& asked) const;
+};
+
+struct Executor::Admission {
+  Result result = {};                     // of a refusal, or what is known before the start
+  ProcessOptions process = {};            // filled by place()
+  OpenDirectory directory = {};           // pins the work_dir until the child is in it
+  UniqueFd script = {};                   // a script too long for an argument
+  std::shared_ptr<const void> home = {};  // what it runs in: removed when it goes away
+  std::string time = {};
+  Ending ending = {};
+  // Of a session: the command with the folder and the variables of that, and those that are unset.
+  std::optional<Command> in_session = {};
+  std::vector<std::string> unset = {};
+
+  // The command that is meant.
+  const Command& command(const Command& given) const { return in_session ? *in_session : given; }
+  void enter(const Command& given, const std::string& workspace) {
+    ending.session = given.session->state_;
+    Command& command = in_session.emplace(given);
+    const std::lock_guard<std::mutex> lock(ending.session->mutex);
+    ending.resets = ending.session->resets;
+    ending.folder = ending.session->work_dir.empty() ? workspace : ending.session->work_dir;
+    if (command.work_dir.empty()) command.work_dir = ending.session->work_dir;
+    command.environment.clear();
+    for (const auto& [variable, value] : ending.session->changes)
+      if (value)
+        command.environment.emplace_back(variable, *value);
+      else
+        unset.push_back(variable);
+    for (const auto& variable : given.environment) {
+      command.environment.push_back(variable);
+      unset.erase(std::remove(unset.begin(), unset.end(), variable.first), unset.end());
+    }
+  }
+  bool admitted() const { return result.rule.empty() && result.message.empty(); }
+  void fail(const Error& error, const char* step) {
+    result.outcome = Outcome::not_started;
+    result.system_error = error.system_error;
+    result.step = step;
+    result.message = error.message;
+  }
+  void refuse(std::string rule, std::string message, std::size_t begin = 0, std::size_t end = 0) {
+    result.outcome = Outcome::refused;
+    result.rule = std::move(rule);
+    result.message = std::move(message);
+    result.rule_begin = begin;
+    result.rule_end = end;
+  }
+};
+
+}  // namespace v0_1
+}  // namespace codeexec

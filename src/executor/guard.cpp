@@ -1,0 +1,196 @@
+// Files that a command would change: of sessions, of links, of the delete guard.
+
+#include "executor/executor.hpp"
+#include "executor/executor_internal.hpp"
+#include "executor/gate_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "paths/paths.hpp"
+#include "paths/walk_internal.hpp"
+#include "policy/policy.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+Expected<void> link_skills(const std::string& workspace, const std::string& skills_dir) {
+  const std::string folder = workspace + "/.agent";
+  const std::string link = folder + "/skills";
+  if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
+    return system_error(errno, concat({"cannot make ", quoted(folder), " for the skills"}));
+  if (::symlink(skills_dir.c_str(), link.c_str()) == 0) return {};
+  const int error = errno;
+  const auto present = canonical_path(link);
+  if (error == EEXIST && present && *present == skills_dir) return {};
+  return system_error(error, concat({"cannot link the skills as ", quoted(link)}));
+}
+
+}  // namespace inner
+
+namespace {
+
+// The home directory of a user, as /etc/passwd has it: getpwnam() may load code and ask servers.
+std::string home_of_user(std::string_view user) {
+  constexpr std::size_t longest_user_list = std::size_t{1} << 20;
+  const auto list = read_whole_file("/etc/passwd", longest_user_list, "list of users");
+  if (!list) return {};
+  std::string_view rest = *list;
+  while (!rest.empty()) {
+    std::string_view line = take_part(rest, '\n');
+    if (!starts_with(line, user) || line.substr(user.size(), 1) != ":") continue;
+    for (int field = 0; field < 5; ++field) {
+      const std::size_t colon = line.find(':');
+      if (colon == std::string_view::npos) return {};
+      line.remove_prefix(colon + 1);
+    }
+    return std::string(line.substr(0, line.find(':')));
+  }
+  return {};
+}
+
+// The path of an access as the shell will have it: absolute, with `~` replaced.
+Expected<std::string> spelled_out(const FileAccess& access, std::string_view work_dir,
+                                  FunctionRef<std::string()> own_home) {
+  const std::string_view path = access.path;
+  if (starts_with(path, "/")) return access.path;
+  if (!starts_with(path, "~")) return concat({work_dir == "/" ? "" : work_dir, "/", path});
+  const std::size_t end = std::min(path.find('/'), path.size());
+  const std::string_view user = path.substr(1, end - 1);
+  const std::string home = user.empty() ? own_home() : home_of_user(user);
+  if (starts_with(home, "/")) return concat({home, path.substr(end)});
+  return make_error(ErrorCode::not_found, "that home directory is not known here");
+}
+
+// Links are followed here and not by the policy, which looks at no disk. What is removed is the
+// entry of a directory, not what it links to.
+Expected<Target> find_target(const FileAccess& access, std::string_view work_dir,
+                             FunctionRef<std::string()> own_home, WalkBudget& budget) {
+  auto path = spelled_out(access, work_dir, own_home);
+  if (!path) return path.error();
+  Target target;
+  target.access = &access;
+  std::vector<std::string> files;
+  if (access.glob && has_glob(*path)) {
+    auto directory =
+        canonical_path(path->substr(0, path->rfind('/', path->find_first_of("*?[")) + 1));
+    if (!directory) return directory.error();
+    target.directory = std::move(*directory);
+    auto found = expand_glob(*path, budget);
+    if (!found) return found.error();
+    files = std::move(*found);
+  }
+  // A pattern without a match means itself.
+  if (files.empty()) files.push_back(std::move(*path));
+  for (const std::string& file : files) {
+    auto resolved =
+        access.kind == FileAccess::Kind::remove ? canonical_entry(file) : canonical_path(file);
+    if (!resolved) return resolved.error();
+    target.files.push_back(std::move(*resolved));
+  }
+  return target;
+}
+
+// What a change to a canonical path would change in a root that is not writable: the path, or such
+// a root below it. Empty when nothing. `around`: what lies below goes with it.
+std::string protected_place(const PathRules& paths, const std::string& path, bool around) {
+  const Root* root = paths.deepest_root(path);
+  if (root && root->permission != Permission::write) return path;
+  if (!around) return {};
+  for (const Root& below : paths.roots())
+    if (below.permission != Permission::write && codeexec::is_within(below.path, path))
+      return below.path;
+  return {};
+}
+
+}  // namespace
+
+void Executor::Gate::guard_read_only(const std::vector<Target>& targets,
+                                     Admission& admission) const {
+  for (const Target& target : targets) {
+    const FileAccess& access = *target.access;
+    if (access.kind == FileAccess::Kind::read) continue;
+    const bool around = access.kind == FileAccess::Kind::remove || access.recursive;
+    std::string place;
+    if (!target.directory.empty()) place = protected_place(paths, target.directory, false);
+    for (std::size_t i = 0; i < target.files.size() && place.empty(); ++i)
+      place = protected_place(paths, target.files[i], around);
+    if (place.empty()) continue;
+    return admission.refuse(
+        "read-only", concat({"Command would modify read-only context path: ", printable(place)}),
+        access.begin, access.end);
+  }
+}
+
+void Executor::Gate::guard_deletions(const std::vector<Target>& targets,
+                                     Admission& admission) const {
+  std::vector<std::string> files;
+  // With a slash at the end, so that what lies in a directory comes right after it and need not be
+  // walked again.
+  std::set<std::string> trees;
+  std::size_t begin = std::string::npos;
+  std::size_t end = 0;
+  for (const Target& target : targets) {
+    const FileAccess& access = *target.access;
+    if (access.kind != FileAccess::Kind::remove) continue;
+    begin = std::min(begin, access.begin);
+    end = std::max(end, access.end);
+    for (const std::string& file : target.files) {
+      struct stat status {};
+      if (::lstat(file.c_str(), &status) != 0) continue;
+      if (!S_ISDIR(status.st_mode))
+        files.push_back(file);
+      else if (access.recursive)  // an empty directory at most, otherwise
+        trees.insert(file == "/" ? file : file + "/");
+    }
+  }
+  Expected<void> allowed = delete_guard->can_delete_files(files);
+  std::string_view walked;
+  for (auto tree = trees.begin(); tree != trees.end() && allowed; ++tree) {
+    if (!walked.empty() && starts_with(*tree, walked)) continue;
+    walked = *tree;
+    allowed = delete_guard->can_delete_directory(
+        tree->substr(0, std::max<std::size_t>(tree->size() - 1, 1)));
+  }
+  if (!allowed) admission.refuse("delete-guard", allowed.error().message, begin, end);
+}
+
+void Executor::guard_files(const Command& command, const Judgement& judgement,
+                           Admission& admission) const {
+  const std::string& work_dir = admission.directory.path;
+  const char* const strictest = gate_->has_read_only_roots ? "read-only" : "delete-guard";
+  const bool unread = !judgement.complete && gate_->reader &&
+                      !gate_->reader->check(admission.result.command, work_dir);
+  if (unread)
+    return admission.refuse(strictest,
+                            "Command was not understood, so which files it changes is not known", 0,
+                            admission.result.command.size());
+  WalkBudget budget;
+  std::vector<Target> targets;
+  for (const FileAccess& access : judgement.files) {
+    const bool reads = access.kind == FileAccess::Kind::read;
+    if (reads && !gate_->delete_guard) continue;
+    const auto own_home = [&] { return home(command, work_dir); };
+    auto target = find_target(access, work_dir, own_home, budget);
+    if (!target && !reads)
+      return admission.refuse(
+          strictest,
+          concat({"Command would change ", quoted(access.path), ": ", target.error().message}),
+          access.begin, access.end);
+    if (target) targets.push_back(std::move(*target));
+  }
+  if (gate_->has_read_only_roots) gate_->guard_read_only(targets, admission);
+  if (!admission.admitted() || !gate_->delete_guard) return;
+  gate_->guard_deletions(targets, admission);
+  for (Target& target : targets) {
+    if (target.access->kind == FileAccess::Kind::remove) continue;
+    const bool reads = target.access->kind == FileAccess::Kind::read;
+    Ending& ending = admission.ending;
+    std::vector<std::string>& used = reads ? ending.read_files : ending.created_files;
+    for (std::string& file : target.files) used.push_back(std::move(file));
+  }
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

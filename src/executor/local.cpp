@@ -1,0 +1,296 @@
+// The executor of this host.
+
+#include "executor/executor.hpp"
+#include "executor/executor_internal.hpp"
+#include "executor/gate_internal.hpp"
+#include "executor/local_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "environment/environment.hpp"
+#include "paths/paths.hpp"
+#include "policy/policy.hpp"
+#include "process/process.hpp"
+#include "process/start_internal.hpp"
+#include "sandbox/sandbox.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+const char* name(PrivateHome home) noexcept {
+  switch (home) {
+    case PrivateHome::off:
+      return "off";
+    case PrivateHome::command:
+      return "command";
+    case PrivateHome::executor:
+      break;
+  }
+  return "executor";
+}
+
+// The variables of a command in a work_dir; `home` is its private one, or null.
+Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& command,
+                                                           std::string_view work_dir,
+                                                           const Home* home) const {
+  if (!home) return environment.resolve(work_dir, command.environment);
+  Variables extra;
+  if (gives_home) extra.emplace_back("HOME", home->path());
+  if (gives_temporary) extra.emplace_back("TMPDIR", home->temporary());
+  extra.insert(extra.end(), command.environment.begin(), command.environment.end());
+  return environment.resolve(work_dir, extra);
+}
+
+inline namespace inner {
+
+std::string as_operand(const std::string& script) {
+  const bool like_option = starts_with(script, "-") || starts_with(script, "+");
+  return concat({like_option ? " " : "", script});
+}
+
+std::vector<std::string> prefixed(const std::string& prefix, const std::string& shell,
+                                  std::vector<std::string> words) {
+  if (!prefix.empty())
+    words.insert(words.begin(), {shell, "-c", concat({prefix, " \"$@\""}), "sh"});
+  return words;
+}
+
+std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& environment) {
+  const std::string facts = concat({"The shell is ", to_utf8(shell), "."});
+  const std::string prefix = to_utf8(environment.command_prefix);
+  if (!prefix.empty())
+    return concat({facts, " Every command line is run with `", prefix,
+                   "` before it; do not write that yourself."});
+  if (!environment.venv_path.empty())
+    return concat({facts, " Commands use the Python virtual environment ",
+                   to_utf8(environment.venv_path), "."});
+  if (!environment.auto_venv) return facts;
+  return facts +
+         " A `.venv` in the directory of a command, or in the workspace, is used by itself.";
+}
+
+}  // namespace inner
+
+// And how much of the machine: what holds with and without a sandbox.
+std::string LocalExecutor::facts_of(const LocalOptions& options) {
+  std::vector<std::string> facts = {facts_of_shell(options.shell, options.environment)};
+  const Limits& limits = options.sandbox.limits;
+  const auto bound = [&facts](std::uint64_t value, const char* before, const char* after) {
+    if (value != 0) facts.push_back(concat({before, std::to_string(value), after}));
+  };
+  bound(limits.memory, "A command may use ", " bytes of memory.");
+  bound(limits.cpu_time, "Each of its processes may use ", " seconds of CPU time.");
+  bound(limits.processes, "There may be ", " processes and threads.");
+  bound(limits.file_size, "No file may become larger than ", " bytes.");
+  bound(limits.disk, "A command may fill the disk by ", " bytes.");
+  return joined(facts, " ");
+}
+
+Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
+  LocalExecutor executor;
+  EnvironmentOptions variables = options.environment;
+  variables.workspace = options.workspace.empty() ? "." : options.workspace;
+  auto environment = Environment::create(variables);
+  if (!environment) return environment.error();
+  ExecutorOptions general = options;
+  general.policy.enable_sudo = false;
+  if (auto ok = executor.set_up(general, environment->secrets()); !ok) return ok.error();
+  if (has_nul(options.shell) || !is_program(options.shell))
+    return make_error(
+        ErrorCode::invalid_argument,
+        concat({"shell must be the path of a program, and ", quoted(options.shell), " is not"}));
+  auto skills_dir = usable_directory("skills_dir", options.skills_dir, R_OK | X_OK);
+  if (!skills_dir) return skills_dir.error();
+  auto place =
+      std::make_shared<Place>(std::move(*environment), options.shell, std::move(*skills_dir));
+  if (auto ok = place->make_homes(options); !ok) return ok.error();
+  if (auto ok = set_up_sandbox(options, executor.paths().roots(), executor.workspace(), *place);
+      !ok)
+    return ok.error();
+  place->supervised = options.supervised;
+  place->facts = facts_of(options);
+  auto file_rules = place->make_file_rules(executor.paths(), options.sandbox.readable);
+  if (!file_rules) return file_rules.error();
+  place->file_rules = std::move(*file_rules);
+  executor.place_ = std::move(place);
+  return executor;
+}
+
+Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options,
+                                             const std::vector<Root>& roots,
+                                             const std::string& workspace, Place& place) {
+  std::vector<std::string> missing;
+  auto wanted = complete_sandbox(options, roots, workspace, missing);
+  if (!wanted) return wanted.error();
+  const bool on = wanted->mode != SandboxMode::off;
+  if (on) {
+    place.writable = wanted->writable;
+    for (std::string& path : wanted->writable) path = path_as_given(path, options);
+    place.watch_files = options.watch_files;
+    if (place.homes) wanted->writable.push_back(place.homes->path());
+  }
+  auto sandbox = Sandbox::create(*wanted);
+  if (!sandbox) return in_words_of_roots(sandbox.error(), options);
+  place.sandbox = std::move(*sandbox);
+  SandboxReport report = place.sandbox.report();
+  report.missing.insert(report.missing.end(), missing.begin(), missing.end());
+  place.weak_variables = offline_variables(report.network);
+  if (place.homes) add_toolchains(place.environment, place.weak_variables);
+  place.report = std::make_shared<const SandboxReport>(std::move(report));
+  return {};
+}
+
+const SandboxReport& LocalExecutor::sandbox_report() const noexcept { return *place_->report; }
+
+std::string LocalExecutor::describe_place() const {
+  const SandboxReport& report = *place_->report;
+  if (!place_->sandboxed()) return place_->facts;
+  std::vector<std::string> sentences = {place_->facts};
+  const auto& enforced = report.enforced;
+  if (std::find(enforced.begin(), enforced.end(), "filesystem") != enforced.end()) {
+    std::vector<std::string> readable;
+    for (const Root& root : paths().roots())
+      if (root.permission == Permission::read) readable.push_back(root.path);
+    sentences.push_back(
+        concat({"Commands run in a sandbox. They can change files only below ",
+                to_utf8(joined(place_->writable, ", ")),
+                place_->homes ? " and their own HOME and TMPDIR (use $TMPDIR, not /tmp)" : "",
+                "; besides, they can read the system, its tools",
+                readable.empty() ? "" : concat({", ", to_utf8(joined(readable, ", "))}),
+                " and nothing else of the user's."}));
+  }
+  if (report.network == Network::none)
+    sentences.push_back("The network is switched off: nothing can be downloaded.");
+  if (report.network == Network::loopback)
+    sentences.push_back("The network is switched off, but for 127.0.0.1 within one command.");
+  return joined(sentences, " ");
+}
+
+// A sandbox without roots still has places where its commands may read and write.
+Expected<PathRules> LocalExecutor::Place::make_file_rules(
+    const PathRules& paths, const std::vector<std::string>& readable) const {
+  if (!sandboxed()) return paths;
+  PathOptions options;
+  options.roots = paths.roots();
+  const auto add = [&options](const std::string& path, Permission permission) {
+    PathOptions more = options;
+    more.roots.push_back({path, permission});
+    // One that is gone, or that is a root already, adds nothing.
+    if (PathRules::create(more)) options = std::move(more);
+  };
+  for (const std::string& path : writable) add(path, Permission::write);
+  if (homes) add(homes->path(), Permission::write);
+  for (const std::string& path : readable) add(path, Permission::read);
+  // Without any root everything would be allowed.
+  if (options.roots.empty()) options.roots.push_back({"/", Permission::none});
+  return PathRules::create(options);
+}
+
+PathRules LocalExecutor::file_rules() const { return place_->file_rules; }
+
+std::string LocalExecutor::home(const Command& command, std::string_view work_dir) const {
+  // The home of a command that has not started is not there yet, but this is where it will be.
+  const auto environment = place_->resolve(command, work_dir, place_->homes.get());
+  if (!environment) return {};
+  const char* const home = value_of(environment->variables, "HOME");
+  return home ? home : std::string();
+}
+
+// Hands the command over to the sandbox.
+void LocalExecutor::confine(Admission& admission) const {
+  ProcessOptions& process = admission.process;
+  Result& result = admission.result;
+  result.sandbox = place_->report;
+  process.sandbox = place_->sandbox;
+  process.secrets = place_->environment.secrets();
+  process.supervised = process.supervised || place_->supervised;
+  for (const std::string& variable : place_->weak_variables)
+    if (!value_of(process.environment, std::string_view(variable).substr(0, variable.find('='))))
+      process.environment.push_back(variable);
+  if (!place_->sandboxed()) return;
+  if (auto same = place_->sandbox.check_grants(); !same) {
+    const Error error = with_prefix("sandbox: ", same.error());
+    if (place_->report->mode == SandboxMode::strict) return admission.fail(error, "sandbox");
+    result.notes.push_back(error.message);
+  }
+  admission.ending.changed_files = [watched =
+                                        WatchedFiles(place_->watched(admission.directory.path))] {
+    return watched.changes();
+  };
+}
+
+// A shell of a session tells what it leaves through a pipe that is never waited for: both ends
+// block nobody, and what is not in it when the command has ended is not told.
+Expected<void> LocalExecutor::open_session_pipe(Admission& admission) {
+  Ending& ending = admission.ending;
+  UniqueFd told;
+  if (!make_pipe(told, admission.script))
+    return system_error(errno, "cannot make a pipe for the session");
+  set_nonblocking(told);
+  set_nonblocking(admission.script);
+#if defined(__linux__)
+  ::fcntl(told.get(), F_SETPIPE_SZ, static_cast<int>(longest_session_text));
+#endif
+  admission.process.pass_fd = admission.script.get();
+  ending.session_text = [told = std::move(told)] {
+    std::string text(longest_session_text, '\0');
+    std::size_t size = 0;
+    while (size < text.size()) {
+      const ssize_t part = ::read(told.get(), &text[size], text.size() - size);
+      if (part < 0 && errno == EINTR) continue;
+      if (part <= 0) break;
+      size += static_cast<std::size_t>(part);
+    }
+    text.resize(size);
+    return text;
+  };
+  return {};
+}
+
+Expected<void> LocalExecutor::place(const Command& command, Admission& admission) const {
+  auto home = place_->next_home();
+  if (!home) return home.error();
+  admission.home = *home;
+  auto environment = place_->resolve(command, admission.directory.path, home->get());
+  if (!environment) return environment.error();
+  if (!place_->skills_dir.empty()) {
+    std::call_once(place_->skills_linked, [&] {
+      if (auto ok = link_skills(workspace(), place_->skills_dir); !ok)
+        admission.result.notes.push_back(ok.error().message);
+    });
+  }
+  ProcessOptions& process = admission.process;
+  process.environment = std::move(environment->variables);
+  admission.result.venv = environment->venv;
+  confine(admission);
+  if (!admission.admitted()) return {};
+  auto& variables = process.environment;
+  for (const std::string& name : admission.unset)
+    variables.erase(std::remove_if(variables.begin(), variables.end(),
+                                   [&](const std::string& variable) {
+                                     return starts_with(variable, name + "=");
+                                   }),
+                    variables.end());
+
+  std::vector<std::string> words = command.argv;
+  if (words.empty()) {
+    words.push_back(command.interpreter.empty() ? place_->shell : command.interpreter);
+    if (command.session) {
+      if (!follow_session(command.script, admission, words)) return {};
+      if (auto ok = open_session_pipe(admission); !ok) return ok;
+    } else if (command.script.size() < longest_inline_script) {
+      words.insert(words.end(), {"-c", as_operand(command.script)});
+    } else {
+      auto script = anonymous_file(command.script);
+      if (!script) return script.error();
+      admission.script = std::move(*script);
+      process.pass_fd = admission.script.get();
+      words.push_back("/dev/fd/3");
+    }
+  }
+  process.argv = prefixed(environment->prefix, place_->shell, std::move(words));
+  return {};
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,87 @@
+// This host as a place for commands.
+#pragma once
+
+#include "executor/executor.hpp"
+#include "executor/executor_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "environment/environment.hpp"
+#include "paths/paths.hpp"
+#include "sandbox/sandbox.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+struct LocalExecutor::Place {
+  class Home;
+
+  Environment environment;
+  std::string shell;
+  std::string skills_dir;
+  Sandbox sandbox = {};
+  std::shared_ptr<const SandboxReport> report = {};
+  std::vector<std::string> writable = {};        // what the sandbox was told to grant
+  std::vector<std::string> weak_variables = {};  // that any other setting of them replaces
+  bool watch_files = false;
+  mutable std::once_flag skills_linked = {};
+  // The directory that all private homes are, or lie in. Null: there are none.
+  std::shared_ptr<const Home> homes = {};
+  bool home_per_command = false;
+  bool gives_home = true;
+  bool gives_temporary = true;
+  bool supervised = true;
+  PathRules file_rules = {};
+  std::string facts = {};  // for describe_place()
+
+  bool sandboxed() const { return report->mode != SandboxMode::off; }
+  // What is watched while a command runs in that directory.
+  std::vector<std::string> watched(const std::string& work_dir) const {
+    if (!watch_files) return {};
+    std::vector<std::string> directories = writable;
+    directories.resize(std::min(directories.size(), WatchedFiles::max_directories));
+    if (std::find(directories.begin(), directories.end(), work_dir) == directories.end())
+      directories.push_back(work_dir);
+    return directories;
+  }
+
+  Place(Environment variables, std::string shell_path, std::string skills)
+      : environment(std::move(variables)),
+        shell(std::move(shell_path)),
+        skills_dir(std::move(skills)) {}
+
+  Expected<void> make_homes(const LocalOptions& options);
+  Expected<PathRules> make_file_rules(const PathRules& paths,
+                                      const std::vector<std::string>& readable) const;
+  Expected<std::shared_ptr<const Home>> next_home() const;
+  Expected<CommandEnvironment> resolve(const Command& command, std::string_view work_dir,
+                                       const Home* home) const;
+};
+
+// A directory for HOME and TMPDIR to lead to, which is removed with all that is in it. It is locked
+// as long as it is in use: one that is not belonged to a program that was killed.
+class LocalExecutor::Place::Home {
+ public:
+  // `parent` is a canonical path.
+  static Expected<std::shared_ptr<const Home>> create(const std::string& parent,
+                                                      std::string_view prefix);
+
+  Home(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  Home(const Home&) = delete;
+  Home& operator=(const Home&) = delete;
+  ~Home();
+
+  const std::string& path() const noexcept { return path_; }
+  std::string temporary() const { return path_ + "/tmp"; }
+
+ private:
+  // An errno, or 0. EWOULDBLOCK: another program, looking for what was left, was faster.
+  static int prepare(int fd);
+
+  std::string path_;
+  UniqueFd fd_;
+  pid_t owner_ = ::getpid();
+};
+
+}  // namespace v0_1
+}  // namespace codeexec

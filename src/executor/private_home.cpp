@@ -1,0 +1,237 @@
+// Private homes: made for commands, and removed with all that is in them.
+
+#include "executor/executor.hpp"
+#include "executor/local_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "environment/environment.hpp"
+#include "paths/paths.hpp"
+#include "paths/paths_internal.hpp"
+#include "sandbox/sandbox.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// Removing trees. What a command leaves is hostile: links, mounts, directories without rights or
+// ten thousand deep, names of any bytes. Nothing here follows a link or a path of more than one
+// name, and the state is a handful of descriptors: directories within directories are moved up to
+// the root of the tree, one at a time, instead of being descended into.
+
+constexpr int listed_directory_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+// Opens a directory within a directory, unless something is mounted on it.
+UniqueFd open_subdirectory(int parent, const char* entry, int flags) {
+#if CODEEXEC_HAS_OPENAT2
+  struct {
+    std::uint64_t flags;
+    std::uint64_t mode;
+    std::uint64_t resolve;
+  } how = {static_cast<std::uint64_t>(flags), 0, 0x01 | 0x04};  // RESOLVE_NO_XDEV, NO_SYMLINKS
+  const auto at_once = static_cast<int>(::syscall(SYS_openat2, parent, entry, &how, sizeof how));
+  // Old kernels do not have it, and old filters forbid it.
+  if (at_once >= 0 || (errno != ENOSYS && errno != EPERM))
+    return UniqueFd(above_standard_streams(at_once));
+#endif
+  UniqueFd fd(above_standard_streams(::openat(parent, entry, flags)));
+  struct stat above {};
+  struct stat below {};
+  if (!fd || ::fstat(parent, &above) != 0 || ::fstat(fd.get(), &below) != 0) return UniqueFd();
+  if (above.st_dev == below.st_dev) return fd;
+  errno = EXDEV;
+  return UniqueFd();
+}
+
+// Gives its owner all rights to a directory within a directory.
+bool make_usable(int parent, const char* entry) {
+#if defined(__linux__)
+  // fchmod() takes no descriptor of this kind, and fchmodat() cannot be told to follow no link.
+  const UniqueFd itself =
+      open_subdirectory(parent, entry, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  return itself &&
+         ::chmod(concat({"/proc/self/fd/", std::to_string(itself.get())}).c_str(), 0700) == 0;
+#else
+  return ::fchmodat(parent, entry, 0700, AT_SYMLINK_NOFOLLOW) == 0;
+#endif
+}
+
+// To be listed; a directory without the rights for that is given them.
+UniqueFd open_for_removal(int parent, const char* entry) {
+  UniqueFd fd = open_subdirectory(parent, entry, listed_directory_flags);
+  if (fd || errno != EACCES || !make_usable(parent, entry)) return fd;
+  return open_subdirectory(parent, entry, listed_directory_flags);
+}
+
+// Calls `use` with the names in a directory, as long as it returns true.
+void for_each_entry_in(int directory, FunctionRef<bool(const char*)> use) {
+  UniqueFd own(
+      above_standard_streams(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  if (own) for_each_entry(std::move(own), use);
+}
+
+class TreeRemoval {
+ public:
+  // Of all that is in a directory, but not the directory.
+  explicit TreeRemoval(int root) : root_(root) {}
+
+  // False when something could not be removed.
+  bool run();
+
+ private:
+  // A file or an empty directory. True when it is gone.
+  bool remove(int parent, const char* entry);
+
+  void empty_and_remove(const char* entry);
+
+  void move_up(int parent, const char* entry);
+
+  int root_;
+  std::uint64_t names_ = 0;
+  std::uint64_t done_ = 0;
+};
+
+bool TreeRemoval::run() {
+  // Each round takes away a level of the tree. The bound is for a process that goes on adding.
+  constexpr int most_rounds = 1 << 17;
+  ::fchmod(root_, 0700);
+  for (int round = 0; round < most_rounds; ++round) {
+    const std::uint64_t before = done_;
+    bool any = false;
+    for_each_entry_in(root_, [&](const char* entry) {
+      any = true;
+      empty_and_remove(entry);
+      return true;
+    });
+    if (!any) return true;
+    if (done_ == before) return false;
+  }
+  return false;
+}
+
+bool TreeRemoval::remove(int parent, const char* entry) {
+  const bool gone = ::unlinkat(parent, entry, 0) == 0 || errno == ENOENT ||
+                    ::unlinkat(parent, entry, AT_REMOVEDIR) == 0 || errno == ENOENT;
+  if (gone) ++done_;
+  return gone;
+}
+
+void TreeRemoval::empty_and_remove(const char* entry) {
+  if (remove(root_, entry)) return;
+  const UniqueFd directory = open_for_removal(root_, entry);
+  if (!directory) return;
+  ::fchmod(directory.get(), 0700);
+  for_each_entry_in(directory.get(), [&](const char* inner) {
+    if (!remove(directory.get(), inner)) move_up(directory.get(), inner);
+    return true;
+  });
+  remove(root_, entry);
+}
+
+void TreeRemoval::move_up(int parent, const char* entry) {
+  bool may_change = true;
+  for (;;) {
+    const std::string target = concat({"removed-", std::to_string(names_++)});
+    if (::renameat(parent, entry, root_, target.c_str()) == 0) {
+      ++done_;
+      return;
+    }
+    const bool taken = errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR;
+    if (taken) continue;
+    // Moving a directory takes the right to write to it.
+    if (errno != EACCES || !may_change || !make_usable(parent, entry)) return;
+    may_change = false;
+  }
+}
+
+constexpr std::string_view home_prefix = "codeexec-home-";
+
+// Removes homes in a directory that nobody uses any more: a few, as the caller waits for it.
+void remove_left_homes(const std::string& parent) {
+  constexpr int most = 16;
+  constexpr std::size_t random_size = 6;
+  const UniqueFd directory(
+      above_standard_streams(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  if (!directory) return;
+  int removed = 0;
+  for_each_entry_in(directory.get(), [&](const char* entry) {
+    const std::string_view text = entry;
+    if (!starts_with(text, home_prefix) || text.size() != home_prefix.size() + random_size)
+      return true;
+    const auto is_own = [](const struct stat& status) {
+      return S_ISDIR(status.st_mode) && status.st_uid == ::geteuid();
+    };
+    struct stat status {};
+    if (::fstatat(directory.get(), entry, &status, AT_SYMLINK_NOFOLLOW) != 0 || !is_own(status))
+      return true;
+    const UniqueFd home = open_for_removal(directory.get(), entry);
+    if (!home || ::fstat(home.get(), &status) != 0 || !is_own(status)) return true;
+    if (::flock(home.get(), LOCK_EX | LOCK_NB) != 0) return true;
+    TreeRemoval(home.get()).run();
+    ::unlinkat(directory.get(), entry, AT_REMOVEDIR);
+    return ++removed < most;
+  });
+}
+
+}  // namespace
+
+Expected<std::shared_ptr<const LocalExecutor::Place::Home>> LocalExecutor::Place::Home::create(
+    const std::string& parent, std::string_view prefix) {
+  constexpr int most_tries = 10;
+  int error = EWOULDBLOCK;
+  for (int tries = 0; tries < most_tries && error == EWOULDBLOCK; ++tries) {
+    std::string path = concat({parent, "/", prefix, "XXXXXX"});
+    if (!::mkdtemp(&path[0])) {
+      error = errno;
+      break;
+    }
+    UniqueFd fd(above_standard_streams(::open(path.c_str(), listed_directory_flags)));
+    error = fd ? prepare(fd.get()) : errno;
+    if (error == 0) return std::make_shared<const Home>(std::move(path), std::move(fd));
+    ::rmdir(path.c_str());
+  }
+  return system_error(error, concat({"private_home: cannot make a directory in ", quoted(parent)}));
+}
+
+LocalExecutor::Place::Home::~Home() {
+  // A fork of the program has a copy of this object, and no part in the directory.
+  if (owner_ != ::getpid()) return;
+  TreeRemoval(fd_.get()).run();
+  ::rmdir(path_.c_str());
+}
+
+int LocalExecutor::Place::Home::prepare(int fd) {
+  // On a file system without locks nobody removes what was left.
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return EWOULDBLOCK;
+  if (::mkdirat(fd, "tmp", 0700) == 0) return 0;
+  return errno == ENOENT ? EWOULDBLOCK : errno;
+}
+
+Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {
+  if (options.sandbox.mode == SandboxMode::off || options.private_home == PrivateHome::off)
+    return {};
+  const char* const given = std::getenv("TMPDIR");
+  auto parent = canonical_path(given && *given == '/' ? given : "/tmp");
+  if (!parent) return with_prefix("private_home: ", parent.error());
+  remove_left_homes(*parent);
+  auto made = Home::create(*parent, home_prefix);
+  if (!made) return made.error();
+  homes = std::move(*made);
+  home_per_command = options.private_home == PrivateHome::command;
+  for (const auto& variable : options.environment.set) {
+    if (variable.first == "HOME") gives_home = false;
+    if (variable.first == "TMPDIR") gives_temporary = false;
+  }
+  return {};
+}
+
+// The home of one more command, or null.
+Expected<std::shared_ptr<const LocalExecutor::Place::Home>> LocalExecutor::Place::next_home()
+    const {
+  if (!home_per_command) return homes;
+  return Home::create(homes->path(), "command-");
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

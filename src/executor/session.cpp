@@ -1,0 +1,270 @@
+// Sessions: what a command leaves to those after it.
+
+#include "executor/executor.hpp"
+#include "executor/executor_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "environment/environment.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// Sessions: a command of one is still a shell of its own. It tells what it leaves through a pipe,
+// as text that is read as a hostile command's, and never run by a shell.
+
+bool is_carried(std::string_view variable) {
+  for (const char* prefix : {"CODEEXEC_", "BASH"})
+    if (starts_with(variable, prefix)) return false;
+  for (const char* other : {"PWD", "OLDPWD", "SHLVL", "_", "ENV", "IFS", "PS4", "CDPATH", "FPATH",
+                            "ZDOTDIR", "GLOBIGNORE", "SHELLOPTS", "POSIXLY_CORRECT", "LD_PRELOAD",
+                            "LD_AUDIT", "DYLD_INSERT_LIBRARIES"})
+    if (variable == other) return false;
+  return true;
+}
+
+// Reads what `export -p` prints in dash, bash, busybox, ksh93, mksh, zsh and yash: a command and
+// options, then NAME=value, the value in any of the quotes that shells know. Expands nothing.
+class ExportList {
+ public:
+  explicit ExportList(std::string_view text) : text_(text) {}
+
+  Expected<Variables> read() {
+    Variables variables;
+    while (at_ < text_.size())
+      if (!read_line(variables))
+        return make_error(
+            ErrorCode::parse,
+            concat({"what the shell told of its variables was not understood at byte ",
+                    std::to_string(at_)}),
+            at_);
+    return variables;
+  }
+
+ private:
+  bool read_line(Variables& variables) {
+    std::string word;
+    if (!read_word(word) || (word != "export" && word != "declare" && word != "typeset"))
+      return false;
+    bool wanted = true;
+    std::string variable;
+    while (next_is(' ')) {
+      if (!read_word(word)) return false;
+      if (!variable.empty()) {
+        if (wanted) return false;  // only an array has more words
+      } else if (starts_with(word, "-")) {
+        // Read-only, a function, an array, tied to one.
+        wanted = wanted && word.find_first_of("rfaAT") == std::string::npos;
+      } else {
+        variable = word;
+      }
+    }
+    if (!next_is('\n')) return false;
+    const std::size_t equals = variable.find('=');
+    if (wanted && equals != std::string::npos && is_name(variable.substr(0, equals)))
+      variables.emplace_back(variable.substr(0, equals), variable.substr(equals + 1));
+    return true;
+  }
+
+  bool next_is(char c) {
+    if (at_ == text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+
+  bool read_word(std::string& word) {
+    word.clear();
+    while (at_ < text_.size() && text_[at_] != ' ' && text_[at_] != '\n') {
+      const char c = text_[at_++];
+      if (c == '\'') {
+        if (!read_quoted(word, '\'', "")) return false;
+      } else if (c == '"') {
+        if (!read_quoted(word, '"', "$`\"\\")) return false;
+      } else if (c == '$') {
+        if (!next_is('\'') || !read_ansi(word)) return false;
+      } else if (c == '\\') {
+        if (at_ == text_.size()) return false;
+        word += text_[at_++];
+      } else if (std::strchr("`&|;<>", c)) {
+        return false;
+      } else {
+        word += c;
+      }
+    }
+    return true;
+  }
+
+  // To the quote that ends it. A backslash stands for itself, but before one of `escaped`.
+  bool read_quoted(std::string& word, char quote, std::string_view escaped) {
+    while (at_ < text_.size()) {
+      char c = text_[at_++];
+      if (c == quote) return true;
+      if (c == '\\' && at_ < text_.size() && escaped.find(text_[at_]) != std::string_view::npos)
+        c = text_[at_++];
+      word += c;
+    }
+    return false;
+  }
+
+  bool read_ansi(std::string& word) {
+    while (at_ < text_.size()) {
+      const char c = text_[at_++];
+      if (c == '\'') return true;
+      if (c != '\\')
+        word += c;
+      else if (const int byte = read_escape(); byte > 0)
+        word += static_cast<char>(byte);
+      else
+        return false;
+    }
+    return false;
+  }
+
+  // What follows a backslash: a byte, or -1. zsh has \C-x and \M-x for control and meta, and
+  // \M-\C-x for both. More levels no shell writes; they could be as many as use up the stack.
+  int read_escape(int levels = 2) {
+    constexpr std::string_view letters = "abeEfnrtv\\'\"?";
+    constexpr std::string_view meanings = "\a\b\033\033\f\n\r\t\v\\'\"?";
+    if (at_ == text_.size()) return -1;
+    const char c = text_[at_];
+    if (c >= '0' && c <= '7') return read_number(8, 3);
+    ++at_;
+    if (c == 'x') return read_number(16, 2);
+    if ((c == 'M' || c == 'C') && next_is('-') && at_ < text_.size()) {
+      int byte = static_cast<unsigned char>(text_[at_++]);
+      if (byte == '\\' && (levels == 0 || (byte = read_escape(levels - 1)) < 0)) return -1;
+      return c == 'M' ? byte | 0x80 : byte == '?' ? 0x7f : byte & 0x1f;
+    }
+    const std::size_t found = letters.find(c);
+    return found == std::string_view::npos ? -1 : meanings[found];
+  }
+
+  int read_number(int base, std::size_t most) {
+    int byte = -1;
+    const char* const begin = text_.data() + at_;
+    const char* const end = begin + std::min(most, text_.size() - at_);
+    at_ += static_cast<std::size_t>(std::from_chars(begin, end, byte, base).ptr - begin);
+    return byte < 256 ? byte : -1;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+std::string detail::session_script(std::string_view shell, int descriptor, std::string_view mark,
+                                   std::size_t parts) {
+  const std::string_view program = base_name(shell);
+  bool known = false;
+  for (const char* other :
+       {"sh", "dash", "bash", "ash", "ksh", "ksh93", "mksh", "lksh", "oksh", "zsh", "yash"})
+    known = known || program == other;
+  if (!known) return {};
+  // What the script has made of these names, as functions or aliases, is not meant.
+  const char* const own = program == "zsh" ? "builtin " : "\\command ";
+  const std::string echo = concat({own, "echo ", mark});
+  const std::string list = concat({echo, "&&", own, "export -p&&", echo});
+  const std::string tell = concat({"{ ", own, "pwd -P&&", list, "; } 2>/dev/null >&8"});
+  const std::string fd = std::to_string(descriptor);
+  std::string script = "set --;";
+  for (std::size_t i = 1; i <= parts; ++i) script += concat({"$", std::to_string(i)});
+  // The descriptor is out of the script's way, at 8, and closed for it: shells keep it elsewhere
+  // meanwhile and have it back for the trap, but for a few. What comes before the script is on one
+  // line with it, so that errors in it tell its own lines. After the script $2 says that nothing is
+  // left to be told; a trap of its own on EXIT, in place of ours, then sees its $? as ever.
+  return concat({descriptor == 8
+                     ? std::string()
+                     : concat({"{ true; } 2>/dev/null >&", fd, "&&exec 8>&", fd, " ", fd, ">&-;"}),
+                 "{ ", list, "; } 2>/dev/null >&8;trap '{ case ${2-} in ", mark, ");;*)", tell,
+                 ";esac; } 2>/dev/null||:' EXIT;"
+                 "case ${KSH_VERSION-}${ZSH_VERSION-}${YASH_VERSION-} in ?*)eval \"",
+                 script, "\";;*)eval \"", script, "\" 8>&-;esac\n{ set -- \"$?\" ", mark,
+                 ";set +x; } 2>/dev/null\n", tell, "||:\nexit \"$1\""});
+}
+
+// mark, variables, mark, folder, mark, variables, mark: each mark is a line.
+Expected<detail::SessionState> detail::parse_session_state(std::string_view text,
+                                                           std::string_view mark) {
+  const std::string line = concat({mark, "\n"});
+  std::array<std::string_view, 4> parts;
+  bool complete = !mark.empty() && !has_nul(text);
+  for (std::string_view& part : parts) {
+    std::size_t end = 0;
+    while (complete && !starts_with(text.substr(end), line)) {
+      end = text.find('\n', end);
+      complete = end++ != std::string_view::npos;
+    }
+    if (!complete) break;
+    part = text.substr(0, end);
+    text.remove_prefix(end + line.size());
+  }
+  if (!complete || !parts[0].empty() || !text.empty() || !starts_with(parts[2], "/"))
+    return make_error(
+        ErrorCode::parse,
+        "its shell did not tell all of them at its end (it ended in exec or set a trap "
+        "on EXIT, the folder is gone, or they are more than 256 KiB)");
+  SessionState state;
+  state.work_dir = std::string(parts[2].substr(0, parts[2].size() - 1));
+  auto before = ExportList(parts[1]).read();
+  if (!before) return before.error();
+  state.before = std::move(*before);
+  auto variables = ExportList(parts[3]).read();
+  if (!variables) return variables.error();
+  state.variables = std::move(*variables);
+  return state;
+}
+
+Session::Session() : state_(std::make_shared<State>()) {}
+
+std::string Session::work_dir() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  return state_->work_dir;
+}
+
+Variables Session::variables() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  Variables variables;
+  for (const auto& [variable, value] : state_->changes)
+    if (value) variables.emplace_back(variable, *value);
+  return variables;
+}
+
+void Session::reset() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  state_->work_dir.clear();
+  state_->changes.clear();
+  ++state_->resets;
+}
+
+// What a command has changed becomes the session's, which had that folder when it began. False when
+// that were too many variables; then nothing does. After a reset nothing is meant for it any more.
+bool Session::State::take(const detail::SessionState& told, const std::string& folder,
+                          std::uint64_t reset) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (reset != resets) return true;
+  auto changed = changes;
+  decltype(changes) gone;
+  for (const auto& [variable, value] : told.before)
+    if (is_carried(variable)) gone[variable] = value;
+  for (const auto& [variable, value] : told.variables) {
+    if (!is_carried(variable)) continue;
+    const auto before = gone.find(variable);
+    if (before == gone.end() || before->second != value) changed[variable] = value;
+    if (before != gone.end()) gone.erase(before);
+  }
+  for (const auto& variable : gone)
+    if (variable.first != "HOME") changed[std::string(variable.first)].reset();
+  std::size_t bytes = 0;
+  for (const auto& [variable, value] : changed)
+    bytes += variable.size() + (value ? value->size() : 0);
+  if (changed.size() > max_variables || bytes > max_bytes) return false;
+  changes = std::move(changed);
+  if (told.work_dir != folder || work_dir.empty()) work_dir = told.work_dir;
+  return true;
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

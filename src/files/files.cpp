@@ -1,0 +1,116 @@
+// Where a file lies, and whether the rules permit its use.
+//
+// A path is made canonical, judged by the rules and then opened as the work_dir of a command is:
+// see the paths section. The last name is opened from the descriptor of its directory, and never
+// through a link. So whoever exchanges a directory for a link between the two steps gets an error.
+//
+// What is no regular file is told by fstatat() before it is opened, because opening alone can do
+// things: it wakes the writer of a pipe and starts a watchdog. O_NONBLOCK keeps one that takes the
+// place of the file meanwhile from blocking.
+
+#include "files/files.hpp"
+#include "files/files_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "paths/paths.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+Expected<void> check_file_system(int fd, const std::string& path) {
+#if defined(__linux__)
+  constexpr std::uint32_t kinds[] = {
+      0x00009fa0,  // proc
+      0x62656572,  // sysfs
+      0x64626720,  // debugfs
+      0x74726163,  // tracefs
+      0x73636673,  // securityfs
+      0x62656570,  // configfs
+      0x0027e0eb,  // cgroup
+      0x63677270,  // cgroup2
+      0xcafe4a11,  // bpf
+      0xde5e81e4,  // efivarfs
+      0xf97cff8c,  // selinuxfs
+      0x42494e4d,  // binfmt_misc
+      0x65735543,  // fusectl
+      0x6165676c,  // pstore
+      0x6e736673,  // nsfs
+  };
+  struct statfs status {};
+  if (::fstatfs(fd, &status) != 0) return system_error(errno, quoted(path));
+  const auto kind = static_cast<std::uint32_t>(status.f_type);
+  if (std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds))
+    return make_error(
+        ErrorCode::permission_denied,
+        concat({quoted(path), ": is the kernel's (/proc, /sys and their like), which is closed"}));
+#else
+  (void)fd;
+  (void)path;
+#endif
+  return {};
+}
+
+Expected<void> check_permission(const PathRules& rules, const std::string& path,
+                                Permission wanted) {
+  const Permission had = rules.permission(path);
+  if (had >= wanted) return {};
+  if (had == Permission::none)
+    return make_error(ErrorCode::permission_denied,
+                      concat({quoted(path), ": not in the allowed directories (allowed_paths)"}));
+  return make_error(ErrorCode::permission_denied,
+                    concat({quoted(path), ": may be read and not changed (read_only)"}));
+}
+
+Expected<std::string> permitted_path(const PathRules& rules, std::string_view path,
+                                     std::string_view base, Permission wanted) {
+  auto result = canonical_path(path, base);
+  if (!result) return result;
+  const auto permitted = check_permission(rules, *result, wanted);
+  if (!permitted) return permitted.error();
+  return result;
+}
+
+bool names_a_directory(std::string_view path) {
+  const std::string_view last = base_name(path);
+  return last.empty() || last == "." || last == "..";
+}
+
+Place place_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return {path.substr(0, std::max<std::size_t>(slash, 1)), path.substr(slash + 1)};
+}
+
+Error not_regular_error(const std::string& path, mode_t mode) {
+  const char* what = "is a device";
+  if (S_ISDIR(mode)) what = "is a directory";
+  if (S_ISFIFO(mode)) what = "is a pipe";
+  if (S_ISSOCK(mode)) what = "is a socket";
+  if (S_ISLNK(mode)) what = "has become a link";
+  return make_error(ErrorCode::invalid_argument,
+                    concat({quoted(path), ": ", what, ", no regular file"}));
+}
+
+}  // namespace inner
+
+const char* name(FileEntry::Type type) noexcept {
+  switch (type) {
+    case FileEntry::Type::file:
+      return "file";
+    case FileEntry::Type::directory:
+      return "directory";
+    case FileEntry::Type::link:
+      return "link";
+    case FileEntry::Type::other:
+      break;
+  }
+  return "other";
+}
+
+Files::Files(PathRules rules, std::string base)
+    : rules_(std::move(rules)), base_(std::move(base)) {}
+
+}  // namespace v0_1
+}  // namespace codeexec

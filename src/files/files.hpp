@@ -1,0 +1,127 @@
+// Files that a model reads, writes and lists, within the roots.
+#pragma once
+
+#include "base/base.hpp"
+#include "paths/paths.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// The part of a file that is wanted.
+struct FileRange {
+  enum class Unit { lines, bytes };
+  Unit unit = Unit::lines;
+  std::uint64_t offset = 0;                      // from the start of the file
+  std::optional<std::uint64_t> count = {};       // empty: as many as max_bytes holds
+  std::size_t max_bytes = std::size_t{1} << 18;  // of what is returned; at least 1
+};
+
+// What was read.
+//
+// By lines, only whole ones are given, except for a first one that is longer than max_bytes: of
+// that the beginning is given and cut_line is set. `next` is then the line after it; the rest of
+// it is read by bytes, from begin + bytes.size() on.
+// An offset beyond the end is no error: there are no bytes, `begin` is the size of the file and
+// `next` is the end in the unit of the range, so that it tells how many lines there are.
+struct FileContent {
+  std::string path = {};    // canonical
+  std::string bytes = {};   // as they are in the file
+  std::uint64_t size = 0;   // of the whole file, in bytes
+  std::uint64_t begin = 0;  // where `bytes` begins in the file, in bytes
+  std::uint64_t lines = 0;  // in `bytes`, the last of which may lack its line end
+  std::uint64_t next = 0;   // the offset, in the unit of the range, that goes on after this
+  bool more = false;        // there is more after it
+  bool cut_line = false;    // by lines: the only line is not whole, it did not fit
+  // `bytes` has a NUL or is not UTF-8. A character that the range cuts in two does not count; where
+  // max_bytes is what cuts, the cut is before that character.
+  bool binary = false;
+  std::string mime_type = {};  // of png, jpeg, gif, webp, by the file's first bytes; else empty
+};
+
+struct FileWrite {
+  // Directories of the path that are missing are made. They stay when the file then cannot be.
+  bool make_directories = true;
+  // Only when there is nothing of that name: invalid_argument with EEXIST otherwise, also when it
+  // comes meanwhile.
+  bool only_new = false;
+};
+
+struct FileEntry {
+  enum class Type { file, directory, link, other };
+  std::string path = {};  // relative to the directory that was listed; bytes, mostly UTF-8
+  Type type = Type::file;
+  std::uint64_t size = 0;     // bytes, of files
+  std::string modified = {};  // UTC, RFC 3339
+  // A directory that `depth` reaches and that was not looked into: it may not be read, or it is of
+  // a kind that holds nothing of interest (see Files::list).
+  bool closed = false;
+};
+const char* name(FileEntry::Type type) noexcept;
+
+struct FileList {
+  std::string path = {};                // canonical
+  std::vector<FileEntry> entries = {};  // by path, byte by byte; a directory before what is in it
+  bool more = false;  // there are more than max_entries, or deeper ones that could not be read
+};
+
+// Files below the roots, for tools that need no command. Does not change after it is made; any
+// thread may use it.
+//
+// A path is absolute or relative to `base`; symbolic links in it are followed to where they lead,
+// and that place must lie in a root. What is opened has the path that was checked: each directory
+// on the way is opened from the one before, following no link, so that neither `..` nor a link nor
+// one that is exchanged meanwhile leads elsewhere. Only regular files are read and written, and
+// nothing of /proc, where this program's own memory is, nor of the other file systems in which the
+// kernel speaks of itself (/sys and those below it). A hard link is a name like any other.
+//   Errors: permission_denied outside of the roots, for a change where a root may only be read, and
+//   where the system says so; not_found; invalid_argument for a path that is empty or has a NUL,
+//   and for what is no regular file, or no directory; limit; io.
+class Files {
+ public:
+  static constexpr std::size_t max_entries = 2000;  // listed at once
+  static constexpr std::size_t max_write = std::size_t{64} << 20;
+  // Looked through for the offset of a range in lines; beyond it only bytes can be read.
+  static constexpr std::uint64_t max_scan = std::uint64_t{1} << 30;
+
+  Files(PathRules rules, std::string base);
+
+  // Memory: max_bytes of the range and a buffer; time: up to the end of the range.
+  Expected<FileContent> read(std::string_view path, const FileRange& range = {}) const;
+
+  // Replaces the file as a whole, or makes it, and returns its canonical path: at no moment is
+  // there a file of that name with anything but the old or the new bytes, also after a crash (a
+  // new file beside it is written, flushed to the disk and renamed). The file and its directory
+  // must be writable by the rules, and by the system: one that is write-protected is not replaced.
+  // Rights, and owner and group as far as this process may give them, stay; set-id bits, access
+  // lists and other hard links do not, and a group that cannot be kept loses what others may not. A
+  // new file gets 0666 without the umask, a new directory 0777 likewise, and what root makes
+  // belongs to the owner of the directory it is made in. The last name of a path may be a link:
+  // what it leads to is replaced.
+  Expected<std::string> write(std::string_view path, std::string_view bytes,
+                              const FileWrite& how = {}) const;
+
+  // What a directory holds, `depth` levels deep, at least 1; hidden files, too. Links are told and
+  // not followed. The upper levels come first when there are too many. Not looked into: .git, .hg,
+  // .svn, the directories that is_auto_generated() knows by their names alone (__pycache__,
+  // node_modules ...), those that a root forbids, and /proc and its like.
+  Expected<FileList> list(std::string_view path, std::size_t depth = 1) const;
+
+ private:
+  PathRules rules_;
+  std::string base_;
+};
+
+// The docstring of a Python function, class or method in a source text, by reading it: nothing is
+// imported or run. `name` is a dotted path from the top of the module ("f", "Class.method"); empty
+// is the module itself. Only classes nest: a function in a function has no name from outside.
+// Cleaned as inspect.cleandoc of Python 3.13 does; empty when there is none, or when it is an
+// f-string or bytes. Of several definitions of a name the last one counts, as when it runs; those
+// inside of `if`, `try`, `with`, loops and `match` count, too, and @name.setter and @name.deleter
+// do not: a property has the text of its getter.
+//   The source is UTF-8. An escape \N{...} stays as it is written. Linear in the source.
+//   Errors: not_found when there is no such function or class; parse when the source is not
+//   understood, with the offset. For the module itself only its first statement is read.
+Expected<std::string> python_docstring(std::string_view source, std::string_view name);
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,134 @@
+// Listing a tree.
+
+#include "files/files.hpp"
+#include "files/files_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "paths/paths.hpp"
+#include "paths/paths_internal.hpp"
+#include "paths/walk_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// Holds nothing that is looked for by its name.
+bool is_closed_by_name(std::string_view name) {
+  return name == ".git" || name == ".hg" || name == ".svn" ||
+         is_generated_name(name, GeneratedScope::tree);
+}
+
+FileEntry entry_of(std::string path, const struct stat& status) {
+  FileEntry entry;
+  entry.path = std::move(path);
+  entry.type = FileEntry::Type::other;
+  if (S_ISREG(status.st_mode)) entry.type = FileEntry::Type::file;
+  if (S_ISDIR(status.st_mode)) entry.type = FileEntry::Type::directory;
+  if (S_ISLNK(status.st_mode)) entry.type = FileEntry::Type::link;
+  if (entry.type == FileEntry::Type::file) entry.size = static_cast<std::uint64_t>(status.st_size);
+  entry.modified = utc_time(status.st_mtime);
+  if (!entry.modified.empty()) entry.modified += 'Z';
+  return entry;
+}
+
+// A directory that has exactly this canonical path, for reading.
+Expected<UniqueFd> open_listed_directory(const PathRules& rules, const std::string& path) {
+  const auto permitted = check_permission(rules, path, Permission::read);
+  if (!permitted) return permitted.error();
+  const auto directory = open_canonical_directory(path);
+  if (!directory && directory.error().system_error == ENOTDIR)
+    return make_error(ErrorCode::invalid_argument, concat({quoted(path), ": is no directory"}));
+  if (!directory) return directory.error();
+  if (auto ok = check_file_system(directory->get(), path); !ok) return ok.error();
+  UniqueFd fd(
+      above_standard_streams(::openat(directory->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  if (!fd) return system_error(errno, quoted(path));
+  return fd;
+}
+
+bool by_path(const FileEntry& a, const FileEntry& b) { return a.path < b.path; }
+
+// Fills a list level by level.
+class TreeWalk {
+ public:
+  TreeWalk(const PathRules& rules, const std::string& top, std::size_t depth, FileList& list)
+      : rules_(rules), top_(top), depth_(depth), list_(list) {}
+
+  // Those of the directory that is listed itself.
+  Expected<void> add_entries() { return add("", 1); }
+
+  // Those of the directories in it, and so on.
+  void add_deeper() {
+    for (; !waiting_.empty() && !is_full_; waiting_.pop_front()) {
+      const Waiting next = waiting_.front();
+      const std::string path = list_.entries[next.entry].path;
+      if (add(path, next.depth)) continue;
+      list_.entries[next.entry].closed = true;
+      list_.more = true;
+    }
+  }
+
+ private:
+  struct Waiting {
+    std::size_t entry;  // its place in the list
+    std::size_t depth;  // of what is in it
+  };
+
+  Expected<void> add(const std::string& below, std::size_t depth) {
+    const std::string path = below.empty() ? top_ : concat({top_ == "/" ? "" : top_, "/", below});
+    auto fd = open_listed_directory(rules_, path);
+    if (!fd) return fd.error();
+    const std::string start = below.empty() ? "" : below + "/";
+    std::vector<FileEntry> found;
+    const auto listed = list_open_directory(
+        std::move(*fd), path, budget_, [&](const char* child, const struct stat& status) {
+          found.push_back(entry_of(concat({start, child}), status));
+        });
+    const bool is_used_up =
+        !listed && listed.error().code == ErrorCode::limit && listed.error().system_error == 0;
+    if (!listed && !is_used_up) return listed;
+    std::sort(found.begin(), found.end(), by_path);
+    const std::size_t room = Files::max_entries - list_.entries.size();
+    is_full_ = is_used_up || found.size() > room;
+    if (is_full_) list_.more = true;
+    if (found.size() > room) found.resize(room);
+    for (FileEntry& entry : found) {
+      if (entry.type == FileEntry::Type::directory && depth < depth_) {
+        entry.closed = is_closed_by_name(std::string_view(entry.path).substr(start.size()));
+        if (!entry.closed) waiting_.push_back({list_.entries.size(), depth + 1});
+      }
+      list_.entries.push_back(std::move(entry));
+    }
+    return {};
+  }
+
+  const PathRules& rules_;
+  const std::string& top_;
+  std::size_t depth_;
+  FileList& list_;
+  WalkBudget budget_ = {};
+  std::deque<Waiting> waiting_ = {};
+  bool is_full_ = false;
+};
+
+}  // namespace
+
+Expected<FileList> Files::list(std::string_view path, std::size_t depth) const {
+  if (depth == 0) return make_error(ErrorCode::invalid_argument, "depth: must be at least 1");
+  auto top = permitted_path(rules_, path, base_, Permission::read);
+  if (!top) return top.error();
+
+  FileList list;
+  TreeWalk walk(rules_, *top, depth, list);
+  const auto listed = walk.add_entries();
+  if (!listed) return listed.error();
+  walk.add_deeper();
+  list.path = std::move(*top);
+  std::sort(list.entries.begin(), list.entries.end(), by_path);
+  return list;
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,319 @@
+// codeexec.hpp - run commands for an AI agent, from one C++17 header.         v0.1.0   MIT licence
+// Made from the parts in src/ by `python3 src/join.py`: change those, not this file.
+//
+// DO THIS
+//   in exactly one .cpp file                    in every other file
+//     #define CODEEXEC_IMPLEMENTATION             #include "codeexec.hpp"
+//     #include "codeexec.hpp"
+//   Build with any C++17 compiler on Linux (macOS and BSD: the portable parts), and -pthread;
+//   on 32-bit Linux with -D_FILE_OFFSET_BITS=64, too. Nothing else is needed. CMake users link
+//   codeexec::impl and never write the macro.
+//
+// A WHOLE PROGRAM                                                            (examples/hello.cpp)
+//
+//   #define CODEEXEC_IMPLEMENTATION
+//   #include "codeexec.hpp"
+//
+//   #include <cstdio>
+//
+//   int main() {
+//     auto here = codeexec::LocalExecutor::create({});
+//     if (!here) return std::fprintf(stderr, "%s\n", here.error().message.c_str()), 2;
+//
+//     codeexec::Result r = here->run("echo hello; echo oops >&2; exit 3");
+//     std::printf("%s\n%s%s", r.summary().c_str(), r.out.c_str(), r.err.c_str());
+//   }
+//
+//   examples/in_process.cpp   embedding: run, stream, cancel, inspect
+//   examples/mcp_server.cpp   the MCP server; codeexec::server_main() is all of it
+//   examples/custom_tool.cpp  an MCP server with a tool of your own
+//   README.md                 by task; the server's options and clients; when it does not start
+//
+// WHAT YOU CAN RELY ON
+//   It comes back. A run ends by its timeout plus kill_grace plus 3 seconds, whatever the command
+//   does: ignores SIGTERM, stops itself, daemonises, leaves somebody on the pipe, writes for ever.
+//   Nothing survives that should not. On Linux each command of an executor has a supervisor, in a
+//   sandbox or not: nothing of it outlives it, its timeout or a SIGKILL of your program. A plain
+//   run_process() has one when ProcessOptions::supervised or a sandbox asks for it. Where there is
+//   none: after a timeout or cancel its process group is dead and, on Linux, every process found by
+//   descent, by its session, by the run's mark in its environment or by the pipes it holds; after a
+//   run that ended by itself, its group and whoever held its pipes. (What left all of these on
+//   purpose is not found, and a SIGKILL of your program ends no such command.)
+//   In a container both hold for what runs there. Where the engine does not answer any more, a run
+//   ends up to 20 seconds later and says what may be left.
+//   Memory is bounded. Of each stream max_output bytes are kept, its head and its tail, cut between
+//   characters, with exact counts; on request the whole goes to a file.
+//   Everything is told. A Result says how the run ended, what was cut and what was refused by which
+//   rule. Partial output is kept. Nothing is called a success that was not seen to succeed.
+//   One gate. run(), start() and every tool pass the same policy, path check, limits and audit.
+//   It fails closed. A bad pattern, unknown key or missing path is an error when you create the
+//   executor, never a rule that silently does not apply.
+//   Linear time in the size of the input, for patterns, JSON and buffers.
+//
+// WHAT IT IS NOT
+//   Not sandboxed unless you ask: LocalOptions::sandbox is off, and a command that is allowed runs
+//   with the rights of your process. (The server turns it on when it is given allowed paths.) The
+//   stronger boundary is a container: ContainerExecutor, by a docker program that is there. The
+//   policy is a guard rail against mistakes and cheap attacks: it reads a command as a shell does,
+//   and not what the programs do that it starts, nor scripts in files. Not for Windows.
+//
+// ERRORS
+//   What a command can cause is data in its Result. What the caller, the operator or the system got
+//   wrong is an Expected<T> that holds an Error: code, errno and a message that says what, where
+//   and which option to turn. A bug in the calling program aborts with a message. Nothing throws
+//   but std::bad_alloc; all of it works the same under -fno-exceptions -fno-rtti.
+//
+// THREADS AND YOUR PROCESS
+//   Different objects: any threads. One object: const members from any thread, the others from one
+//   at a time; a comment says where it is otherwise.
+//   The library installs no signal handler, leaves SIGCHLD, SIGPIPE and your signal masks as they
+//   are, and never calls waitpid(-1), chdir, umask, setenv or setlocale. Every descriptor it opens
+//   is close-on-exec and above 2. It prints nothing. Your big process is never copied by a fork.
+//   It needs no SIGCHLD: a status is right even when you ignore that signal or reap everybody's
+//   children (there, Linux 6.15 is needed; before it, the outcome is `unknown`, never a success).
+//   run() uses the calling thread only. start() uses one thread for all started commands, which
+//   ends with the last handle. mcp::Server::serve() ends its threads before it returns, unless a
+//   tool's handler does not return.
+//   server_main() is the exception: it is a program's main() and owns its signals.
+//
+// UNITS
+//   Time is std::chrono (but for Limits::cpu_time, in seconds); sizes are bytes; offsets count
+//   bytes from 0. Text is UTF-8; bytes of programs that are not become U+FFFD and are counted.
+//
+// SECTIONS (search for "// name/": the parts that it is made from)
+//   base         needs: -             errors, results, callbacks, descriptors, UTF-8
+//   json         needs: base          value, strict parser, writer
+//   regex        needs: base          patterns in linear time
+//   shell        needs: base          a script becomes its simple commands; starts nothing
+//   policy       needs: base regex shell    sanitizer rules, block and allow lists, verdicts
+//   paths        needs: base          allowed roots, safe opening, which files may be deleted
+//   files        needs: base paths    reading, writing and listing within the roots
+//   environment  needs: base paths    variables, venv, prefix of a command; starts nothing
+//   sandbox      needs: base paths    Landlock, seccomp, limits: one compiled policy
+//   process      needs: base sandbox  spawn, capture, wait, kill the tree
+//   executor     needs: base json regex policy paths environment sandbox process    the one gate
+//   shells       needs: base regex process executor                   background commands
+//   code         needs: base shell paths files process executor       code by language
+//   docker       needs: base json policy paths files environment process executor    containers
+//   mcp          needs: base json     a Model Context Protocol server for any tools
+//   tools        needs: all           binds executors to MCP tools; the server
+//   Each line of code stands in the section whose job it is, and a section uses only what it
+//   needs. Both halves list the sections in this order.
+//
+// WHEN IT DOES NOT LINK
+//   undefined reference to `codeexec::v0_1::...'    no file defines CODEEXEC_IMPLEMENTATION: one
+//                                                   must, before it includes this header.
+//   multiple definition of `codeexec::v0_1::...'    two files define it: only one may.
+//   undefined reference to `codeexec::v0_2::...'    your files include different versions.
+//
+// VENDORING TWICE
+//   A library that carries its own copy renames it, in all of its files:
+//     #define codeexec acme_codeexec
+//     #include "codeexec.hpp"
+//
+// STABLE ARE the names and fields in the declarations, the option names, the JSON keys. While the
+// version begins with 0, a new minor version may change them; the inline namespace then changes
+// too, so that mixed versions do not link. No macro changes a declaration, a type or a default.
+//
+// CHANGING IT  src/README.md is the plan of the house; `sh tests/run.sh` runs the tests.
+// The licence is at the end.
+#ifndef CODEEXEC_HPP
+#define CODEEXEC_HPP
+
+#include "base/version.hpp"
+
+#include "base/base.hpp"
+#include "json/json.hpp"
+#include "regex/regex.hpp"
+#include "shell/shell.hpp"
+#include "policy/policy.hpp"
+#include "paths/paths.hpp"
+#include "files/files.hpp"
+#include "environment/environment.hpp"
+#include "sandbox/sandbox.hpp"
+#include "process/process.hpp"
+#include "executor/executor.hpp"
+#include "shells/shells.hpp"
+#include "code/code.hpp"
+#include "docker/docker.hpp"
+#include "mcp/mcp.hpp"
+#include "tools/tools.hpp"
+
+#endif  // CODEEXEC_HPP
+
+// Editors that cannot know about the macro should still colour the code below.
+#if defined(__INTELLISENSE__) || defined(__JETBRAINS_IDE__) || defined(Q_CREATOR_RUN) || \
+    defined(__CDT_PARSER__)
+#define CODEEXEC_IMPLEMENTATION
+#endif
+
+#if defined(CODEEXEC_IMPLEMENTATION) && !defined(CODEEXEC_IMPLEMENTED)
+#define CODEEXEC_IMPLEMENTED
+
+#include "base/errors.cpp"
+#include "base/text.cpp"
+#include "base/glob.cpp"
+#include "base/utf8.cpp"
+#include "base/handles.cpp"
+#include "base/io.cpp"
+
+#include "json/numbers.cpp"
+#include "json/strings.cpp"
+#include "json/value.cpp"
+#include "json/parse.cpp"
+#include "json/write.cpp"
+
+#include "regex/characters.cpp"
+#include "regex/parser.cpp"
+#include "regex/items.cpp"
+#include "regex/matcher.cpp"
+
+#include "shell/lexer.cpp"
+#include "shell/parser.cpp"
+#include "shell/words.cpp"
+#include "shell/dollar.cpp"
+#include "shell/grammar.cpp"
+#include "shell/commands.cpp"
+#include "shell/walker.cpp"
+#include "shell/variables.cpp"
+#include "shell/expansion.cpp"
+#include "shell/braces.cpp"
+#include "shell/parameters.cpp"
+#include "shell/editing.cpp"
+#include "shell/control.cpp"
+#include "shell/functions.cpp"
+#include "shell/simple.cpp"
+#include "shell/builtins.cpp"
+#include "shell/output.cpp"
+
+#include "policy/words.cpp"
+#include "policy/paths.cpp"
+#include "policy/judge.cpp"
+#include "policy/wrappers.cpp"
+#include "policy/repeaters.cpp"
+#include "policy/shells.cpp"
+#include "policy/code_reader.cpp"
+#include "policy/lists.cpp"
+#include "policy/policy.cpp"
+
+#include "paths/rules.cpp"
+#include "paths/delete_guard.cpp"
+
+#include "files/files.cpp"
+#include "files/read.cpp"
+#include "files/write.cpp"
+#include "files/list.cpp"
+#include "files/python_lexer.cpp"
+#include "files/docstring.cpp"
+
+#include "environment/environment.cpp"
+
+#include "sandbox/sandbox.cpp"
+#include "sandbox/system_calls.cpp"
+#include "sandbox/child.cpp"
+#include "sandbox/filter.cpp"
+#include "sandbox/trial.cpp"
+#include "sandbox/ruleset.cpp"
+#include "sandbox/tree_grants.cpp"
+#include "sandbox/tool_grants.cpp"
+#include "sandbox/cgroup.cpp"
+#include "sandbox/builder.cpp"
+
+#include "process/start.cpp"
+#include "process/clone.cpp"
+#include "process/posix.cpp"
+#include "process/supervisor.cpp"
+#include "process/kill.cpp"
+#include "process/reap.cpp"
+#include "process/capture.cpp"
+#include "process/redactor.cpp"
+#include "process/carrier.cpp"
+#include "process/child.cpp"
+#include "process/child_output.cpp"
+#include "process/child_end.cpp"
+#include "process/process.cpp"
+
+#include "executor/command.cpp"
+#include "executor/audit.cpp"
+#include "executor/guard.cpp"
+#include "executor/watch.cpp"
+#include "executor/session.cpp"
+#include "executor/gate.cpp"
+#include "executor/private_home.cpp"
+#include "executor/confinement.cpp"
+#include "executor/local.cpp"
+
+#include "shells/shell.cpp"
+#include "shells/shells.cpp"
+
+#include "code/markdown.cpp"
+#include "code/language.cpp"
+#include "code/run.cpp"
+
+#include "docker/engine.cpp"
+#include "docker/env_file.cpp"
+#include "docker/credentials.cpp"
+#include "docker/options.cpp"
+#include "docker/container.cpp"
+#include "docker/create.cpp"
+#include "docker/remove.cpp"
+#include "docker/exec.cpp"
+#include "docker/executor.cpp"
+#include "docker/manager.cpp"
+#include "docker/doctor.cpp"
+#include "docker/users.cpp"
+
+#include "mcp/protocol.cpp"
+#include "mcp/ids.cpp"
+#include "mcp/input.cpp"
+#include "mcp/output.cpp"
+#include "mcp/parameters.cpp"
+#include "mcp/tools.cpp"
+#include "mcp/content.cpp"
+#include "mcp/messages.cpp"
+#include "mcp/session.cpp"
+#include "mcp/requests.cpp"
+#include "mcp/replies.cpp"
+#include "mcp/threads.cpp"
+#include "mcp/server.cpp"
+
+#include "tools/results.cpp"
+#include "tools/use.cpp"
+#include "tools/command.cpp"
+#include "tools/background.cpp"
+#include "tools/code.cpp"
+#include "tools/files.cpp"
+#include "tools/users.cpp"
+#include "tools/catalogue.cpp"
+#include "tools/describe.cpp"
+#include "tools/option_table.cpp"
+#include "tools/option_setter.cpp"
+#include "tools/config_file.cpp"
+#include "tools/arguments.cpp"
+#include "tools/place.cpp"
+#include "tools/check.cpp"
+#include "tools/server.cpp"
+
+#endif  // CODEEXEC_IMPLEMENTATION
+
+// MIT License
+//
+// Copyright (c) 2026 codeexec.hpp contributors
+//
+// Permission is hereby granted, free of charge, to any person obtaining a copy
+// of this software and associated documentation files (the "Software"), to deal
+// in the Software without restriction, including without limitation the rights
+// to use, copy, modify, merge, publish, distribute, sublicense, and/or sell
+// copies of the Software, and to permit persons to whom the Software is
+// furnished to do so, subject to the following conditions:
+//
+// The above copyright notice and this permission notice shall be included in all
+// copies or substantial portions of the Software.
+//
+// THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
+// IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
+// FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
+// AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
+// LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+// OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
+// SOFTWARE.

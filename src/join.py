@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Makes codeexec.hpp from the parts in src/.
+
+python3 src/join.py                    writes codeexec.hpp
+python3 src/join.py --check            fails unless codeexec.hpp is what src/ makes
+python3 src/join.py --only SECTION...  prints a header of these sections and of what they need
+
+src/frame.hpp includes every part. A part stands in place of its #include, once, below what it
+includes itself. Each half of the header opens the namespaces once, and what the parts share
+(`inline namespace inner`) becomes unnamed, as nothing outside of the header may use it."""
+import pathlib
+import re
+import sys
+
+SRC = pathlib.Path(__file__).resolve().parent
+HEADER = SRC.parent / "codeexec.hpp"
+COMMAND = "python3 src/join.py"
+ROW = re.compile(r"//   ([a-z]+) +needs: (\S+(?: \S+)*)")  # of the manual's table of sections
+INCLUDE = re.compile(r'#include "(([a-z]+)/[a-z0-9_]+\.[ch]pp)"')
+OPENING = ["namespace codeexec {", "inline namespace v0_1 {"]
+CLOSING = ["}  // namespace v0_1", "}  // namespace codeexec"]
+SHARED = {"inline namespace inner {": "namespace {", "}  // namespace inner": "}  // namespace"}
+
+
+def fail(message):
+    sys.exit(f"src/join.py: {message}")
+
+
+def read(name):
+    try:
+        return (SRC / name).read_text(encoding="ascii").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        fail(f"src/{name} cannot be read as ASCII text: {error}")
+
+
+def sections(frame, named):
+    """All sections, and those that are named with all that they need."""
+    needs = {}
+    for row in filter(None, map(ROW.match, frame)):
+        needs[row[1]] = list(needs) if row[2] == "all" else row[2].split()
+    wanted = list(named or needs)
+    for name in wanted:
+        if name not in needs:
+            fail(f"there is no section {name!r}; the sections are: {' '.join(needs)}")
+        wanted += [need for need in needs[name] if need != "-" and need not in wanted]
+    return set(needs), set(wanted)
+
+
+def joined(named):
+    frame = read("frame.hpp")
+    every, wanted = sections(frame, named)
+    lines, done, is_open = [], set(), False
+
+    def append(name):
+        nonlocal is_open
+        done.add(name)
+        body = []
+        for line in read(name):
+            include = INCLUDE.match(line)
+            if include and include[2] not in wanted:
+                fail(f"src/{name} includes {include[1]}, but no section here needs {include[2]}")
+            if include and include[1] not in done:
+                append(include[1])
+            if line in OPENING and not is_open:
+                body.append(line)
+                is_open = line == OPENING[-1]
+            elif not include and line not in OPENING + CLOSING + ["#pragma once"]:
+                body.append(SHARED.get(line, line))
+        lines.extend(["", f"// {name} ".ljust(100, "-"), *body])
+
+    for line in frame:
+        include, row = INCLUDE.match(line), ROW.match(line)
+        if include and include[2] in wanted and include[1] not in done:
+            append(include[1])
+        elif not include and not (row and row[1] not in wanted):
+            if line and is_open:
+                lines += ["", *CLOSING]
+                is_open = False
+            only = f"{COMMAND} --only {' '.join(named)}" if named else COMMAND
+            lines.append(line.replace(f"`{COMMAND}`", f"`{only}`"))
+    missing = {str(p.relative_to(SRC)) for p in SRC.glob("*/*.[ch]pp")} - done
+    if missing and wanted == every:
+        fail(f"src/frame.hpp does not include src/{min(missing)}: add its line there")
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
+
+
+def main(arguments):
+    if arguments[:1] == ["--only"] and arguments[1:]:
+        sys.stdout.write(joined(arguments[1:]))
+    elif arguments == ["--check"]:
+        if HEADER.read_text(encoding="ascii") != joined([]):
+            fail(f"codeexec.hpp is not what src/ makes: run {COMMAND}")
+    elif not arguments:
+        HEADER.write_text(joined([]), encoding="ascii")
+    else:
+        fail(f"{' '.join(arguments)!r} is no call of it\n{__doc__}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,148 @@
+// JSON's numbers: reading them, and the shortest digits that give them back.
+
+#include "json/json_internal.hpp"
+
+#include "base/base_internal.hpp"
+
+// std::from_chars and std::to_chars for double: libstdc++ 11, libc++ 20. Without them strtod and
+// snprintf are used, under the C locale of the calling thread.
+#ifndef CODEEXEC_HAS_FLOAT_CHARS
+#if defined(__cpp_lib_to_chars)
+#define CODEEXEC_HAS_FLOAT_CHARS 1
+#else
+#define CODEEXEC_HAS_FLOAT_CHARS 0
+#endif
+#endif
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// The C locale, for this thread and as long as the object lives: others may have set one in which
+// a decimal point is a comma.
+class JsonCLocale {
+ public:
+  JsonCLocale() noexcept {
+    static const locale_t plain = ::newlocale(LC_ALL_MASK, "C", locale_t());
+    if (plain != locale_t()) previous_ = ::uselocale(plain);
+  }
+  ~JsonCLocale() {
+    if (previous_ != locale_t()) ::uselocale(previous_);
+  }
+  JsonCLocale(const JsonCLocale&) = delete;
+  JsonCLocale& operator=(const JsonCLocale&) = delete;
+
+ private:
+  locale_t previous_ = locale_t();
+};
+
+constexpr std::size_t json_double_size = 40;
+
+// The fewest digits that read back as the value, as "d.ddde+dd". Returns the length.
+std::size_t json_shortest_digits(double value, char* out) {
+#if CODEEXEC_HAS_FLOAT_CHARS
+  const auto end =
+      std::to_chars(out, out + json_double_size, value, std::chars_format::scientific).ptr;
+  return static_cast<std::size_t>(end - out);
+#else
+  const JsonCLocale plain;
+  int length = 0;
+  for (int precision = 0; precision <= 16; ++precision) {
+    length = std::snprintf(out, json_double_size, "%.*e", precision, value);
+    const double back = std::strtod(out, nullptr);
+    if (!(back < value) && !(back > value)) break;
+  }
+  return static_cast<std::size_t>(length);
+#endif
+}
+
+// The exponent of a number, cut to what is far beyond any text's length.
+long long json_exponent(std::string_view text) {
+  constexpr long long bound = 1000000000000000;
+  if (starts_with(text, "+")) text.remove_prefix(1);
+  long long value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (result.ec != std::errc()) value = starts_with(text, "-") ? -bound : bound;
+  return std::clamp(value, -bound, bound);
+}
+
+}  // namespace
+
+inline namespace inner {
+
+double json_read_double(std::string_view text) {
+#if CODEEXEC_HAS_FLOAT_CHARS
+  double value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  // It reports both too small and too large as out of range; strtod tells them apart.
+  if (result.ec == std::errc()) return value;
+#endif
+  const JsonCLocale plain;
+  return std::strtod(std::string(text).c_str(), nullptr);
+}
+
+void json_append_double(double value, std::string& out) {
+  char form[json_double_size];
+  const std::string_view text(form, json_shortest_digits(std::fabs(value), form));
+  const std::size_t e = text.find('e');
+  std::string digits(text.substr(0, 1));
+  if (e > 2) digits.append(text.substr(2, e - 2));
+  int exponent = 0;
+  for (const char c : text.substr(e + 2)) exponent = exponent * 10 + (c - '0');
+  if (text[e + 1] == '-') exponent = -exponent;
+
+  const int count = static_cast<int>(digits.size());
+  const int point = exponent + 1;  // where the decimal point stands, counted in digits
+  const auto zeros = [](int n) { return std::string(static_cast<std::size_t>(n), '0'); };
+  if (std::signbit(value)) out += '-';
+  if (count <= point && point <= 21) {
+    out.append(digits).append(zeros(point - count));
+  } else if (0 < point && point <= 21) {
+    out.append(digits.insert(static_cast<std::size_t>(point), 1, '.'));
+  } else if (-6 < point && point <= 0) {
+    out.append("0.").append(zeros(-point)).append(digits);
+  } else {
+    if (count > 1) digits.insert(1, 1, '.');
+    out.append(digits).append(exponent < 0 ? "e-" : "e+");
+    out.append(std::to_string(std::abs(exponent)));
+  }
+}
+
+bool json_is_int64(double value) {
+  // Both bounds are powers of two, hence exact.
+  return value >= -9223372036854775808.0 && value < 9223372036854775808.0 &&
+         json_same(std::trunc(value), value);
+}
+
+std::optional<std::int64_t> json_read_integer(std::string_view text) {
+  const bool negative = starts_with(text, "-");
+  if (negative) text.remove_prefix(1);
+  const std::size_t e = text.find_first_of("eE");
+  const std::string_view digits = text.substr(0, e);
+  const std::size_t point = std::min(digits.find('.'), digits.size());
+  long long places = static_cast<long long>(point);  // digits before the point, once it is moved
+  if (e != std::string_view::npos) places += json_exponent(text.substr(e + 1));
+
+  std::uint64_t value = 0;
+  const std::uint64_t largest = static_cast<std::uint64_t>(INT64_MAX) + (negative ? 1 : 0);
+  const auto append = [&](unsigned digit) {
+    if (value > (largest - digit) / 10) return false;
+    value = value * 10 + digit;
+    return true;
+  };
+  long long read = 0;
+  for (const char c : digits) {
+    if (c == '.') continue;
+    const auto digit = static_cast<unsigned>(c - '0');
+    if (read++ < places ? !append(digit) : digit != 0) return std::nullopt;
+  }
+  for (; read < places && value != 0; ++read)
+    if (!append(0)) return std::nullopt;
+  return static_cast<std::int64_t>(negative ? 0 - value : value);
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,105 @@
+// Content of results, and what a tool sees of its call.
+
+#include "mcp/mcp.hpp"
+#include "mcp/mcp_internal.hpp"
+#include "mcp/session_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "json/json.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace mcp {
+
+Content Content::raw(Json block) {
+  Content content;
+  content.block = std::move(block);
+  return content;
+}
+
+Content Content::text(std::string text) {
+  return raw(Json::object({{"type", "text"}, {"text", std::move(text)}}));
+}
+
+Content Content::image(std::string_view bytes, std::string mime_type) {
+  return raw(Json::object(
+      {{"type", "image"}, {"data", to_base64(bytes)}, {"mimeType", std::move(mime_type)}}));
+}
+
+Content Content::audio(std::string_view bytes, std::string mime_type) {
+  return raw(Json::object(
+      {{"type", "audio"}, {"data", to_base64(bytes)}, {"mimeType", std::move(mime_type)}}));
+}
+
+Content Content::resource_text(std::string uri, std::string mime_type, std::string text) {
+  return raw(Json::object({{"type", "resource"},
+                           {"resource", Json::object({{"uri", std::move(uri)},
+                                                      {"mimeType", std::move(mime_type)},
+                                                      {"text", std::move(text)}})}}));
+}
+
+Content Content::resource_blob(std::string uri, std::string mime_type, std::string_view bytes) {
+  return raw(Json::object({{"type", "resource"},
+                           {"resource", Json::object({{"uri", std::move(uri)},
+                                                      {"mimeType", std::move(mime_type)},
+                                                      {"blob", to_base64(bytes)}})}}));
+}
+
+Content Content::resource_link(std::string uri, std::string name, std::string mime_type,
+                               std::string description) {
+  Json block =
+      Json::object({{"type", "resource_link"}, {"uri", std::move(uri)}, {"name", std::move(name)}});
+  if (!mime_type.empty()) block.set("mimeType", std::move(mime_type));
+  if (!description.empty()) block.set("description", std::move(description));
+  return raw(std::move(block));
+}
+
+ToolResult ToolResult::text(std::string text) {
+  ToolResult result;
+  result.content.push_back(Content::text(std::move(text)));
+  return result;
+}
+
+ToolResult ToolResult::error(std::string message) {
+  ToolResult result = text(std::move(message));
+  result.is_error = true;
+  return result;
+}
+
+ToolResult ToolResult::with_structured(Json value) {
+  ToolResult result = text(value.dump());
+  result.structured = std::move(value);
+  return result;
+}
+
+Call::Call(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
+
+const std::string& Call::tool() const noexcept { return state_->tool->name; }
+
+const Json& Call::arguments() const noexcept { return *state_->arguments; }
+
+const Json& Call::argument(std::string_view name) const noexcept {
+  const Json& sent = arguments()[name];
+  if (!sent.is_null()) return sent;
+  const Parameter* parameter = find_parameter(state_->tool->parameters, name);
+  return parameter ? parameter->default_value : sent;
+}
+
+const Json& Call::meta() const noexcept { return *state_->meta; }
+
+const CancelToken& Call::cancel_token() const noexcept { return state_->cancel; }
+
+bool Call::wants_progress() const noexcept { return !state_->progress_token.empty(); }
+
+void Call::progress(double progress, std::optional<double> total, std::string_view message) const {
+  state_->notify(progress, total, message);
+}
+
+std::size_t Call::max_result_bytes() const noexcept { return state_->max_result; }
+
+}  // namespace mcp
+
+}  // namespace v0_1
+}  // namespace codeexec

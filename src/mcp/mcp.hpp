@@ -1,0 +1,195 @@
+// A Model Context Protocol server over stdio, for any tools.
+#pragma once
+
+#include "base/base.hpp"
+#include "json/json.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// The protocol revisions 2024-11-05, 2025-03-26, 2025-06-18 and 2025-11-25 (opened by `initialize`)
+// and 2026-07-28 (stateless) are spoken from one process, decided for each message by itself.
+namespace mcp {
+
+// One block of a tool's answer. `block` is the protocol's ContentBlock object; text in it that is
+// not UTF-8 is repaired with U+FFFD when it is sent.
+struct Content {
+  Json block = {};
+
+  static Content text(std::string text);
+  static Content image(std::string_view bytes, std::string mime_type);
+  static Content audio(std::string_view bytes, std::string mime_type);
+  // An embedded resource: its text, or its bytes (sent as base64).
+  static Content resource_text(std::string uri, std::string mime_type, std::string text);
+  static Content resource_blob(std::string uri, std::string mime_type, std::string_view bytes);
+  // A reference the client may fetch by itself. Empty strings are left out.
+  static Content resource_link(std::string uri, std::string name, std::string mime_type = {},
+                               std::string description = {});
+  // Any other block, as it is.
+  static Content raw(Json block);
+};
+
+// What a tool has to say. `is_error` tells the model that the tool failed; the content says why.
+struct ToolResult {
+  std::vector<Content> content = {};
+  std::optional<Json> structured = {};  // structuredContent; required of tools with output_schema
+  bool is_error = false;
+  Json meta = {};  // `_meta`: an object, or null for none. Prefix own keys with your domain.
+
+  static ToolResult text(std::string text);
+  static ToolResult error(std::string message);
+  // The value, and the same value as a text block for clients that show only text.
+  static ToolResult with_structured(Json value);
+};
+
+// A JSON-RPC error in place of a result. The model does not see it; the client's program does.
+struct RpcError {
+  int code = -32603;
+  std::string message = {};
+  std::optional<Json> data = {};
+};
+
+// What a handler returns: a ToolResult or an RpcError.
+class ToolReply {
+ public:
+  ToolReply(ToolResult result) : result_(std::move(result)) {}
+  ToolReply(RpcError error) : error_(std::move(error)) {}
+  // What an empty handler gives: an empty result.
+  ToolReply() = default;
+  const ToolResult& result() const noexcept { return result_; }
+  // Null when this is a result.
+  const RpcError* rpc_error() const noexcept { return error_ ? &*error_ : nullptr; }
+
+ private:
+  ToolResult result_ = {};
+  std::optional<RpcError> error_ = {};
+};
+
+enum class ParameterType { string, integer, number, boolean, array, object };
+
+// One argument of a tool. The tool's input schema and the check of every call are both made from
+// it, so that they cannot disagree.
+struct Parameter {
+  std::string name = {};
+  ParameterType type = ParameterType::string;
+  std::string description = {};
+  bool required = false;
+  bool nullable = false;                    // null is accepted, and means: left out
+  Json default_value = {};                  // in the schema, and from Call::argument()
+  std::optional<double> minimum = {};       // of integers and numbers: inclusive
+  std::optional<double> greater_than = {};  // of integers and numbers: exclusive lower bound
+  std::optional<double> maximum = {};       // of integers and numbers: inclusive
+  std::vector<std::string> choices = {};    // of strings: the only values allowed, unless empty
+  std::optional<ParameterType> items = {};  // of arrays: the type of every item
+};
+
+// Hints for the client's user interface; what is not set is left out. The protocol's defaults are:
+// not read-only, destructive, not idempotent, open world.
+struct Annotations {
+  std::optional<bool> read_only = {};
+  std::optional<bool> destructive = {};
+  std::optional<bool> idempotent = {};
+  std::optional<bool> open_world = {};
+};
+
+// What a handler sees of one tools/call. Copies refer to the same call and may outlive the handler.
+// Thread: any.
+class Call {
+ public:
+  const std::string& tool() const noexcept;
+  // As they were sent: an object.
+  const Json& arguments() const noexcept;
+  // The argument as it was sent, or the parameter's default when it was left out or is null.
+  const Json& argument(std::string_view name) const noexcept;
+  // The request's `_meta`: an object, or null.
+  const Json& meta() const noexcept;
+  // Cancelled when the client cancels the call or the server ends. A handler should then return
+  // soon: what it returns to a client that cancelled is dropped.
+  const CancelToken& cancel_token() const noexcept;
+  bool wants_progress() const noexcept;
+  // Tells the client how far the call is. Ignored when the client did not ask, when `progress` is
+  // not finite or not greater than before, and once the call is answered or cancelled. More than
+  // 20 in a second (after the first 32) are dropped, and so is what a client is too slow to read.
+  void progress(double progress, std::optional<double> total = {},
+                std::string_view message = {}) const;
+  // Bytes of JSON the result may have. A longer one is replaced by an error that says so, so a
+  // handler with much to tell shortens it by itself.
+  std::size_t max_result_bytes() const noexcept;
+
+  // Made by the server.
+  struct State;
+  explicit Call(std::shared_ptr<State> state) noexcept;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+struct Tool {
+  std::string name = {};  // 1 to 64 of A-Z a-z 0-9 _ - .
+  std::string title = {};
+  std::string description = {};
+  // Checked before the handler is called; a call that breaks them is answered with the reason.
+  std::vector<Parameter> parameters = {};
+  // Instead of `parameters`: a JSON Schema of type object. The handler then checks by itself.
+  Json input_schema = {};
+  // A JSON Schema of type object for ToolResult::structured, or null for none.
+  Json output_schema = {};
+  Annotations annotations = {};
+  // Runs on one of the server's threads, several calls at a time. An exception becomes an error
+  // result with its text.
+  Function<ToolReply(const Call&)> handler = {};
+};
+
+struct ServerOptions {
+  std::string name = "codeexec";
+  std::string title = {};
+  std::string version = "0.1.0";
+  std::string website = {};
+  std::string instructions = {};  // told to the model at the start
+  // Where messages come from and go to. 0 and 1 are moved away while serving: 0 then is /dev/null
+  // and 1 is a copy of 2, so that no library writes into the protocol's stream and no child
+  // inherits it.
+  int in_fd = 0;
+  int out_fd = 1;
+  std::size_t max_line = std::size_t{16} << 20;    // bytes of one incoming message
+  std::size_t max_reply = std::size_t{8} << 20;    // bytes of one outgoing message; at least 4096
+  std::size_t max_queued = std::size_t{16} << 20;  // bytes waiting for a client that does not read
+  // Memory for the messages of calls that run or wait; with more, a call is refused unless it is
+  // the only one.
+  std::size_t max_open_bytes = std::size_t{64} << 20;
+  std::size_t max_concurrent = 16;  // handlers running at a time
+  std::size_t max_waiting = 256;    // calls waiting for one; more are refused
+  // One line about something odd, without newline. Called from the server's threads, one at a time.
+  // Empty: a line on descriptor 2, dropped when it cannot be written at once.
+  Function<void(std::string_view)> log = {};
+};
+
+class Server {
+ public:
+  explicit Server(ServerOptions options = {});
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Makes a tool known; tools are listed in this order. Not while serving.
+  //   Errors: invalid_argument (message names the tool and the field).
+  Expected<void> add(Tool tool);
+
+  // Answers messages until the input ends, `stop` is cancelled or nobody reads the output any more;
+  // all three are success. At the end of input running calls get 300 ms to finish, then all calls
+  // are cancelled and get 600 ms, then what is queued is written: it returns within 1.5 s.
+  // Changes no signal disposition; a broken pipe raises no SIGPIPE.
+  //   Blocks:  the calling thread; handlers run on threads that end before it returns.
+  //   Errors:  invalid_argument (message names the option), io; limit when a handler did not return
+  //            in time: its thread goes on, and what the handler refers to must stay alive.
+  Expected<void> serve(const CancelToken& stop = {});
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace mcp
+
+}  // namespace v0_1
+}  // namespace codeexec

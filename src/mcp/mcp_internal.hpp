@@ -1,0 +1,117 @@
+// The protocol's constants, parameters, tools and messages.
+#pragma once
+
+#include "mcp/mcp.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "json/json.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace mcp {
+inline namespace inner {
+
+inline constexpr std::string_view modern_version = "2026-07-28";
+inline constexpr std::string_view newest_legacy_version = "2025-11-25";
+inline constexpr std::string_view batching_version = "2025-03-26";
+inline constexpr std::string_view version_key = "io.modelcontextprotocol/protocolVersion";
+inline constexpr std::string_view capabilities_key = "io.modelcontextprotocol/clientCapabilities";
+inline constexpr std::string_view log_level_key = "io.modelcontextprotocol/logLevel";
+inline constexpr std::string_view server_info_key = "io.modelcontextprotocol/serverInfo";
+inline constexpr std::string_view subscription_key = "io.modelcontextprotocol/subscriptionId";
+
+inline constexpr int parse_error = -32700;
+inline constexpr int invalid_request = -32600;
+inline constexpr int method_not_found = -32601;
+inline constexpr int invalid_params = -32602;
+inline constexpr int internal_error = -32603;
+inline constexpr int unsupported_version = -32022;
+
+inline constexpr const char* server_ends = "The server is ending; the tool was not called.";
+inline constexpr std::size_t longest_id = 1024;    // bytes as JSON; it is echoed in every answer
+inline constexpr std::size_t longest_batch = 100;  // messages; each needs a share of max_reply
+inline constexpr std::size_t most_subscriptions = 64;  // open ones
+inline constexpr std::size_t most_values = 1000000;    // in one message: 100 MB at the worst
+inline constexpr std::size_t longest_notice = 4096;    // bytes of a progress message
+inline constexpr std::size_t deepest_output = 60;      // clients give up at 64 levels and more
+inline constexpr std::size_t longest_envelope = 160;   // bytes around id, result and serverInfo
+inline constexpr std::size_t smallest_reply = 4096;    // lower bound of ServerOptions::max_reply
+inline constexpr unsigned answered_bad_lines = 8;  // in a row; later ones could be an echo of ours
+// More than a short call takes when the thread it has woken gets its processor for a while; else
+// such a call would never count as short again. Less than what a client notices.
+inline constexpr std::chrono::microseconds quick_time{200};
+inline constexpr std::chrono::milliseconds watch_time{1};
+inline constexpr std::chrono::milliseconds finish_time{300};
+inline constexpr std::chrono::milliseconds cancel_time{600};
+inline constexpr std::chrono::milliseconds flush_time{250};
+
+bool served_legacy_version(std::string_view version);
+
+// The writer of Json repairs what is not UTF-8.
+inline void append_string(std::string& out, std::string_view text) { Json(text).dump_to(out); }
+
+void append_member(std::string& out, std::string_view name, std::string_view text);
+
+bool is_blank(std::string_view line);
+
+// Deepest nesting of arrays and objects, counted no further than one above `limit`.
+std::size_t depth_of(const Json& value, std::size_t limit);
+
+// Bytes that a value takes in memory, about.
+std::size_t weight_of(const Json& value);
+
+bool is_numeric(ParameterType type);
+
+Json number_value(double number);
+
+Json schema_of(const Parameter& parameter);
+
+Json schema_of(const std::vector<Parameter>& parameters);
+
+// What is wrong with an argument, or an empty text.
+std::string problem_of(const Parameter& parameter, const Json& value);
+
+const Parameter* find_parameter(const std::vector<Parameter>& parameters, std::string_view name);
+
+// The reason why a call cannot be made with these arguments, or an empty text.
+std::string check_arguments(const Tool& tool, const Json& arguments);
+
+// What is wrong with a tool, or an empty text.
+std::string tool_problem(const Tool& tool);
+
+// The tool as tools/list shows it.
+std::string listing_of(const Tool& tool);
+
+using Tools = std::vector<std::shared_ptr<const Tool>>;
+
+std::string reply_text(std::string_view id, std::string_view result);
+
+// An empty id is left out: JSON-RPC's null does not fit the protocol's schema.
+std::string error_text(std::string_view id, const RpcError& error);
+
+RpcError rpc_error(int code, std::string message);
+
+// {"name":...,"version":...}
+std::string server_info_of(const ServerOptions& options);
+
+// What of a result cannot be sent, or an empty text.
+std::string result_problem(const ToolResult& result);
+
+ToolResult failure_of(std::string_view tool, std::string_view what);
+
+// `server_info` is empty in the legacy era, whose results carry neither it nor a resultType.
+std::string result_text(const ToolResult& result, std::string_view server_info);
+
+// What is wrong with the envelope of a request in the modern era.
+std::optional<RpcError> envelope_error(const Json& meta);
+
+// A line on descriptor 2, unless that would block.
+void log_to_standard_error(std::string_view text);
+
+}  // namespace inner
+}  // namespace mcp
+
+}  // namespace v0_1
+}  // namespace codeexec

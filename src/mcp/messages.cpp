@@ -1,0 +1,154 @@
+// Replies, errors and notifications as text.
+
+#include "mcp/mcp.hpp"
+#include "mcp/mcp_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "json/json.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace mcp {
+namespace {
+
+void append_content(std::string& out, const ToolResult& result) {
+  out += "\"content\":[";
+  bool first = true;
+  for (const Content& content : result.content) {
+    if (!std::exchange(first, false)) out += ',';
+    content.block.dump_to(out);
+  }
+  if (result.content.empty()) {
+    out += "{\"type\":\"text\",";
+    append_member(out, "text", result.structured ? result.structured->dump() : std::string());
+    out += '}';
+  }
+  out += ']';
+}
+
+bool is_log_level(const Json& value) {
+  constexpr std::string_view levels[] = {"debug", "info",     "notice", "warning",
+                                         "error", "critical", "alert",  "emergency"};
+  return std::find(std::begin(levels), std::end(levels), value.as_string()) != std::end(levels);
+}
+
+}  // namespace
+}  // namespace mcp
+
+namespace mcp {
+inline namespace inner {
+
+std::string reply_text(std::string_view id, std::string_view result) {
+  return concat({"{\"jsonrpc\":\"2.0\",\"id\":", id, ",\"result\":", result, "}"});
+}
+
+std::string error_text(std::string_view id, const RpcError& error) {
+  std::string text = "{\"jsonrpc\":\"2.0\",";
+  if (!id.empty()) text += concat({"\"id\":", id, ","});
+  text += concat({"\"error\":{\"code\":", std::to_string(error.code), ","});
+  append_member(text, "message", error.message);
+  if (error.data) {
+    text += ",\"data\":";
+    error.data->dump_to(text);
+  }
+  text += "}}";
+  return text;
+}
+
+RpcError rpc_error(int code, std::string message) {
+  RpcError error;
+  error.code = code;
+  error.message = std::move(message);
+  return error;
+}
+
+std::string server_info_of(const ServerOptions& options) {
+  std::string text = "{";
+  append_member(text, "name", options.name);
+  text += ',';
+  append_member(text, "version", options.version);
+  if (!options.title.empty()) {
+    text += ',';
+    append_member(text, "title", options.title);
+  }
+  if (!options.website.empty()) {
+    text += ',';
+    append_member(text, "websiteUrl", options.website);
+  }
+  text += '}';
+  return text;
+}
+
+std::string result_problem(const ToolResult& result) {
+  constexpr std::size_t limit = deepest_output - 4;
+  bool deep = result.structured && depth_of(*result.structured, limit) > limit;
+  deep = deep || depth_of(result.meta, limit) > limit;
+  for (const Content& content : result.content) {
+    if (!content.block.is_object()) return "held a content block that is not an object";
+    deep = deep || depth_of(content.block, limit) > limit;
+  }
+  return deep ? "was nested too deeply to be sent" : "";
+}
+
+ToolResult failure_of(std::string_view tool, std::string_view what) {
+  return ToolResult::error(concat({"The result of ", tool, " ", what, "."}));
+}
+
+std::string result_text(const ToolResult& result, std::string_view server_info) {
+  std::string text = "{";
+  if (!server_info.empty()) text += "\"resultType\":\"complete\",";
+  append_content(text, result);
+  // Legacy clients know objects only; others read the text.
+  if (result.structured && (!server_info.empty() || result.structured->is_object())) {
+    text += ",\"structuredContent\":";
+    result.structured->dump_to(text);
+  }
+  if (result.is_error) text += ",\"isError\":true";
+  std::string meta;
+  if (!server_info.empty()) meta = concat({"\"", server_info_key, "\":", server_info});
+  for (const Json::Member& member : result.meta.members()) {
+    if (!server_info.empty() && member.name == server_info_key) continue;
+    if (!meta.empty()) meta += ',';
+    append_string(meta, member.name);
+    meta += ':';
+    member.value.dump_to(meta);
+  }
+  if (!meta.empty()) text += concat({",\"_meta\":{", meta, "}"});
+  text += '}';
+  return text;
+}
+
+std::optional<RpcError> envelope_error(const Json& meta) {
+  const Json& version = meta[version_key];
+  if (!version.is_string())
+    return rpc_error(invalid_params, concat({"params._meta needs ", version_key, ", a string"}));
+  if (version.as_string() != modern_version) {
+    RpcError error = rpc_error(unsupported_version, "Unsupported protocol version");
+    error.data = Json::object({{"supported", Json::array({std::string(modern_version)})},
+                               {"requested", std::string(utf8_prefix(version.as_string(), 64))}});
+    return error;
+  }
+  if (!meta[capabilities_key].is_object())
+    return rpc_error(invalid_params,
+                     concat({"params._meta needs ", capabilities_key, ", an object"}));
+  const Json* level = meta.find(log_level_key);
+  if (level && !is_log_level(*level))
+    return rpc_error(invalid_params, concat({"Unknown ", log_level_key}));
+  return std::nullopt;
+}
+
+void log_to_standard_error(std::string_view text) {
+  pollfd fd = {2, POLLOUT, 0};
+  if (::poll(&fd, 1, 0) != 1) return;
+  const std::string line = concat({"mcp: ", text.substr(0, 1000), "\n"});
+  HeldSignal guard(SIGPIPE);
+  if (::write(2, line.data(), line.size()) < 0 && errno == EPIPE) guard.take_back();
+}
+
+}  // namespace inner
+}  // namespace mcp
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,238 @@
+// Parameters of tools: their schemas, and arguments checked against them.
+
+#include "mcp/mcp.hpp"
+#include "mcp/mcp_internal.hpp"
+
+#include "base/base_internal.hpp"
+#include "json/json.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace mcp {
+namespace {
+
+const char* type_name(ParameterType type) {
+  switch (type) {
+    case ParameterType::string:
+      return "string";
+    case ParameterType::integer:
+      return "integer";
+    case ParameterType::number:
+      return "number";
+    case ParameterType::boolean:
+      return "boolean";
+    case ParameterType::array:
+      return "array";
+    case ParameterType::object:
+      break;
+  }
+  return "object";
+}
+
+const char* kind_name(const Json& value) {
+  switch (value.kind()) {
+    case Json::Kind::null:
+      return "null";
+    case Json::Kind::boolean:
+      return "a boolean";
+    case Json::Kind::integer:
+    case Json::Kind::number:
+      return "a number";
+    case Json::Kind::string:
+      return "a string";
+    case Json::Kind::array:
+      return "an array";
+    case Json::Kind::object:
+      break;
+  }
+  return "an object";
+}
+
+bool is_of(const Json& value, ParameterType type) {
+  switch (type) {
+    case ParameterType::string:
+      return value.is_string();
+    case ParameterType::integer:
+      return value.is_integer();
+    case ParameterType::number:
+      return value.is_number();
+    case ParameterType::boolean:
+      return value.is_bool();
+    case ParameterType::array:
+      return value.is_array();
+    case ParameterType::object:
+      break;
+  }
+  return value.is_object();
+}
+
+std::string with_article(const char* noun) {
+  const bool vowel = noun[0] == 'a' || noun[0] == 'i' || noun[0] == 'o';
+  return concat({vowel ? "an " : "a ", noun});
+}
+
+// A bound as a person writes it: 3600, not 3600.0.
+std::string number_text(double number) {
+  if (std::floor(number) == number && std::fabs(number) < 1e15)
+    return std::to_string(static_cast<long long>(number));
+  return Json(number).dump();
+}
+
+// "command (string, required), timeout (number)"
+std::string signature_of(const std::vector<Parameter>& parameters) {
+  std::string text;
+  for (const Parameter& parameter : parameters) {
+    if (!text.empty()) text += ", ";
+    text += concat({parameter.name, " (", type_name(parameter.type),
+                    parameter.required ? ", required)" : ")"});
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::string list_of_choices(const std::vector<std::string>& choices) {
+  std::string text;
+  for (const std::string& choice : choices) {
+    if (!text.empty()) text += ", ";
+    text += quoted(choice);
+  }
+  return text;
+}
+
+// What is wrong with a number's size, or an empty text.
+std::string range_problem(const Parameter& parameter, double number) {
+  if (parameter.minimum && number < *parameter.minimum)
+    return concat({"must be at least ", number_text(*parameter.minimum)});
+  if (parameter.greater_than && number <= *parameter.greater_than)
+    return concat({"must be greater than ", number_text(*parameter.greater_than)});
+  if (parameter.maximum && number > *parameter.maximum)
+    return concat({"must be at most ", number_text(*parameter.maximum)});
+  return {};
+}
+
+// The first few problems are enough to mend a call; hostile input could have a million.
+class Problems {
+ public:
+  void add(std::string_view name, std::string_view problem) {
+    if (++count_ > 8) return;
+    if (!text_.empty()) text_ += "; ";
+    text_ += concat({"argument ", quoted(name), " ", problem});
+  }
+  std::size_t count() const { return count_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::size_t count_ = 0;
+  std::string text_ = {};
+};
+
+}  // namespace
+}  // namespace mcp
+
+namespace mcp {
+inline namespace inner {
+
+bool is_numeric(ParameterType type) {
+  return type == ParameterType::integer || type == ParameterType::number;
+}
+
+Json number_value(double number) {
+  if (std::floor(number) == number && std::fabs(number) < 1e15)
+    return Json(static_cast<long long>(number));
+  return Json(number);
+}
+
+Json schema_of(const Parameter& parameter) {
+  Json schema = Json::object();
+  if (parameter.nullable) {
+    schema.set("type", Json::array({type_name(parameter.type), "null"}));
+  } else {
+    schema.set("type", type_name(parameter.type));
+  }
+  if (!parameter.description.empty()) schema.set("description", parameter.description);
+  if (parameter.items) schema.set("items", Json::object({{"type", type_name(*parameter.items)}}));
+  if (!parameter.choices.empty()) {
+    Json choices = Json::array();
+    for (const std::string& choice : parameter.choices) choices.push_back(choice);
+    if (parameter.nullable) choices.push_back(nullptr);
+    schema.set("enum", std::move(choices));
+  }
+  if (parameter.minimum) schema.set("minimum", number_value(*parameter.minimum));
+  if (parameter.greater_than) schema.set("exclusiveMinimum", number_value(*parameter.greater_than));
+  if (parameter.maximum) schema.set("maximum", number_value(*parameter.maximum));
+  if (!parameter.default_value.is_null()) schema.set("default", parameter.default_value);
+  return schema;
+}
+
+Json schema_of(const std::vector<Parameter>& parameters) {
+  Json schema = Json::object({{"type", "object"}});
+  Json properties = Json::object();
+  Json required = Json::array();
+  for (const Parameter& parameter : parameters) {
+    properties.set(parameter.name, schema_of(parameter));
+    if (parameter.required) required.push_back(parameter.name);
+  }
+  if (!parameters.empty()) schema.set("properties", std::move(properties));
+  if (required.size() > 0) schema.set("required", std::move(required));
+  schema.set("additionalProperties", false);
+  return schema;
+}
+
+std::string problem_of(const Parameter& parameter, const Json& value) {
+  if (value.is_null() && parameter.nullable) return {};
+  if (!is_of(value, parameter.type)) {
+    const bool fraction = parameter.type == ParameterType::integer && value.is_number();
+    return concat({"must be ", with_article(type_name(parameter.type)), ", not ",
+                   fraction ? "a fraction" : kind_name(value)});
+  }
+  if (value.has_lone_surrogate())
+    return "holds an unpaired surrogate, which cannot be encoded as UTF-8";
+  if (is_numeric(parameter.type)) return range_problem(parameter, value.as_number());
+  if (!parameter.choices.empty()) {
+    const auto& choices = parameter.choices;
+    if (std::find(choices.begin(), choices.end(), value.as_string()) == choices.end())
+      return concat({"must be one of ", list_of_choices(choices)});
+  }
+  if (parameter.items) {
+    for (const Json& item : value.items())
+      if (!is_of(item, *parameter.items))
+        return concat({"must hold only items of type ", type_name(*parameter.items), ", not ",
+                       kind_name(item)});
+  }
+  return {};
+}
+
+const Parameter* find_parameter(const std::vector<Parameter>& parameters, std::string_view name) {
+  for (const Parameter& parameter : parameters)
+    if (parameter.name == name) return &parameter;
+  return nullptr;
+}
+
+std::string check_arguments(const Tool& tool, const Json& arguments) {
+  Problems problems;
+  const bool raw_schema = !tool.input_schema.is_null();
+  for (const Json::Member& member : arguments.members()) {
+    const Parameter* parameter = find_parameter(tool.parameters, member.name);
+    if (parameter) {
+      const std::string problem = problem_of(*parameter, member.value);
+      if (!problem.empty()) problems.add(member.name, problem);
+    } else if (!raw_schema) {
+      problems.add(member.name, "is unknown");
+    } else if (member.value.has_lone_surrogate()) {
+      problems.add(member.name, "holds an unpaired surrogate, which cannot be encoded as UTF-8");
+    }
+  }
+  for (const Parameter& parameter : tool.parameters)
+    if (parameter.required && !arguments.find(parameter.name))
+      problems.add(parameter.name, "is missing");
+  if (problems.count() == 0) return {};
+  std::string text = concat({"Invalid arguments for ", tool.name, ": ", problems.text(), "."});
+  if (!raw_schema) text += concat({" Arguments: ", signature_of(tool.parameters), "."});
+  return text;
+}
+
+}  // namespace inner
+}  // namespace mcp
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,297 @@
+// Generated files, and which files may be deleted.
+
+#include "paths/paths.hpp"
+#include "paths/walk_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+struct GeneratedName {
+  std::string_view name;  // with a `*` in front: any name that ends so
+  GeneratedScope scope;
+};
+
+constexpr GeneratedName generated_names[] = {
+    {"__pycache__", GeneratedScope::tree},  {".pytest_cache", GeneratedScope::tree},
+    {".mypy_cache", GeneratedScope::tree},  {".ruff_cache", GeneratedScope::tree},
+    {".tox", GeneratedScope::tree},         {".nox", GeneratedScope::tree},
+    {".next", GeneratedScope::tree},        {".nuxt", GeneratedScope::tree},
+    {"node_modules", GeneratedScope::tree}, {"build", GeneratedScope::directory},
+    {"dist", GeneratedScope::directory},    {"*.egg-info", GeneratedScope::directory},
+    {".coverage", GeneratedScope::file},    {".DS_Store", GeneratedScope::file},
+    {"Thumbs.db", GeneratedScope::file},    {"*.pyc", GeneratedScope::file},
+    {"*.pyo", GeneratedScope::file},        {"*.log", GeneratedScope::file},
+    {"*.swp", GeneratedScope::file},        {"*.swo", GeneratedScope::file},
+    {"*~", GeneratedScope::file},
+};
+
+// `ending` tells what the thing itself is: GeneratedScope::directory or file.
+bool is_generated(std::string_view path, std::string_view root, GeneratedScope ending) {
+  if (!root.empty() && codeexec::is_within(path, root)) path.remove_prefix(root.size());
+  std::string_view part;
+  while (!path.empty()) {
+    part = take_part(path, '/');
+    if (is_generated_name(part, GeneratedScope::tree)) return true;
+  }
+  return is_generated_name(part, ending);
+}
+
+// Up to three names, the first in order of the alphabet, and how many there are in all.
+class Examples {
+ public:
+  void add(std::string name) {
+    ++count_;
+    first_.push_back(std::move(name));
+    std::sort(first_.begin(), first_.end());
+    if (first_.size() > most) first_.pop_back();
+  }
+  std::size_t count() const { return count_; }
+  // "a, b, c (and 4 more)"
+  std::string text() const {
+    std::string result;
+    for (const std::string& name : first_)
+      result += concat({result.empty() ? "" : ", ", printable(name)});
+    if (count_ > most) result += concat({" (and ", std::to_string(count_ - most), " more)"});
+    return result;
+  }
+
+ private:
+  static constexpr std::size_t most = 3;
+  std::vector<std::string> first_ = {};
+  std::size_t count_ = 0;
+};
+
+// The same by path. A link in place of the directory is not followed.
+Expected<void> list_directory(const std::string& path, WalkBudget& budget,
+                              FunctionRef<void(const char*, const struct stat&)> visit) {
+  UniqueFd fd(above_standard_streams(
+      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
+  if (!fd) return system_error(errno, quoted(path));
+  return list_open_directory(std::move(fd), path, budget, visit);
+}
+
+}  // namespace
+
+inline namespace inner {
+
+bool is_generated_name(std::string_view name, GeneratedScope scope) {
+  for (const GeneratedName& row : generated_names) {
+    if (row.scope != scope) continue;
+    const bool any_start = row.name[0] == '*';
+    if (any_start ? ends_with(name, row.name.substr(1)) : name == row.name) return true;
+  }
+  return false;
+}
+
+Expected<std::string> canonical_entry(std::string_view path, std::string_view base) {
+  const std::string_view last = base_name(path);
+  const bool is_entry = !last.empty() && last != "." && last != "..";
+  if (!is_entry || has_nul(last)) return canonical_path(path, base);
+  const std::string_view parent = path.substr(0, path.size() - last.size());
+  auto result = canonical_path(parent.empty() ? "." : parent, base);
+  if (result) *result = concat({*result, *result == "/" ? "" : "/", last});
+  return result;
+}
+
+Expected<void> list_open_directory(UniqueFd fd, const std::string& path, WalkBudget& budget,
+                                   FunctionRef<void(const char*, const struct stat&)> visit) {
+  const int descriptor = fd.get();
+  bool is_within_budget = true;
+  Expected<void> problem;
+  const int error = for_each_entry(std::move(fd), [&](const char* child) {
+    is_within_budget = budget.take(path.size() + std::strlen(child) + 1);
+    struct stat status {};
+    if (!is_within_budget) return false;
+    if (::fstatat(descriptor, child, &status, AT_SYMLINK_NOFOLLOW) == 0) {
+      visit(child, status);
+    } else if (errno != ENOENT) {  // which has gone meanwhile
+      problem = system_error(errno, quoted(concat({path, "/", child})));
+    }
+    return problem.has_value();
+  });
+  if (error != 0) return system_error(error, quoted(path));
+  if (!problem || is_within_budget) return problem;
+  return make_error(ErrorCode::limit,
+                    concat({"there are more than ", std::to_string(DeleteGuard::max_entries),
+                            " entries, too many to be checked"}));
+}
+
+Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBudget& budget) {
+  std::vector<std::string> found = {""};
+  while (!pattern.empty() && !found.empty()) {
+    const std::string_view part = take_part(pattern, '/');
+    if (part.empty()) continue;
+    std::vector<std::string> next;
+    for (std::string& path : found) {
+      if (!has_glob(part)) {
+        next.push_back(concat({path, "/", part}));
+        continue;
+      }
+      const auto resolved = canonical_path(path.empty() ? "/" : path);
+      if (!resolved) continue;
+      const auto listed =
+          list_directory(*resolved, budget, [&](const char* child, const struct stat&) {
+            if (child[0] == '.' && part[0] != '.') return;
+            if (glob_matches(part, child)) next.push_back(concat({path, "/", child}));
+          });
+      // What cannot be read cannot be expanded by the shell, either.
+      if (!listed && listed.error().code == ErrorCode::limit) return listed.error();
+    }
+    found = std::move(next);
+  }
+  const auto is_missing = [](const std::string& path) {
+    struct stat status {};
+    return ::lstat(path.c_str(), &status) != 0;
+  };
+  found.erase(std::remove_if(found.begin(), found.end(), is_missing), found.end());
+  return found;
+}
+
+}  // namespace inner
+
+bool is_auto_generated(std::string_view path, std::string_view root) {
+  return is_generated(path, root, GeneratedScope::directory) ||
+         is_generated(path, root, GeneratedScope::file);
+}
+
+// Which files are known, the oldest first in `order`.
+struct DeleteGuard::State {
+  using Files = std::map<std::string, bool, std::less<>>;  // canonical path; true: created
+  std::vector<std::string> roots = {};
+  std::mutex mutex = {};
+  Files files = {};
+  std::deque<Files::iterator> order = {};
+  std::size_t path_bytes = 0;
+  std::size_t created = 0;
+
+  void mark(std::string_view path, bool is_created) {
+    auto resolved = canonical_path(path);
+    if (!resolved) return;
+    const std::lock_guard<std::mutex> lock(mutex);
+    const auto [entry, is_new] = files.try_emplace(std::move(*resolved), false);
+    if (is_created && !entry->second) {
+      entry->second = true;
+      ++created;
+    }
+    if (!is_new) return;
+    order.push_back(entry);
+    path_bytes += entry->first.size();
+    while (files.size() > max_files || path_bytes > max_path_bytes) forget_oldest();
+  }
+  bool knows(std::string_view path) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return files.find(path) != files.end();
+  }
+  // The deepest root around a canonical path, or nothing.
+  std::string_view root_around(std::string_view path) const {
+    std::string_view deepest;
+    for (const std::string& root : roots)
+      if (is_within(path, root) && root.size() > deepest.size()) deepest = root;
+    return deepest;
+  }
+  // Of a regular file.
+  bool may_go(std::string_view path, std::string_view root) {
+    return is_generated(path, root, GeneratedScope::file) || knows(path);
+  }
+
+ private:
+  void forget_oldest() {
+    const Files::iterator oldest = order.front();
+    order.pop_front();
+    path_bytes -= oldest->first.size();
+    if (oldest->second) --created;
+    files.erase(oldest);
+  }
+};
+
+DeleteGuard::DeleteGuard(std::vector<std::string> roots) : state_(std::make_shared<State>()) {
+  state_->roots = std::move(roots);
+}
+
+void DeleteGuard::mark_read(std::string_view path) const { state_->mark(path, false); }
+void DeleteGuard::mark_created(std::string_view path) const { state_->mark(path, true); }
+
+Expected<void> DeleteGuard::can_delete(std::string_view path) const {
+  return can_delete_files({std::string(path)});
+}
+
+Expected<void> DeleteGuard::can_delete_files(const std::vector<std::string>& paths) const {
+  Examples unread;
+  for (const std::string& path : paths) {
+    auto entry = canonical_entry(path);
+    if (!entry) return with_prefix("Cannot delete: ", entry.error());
+    struct stat status {};
+    if (::lstat(entry->c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    if (!state_->may_go(*entry, state_->root_around(*entry))) unread.add(std::move(*entry));
+  }
+  if (unread.count() == 0) return {};
+  if (unread.count() == 1)
+    return make_error(ErrorCode::permission_denied,
+                      concat({"Cannot delete '", unread.text(),
+                              "': File must be read before deletion. Use read (including "
+                              "read_multimodal_files) or diff tools to view the file first."}));
+  return make_error(ErrorCode::permission_denied,
+                    concat({"Cannot delete ", std::to_string(unread.count()),
+                            " unread file(s). Examples: ", unread.text(),
+                            ". Please read files before deletion using Read or "
+                            "read_multimodal_files."}));
+}
+
+Expected<void> DeleteGuard::can_delete_directory(std::string_view path) const {
+  auto top = canonical_entry(path);
+  if (!top) return with_prefix("Cannot delete: ", top.error());
+  struct stat top_status {};
+  if (::lstat(top->c_str(), &top_status) != 0 || !S_ISDIR(top_status.st_mode)) return {};
+  const std::string_view root = state_->root_around(*top);
+  if (is_generated(*top, root, GeneratedScope::directory)) return {};
+
+  const std::string start = concat({"Cannot delete directory '", printable(*top), "': "});
+  Examples unread;
+  WalkBudget budget;
+  std::vector<std::string> waiting = {""};  // below `top`, each with a slash in front
+  while (!waiting.empty()) {
+    const std::string here = std::move(waiting.back());
+    waiting.pop_back();
+    const auto visit = [&](const char* child, const struct stat& status) {
+      std::string below = concat({here, "/", child});
+      if (S_ISDIR(status.st_mode)) {
+        if (!is_generated_name(child, GeneratedScope::tree)) waiting.push_back(std::move(below));
+      } else if (S_ISREG(status.st_mode) && !state_->may_go(concat({*top, below}), root)) {
+        unread.add(below.substr(1));
+      }
+    };
+    const auto listed = list_directory(concat({*top, here}), budget, visit);
+    // One that is gone by now needs no check.
+    if (!listed && listed.error().system_error != ENOENT) return with_prefix(start, listed.error());
+  }
+  if (unread.count() == 0) return {};
+  return make_error(ErrorCode::permission_denied,
+                    concat({start, "Contains ", std::to_string(unread.count()),
+                            " unread file(s). Examples: ", unread.text(),
+                            ". Please read files before deletion."}));
+}
+
+void DeleteGuard::clear() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  state_->files.clear();
+  state_->order.clear();
+  state_->path_bytes = 0;
+  state_->created = 0;
+}
+
+DeleteGuard::Stats DeleteGuard::stats() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  Stats stats;
+  stats.created_files = state_->created;
+  stats.total_tracked = state_->files.size();
+  stats.read_files = stats.total_tracked - stats.created_files;
+  return stats;
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,38 @@
+// Opening directories without following links.
+#pragma once
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+#ifndef CODEEXEC_HAS_OPENAT2
+#if defined(__linux__) && defined(SYS_openat2)  // Linux 5.6
+#define CODEEXEC_HAS_OPENAT2 1
+#else
+#define CODEEXEC_HAS_OPENAT2 0
+#endif
+#endif
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+#if defined(O_PATH)
+inline constexpr int open_directory_flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+#elif defined(O_SEARCH)
+inline constexpr int open_directory_flags = O_SEARCH | O_DIRECTORY | O_CLOEXEC;
+#else
+inline constexpr int open_directory_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+#endif
+
+// Opens the directory that has exactly this canonical path. The errno in the error is ENOTDIR when
+// the last name is something else, a link included, and ENOENT when there is no such name.
+Expected<UniqueFd> open_canonical_directory(const std::string& path);
+
+// Absolute, with no empty name, `.`, `..` or NUL in it.
+bool is_canonical_form(std::string_view path);
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

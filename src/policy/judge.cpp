@@ -1,0 +1,304 @@
+// The judge: verdicts, files, and the forms of a command.
+
+#include "policy/judge_internal.hpp"
+#include "policy/policy.hpp"
+#include "policy/policy_internal.hpp"
+#include "policy/tables_internal.hpp"
+
+#include "base/base_internal.hpp"
+#include "shell/shell.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+void Judge::visit(const shell::Visit& visit) {
+  if (case_.too_complex) return;
+  command_ = &visit.command;
+  producer_ = visit.producer;
+  payloads_ = &visit.payloads;
+  has_base_ = false;
+  environment_.clear();
+  if (!case_.posix && !command_->words.empty() &&
+      (command_->words[0].text == "[[" || command_->words[0].text == "(("))
+    case_.tests.emplace_back(command_->begin, command_->end);
+  if (case_.collecting) case_.judgement->commands.push_back(visit.command);
+
+  if (command_->fork_bomb && wants(Rule::fork_bomb))
+    record(Rule::fork_bomb, command_->begin, command_->end, shown(join(whole())));
+  for (const shell::Redirection& redirection : command_->redirections) redirect(redirection);
+  forms_.clear();
+  generated_.clear();
+  for (const shell::Assignment& assignment : command_->assignments)
+    judge_variable(whole(), assignment.value, assignment.name, assignment.value.text);
+  if (!command_->words.empty()) forms_.push_back(whole());
+  for (std::size_t i = 0; i < forms_.size() && !case_.too_complex; ++i) {
+    const Form form = forms_[i];
+    judge_form(form);
+    if (!form.code && !case_.terms.blocked.empty()) check_blocked(form);
+  }
+  if (!command_->tolerant && !command_->compound && !case_.terms.allowed.empty()) check_allowed();
+}
+
+Form Judge::whole() const {
+  Form form;
+  form.words = command_->words.data();
+  form.size = command_->words.size();
+  form.code = command_->tolerant;
+  form.input = &command_->input;
+  return form;
+}
+
+// verdicts ---------------------------------------------------------------------------------------
+
+std::size_t Judge::rank_of(Rule rule) const {
+  if (case_.terms.rules & bit(rule)) return static_cast<std::size_t>(rule);
+  // A list of what is blocked would mean nothing if its commands could hide.
+  const bool hides = rule == Rule::opaque_shell_input || rule == Rule::unknown_command;
+  return hides && !case_.terms.blocked.empty() ? blocked_rank : no_rank;
+}
+
+void Judge::record(Rule rule, std::size_t begin, std::size_t end, std::string_view detail) {
+  const RuleInfo& info = sanitizer_rules[static_cast<std::size_t>(rule)].info;
+  object(rank_of(rule), info.name,
+         concat({"Potentially dangerous command detected: ", info.message, " (", detail, ")"}),
+         begin, end);
+}
+
+void Judge::object(std::size_t rank, std::string_view rule, std::string message, std::size_t begin,
+                   std::size_t end) {
+  case_.rank = rank;
+  case_.verdict = refusal(rule, std::move(message), begin, end);
+}
+
+void Judge::refuse_opaque(const Form& form, const shell::Word& word, std::string_view why) {
+  case_.not_understood();
+  if (form.code || command_->defined || !wants(Rule::opaque_shell_input)) return;
+  record(Rule::opaque_shell_input, word.begin, word.end, concat({shown(written(word)), ": ", why}));
+}
+
+void Judge::refuse_unknown(const Form& form) {
+  case_.not_understood();
+  const shell::Word& word = form.words[0];
+  if (form.code || command_->defined || !wants(Rule::unknown_command)) return;
+  if (case_.posix && (case_.in_test(word.begin, word.end) || is_element(written(word)))) return;
+  record(Rule::unknown_command, word.begin, word.end, shown(written(word)));
+}
+
+bool Judge::is_element(std::string_view text) {
+  const std::size_t open = text.find('[');
+  if (open == std::string_view::npos || !is_name(text.substr(0, open))) return false;
+  const std::size_t equals = text.find('=', open);
+  return equals != std::string_view::npos &&
+         (text[equals - 1] == ']' || (text[equals - 1] == '+' && text[equals - 2] == ']'));
+}
+
+std::string_view Judge::written(const shell::Word& word) const {
+  const std::size_t begin = std::min(word.begin, case_.script.size());
+  return case_.script.substr(begin, std::max(word.end, begin) - begin);
+}
+
+// paths ------------------------------------------------------------------------------------------
+
+const PathText& Judge::base() {
+  if (!has_base_) {
+    base_ = {};
+    enter(base_, command_->work_dir.text, command_->work_dir.home);
+    has_base_ = true;
+  }
+  return base_;
+}
+
+PathText Judge::path_of(const Part& part) {
+  PathText path = base();
+  enter(path, part.text, part.home());
+  return path;
+}
+
+bool Judge::removal_is_protected(const Part& part, const PathText& path) {
+  // The directory one is in is removed by its contents: `find . -delete` is `rm -rf *`.
+  const bool contents = is_relative(part) && path.names == base().names && path.root == base().root;
+  if (case_.workspace && is_within(path, case_.start) &&
+      (contents || path.names.size() > case_.start.names.size()))
+    return false;
+  return is_protected(path, contents, part.glob());
+}
+
+// files ------------------------------------------------------------------------------------------
+
+void Judge::collect_file(FileAccess::Kind kind, const Part& part, const PathText& path,
+                         bool recursive) {
+  FileAccess file;
+  file.kind = kind;
+  file.path = text_of(path);
+  file.recursive = recursive;
+  file.glob = part.glob();
+  file.begin = part.word->begin;
+  file.end = part.word->end;
+  if (is_unknown(file.path))
+    case_.not_understood();
+  else
+    case_.judgement->files.push_back(std::move(file));
+}
+
+void Judge::redirect(const shell::Redirection& redirection) {
+  const bool reads = redirection.kind == shell::Redirection::Kind::read;
+  if (!redirection.writes() && !(reads && case_.collecting)) return;
+  use_file(redirection.writes() ? Use::write : Use::read, part_of(redirection.target), false,
+           Form());
+}
+
+void Judge::use_file(Use use, const Part& part, bool recursive, const Form& form) {
+  if (part.text.empty() || part.word->process) return;
+  if (use == Use::read && !case_.collecting) return;
+  if (part.text == "-" && (use == Use::read || use == Use::write)) return;
+  const PathText path = path_of(part);
+  switch (use) {
+    case Use::mv_target:
+      if (is_dev_null(path)) {
+        if (wants(Rule::mv_dev_null))
+          record(Rule::mv_dev_null, part.word->begin, part.word->end, shown(join(form)));
+        break;
+      }
+      [[fallthrough]];
+    case Use::write:
+      if (wants(Rule::device_write) && is_device(path, part.glob()))
+        record(Rule::device_write, part.word->begin, part.word->end,
+               concat({"writes to ", shown(text_of(path))}));
+      break;
+    case Use::wipe:
+      if (wants(Rule::mkfs) && is_device(path, part.glob()))
+        record(Rule::mkfs, part.word->begin, part.word->end, shown(join(form)));
+      break;
+    case Use::remove:
+    case Use::remove_tree:
+      if (recursive || use == Use::remove_tree) check_removal(part, path, form);
+      break;
+    case Use::read:
+    case Use::change:
+    case Use::move:
+      break;
+  }
+  if (case_.collecting) collect_file(kind_of(use), part, path, recursive);
+}
+
+FileAccess::Kind Judge::kind_of(Use use) {
+  switch (use) {
+    case Use::read:
+      return FileAccess::Kind::read;
+    case Use::remove:
+    case Use::remove_tree:
+    case Use::move:
+      return FileAccess::Kind::remove;
+    case Use::write:
+    case Use::change:
+    case Use::mv_target:
+    case Use::wipe:
+      break;
+  }
+  return FileAccess::Kind::write;
+}
+
+void Judge::check_removal(const Part& part, const PathText& path, const Form& form) {
+  if (wants(Rule::rm_protected) && removal_is_protected(part, path))
+    record(Rule::rm_protected, part.word->begin, part.word->end,
+           concat({shown(join(form)), " removes ", shown(text_of(path))}));
+}
+
+// forms ------------------------------------------------------------------------------------------
+
+void Judge::add_form(const Form& form) {
+  if (form.size == 0) return;
+  if (form.level > max_peeled_levels)
+    case_.too_complex = true;
+  else
+    forms_.push_back(form);
+}
+
+void Judge::add_form(Form form, std::vector<shell::Word> words) {
+  std::size_t bytes = 0;
+  for (const shell::Word& word : words) bytes += word.text.size() + sizeof word;
+  if (!case_.charge_bytes(bytes)) return;
+  generated_.push_back(std::move(words));
+  form.words = generated_.back().data();
+  form.size = generated_.back().size();
+  add_form(form);
+}
+
+void Judge::add_payload(const Form& form, std::string text, bool same_shell,
+                        std::size_t first_argument) {
+  if (!case_.charge_bytes(text.size() + form.input->text.size())) return;
+  shell::Payload payload;
+  payload.text = same_shell ? std::move(text) : concat({environment_, text});
+  payload.same_shell = same_shell;
+  payload.tolerant = form.code;
+  payload.input = *form.input;
+  for (std::size_t i = first_argument; i < form.size; ++i)
+    payload.arguments.push_back(form.words[i]);
+  payloads_->push_back(std::move(payload));
+}
+
+void Judge::judge_form(const Form& form) {
+  if (!case_.charge_words(form.size)) return;
+  const shell::Word& word = form.words[0];
+  const std::string_view name = base_name(word.text);
+  if (!word.known() || word.process) {
+    // "$VENV/bin/python" is some python, whatever the variable holds.
+    const bool known_name = name.size() < word.text.size() && !name.empty() && !is_unknown(name);
+    if (word.split || word.process || !known_name) return refuse_unknown(form);
+  }
+  if (word.glob && is_pattern(name)) return judge_pattern(form, name);
+  if (!name.empty()) judge_program(form, name);
+}
+
+void Judge::judge_pattern(const Form& form, std::string_view pattern) {
+  constexpr std::size_t longest = 256;
+  constexpr std::size_t cost = 64;
+  if (!case_.charge_words(cost)) return;
+  bool matched = false;
+  const auto try_all = [&](const auto& table) {
+    for (const auto& row : table) {
+      if (pattern.size() > longest || !glob_matches(pattern, row.name)) continue;
+      matched = true;
+      if (!case_.charge_words(form.size)) return;
+      judge_program(form, row.name);
+    }
+  };
+  try_all(refused_programs);
+  try_all(file_programs);
+  try_all(wrappers);
+  try_all(shells);
+  try_all(interpreters);
+  const bool blocking = !case_.terms.blocked.empty();
+  if (blocking || (!matched && form.words[0].text.find('/') == std::string::npos))
+    refuse_unknown(form);
+}
+
+void Judge::judge_program(const Form& form, std::string_view name) {
+  const shell::Word& word = form.words[0];
+  const RefusedProgram* refused = find_row(refused_programs, name);
+  if (refused || starts_with(name, "mkfs")) {
+    const Rule rule = refused ? refused->rule : Rule::mkfs;
+    if (wants(rule)) record(rule, word.begin, word.end, shown(join(form)));
+  }
+  if (const FileProgram* program = find_row(file_programs, name))
+    use_operands(*program, form, case_.collecting, [&](Use use, const Part& part, bool recursive) {
+      use_file(use, part, recursive, form);
+    });
+  if (const Wrapper* wrapper = find_row(wrappers, name)) return peel(*wrapper, form);
+  if (find_row(shells, name)) return judge_shell(form);
+  const std::size_t version = name.find_last_not_of("0123456789.");
+  const std::string_view language = name.substr(0, version + 1);
+  if (const Interpreter* interpreter = find_row(interpreters, language))
+    return judge_interpreter(*interpreter, form);
+  if (name == "eval") return judge_eval(form);
+  if (name == "source" || name == ".") return judge_source(form);
+  if (name == "trap") return judge_trap(form);
+  if (name == "alias") return judge_alias(form);
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

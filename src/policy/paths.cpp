@@ -1,0 +1,131 @@
+// Paths in words: what they lead to, and whether it is protected.
+
+#include "policy/policy_internal.hpp"
+#include "policy/tables_internal.hpp"
+
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+void descend(PathText& path, std::string_view text) {
+  while (!text.empty()) {
+    const std::string_view name = take_part(text, '/');
+    if (name.empty() || name == ".") continue;
+    const bool up = name == "..";
+    if (!up || (path.root == PathText::Root::relative &&
+                (path.names.empty() || path.names.back() == ".."))) {
+      path.names.push_back(name);
+    } else if (!path.names.empty()) {
+      path.names.pop_back();
+    } else if (path.root == PathText::Root::home) {
+      path.root = PathText::Root::slash;  // above a home is most often /home
+      path.names.push_back("home");
+    }
+  }
+}
+
+}  // namespace
+
+inline namespace inner {
+
+void enter(PathText& path, std::string_view text, bool home) {
+  if (text.empty()) return;
+  const bool at_home = home && text[0] == '~';
+  if (at_home || text[0] == '/') {
+    path.names.clear();
+    path.root = at_home ? PathText::Root::home : PathText::Root::slash;
+    if (at_home) {
+      path.user = text.substr(0, text.find('/'));
+      text.remove_prefix(path.user.size());
+    }
+  } else if (text[0] == '\0') {
+    path = {};  // it may begin anywhere
+  }
+  descend(path, text);
+}
+
+std::string text_of(const PathText& path) {
+  std::string text;
+  if (path.root == PathText::Root::home) text = path.user;
+  for (std::size_t i = 0; i < path.names.size(); ++i) {
+    if (i || path.root != PathText::Root::relative) text += '/';
+    text += path.names[i];
+  }
+  if (text.empty()) text = path.root == PathText::Root::slash ? "/" : ".";
+  return text;
+}
+
+}  // namespace inner
+
+namespace {
+
+bool in_protected_tree(std::string_view name, bool glob) {
+  if (starts_with(name, "lib")) return true;
+  const auto is_it = [name, glob](std::string_view tree) {
+    return name == tree || (glob && glob_matches(name, tree));
+  };
+  return std::any_of(std::begin(protected_trees), std::end(protected_trees), is_it);
+}
+
+// Whether a table has a name, or one that the name is a pattern for.
+template <class Row, std::size_t size>
+bool has_row(const Row (&table)[size], std::string_view name, bool glob) {
+  if (!glob || !is_pattern(name)) return find_row(table, name) != nullptr;
+  return std::any_of(table, table + size,
+                     [name](const Row& row) { return glob_matches(name, row.name); });
+}
+
+}  // namespace
+
+inline namespace inner {
+
+bool is_protected(const PathText& path, bool contents, bool glob) {
+  std::size_t count = path.names.size();
+  if (glob && count && sweeps(path.names[count - 1])) {
+    contents = true;
+    --count;
+  }
+  if (path.root == PathText::Root::relative) return false;
+  if (path.root == PathText::Root::home || count == 0) return count == 0;
+  const std::string_view top = path.names[0];
+  if (is_unknown(top) || in_protected_tree(top, glob && is_pattern(top))) return true;
+  if (count == 1) return !contents || has_row(protected_contents, top, glob);
+  return count == 2 && has_row(home_parents, top, glob);
+}
+
+bool is_within(const PathText& path, const PathText& above) {
+  return path.root == above.root && path.user == above.user &&
+         path.names.size() >= above.names.size() &&
+         std::equal(above.names.begin(), above.names.end(), path.names.begin());
+}
+
+bool is_workspace(const PathText& path) {
+  if (path.root != PathText::Root::slash || path.names.empty()) return false;
+  if (!is_protected(path, true, false)) return true;
+  const std::size_t count = path.names.size();
+  const std::string_view top = path.names[0];
+  if (top == "root") return count >= 2;
+  return top == "usr" && count >= 3 && (path.names[1] == "src" || path.names[1] == "local");
+}
+
+bool is_device(const PathText& path, bool glob) {
+  if (path.root != PathText::Root::slash || path.names.empty()) return false;
+  const std::string_view top = path.names[0];
+  if (top != "dev" && !(glob && is_pattern(top) && glob_matches(top, "dev"))) return false;
+  const std::size_t count = path.names.size();
+  if (count >= 2 && find_row(harmless_device_directories, path.names[1])) return false;
+  return count != 2 || !find_row(harmless_devices, path.names[1]);
+}
+
+bool is_dev_null(const PathText& path) {
+  return path.root == PathText::Root::slash && path.names.size() == 2 && path.names[0] == "dev" &&
+         path.names[1] == "null";
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

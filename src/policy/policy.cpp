@@ -1,0 +1,248 @@
+// The policy: its options, the compat rules, and the public functions.
+
+#include "policy/policy.hpp"
+#include "policy/judge_internal.hpp"
+#include "policy/policy_internal.hpp"
+#include "policy/tables_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "regex/regex.hpp"
+#include "shell/shell.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// The patterns of one option. `key` is what the operator calls it.
+Expected<std::vector<Regex>> compile_patterns(std::string_view key,
+                                              const std::vector<std::string>& patterns,
+                                              const Regex::Options& options) {
+  std::vector<Regex> compiled;
+  for (const std::string& pattern : patterns) {
+    Expected<Regex> regex = Regex::compile(pattern, options);
+    if (!regex) {
+      Error error = regex.error();
+      error.message = concat({key, ": invalid pattern ", quoted(pattern), ": ", error.message});
+      return error;
+    }
+    compiled.push_back(*std::move(regex));
+  }
+  return compiled;
+}
+
+Expected<void> check_rule_names(const std::vector<std::string>& names) {
+  std::string known;
+  for (const SanitizerRule& rule : sanitizer_rules)
+    known += concat({known.empty() ? "" : ", ", rule.info.name});
+  for (const std::string& wanted : names) {
+    const auto has_name = [&wanted](const SanitizerRule& rule) { return wanted == rule.info.name; };
+    if (std::none_of(std::begin(sanitizer_rules), std::end(sanitizer_rules), has_name))
+      return make_error(
+          ErrorCode::invalid_argument,
+          concat({"disabled_rules: no rule is called ", quoted(wanted), "; there are ", known}));
+  }
+  return {};
+}
+
+std::uint32_t rules_in_force(const PolicyOptions& options) {
+  std::uint32_t rules = 0;
+  const auto& disabled = options.disabled_rules;
+  for (const SanitizerRule& rule : sanitizer_rules) {
+    if (rule.lifted_by_sudo && options.enable_sudo) continue;
+    if (std::find(disabled.begin(), disabled.end(), rule.info.name) != disabled.end()) continue;
+    rules |= bit(rule.rule);
+  }
+  return rules;
+}
+
+}  // namespace
+
+struct Policy::Compiled {
+  struct Pattern {
+    RuleInfo info;
+    Regex regex;
+  };
+  PolicyOptions::Mode mode = PolicyOptions::Mode::strict;
+  std::uint32_t rules = 0;              // strict: the bits of those in force
+  std::vector<Pattern> sanitizer = {};  // compat
+  std::vector<Regex> allowed = {};
+  std::vector<Regex> blocked = {};
+  std::string allowed_message = {};
+  std::size_t max_command_bytes = 0;
+
+  // Each of these gives a refusal, or an allowing verdict when it has no objection.
+  Verdict check_form(std::string_view script) const {
+    if (script.size() > max_command_bytes)
+      return refusal("command-too-long",
+                     concat({"Command is longer than ", std::to_string(max_command_bytes),
+                             " bytes (max_command_bytes)"}),
+                     max_command_bytes, script.size());
+    const std::size_t nul = script.find('\0');
+    if (nul != std::string_view::npos)
+      return refusal("nul-byte",
+                     concat({"Command contains a NUL byte (at byte ", std::to_string(nul),
+                             "), which no command can contain"}),
+                     nul, nul + 1);
+    return {};
+  }
+
+  Verdict check_compat(std::string_view script) const {
+    if (Verdict verdict = check_sanitizer(script); !verdict) return verdict;
+    if (Verdict verdict = check_allowed(script); !verdict) return verdict;
+    return check_blocked(script);
+  }
+  Verdict check_sanitizer(std::string_view script) const {
+    for (const Pattern& pattern : sanitizer) {
+      if (const auto span = pattern.regex.find(script))
+        return refusal(pattern.info.name,
+                       concat({"Potentially dangerous command detected: ", pattern.info.message}),
+                       span->begin, span->end);
+    }
+    return {};
+  }
+  Verdict check_allowed(std::string_view script) const {
+    if (allowed.empty()) return {};
+    for (const Regex& regex : allowed)
+      if (regex.match(script)) return {};
+    return refusal("allowed-commands", allowed_message, 0, script.size());
+  }
+  Verdict check_blocked(std::string_view script) const {
+    for (const Regex& regex : blocked) {
+      if (!regex.match(script)) continue;
+      // A match at the start is the leftmost one.
+      const auto span = regex.find(script);
+      return refusal("blocked-commands",
+                     concat({"Command matches blocked pattern: '", regex.pattern(), "'"}), 0,
+                     span ? span->end : script.size());
+    }
+    return {};
+  }
+
+  // `judgement`, when given, gets all but the verdict.
+  Verdict check_strict(std::string_view script, std::string_view work_dir,
+                       Judgement* judgement) const {
+    const Terms terms = {rules, allowed, blocked, allowed_message};
+    Case judged = {terms, script};
+    judged.judgement = judgement;
+    if (starts_with(work_dir, "/") && !is_unknown(work_dir)) {
+      enter(judged.start, work_dir, false);
+      judged.workspace = is_workspace(judged.start);
+    }
+    shell::Options options;
+    if (starts_with(work_dir, "/")) options.work_dir = std::string(work_dir);
+    const shell::Outcome outcome = walk_once(judged, options, judgement != nullptr);
+    if (judged.too_complex || !outcome.complete) judged.not_understood();
+    if (!outcome.complete) return not_read(outcome.error, script);
+    if (outcome.dialect_dependent && !judged.too_complex) {
+      options.dialect = shell::Dialect::posix;
+      judged.posix = true;
+      std::sort(judged.tests.begin(), judged.tests.end());
+      const shell::Outcome other = walk_once(judged, options, false);
+      // What a POSIX shell cannot read it does not run; what it runs before has been judged.
+      if (!other.complete && other.error.code == ErrorCode::limit)
+        return not_read(other.error, script);
+    }
+    if (judged.too_complex)
+      return refusal("command-too-complex",
+                     "Command is too complex to be judged: simplify it or split it into several", 0,
+                     script.size());
+    return std::move(judged.verdict);
+  }
+
+ private:
+  shell::Outcome walk_once(Case& judged, const shell::Options& options, bool collecting) const {
+    judged.collecting = collecting;
+    Judge judge(judged);
+    shell::Outcome outcome = shell::walk(
+        judged.script, options, [&judge](const shell::Visit& visit) { judge.visit(visit); });
+    // A name that the script defines may mean anything from then on.
+    if (!allowed.empty() && !outcome.definitions.empty() && allowed_rank < judged.rank) {
+      const shell::Definition& definition = outcome.definitions.front();
+      judged.rank = allowed_rank;
+      judged.verdict =
+          refusal("allowed-commands",
+                  concat({allowed_message, " (not allowed: it defines the ",
+                          definition.alias ? "alias " : "function ", shown(definition.name), ")"}),
+                  definition.begin, definition.end);
+    }
+    return outcome;
+  }
+  static Verdict not_read(const Error& error, std::string_view script) {
+    const bool limit = error.code == ErrorCode::limit;
+    const std::size_t at = std::min(error.offset, script.size());
+    return refusal(
+        limit ? "command-too-complex" : "syntax",
+        concat({limit ? "Command is too complex to be judged: " : "Command cannot be understood: ",
+                printable(error.message), " (at byte ", std::to_string(at), ")"}),
+        at, std::min(at + 1, script.size()));
+  }
+};
+
+Expected<Policy> Policy::create(const PolicyOptions& options) {
+  if (const auto names = check_rule_names(options.disabled_rules); !names) return names.error();
+  const bool compat = options.mode == PolicyOptions::Mode::compat;
+  auto compiled = std::make_shared<Compiled>();
+  compiled->mode = options.mode;
+  compiled->rules = rules_in_force(options);
+  for (const CompatRule& rule : compat_rules) {
+    if (!compat || !(compiled->rules & bit(rule.rule))) continue;
+    Expected<Regex> regex = Regex::compile(rule.pattern);
+    if (!regex) return regex.error();
+    compiled->sanitizer.push_back(
+        {sanitizer_rules[static_cast<std::size_t>(rule.rule)].info, *std::move(regex)});
+  }
+
+  Regex::Options how;
+  how.dot_matches_newline = !compat;
+  auto allowed = compile_patterns("allowed_commands", options.allowed, how);
+  if (!allowed) return allowed.error();
+  compiled->allowed = *std::move(allowed);
+  auto blocked = compile_patterns("blocked_commands", options.blocked, how);
+  if (!blocked) return blocked.error();
+  compiled->blocked = *std::move(blocked);
+
+  std::string& message = compiled->allowed_message;
+  message = "Command not in allowed list. Allowed patterns: ";
+  for (std::size_t i = 0; i < options.allowed.size(); ++i)
+    message += concat({i ? ", " : "", options.allowed[i]});
+  compiled->max_command_bytes = options.max_command_bytes;
+  return Policy(std::move(compiled));
+}
+
+Verdict Policy::check(std::string_view script, std::string_view work_dir) const {
+  if (Verdict verdict = compiled_->check_form(script); !verdict) return verdict;
+  if (compiled_->mode == PolicyOptions::Mode::compat) return compiled_->check_compat(script);
+  return compiled_->check_strict(script, work_dir, nullptr);
+}
+
+Verdict Policy::check(const std::vector<std::string>& argv, std::string_view work_dir) const {
+  return check(script_of_argv(argv), work_dir);
+}
+
+Judgement Policy::judge(std::string_view script, std::string_view work_dir) const {
+  Judgement judgement;
+  judgement.verdict = compiled_->check_form(script);
+  if (!judgement.verdict) {
+    judgement.complete = false;
+    return judgement;
+  }
+  judgement.verdict = compiled_->check_strict(script, work_dir, &judgement);
+  if (compiled_->mode == PolicyOptions::Mode::compat)
+    judgement.verdict = compiled_->check_compat(script);
+  return judgement;
+}
+
+Judgement Policy::judge(const std::vector<std::string>& argv, std::string_view work_dir) const {
+  return judge(script_of_argv(argv), work_dir);
+}
+
+std::vector<RuleInfo> Policy::rules() {
+  std::vector<RuleInfo> infos;
+  for (const SanitizerRule& rule : sanitizer_rules) infos.push_back(rule.info);
+  return infos;
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,110 @@
+// Judges commands by their text; starts nothing.
+#pragma once
+
+#include "base/base.hpp"
+#include "shell/shell.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// A guard against mistakes and cheap attacks, not a boundary: a program that is allowed can still
+// do what it likes. What must not happen is for the sandbox or a container to prevent.
+struct PolicyOptions {
+  enum class Mode {
+    // The script is parsed, and each of its simple commands is judged: by the sanitizer's rules and
+    // `blocked` in every form it has (its name without the directory, what env, timeout, xargs or
+    // find -exec would start, the strings given to sh -c or eval), by `allowed` only as it stands.
+    // A pattern must match the whole of a command. What cannot be understood is refused.
+    strict,
+    // The verdicts of MassGen's command line server, for those who depend on them: what is judged
+    // is the text of the script; the sanitizer's patterns may match anywhere in it, `allowed` and
+    // `blocked` only at its start (and need not reach its end, as with Python's re.match).
+    compat,
+  };
+  Mode mode = Mode::strict;
+
+  std::vector<std::string> allowed = {};         // patterns (see Regex); none: all may run
+  std::vector<std::string> blocked = {};         // patterns; what they match is refused
+  std::vector<std::string> disabled_rules = {};  // names of Policy::rules() to switch off
+  bool enable_sudo = false;  // switches sudo, su, chown and chmod off; only for containers
+  std::size_t max_command_bytes = std::size_t{16} << 20;  // longer commands are refused
+};
+
+// What a policy says to one command.
+struct Verdict {
+  bool allowed = true;
+  // Of a refusal: the name of a rule of Policy::rules(), or "allowed-commands",
+  // "blocked-commands", "syntax", "nul-byte", "command-too-long" or "command-too-complex".
+  std::string rule = {};
+  std::string message = {};  // of a refusal: complete, for the model to read
+  // Of a refusal: the bytes of the command that caused it; all of it when no allowed pattern
+  // matches.
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  explicit operator bool() const noexcept { return allowed; }
+};
+
+// A rule that is there without being configured.
+struct RuleInfo {
+  const char* name = "";         // stable, for PolicyOptions::disabled_rules and Verdict::rule
+  const char* message = "";      // the reason in the refusal
+  const char* description = "";  // for a person: what it refuses, and what it lets pass
+  bool compat = false;           // has a pattern in compat mode, too
+};
+
+// A file that a command would use, as far as its words and redirections tell.
+struct FileAccess {
+  enum class Kind { read, write, remove };  // write: create, change or truncate
+  Kind kind = Kind::read;
+  // Without `.`, `..` and doubled slashes. Absolute where the working directory is known, else
+  // relative to it; `~` and `~user` at its start are home directories. A pattern (glob) is kept.
+  std::string path = {};
+  bool recursive = false;  // all below it, too
+  bool glob = false;
+  std::size_t begin = 0;  // bytes of the script
+  std::size_t end = 0;
+};
+
+// All that a policy can say of a script.
+struct Judgement {
+  Verdict verdict = {};
+  std::vector<shell::Command> commands = {};  // as shell::parse() tells them, those in payloads too
+  std::vector<FileAccess> files = {};
+  // Whether all of it was understood; where not, `files` may miss some.
+  bool complete = true;
+};
+
+// Compiled options. Immutable: copies share it, and any thread may use it without a lock.
+class Policy {
+ public:
+  // Fails when a pattern of `allowed` or `blocked` is none, or a disabled rule is unknown. The
+  // message names the configuration key (allowed_commands, blocked_commands, disabled_rules), the
+  // value and the place in it.
+  static Expected<Policy> create(const PolicyOptions& options);
+
+  // Judges a script for the shell. In this order, and the first refusal stands: length, NUL bytes,
+  // syntax, the sanitizer's rules, blocked patterns, allowed patterns (compat: no syntax, allowed
+  // before blocked). Linear in the size of the script. `work_dir`, absolute, is where it will run;
+  // with it, relative paths in the script are judged for what they are.
+  Verdict check(std::string_view script, std::string_view work_dir = {}) const;
+
+  // Judges a program that is started without a shell, by the script that would start the same: its
+  // words quoted for a POSIX shell where they must be, one space between them. The verdict's range
+  // refers to that text.
+  Verdict check(const std::vector<std::string>& argv, std::string_view work_dir = {}) const;
+
+  // As check(), and tells what was found, also when it is refused.
+  Judgement judge(std::string_view script, std::string_view work_dir = {}) const;
+  Judgement judge(const std::vector<std::string>& argv, std::string_view work_dir = {}) const;
+
+  // The sanitizer's rules in the order of judgement.
+  static std::vector<RuleInfo> rules();
+
+ private:
+  struct Compiled;
+  explicit Policy(std::shared_ptr<const Compiled> compiled) : compiled_(std::move(compiled)) {}
+  std::shared_ptr<const Compiled> compiled_;
+};
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,125 @@
+// The judge: shells, eval, source, trap and alias, which read text as a script.
+
+#include "policy/judge_internal.hpp"
+#include "policy/policy_internal.hpp"
+#include "policy/tables_internal.hpp"
+
+#include "base/base_internal.hpp"
+#include "shell/shell.hpp"
+#include "shell/shell_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+void Judge::judge_shell(const Form& form) {
+  bool has_command = false, from_input = false, reads_only = false;
+  std::size_t i = 1;
+  for (; i < form.size; ++i) {
+    const std::string_view text = form.words[i].text;
+    if (text.empty() || (text[0] != '-' && text[0] != '+') || text == "+") break;
+    if (text == "-" || text == "--") {
+      ++i;
+      break;
+    }
+    if (starts_with(text, "--")) {
+      if (text == "--version" || text == "--help") return;
+      if (lists_option(shell_syntax.longs, text.substr(2)) && ++i < form.size &&
+          check_script_file(form, form.words[i]))
+        read_input(form, i, false);
+      continue;
+    }
+    if (is_unknown(text))
+      refuse_opaque(form, form.words[i], "its options are not known before it runs");
+    for (const char letter : text.substr(1)) {
+      const bool on = text[0] == '-';
+      if (letter == 'n') reads_only = on;
+      has_command |= letter == 'c' && on;
+      from_input |= letter == 's' && on;
+      i += shell_syntax.letters.find(letter) != std::string_view::npos;
+    }
+  }
+  if (reads_only) return;
+  if (has_command) {
+    if (i < form.size) run_string(form, part_of(form.words[i]), i + 1);
+  } else if (i < form.size && !from_input) {
+    if (check_script_file(form, form.words[i])) read_input(form, i, false);
+  } else {
+    read_input(form, i, false);
+  }
+}
+
+bool Judge::check_script_file(const Form& form, const shell::Word& word) {
+  const std::string text = join_shell_path(command_->work_dir.text, word.text);
+  if (text == "/dev/stdin" || text == "/dev/fd/0" || text == "/proc/self/fd/0") return true;
+  const std::string_view name = base_name(text);
+  const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
+  const bool descriptor = starts_with(text, "/dev/fd/") ||
+                          (starts_with(text, "/proc/") && text.find("/fd/") != std::string::npos);
+  if (word.process || (!word.known() && (word.split || !known_name)) || descriptor)
+    refuse_opaque(form, word, "the script is not known before it runs");
+  else
+    use_file(Use::read, part_of(word), false, form);
+  return false;
+}
+
+void Judge::read_input(const Form& form, std::size_t first, bool same_shell) {
+  const shell::Input& input = *form.input;
+  if (input.kind == shell::Input::Kind::inherited) return;
+  if (input.kind == shell::Input::Kind::unknown || is_unknown(input.text))
+    refuse_opaque(form, form.words[0], "what it reads is not known before it runs");
+  if (input.kind == shell::Input::Kind::unknown || !case_.charge_bytes(input.text.size())) return;
+  shell::Payload payload;
+  payload.text = input.text;
+  payload.same_shell = same_shell;
+  payload.tolerant = form.code;
+  if (first < form.size && !same_shell) payload.arguments.push_back(form.words[0]);
+  for (std::size_t i = first; i < form.size && !same_shell; ++i)
+    payload.arguments.push_back(form.words[i]);
+  payloads_->push_back(std::move(payload));
+}
+
+bool Judge::is_followed(const Form& form) const {
+  const std::vector<shell::Word>& words = command_->words;
+  std::size_t i = 0;
+  while (i < words.size() && (words[i].text == "command" || words[i].text == "builtin")) ++i;
+  return i == form.level && i < words.size() && form.words == &words[i];
+}
+
+void Judge::judge_eval(const Form& form) {
+  for (std::size_t i = 1; i < form.size; ++i) {
+    if (form.words[i].known()) continue;
+    refuse_opaque(form, form.words[i], "part of it is not known before it runs");
+    break;
+  }
+  if (!is_followed(form) && form.size > 1) add_payload(form, join(form.from(1)), true);
+}
+
+void Judge::judge_source(const Form& form) {
+  const std::size_t i = form.size > 1 && form.words[1].text == "--" ? 2 : 1;
+  if (i < form.size && check_script_file(form, form.words[i])) read_input(form, i, true);
+}
+
+void Judge::judge_trap(const Form& form) {
+  std::size_t i = 1;
+  const bool operands = i < form.size && form.words[i].text == "--";
+  if (operands) ++i;
+  if (i + 1 >= form.size || (!operands && starts_with(form.words[i].text, "-"))) return;
+  // Unknown parts are expansions to the walk, as `trap "rm -rf $tmp" EXIT` means them.
+  if (!is_followed(form)) add_payload(form, form.words[i].text, true);
+}
+
+void Judge::judge_alias(const Form& form) {
+  for (std::size_t i = 1; i < form.size; ++i) {
+    const shell::Word& word = form.words[i];
+    if (word.known() || word.text.find('=') == std::string::npos) continue;
+    refuse_opaque(form, word, "part of it is not known before it runs");
+    return;
+  }
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

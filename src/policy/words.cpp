@@ -1,0 +1,96 @@
+// Words of a command: patterns, options, and words put together again as a script.
+
+#include "policy/policy_internal.hpp"
+#include "policy/tables_internal.hpp"
+
+#include "base/base_internal.hpp"
+#include "shell/shell.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+bool is_pattern(std::string_view text) {
+  if (text.find_first_of("*?") != std::string_view::npos) return true;
+  const std::size_t open = text.find('[');
+  return open != std::string_view::npos && text.find(']', open + 2) != std::string_view::npos;
+}
+
+bool sweeps(std::string_view name) {
+  if (name.find('*') == std::string_view::npos) return false;
+  for (std::size_t i = 0; i < name.size();) {
+    if (name[i] == '[') {
+      const std::size_t end = glob_bracket(name, i).end;
+      if (end == std::string_view::npos) return false;
+      i = end;
+    } else if (name[i] == '*' || name[i] == '?' || name[i] == '.') {
+      ++i;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool lists_option(std::string_view list, std::string_view name) {
+  while (!list.empty()) {
+    const std::string_view entry = take_part(list, ' ');
+    if (entry == name || (name.size() > 1 && entry.size() > 1 && starts_with(entry, name)))
+      return true;
+  }
+  return false;
+}
+
+bool is_assignment(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  return equals != std::string_view::npos && is_name(text.substr(0, equals));
+}
+
+void append_quoted(std::string& script, std::string_view word) {
+  constexpr std::string_view plain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@%+=:,./_-";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) {
+    script += word;
+    return;
+  }
+  if (!is_unknown(word)) {
+    script += shell_word(word);
+    return;
+  }
+  script += '"';
+  for (const char c : word) {
+    if (c == '"' || c == '\\' || c == '$' || c == '`') script += '\\';
+    script += c;
+  }
+  script += '"';
+}
+
+std::string script_of_argv(const std::vector<std::string>& argv) {
+  std::string script;
+  for (std::size_t i = 0; i < argv.size(); ++i) {
+    if (i) script += ' ';
+    // The name of a program is neither an assignment nor a word of the shell's grammar.
+    if (i == 0 && (find_row(reserved_words, argv[i]) || is_assignment(argv[i])))
+      script += concat({"'", argv[i], "'"});
+    else
+      append_quoted(script, argv[i]);
+  }
+  return script;
+}
+
+// policy: words -----------------------------------------------------------------------------------
+
+std::string join(const Form& form) {
+  std::string text;
+  for (std::size_t i = 0; i < form.size; ++i) {
+    if (i) text += ' ';
+    text += form.words[i].text;
+  }
+  return text;
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

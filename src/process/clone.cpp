@@ -1,0 +1,249 @@
+// Starting by clone, on borrowed memory.
+
+#include "process/plan_internal.hpp"
+#include "process/start_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "sandbox/capabilities_internal.hpp"
+#include "sandbox/child_internal.hpp"
+#include "sandbox/plan_internal.hpp"
+#include "sandbox/system_calls_internal.hpp"
+
+#ifndef SYS_close_range
+#define CODEEXEC_CLOSE_RANGE_NUMBER 436  // the same on every architecture
+#else
+#define CODEEXEC_CLOSE_RANGE_NUMBER SYS_close_range
+#endif
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+#if CODEEXEC_HAS_CLONE
+// Ignored signals would stay ignored in the program, and with SIGPIPE ignored `yes | head` never
+// ends. The kernel cannot be asked for all of them at once; the 62 questions take 5 to 10 us.
+CODEEXEC_IN_CHILD void reset_signals(const ChildPlan& plan) {
+  // The kernel's sigaction is the handler, the flags, perhaps a restorer, and the mask.
+  unsigned long current[8] = {};
+  const unsigned long by_default[8] = {};
+  for (int number = 1; number <= kernel_signals; ++number) {
+    if (number == SIGKILL || number == SIGSTOP) continue;
+    // Where handlers are cleared already, most signals need no second call.
+    const long unknown = plan.handlers_cleared ? raw(SYS_rt_sigaction, number, as_word(nullptr),
+                                                     &current[0], kernel_sigset_size)
+                                               : 1;
+    if (unknown == 0 && current[0] == 0 && current[1] == 0) continue;
+    raw(SYS_rt_sigaction, number, &by_default[0], as_word(nullptr), kernel_sigset_size);
+  }
+}
+
+// Closes all descriptors from `first` on but `keep`, which is marked so that no program gets it;
+// Linux before 5.9.
+CODEEXEC_IN_CHILD void close_each(int first, int keep) {
+  if (keep >= 0) raw(SYS_fcntl, keep, F_SETFD, FD_CLOEXEC);
+  const long directory = raw(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
+  if (directory < 0) {
+    for (int fd = first; fd < 65536; ++fd)
+      if (fd != keep) raw(SYS_close, fd);
+    return;
+  }
+  alignas(8) char entries[2048];
+  long size = 0;
+  while ((size = raw(SYS_getdents64, directory, &entries[0], as_word(2048))) > 0) {
+    long at = 0;
+    while (at < size) {
+      const int fd = next_number(entries, at);
+      if (fd >= first && fd != keep && fd != directory) raw(SYS_close, fd);
+    }
+  }
+  raw(SYS_close, directory);
+}
+
+// 0 or a negative errno.
+CODEEXEC_IN_CHILD long enter_work_dir(const ChildPlan& plan) {
+  if (plan.work_dir_fd < 0) return plan.work_dir ? raw(SYS_chdir, plan.work_dir) : 0;
+#if CODEEXEC_HAS_SANDBOX
+  // The descriptor belongs to the host's mounts. Among mounts of its own the program needs the
+  // directory of that path there, which must be the same.
+  if (plan.sandbox && (plan.sandbox->clone_flags & CLONE_NEWNS) != 0 && plan.work_dir) {
+    const long entered = raw(SYS_chdir, plan.work_dir);
+    if (entered < 0) return entered;
+    struct stat wanted;
+    struct stat found;
+    long known = raw(SYS_fstat, plan.work_dir_fd, &wanted);
+    if (known == 0) known = raw(SYS_newfstatat, AT_FDCWD, ".", &found, 0);
+    if (known < 0) return known;
+    return wanted.st_dev == found.st_dev && wanted.st_ino == found.st_ino ? 0 : -ESTALE;
+  }
+#endif
+  return raw(SYS_fchdir, plan.work_dir_fd);
+}
+
+#if CODEEXEC_HAS_SANDBOX
+// All of it but the filter, which would keep the next steps from being taken. 0 or a negative
+// errno.
+CODEEXEC_IN_CHILD long enter_sandbox(const ChildPlan& plan) {
+  if (!plan.sandbox) return 0;
+  for (std::size_t i = 0; i < plan.cgroup_count; ++i) {
+    const long written = raw(SYS_write, plan.cgroups[i], "0", 1);
+    if (written < 0) return written;
+  }
+  const long result = confine(*plan.sandbox);
+  if (result < 0 || plan.supervisor == 0) return result;
+  // Should the supervisor be killed, by whomever, the program dies with it; what it has started
+  // until then is found by its marks.
+  raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  return raw(SYS_getppid) == plan.supervisor ? 0 : -ESRCH;
+}
+#endif
+
+CODEEXEC_IN_CHILD int child_main(void* argument) {
+  ChildPlan& plan = *static_cast<ChildPlan*>(argument);
+  plan.ran = 1;
+  const Failure failure = become_program(plan);
+  plan.failed_step = static_cast<int>(failure.step);
+  plan.failed_error = failure.error;
+  if (plan.report >= 0) raw(SYS_write, plan.report, &failure, sizeof failure);
+  for (;;) raw(SYS_exit_group, 127);
+}
+
+// Whether clone really shares memory. Emulators (qemu-user, Valgrind) turn it into a fork, and then
+// a failure must travel through a pipe. Learned from the first start, which has a pipe in any case.
+enum class SharedMemory : int { unknown, yes, no };
+std::atomic<SharedMemory> shared_memory{SharedMemory::unknown};
+
+void read_report(const UniqueFd& report, ChildPlan& plan) {
+  Failure failure = {};
+  if (!read_record(report, failure)) return;
+  plan.failed_error = failure.error;
+  plan.failed_step = static_cast<int>(failure.step);
+}
+#endif
+
+}  // namespace
+
+inline namespace inner {
+
+#if CODEEXEC_HAS_CLONE
+CODEEXEC_IN_CHILD int next_number(const char* entries, long& at) {
+  // inode and offset (8 bytes each), the record's length (2), a type (1), the name
+  const auto* record = reinterpret_cast<const unsigned char*>(entries + at);
+  at += record[16] | record[17] << 8;
+  const unsigned char* digit = record + 19;
+  int number = 0;
+  while (*digit >= '0' && *digit <= '9') number = number * 10 + (*digit++ - '0');
+  return digit == record + 19 ? -1 : number;
+}
+
+CODEEXEC_IN_CHILD void close_from(int first, int keep) {
+  constexpr int last = INT_MAX;
+  long failed = 0;
+  if (keep < first) {
+    failed = raw(CODEEXEC_CLOSE_RANGE_NUMBER, first, last, 0);
+  } else {
+    if (keep > first) failed = raw(CODEEXEC_CLOSE_RANGE_NUMBER, first, keep - 1, 0);
+    if (failed == 0) failed = raw(CODEEXEC_CLOSE_RANGE_NUMBER, keep + 1, last, 0);
+  }
+  if (failed != 0) close_each(first, keep);
+}
+
+CODEEXEC_IN_CHILD Failure failed_at(SpawnStep step, long result) {
+  return {step, static_cast<int>(-result)};
+}
+
+CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
+  reset_signals(plan);
+  // No terminal: a prompt for a password fails at once instead of waiting for ever.
+  // Where a filter refuses that, a group of its own is what must be there to be killed.
+  if (raw(SYS_setsid) < 0) raw(SYS_setpgid, 0, 0);
+  // All sources are above 2, so that none is overwritten before its turn.
+  const int streams[3] = {plan.input, plan.output, plan.error_output};
+  for (int fd = 0; fd < 3; ++fd) {
+    const long result = raw(SYS_dup3, streams[fd], fd, 0);
+    if (result < 0) return failed_at(SpawnStep::stdio, result);
+  }
+  long result = enter_work_dir(plan);
+  if (result < 0) return failed_at(SpawnStep::work_dir, result);
+  if (plan.pass_fd == 3)
+    result = raw(SYS_fcntl, 3, F_SETFD, 0);
+  else if (plan.pass_fd >= 0)
+    result = raw(SYS_dup3, plan.pass_fd, 3, 0);
+  if (result < 0) return failed_at(SpawnStep::pass_fd, result);
+  const std::uint64_t no_core[2] = {0, 0};
+  raw(SYS_prlimit64, 0, RLIMIT_CORE, &no_core[0], as_word(nullptr));
+#if CODEEXEC_HAS_SANDBOX
+  result = enter_sandbox(plan);
+  if (result < 0) return failed_at(SpawnStep::sandbox, result);
+#endif
+  close_from(plan.pass_fd >= 0 ? 4 : 3, plan.report);
+  const KernelSigset none = {};
+  set_signal_mask(&none, nullptr);
+#if CODEEXEC_HAS_SANDBOX
+  if (plan.sandbox) result = install_filter(*plan.sandbox);
+  if (result < 0) return failed_at(SpawnStep::sandbox, result);
+#endif
+  struct Execute {
+    CODEEXEC_IN_CHILD int operator()(const char* path, char* const* argv, char* const* variables) {
+      return static_cast<int>(-raw(SYS_execve, path, argv, variables));
+    }
+  };
+  return {SpawnStep::exec, execute_first(plan, Execute())};
+}
+
+CODEEXEC_IN_CHILD long clone_child(ChildPlan& plan, char* stack, std::size_t size, int* pidfd) {
+  const CloneRequest request = {CLONE_VFORK, child_main, &plan, stack, size, pidfd, SIGCHLD};
+  return clone_process(request, plan.handlers_cleared);
+}
+
+Spawned spawn_once(ChildPlan& plan) {
+  Spawned child;
+  child.step = SpawnStep::setup;
+  UniqueFd report;
+  UniqueFd report_end;
+  if (shared_memory.load() != SharedMemory::yes) {
+    child.error = make_report_pipe(report, report_end);
+    if (child.error != 0) return child;
+  }
+  plan.report = report_end.get();
+  plan.ran = 0;
+  plan.failed_error = 0;
+  int pidfd = -1;
+  long pid = -1;
+  {
+    alignas(16) char stack[child_stack_size];
+    const SignalPause pause;
+    pid = clone_child(plan, stack, sizeof stack, &pidfd);
+  }
+  child.exit_event.reset(above_standard_streams(pidfd));
+  if (pid < 0) {
+    child.step = SpawnStep::start;
+    child.error = static_cast<int>(-pid);
+    return child;
+  }
+  child.pid = static_cast<pid_t>(pid);
+  report_end.reset();
+  if (plan.report >= 0) shared_memory.store(plan.ran ? SharedMemory::yes : SharedMemory::no);
+  if (!plan.ran) read_report(report, plan);
+  if (plan.failed_error == 0) {
+    if (!child.exit_event) child.exit_event.reset(open_pidfd(child.pid));
+    child.is_pidfd = static_cast<bool>(child.exit_event);
+    if (child.is_pidfd) return child;
+    plan.failed_error = watch_by_thread(child);
+    plan.failed_step = static_cast<int>(SpawnStep::start);
+    if (plan.failed_error == 0) return child;
+    ::kill(-child.pid, SIGKILL);
+  }
+  child.error = plan.failed_error;
+  child.step = static_cast<SpawnStep>(int{plan.failed_step});
+  reap_failed(child.pid);
+  child.exit_event.reset();
+  return child;
+}
+#endif
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,176 @@
+// Killing what belongs to a run, wherever it has gone.
+
+#include "process/process_internal.hpp"
+#include "process/start_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+#if defined(__linux__)
+
+namespace {
+
+// The numbers among the names in a directory of /proc. False when it could not be read to its end.
+bool read_numbers(const std::string& path, std::vector<int>& numbers) {
+  const int error = for_each_entry(path, [&numbers](std::string_view text) {
+    int number = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size())
+      numbers.push_back(number);
+    return true;
+  });
+  return error == 0 || error == ENOENT;
+}
+
+std::vector<int> numbers_in(const std::string& path) {
+  std::vector<int> numbers;
+  (void)read_numbers(path, numbers);
+  return numbers;
+}
+
+// True when the process has an end for writing of one of the pipes, named as /proc names them.
+bool writes_to(pid_t pid, const std::vector<std::string>& pipes) {
+  const std::string directory = concat({"/proc/", std::to_string(pid), "/fd"});
+  for (const int fd : numbers_in(directory)) {
+    const std::string path = concat({directory, "/", std::to_string(fd)});
+    const std::string target = link_target(path);
+    if (std::find(pipes.begin(), pipes.end(), target) == pipes.end()) continue;
+    // The link's permissions are the descriptor's.
+    struct stat status {};
+    if (::lstat(path.c_str(), &status) == 0 && (status.st_mode & S_IWUSR) != 0) return true;
+  }
+  return false;
+}
+
+// True when the process was started with this variable in its environment.
+bool has_variable(pid_t pid, const std::string& variable) {
+  constexpr std::size_t most = std::size_t{4} << 20;
+  const std::string path = concat({"/proc/", std::to_string(pid), "/environ"});
+  const auto content = read_whole_file(path, most, "environment");
+  if (!content) return false;
+  const std::string_view variables = *content;
+  const std::size_t at = variables.find(variable);
+  return at != std::string_view::npos && (at == 0 || variables[at - 1] == '\0');
+}
+
+}  // namespace
+
+inline namespace inner {
+
+bool read_stat(pid_t pid, ProcessStat& stat) {
+  const UniqueFd file(
+      ::open(concat({"/proc/", std::to_string(pid), "/stat"}).c_str(), O_RDONLY | O_CLOEXEC));
+  char text[1024];
+  const ssize_t size = file ? ::read(file.get(), text, sizeof text - 1) : -1;
+  if (size <= 0) return false;
+  text[size] = '\0';
+  // The name in parentheses may hold anything, more parentheses, too.
+  const char* rest = std::strrchr(text, ')');
+  if (!rest) return false;
+  unsigned long long start = 0;
+  unsigned long long stack = 0;
+  char state = '?';
+  const int fields =
+      std::sscanf(rest + 1,
+                  " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu"
+                  " %*u %*d %*u %*u %*u %llu",
+                  &state, &stat.parent, &stat.group, &stat.session, &start, &stack);
+  stat.start = start;
+  stat.dead = state == 'Z' || state == 'X';
+  stat.stack = stack;
+  return fields >= 5;
+}
+
+std::vector<pid_t> children_of(pid_t pid) {
+  std::vector<pid_t> children;
+  const std::string tasks = concat({"/proc/", std::to_string(pid), "/task"});
+  for (const int task : numbers_in(tasks)) {
+    auto content = read_whole_file(concat({tasks, "/", std::to_string(task), "/children"}),
+                                   std::size_t{1} << 24, "children");
+    if (!content) continue;
+    const char* at = content->data();
+    const char* const end = at + content->size();
+    while (at < end) {
+      int child = 0;
+      const auto parsed = std::from_chars(at, end, child);
+      if (parsed.ec != std::errc()) break;
+      children.push_back(child);
+      at = parsed.ptr + 1;
+    }
+  }
+  return children;
+}
+
+bool signal_pidfd(int pidfd, int number, unsigned flags) {
+  return ::syscall(SYS_pidfd_send_signal, static_cast<long>(pidfd), static_cast<long>(number), 0L,
+                   static_cast<long>(flags)) == 0;
+}
+
+std::string link_target(const std::string& path) {
+  char text[512];
+  const ssize_t size = ::readlink(path.c_str(), text, sizeof text);
+  return size > 0 ? std::string(text, static_cast<std::size_t>(size)) : std::string();
+}
+
+std::uint64_t ticks_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  return static_cast<std::uint64_t>(now.tv_sec) * per_second +
+         static_cast<std::uint64_t>(now.tv_nsec) * per_second / 1000000000u;
+}
+
+void signal_same(pid_t pid, std::uint64_t start, int number) {
+  const UniqueFd handle(open_pidfd(pid));
+  ProcessStat stat;
+  if (!read_stat(pid, stat) || stat.start != start) return;
+  // Not where a filter refuses that.
+  const bool done = handle && (signal_pidfd(handle.get(), number) || errno == ESRCH);
+  if (!done) ::kill(pid, number);
+}
+
+bool kill_marked(const RunMarks& marks) {
+  constexpr int most_rounds = 16;
+  const pid_t self = ::getpid();
+  ProcessStat own;
+  if (!read_stat(self, own)) return false;
+  std::map<pid_t, std::uint64_t> killed;  // with the time of its start
+  for (int round = 0; round < most_rounds; ++round) {
+    std::vector<std::pair<pid_t, std::uint64_t>> found;
+    std::vector<pid_t> all;
+    const bool whole = read_numbers("/proc", all);
+    for (const pid_t pid : all) {
+      if (pid == self || pid == 1 || pid == marks.session) continue;
+      ProcessStat stat;
+      if (!read_stat(pid, stat) || stat.start < marks.since || stat.dead) continue;
+      if (stat.session == own.session) continue;
+      const auto before = killed.find(pid);
+      if (before != killed.end() && before->second == stat.start) continue;
+      // Known before its pipes are looked at, which are gone when it has executed its program; as
+      // long as it does that it has no stack.
+      const bool our_fork = own.stack != 0 && (stat.stack == 0 || stat.stack == own.stack);
+      const bool marked = stat.session == marks.session || has_variable(pid, marks.variable) ||
+                          (!our_fork && !marks.pipes.empty() && writes_to(pid, marks.pipes));
+      if (!marked) continue;
+      // Stopped, it cannot start another before all of them are killed.
+      signal_same(pid, stat.start, SIGSTOP);
+      found.emplace_back(pid, stat.start);
+    }
+    if (found.empty() && whole) return true;
+    for (const auto& [pid, start] : found) {
+      signal_same(pid, start, SIGKILL);
+      killed[pid] = start;
+    }
+  }
+  return false;
+}
+
+}  // namespace inner
+
+#endif
+
+}  // namespace v0_1
+}  // namespace codeexec

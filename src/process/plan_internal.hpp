@@ -1,0 +1,126 @@
+// What a child needs to start, prepared by the host; the supervisor's shared state.
+//
+// Starting. On Linux a child is made by clone3 with CLONE_VM | CLONE_VFORK: it borrows this
+// process's memory until it has executed the program, so that a start costs the same from a host
+// of 3 MB and of 80 GB, where fork copies page tables (21 ms per GiB). Therefore the child may use
+// prepared data and raw system calls only, runs on a stack of its own, and all signals are blocked
+// so that no handler of the host runs in it. A failure comes back through that same memory, as an
+// errno and the step that failed. The caller waits in clone meanwhile, so that a work_dir or
+// program on a dead network file system blocks it beyond any timeout.
+//
+// Running. Process::State is one child as a state machine without a thread: it names descriptors
+// and a deadline to wait for, and takes a step when one of them is due. run_process() drives it in
+// the calling thread; Process::Reactor drives any number of them in one.
+//
+// Ending. The end of the program, not the end of its output, ends a run: a grandchild may hold the
+// pipe for ever. The leader stays a zombie until the very last step, which keeps its process group
+// number from being used again while the group is being killed.
+//
+// What cannot be reached from here is a process that left the group, whose parents are dead, and
+// that has closed our pipes. A supervisor holds that, where there is one; see below.
+#pragma once
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "sandbox/capabilities_internal.hpp"
+#include "sandbox/plan_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// The parts of a start that can fail; step_name() is what ProcessResult::step says.
+enum class SpawnStep : int { setup, start, stdio, work_dir, pass_fd, sandbox, exec };
+
+// A step of a start that failed, with its errno.
+struct Failure {
+  SpawnStep step;
+  int error;
+};
+
+// What a child needs, as plain pointers into the parent's memory, and what it tells.
+struct ChildPlan {
+  const char* const* paths = nullptr;  // to try in this order; ends with a null pointer
+  char* const* argv = nullptr;
+  char** shell_argv = nullptr;  // sh, (path), arguments: for a script without a #! line
+  char* const* environment = nullptr;
+  const char* work_dir = nullptr;
+  int work_dir_fd = -1;
+  int input = -1;
+  int output = -1;
+  int error_output = -1;
+  int pass_fd = -1;
+  int report = -1;  // also told the failure, where memory might not be shared
+#if CODEEXEC_HAS_SANDBOX
+  const SandboxPlan* sandbox = nullptr;
+  bool supervised = false;  // by a supervisor where there can be one, whatever the sandbox wants
+  const int* cgroups = nullptr;  // to join: descriptors of files to which the child writes itself
+  std::size_t cgroup_count = 0;
+  long supervisor = 0;  // its pid as the child sees it; 0: this program starts the child itself
+#endif
+  bool handlers_cleared = false;
+  volatile int ran = 0;
+  volatile int failed_step = 0;
+  volatile int failed_error = 0;  // 0: the program runs
+};
+
+inline constexpr std::size_t child_stack_size = 16384;
+
+#if CODEEXEC_HAS_SANDBOX
+// What a supervisor tells: first that the command runs or why it does not, then how it ended.
+struct SupervisorReport {
+  Failure failure;
+  long pid;    // of the command, as the supervisor sees it
+  bool known;  // that it ended as follows
+  bool exited;
+  int value;       // exit status or signal
+  bool all_ended;  // nothing of the run is left
+  bool denied;     // some of it cannot be killed: it is another user's
+  rusage usage;
+};
+
+// The memory of a supervisor, in pages of its own. What comes first is needed at the start and at
+// the end, and goes back to the system in between: a command that runs costs the last page.
+struct Supervision {
+  union {
+    char command_stack[child_stack_size];       // until the program was executed
+    int found[child_stack_size / sizeof(int)];  // processes that are still to be killed
+  };
+  alignas(8) char entries[2048];
+  alignas(16) char stack[child_stack_size - 3072];  // and the fields below fill whole pages
+
+  ChildPlan* plan = nullptr;             // until the first report
+  const SandboxPlan* sandbox = nullptr;  // likewise
+  int orders = -1;  // a pipe: each byte is a signal for the command's group; SIGKILL is for all
+  int host = -1;    // a pidfd of this program, or -1
+  int reports = -1;
+  int child_ended = -1;    // a signalfd, or -1
+  bool own_table = false;  // it is the first process of a process table of its own
+  std::size_t page_size = 0;
+  std::size_t found_count = 0;
+  std::uint32_t signals_sent = 0;  // to the group; a futex on which this program waits
+  SupervisorReport report = {};
+  siginfo_t info = {};
+  char path[64] = {};
+  char text[256] = {};
+};
+static_assert(sizeof(Supervision) <= 2 * child_stack_size, "its last page holds all of its fields");
+
+struct SupervisionDeleter {
+  void operator()(Supervision* run) const noexcept { ::munmap(run, sizeof *run); }
+};
+
+// What this program has of a supervisor.
+struct Supervisor {
+  std::unique_ptr<Supervision, SupervisionDeleter> run = {};  // until the supervisor has ended
+  UniqueFd orders = UniqueFd();
+  UniqueFd reports = UniqueFd();
+  pid_t command = -1;  // -1 in a process table of its own
+  std::uint32_t signals_asked = 0;
+  SupervisorReport last = {};
+};
+#else
+struct Supervisor {};
+#endif
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,264 @@
+// Public functions, and the thread that watches all started programs.
+
+#include "process/process.hpp"
+#include "process/child_internal.hpp"
+#include "process/plan_internal.hpp"
+#include "process/start_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+ProcessResult run_process(const ProcessOptions& options) {
+  const CancellationPause pause;
+  Process::State state(options);
+  if (!state.start(true)) return std::move(state.result);
+  Process::State::ReadBuffer buffer;
+  std::vector<pollfd> set;
+  set.reserve(Process::State::slot_count);
+  while (!state.over()) {
+    set.clear();
+    state.add_descriptors(set);
+    wait_for_events(set, state.deadline());
+    state.step(set, buffer);
+  }
+  return std::move(state.result);
+}
+
+// Many children -----------------------------------------------------------------------------------
+
+// The thread owns `running`; handles hand over through `incoming` and wake it by the pipe.
+struct Process::Reactor {
+  static std::shared_ptr<Reactor> shared(int& error);
+  Reactor() = default;
+  Reactor(const Reactor&) = delete;
+  Reactor& operator=(const Reactor&) = delete;
+  ~Reactor();
+
+  void add(std::shared_ptr<State> state);
+  void wake();
+  // False in a fork of the process that made it, which has no such thread.
+  bool is_ours() const { return owner == ::getpid(); }
+
+ private:
+  int begin();
+  static void* thread_main(void* self);
+  void loop();
+
+  pid_t owner = -1;
+  pthread_t thread = {};
+  bool has_thread = false;
+  UniqueFd wake_in = UniqueFd();
+  UniqueFd wake_out = UniqueFd();
+  std::vector<std::shared_ptr<State>> running = {};
+  std::mutex mutex = {};
+  std::vector<std::shared_ptr<State>> incoming = {};
+  bool ending = false;
+};
+
+std::shared_ptr<Process::Reactor> Process::Reactor::shared(int& error) {
+  struct Shared {
+    std::mutex mutex = {};
+    std::weak_ptr<Reactor> reactor = {};
+  };
+  // Never destroyed: handles in static objects may end after it would.
+  static Shared& current = *new Shared;
+  const std::lock_guard<std::mutex> lock(current.mutex);
+  std::shared_ptr<Reactor> reactor = current.reactor.lock();
+  if (reactor && reactor->is_ours()) return reactor;
+  reactor = std::make_shared<Reactor>();
+  error = reactor->begin();
+  if (error != 0) return nullptr;
+  current.reactor = reactor;
+  return reactor;
+}
+
+int Process::Reactor::begin() {
+  owner = ::getpid();
+  if (!make_pipe(wake_out, wake_in)) return errno;
+  set_nonblocking(wake_out);
+  set_nonblocking(wake_in);
+  const int error = start_thread(&thread, thread_main, this);
+  has_thread = error == 0;
+  return error;
+}
+
+Process::Reactor::~Reactor() {
+  if (!has_thread) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    ending = true;
+  }
+  wake();
+  ::pthread_join(thread, nullptr);
+}
+
+void Process::Reactor::add(std::shared_ptr<State> state) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    incoming.push_back(std::move(state));
+  }
+  wake();
+}
+
+void Process::Reactor::wake() {
+  // A full pipe wakes it just as well. Without memory for it, there is some in a moment: a wake-up
+  // that is lost would be waited for without end.
+  while (::write(wake_in.get(), "", 1) < 0 && (errno == EINTR || errno == ENOMEM))
+    ::poll(nullptr, 0, 1);
+}
+
+void* Process::Reactor::thread_main(void* self) {
+  static_cast<Reactor*>(self)->loop();
+  return nullptr;
+}
+
+void Process::Reactor::loop() {
+  State::ReadBuffer buffer;
+  std::vector<pollfd> set;
+  for (;;) {
+    Clock::time_point deadline = Clock::time_point::max();
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (ending) return;
+      // What was asked of a new one may have woken this thread before it was here: the wake-up is
+      // spent, so it is looked at once without waiting.
+      if (!incoming.empty()) deadline = Clock::now();
+      for (std::shared_ptr<State>& state : incoming) running.push_back(std::move(state));
+      incoming.clear();
+    }
+    set.assign(1, {wake_out.get(), POLLIN, 0});
+    for (const std::shared_ptr<State>& state : running) {
+      state->add_descriptors(set);
+      deadline = std::min(deadline, state->deadline());
+    }
+    wait_for_events(set, deadline);
+    if (set[0].revents) (void)!::read(wake_out.get(), buffer.data(), State::buffer_size);
+    for (const std::shared_ptr<State>& state : running) state->step(set, buffer);
+    running.erase(std::remove_if(running.begin(), running.end(),
+                                 [](const auto& state) { return state->over(); }),
+                  running.end());
+  }
+}
+
+Expected<Process> Process::start(ProcessOptions options,
+                                 Function<void(const ProcessResult&)> on_end,
+                                 ProcessResult* failure) {
+  const CancellationPause pause;
+  const auto state = std::make_shared<State>(std::make_unique<ProcessOptions>(std::move(options)));
+  state->on_end = std::move(on_end);
+  int error = 0;
+  std::shared_ptr<Reactor> reactor = Reactor::shared(error);
+  if (!reactor) {
+    state->result.system_error = error;
+    state->result.step = step_name(SpawnStep::setup);
+    state->result.message = concat({"cannot start the thread for processes: ", errno_text(error)});
+  }
+  if (!reactor || !state->start(false)) {
+    if (failure) *failure = state->result;
+    Error result = system_error(state->result.system_error, "");
+    result.message = state->result.message;
+    return result;
+  }
+  state->forget_start();
+  reactor->add(state);
+  return Process(state, std::move(reactor));
+}
+
+Process::Process(std::shared_ptr<State> state, std::shared_ptr<Reactor> reactor) noexcept
+    : state_(std::move(state)), reactor_(std::move(reactor)) {}
+
+Process::Process(Process&& other) noexcept = default;
+
+Process& Process::operator=(Process&& other) noexcept {
+  if (this == &other) return *this;
+  end();
+  state_ = std::move(other.state_);
+  reactor_ = std::move(other.reactor_);
+  return *this;
+}
+
+Process::~Process() { end(); }
+
+void Process::end() noexcept {
+  if (!state_) return;
+  if (!reactor_->is_ours()) {
+    // Neither process nor thread belong to this fork of the host. Both objects stay behind: they
+    // are moved to where nobody destroys them, without memory from a heap that the fork may have
+    // left locked.
+    alignas(std::shared_ptr<State>) unsigned char state[sizeof state_];
+    alignas(std::shared_ptr<Reactor>) unsigned char reactor[sizeof reactor_];
+    ::new (static_cast<void*>(state)) std::shared_ptr<State>(std::move(state_));
+    ::new (static_cast<void*>(reactor)) std::shared_ptr<Reactor>(std::move(reactor_));
+    return;
+  }
+  const CancellationPause pause;
+  state_->kill_asked.store(true);
+  reactor_->wake();
+  (void)wait();
+  state_.reset();
+  reactor_.reset();
+}
+
+int Process::pid() const noexcept { return state_->result.pid; }
+
+bool Process::done() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  return state_->done;
+}
+
+bool Process::wait_for(std::chrono::milliseconds time) const {
+  std::unique_lock<std::mutex> lock(state_->mutex);
+  const Clock::time_point until = later(Clock::now(), time);
+  if (until == Clock::time_point::max()) {
+    state_->ended_event.wait(lock, [&] { return state_->done; });
+    return true;
+  }
+  return state_->ended_event.wait_until(lock, until, [&] { return state_->done; });
+}
+
+const ProcessResult& Process::wait() const {
+  (void)wait_for(no_limit);
+  return state_->result;
+}
+
+void Process::cancel() const {
+  state_->cancel_asked.store(true);
+  reactor_->wake();
+}
+
+bool Process::signal(int number) const { return state_->signal_group(number); }
+
+Expected<void> Process::write(std::string_view bytes) const {
+  constexpr std::size_t most = std::size_t{1} << 20;
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    if (!state_->input_open || state_->input_ends)
+      return system_error(EPIPE, "cannot write to standard input: it is closed");
+    if (state_->queued_input.size() + bytes.size() > most)
+      return make_error(ErrorCode::limit,
+                        "cannot write to standard input: 1 MiB waits to be read already");
+    state_->queued_input.append(bytes);
+  }
+  reactor_->wake();
+  return {};
+}
+
+void Process::close_input() const {
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    state_->input_ends = true;
+  }
+  reactor_->wake();
+}
+
+Process::Chunk Process::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  const State::Output& output = stream == Stream::out ? state_->out : state_->err;
+  return output.capture.read(cursor, state_->done, max_lines);
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

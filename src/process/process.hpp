@@ -1,0 +1,298 @@
+// Start a program, feed and capture it, wait for it, kill its tree.
+#pragma once
+
+#include "base/base.hpp"
+#include "sandbox/sandbox.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// How a run ended.
+enum class Outcome {
+  exited,       // by itself; exit_code holds its status
+  signaled,     // killed by a signal that was not sent for a timeout or a cancel; see `signal`
+  timed_out,    // stopped at its deadline
+  cancelled,    // stopped because somebody asked
+  refused,      // never started: a policy or a path rule said no (set by executors only)
+  not_started,  // never started: see system_error and step
+  unknown,      // it ended, but how could not be learned: the host reaped it, on Linux before 6.15
+};
+const char* name(Outcome outcome) noexcept;
+
+// The two output streams of a program.
+enum class Stream { out, err };
+
+// Bytes of one stream.
+struct OutputCounts {
+  std::uint64_t total_bytes = 0;    // the program wrote, as far as it was read
+  std::uint64_t dropped_bytes = 0;  // of them not in the text
+  std::uint64_t invalid_bytes = 0;  // of the kept ones: not UTF-8, replaced by U+FFFD
+  std::uint64_t file_bytes = 0;     // in the spill file; less than total_bytes: it was cut
+  std::uint64_t redactions = 0;     // secrets masked; the other counts are those of the masked text
+};
+
+// Keeps the beginning and the end of a stream of any length in at most `max_bytes` of memory (in
+// blocks of up to 16 KiB, allocated as data arrives). Not thread-safe.
+class Capture {
+ public:
+  struct Chunk {
+    std::string text = {};     // well-formed UTF-8
+    std::uint64_t next = 0;    // the cursor for the next call
+    std::uint64_t missed = 0;  // bytes after the cursor that are no longer kept
+  };
+
+  // Half of max_bytes (rounded down) is kept from the start, the rest from the end.
+  explicit Capture(std::size_t max_bytes);
+  // So many bytes are kept from the start (at most max_bytes); with 0 it is a ring.
+  Capture(std::size_t max_bytes, std::size_t head_bytes);
+  void add(std::string_view bytes);
+  std::uint64_t total_bytes() const noexcept { return total_; }
+
+  // What is kept, as well-formed UTF-8: each maximal invalid subpart is one U+FFFD, no character is
+  // cut in two. When bytes were dropped, this line stands in their place:
+  //   "\n... (truncated, exceeded <max_bytes> bytes: <n> bytes omitted) ...\n"
+  // Sets the first three of `counts`, when given.
+  std::string text(OutputCounts* counts = nullptr) const;
+
+  // What came after the first `cursor` bytes, with the line "\n... (<n> bytes omitted) ...\n" where
+  // some are missing. A character that has not arrived whole waits for the next call, unless the
+  // stream has `ended`. Start with cursor 0, then pass Chunk::next. At most the last `max_lines`
+  // lines are told; those before them are missed, too.
+  Chunk read(std::uint64_t cursor, bool ended, std::size_t max_lines = all_lines) const;
+  static constexpr std::size_t all_lines = static_cast<std::size_t>(-1);
+  // What stands in the text of read() for bytes that are missing.
+  static std::string gap(std::uint64_t missed);
+
+  // Calls `use` with the kept bytes from offset `begin` to `end` of the stream, piece by piece.
+  void visit(std::uint64_t begin, std::uint64_t end, FunctionRef<void(std::string_view)> use) const;
+
+ private:
+  friend class Process;
+  static constexpr std::size_t block_size = 16384;
+  bool keeps_only_end(std::size_t size) const noexcept;
+  char* room(std::uint64_t offset, std::size_t& size);
+  void grow_first(std::size_t size);
+  std::size_t position(std::uint64_t offset) const noexcept;
+  std::size_t contiguous(std::size_t position) const noexcept;
+  std::uint64_t tail_begin() const noexcept;
+  std::uint64_t last_lines(std::uint64_t begin, std::size_t& count) const;
+  std::string bytes(std::uint64_t begin, std::uint64_t end) const;
+
+  std::size_t max_bytes_ = 0;
+  std::size_t head_size_ = 0;
+  std::uint64_t total_ = 0;
+  std::vector<std::unique_ptr<char[]>> blocks_ = {};
+  std::size_t first_size_ = 0;  // of the first block, which grows: most streams are short
+};
+
+// Masks secrets in a stream that comes in pieces. Every byte that is part of an occurrence goes;
+// occurrences that overlap become one mask, those that only touch one each. Line ends at the end of
+// a secret do not count as part of it: `echo` prints them, `$(...)` does not. Linear in the bytes,
+// whatever the secrets are (Aho-Corasick). Takes about 20 bytes of memory for each byte of all
+// secrets, shared by copies, and holds back at most the longest one. Not thread-safe; a copy goes
+// on with a stream of its own.
+class Redactor {
+ public:
+  static constexpr std::size_t min_size = 4;  // shorter ones are left out: they would hit by chance
+  // Of all secrets together. Who takes secrets as an option refuses more; a Redactor made with more
+  // works (up to 4 GiB) and takes the memory.
+  static constexpr std::size_t max_total = std::size_t{1} << 20;
+  static constexpr std::string_view mask = "[redacted]";
+
+  // Masks nothing.
+  Redactor() = default;
+  explicit Redactor(const std::vector<std::string>& secrets);
+  bool empty() const noexcept { return !table_; }
+
+  // What is known of the stream so far that was not returned before: `bytes`, after what was held
+  // back because a secret might have begun there. No byte is held back longer than that. Valid
+  // until the next call.
+  std::string_view add(std::string_view bytes);
+  // The rest, at the end of the stream. What is added later begins another.
+  std::string_view finish();
+  // Masks returned so far.
+  std::uint64_t count() const noexcept { return count_; }
+
+  // A whole text at once.
+  std::string redact(std::string_view text) const;
+
+ private:
+  struct Table;
+  struct Span {
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
+  void scan(std::string_view piece);
+  void found(std::uint64_t begin, std::uint64_t end);
+  void settle(std::uint64_t limit);
+  void give(std::uint64_t end);
+
+  // Offsets count bytes from the start of the stream.
+  std::shared_ptr<const Table> table_ = {};
+  std::size_t state_ = 0;           // of the automaton
+  std::uint64_t position_ = 0;      // bytes taken
+  std::uint64_t decided_ = 0;       // bytes before this one were returned or masked
+  std::uint64_t masked_until_ = 0;  // the end of what the last returned mask stands for
+  std::vector<Span> spans_ = {};    // to be masked, in order, not overlapping
+  std::size_t first_span_ = 0;      // those before it are done
+  std::string held_ = {};           // the last bytes taken, all that are not decided among them
+  std::string out_ = {};
+  std::uint64_t count_ = 0;
+};
+
+// A command that runs elsewhere and has begun there; made by the executors of such places.
+class Carrier;
+
+struct ProcessOptions {
+  // Program and arguments. A program without a slash is searched in the PATH of `environment`
+  // (without one: /bin:/usr/bin), as execvp(3) does, scripts without a #! line included.
+  std::vector<std::string> argv = {};
+  // NAME=value; exactly this, nothing is inherited. CODEEXEC_RUN_ID is added: the processes of a
+  // run that went elsewhere are found by its value.
+  std::vector<std::string> environment = {};
+  std::string work_dir = {};  // empty: the caller's
+  int work_dir_fd = -1;       // an open directory, borrowed during the start; wins over work_dir
+  int pass_fd = -1;           // borrowed during the start; the program gets it as descriptor 3
+  // Fed to standard input, which is then closed. Empty: standard input is /dev/null.
+  std::string input = {};
+  bool keep_input_open = false;  // for Process::write(), until Process::close_input()
+  bool merge_streams = false;    // one pipe for both streams: true order, all of it in `out`
+
+  // What the program is held to. With one that is not off, a supervisor stands between the host and
+  // the program (Linux on x86_64 and aarch64): it adopts whatever the program leaves behind, and
+  // kills all of it when the program ends, and when the host does. It is a process of its own on
+  // the host's memory, so that `ps` shows it under the name codeexec with the host's size.
+  Sandbox sandbox = {};
+  // The same supervisor without a sandbox: nothing of the program outlives it or the host, but for
+  // what became another user's (by sudo) or killed the supervisor. Where there can be none (another
+  // system, an emulator, Linux before 5.2), it has no effect.
+  bool supervised = false;
+  // Values that are masked: each occurrence in the output, in the spill file and in what on_output
+  // is given becomes [redacted], also when it comes in pieces; see Redactor. Those of fewer than
+  // Redactor::min_size bytes are not; with more than Redactor::max_total nothing is started.
+  std::vector<std::string> secrets = {};
+
+  // Bytes kept per stream, see Capture.
+  std::size_t max_output = std::size_t{1} << 20;
+  bool keep_end_only = false;  // all of them from its end: for who follows the output
+  // When not empty: a stream that outgrows max_output goes whole into a new file in this directory
+  // (mode 0600, name codeexec-<random>.out or .err), which is the caller's to delete.
+  std::string spill_dir = {};
+  std::uint64_t max_spill = std::uint64_t{1} << 30;  // bytes per file; more is counted, not written
+
+  // Zero or less: stopped at once. Counted from the start of the program.
+  std::chrono::milliseconds timeout = no_limit;
+  std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
+  // Once the program has ended, its pipes are read until they are closed everywhere, or `drain`
+  // passes without data, or `max_drain` passes in all.
+  std::chrono::milliseconds drain = std::chrono::milliseconds(100);
+  std::chrono::milliseconds max_drain = std::chrono::milliseconds(1500);
+  // Leave the processes that the program started in the background alive when it ends by itself,
+  // and do not wait for their output. Otherwise they are killed, and always under a supervisor.
+  bool keep_background = false;
+
+  // When set, there is nothing to start: of all the above only what is about output, input and
+  // times counts.
+  std::shared_ptr<Carrier> carrier = {};
+
+  std::optional<CancelToken> cancel = {};  // stops the run like a timeout
+  // These are called in the thread that waits: the caller's in run_process(), this library's in
+  // Process. They must return soon, and must not wait for or destroy their own Process.
+  // Raw bytes, as they arrive; but what may be the beginning of a secret waits for its end.
+  Function<void(Stream, std::string_view)> on_output = {};
+  std::chrono::milliseconds heartbeat = no_limit;
+  Function<void()> on_heartbeat = {};  // every `heartbeat` while it runs
+};
+
+// What became of a program.
+struct ProcessResult {
+  Outcome outcome = Outcome::not_started;
+  // 0 to 255 when the program left by itself (after a SIGTERM of ours, too), else -1.
+  int exit_code = -1;
+  int signal = 0;  // that ended it, or 0
+  std::string out = {};
+  std::string err = {};
+  OutputCounts out_counts = {};
+  OutputCounts err_counts = {};
+  std::string out_file = {};  // the spill file, when one was made
+  std::string err_file = {};
+  bool pipe_held = false;  // reading stopped although somebody still held a pipe open
+  std::chrono::microseconds wall_time{0};
+  std::chrono::microseconds cpu_time{0};  // user and system, of the program and what it waited for
+  std::uint64_t peak_memory = 0;          // bytes: resident set of the largest process
+  int pid = -1;                           // in a process table of its own: as the host sees it
+  // Names of the Limits that the run came up against, as far as can be told from outside.
+  std::vector<std::string> limits_reached = {};
+  int system_error = 0;  // of a failed start: errno
+  // Of a failed start: setup, start, stdio, work_dir, pass_fd, sandbox or exec.
+  std::string step = {};
+  std::string message = {};  // one line for a person when something did not go as asked
+  bool succeeded() const noexcept { return outcome == Outcome::exited && exit_code == 0; }
+};
+
+// Runs one program to its end. Blocks the calling thread only, and needs no other thread. Safe from
+// any thread; a pthread_cancel() is acted upon after the run. The caller's signal handlers, masks,
+// SIGCHLD disposition and other children are neither used nor changed.
+//
+// The program runs in a session of its own (no terminal), with an empty signal mask, all signals at
+// their defaults, no core dumps (RLIMIT_CORE 0) and no descriptors but 0, 1, 2 and pass_fd's 3.
+// A timeout or cancel sends SIGTERM and SIGCONT to its process group and to those of its
+// descendants that left the group, then SIGKILL after kill_grace. On Linux, SIGKILL then also goes
+// to every process that is still in its session, has its CODEEXEC_RUN_ID or holds its pipes. When
+// the program ends by itself, its group is killed and, when the pipes are not closed by that, the
+// same processes are. With a supervisor all that the program left is killed in each case. One that
+// does not die within two seconds is given up and told in `message`.
+ProcessResult run_process(const ProcessOptions& options);
+
+// A running program. All started ones share one thread of this library, which begins with the first
+// Process and has ended when the last one's destructor returns. Members are safe from any thread
+// (except moving and destroying); a copy made by fork(2) of the host does nothing.
+class Process {
+ public:
+  // `on_end`, when given, is called once in this library's thread with the final result, before
+  // done() is true and wait() returns. When the start failed it is not called; `failure`, when
+  // given, then holds all that is known, and the error the same errno and message.
+  static Expected<Process> start(ProcessOptions options,
+                                 Function<void(const ProcessResult&)> on_end = {},
+                                 ProcessResult* failure = nullptr);
+
+  Process(Process&& other) noexcept;
+  Process& operator=(Process&& other) noexcept;
+  // Kills the process group at once, with SIGKILL, and waits for the end.
+  ~Process();
+
+  int pid() const noexcept;
+  bool done() const;
+  // True when it has ended within that time.
+  bool wait_for(std::chrono::milliseconds time) const;
+  // The reference is valid as long as this object.
+  const ProcessResult& wait() const;
+  // Asks it to stop, as a timeout does, and returns at once.
+  void cancel() const;
+  // Sends a signal to the process group. False when it has ended.
+  bool signal(int number) const;
+
+  // Queues bytes for standard input (keep_input_open) and returns at once. ErrorCode::limit when
+  // more than 1 MiB would wait to be read; ErrorCode::io and EPIPE when the program or
+  // close_input() has closed it.
+  Expected<void> write(std::string_view bytes) const;
+  // End of input, after everything that was queued.
+  void close_input() const;
+
+  using Chunk = Capture::Chunk;
+  // What the stream brought since `cursor`, as far as it is still kept; see Capture::read().
+  Chunk read(Stream stream, std::uint64_t cursor, std::size_t max_lines = Capture::all_lines) const;
+
+ private:
+  struct State;    // one child: a state machine without a thread
+  struct Reactor;  // the thread that drives all states of start()
+  friend ProcessResult run_process(const ProcessOptions& options);
+  Process(std::shared_ptr<State> state, std::shared_ptr<Reactor> reactor) noexcept;
+  void end() noexcept;
+
+  std::shared_ptr<State> state_ = {};
+  std::shared_ptr<Reactor> reactor_ = {};  // the last handle's end is the thread's end
+};
+
+}  // namespace v0_1
+}  // namespace codeexec

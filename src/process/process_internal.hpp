@@ -1,0 +1,76 @@
+// Killing and reaping, and what /proc tells of processes.
+#pragma once
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+#if defined(__linux__)
+// What /proc/<pid>/stat says about a process.
+struct ProcessStat {
+  pid_t parent = -1;
+  pid_t group = -1;
+  pid_t session = -1;
+  std::uint64_t start = 0;  // clock ticks since the system's start
+  bool dead = false;        // a zombie, or on its way
+  // Where its stack begins, or 0: the same in the forks of a program until they execute another.
+  std::uint64_t stack = 0;
+};
+
+bool read_stat(pid_t pid, ProcessStat& stat);
+
+// Needs CONFIG_PROC_CHILDREN, which distributions have; without it none are found.
+std::vector<pid_t> children_of(pid_t pid);
+
+bool signal_pidfd(int pidfd, int number, unsigned flags = 0);
+
+std::string link_target(const std::string& path);
+
+// Clock ticks since the system's start, as /proc/<pid>/stat counts them.
+std::uint64_t ticks_now();
+
+// Signals a process only if it is still the one that was looked at.
+void signal_same(pid_t pid, std::uint64_t start, int number);
+
+// What tells the processes of one run from all others, wherever they went.
+struct RunMarks {
+  pid_t session = -1;
+  std::string variable = {};            // of their environment
+  std::vector<std::string> pipes = {};  // that only they can write to
+  std::uint64_t since = 0;              // the run's start, in ticks
+};
+
+// Kills the processes that bear a mark of the run, in rounds until there are none: those that left
+// the group, and whose parents are dead. What was there before the run is not ours, whatever pipe
+// it was given; nor is a fork of the host that merely caught one, such as the beginning of another
+// command. What is in the host's session cannot be of a run, which has another, and nobody comes
+// back from there. False: there were always more, or they cannot be looked for.
+bool kill_marked(const RunMarks& marks);
+#endif
+
+// How a child ended, as waitid() tells it.
+struct ExitStatus {
+  bool known = false;
+  bool exited = false;
+  int value = 0;  // exit status or signal
+  rusage usage = {};
+};
+
+// Takes the zombie away. Never claims success for a status that is lost.
+ExitStatus reap(const UniqueFd& exit_event, bool is_pidfd, pid_t pid);
+
+void abandon_child(pid_t pid);
+
+void reap_abandoned();
+
+// A new file for the whole of a stream. -1 and errno on failure.
+int open_spill_file(const std::string& directory, std::string_view suffix, std::string& path);
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

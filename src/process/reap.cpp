@@ -1,0 +1,125 @@
+// Statuses of ended programs.
+
+#include "process/process_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+void decode_wait_status(int status, ExitStatus& result) {
+  result.known = true;
+  result.exited = WIFEXITED(status);
+  result.value = result.exited ? WEXITSTATUS(status) : WTERMSIG(status);
+}
+
+#if defined(__linux__)
+// Linux 6.15 keeps the status for the holders of a pidfd when the host has reaped the child, or had
+// it reaped by ignoring SIGCHLD.
+void ask_pidfd(int pidfd, ExitStatus& result) {
+  struct PidfdInfo {  // first version of the kernel's struct pidfd_info
+    std::uint64_t mask;
+    std::uint64_t cgroup;
+    std::uint32_t ids[11];
+    std::int32_t exit_code;
+  };
+  constexpr std::uint64_t wants_exit = 8;
+  constexpr unsigned long request = _IOWR(0xFF, 11, PidfdInfo);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    PidfdInfo info{};
+    info.mask = wants_exit;
+    // Not ioctl(), whose request is an unsigned long in glibc and an int in musl.
+    if (::syscall(SYS_ioctl, pidfd, request, &info) != 0) return;
+    if (info.mask & wants_exit) return decode_wait_status(info.exit_code, result);
+    // Dead, but not yet gone: the hang-up comes when the kernel has let go of it.
+    pollfd gone = {pidfd, 0, 0};
+    ::poll(&gone, 1, 200);
+  }
+}
+#endif
+
+}  // namespace
+
+inline namespace inner {
+
+ExitStatus reap(const UniqueFd& exit_event, bool is_pidfd, pid_t pid) {
+  ExitStatus result;
+#if defined(__linux__)
+  // The kernel's waitid, unlike libc's, gives the resources used as well.
+  siginfo_t info{};
+  const long type = is_pidfd ? 3 /* P_PIDFD */ : P_PID;
+  const long id = is_pidfd ? exit_event.get() : pid;
+  long failed = 0;
+  do failed = ::syscall(SYS_waitid, type, id, &info, long{WEXITED}, &result.usage);
+  while (failed != 0 && errno == EINTR);
+  if (failed == 0) {
+    result.known = true;
+    result.exited = info.si_code == CLD_EXITED;
+    result.value = info.si_status;
+  } else if (is_pidfd) {
+    ask_pidfd(exit_event.get(), result);
+  }
+#else
+  (void)exit_event;
+  (void)is_pidfd;
+  int status = 0;
+  pid_t reaped = 0;
+  do reaped = ::wait4(pid, &status, 0, &result.usage);
+  while (reaped < 0 && errno == EINTR);
+  if (reaped == pid) decode_wait_status(status, result);
+#endif
+  return result;
+}
+
+}  // namespace inner
+
+namespace {
+
+// Children that were killed and are not waited for: those that did not die of it (they wait in the
+// kernel for a device or a network file system), and those that take their time. They are reaped
+// when they have ended, at some later start.
+struct Abandoned {
+  std::mutex mutex = {};
+  std::vector<pid_t> pids = {};
+  std::atomic<bool> any{false};
+};
+
+// Never destroyed: handles in static objects may end after it would.
+Abandoned& abandoned() {
+  static Abandoned& list = *new Abandoned;
+  return list;
+}
+
+}  // namespace
+
+inline namespace inner {
+
+void abandon_child(pid_t pid) {
+  Abandoned& list = abandoned();
+  const std::lock_guard<std::mutex> lock(list.mutex);
+  list.pids.push_back(pid);
+  list.any.store(true);
+}
+
+void reap_abandoned() {
+  Abandoned& list = abandoned();
+  if (!list.any.load()) return;
+  const std::lock_guard<std::mutex> lock(list.mutex);
+  const auto gone = [](pid_t pid) {
+    siginfo_t info{};
+    int failed = 0;
+    do failed = ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG);
+    while (failed != 0 && errno == EINTR);
+    return failed != 0 || info.si_pid == pid;
+  };
+  list.pids.erase(std::remove_if(list.pids.begin(), list.pids.end(), gone), list.pids.end());
+  list.any.store(!list.pids.empty());
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,197 @@
+// Secrets in an output, replaced while it streams.
+
+#include "process/process.hpp"
+
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+static_assert(Redactor::min_size == shortest_secret && Redactor::max_total == longest_secrets,
+              "the environment checks what the redactor can do");
+
+// The secrets as a trie. States are numbered in breadth-first order, so that the children of each
+// have numbers in a row, in order of their bytes: no state needs a table of 256.
+struct Redactor::Table {
+  using Index = std::uint32_t;
+  static constexpr Index root = 0;
+
+  std::array<Index, 256> root_children = {};
+  std::vector<Index> first_child = {root +
+                                    1};    // of each state, and one more for the last one's end
+  std::vector<unsigned char> label = {0};  // the byte that leads to it
+  std::vector<Index> depth = {0};
+  std::vector<Index> match = {0};  // length of the longest secret that ends here, or 0
+  // The state of the longest shorter suffix that can go on.
+  std::vector<Index> fallback = {root};
+
+  explicit Table(const std::vector<std::string_view>& secrets) {
+    build_trie(secrets);
+    link();
+  }
+
+  bool is_leaf(Index state) const { return first_child[state] == first_child[state + 1]; }
+
+  // The child for that byte, or the root.
+  Index child(Index state, unsigned char byte) const {
+    if (state == root) return root_children[byte];
+    const unsigned char* const begin = label.data() + first_child[state];
+    const unsigned char* const end = label.data() + first_child[state + 1];
+    const unsigned char* const at = std::lower_bound(begin, end, byte);
+    return at != end && *at == byte ? static_cast<Index>(at - label.data()) : root;
+  }
+
+  // Goes as far back as it must; as each byte leads at most one level down, that is linear in all.
+  Index next(Index state, unsigned char byte) const {
+    for (;;) {
+      const Index found = child(state, byte);
+      if (found != root || state == root) return found;
+      state = fallback[state];
+    }
+  }
+
+ private:
+  // `secrets` are sorted and different, so that those with a common beginning stand in a row.
+  void build_trie(const std::vector<std::string_view>& secrets) {
+    struct Row {
+      std::size_t begin;
+      std::size_t end;
+    };
+    std::vector<Row> rows = {{0, secrets.size()}};  // of each state
+    for (std::size_t state = 0; state < rows.size(); ++state) {
+      first_child.resize(state + 1);
+      first_child[state] = static_cast<Index>(rows.size());
+      const Index level = depth[state];
+      std::size_t at = rows[state].begin;
+      const std::size_t end = rows[state].end;
+      if (secrets[at].size() == level) {
+        match[state] = level;
+        ++at;
+      }
+      while (at < end) {
+        const char byte = secrets[at][level];
+        const std::size_t begin = at;
+        while (at < end && secrets[at][level] == byte) ++at;
+        if (state == root)
+          root_children[static_cast<unsigned char>(byte)] = static_cast<Index>(rows.size());
+        rows.push_back({begin, at});
+        label.push_back(static_cast<unsigned char>(byte));
+        depth.push_back(level + 1);
+        match.push_back(0);
+      }
+    }
+    first_child.push_back(static_cast<Index>(rows.size()));
+  }
+
+  // From the shallow to the deep: what a state falls back to is always done already.
+  void link() {
+    fallback.assign(depth.size(), root);
+    for (Index state = root; state < depth.size(); ++state) {
+      for (Index below = first_child[state]; below < first_child[state + 1]; ++below) {
+        const Index suffix = state == root ? root : next(fallback[state], label[below]);
+        if (match[below] == 0) match[below] = match[suffix];
+        fallback[below] = is_leaf(suffix) ? fallback[suffix] : suffix;
+      }
+    }
+  }
+};
+
+Redactor::Redactor(const std::vector<std::string>& secrets) {
+  std::vector<std::string_view> wanted;
+  for (const std::string& secret : secrets) {
+    const std::string_view text = without_line_ends(secret);
+    if (text.size() >= min_size) wanted.push_back(text);
+  }
+  if (wanted.empty()) return;
+  std::sort(wanted.begin(), wanted.end());
+  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  table_ = std::make_shared<const Table>(wanted);
+}
+
+std::string_view Redactor::add(std::string_view bytes) {
+  // Bounds what is found, but not settled, whatever the size of `bytes` is.
+  constexpr std::size_t most = 65536;
+  out_.clear();
+  if (!table_) return out_ = bytes;
+  while (!bytes.empty()) {
+    scan(bytes.substr(0, most));
+    bytes.remove_prefix(std::min(bytes.size(), most));
+  }
+  return out_;
+}
+
+std::string_view Redactor::finish() {
+  out_.clear();
+  settle(position_);
+  state_ = 0;
+  position_ = decided_ = masked_until_ = 0;
+  held_.clear();
+  return out_;
+}
+
+std::string Redactor::redact(std::string_view text) const {
+  Redactor fresh;
+  fresh.table_ = table_;
+  std::string result(fresh.add(text));
+  result += fresh.finish();
+  return result;
+}
+
+void Redactor::scan(std::string_view piece) {
+  const Table& table = *table_;
+  auto state = static_cast<Table::Index>(state_);
+  for (std::size_t i = 0; i < piece.size(); ++i) {
+    state = table.next(state, static_cast<unsigned char>(piece[i]));
+    const std::uint64_t end = position_ + i + 1;
+    if (table.match[state] > 0) found(end - table.match[state], end);
+    // Nothing can begin where a secret that has ended began.
+    if (table.is_leaf(state)) state = table.fallback[state];
+  }
+  state_ = state;
+  held_.append(piece);
+  position_ += piece.size();
+  settle(position_ - table.depth[state]);
+  // As with the spans.
+  const auto undecided = static_cast<std::size_t>(position_ - decided_);
+  if (undecided <= held_.size() / 2) held_.erase(0, held_.size() - undecided);
+}
+
+void Redactor::found(std::uint64_t begin, std::uint64_t end) {
+  while (spans_.size() > first_span_ && spans_.back().end > begin) {
+    begin = std::min(begin, spans_.back().begin);
+    spans_.pop_back();
+  }
+  if (begin < masked_until_)
+    masked_until_ = end;
+  else
+    spans_.push_back({begin, end});
+}
+
+// Returns what is certain when no secret can begin before `limit` any more.
+void Redactor::settle(std::uint64_t limit) {
+  decided_ = std::max(decided_, masked_until_);
+  for (; first_span_ < spans_.size() && spans_[first_span_].begin <= limit; ++first_span_) {
+    give(spans_[first_span_].begin);
+    out_ += mask;
+    ++count_;
+    decided_ = masked_until_ = spans_[first_span_].end;
+  }
+  // Only when the done ones are the larger part, so that it costs no more than they did.
+  if (first_span_ > spans_.size() / 2) {
+    spans_.erase(spans_.begin(), spans_.begin() + static_cast<std::ptrdiff_t>(first_span_));
+    first_span_ = 0;
+  }
+  give(limit);
+}
+
+// Returns the bytes up to that offset.
+void Redactor::give(std::uint64_t end) {
+  if (end <= decided_) return;
+  const std::uint64_t held_begin = position_ - held_.size();
+  out_.append(held_, static_cast<std::size_t>(decided_ - held_begin),
+              static_cast<std::size_t>(end - decided_));
+  decided_ = end;
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

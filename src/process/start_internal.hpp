@@ -1,0 +1,209 @@
+// Starting a program, with and without a supervisor.
+#pragma once
+
+#include "process/plan_internal.hpp"
+#include "process/process.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "sandbox/capabilities_internal.hpp"
+#include "sandbox/plan_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+const char* step_name(SpawnStep step);
+
+// A child that runs, or why there is none.
+struct Spawned {
+  pid_t pid = -1;                    // of our own child: the program, or its supervisor
+  UniqueFd exit_event = UniqueFd();  // becomes readable when the whole process has ended
+  bool is_pidfd = false;
+  pthread_t waiter = {};  // unless is_pidfd: the thread that makes exit_event readable
+  SpawnStep step = SpawnStep::setup;
+  int error = 0;
+  bool no_supervisor = false;  // there can be none here; no command has been started
+};
+
+// Lets nothing that a pump does be cut short by pthread_cancel(): the call is acted upon after.
+class CancellationPause {
+ public:
+  CancellationPause() { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  CancellationPause(const CancellationPause&) = delete;
+  CancellationPause& operator=(const CancellationPause&) = delete;
+  ~CancellationPause() { ::pthread_setcancelstate(before_, nullptr); }
+
+ private:
+  int before_ = 0;
+};
+
+Clock::time_point later(Clock::time_point from, std::chrono::milliseconds time);
+
+// Waits until a descriptor is ready or the deadline has passed. Interruptions count as events.
+void wait_for_events(std::vector<pollfd>& set, Clock::time_point deadline);
+
+// A pipe whose ends are not inherited and not one of 0, 1 and 2. False and errno on failure.
+bool make_pipe(UniqueFd& read_end, UniqueFd& write_end);
+
+#if defined(__linux__)
+// A process, and not another that gets its number later; -1 before Linux 5.3.
+int open_pidfd(pid_t pid);
+#endif
+
+void set_nonblocking(const UniqueFd& fd);
+
+// Of the file system that a directory lies on, for users without privileges; 0 if it is not known.
+std::uint64_t free_bytes(const UniqueFd& directory);
+
+// Its value is another for each run, so that the processes of a run can be found by it.
+inline constexpr std::string_view run_variable_name = "CODEEXEC_RUN_ID=";
+
+// Everything a child needs that takes memory, made before it exists.
+class Launch {
+ public:
+  // `run_variable` takes the place of one of the same name.
+  Launch(const ProcessOptions& options, const std::string& run_variable) {
+    const std::string& program = options.argv[0];
+    if (program.find('/') != std::string::npos) {
+      candidates_.push_back(program);
+    } else {
+      search(options.environment, program);
+    }
+    for (const std::string& path : candidates_) paths_.push_back(path.c_str());
+    paths_.push_back(nullptr);
+    argv_.reserve(options.argv.size() + 1);
+    shell_argv_.reserve(options.argv.size() + 2);
+    environment_.reserve(options.environment.size() + 2);
+    static char shell_name[] = "sh";
+    shell_argv_ = {shell_name, nullptr};
+    for (std::size_t i = 0; i < options.argv.size(); ++i) {
+      // execve() takes char*, but promises in its rationale not to write.
+      argv_.push_back(const_cast<char*>(options.argv[i].c_str()));
+      if (i > 0) shell_argv_.push_back(argv_.back());
+    }
+    argv_.push_back(nullptr);
+    shell_argv_.push_back(nullptr);
+    for (const std::string& variable : options.environment)
+      if (!starts_with(variable, run_variable_name))
+        environment_.push_back(const_cast<char*>(variable.c_str()));
+    environment_.push_back(const_cast<char*>(run_variable.c_str()));
+    environment_.push_back(nullptr);
+    plan.paths = paths_.data();
+    plan.argv = argv_.data();
+    plan.shell_argv = shell_argv_.data();
+    plan.environment = environment_.data();
+    plan.work_dir = options.work_dir.empty() ? nullptr : options.work_dir.c_str();
+    plan.work_dir_fd = options.work_dir_fd;
+    plan.pass_fd = options.pass_fd;
+  }
+
+  const std::vector<std::string>& candidates() const { return candidates_; }
+  const std::string& search_path() const { return search_path_; }
+
+  ChildPlan plan = {};
+
+ private:
+  // An empty element of PATH is the working directory (POSIX, 8.3).
+  void search(const std::vector<std::string>& environment, const std::string& program) {
+    search_path_ = "/bin:/usr/bin";
+    for (const std::string& variable : environment)
+      if (starts_with(variable, "PATH=")) {
+        search_path_ = variable.substr(5);
+        break;
+      }
+    if (program.empty()) return;
+    std::string_view rest = search_path_;
+    for (;;) {
+      const std::size_t colon = rest.find(':');
+      const std::string_view directory = rest.substr(0, colon);
+      candidates_.push_back(concat({directory.empty() ? "." : directory, "/", program}));
+      if (colon == std::string_view::npos) return;
+      rest.remove_prefix(colon + 1);
+    }
+  }
+
+  std::string search_path_ = {};
+  std::vector<std::string> candidates_ = {};
+  std::vector<const char*> paths_ = {};
+  std::vector<char*> argv_ = {};
+  std::vector<char*> shell_argv_ = {};
+  std::vector<char*> environment_ = {};
+};
+
+// Executes the first path that is a program, as execvp(3) does; returns the errno of its failure.
+template <class Execute>
+CODEEXEC_IN_CHILD int execute_first(ChildPlan& plan, Execute execute) {
+  int failure = ENOENT;
+  for (const char* const* path = plan.paths; *path; ++path) {
+    int error = execute(*path, plan.argv, plan.environment);
+    if (error == ENOEXEC) {
+      plan.shell_argv[1] = const_cast<char*>(*path);
+      const int shell_error = execute("/bin/sh", plan.shell_argv, plan.environment);
+      if (shell_error != ENOENT) error = shell_error;
+    }
+    if (error == EACCES) failure = EACCES;
+    if (error != EACCES && error != ENOENT && error != ENOTDIR) return error;
+  }
+  return failure;
+}
+
+// Starts a thread on which no signal of the host is handled. An errno, or 0.
+int start_thread(pthread_t* thread, void* (*function)(void*), void* argument);
+
+int watch_by_thread(Spawned& child);
+
+// Reads what a child has written to its pipe. False when there is nothing, or not all of it.
+template <class Record>
+bool read_record(const UniqueFd& pipe, Record& record) {
+  ssize_t size = 0;
+  do size = ::read(pipe.get(), &record, sizeof record);
+  while (size < 0 && errno == EINTR);
+  return size == static_cast<ssize_t>(sizeof record);
+}
+
+// Makes the pipe by which a child tells what went wrong. An errno, or 0.
+int make_report_pipe(UniqueFd& report, UniqueFd& report_end);
+
+// Reaps a child that never became a program, or is not wanted.
+void reap_failed(pid_t pid);
+
+#if CODEEXEC_HAS_CLONE
+// The number that is the name of an entry which getdents64() gave, or -1. Goes on to the next one.
+CODEEXEC_IN_CHILD int next_number(const char* entries, long& at);
+
+// The table of descriptors is a copy: closing touches nothing of the parent's.
+CODEEXEC_IN_CHILD void close_from(int first, int keep);
+
+CODEEXEC_IN_CHILD Failure failed_at(SpawnStep step, long result);
+
+// Returns only if a step fails.
+CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan);
+
+// Returns when the child has executed its program or has ended.
+CODEEXEC_IN_CHILD long clone_child(ChildPlan& plan, char* stack, std::size_t size, int* pidfd);
+
+Spawned spawn_once(ChildPlan& plan);
+#endif
+
+#if CODEEXEC_HAS_SANDBOX
+// Of a program that has nothing of a sandbox but, where there can be one, a supervisor.
+inline constexpr SandboxPlan no_sandbox = {false};
+
+// As spawn_once(), with a supervisor between.
+Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor);
+#endif
+
+// Both failures pass by themselves: a system that is out of processes for a moment, and a program
+// that another thread's fork still holds open for writing.
+Spawned spawn(ChildPlan& plan, [[maybe_unused]] Supervisor& supervisor);
+
+// `file`: what the error is about, when it is not the program.
+std::string describe_failure(const ProcessOptions& options, const Launch& launch, SpawnStep step,
+                             int error, std::string_view file);
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

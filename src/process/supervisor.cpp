@@ -1,0 +1,423 @@
+// The supervisor: a process that kills all that a command leaves.
+
+#include "process/plan_internal.hpp"
+#include "process/start_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "sandbox/capabilities_internal.hpp"
+#include "sandbox/child_internal.hpp"
+#include "sandbox/plan_internal.hpp"
+#include "sandbox/system_calls_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+#if CODEEXEC_HAS_SANDBOX
+
+namespace {
+
+// supervising -------------------------------------------------------------------------------------
+//
+// A supervised command is the child of a supervisor, and that is ours: a process on this program's
+// memory that never executes anything, and so costs a clone without an exec. It is a subreaper:
+// whatever the command starts, in whichever session, becomes its child when its own parents die.
+// So it can kill all of them when the command ends, when it is told to, and when this program is
+// gone, however that came; and it knows that nobody is left when it has no more children.
+//
+// It shares the memory with threads that go on running: it may use nothing but raw system calls and
+// what lies in its Supervision, which must stay until it has ended.
+
+// Where it keeps its descriptors, in a table of its own.
+enum SupervisorDescriptor : int { orders_fd, host_fd, command_fd, reports_fd, first_other_fd };
+
+CODEEXEC_IN_CHILD bool tell(Supervision& run) {
+  // Without memory for a pipe there may be some in a moment, and no other way to tell.
+  constexpr int most_attempts = 100;
+  long written = -ENOMEM;
+  for (int i = 0; i < most_attempts && (written == -ENOMEM || written == -EINTR); ++i) {
+    const long time[2] = {0, 10000000};
+    if (i > 0) raw(SYS_ppoll, as_word(nullptr), 0, &time[0], as_word(nullptr), 0);
+    written = raw(SYS_write, run.reports, &run.report, sizeof run.report);
+  }
+  return written > 0;
+}
+
+// Gives up everything of the host's but what it needs. 0 or a negative errno. The command runs
+// already, so this must not fail for want of a free descriptor: those of the command's streams are
+// at least two, and at most two are in the way, as the host's lie above 2.
+CODEEXEC_IN_CHILD long keep_descriptors(Supervision& run, int command) {
+  for (const int fd : {run.plan->input, run.plan->output, run.plan->error_output})
+    raw(SYS_close, fd);
+  const int kept[] = {run.orders, run.host, command, run.reports};
+  long high[first_other_fd];
+  for (int i = 0; i < first_other_fd; ++i) {
+    high[i] = kept[i];
+    if (kept[i] < 0 || kept[i] >= first_other_fd) continue;
+    high[i] = raw(SYS_fcntl, kept[i], F_DUPFD, int{first_other_fd});
+    if (high[i] < 0) return high[i];
+  }
+  for (int i = 0; i < first_other_fd; ++i) {
+    raw(SYS_close, i);
+    const long moved = high[i] >= 0 ? raw(SYS_dup3, high[i], i, 0) : 0;
+    if (moved < 0) return moved;
+  }
+  run.orders = orders_fd;
+  run.reports = reports_fd;
+  if (run.host >= 0) run.host = host_fd;
+  close_from(first_other_fd, -1);
+  return 0;
+}
+
+// "/proc/PID/task", with "/TID/children" when `thread` is not 0.
+CODEEXEC_IN_CHILD void set_path(Supervision& run, int pid, int thread) {
+  std::size_t size = 0;
+  const char* const parts[] = {"/proc/", "/task", "/", "/children"};
+  const int numbers[] = {pid, 0, thread, 0};
+  for (int part = 0; part < (thread == 0 ? 2 : 4); ++part) {
+    for (const char* c = parts[part]; *c != '\0'; ++c) run.path[size++] = *c;
+    int number = numbers[part];
+    char digits[12];
+    int count = 0;
+    for (; number > 0; number /= 10) digits[count++] = static_cast<char>('0' + number % 10);
+    while (count > 0) run.path[size++] = digits[--count];
+  }
+  run.path[size] = '\0';
+}
+
+// Adds the processes of such a list to those that were found. False: it cannot be read.
+CODEEXEC_IN_CHILD bool find_children(Supervision& run, const char* path) {
+  const long list = raw(SYS_openat, AT_FDCWD, path, O_RDONLY, 0);
+  if (list < 0) return false;
+  int pid = 0;
+  long size = 0;
+  while ((size = raw(SYS_read, list, &run.text[0], sizeof run.text)) > 0) {
+    for (long i = 0; i < size; ++i) {
+      const char c = run.text[i];
+      if (c >= '0' && c <= '9') {
+        pid = pid * 10 + (c - '0');
+        continue;
+      }
+      // Whom there is no room for is found again once its parents are dead.
+      constexpr std::size_t most = sizeof run.found / sizeof run.found[0];
+      if (pid > 0 && run.found_count < most) run.found[run.found_count++] = pid;
+      pid = 0;
+    }
+  }
+  raw(SYS_close, list);
+  return true;
+}
+
+CODEEXEC_IN_CHILD void find_children_of(Supervision& run, int pid) {
+  set_path(run, pid, 0);
+  const long threads = raw(SYS_openat, AT_FDCWD, &run.path[0], O_RDONLY | O_DIRECTORY, 0);
+  if (threads < 0) return;
+  long size = 0;
+  while ((size = raw(SYS_getdents64, threads, &run.entries[0], sizeof run.entries)) > 0) {
+    long at = 0;
+    while (at < size) {
+      const int thread = next_number(run.entries, at);
+      if (thread <= 0) continue;
+      set_path(run, pid, thread);
+      find_children(run, run.path);
+    }
+  }
+  raw(SYS_close, threads);
+}
+
+// Kills all descendants, each after it was stopped and looked into, so that it cannot go on making
+// others meanwhile. None is reaped during that, and so no number becomes another's. What came in
+// between is there for the next time. False: they cannot be found, or not be killed.
+CODEEXEC_IN_CHILD bool kill_descendants(Supervision& run) {
+  if (run.own_table) {
+    // To everybody in that table but itself; elsewhere it would be everybody of the user.
+    if (raw(SYS_getpid) == 1) raw(SYS_kill, -1, SIGKILL);
+    return true;
+  }
+  run.found_count = 0;
+  run.report.denied = false;
+  if (!find_children(run, "/proc/thread-self/children")) return false;
+  while (run.found_count > 0) {
+    const int pid = run.found[--run.found_count];
+    raw(SYS_kill, pid, SIGSTOP);
+    find_children_of(run, pid);
+    if (raw(SYS_kill, pid, SIGKILL) == -EPERM) run.report.denied = true;
+  }
+  return !run.report.denied;
+}
+
+CODEEXEC_IN_CHILD KernelSigset only_child_ended() {
+  KernelSigset set = {};
+  set.bits[(SIGCHLD - 1) / 8] = 1u << ((SIGCHLD - 1) % 8);
+  return set;
+}
+
+// Takes away all that has ended, and how the command did. False: there is nobody left.
+CODEEXEC_IN_CHILD bool reap_ended(Supervision& run) {
+  SupervisorReport& report = run.report;
+  for (;;) {
+    run.info.si_pid = 0;
+    const long waited =
+        raw(SYS_waitid, P_ALL, 0, &run.info, WEXITED | WNOHANG | WNOWAIT | __WALL, 0);
+    if (waited == -ECHILD) return false;
+    const long pid = run.info.si_pid;
+    if (waited < 0 || pid == 0) return true;
+    const bool is_command = pid == report.pid && !report.known;
+    const long reaped = raw(SYS_waitid, P_PID, pid, &run.info, WEXITED | WNOHANG | __WALL,
+                            is_command ? &report.usage : nullptr);
+    if (!is_command || reaped < 0) continue;
+    report.known = true;
+    report.exited = run.info.si_code == CLD_EXITED;
+    report.value = run.info.si_status;
+  }
+}
+
+// Until nobody is left, however long some take to die. The end of a process that another one traces
+// comes only when that one has gone, so that nobody is waited for alone. False: there are some that
+// cannot be found or killed, after a second.
+CODEEXEC_IN_CHILD bool end_all(Supervision& run) {
+  constexpr int most_failures = 100;
+  const KernelSigset child_ended = only_child_ended();
+  int failures = 0;
+  while (reap_ended(run)) {
+    if (!kill_descendants(run) && ++failures == most_failures) return false;
+    // Signals are blocked here, and so this one stays until it is taken.
+    const long time[2] = {0, 10000000};
+    raw(SYS_rt_sigtimedwait, &child_ended, as_word(nullptr), &time[0], kernel_sigset_size);
+  }
+  return true;
+}
+
+// Takes away daemons of the command that have ended before it; nobody else would.
+CODEEXEC_IN_CHILD void reap_orphans(Supervision& run) {
+  for (;;) {
+    run.info.si_pid = 0;
+    raw(SYS_waitid, P_ALL, 0, &run.info, WEXITED | WNOHANG | WNOWAIT | __WALL, 0);
+    const long pid = run.info.si_pid;
+    if (pid == 0 || pid == run.report.pid) return;
+    raw(SYS_waitid, P_PID, pid, &run.info, WEXITED | WNOHANG | __WALL, 0);
+  }
+}
+
+// Waits until the command has ended, or is to end.
+CODEEXEC_IN_CHILD void watch_command(Supervision& run) {
+  for (;;) {
+    pollfd set[4];
+    set[0].fd = orders_fd;
+    set[1].fd = run.host;
+    set[2].fd = command_fd;
+    set[3].fd = run.child_ended;
+    for (pollfd& entry : set) {
+      entry.events = POLLIN;
+      entry.revents = 0;
+    }
+    raw(SYS_ppoll, &set[0], 4, as_word(nullptr), as_word(nullptr), 0);
+    if (set[1].revents || set[2].revents) return;
+    if (set[3].revents) {
+      raw(SYS_read, run.child_ended, &run.text[0], sizeof run.text);
+      reap_orphans(run);
+    }
+    if (!set[0].revents) continue;
+    const long size = raw(SYS_read, orders_fd, &run.text[0], sizeof run.text);
+    if (size <= 0) return;
+    for (long i = 0; i < size; ++i) {
+      if (run.text[i] == SIGKILL) return;
+      raw(SYS_kill, -run.report.pid, int{run.text[i]});
+      __atomic_store_n(&run.signals_sent, run.signals_sent + 1, __ATOMIC_RELEASE);
+      raw(SYS_futex, &run.signals_sent, FUTEX_WAKE_PRIVATE, INT_MAX);
+    }
+  }
+}
+
+CODEEXEC_IN_CHILD void end_command(Supervision& run) {
+  // The command is not reaped yet: the number of its group is still its own.
+  raw(SYS_kill, -run.report.pid, SIGKILL);
+  raw(SYS_kill, run.report.pid, SIGKILL);
+  run.report.all_ended = end_all(run);
+}
+
+CODEEXEC_IN_CHILD long start_command(Supervision& run) {
+  raw(SYS_prctl, PR_SET_NAME, "codeexec", 0, 0, 0);
+  // Who kills the host's group must not kill this, too.
+  raw(SYS_setpgid, 0, 0);
+  // A host that ignores this signal has its children reaped by the kernel.
+  const unsigned long by_default[8] = {};
+  raw(SYS_rt_sigaction, SIGCHLD, &by_default[0], as_word(nullptr), kernel_sigset_size);
+  long result = raw(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  if (result == 0) result = set_up_namespaces(*run.sandbox);
+  if (result < 0) {
+    run.report.failure = failed_at(SpawnStep::sandbox, result);
+    return result;
+  }
+  ChildPlan& plan = *run.plan;
+  plan.supervisor = raw(SYS_getpid);
+  int command = -1;
+  result = clone_child(plan, run.command_stack, sizeof run.command_stack, &command);
+  if (result < 0) {
+    run.report.failure = failed_at(SpawnStep::start, result);
+    return result;
+  }
+  run.report.pid = result;
+  run.report.failure = failed_at(static_cast<SpawnStep>(int{plan.failed_step}), -plan.failed_error);
+  const long kept = plan.failed_error == 0 ? keep_descriptors(run, command) : 0;
+  if (kept < 0) run.report.failure = failed_at(SpawnStep::start, kept);
+  if (run.report.failure.error != 0) {
+    end_command(run);
+    return -run.report.failure.error;
+  }
+  const KernelSigset child_ended = only_child_ended();
+  run.child_ended = static_cast<int>(
+      raw(SYS_signalfd4, -1, &child_ended, kernel_sigset_size, O_CLOEXEC | O_NONBLOCK));
+  return 0;
+}
+
+// Gives back the pages that the start needed, up to what this and its callers use of the stack.
+CODEEXEC_IN_CHILD void give_back_memory(Supervision& run) {
+  constexpr std::uintptr_t most_used_from_here = 1024;
+  volatile char here = 0;
+  const auto begin = reinterpret_cast<std::uintptr_t>(&run);
+  const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(&here) - most_used_from_here;
+  raw(SYS_madvise, &run, (end - begin) / run.page_size * run.page_size, MADV_DONTNEED);
+}
+
+CODEEXEC_IN_CHILD int supervisor_main(void* argument) {
+  Supervision& run = *static_cast<Supervision*>(argument);
+  run.plan->ran = 1;
+  const long result = start_command(run);
+  const bool told = tell(run);
+  if (result == 0) {
+    // Nobody waits for a command that could not be told of.
+    if (told) {
+      give_back_memory(run);
+      watch_command(run);
+    }
+    end_command(run);
+    if (told) tell(run);
+  }
+  for (;;) raw(SYS_exit_group, 0);
+}
+
+struct SharingTrial {
+  volatile bool ran = false;
+};
+
+CODEEXEC_IN_CHILD int sharing_trial_main(void* argument) {
+  static_cast<SharingTrial*>(argument)->ran = true;
+  for (;;) raw(SYS_exit_group, 0);
+}
+
+// Whether a child shares this program's memory, which is not so in an emulator, and is given with a
+// pidfd (Linux 5.2). Learned from one that does nothing, so that no command is started in vain. An
+// errno, or 0.
+int check_sharing() {
+  static std::atomic<bool> shared{false};
+  if (shared.load()) return 0;
+  alignas(16) char stack[child_stack_size];
+  SharingTrial trial;
+  int pidfd = -1;
+  long pid = -1;
+  {
+    bool cleared = false;
+    const SignalPause pause;
+    const CloneRequest request = {
+        CLONE_VFORK, sharing_trial_main, &trial, stack, sizeof stack, &pidfd, 0};
+    pid = clone_process(request, cleared);
+  }
+  if (pid < 0) return static_cast<int>(-pid);
+  const UniqueFd handle(pidfd);
+  while (raw(SYS_wait4, pid, 0, __WALL, 0) == -EINTR) {
+  }
+  shared.store(trial.ran && handle);
+  return shared.load() ? 0 : ENOSYS;
+}
+
+// A child that could not be made for want of something that there may be more of in a moment.
+bool is_passing(int error) {
+  return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+}
+
+int make_supervision(Supervisor& supervisor) {
+  // As a stack it is not made of huge pages.
+  void* const place = ::mmap(nullptr, sizeof(Supervision), PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  if (place == MAP_FAILED) return errno;
+  supervisor.run.reset(::new (place) Supervision);
+  supervisor.run->page_size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return 0;
+}
+
+}  // namespace
+
+inline namespace inner {
+
+Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
+  Spawned child;
+  child.step = SpawnStep::start;
+  child.error = check_sharing();
+  child.no_supervisor = child.error != 0 && !is_passing(child.error);
+  if (child.error != 0) return child;
+  child.step = SpawnStep::setup;
+  UniqueFd report_end;
+  UniqueFd orders_end;
+  child.error = make_report_pipe(supervisor.reports, report_end);
+  if (child.error == 0 && !make_pipe(orders_end, supervisor.orders)) child.error = errno;
+  if (child.error == 0) child.error = make_supervision(supervisor);
+  if (child.error != 0) return child;
+  const UniqueFd host(open_pidfd(::getpid()));
+  Supervision& run = *supervisor.run;
+  run.plan = &plan;
+  run.sandbox = plan.sandbox;
+  run.own_table = (plan.sandbox->clone_flags & CLONE_NEWPID) != 0;
+  run.orders = orders_end.get();
+  run.host = host.get();
+  run.reports = report_end.get();
+  plan.report = -1;
+  plan.ran = 0;
+  plan.failed_error = 0;
+  int pidfd = -1;
+  const CloneRequest request = {plan.sandbox->clone_flags, supervisor_main, &run,   run.stack,
+                                sizeof run.stack,          &pidfd,          SIGCHLD};
+  long pid = -1;
+  const NamespaceTurn turn(*plan.sandbox);
+  {
+    const SignalPause pause;
+    pid = clone_process(request, plan.handlers_cleared);
+  }
+  child.exit_event.reset(above_standard_streams(pidfd));
+  if (pid < 0) {
+    child.step = SpawnStep::start;
+    child.error = static_cast<int>(-pid);
+    child.no_supervisor = !is_passing(child.error);
+    return child;
+  }
+  child.pid = static_cast<pid_t>(pid);
+  child.is_pidfd = true;
+  report_end.reset();
+  orders_end.reset();
+  SupervisorReport& report = supervisor.last;
+  errno = 0;
+  const bool told = read_record(supervisor.reports, report);
+  if (!told) report.failure = {SpawnStep::sandbox, errno != 0 ? errno : ESRCH};
+  if (report.failure.error == 0 && child.exit_event) {
+    supervisor.command = run.own_table ? -1 : static_cast<pid_t>(report.pid);
+    set_nonblocking(supervisor.orders);
+    set_nonblocking(supervisor.reports);
+    return child;
+  }
+  child.step = report.failure.step;
+  child.error = report.failure.error != 0 ? report.failure.error : EMFILE;
+  child.no_supervisor = told && report.pid == 0 && !is_passing(child.error);
+  supervisor.orders.reset();  // its order to end
+  reap_failed(child.pid);
+  // Killed by somebody during the start, it may have left a child that still uses its memory.
+  if (!told) (void)supervisor.run.release();
+  child.exit_event.reset();
+  return child;
+}
+
+}  // namespace inner
+
+#endif
+
+}  // namespace v0_1
+}  // namespace codeexec

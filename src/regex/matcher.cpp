@@ -1,0 +1,170 @@
+// The matcher, and the public functions.
+
+#include "regex/parser_internal.hpp"
+#include "regex/program_internal.hpp"
+#include "regex/regex.hpp"
+#include "regex/regex_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// Runs a program over one text. Used once.
+class Regex::Matcher {
+ public:
+  Matcher(const Program& program, std::string_view text) : program_(program), text_(text) {}
+
+  // Any match that begins at 0; one that is the whole text if `whole`.
+  bool matches_start(bool whole) {
+    anchored_ = true;
+    whole_ = whole;
+    any_will_do_ = true;
+    return run(0);
+  }
+  bool matches_anywhere() {
+    any_will_do_ = true;
+    return run(0);
+  }
+  std::optional<Span> first_match(std::size_t from) {
+    if (from > text_.size() || !run(from)) return std::nullopt;
+    return best_;
+  }
+
+ private:
+  using Kind = Program::Step::Kind;
+
+  // A place in the program that was reached, and where in the text its match began.
+  struct Thread {
+    std::size_t step = 0;
+    std::size_t begin = 0;
+  };
+
+  const Program& program_;
+  std::string_view text_;
+  bool anchored_ = false;
+  bool whole_ = false;
+  bool any_will_do_ = false;
+  bool matched_ = false;
+  Span best_ = {};
+  std::vector<Thread> arrived_ = {};    // after the last character, the preferred first
+  std::vector<Thread> ready_ = {};      // at steps that consume a character
+  std::vector<std::size_t> seen_ = {};  // by step: the position + 1 at which it was reached
+  std::vector<std::size_t> todo_ = {};  // of follow()
+
+  bool run(std::size_t from) {
+    for (std::size_t at = from;;) {
+      if (arrived_.empty()) {
+        if (matched_ || (anchored_ && at > from) || !skip(at)) return matched_;
+        if (seen_.empty()) seen_.resize(program_.steps.size());
+      }
+      const bool at_end = at == text_.size();
+      const RegexChar next = at_end ? RegexChar{} : regex_char_at(text_, at);
+      const std::uint32_t holds = program_.has_assertions ? assertions(at, next) : 0;
+      ready_.clear();
+      bool go_on = true;
+      for (std::size_t i = 0; go_on && i < arrived_.size(); ++i)
+        go_on = follow(arrived_[i], at, holds);
+      if (go_on && !matched_ && (!anchored_ || at == from)) follow({0, at}, at, holds);
+      if (at_end || (matched_ && any_will_do_)) return matched_;
+      arrived_.clear();
+      for (const Thread& thread : ready_)
+        if (program_.consumes(program_.steps[thread.step], next.code))
+          arrived_.push_back({thread.step + 1, thread.begin});
+      at += next.size;
+    }
+  }
+
+  // Moves to the next byte that can begin a match; false when there is none.
+  bool skip(std::size_t& at) const {
+    if (!program_.can_skip) return true;
+    const auto begins = [this](std::size_t i) {
+      return program_.first_byte[static_cast<unsigned char>(text_[i])];
+    };
+    if (anchored_) return at < text_.size() && begins(at);
+    while (at < text_.size() && !begins(at)) ++at;
+    return at < text_.size();
+  }
+
+  // Goes from a thread's place to all that can be reached without a character. False when this was
+  // the match: what is less preferred counts no more.
+  bool follow(Thread thread, std::size_t at, std::uint32_t holds) {
+    todo_.assign(1, thread.step);
+    while (!todo_.empty()) {
+      const std::size_t place = todo_.back();
+      todo_.pop_back();
+      if (seen_[place] == at + 1) continue;
+      seen_[place] = at + 1;
+      const Program::Step& step = program_.steps[place];
+      switch (step.kind) {
+        case Kind::split:
+          todo_.push_back(Program::target(place, step.other));
+          todo_.push_back(Program::target(place, step.value));
+          break;
+        case Kind::jump:
+          todo_.push_back(Program::target(place, step.value));
+          break;
+        case Kind::check:
+          if (holds & static_cast<std::uint32_t>(step.value)) todo_.push_back(place + 1);
+          break;
+        case Kind::match:
+          if (whole_ && at != text_.size()) break;
+          matched_ = true;
+          best_ = {thread.begin, at};
+          return false;
+        default:
+          ready_.push_back({place, thread.begin});
+      }
+    }
+    return true;
+  }
+
+  // The RegexAssertions that hold at `at`, before the character `next`.
+  std::uint32_t assertions(std::size_t at, RegexChar next) const {
+    const bool start = at == 0;
+    const bool end = at == text_.size();
+    const RegexChar before = start ? RegexChar{} : regex_char_before(text_, at);
+    const bool newline = !end && next.code == '\n';
+    const bool edge = (!start && is_regex_word(before.code)) != (!end && is_regex_word(next.code));
+    const bool ascii_edge =
+        (!start && is_ascii_word(before.code)) != (!end && is_ascii_word(next.code));
+    std::uint32_t holds = edge ? at_word_edge : at_no_word_edge;
+    holds |= ascii_edge ? at_ascii_word_edge : at_no_ascii_word_edge;
+    if (start) holds |= at_text_start;
+    if (start || before.code == '\n') holds |= at_line_start;
+    if (end) holds |= at_text_end;
+    if (end || (newline && at + 1 == text_.size())) holds |= at_last_line_end;
+    if (end || newline) holds |= at_line_end;
+    return holds;
+  }
+};
+
+Expected<Regex> Regex::compile(std::string_view pattern) { return compile(pattern, Options()); }
+
+Expected<Regex> Regex::compile(std::string_view pattern, const Options& options) {
+  auto program = Parser(pattern, options).parse();
+  if (!program) return program.error();
+  return Regex(std::move(*program));
+}
+
+bool Regex::match(std::string_view text) const {
+  return Matcher(*program_, text).matches_start(false);
+}
+
+bool Regex::full_match(std::string_view text) const {
+  return Matcher(*program_, text).matches_start(true);
+}
+
+bool Regex::search(std::string_view text) const {
+  return Matcher(*program_, text).matches_anywhere();
+}
+
+std::optional<Regex::Span> Regex::find(std::string_view text, std::size_t from) const {
+  return Matcher(*program_, text).first_match(from);
+}
+
+const std::string& Regex::pattern() const noexcept { return program_->pattern; }
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,535 @@
+// The builder of a sandbox, and the public functions.
+
+#include "sandbox/capabilities_internal.hpp"
+#include "sandbox/child_internal.hpp"
+#include "sandbox/grants_internal.hpp"
+#include "sandbox/plan_internal.hpp"
+#include "sandbox/sandbox.hpp"
+#include "sandbox/sandbox_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "paths/paths.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+#if CODEEXEC_HAS_SANDBOX
+// Fills in a state: the plan, and the report of what it does.
+class SandboxBuilder {
+ public:
+  explicit SandboxBuilder(SandboxState& state) : state_(state), options_(state.options) {}
+
+  Expected<void> build() {
+    if (auto checked = check_sandbox_options(options_); !checked) return checked;
+    state_.report.mode = options_.mode;
+    const bool sandboxed = options_.mode != SandboxMode::off;
+    state_.plan.supervised = sandboxed;
+    if (sandboxed)
+      if (auto opened = open_grants(); !opened) return opened;
+    if (options_.limits.disk != 0) find_disk_root();
+    set_limits();
+    if (sandboxed) {
+      state_.report.network = network_;
+      if (auto made = make_plan(); !made) return made;
+      if (auto tried = try_plan(); !tried) return tried;
+      judge_containment();
+    }
+    write_report(sandboxed);
+    if (options_.mode == SandboxMode::strict && !state_.report.missing.empty())
+      return make_error(ErrorCode::unsupported, refusal());
+    return {};
+  }
+
+ private:
+  struct Grant {
+    OpenedGrant file = {};
+    std::string given = {};
+    std::uint64_t rights = 0;
+  };
+
+  bool strict() const { return options_.mode == SandboxMode::strict; }
+
+  // A supervisor finds its children by a list of the kernel's, which is an option of it, or has a
+  // process table for them alone.
+  void judge_containment() {
+    const bool own_table = (state_.plan.clone_flags & CLONE_NEWPID) != 0;
+    if (!own_table && ::access("/proc/thread-self/children", R_OK) != 0)
+      miss("containment", "/proc has no lists of children here");
+  }
+
+  // Why a feature is missing; the first reason stays.
+  void miss(const std::string& feature, std::string why) {
+    missing_.emplace(feature, std::move(why));
+  }
+
+  Expected<void> open_grants() {
+    for (const std::string& path : options_.writable)
+      if (auto added = open_one(path, writable_rights); !added) return added;
+    for (const std::string& path : options_.readable)
+      if (auto added = open_one(path, readable_rights); !added) return added;
+    return {};
+  }
+
+  Expected<void> open_one(const std::string& path, std::uint64_t rights) {
+    auto opened = open_grant(path);
+    if (!opened) {
+      if (strict()) return opened.error();
+      state_.report.missing.push_back(opened.error().message);
+      return {};
+    }
+    const bool writable = rights == writable_rights;
+    const char* objection = writable ? objection_to_writing(*opened) : nullptr;
+    if (opened->path == "/") objection = "is the whole system";
+    if (objection)
+      return make_error(ErrorCode::invalid_argument,
+                        concat({"grants: ", quoted(path), " ", objection,
+                                "; name the directories that commands need"}));
+    if (!writable && lies_in_writable(opened->path)) {
+      state_.report.missing.push_back(
+          concat({"read_only: ", quoted(path), " lies in a writable directory"}));
+      return {};
+    }
+    state_.grants.push_back({opened->path, opened->status.st_dev, opened->status.st_ino});
+    Grant grant;
+    grant.file = std::move(*opened);
+    grant.given = path;
+    grant.rights = rights;
+    grants_.push_back(std::move(grant));
+    return {};
+  }
+
+  bool lies_in_writable(const std::string& path) const {
+    return std::any_of(grants_.begin(), grants_.end(), [&](const Grant& grant) {
+      return grant.rights == writable_rights && codeexec::is_within(path, grant.file.path);
+    });
+  }
+
+  // The first writable directory that there is.
+  void find_disk_root() {
+    for (const std::string& path : options_.writable) {
+      auto opened = open_grant(path);
+      if (!opened) continue;
+      state_.disk_root.reset(above_standard_streams(opened->fd.release()));
+      return;
+    }
+  }
+
+  // limits ----------------------------------------------------------------------------------------
+
+  void add_rlimit(int resource, std::uint64_t soft, std::uint64_t hard) {
+    SandboxRlimit limit;
+    limit.resource = resource;
+    limit.soft = soft;
+    limit.hard = hard;
+    state_.rlimits.push_back(limit);
+  }
+
+  void set_limits() {
+    const Limits& limits = options_.limits;
+    // A second between the signal that can be caught and the one that cannot.
+    if (limits.cpu_time != 0) add_rlimit(RLIMIT_CPU, limits.cpu_time, limits.cpu_time + 1);
+    if (limits.address_space != 0)
+      add_rlimit(RLIMIT_AS, limits.address_space, limits.address_space);
+    if (limits.open_files != 0) add_rlimit(RLIMIT_NOFILE, limits.open_files, limits.open_files);
+    if (limits.file_size != 0) add_rlimit(RLIMIT_FSIZE, limits.file_size, limits.file_size);
+    if (limits.memory != 0) {
+      state_.memory_base = find_cgroup_base(true);
+      if (state_.memory_base.directory.empty())
+        add_rlimit(RLIMIT_DATA, limits.memory, limits.memory);
+    }
+    if (limits.processes != 0) {
+      state_.process_base = find_cgroup_base(false);
+      if (state_.process_base.directory.empty()) {
+        add_rlimit(RLIMIT_NPROC, limits.processes, limits.processes);
+        if (::getuid() == 0)
+          miss("processes", "there is no cgroup for it, and the kernel does not count root's");
+      }
+    }
+    if (limits.disk != 0 && !state_.disk_root) miss("disk", "no writable directory is granted");
+    state_.plan.rlimits = state_.rlimits.data();
+    state_.plan.rlimit_count = state_.rlimits.size();
+  }
+
+  // plan ------------------------------------------------------------------------------------------
+
+  Expected<void> make_plan() {
+    find_landlock();
+    if (abi_ > 0)
+      if (auto built = build_ruleset(); !built) return built;
+    state_.plan.drop_capabilities = true;
+    state_.plan.no_new_privs = true;
+    return {};
+  }
+
+  void find_landlock() {
+    constexpr int version = 1;  // LANDLOCK_CREATE_RULESET_VERSION
+    const long abi = ::syscall(number_of_landlock_create_ruleset, nullptr, 0, version);
+    if (abi > 0) {
+      abi_ = static_cast<int>(std::min(abi, long{INT_MAX}));
+      state_.report.landlock_abi = abi_;
+      return;
+    }
+    landlock_problem_ = errno == ENOSYS ? "the kernel has no Landlock (Linux 5.13)"
+                        : errno == EOPNOTSUPP
+                            ? "Landlock is switched off (lsm= of the kernel)"
+                            : "Landlock is not permitted here: " + errno_text(errno);
+  }
+
+  SandboxOptions effective_options() const {
+    SandboxOptions options;
+    options.network = network_;
+    options.unix_sockets = options_.unix_sockets;
+    return options;
+  }
+
+  void drop_ruleset(std::string why) {
+    abi_ = 0;
+    landlock_problem_ = std::move(why);
+    state_.plan.ruleset = -1;
+    state_.ruleset.reset();
+    forget_rules();
+  }
+
+  // The files of the rules are kept open for a second ruleset only.
+  void forget_rules() {
+    state_.plan.rules = nullptr;
+    state_.plan.rule_count = 0;
+    state_.rules.clear();
+    state_.rule_files.clear();
+  }
+
+  Expected<void> build_ruleset() {
+    Ruleset ruleset;
+    if (!ruleset.create(abi_, effective_options())) {
+      drop_ruleset("no ruleset can be made: " + errno_text(errno));
+      return {};
+    }
+    if (options_.pid_namespace) ruleset.keep_files();
+    TreeGrants trees(ruleset);
+    SystemGrants(ruleset, trees).add(options_);
+    std::vector<std::string> writable;
+    for (const Grant& grant : grants_)
+      if (grant.rights == writable_rights) writable.push_back(grant.file.path);
+    ToolGrants(ruleset, trees, state_.grants, std::move(writable)).add(options_.search_path);
+    // Without them no program would start.
+    if (ruleset.error() != 0) {
+      drop_ruleset("no rules can be made: " + errno_text(ruleset.error()));
+      return {};
+    }
+    for (const Grant& grant : grants_) {
+      UniqueFd file(above_standard_streams(::fcntl(grant.file.fd.get(), F_DUPFD_CLOEXEC, 3)));
+      if (!file || !ruleset.add(std::move(file), grant.file.status.st_mode, grant.rights)) {
+        const Error error = system_error(errno, concat({"grants: ", quoted(grant.given)}));
+        if (strict()) return error;
+        state_.report.missing.push_back(error.message);
+      }
+    }
+    SandboxPlan& plan = state_.plan;
+    plan.attributes = ruleset.attributes();
+    plan.attributes_size = ruleset.size();
+    state_.rules = std::move(ruleset.rules);
+    state_.rule_files = std::move(ruleset.files);
+    plan.rules = state_.rules.data();
+    plan.rule_count = state_.rules.size();
+    state_.ruleset = ruleset.take();
+    plan.ruleset = state_.ruleset.get();
+    return {};
+  }
+
+  void build_program() {
+    if (!with_filter_) {
+      state_.plan.filter = nullptr;
+      state_.plan.filter_size = 0;
+      return;
+    }
+    FilterOptions options;
+    options.network = network_;
+    options.unix_sockets = options_.unix_sockets;
+    options.landlock_abi = abi_;
+    options.own_processes = (state_.plan.clone_flags & CLONE_NEWPID) != 0;
+    options.own_ipc = (state_.plan.clone_flags & CLONE_NEWIPC) != 0;
+    state_.filter = build_filter(options);
+    state_.plan.filter = state_.filter.data();
+    state_.plan.filter_size = static_cast<unsigned short>(state_.filter.size());
+  }
+
+  // The namespaces that are wanted still, with a user namespace around them or without.
+  void choose_namespaces(bool user_namespace) {
+    SandboxPlan& plan = state_.plan;
+    plan.clone_flags = 0;
+    plan.loopback = network_ == Network::loopback;
+    plan.mount_proc = with_processes_;
+    if (plan.loopback) plan.clone_flags |= CLONE_NEWNET;
+    if (with_processes_) plan.clone_flags |= CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC;
+    plan.uid_map = nullptr;
+    plan.gid_map = nullptr;
+    if (plan.clone_flags == 0 || !user_namespace) return;
+    const auto only = [](std::uint64_t id) {
+      return concat({std::to_string(id), " ", std::to_string(id), " 1\n"});
+    };
+    state_.uid_map = only(::geteuid());
+    state_.gid_map = only(::getegid());
+    plan.clone_flags |= CLONE_NEWUSER;
+    plan.uid_map = state_.uid_map.c_str();
+    plan.gid_map = state_.gid_map.c_str();
+  }
+
+  // trial -----------------------------------------------------------------------------------------
+
+  Expected<void> try_plan() {
+    const AbstractListener listener;
+    with_processes_ = options_.pid_namespace;
+    bool user_namespace = ::geteuid() != 0;
+    for (;;) {
+      choose_namespaces(user_namespace);
+      build_program();
+      Trial trial;
+      trial.plan = &state_.plan;
+      trial.network = network_;
+      trial.unix_sockets = options_.unix_sockets;
+      trial.host = static_cast<int>(::getpid());
+      if (listener.size != 0) {
+        trial.abstract = &listener.address;
+        trial.abstract_size = listener.size;
+      }
+      const NamespaceTurn turn(state_.plan);
+      const long started = run_trial(trial);
+      const long error = started < 0 ? started : long{trial.error};
+      const bool by_namespaces =
+          state_.plan.clone_flags != 0 &&
+          (started < 0 || trial.step == ConfineStep::namespaces || !trial.finished);
+      if (by_namespaces) {
+        if (!user_namespace)
+          user_namespace = true;
+        else if (auto left = leave_out_namespace(error); !left)
+          return left;
+        else
+          user_namespace = ::geteuid() != 0;
+        continue;
+      }
+      // No kernel refuses a child on borrowed memory: it is an emulator.
+      if (started == -EINVAL || started == -ENOSYS) {
+        give_up_all("an emulator, in which no trial can be run");
+        return {};
+      }
+      if (started < 0 || !trial.finished)
+        return system_error(started < 0 ? static_cast<int>(-started) : ENOSYS,
+                            "sandbox: the trial of it could not be run");
+      if (error == 0) {
+        if ((trial.breaches & breach_loopback) != 0 && network_ == Network::loopback) {
+          if (auto left = give_up_loopback("127.0.0.1 does not work in it"); !left) return left;
+          continue;
+        }
+        judge(trial);
+        if (!state_.plan.mount_proc) forget_rules();
+        return {};
+      }
+      if (!leave_out_step(trial.step, static_cast<int>(-error)))
+        return system_error(static_cast<int>(-error), "sandbox: limits");
+    }
+  }
+
+  Expected<void> give_up_loopback(std::string why) {
+    miss("network", concat({"loopback cannot be had (", why, "); commands have none"}));
+    network_ = Network::none;
+    // Its rules for the network are others.
+    if (abi_ > 0) return build_ruleset();
+    return {};
+  }
+
+  // What no trial has confirmed is not claimed. Commands run as with mode off, in their limits.
+  void give_up_all(const char* why) {
+    for (const char* feature : sandbox_features) missing_[feature] = why;
+    if (options_.pid_namespace) missing_["pid_namespace"] = why;
+    drop_ruleset(why);
+    with_filter_ = false;
+    build_program();
+    network_ = Network::host;
+    state_.report.network = network_;
+    state_.report.landlock_abi = 0;
+    state_.plan.supervised = false;
+    state_.plan.drop_capabilities = false;
+    state_.plan.no_new_privs = false;
+  }
+
+  // The process table goes first, as it needs most, but comes back when the network was at fault.
+  Expected<void> leave_out_namespace(long error) {
+    const std::string why = "no namespaces can be made here: " +
+                            errno_text(error != 0 ? static_cast<int>(-error) : ENOSYS);
+    if (with_processes_) {
+      with_processes_ = false;
+      miss("pid_namespace", why);
+      return {};
+    }
+    with_processes_ = options_.pid_namespace;
+    missing_.erase("pid_namespace");
+    return give_up_loopback(why);
+  }
+
+  bool leave_out_step(ConfineStep step, int error) {
+    SandboxPlan& plan = state_.plan;
+    const std::string why = errno_text(error);
+    switch (step) {
+      case ConfineStep::capabilities:
+        plan.drop_capabilities = false;
+        miss("privileges", "capabilities cannot be dropped: " + why);
+        return true;
+      case ConfineStep::privileges:
+        plan.no_new_privs = false;
+        miss("privileges", "no_new_privs cannot be set: " + why);
+        return true;
+      case ConfineStep::landlock:
+        drop_ruleset("Landlock cannot be put in force: " + why);
+        return true;
+      case ConfineStep::filter:
+        with_filter_ = false;
+        miss("system_calls", "a filter (seccomp) cannot be installed: " + why);
+        return true;
+      case ConfineStep::namespaces:
+      case ConfineStep::limits:
+      case ConfineStep::end:
+        break;
+    }
+    return false;
+  }
+
+  // report ----------------------------------------------------------------------------------------
+
+  void judge(const Trial& trial) {
+    constexpr const char* broken = "it is claimed to be there, but a trial got around it";
+    const unsigned breaches = trial.breaches;
+    const auto has = [&](unsigned some) { return (breaches & some) != 0; };
+    if (abi_ == 0) {
+      for (const char* feature : {"filesystem", "rename", "truncate", "devices"})
+        miss(feature, landlock_problem_);
+    } else {
+      // The trial writes to a file there.
+      const bool could_be_tried = ::access("/proc/self/comm", F_OK) == 0;
+      const char* const why = could_be_tried ? broken : "it cannot be tried without /proc";
+      if (has(breach_read | breach_write | breach_create)) miss("filesystem", why);
+      if (abi_ < rename_abi) miss("rename", "needs Landlock ABI 2");
+      if (has(breach_truncate))
+        miss("truncate", abi_ < truncate_abi ? "needs Landlock ABI 3" : why);
+      if (abi_ < ioctl_abi) miss("devices", "needs Landlock ABI 5");
+    }
+    if (has(breach_signal)) miss("signals", reason_of_scope(broken));
+    if (has(breach_abstract)) miss("abstract_sockets", reason_of_scope(broken));
+    if (has(breach_capability | breach_privilege)) miss("privileges", broken);
+    if (has(breach_filter)) miss("system_calls", broken);
+    judge_network(breaches);
+  }
+
+  std::string reason_of_scope(const char* broken) const {
+    if (abi_ == 0) return landlock_problem_;
+    return abi_ < scope_abi ? "needs Landlock ABI 6" : broken;
+  }
+
+  void judge_network(unsigned breaches) {
+    state_.report.network = network_;
+    if ((breaches & (breach_internet | breach_outside)) != 0) {
+      state_.report.network = Network::host;
+      missing_["network"] = with_filter_ ? "a trial could make sockets"
+                                         : "it needs a filter (seccomp), which cannot be installed";
+    } else if ((breaches & breach_unix) != 0) {
+      miss("network", "sockets with a path reach services of this host");
+    }
+  }
+
+  void write_report(bool sandboxed) {
+    std::vector<std::string> features;
+    if (sandboxed) {
+      features.assign(std::begin(sandbox_features), std::end(sandbox_features));
+      if (options_.pid_namespace) features.emplace_back("pid_namespace");
+    }
+    for (const NamedLimit& limit : limit_names)
+      if (options_.limits.*limit.value != 0) features.emplace_back(limit.name);
+    for (const std::string& feature : features) {
+      const auto missing = missing_.find(feature);
+      if (missing == missing_.end())
+        state_.report.enforced.push_back(feature);
+      else
+        state_.report.missing.push_back(concat({feature, ": ", missing->second}));
+    }
+  }
+
+  std::string refusal() const {
+    std::string text = "sandbox: strict mode is refused, for lack of ";
+    for (const std::string& entry : state_.report.missing) {
+      if (&entry != &state_.report.missing.front()) text += "; ";
+      text += entry;
+    }
+    return text;
+  }
+
+  SandboxState& state_;
+  const SandboxOptions& options_;
+  Network network_ = options_.network;
+  std::vector<Grant> grants_ = {};
+  std::map<std::string, std::string> missing_ = {};
+  int abi_ = 0;
+  std::string landlock_problem_ = {};
+  bool with_filter_ = true;
+  bool with_processes_ = false;
+};
+#else
+// Nothing of it can be had here.
+Expected<void> build_without_kernel(SandboxState& state) {
+  const SandboxOptions& options = state.options;
+  if (auto checked = check_sandbox_options(options); !checked) return checked;
+  state.report.mode = options.mode;
+  constexpr const char* why = ": not on this system";
+  std::vector<const char*> features;
+  if (options.mode != SandboxMode::off) {
+    features.assign(std::begin(sandbox_features), std::end(sandbox_features));
+    if (options.pid_namespace) features.push_back("pid_namespace");
+  }
+  for (const NamedLimit& limit : limit_names)
+    if (options.limits.*limit.value != 0) features.push_back(limit.name);
+  for (const char* feature : features) state.report.missing.push_back(concat({feature, why}));
+  if (options.mode == SandboxMode::strict)
+    return make_error(ErrorCode::unsupported,
+                      "sandbox: strict mode needs Linux on x86_64 or aarch64");
+  return {};
+}
+#endif
+
+}  // namespace
+
+Expected<Sandbox> Sandbox::create(const SandboxOptions& options) {
+  auto state = std::make_shared<State>();
+  state->options = options;
+#if CODEEXEC_HAS_SANDBOX
+  auto built = SandboxBuilder(*state).build();
+#else
+  auto built = build_without_kernel(*state);
+#endif
+  if (!built) return built.error();
+  Sandbox sandbox;
+  sandbox.state_ = std::move(state);
+  return sandbox;
+}
+
+const SandboxReport& Sandbox::report() const noexcept {
+  static const SandboxReport none;
+  return state_ ? state_->report : none;
+}
+
+Expected<void> Sandbox::check_grants() const {
+  if (!state_) return {};
+  for (const SandboxGrant& grant : state_->grants) {
+    struct stat status {};
+    if (::fstatat(AT_FDCWD, grant.path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+      return system_error(errno, concat({"grants: ", quoted(grant.path)}));
+    if (status.st_dev != grant.device || status.st_ino != grant.inode)
+      return make_error(ErrorCode::permission_denied,
+                        concat({"grants: ", quoted(grant.path),
+                                " is no longer the file that was granted; restart to grant it"}));
+  }
+  return {};
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,288 @@
+// cgroups, version 1 and 2: limits of memory and processes.
+
+#include "sandbox/grants_internal.hpp"
+#include "sandbox/plan_internal.hpp"
+#include "sandbox/sandbox.hpp"
+#include "sandbox/sandbox_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "paths/paths.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+#if CODEEXEC_HAS_SANDBOX
+
+namespace {
+
+// cgroups -----------------------------------------------------------------------------------------
+//
+// A run's leaf is made below the group that this program is in, so that whatever holds this program
+// holds its commands, too. With cgroup v2 a group that has processes cannot have such children,
+// unless it is the root; then the leaf is made beside it, but only where that escapes no limit.
+
+// Writes a control file of a cgroup, in one call as they need it. An errno, or 0.
+int write_control(const std::string& path, std::string_view text) {
+  const UniqueFd fd(above_standard_streams(::open(path.c_str(), O_WRONLY | O_CLOEXEC)));
+  if (!fd) return errno;
+  return ::write(fd.get(), text.data(), text.size()) < 0 ? errno : 0;
+}
+
+// A control file, or nothing. They are short.
+std::string read_control(const std::string& path) {
+  constexpr std::size_t most = 65536;
+  auto text = read_whole_file(path, most, "cgroup");
+  return text ? std::move(*text) : std::string();
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) parts.push_back(take_part(text, separator));
+  return parts;
+}
+// The parts of a temporary would outlive it.
+std::vector<std::string_view> split(std::string&& text, char separator) = delete;
+
+bool has_word(std::string_view text, std::string_view word, char separator) {
+  for (const std::string_view part : split(text, separator))
+    if (part == word ||
+        (part.size() == word.size() + 1 && ends_with(part, "\n") && starts_with(part, word)))
+      return true;
+  return false;
+}
+
+// The count after a word in a control file of lines like "oom_kill 3".
+std::uint64_t counter_in(const std::string& text, std::string_view word) {
+  for (const std::string_view line : split(text, '\n')) {
+    if (!starts_with(line, word) || line.size() <= word.size() || line[word.size()] != ' ')
+      continue;
+    const std::string_view digits = line.substr(word.size() + 1);
+    std::uint64_t value = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return value;
+  }
+  return 0;
+}
+
+// This process's group in the hierarchy of a controller; an empty `controller` is cgroup v2.
+std::string own_group(std::string_view groups, std::string_view controller) {
+  for (const std::string_view line : split(groups, '\n')) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first + 1);
+    if (first == std::string_view::npos || second == std::string_view::npos) continue;
+    const std::string_view controllers = line.substr(first + 1, second - first - 1);
+    const bool matches =
+        controller.empty() ? controllers.empty() : has_word(controllers, controller, ',');
+    if (matches) return std::string(line.substr(second + 1));
+  }
+  return {};
+}
+
+// Blanks and backslashes of mountinfo are written in octal.
+std::string unescaped(std::string_view text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unsigned code = 0;
+    const char* digits = text.data() + i + 1;
+    if (text[i] == '\\' && text.size() - i > 3 &&
+        std::from_chars(digits, digits + 3, code, 8).ptr == digits + 3) {
+      result += static_cast<char>(code);
+      i += 3;
+    } else {
+      result += text[i];
+    }
+  }
+  return result;
+}
+
+// The directory of this process's group, as it is mounted here.
+std::string group_directory(std::string_view mounts, const std::string& group,
+                            std::string_view controller) {
+  for (const std::string_view line : split(mounts, '\n')) {
+    // id parent device ROOT PLACE options [tags] - TYPE source SUPER_OPTIONS
+    const std::vector<std::string_view> fields = split(line, ' ');
+    const auto dash = std::find(fields.begin(), fields.end(), "-");
+    if (fields.size() < 6 || fields.end() - dash < 4) continue;
+    const bool matches = controller.empty()
+                             ? dash[1] == "cgroup2"
+                             : dash[1] == "cgroup" && has_word(dash[3], controller, ',');
+    const std::string root = unescaped(fields[3]);
+    if (!matches || !codeexec::is_within(group, root)) continue;
+    std::string below = root == "/" ? group : group.substr(root.size());
+    if (below == "/") below.clear();
+    return unescaped(fields[4]) + below;
+  }
+  return {};
+}
+
+// A name that no other program's leaf has, and no other run's.
+std::string new_leaf_name() {
+  static std::atomic<std::uint64_t> runs{0};
+  return concat({"codeexec-", std::to_string(::getpid()), "-", std::to_string(runs.fetch_add(1))});
+}
+
+// Removes what programs left that were killed. A leaf with processes in it stays.
+void remove_dead_leaves(const std::string& directory) {
+  constexpr std::string_view prefix = "codeexec-";
+  for (const std::string& leaf : names_in(directory)) {
+    if (!starts_with(leaf, prefix)) continue;
+    int pid = 0;
+    const char* digits = leaf.data() + prefix.size();
+    const auto parsed = std::from_chars(digits, leaf.data() + leaf.size(), pid);
+    if (parsed.ptr == digits || *parsed.ptr != '-' || pid <= 0) continue;
+    if (::kill(pid, 0) != 0 && errno == ESRCH) ::rmdir(concat({directory, "/", leaf}).c_str());
+  }
+}
+
+// Gives a leaf its limits; 0 is none. An errno, or 0.
+int limit_leaf(const std::string& leaf, bool unified, std::uint64_t memory,
+               std::uint64_t processes) {
+  if (memory != 0) {
+    const std::string bytes = std::to_string(memory);
+    const int error =
+        write_control(leaf + (unified ? "/memory.max" : "/memory.limit_in_bytes"), bytes);
+    if (error != 0) return error;
+    // Without it a command swaps instead of ending. Missing where swap is not accounted for.
+    if (unified)
+      write_control(leaf + "/memory.swap.max", "0");
+    else
+      write_control(leaf + "/memory.memsw.limit_in_bytes", bytes);
+  }
+  return processes == 0 ? 0 : write_control(leaf + "/pids.max", std::to_string(processes));
+}
+
+// Whether leaves with these limits can really be made in a directory.
+bool can_make_leaves(const std::string& directory, bool unified, bool memory, bool processes) {
+  constexpr std::uint64_t some_memory = std::uint64_t{1} << 30;
+  constexpr std::uint64_t some_processes = 1024;
+  const std::string leaf = concat({directory, "/", new_leaf_name()});
+  if (::mkdir(leaf.c_str(), 0755) != 0) return false;
+  const bool limited =
+      limit_leaf(leaf, unified, memory ? some_memory : 0, processes ? some_processes : 0) == 0;
+  const bool can_be_joined =
+      UniqueFd(::open((leaf + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC)).get() >= 0;
+  return ::rmdir(leaf.c_str()) == 0 && limited && can_be_joined;
+}
+
+}  // namespace
+
+inline namespace inner {
+
+CgroupBase find_cgroup_base(bool memory) {
+  const std::string_view controller = memory ? "memory" : "pids";
+  const std::string groups = read_control("/proc/self/cgroup");
+  constexpr std::size_t most_mounts = std::size_t{16} << 20;
+  auto mounts = read_whole_file("/proc/self/mountinfo", most_mounts, "mounts");
+  CgroupBase base;
+  if (!mounts) return base;
+  std::string group = own_group(groups, controller);
+  if (!group.empty()) {
+    base.directory = group_directory(*mounts, group, controller);
+  } else {
+    base.unified = true;
+    group = own_group(groups, {});
+    if (group.empty()) return base;
+    base.directory = group_directory(*mounts, group, {});
+    const auto gives = [&](const std::string& directory) {
+      return has_word(read_control(directory + "/cgroup.subtree_control"), controller, ' ');
+    };
+    if (!base.directory.empty() && !gives(base.directory)) {
+      const std::string own_limit =
+          read_control(base.directory + (memory ? "/memory.max" : "/pids.max"));
+      base.directory.resize(base.directory.rfind('/'));
+      if (own_limit != "max\n" || !gives(base.directory)) base.directory.clear();
+    }
+  }
+  if (base.directory.empty()) return base;
+  remove_dead_leaves(base.directory);
+  if (!can_make_leaves(base.directory, base.unified, memory, !memory)) base.directory.clear();
+  return base;
+}
+
+}  // namespace inner
+
+RunCgroup::RunCgroup(RunCgroup&& other) noexcept
+    : leaves_(std::exchange(other.leaves_, {})),
+      descriptors_(std::exchange(other.descriptors_, {})) {}
+
+RunCgroup& RunCgroup::operator=(RunCgroup&& other) noexcept {
+  if (this == &other) return *this;
+  finish();
+  leaves_ = std::exchange(other.leaves_, {});
+  descriptors_ = std::exchange(other.descriptors_, {});
+  return *this;
+}
+
+RunCgroup::~RunCgroup() { finish(); }
+
+Expected<RunCgroup> RunCgroup::make(const SandboxState& state) {
+  RunCgroup cgroup;
+  const Limits& limits = state.options.limits;
+  const std::string& for_memory = state.memory_base.directory;
+  const std::string& for_processes = state.process_base.directory;
+  const std::uint64_t memory = for_memory.empty() ? 0 : limits.memory;
+  const std::uint64_t processes = for_processes.empty() ? 0 : limits.processes;
+  const bool together = for_memory == for_processes;
+  if (memory != 0)
+    if (auto added = cgroup.add(state.memory_base, memory, together ? processes : 0); !added)
+      return added.error();
+  if (processes != 0 && !(together && memory != 0))
+    if (auto added = cgroup.add(state.process_base, 0, processes); !added) return added.error();
+  return cgroup;
+}
+
+Expected<void> RunCgroup::add(const CgroupBase& base, std::uint64_t memory,
+                              std::uint64_t processes) {
+  Leaf leaf;
+  leaf.directory = concat({base.directory, "/", new_leaf_name()});
+  leaf.unified = base.unified;
+  leaf.memory = memory != 0;
+  leaf.tasks = processes != 0;
+  const std::string subject = concat({"limits: cgroup ", quoted(leaf.directory)});
+  if (::mkdir(leaf.directory.c_str(), 0755) != 0) return system_error(errno, subject);
+  leaves_.push_back(std::move(leaf));
+  Leaf& made = leaves_.back();
+  if (const int error = limit_leaf(made.directory, made.unified, memory, processes); error != 0)
+    return system_error(error, subject);
+  made.processes.reset(above_child_descriptors(
+      ::open((made.directory + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC)));
+  if (!made.processes) return system_error(errno, subject);
+  descriptors_.push_back(made.processes.get());
+  return {};
+}
+
+std::vector<std::string> RunCgroup::finish() {
+  std::vector<std::string> reached;
+  for (Leaf& leaf : leaves_) {
+    const std::string events =
+        leaf.directory + (leaf.unified ? "/memory.events" : "/memory.oom_control");
+    if (leaf.memory && counter_in(read_control(events), "oom_kill") != 0)
+      reached.emplace_back("memory");
+    if (leaf.tasks && counter_in(read_control(leaf.directory + "/pids.events"), "max") != 0)
+      reached.emplace_back("processes");
+    leaf.processes.reset();
+    // The dead stay in their group until somebody has waited for them. What is not gone by then is
+    // removed by a later create(), of another program.
+    constexpr int attempts = 50;
+    for (int i = 0; i < attempts && ::rmdir(leaf.directory.c_str()) != 0 && errno == EBUSY; ++i) {
+      if (!leaf.unified || write_control(leaf.directory + "/cgroup.kill", "1") != 0) {
+        const std::string left = read_control(leaf.directory + "/cgroup.procs");
+        for (const std::string_view line : split(left, '\n')) {
+          int pid = 0;
+          std::from_chars(line.data(), line.data() + line.size(), pid);
+          if (pid > 0) ::kill(pid, SIGKILL);
+        }
+      }
+      ::poll(nullptr, 0, 1);
+    }
+  }
+  leaves_.clear();
+  descriptors_.clear();
+  return reached;
+}
+
+#endif
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,184 @@
+// In the child: namespaces, Landlock, limits, capabilities, the filter.
+
+#include "sandbox/capabilities_internal.hpp"
+#include "sandbox/child_internal.hpp"
+#include "sandbox/plan_internal.hpp"
+#include "sandbox/system_calls_internal.hpp"
+
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+#if CODEEXEC_HAS_SANDBOX
+
+namespace {
+
+constexpr long number_of_landlock_restrict_self = 446;
+
+CODEEXEC_IN_CHILD long write_text(const char* path, const char* text) {
+  const long fd = raw(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
+  if (fd < 0) return fd;
+  unsigned long size = 0;
+  while (text[size] != '\0') ++size;
+  const long written = raw(SYS_write, fd, text, size);
+  raw(SYS_close, fd);
+  return written < 0 ? written : 0;
+}
+
+CODEEXEC_IN_CHILD long bring_loopback_up() {
+  const long fd = raw(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return fd;
+  ifreq request;
+  auto* bytes = reinterpret_cast<volatile unsigned char*>(&request);
+  for (std::size_t i = 0; i < sizeof request; ++i) bytes[i] = 0;
+  request.ifr_name[0] = 'l';
+  request.ifr_name[1] = 'o';
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  const long result = raw(SYS_ioctl, fd, SIOCSIFFLAGS, &request);
+  raw(SYS_close, fd);
+  return result;
+}
+
+// Puts a ruleset with a rule for the new /proc in the place of the plan's. The table of descriptors
+// is this process's own, so the number means the other ruleset elsewhere.
+CODEEXEC_IN_CHILD long replace_ruleset(const SandboxPlan& plan) {
+  const long ruleset =
+      raw(number_of_landlock_create_ruleset, &plan.attributes, plan.attributes_size, 0);
+  if (ruleset < 0) return ruleset;
+  for (std::size_t i = 0; i < plan.rule_count; ++i) {
+    const long added =
+        raw(number_of_landlock_add_rule, ruleset, rule_path_beneath, &plan.rules[i], 0);
+    if (added < 0) return added;
+  }
+  LandlockRule rule = {};
+  rule.rights = readable_rights & plan.attributes.handled_fs;
+  rule.fd = static_cast<std::int32_t>(
+      raw(SYS_openat, AT_FDCWD, "/proc", O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
+  if (rule.fd < 0) return rule.fd;
+  const long added = raw(number_of_landlock_add_rule, ruleset, rule_path_beneath, &rule, 0);
+  raw(SYS_close, rule.fd);
+  if (added < 0) return added;
+  const long moved = raw(SYS_dup3, ruleset, plan.ruleset, O_CLOEXEC);
+  raw(SYS_close, ruleset);
+  return moved < 0 ? moved : 0;
+}
+
+CODEEXEC_IN_CHILD long write_maps(const SandboxPlan& plan) {
+  // An ordinary user may map a group only when setgroups() is given up.
+  const long denied = write_text("/proc/self/setgroups", "deny");
+  if (denied < 0 && denied != -ENOENT) return denied;
+  const long users = write_text("/proc/self/uid_map", plan.uid_map);
+  if (users < 0) return users;
+  return write_text("/proc/self/gid_map", plan.gid_map);
+}
+
+// The files of a process that cannot be dumped belong to root, its maps among them. Whether it can
+// be is a property of the memory, which is the host's: for these three writes other processes of
+// the user can look into the host, if they could not before. Only one child at a time does this,
+// see NamespaceTurn.
+CODEEXEC_IN_CHILD long map_user(const SandboxPlan& plan) {
+  const bool hidden = raw(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0) == 0;
+  if (hidden) raw(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
+  const long result = write_maps(plan);
+  if (hidden) raw(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+  return result;
+}
+
+}  // namespace
+
+inline namespace inner {
+
+CODEEXEC_IN_CHILD long set_up_namespaces(const SandboxPlan& plan) {
+  if (plan.uid_map) {
+    const long mapped = map_user(plan);
+    if (mapped < 0) return mapped;
+  }
+  if (plan.loopback) {
+    const long up = bring_loopback_up();
+    if (up < 0) return up;
+  }
+  if (plan.mount_proc) {
+    // Mounts of the host still come in; none of ours goes out.
+    const long apart = raw(SYS_mount, "none", "/", as_word(0), MS_REC | MS_SLAVE, 0);
+    if (apart < 0) return apart;
+    const long mounted =
+        raw(SYS_mount, "proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, 0);
+    if (mounted < 0) return mounted;
+    if (plan.ruleset >= 0) return replace_ruleset(plan);
+  }
+  return 0;
+}
+
+}  // namespace inner
+
+namespace {
+
+CODEEXEC_IN_CHILD long lower_limit(const SandboxRlimit& limit) {
+  std::uint64_t now[2] = {0, 0};
+  const long known = raw(SYS_prlimit64, 0, limit.resource, 0, &now[0]);
+  if (known < 0) return known;
+  // Never more than there is, which only root could ask for.
+  if (limit.hard < now[1]) now[1] = limit.hard;
+  if (limit.soft < now[0]) now[0] = limit.soft;
+  if (now[0] > now[1]) now[0] = now[1];
+  return raw(SYS_prlimit64, 0, limit.resource, &now[0], 0);
+}
+
+CODEEXEC_IN_CHILD long drop_capabilities() {
+  // NOROOT, NO_SETUID_FIXUP, NO_CAP_AMBIENT_RAISE and their locks, and the lock of KEEP_CAPS.
+  constexpr int secure_bits = 0xef;
+  // These need CAP_SETPCAP. Who lacks it is held by no_new_privs alone: an exec then gains nothing.
+  // The bounding set says what an exec may gain as well, and clearing it costs 50 us.
+  raw(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  raw(SYS_prctl, PR_SET_SECUREBITS, secure_bits, 0, 0, 0);
+  const CapabilityHeader header = {};
+  const CapabilityData none[2] = {};
+  return raw(SYS_capset, &header, &none[0]);
+}
+
+}  // namespace
+
+inline namespace inner {
+
+CODEEXEC_IN_CHILD long confine(const SandboxPlan& plan, volatile ConfineStep* step) {
+  ConfineStep ignored = ConfineStep::limits;
+  if (!step) step = &ignored;
+  *step = ConfineStep::limits;
+  for (std::size_t i = 0; i < plan.rlimit_count; ++i) {
+    const long result = lower_limit(plan.rlimits[i]);
+    if (result < 0) return result;
+  }
+  *step = ConfineStep::capabilities;
+  if (plan.drop_capabilities) {
+    const long result = drop_capabilities();
+    if (result < 0) return result;
+  }
+  *step = ConfineStep::privileges;
+  if (plan.no_new_privs) {
+    const long result = raw(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (result < 0) return result;
+  }
+  *step = ConfineStep::landlock;
+  if (plan.ruleset >= 0) {
+    const long result = raw(number_of_landlock_restrict_self, plan.ruleset, 0);
+    if (result < 0) return result;
+  }
+  return 0;
+}
+
+CODEEXEC_IN_CHILD long install_filter(const SandboxPlan& plan) {
+  constexpr int set_mode_filter = 1;  // SECCOMP_SET_MODE_FILTER
+  if (!plan.filter) return 0;
+  sock_fprog program;
+  program.len = plan.filter_size;
+  program.filter = const_cast<sock_filter*>(plan.filter);
+  return raw(SYS_seccomp, set_mode_filter, 0, &program);
+}
+
+}  // namespace inner
+
+#endif
+
+}  // namespace v0_1
+}  // namespace codeexec

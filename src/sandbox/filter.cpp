@@ -1,0 +1,386 @@
+// The system call filter: from tables to a program for seccomp.
+
+#include "sandbox/sandbox.hpp"
+#include "sandbox/sandbox_internal.hpp"
+
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+#if CODEEXEC_HAS_SANDBOX
+#if CODEEXEC_HAS_FILTER
+
+namespace {
+
+// system call filter ------------------------------------------------------------------------------
+//
+// A program for the kernel's packet filter, which looks at each system call before it is made: its
+// number and arguments, but not what an argument points to. It starts like this:
+//
+//   another architecture than ours    kill: i386 calls (int 0x80) have other numbers
+//   a number newer than our audit     ENOSYS, as on an older kernel; so have all x32 numbers
+//   all others                        a search tree over the numbers leads to the answer
+//
+// The kernel runs a filter for each number at the time of installing it, to remember which calls
+// need no look at all. What installing costs is therefore the length of the way to each answer: the
+// tree halves the numbers, not the rules.
+//
+// Numbers are compared as 32 bits without a sign, and so are the arguments that the kernel takes as
+// an int: it ignores the upper half, and a filter that does not can be fooled with it.
+
+// The program is built from its end, so that the targets of all jumps, which only lead forward, are
+// known when a jump is added.
+class FilterProgram {
+ public:
+  // A place in the program: how many instructions there are from it to the end.
+  using Label = std::size_t;
+
+  Label answer(std::uint32_t action) { return add(BPF_RET | BPF_K, action, 0, 0); }
+
+  // Loads 32 bits of the seccomp_data at `offset`, then goes on at what was added last.
+  Label load(std::size_t offset) {
+    return add(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset), 0, 0);
+  }
+
+  // Clears the bits that are not in `mask` in what was loaded, then goes on in the same way.
+  Label mask(std::uint32_t mask) { return add(BPF_ALU | BPF_AND | BPF_K, mask, 0, 0); }
+
+  // Compares what was loaded with `operand`. `test`: BPF_JEQ equal, BPF_JGE not less, BPF_JSET has
+  // one of its bits.
+  Label branch(std::uint16_t test, std::uint32_t operand, Label yes, Label no) {
+    yes = within_reach(yes);
+    no = within_reach(no);
+    return add(static_cast<std::uint16_t>(BPF_JMP | BPF_K | test), operand, skipping_to(yes),
+               skipping_to(no));
+  }
+
+  std::vector<sock_filter> finish() const { return {reversed_.rbegin(), reversed_.rend()}; }
+
+ private:
+  // A branch skips 255 instructions at most. One less, as bringing one of its targets near moves
+  // the other one away.
+  Label within_reach(Label target) {
+    const std::size_t skipped = reversed_.size() - target;
+    if (skipped < 255) return target;
+    return add(BPF_JMP | BPF_JA, static_cast<std::uint32_t>(skipped), 0, 0);
+  }
+
+  std::uint8_t skipping_to(Label target) const {
+    return static_cast<std::uint8_t>(reversed_.size() - target);
+  }
+
+  Label add(std::uint16_t code, std::uint32_t k, std::uint8_t yes, std::uint8_t no) {
+    reversed_.push_back(sock_filter{code, yes, no, k});
+    return reversed_.size();
+  }
+
+  std::vector<sock_filter> reversed_ = {};
+};
+
+using FilterLabel = FilterProgram::Label;
+
+#if defined(__x86_64__)
+constexpr std::uint32_t filter_architecture = AUDIT_ARCH_X86_64;
+// The table of x86_64 ends with uprobe. 337 to 423 are free.
+constexpr unsigned first_free_call = 337;
+#else
+constexpr std::uint32_t filter_architecture = AUDIT_ARCH_AARCH64;
+constexpr unsigned first_free_call = 295;
+#endif
+
+// From here on the numbers are the same on all architectures. Headers as old as Linux 4.18, which
+// is enough to build this, do not have them.
+constexpr unsigned first_common_call = 424;
+constexpr unsigned call_io_uring_setup = 425;
+constexpr unsigned call_io_uring_enter = 426;
+constexpr unsigned call_io_uring_register = 427;
+constexpr unsigned call_open_tree = 428;
+constexpr unsigned call_move_mount = 429;
+constexpr unsigned call_fsopen = 430;
+constexpr unsigned call_fsconfig = 431;
+constexpr unsigned call_fsmount = 432;
+constexpr unsigned call_fspick = 433;
+constexpr unsigned call_clone3 = 435;
+constexpr unsigned call_openat2 = 437;
+constexpr unsigned call_pidfd_getfd = 438;
+constexpr unsigned call_process_madvise = 440;
+constexpr unsigned call_mount_setattr = 442;
+constexpr unsigned call_quotactl_fd = 443;
+constexpr unsigned call_process_mrelease = 448;
+constexpr unsigned call_open_tree_attr = 467;
+constexpr unsigned call_file_setattr = 469;
+constexpr unsigned first_unknown_call = 470;  // Linux 6.18 has none from here on
+
+#if defined(__x86_64__)
+constexpr unsigned call_kexec_file_load = SYS_kexec_file_load;
+#else
+constexpr unsigned call_kexec_file_load = 294;  // Linux 5.0
+#endif
+
+// Refused with EPERM, as to a user without the right.
+// The memory, descriptors and system calls of other processes.
+constexpr unsigned process_calls[] = {
+    SYS_ptrace,       SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp,
+    call_pidfd_getfd, call_process_madvise, call_process_mrelease};
+// These make system calls, sockets among them, that no filter sees.
+constexpr unsigned ring_calls[] = {call_io_uring_setup, call_io_uring_enter,
+                                   call_io_uring_register};
+// Large parts of the kernel that a command does not need.
+constexpr unsigned kernel_calls[] = {SYS_bpf,           SYS_perf_event_open, SYS_userfaultfd,
+                                     SYS_fanotify_init, SYS_keyctl,          SYS_add_key,
+                                     SYS_request_key};
+// Mounts and namespaces, and files by a handle that passes by all directories.
+constexpr unsigned mount_calls[] = {SYS_mount,          SYS_umount2,        SYS_pivot_root,
+                                    SYS_chroot,         SYS_setns,          SYS_open_by_handle_at,
+                                    call_open_tree,     call_move_mount,    call_fsopen,
+                                    call_fsconfig,      call_fsmount,       call_fspick,
+                                    call_mount_setattr, call_open_tree_attr};
+// The machine. The kernel asks for capabilities as well, which a command does not have.
+constexpr unsigned machine_calls[] = {
+    SYS_init_module,  SYS_finit_module,  SYS_delete_module, SYS_kexec_load,    call_kexec_file_load,
+    SYS_reboot,       SYS_swapon,        SYS_swapoff,       SYS_acct,          SYS_quotactl,
+    call_quotactl_fd, SYS_settimeofday,  SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex,
+    SYS_sethostname,  SYS_setdomainname, SYS_syslog,        SYS_vhangup,       SYS_lookup_dcookie};
+
+#if defined(__x86_64__)
+constexpr unsigned x86_calls[] = {SYS_iopl, SYS_ioperm, SYS_modify_ldt, SYS_uselib, SYS__sysctl};
+#endif
+
+// ENOSYS: programs then take an older way, which can be looked at.
+// The flags of clone3 are in memory; C libraries go on with clone. file_setattr changes a file
+// anywhere by its path; the ioctl that does the same needs the file opened.
+constexpr unsigned absent_calls[] = {call_clone3, call_file_setattr};
+
+// ENOSYS, as of a kernel built without them: memory, semaphores and messages that are shared with
+// all of the IPC namespace. They go by numbers, or by names that are no paths: Landlock holds back
+// neither shared memory nor the removal of a queue.
+constexpr unsigned ipc_calls[] = {
+    SYS_shmget, SYS_shmat,  SYS_shmctl, SYS_shmdt,  SYS_semget, SYS_semop,   SYS_semtimedop,
+    SYS_semctl, SYS_msgget, SYS_msgsnd, SYS_msgrcv, SYS_msgctl, SYS_mq_open, SYS_mq_unlink,
+};
+
+// For clone, whose lowest byte is a signal. CLONE_NEWTIME is in that byte and cannot be asked for.
+// CLONE_PARENT would make a child of the process that watches over the command.
+constexpr std::uint32_t refused_clone_flags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
+                                              CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
+                                              CLONE_NEWNET | CLONE_PARENT;
+// For unshare; all others make namespaces, or are not known yet.
+constexpr std::uint32_t harmless_unshare_flags =
+    CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_VM | CLONE_SIGHAND | CLONE_THREAD;
+
+// Families of sockets by number: old headers lack some, and only four are ever let through.
+constexpr std::uint32_t family_unix = 1;
+constexpr std::uint32_t family_inet = 2;
+constexpr std::uint32_t family_inet6 = 10;
+constexpr std::uint32_t family_netlink = 16;
+constexpr std::uint32_t netlink_route = 0;
+constexpr std::uint32_t socket_type_bits = 15;      // the others are SOCK_CLOEXEC and the like
+constexpr std::uint32_t type_obsolete_packet = 10;  // turns AF_INET into AF_PACKET
+
+// Builds one filter: the answers, the looks at arguments, and the tree that leads to them.
+class FilterBuilder {
+ public:
+  explicit FilterBuilder(const FilterOptions& options) : options_(options) {}
+
+  std::vector<sock_filter> build() {
+    answers_.fill(allow_);
+    answer_all(process_calls, not_permitted_);
+    answer_all(ring_calls, not_permitted_);
+    answer_all(kernel_calls, not_permitted_);
+    answer_all(mount_calls, not_permitted_);
+    answer_all(machine_calls, not_permitted_);
+#if defined(__x86_64__)
+    answer_all(x86_calls, not_permitted_);
+#endif
+    answer_all(absent_calls, absent_);
+    if (!options_.own_ipc) answer_all(ipc_calls, absent_);
+    const auto first = answers_.begin();
+    std::fill(first + first_free_call, first + first_common_call, absent_);
+    answers_[first_unknown_call] = absent_;
+    // For debuggers, strace and the leak check of the sanitizers, where something else keeps them
+    // to the command's own processes.
+    if (options_.landlock_abi > 0 || options_.own_processes) answers_[SYS_ptrace] = allow_;
+    answers_[SYS_unshare] = look_at_unshare();
+    answers_[SYS_clone] = look_at_clone();
+    answers_[SYS_ioctl] = look_at_ioctl();
+    answers_[SYS_socket] = look_at_socket();
+    answers_[SYS_socketpair] = look_at_socketpair();
+    if (!options_.own_processes) answers_[SYS_prlimit64] = look_at_prlimit();
+    if (!options_.own_processes && options_.landlock_abi < 6) answers_[SYS_kill] = look_at_kill();
+    if (options_.landlock_abi == 1 || options_.landlock_abi == 2) keep_files_from_truncation();
+
+    tree(0, answers_.size());
+    const FilterLabel native = program_.load(offsetof(seccomp_data, nr));
+    program_.branch(BPF_JEQ, filter_architecture, native, killed_);
+    program_.load(offsetof(seccomp_data, arch));
+    return program_.finish();
+  }
+
+ private:
+  template <std::size_t N>
+  void answer_all(const unsigned (&calls)[N], FilterLabel answer) {
+    for (const unsigned call : calls) answers_[call] = answer;
+  }
+
+  // The lower half of an argument, which is all of it where the kernel takes an int.
+  FilterLabel load_argument(std::size_t index) {
+    return program_.load(offsetof(seccomp_data, args) + 8 * index);
+  }
+  FilterLabel load_upper_half(std::size_t index) {
+    return program_.load(offsetof(seccomp_data, args) + 8 * index + 4);
+  }
+
+  FilterLabel look_at_unshare() {
+    program_.branch(BPF_JSET, ~harmless_unshare_flags, not_permitted_, allow_);
+    const FilterLabel lower = load_argument(0);
+    program_.branch(BPF_JEQ, 0, lower, not_permitted_);
+    return load_upper_half(0);
+  }
+
+  FilterLabel look_at_clone() {
+    program_.branch(BPF_JSET, refused_clone_flags, not_permitted_, allow_);
+    return load_argument(0);
+  }
+
+  // TIOCSTI and TIOCLINUX type into a terminal; TIOCSETD puts network drivers on it.
+  FilterLabel look_at_ioctl() {
+    FilterLabel next = program_.branch(BPF_JEQ, TIOCSETD, not_permitted_, allow_);
+    next = program_.branch(BPF_JEQ, TIOCLINUX, not_permitted_, next);
+    next = program_.branch(BPF_JEQ, TIOCSTI, not_permitted_, next);
+    return load_argument(1);
+  }
+
+  // Nothing else needs a look: where no socket can be made there is none to connect, to bind or to
+  // send with. Refusing those as well breaks programs that use pairs of connected sockets.
+  FilterLabel look_at_socket() {
+    const bool unix_sockets = options_.network == Network::host || options_.unix_sockets;
+    if (options_.network == Network::none && !unix_sockets) return no_socket();
+
+    FilterLabel next = no_socket();
+    if (unix_sockets) next = program_.branch(BPF_JEQ, family_unix, allow_, next);
+    if (options_.network != Network::none) {
+      const FilterLabel inet = look_at_packet_type();
+      const FilterLabel netlink =
+          options_.network == Network::host ? allow_ : look_at_netlink_protocol();
+      next = program_.branch(BPF_JEQ, family_netlink, netlink, next);
+      next = program_.branch(BPF_JEQ, family_inet6, allow_, next);
+      next = program_.branch(BPF_JEQ, family_inet, inet, next);
+    }
+    return load_argument(0);
+  }
+
+  FilterLabel look_at_packet_type() {
+    program_.branch(BPF_JEQ, type_obsolete_packet, no_socket(), allow_);
+    program_.mask(socket_type_bits);
+    return load_argument(1);
+  }
+
+  // Names and addresses of the interfaces, for getifaddrs().
+  FilterLabel look_at_netlink_protocol() {
+    program_.branch(BPF_JEQ, netlink_route, allow_, no_socket());
+    return load_argument(2);
+  }
+
+  // A pair of datagram sockets can send to every socket that has a path; other pairs cannot.
+  FilterLabel look_at_socketpair() {
+    FilterLabel pair = allow_;
+    if (options_.network != Network::host && !options_.unix_sockets) {
+      pair = program_.branch(BPF_JEQ, SOCK_SEQPACKET, allow_, no_socket());
+      program_.branch(BPF_JEQ, SOCK_STREAM, allow_, pair);
+      program_.mask(socket_type_bits);
+      pair = load_argument(1);
+    }
+    program_.branch(BPF_JEQ, family_unix, pair, no_socket());
+    return load_argument(0);
+  }
+
+  // With the network of the host what a kernel without that family says, else a refusal that name
+  // resolution gives up at soon.
+  FilterLabel no_socket() const {
+    return options_.network == Network::host ? no_family_ : no_access_;
+  }
+
+  // A limit on the CPU time of another process kills it. Reading the limits of others, and setting
+  // one's own, is what programs do.
+  FilterLabel look_at_prlimit() {
+    program_.branch(BPF_JEQ, 0, allow_, not_permitted_);
+    const FilterLabel upper = load_upper_half(2);
+    program_.branch(BPF_JEQ, 0, upper, not_permitted_);
+    const FilterLabel new_limit = load_argument(2);
+    program_.branch(BPF_JEQ, 0, allow_, new_limit);
+    return load_argument(0);
+  }
+
+  // `kill -9 -1` ends all that the user runs.
+  FilterLabel look_at_kill() {
+    program_.branch(BPF_JEQ, static_cast<std::uint32_t>(-1), not_permitted_, allow_);
+    return load_argument(0);
+  }
+
+  // Below ABI 3 Landlock asks for no right to write when a file is truncated without being opened
+  // for writing.
+  void keep_files_from_truncation() {
+    answers_[SYS_truncate] = no_access_;
+    answers_[call_openat2] = absent_;  // its flags are in memory
+    answers_[SYS_openat] = look_at_open_flags(2);
+#if defined(__x86_64__)
+    answers_[SYS_open] = look_at_open_flags(1);
+#endif
+  }
+
+  // O_TRUNC only together with O_WRONLY or O_RDWR. The fourth access mode, 3, truncates as well and
+  // opens for neither.
+  FilterLabel look_at_open_flags(std::size_t index) {
+    constexpr std::uint32_t access_mode_bits = 3;
+    const FilterLabel read_write = program_.branch(BPF_JEQ, O_RDWR, allow_, no_access_);
+    program_.branch(BPF_JEQ, O_WRONLY, allow_, read_write);
+    const FilterLabel truncating = program_.mask(access_mode_bits);
+    program_.branch(BPF_JSET, O_TRUNC, truncating, allow_);
+    return load_argument(index);
+  }
+
+  // Leads to the answers of the calls from `first` to before `last`. Splits where the answer
+  // changes next to the middle.
+  FilterLabel tree(std::size_t first, std::size_t last) {
+    std::size_t split = first;  // none
+    std::size_t larger_part = last - first;
+    for (std::size_t call = first + 1; call < last; ++call) {
+      const std::size_t larger = std::max(call - first, last - call);
+      if (answers_[call] == answers_[call - 1] || larger >= larger_part) continue;
+      split = call;
+      larger_part = larger;
+    }
+    if (split == first) return answers_[first];
+    const FilterLabel below = tree(first, split);
+    const FilterLabel above = tree(split, last);
+    return program_.branch(BPF_JGE, static_cast<std::uint32_t>(split), above, below);
+  }
+
+  FilterOptions options_;
+  FilterProgram program_ = {};
+  FilterLabel allow_ = program_.answer(SECCOMP_RET_ALLOW);
+  FilterLabel not_permitted_ = program_.answer(SECCOMP_RET_ERRNO | EPERM);
+  FilterLabel absent_ = program_.answer(SECCOMP_RET_ERRNO | ENOSYS);
+  FilterLabel no_access_ = program_.answer(SECCOMP_RET_ERRNO | EACCES);
+  FilterLabel no_family_ = program_.answer(SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+  FilterLabel killed_ = program_.answer(SECCOMP_RET_KILL_PROCESS);
+  // By number; the last one stands for all numbers that are not known.
+  std::array<FilterLabel, first_unknown_call + 1> answers_ = {};
+};
+
+}  // namespace
+
+inline namespace inner {
+
+std::vector<sock_filter> build_filter(const FilterOptions& options) {
+  return FilterBuilder(options).build();
+}
+
+}  // namespace inner
+
+#endif  // CODEEXEC_HAS_FILTER
+#endif
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,117 @@
+// What a child gets to confine itself with, prepared by the host.
+//
+// Building. create() does all that needs memory, names or time, once: a Landlock ruleset whose
+// rules hold on to the granted files, the filter's program, the limits. What it leaves behind is a
+// SandboxPlan, plain data that any number of children apply with raw system calls between clone and
+// exec, on memory that they borrow from this program: no allocation, no lock, no errno.
+//
+// Trying. Whether a kernel, a container's filter or an emulator really does what its answers claim
+// is learned by doing: a child applies the plan and attempts what is forbidden. A feature whose
+// step fails is taken out of the plan, and the rest is tried again.
+//
+// Rules of Landlock are a union: what one grants no other can take back. So nothing is granted
+// that has a secret in it; /etc and the prefixes of tools are granted entry by entry around theirs.
+#pragma once
+
+#include "sandbox/capabilities_internal.hpp"
+#include "sandbox/sandbox.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+#if CODEEXEC_HAS_SANDBOX
+// These are not in the unnamed namespace because they are fields of classes that the declarations
+// name.
+
+// A limit as the kernel takes it.
+struct SandboxRlimit {
+  int resource = 0;
+  std::uint64_t soft = 0;
+  std::uint64_t hard = 0;
+};
+
+// The kernel's landlock_ruleset_attr and landlock_path_beneath_attr, of which headers of older
+// systems lack parts.
+struct LandlockAttributes {
+  std::uint64_t handled_fs = 0;
+  std::uint64_t handled_net = 0;
+  std::uint64_t scoped = 0;
+};
+struct LandlockRule {
+  std::uint64_t rights = 0;
+  std::int32_t fd = -1;
+};
+
+// Everything that the processes of a run need of a sandbox, as plain data that outlives them.
+struct SandboxPlan {
+  bool supervised = true;         // a supervisor stands between this program and the command
+  unsigned long clone_flags = 0;  // CLONE_NEW... of the supervisor
+  // What set_up_namespaces() writes when CLONE_NEWUSER is among the flags, else null.
+  const char* uid_map = nullptr;
+  const char* gid_map = nullptr;
+  bool loopback = false;    // bring `lo` up
+  bool mount_proc = false;  // a /proc of the new process table
+
+  int ruleset = -1;  // Landlock's, or -1
+  // With mount_proc: what the ruleset is made of, because a /proc that is mounted only then needs
+  // a rule of its own. The descriptors must still be open in set_up_namespaces().
+  const LandlockRule* rules = nullptr;
+  std::size_t rule_count = 0;
+  LandlockAttributes attributes = {};
+  std::size_t attributes_size = 0;
+
+  const sock_filter* filter = nullptr;  // or null
+  unsigned short filter_size = 0;
+  const SandboxRlimit* rlimits = nullptr;
+  std::size_t rlimit_count = 0;
+  bool drop_capabilities = false;
+  bool no_new_privs = false;
+};
+
+// Where the cgroups of runs are made: a directory that leaves can be added to.
+struct CgroupBase {
+  std::string directory = {};  // empty: there is none
+  bool unified = false;        // cgroup v2
+};
+#endif
+
+// A granted path, and the file that it was at create().
+struct SandboxGrant {
+  std::string path = {};
+  dev_t device = 0;
+  ino_t inode = 0;
+};
+
+// One policy; the plan points into it.
+struct SandboxState {
+  SandboxOptions options = {};
+  SandboxReport report = {};
+  std::vector<SandboxGrant> grants = {};
+  UniqueFd disk_root = UniqueFd();  // where Limits::disk counts; none without that limit
+#if CODEEXEC_HAS_SANDBOX
+  SandboxPlan plan = {};
+  // Where the cgroups of runs are made, when one is needed and can be made. With cgroup v2 it is
+  // the same directory.
+  CgroupBase memory_base = {};
+  CgroupBase process_base = {};
+
+  UniqueFd ruleset = UniqueFd();
+  std::vector<UniqueFd> rule_files = {};
+  std::vector<LandlockRule> rules = {};
+  std::vector<sock_filter> filter = {};
+  std::vector<SandboxRlimit> rlimits = {};
+  std::string uid_map = {};
+  std::string gid_map = {};
+#endif
+
+  SandboxState() = default;
+  SandboxState(const SandboxState&) = delete;
+  SandboxState& operator=(const SandboxState&) = delete;
+  ~SandboxState() = default;
+};
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,67 @@
+// Names, and the check of the options.
+
+#include "sandbox/sandbox.hpp"
+#include "sandbox/sandbox_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+const char* name(SandboxMode mode) noexcept {
+  switch (mode) {
+    case SandboxMode::off:
+      return "off";
+    case SandboxMode::best_effort:
+      return "best_effort";
+    case SandboxMode::strict:
+      break;
+  }
+  return "strict";
+}
+
+const char* name(Network network) noexcept {
+  switch (network) {
+    case Network::host:
+      return "host";
+    case Network::none:
+      return "none";
+    case Network::loopback:
+      break;
+  }
+  return "loopback";
+}
+
+inline namespace inner {
+
+Expected<void> check_sandbox_options(const SandboxOptions& options) {
+  for (const auto* list : {&options.writable, &options.readable}) {
+    if (options.mode == SandboxMode::off) break;  // nothing is granted
+    for (const std::string& path : *list) {
+      if (!starts_with(path, "/"))
+        return make_error(ErrorCode::invalid_argument,
+                          concat({"grants: ", quoted(path), " is not an absolute path"}));
+      if (has_nul(path))
+        return make_error(ErrorCode::invalid_argument,
+                          concat({"grants: ", quoted(path), " has a NUL byte"}));
+    }
+  }
+  constexpr std::uint64_t most = std::uint64_t{1} << 62;
+  for (const NamedLimit& limit : limit_names) {
+    if (options.limits.*limit.value > most)
+      return make_error(ErrorCode::invalid_argument,
+                        concat({"limits: ", limit.name, " is larger than 2^62"}));
+  }
+  // The loader of a program needs a descriptor beside the three standard ones.
+  constexpr std::uint64_t fewest_files = 4;
+  if (options.limits.open_files != 0 && options.limits.open_files < fewest_files)
+    return make_error(ErrorCode::invalid_argument,
+                      "limits: open_files below 4 lets no program start");
+  return {};
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

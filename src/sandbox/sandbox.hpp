@@ -1,0 +1,124 @@
+// What the kernel holds a command to: one compiled object per policy.
+#pragma once
+
+#include "base/base.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// How much of a sandbox must be there for a command to run.
+enum class SandboxMode {
+  off,          // none: commands have the rights of this process; only Limits apply
+  best_effort,  // what this kernel offers; the report tells what is missing
+  strict,       // all that was asked for, or nothing runs
+};
+const char* name(SandboxMode mode) noexcept;
+
+// What commands can reach over sockets.
+enum class Network {
+  host,      // what this process can reach
+  none,      // nothing: no socket of a network family can be made
+  loopback,  // only each other within one command, on 127.0.0.1 and ::1: a network namespace
+};
+const char* name(Network network) noexcept;
+
+// Bounds on what one command may use. 0: no bound of ours; never more than this process has itself.
+// A command that reaches one is told in ProcessResult::limits_reached by the name of the member, as
+// far as that can be seen from outside.
+struct Limits {
+  std::uint64_t cpu_time = 0;  // seconds of each process (RLIMIT_CPU), then SIGXCPU and SIGKILL
+  // Bytes. Where a cgroup can be made: of all processes together, and the largest is killed.
+  // Elsewhere of each process: its private writable memory (RLIMIT_DATA); allocations fail.
+  std::uint64_t memory = 0;
+  // Bytes of addresses in each process (RLIMIT_AS). Better left off: it counts what is reserved and
+  // never used, of which Node takes 16 GiB for a WebAssembly, and Java 4 GiB.
+  std::uint64_t address_space = 0;
+  // Where a cgroup can be made: processes and threads of the command. Elsewhere those of the user
+  // in all (RLIMIT_NPROC), which the kernel does not count for root: report() says when it is moot.
+  std::uint64_t processes = 0;
+  std::uint64_t open_files = 0;  // descriptors of each process (RLIMIT_NOFILE)
+  std::uint64_t file_size = 0;   // bytes of each file that is written (RLIMIT_FSIZE), then SIGXFSZ
+  // Bytes by which the file system of the first writable root may fill up during a command,
+  // whoever fills it. Looked at four times a second; the command is killed.
+  std::uint64_t disk = 0;
+};
+
+struct SandboxOptions {
+  SandboxMode mode = SandboxMode::off;
+  // Directories, or single files, with all below them. Absolute paths. A path that leads through a
+  // symbolic link which a command could have put there is not granted; see create().
+  std::vector<std::string> writable = {};
+  std::vector<std::string> readable = {};
+  // The PATH of the commands. The prefixes of its directories outside of the system (~/.cargo,
+  // ~/.pyenv ...) become readable but for what looks like a secret, and so do the programs that
+  // they link to, unless a link lies in a writable directory.
+  std::string search_path = {};
+  Network network = Network::host;
+  // With Network::none and loopback: sockets with a path, which reach the services of this host
+  // (docker.sock among them) as far as file permissions let them. Pairs of connected stream sockets
+  // are always there.
+  bool unix_sockets = false;
+  // /dev/shm is writable, for Python's multiprocessing. It is shared with the whole host.
+  bool shared_memory = false;
+  // /dev/pts is theirs, so that they can make pseudo-terminals (script, tmux, expect). Other
+  // terminals of the user are there as well, to be read from and written to.
+  bool terminals = false;
+  // A process table of the command's own: it sees and reaches no process of the host, and none of
+  // its processes can outlive it whatever becomes of this program. An ordinary user needs user
+  // namespaces for it; costs about 0.5 ms.
+  bool pid_namespace = false;
+  Limits limits = {};
+};
+
+// What is in force. Each name stands in exactly one of the two lists when the mode is not off:
+//   filesystem         writes and reads only where granted (Landlock, Linux 5.13)
+//   rename             files can be moved between directories (ABI 2)
+//   truncate           files outside cannot be emptied (ABI 3, or the filter)
+//   devices            no device can be made, and ioctl only on harmless ones (ABI 5)
+//   signals            no signals to processes outside (ABI 6)
+//   abstract_sockets   no connections to abstract sockets outside (ABI 6, or the network's)
+//   system_calls       the filter (seccomp) refuses what an agent's command does not need
+//   privileges         no_new_privs, and no capabilities
+//   network            as in `network`
+//   containment        nothing of a command outlives it, this program's SIGKILL included
+//   pid_namespace, memory, processes and so on: what was asked for
+struct SandboxReport {
+  SandboxMode mode = SandboxMode::off;
+  Network network = Network::host;  // what commands really have
+  int landlock_abi = 0;             // of the kernel; 0: there is no Landlock
+  std::vector<std::string> enforced = {};
+  std::vector<std::string> missing = {};  // the name, then why: "signals: needs Landlock ABI 6"
+};
+
+// A policy, compiled once and applied in each child between clone and exec; the host itself is
+// never restricted. Copies share it. Does not change after create(); any thread may use it.
+//
+// What it does not hold back, on Linux up to 7.0: reading names, sizes and times of files
+// anywhere; chmod, utimes and setxattr on files that the user owns; with Network::host everything
+// the network reaches. The README has the list, with an answer to each.
+class Sandbox {
+ public:
+  // No sandbox and no limits.
+  Sandbox() = default;
+
+  // Builds the policy and tries it in a child that attempts what is forbidden: what only claims to
+  // work counts as missing. In strict mode anything missing is an error (ErrorCode::unsupported)
+  // that names all of it, and so is a grant that cannot be given; best_effort leaves the grant out.
+  //   Errors in both: invalid_argument for a path that is not absolute or has a NUL in it, for a
+  //   grant of `/` or of a directory above the system's, and for a limit that cannot be had.
+  static Expected<Sandbox> create(const SandboxOptions& options);
+
+  const SandboxReport& report() const noexcept;
+
+  // Whether every granted path still is the file it was at create(). The kernel's rules hold on to
+  // the files; a path that now leads elsewhere only means that something is wrong.
+  Expected<void> check_grants() const;
+
+ private:
+  friend class Process;
+  struct State;
+  std::shared_ptr<const State> state_ = {};
+};
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,103 @@
+// Options, the filter, cgroups, and the state of a sandbox.
+#pragma once
+
+#include "sandbox/plan_internal.hpp"
+#include "sandbox/sandbox.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+struct NamedLimit {
+  const char* name;
+  std::uint64_t Limits::*value;
+};
+
+inline constexpr NamedLimit limit_names[] = {
+    {"cpu_time", &Limits::cpu_time},
+    {"memory", &Limits::memory},
+    {"address_space", &Limits::address_space},
+    {"processes", &Limits::processes},
+    {"open_files", &Limits::open_files},
+    {"file_size", &Limits::file_size},
+    {"disk", &Limits::disk},
+};
+
+// What a report tells of, in its order, where a sandbox is asked for.
+inline constexpr const char* sandbox_features[] = {
+    "filesystem",       "rename",       "truncate",   "devices", "signals",
+    "abstract_sockets", "system_calls", "privileges", "network", "containment"};
+
+// The errors of create() that are the same in every mode and on every system.
+Expected<void> check_sandbox_options(const SandboxOptions& options);
+
+}  // namespace inner
+
+#if CODEEXEC_HAS_SANDBOX
+// The cgroup of one run, or two of them with cgroup v1, made by the parent before the start. Empty
+// when no limit needs one. Removed by finish(), or by the destructor.
+class RunCgroup {
+ public:
+  RunCgroup() = default;
+  RunCgroup(RunCgroup&& other) noexcept;
+  RunCgroup& operator=(RunCgroup&& other) noexcept;
+  ~RunCgroup();
+  static Expected<RunCgroup> make(const SandboxState& state);
+
+  // Open for writing: a process joins by writing "0" to each. They are closed on exec.
+  const int* descriptors() const noexcept { return descriptors_.data(); }
+  std::size_t count() const noexcept { return descriptors_.size(); }
+
+  // Kills what is left in it, removes it, and gives the names of the limits that were reached.
+  std::vector<std::string> finish();
+
+ private:
+  struct Leaf {
+    std::string directory = {};
+    UniqueFd processes = UniqueFd();
+    bool unified = false;
+    bool memory = false;
+    bool tasks = false;
+  };
+  Expected<void> add(const CgroupBase& base, std::uint64_t memory, std::uint64_t processes);
+
+  std::vector<Leaf> leaves_ = {};
+  std::vector<int> descriptors_ = {};
+};
+#endif
+
+inline namespace inner {
+
+#if CODEEXEC_HAS_SANDBOX
+#if CODEEXEC_HAS_FILTER
+struct FilterOptions {
+  Network network = Network::host;
+  // With Network::none and loopback: AF_UNIX sockets of all kinds.
+  bool unix_sockets = false;
+  // What there is of Landlock: 0 nothing. At 1 and 2 the filter keeps files from being truncated,
+  // below 6 from the one signal that goes to everybody.
+  int landlock_abi = 0;
+  // The command has a namespace of its own for System V IPC and POSIX message queues.
+  bool own_ipc = false;
+  // The command has a process table of its own.
+  bool own_processes = false;
+};
+
+// Any thread may install it, after no_new_privs: it holds nothing but numbers.
+std::vector<sock_filter> build_filter(const FilterOptions& options);
+#endif  // CODEEXEC_HAS_FILTER
+
+// Where leaves with a limit can be made; its directory is empty when there is no such place.
+CgroupBase find_cgroup_base(bool memory);
+#endif
+
+}  // namespace inner
+
+struct Sandbox::State : SandboxState {};
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,172 @@
+// What toolchains need: interpreters, compilers, caches.
+
+#include "sandbox/child_internal.hpp"
+#include "sandbox/grants_internal.hpp"
+#include "sandbox/plan_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "paths/paths.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+#if CODEEXEC_HAS_SANDBOX
+
+inline namespace inner {
+
+void ToolGrants::add(std::string_view search_path) {
+  while (!search_path.empty()) {
+    const std::string_view directory = take_part(search_path, ':');
+    if (starts_with(directory, "/") && !is_granted(directory)) add_directory(directory);
+  }
+}
+
+ToolGrants::Place ToolGrants::place_of(const std::string& path) const {
+  Place place;
+  const auto found = open_by_name(path, [&](const UniqueFd& directory, const std::string& lies_in) {
+    if (!link_is_trusted(directory, lies_in)) place.linked = true;
+    return std::none_of(writable_.begin(), writable_.end(), [&](const std::string& root) {
+      return codeexec::is_within(lies_in, root);
+    });
+  });
+  if (found) place.path = found->path;
+  return place;
+}
+
+void ToolGrants::add_directory(std::string_view given) {
+  const Place place = place_of(std::string(given));
+  const std::string& path = place.path;
+  if (path.empty() || is_known(path) || is_never_granted(path)) return;
+  if (place.linked && !(is_bin(path) && lies_among_tools(path))) return;
+  add_tools(path, place.linked);
+  add_targets(path);
+}
+
+bool ToolGrants::is_granted(std::string_view path) const {
+  return std::any_of(grants_.begin(), grants_.end(), [&](const SandboxGrant& grant) {
+    return codeexec::is_within(path, grant.path);
+  });
+}
+
+bool ToolGrants::is_never_granted(const std::string& path) const {
+  for (const std::string_view directory : system_directories)
+    if (codeexec::is_within(directory, path)) return true;
+  for (const std::string_view directory : {"/etc", "/proc", "/sys", "/dev", "/boot"})
+    if (codeexec::is_within(path, directory)) return true;
+  if (holds_a_home(path, home_) || is_secret_directory(base_name(path))) return true;
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) != 0 ||
+         (S_ISDIR(status.st_mode) && (status.st_mode & (S_IWOTH | S_ISVTX)) != 0);
+}
+
+bool ToolGrants::is_bin(const std::string& path) {
+  constexpr std::string_view names[] = {"bin", "sbin", "shims", ".bin"};
+  return is_one_of(base_name(path), names);
+}
+
+bool ToolGrants::lies_among_tools(std::string_view path) {
+  constexpr std::string_view tools[] = {
+      ".asdf",   ".bin",         ".bun",    ".cabal",      ".cargo",        ".composer",  ".conda",
+      ".deno",   ".dotnet",      ".elan",   ".fnm",        ".foundry",      ".fvm",       ".gem",
+      ".ghcup",  ".goenv",       ".jenv",   ".juliaup",    ".krew",         ".linuxbrew", ".mise",
+      ".n",      ".nodenv",      ".npm",    ".npm-global", ".npm-packages", ".nvm",       ".opam",
+      ".pnpm",   ".pnpm-store",  ".poetry", ".proto",      ".pub-cache",    ".pyenv",     ".rbenv",
+      ".rustup", ".rvm",         ".sdkman", ".swiftly",    ".tfenv",        ".tox",       ".venv",
+      ".venvs",  ".virtualenvs", ".volta",  ".yarn"};
+  // What tools keep where other programs keep their data.
+  constexpr std::string_view shared[] = {".local/bin/",
+                                         ".local/lib/",
+                                         ".local/share/uv/",
+                                         ".local/share/pipx/",
+                                         ".local/share/mise/",
+                                         ".local/share/pnpm/",
+                                         ".local/share/fnm/",
+                                         ".local/share/rtx/",
+                                         ".local/share/virtualenvs/",
+                                         ".local/share/claude/",
+                                         ".local/pipx/",
+                                         ".config/yarn/global/",
+                                         ".config/composer/vendor/"};
+  for (std::size_t at = path.find("/."); at != std::string_view::npos;
+       at = path.find("/.", at + 1)) {
+    const std::string_view rest = path.substr(at + 1);
+    const auto leads_there = [&](std::string_view part) {
+      return starts_with(concat({rest, "/"}), part);
+    };
+    if (!is_one_of(rest.substr(0, rest.find('/')), tools) &&
+        std::none_of(std::begin(shared), std::end(shared), leads_there))
+      return false;
+  }
+  return true;
+}
+
+bool ToolGrants::is_prefix(const std::string& path) const {
+  const auto depth = std::count(path.begin(), path.end(), '/');
+  const bool of_users = codeexec::is_within(path, "/home") || codeexec::is_within(path, "/Users");
+  return depth >= (of_users ? 3 : 2) && (is_shared_prefix(path) || !is_never_granted(path));
+}
+
+void ToolGrants::add_tools(const std::string& directory, bool linked) {
+  const std::string prefix = directory.substr(0, directory.rfind('/'));
+  trees_.add_directory(directory);
+  if (!is_bin(directory) || !is_prefix(prefix)) return;
+  const bool is_shared = is_shared_prefix(prefix);
+  for (const std::string& entry : names_in(prefix))
+    if ((!linked && !is_shared) || is_tool_part(entry)) trees_.add_entry(prefix, entry);
+  if (!linked && !is_shared) ruleset_.add_path(prefix, right_read_dir, O_NOFOLLOW);
+  // What is in ~/.cargo/bin are fronts for what is here.
+  if (ends_with(prefix, "/.cargo"))
+    trees_.add_directory(concat({prefix.substr(0, prefix.rfind('/')), "/.rustup"}));
+  // Python's parts of ~/.local that are not in a directory of their own.
+  if (is_shared)
+    for (const char* part : {"uv", "pipx", "mise", "pnpm", "virtualenvs"})
+      trees_.add_rule(concat({prefix, "/share/", part}), readable_rights);
+}
+
+bool ToolGrants::is_shared_prefix(const std::string& prefix) {
+  const std::string_view last = base_name(prefix);
+  return last == "share" || is_secret_directory(last);
+}
+
+bool ToolGrants::is_tool_part(const std::string& entry) {
+  constexpr std::string_view parts[] = {"bin",   "sbin",    "shims",   "lib",
+                                        "lib64", "libexec", "include", "pyvenv.cfg"};
+  return is_one_of(entry, parts);
+}
+
+void ToolGrants::add_targets(const std::string& directory) {
+  for (const std::string& entry : names_in(directory)) {
+    const std::string path = concat({directory, "/", entry});
+    struct stat status {};
+    if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) continue;
+    // Most lead to what is known; only others are worth the way name by name.
+    const std::string quick = real_path_of(path);
+    if (quick.empty() || is_known(quick)) continue;
+    const std::string target = place_of(path).path;
+    if (target.empty() || is_known(target) || !is_tool(target)) continue;
+    const std::string parent = target.substr(0, target.rfind('/'));
+    const std::string prefix = parent.substr(0, parent.rfind('/'));
+    // An interpreter brings its library, anything else is but a file.
+    if (is_bin(parent) && !is_never_granted(parent) &&
+        ::access(concat({prefix, "/lib"}).c_str(), F_OK) == 0)
+      add_tools(parent, true);
+    else
+      trees_.add_rule(target, readable_rights);
+  }
+}
+
+bool ToolGrants::is_tool(const std::string& path) const {
+  constexpr mode_t shown = S_IXUSR | S_IROTH | S_IXOTH;
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+         (status.st_mode & shown) == shown && !is_never_granted(path) && lies_among_tools(path) &&
+         is_program_file(path);
+}
+
+}  // namespace inner
+
+#endif
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,378 @@
+// The walker: the builtins that change what later commands mean.
+
+#include "shell/shell.hpp"
+#include "shell/shell_internal.hpp"
+#include "shell/values_internal.hpp"
+#include "shell/walker_internal.hpp"
+
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+std::string join_shell_path(std::string_view directory, std::string_view path) {
+  std::string joined;
+  if (starts_with(path, "/") || starts_with(path, "~") || directory.empty())
+    joined = std::string(path);
+  else
+    joined = concat({directory, "/", path});
+  const bool absolute = starts_with(joined, "/");
+  std::vector<std::string_view> names;
+  for (std::string_view rest = joined; !rest.empty();) {
+    const std::string_view name = take_part(rest, '/');
+    if (name.empty() || name == ".") continue;
+    const bool climbs = name == "..";
+    if (climbs && !names.empty() && names.back() != "..")
+      names.pop_back();
+    else if (!climbs || !absolute)
+      names.push_back(name);
+  }
+  std::string result;
+  for (const std::string_view name : names) {
+    if (!result.empty() || absolute) result += '/';
+    result += name;
+  }
+  if (result.empty()) result = absolute ? "/" : ".";
+  return result;
+}
+
+std::optional<ShellWalker::Builtin> ShellWalker::builtin_of(std::string_view name) {
+  struct Entry {
+    std::string_view name;
+    Builtin builtin;
+  };
+  static constexpr Entry entries[] = {
+      {":", Builtin::silent},
+      {"[", Builtin::silent},
+      {"alias", Builtin::alias},
+      {"break", Builtin::leave},
+      {"cat", Builtin::cat},
+      {"cd", Builtin::change_directory},
+      {"chdir", Builtin::change_directory},
+      {"compgen", Builtin::compgen},
+      {"continue", Builtin::leave},
+      {"declare", Builtin::declare},
+      {"echo", Builtin::echo},
+      {"eval", Builtin::eval},
+      {"exec", Builtin::exec},
+      {"exit", Builtin::exit},
+      {"export", Builtin::declare},
+      {"false", Builtin::silent},
+      {"getopts", Builtin::read},
+      {"hash", Builtin::hash},
+      {"let", Builtin::let},
+      {"local", Builtin::declare},
+      {"mapfile", Builtin::read},
+      {"popd", Builtin::pop_directory},
+      {"printf", Builtin::printf},
+      {"pushd", Builtin::change_directory},
+      {"read", Builtin::read},
+      {"readarray", Builtin::read},
+      {"readonly", Builtin::declare},
+      {"return", Builtin::leave},
+      {"set", Builtin::set},
+      {"shift", Builtin::shift},
+      {"sleep", Builtin::silent},
+      {"tee", Builtin::tee},
+      {"test", Builtin::silent},
+      {"trap", Builtin::trap},
+      {"true", Builtin::silent},
+      {"typeset", Builtin::declare},
+      {"unset", Builtin::unset},
+      {"wait", Builtin::silent},
+  };
+  const auto* const found = std::lower_bound(
+      std::begin(entries), std::end(entries), name,
+      [](const Entry& entry, std::string_view wanted) { return entry.name < wanted; });
+  if (found == std::end(entries) || found->name != name) return std::nullopt;
+  return found->builtin;
+}
+
+bool ShellWalker::names_variables(Builtin builtin) {
+  return builtin == Builtin::declare || builtin == Builtin::let || builtin == Builtin::read ||
+         builtin == Builtin::silent || builtin == Builtin::unset;
+}
+
+void ShellWalker::run_builtin(const shell::Command& command, std::size_t at) {
+  const std::optional<Builtin> builtin = builtin_of(command.words[at].text);
+  if (!builtin) return write_unknown();
+  if (names_variables(*builtin)) run_subscripts(command);
+  switch (*builtin) {
+    case Builtin::alias:
+      return run_alias_definitions(command, at);
+    case Builtin::cat:
+      return run_cat(command, at);
+    case Builtin::change_directory:
+      return run_cd(command, at);
+    case Builtin::declare:
+      return run_declare(command, at);
+    case Builtin::echo:
+      return run_echo(command, at);
+    case Builtin::eval:
+      return run_eval(command, at);
+    case Builtin::exec:
+      if (at + 1 == command.words.size()) input_ = command.input;
+      return write_unknown();
+    case Builtin::let:
+      for (std::size_t i = at + 1; i < command.words.size(); ++i)
+        run_arithmetic_text(command.words[i].text);
+      return;
+    case Builtin::compgen:
+      return run_compgen(command, at);
+    case Builtin::exit:
+      return write_unknown();  // whether more comes
+    case Builtin::hash:
+      return run_hash(command, at);
+    case Builtin::leave:
+      left_ = true;
+      return;
+    case Builtin::pop_directory:
+      return set_work_dir(unknown_text());
+    case Builtin::printf:
+      return run_printf(command, at);
+    case Builtin::read:
+      return run_read(command, at);
+    case Builtin::set:
+      return run_set(command, at);
+    case Builtin::shift:
+      return run_shift(command, at);
+    case Builtin::silent:
+      return;
+    case Builtin::tee:
+      return write_input(command);
+    case Builtin::trap:
+      return run_trap(command, at);
+    case Builtin::unset:
+      return run_unset(command, at);
+  }
+}
+
+void ShellWalker::run_eval(const shell::Command& command, std::size_t at) {
+  std::string text;
+  if (at + 1 < command.words.size() && command.words[at + 1].text == "--") ++at;
+  for (std::size_t i = at + 1; i < command.words.size(); ++i) {
+    if (!text.empty()) text += ' ';
+    text += command.words[i].text;
+  }
+  if (!text.empty()) run_text(std::move(text), command, false);
+}
+
+void ShellWalker::run_traps() {
+  in_traps_ = true;
+  for (std::size_t i = 0; i < traps_.size() && !stopped(); ++i) {
+    shell::Command command;
+    command.begin = traps_[i].begin;
+    command.end = traps_[i].end;
+    run_text(traps_[i].text, command, false);
+  }
+}
+
+void ShellWalker::run_trap(const shell::Command& command, std::size_t at) {
+  std::size_t handler = at + 1;
+  bool operands = false;
+  if (handler < command.words.size() && command.words[handler].text == "--") {
+    operands = true;
+    ++handler;
+  }
+  if (handler + 1 >= command.words.size()) return;
+  const std::string& text = command.words[handler].text;
+  if (text.empty() || text == "-" || (!operands && starts_with(text, "-"))) return;
+  Output* const output = std::exchange(output_, nullptr);
+  open_frame();
+  run_text(text, command, false);
+  merge_one(take_frame());
+  output_ = output;
+  if (in_traps_) return;
+  for (const Trap& trap : traps_)
+    if (trap.text == text) return;
+  if (traps_.size() < 64) return traps_.push_back({text, command.begin, command.end});
+  over_limit(64, "traps", command.begin);
+}
+
+void ShellWalker::run_alias_definitions(const shell::Command& command, std::size_t at) {
+  for (std::size_t i = at + 1; i < command.words.size(); ++i) {
+    const shell::Word& word = command.words[i];
+    const std::size_t equals = word.text.find('=');
+    if (equals == std::string::npos || equals == 0) continue;
+    const std::string name = word.text.substr(0, equals);
+    std::string value = word.text.substr(equals + 1);
+    outcome_.definitions.push_back({name, true, word.begin, word.end});
+    set_alias(name, value);
+    const bool outer = std::exchange(defined_, true);
+    Output* const output = std::exchange(output_, nullptr);
+    open_frame();
+    run_text(std::move(value), command, true);
+    take_frame();
+    output_ = output;
+    defined_ = outer;
+  }
+}
+
+void ShellWalker::run_cd(const shell::Command& command, std::size_t at) {
+  std::size_t operand = at + 1;
+  while (operand < command.words.size() && command.words[operand].text.size() > 1 &&
+         command.words[operand].text[0] == '-')
+    ++operand;
+  ShellText target;
+  if (operand < command.words.size()) {
+    target = text_of(command.words[operand]);
+  } else {
+    const ShellValue& home = value_of("HOME");
+    target = home.elements.size() == 1 ? home.elements[0] : unknown_text();
+  }
+  const ShellValue& directory = value_of(work_dir_key);
+  const ShellText from = directory.elements.empty() ? unknown_text() : directory.elements[0];
+  const bool whole = is_whole_path(target);
+  if (!target.known() || target.text == "-" || target.glob || (!whole && !from.known()))
+    return set_work_dir(unknown_text());
+  ShellText result;
+  result.home = whole ? target.home : from.home;
+  result.assumed = target.assumed || (!whole && from.assumed);
+  result.text =
+      join_shell_path(whole ? std::string_view() : std::string_view(from.text), target.text);
+  // Above a home directory the name is no longer that of one.
+  if (result.home && !starts_with(result.text, "~")) result = ShellText{"/home"};
+  set_work_dir(std::move(result));
+}
+
+void ShellWalker::make_local(std::string_view name) {
+  if (activations_.empty() || !is_name(name)) return;
+  auto& locals = activations_.back().locals;
+  for (const auto& local : locals)
+    if (local.first == name) return;
+  if (locals.size() < 64) locals.emplace_back(std::string(name), variable_of(name));
+}
+
+void ShellWalker::run_declare(const shell::Command& command, std::size_t at) {
+  const std::string& builtin = command.words[at].text;
+  const bool local = builtin == "local" || builtin == "declare" || builtin == "typeset";
+  bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
+  bool keeps_value = builtin == "readonly";
+  for (std::size_t i = at + 1; i < command.words.size(); ++i) {
+    const shell::Word& word = command.words[i];
+    if (!word.text.empty() && (word.text[0] == '-' || word.text[0] == '+')) {
+      changes_value = changes_value || word.text.find_first_of("aAilun") != std::string::npos;
+      references_ = references_ || word.text.find('n') != std::string::npos;
+      keeps_value = keeps_value || word.text.find('r') != std::string::npos;
+      continue;
+    }
+    const std::size_t equals = word.text.find('=');
+    const std::string_view declared = std::string_view(word.text).substr(0, equals);
+    if (local) make_local(declared);
+    if (changes_value && is_name(declared)) attributes_[std::string(declared)] = "i";
+    if (equals == std::string::npos) {
+      if (keeps_value && is_name(declared)) attributes_[std::string(declared)] += 'r';
+      continue;
+    }
+    const bool append = equals > 0 && word.text[equals - 1] == '+';
+    const std::string name = word.text.substr(0, equals - (append ? 1 : 0));
+    if (!is_name(name)) {
+      assign_unknown(name);
+      continue;
+    }
+    ShellText text = text_of(word);
+    text.text.erase(0, equals + 1);
+    text.home = starts_with(text.text, "~");
+    if (changes_value || append) text = unknown_text();
+    assign(name, scalar_value(std::move(text)));
+    if (keeps_value) attributes_[name] += 'r';
+  }
+}
+
+void ShellWalker::run_unset(const shell::Command& command, std::size_t at) {
+  for (std::size_t i = at + 1; i < command.words.size(); ++i) {
+    if (command.words[i].text == "-f") return;
+    if (!is_name(command.words[i].text)) {
+      assign_unknown(command.words[i].text);
+      continue;
+    }
+    ShellValue value;
+    value.unset = true;
+    assign(command.words[i].text, std::move(value));
+  }
+}
+
+void ShellWalker::assign_unknown(std::string_view text) {
+  const std::string_view name = text.substr(0, text.find('['));
+  if (is_name(name)) assign(name, scalar_value(unknown_text()));
+}
+
+void ShellWalker::run_read(const shell::Command& command, std::size_t at) {
+  for (std::size_t i = at + 1; i < command.words.size(); ++i) {
+    const std::string& word = command.words[i].text;
+    assign_unknown(word);
+    if (word.size() < 2 || word[0] != '-') continue;
+    // A cluster of options: -a and -v may have their name in it, -C its command.
+    for (std::size_t from = 2; from < std::min<std::size_t>(word.size(), 8); ++from)
+      assign_unknown(std::string_view(word).substr(from));
+    const std::size_t callback = word.find('C');
+    if (callback == std::string::npos) continue;
+    if (callback + 1 < word.size())
+      run_text(word.substr(callback + 1), command, true);
+    else if (i + 1 < command.words.size())
+      run_text(command.words[i + 1].text, command, true);
+  }
+  assign("REPLY", scalar_value(unknown_text()));
+  assign("MAPFILE", scalar_value(unknown_text()));
+}
+
+void ShellWalker::run_compgen(const shell::Command& command, std::size_t at) {
+  for (std::size_t i = at + 1; i < command.words.size(); ++i) {
+    if (has_substitution(command.words[i].text)) run_expansion_text(command.words[i].text);
+    if (ends_with(command.words[i].text, "C") && i + 1 < command.words.size())
+      run_text(command.words[i + 1].text, command, true);
+  }
+}
+
+void ShellWalker::run_hash(const shell::Command& command, std::size_t at) {
+  for (std::size_t i = at + 1; i + 2 < command.words.size(); ++i)
+    if (ends_with(command.words[i].text, "p") && starts_with(command.words[i].text, "-"))
+      set_alias(command.words[i + 2].text, command.words[i + 1].text);
+}
+
+void ShellWalker::set_alias(const std::string& name, std::string value) {
+  std::string& alias = aliases_[name];
+  if (alias != value) ++aliases_set_;
+  alias = std::move(value);
+}
+
+void ShellWalker::run_set(const shell::Command& command, std::size_t at) {
+  std::size_t i = at + 1;
+  bool given = false;
+  for (; i < command.words.size() && !given; ++i) {
+    const std::string& word = command.words[i].text;
+    if (word == "--") {
+      given = true;
+    } else if (word.empty() || (word[0] != '-' && word[0] != '+')) {
+      break;
+    } else if (word == "-o" || word == "+o") {
+      ++i;
+    }
+  }
+  if (!given && i >= command.words.size()) return;
+  ShellValue value = array_value();
+  for (; i < command.words.size(); ++i) value.elements.push_back(text_of(command.words[i]));
+  assign(positional_key, std::move(value));
+}
+
+void ShellWalker::run_shift(const shell::Command& command, std::size_t at) {
+  long long count = 1;
+  if (at + 1 < command.words.size() && !read_integer(command.words[at + 1].text, count)) count = -1;
+  ShellValue value = value_of(positional_key);
+  charge(value.elements.size());
+  const auto size = static_cast<long long>(value.elements.size());
+  if (count < 0 || (size > 0 && !value.elements[0].known())) {
+    value.elements.assign(1, unknown_text());
+  } else if (count <= size) {
+    value.elements.erase(value.elements.begin(),
+                         value.elements.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+  assign(positional_key, std::move(value));
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,362 @@
+// The walker: lists, pipelines, branches and loops.
+
+#include "shell/shell.hpp"
+#include "shell/tree_internal.hpp"
+#include "shell/values_internal.hpp"
+#include "shell/walker_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+void ShellWalker::write_output(std::string_view text) {
+  if (output_ == nullptr) return;
+  output_->text += text;
+  text_bytes_ += text.size();
+}
+
+void ShellWalker::write_unknown() {
+  // One unknown part says as much as two.
+  if (output_ != nullptr && (output_->text.empty() || output_->text.back() != '\0'))
+    write_output(std::string_view("\0", 1));
+}
+
+bool ShellWalker::enter(std::size_t at) {
+  if (depth_ < options_.limits.max_depth) {
+    ++depth_;
+    return true;
+  }
+  stop(ErrorCode::limit,
+       concat({"nested deeper than ", std::to_string(options_.limits.max_depth), " levels"}), at);
+  return false;
+}
+
+void ShellWalker::run(std::uint32_t index) {
+  if (stopped()) return;
+  const ShellNode node = syntax_.nodes[index];
+  // Lists are held by the constructs that count.
+  const bool counts = node.kind > ShellNode::Kind::pipeline;
+  if (counts && !enter(node.begin)) return;
+  here_begin_ = node.begin;
+  here_end_ = node.end;
+  if (node.background)
+    run_background(index, node);
+  else
+    run_foreground(index, node);
+  if (counts) --depth_;
+}
+
+void ShellWalker::run_background(std::uint32_t index, const ShellNode& node) {
+  const bool outer = std::exchange(background_, true);
+  ++parallel_;
+  open_frame();
+  run_foreground(index, node);
+  take_frame();
+  --parallel_;
+  background_ = outer;
+}
+
+void ShellWalker::run_foreground(std::uint32_t index, const ShellNode& node) {
+  if (node.kind == ShellNode::Kind::simple) return run_simple(node);
+  if (node.kind == ShellNode::Kind::function) return define(index, node);
+  if (size(node.redirections) == 0) return run_compound(node);
+  // Its redirections hold for everything in it.
+  shell::Input input = input_;
+  for_each_choice([&] {
+    std::vector<shell::Redirection> redirections;
+    expand_redirections(node, redirections, input);
+    shell::Command command;
+    command.redirections = std::move(redirections);
+    command.compound = true;
+    tell(node, std::move(command));
+  });
+  std::swap(input, input_);
+  Output* const outer = output_;
+  if (redirects_output(node)) output_ = nullptr;
+  run_compound(node);
+  output_ = outer;
+  std::swap(input, input_);
+}
+
+void ShellWalker::run_compound(const ShellNode& node) {
+  switch (node.kind) {
+    case ShellNode::Kind::simple:
+    case ShellNode::Kind::function:
+      return;
+    case ShellNode::Kind::list:
+      for (std::size_t i = 0; i < size(node.nodes); ++i) run(item(node.nodes, i));
+      return;
+    case ShellNode::Kind::and_or:
+      return run_and_or(node);
+    case ShellNode::Kind::pipeline:
+      return run_pipeline(node);
+    case ShellNode::Kind::subshell:
+      open_frame();
+      run(item(node.nodes, 0));
+      take_frame();
+      return;
+    case ShellNode::Kind::group:
+      return run(item(node.nodes, 0));
+    case ShellNode::Kind::if_clause:
+      return run_if(node);
+    case ShellNode::Kind::loop:
+      return run_loop(node);
+    case ShellNode::Kind::for_clause:
+      return run_for(node);
+    case ShellNode::Kind::arithmetic_for:
+      for_each_choice([&] { arithmetic(item(node.words, 0)); });
+      return run_loop(node);
+    case ShellNode::Kind::case_clause:
+      return run_case(node);
+    case ShellNode::Kind::coprocess:
+      return run_coprocess(node);
+    case ShellNode::Kind::condition:
+      return run_condition(node);
+    case ShellNode::Kind::arithmetic:
+      return run_arithmetic(node);
+  }
+}
+
+void ShellWalker::forget_output(std::size_t written) {
+  if (output_ == nullptr || output_->text.size() <= written) return;
+  output_->text.resize(written);
+  write_unknown();
+}
+
+ShellWalker::Changes ShellWalker::run_branch(std::uint32_t index) {
+  const std::size_t written = output_size();
+  open_frame();
+  run(index);
+  forget_output(written);
+  return take_frame();
+}
+
+void ShellWalker::run_and_or(const ShellNode& node) {
+  run(item(node.nodes, 0));
+  const std::size_t written = output_size();
+  // What each command changes may be what remains: the next one may not run.
+  std::vector<Changes> steps;
+  open_frame();
+  char before = 0;
+  for (std::size_t i = 1; i < size(node.nodes); ++i) {
+    const char joint = this->node(item(node.nodes, i)).joint;
+    // Behind ||, and what follows behind &&, it is not known which of those before have run.
+    if (i > 1 && (joint == '|' || before == '|')) {
+      steps.push_back(take_frame());
+      merge(std::move(steps), true);
+      steps.clear();
+      open_frame();
+    }
+    open_frame();
+    run(item(node.nodes, i));
+    Changes changes = take_frame();
+    for (const auto& [name, variable] : changes) set_variable(name, variable);
+    steps.push_back(std::move(changes));
+    before = joint;
+  }
+  forget_output(written);
+  steps.push_back(take_frame());
+  merge(std::move(steps), true);
+}
+
+void ShellWalker::merge_one(Changes changes) {
+  std::vector<Changes> branches;
+  branches.push_back(std::move(changes));
+  merge(std::move(branches), true);
+}
+
+void ShellWalker::run_if(const ShellNode& node) {
+  const std::size_t count = size(node.nodes);
+  std::vector<Changes> branches;
+  for (std::size_t i = 0; i + 1 < count; i += 2) {
+    run(item(node.nodes, i));
+    branches.push_back(run_branch(item(node.nodes, i + 1)));
+  }
+  if (count % 2 == 1) branches.push_back(run_branch(item(node.nodes, count - 1)));
+  merge(std::move(branches), count % 2 == 0);
+}
+
+void ShellWalker::run_loop(const ShellNode& node) {
+  run_rounds([&] {
+    for (std::size_t i = 0; i < size(node.nodes); ++i) run(item(node.nodes, i));
+  });
+}
+
+void ShellWalker::run_for(const ShellNode& node) {
+  ShellVariable variable;
+  if (node.flag) {
+    for_each_choice([&] {
+      std::vector<shell::Word> words;
+      Fields fields{words};
+      for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
+        expand_word(item(node.words, i), fields);
+      for (shell::Word& word : words) merge_value(variable, scalar_value(text_of(std::move(word))));
+    });
+  } else {
+    for_each_choice([&] {
+      const ShellValue& arguments = value_of(positional_key);
+      charge(arguments.elements.size());
+      for (const ShellText& element : arguments.elements)
+        merge_value(variable, scalar_value(element));
+    });
+  }
+  for (const ShellValue& value : variable.values) run_value(node.name, value);
+  if (steers_programs(node.name)) tell_assignment(node, node.name, variable);
+  // Without words the body does not run; it is told all the same.
+  if (variable.values.empty()) variable.values.push_back(scalar_value({}));
+  run_rounds([&] {
+    set_variable(node.name, variable);
+    run(item(node.nodes, 0));
+  });
+}
+
+bool ShellWalker::steers_programs(std::string_view name) {
+  return name == "PATH" || name == "BASH_ENV" || name == "ENV" || name == "IFS" ||
+         starts_with(name, "LD_") || starts_with(name, "PYTHON") || starts_with(name, "GIT_");
+}
+
+void ShellWalker::tell_assignment(const ShellNode& node, std::string_view name,
+                                  const ShellVariable& variable) {
+  for (const ShellValue& value : variable.values) {
+    shell::Command command;
+    shell::Assignment assignment;
+    assignment.name = std::string(name);
+    if (!value.elements.empty()) assignment.value.text = value.elements[0].text;
+    assignment.value.begin = node.begin;
+    assignment.value.end = node.end;
+    command.assignments.push_back(std::move(assignment));
+    tell(node, std::move(command));
+  }
+}
+
+void ShellWalker::run_case(const ShellNode& node) {
+  for_each_choice([&] {
+    for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
+      expand_single(item(node.words, i));
+  });
+  std::vector<Changes> branches;
+  for (std::size_t i = 0; i < size(node.nodes) && !stopped(); ++i)
+    branches.push_back(run_branch(item(node.nodes, i)));
+  merge(std::move(branches), true);
+}
+
+void ShellWalker::run_coprocess(const ShellNode& node) {
+  const bool outer = std::exchange(background_, true);
+  const shell::Input input = std::exchange(input_, unknown_input());
+  Output* const output = std::exchange(output_, nullptr);
+  ++parallel_;
+  open_frame();
+  if (size(node.nodes) > 0) run(item(node.nodes, 0));
+  take_frame();
+  --parallel_;
+  output_ = output;
+  input_ = input;
+  background_ = outer;
+}
+
+shell::Input ShellWalker::unknown_input() {
+  shell::Input input;
+  input.kind = shell::Input::Kind::unknown;
+  return input;
+}
+
+void ShellWalker::run_condition(const ShellNode& node) {
+  for_each_choice([&] {
+    shell::Command command;
+    command.words.push_back(plain_word("[[", node));
+    Fields fields{command.words, true};
+    for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
+      expand_word(item(node.words, i), fields);
+    command.words.push_back(plain_word("]]", node));
+    run_subscripts(tell(node, std::move(command)));
+  });
+}
+
+void ShellWalker::run_arithmetic(const ShellNode& node) {
+  for_each_choice([&] {
+    shell::Command command;
+    command.words.push_back(plain_word("((", node));
+    Fields fields{command.words, true};
+    expand_word(item(node.words, 0), fields);
+    command.words.push_back(plain_word("))", node));
+    const shell::Command told = tell(node, std::move(command));
+    run_arithmetic_text(told.words[1].text);
+  });
+}
+
+shell::Word ShellWalker::plain_word(std::string_view text, const ShellNode& node) {
+  shell::Word word;
+  word.text = std::string(text);
+  word.begin = node.begin;
+  word.end = node.end;
+  return word;
+}
+
+void ShellWalker::run_pipeline(const ShellNode& node) {
+  const std::size_t count = size(node.nodes);
+  const bool outer_pipeline = std::exchange(pipeline_, true);
+  Output* const outer_output = output_;
+  const shell::Input outer_input = input_;
+  const shell::Command* const outer_producer = producer_;
+  ++parallel_;
+  std::deque<shell::Command> stages;
+  for (std::size_t i = 0; i < count && !stopped(); ++i) {
+    Output output;
+    const bool last = i + 1 == count;
+    output_ = last ? outer_output : &output;
+    stages.emplace_back();
+    keep_ = last ? nullptr : &stages.back();
+    const bool simple = this->node(item(node.nodes, i)).kind == ShellNode::Kind::simple;
+    open_frame();
+    run(item(node.nodes, i));
+    // bash can be told to run the last command of a pipeline itself.
+    if (last && last_in_shell_)
+      merge_one(take_frame());
+    else
+      take_frame();
+    keep_ = nullptr;
+    if (last) break;
+    producer_ = simple ? &stages.back() : nullptr;
+    input_ = shell::Input();
+    input_.kind = output.text == std::string_view("\0", 1) ? shell::Input::Kind::unknown
+                                                           : shell::Input::Kind::known;
+    if (input_.kind == shell::Input::Kind::known) input_.text = std::move(output.text);
+  }
+  --parallel_;
+  producer_ = outer_producer;
+  output_ = outer_output;
+  input_ = outer_input;
+  pipeline_ = outer_pipeline;
+}
+
+ShellText ShellWalker::output_of(std::uint32_t index) {
+  Output output;
+  run_apart(index, &output, input_);
+  while (!output.text.empty() && output.text.back() == '\n') output.text.pop_back();
+  return {std::move(output.text), output.assumed};
+}
+
+void ShellWalker::run_apart(std::uint32_t index, Output* output, shell::Input input) {
+  if (index == no_index || !enter(node(index).begin)) return;
+  Output* const outer_output = std::exchange(output_, output);
+  const shell::Command* const outer_producer = std::exchange(producer_, nullptr);
+  shell::Command* const outer_keep = std::exchange(keep_, nullptr);
+  std::swap(input_, input);
+  open_frame();
+  run(index);
+  take_frame();
+  std::swap(input_, input);
+  keep_ = outer_keep;
+  producer_ = outer_producer;
+  output_ = outer_output;
+  --depth_;
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,345 @@
+// The parser: what begins with a dollar sign or a backquote, and extended globs.
+
+#include "shell/parser_internal.hpp"
+#include "shell/shell_internal.hpp"
+#include "shell/tree_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+void ShellParser::read_dollar(Quotes quotes) {
+  const bool quoted = quotes != Quotes::none;
+  const char next = peek(1);
+  if (joins_lines(at_ + 1)) return;
+  if (next == '(') {
+    if (peek(2) == '(' && arithmetic_end(at_ + 3) != std::string_view::npos)
+      return read_arithmetic(quoted, 3, arithmetic_end(at_ + 3), 2);
+    return read_command_substitution(quoted);
+  }
+  if (next == '{') return read_braced_parameter(quotes);
+  if (next == '[' && bash()) {
+    const std::size_t end = text_.find(']', at_ + 2);
+    if (end == std::string_view::npos) return unterminated("$[", at_);
+    dialect_dependent_ = true;
+    return read_arithmetic(quoted, 2, end, 1);
+  }
+  if (next == '\'' && bash() && !quoted) return read_ansi_c_quotes();
+  if (next == '\'' && !quoted) dialect_dependent_ = true;
+  if (next == '"' && bash() && !quoted) {
+    dialect_dependent_ = true;
+    ++at_;
+    return read_double_quotes();
+  }
+  std::size_t end = at_ + 1;
+  if (is_name_start(next)) {
+    while (end < text_.size() && is_name_char(text_[end])) ++end;
+    if (joins_lines(end)) return;
+  } else if (next != '\0' && (is_digit(next) || is_special_parameter(next))) {
+    ++end;
+  } else {
+    add_literal("$", true);
+    ++at_;
+    return;
+  }
+  add_part(ShellPart::Kind::parameter, quoted).text = text_.substr(at_ + 1, end - at_ - 1);
+  at_ = end;
+}
+
+bool ShellParser::joins_lines(std::size_t at) {
+  if (text_.substr(at, 2) != "\\\n") return false;
+  fail(ErrorCode::parse, "line joined in the middle of an expansion", at);
+  return true;
+}
+
+void ShellParser::read_command_substitution(bool quoted) {
+  const std::size_t begin = at_;
+  at_ += 2;
+  const std::uint32_t node = parse_nested(')', "$(", begin);
+  if (!failed_) add_part(ShellPart::Kind::command, quoted).node = node;
+}
+
+void ShellParser::read_process_substitution() {
+  const std::size_t begin = at_;
+  const bool output = peek() == '>';
+  dialect_dependent_ = true;
+  at_ += 2;
+  const std::uint32_t node = parse_nested(')', output ? ">(" : "<(", begin);
+  if (failed_) return;
+  ShellPart& part = add_part(ShellPart::Kind::process, false);
+  part.node = node;
+  part.output = output;
+}
+
+std::uint32_t ShellParser::parse_nested(char close, std::string_view what, std::size_t begin) {
+  if (!enter()) return no_index;
+  std::vector<HereDocument> outer;
+  outer.swap(here_documents_);
+  const bool outer_braces = std::exchange(in_braces_, false);
+  ++substitutions_;
+  const std::uint32_t node = parse_list(true);
+  --substitutions_;
+  in_braces_ = outer_braces;
+  if (!failed_ && at_end()) unterminated(what, begin);
+  if (!failed_ && peek() != close) unexpected();
+  if (!failed_ && !here_documents_.empty())
+    fail_here("here-document without a body before its substitution ends");
+  here_documents_.swap(outer);
+  if (!at_end()) ++at_;
+  --depth_;
+  return node;
+}
+
+void ShellParser::read_backquotes(bool in_double_quotes) {
+  const std::size_t begin = at_++;
+  std::size_t end = at_;
+  bool escapes = false;
+  while (end < text_.size() && text_[end] != '`') {
+    escapes = escapes || text_[end] == '\\';
+    end += text_[end] == '\\' ? 2U : 1U;
+  }
+  if (end >= text_.size()) return unterminated("backquote", begin);
+  std::string_view inner = text_.substr(at_, end - at_);
+  ShellOrigin origin = {position(at_), end_position(end), origin_.exact};
+  if (escapes) {
+    std::string text;
+    for (std::size_t i = 0; i < inner.size(); ++i) {
+      const char next = i + 1 < inner.size() ? inner[i + 1] : '\0';
+      if (inner[i] == '\\' &&
+          (next == '$' || next == '`' || next == '\\' || (next == '"' && in_double_quotes)))
+        ++i;
+      text += inner[i];
+    }
+    syntax_.texts.push_back(std::move(text));
+    inner = syntax_.texts.back();
+    origin.exact = false;
+  }
+  if (!enter()) return;
+  ShellParser parser(syntax_, options_, inner, origin, depth_);
+  const std::uint32_t node = parser.parse();
+  take_over(parser);
+  --depth_;
+  at_ = end + 1;
+  if (!failed_) add_part(ShellPart::Kind::command, in_double_quotes).node = node;
+}
+
+std::size_t ShellParser::arithmetic_end(std::size_t at) const {
+  unsigned depth = 0;
+  for (; at < text_.size(); ++at) {
+    const char c = text_[at];
+    if (c == '\\') {
+      ++at;
+    } else if (c == '"') {
+      for (++at; at < text_.size() && text_[at] != '"'; ++at)
+        if (text_[at] == '\\') ++at;
+    } else if (c == '(') {
+      ++depth;
+    } else if (c == ')' && depth > 0) {
+      --depth;
+    } else if (c == ')') {
+      return at + 1 < text_.size() && text_[at + 1] == ')' ? at : std::string_view::npos;
+    }
+  }
+  return std::string_view::npos;
+}
+
+void ShellParser::read_arithmetic(bool quoted, std::size_t skip, std::size_t end,
+                                  std::size_t close) {
+  at_ += skip;
+  const std::uint32_t operand = arithmetic_word(end);
+  at_ = end + close;
+  if (!failed_) add_part(ShellPart::Kind::arithmetic, quoted).operand = operand;
+}
+
+std::uint32_t ShellParser::arithmetic_word(std::size_t end) {
+  if (!enter()) return no_index;
+  const std::string_view text = text_.substr(at_, end - at_);
+  ShellParser parser(syntax_, options_, text, {position(at_), end_position(end), origin_.exact},
+                     depth_);
+  const std::uint32_t word = parser.parse_arithmetic_text();
+  take_over(parser);
+  --depth_;
+  return word;
+}
+
+std::uint32_t ShellParser::parse_arithmetic_text() {
+  const std::size_t parts = syntax_.pending_parts.size();
+  while (!failed_ && !at_end()) {
+    if (peek() == '\'') {
+      // Some shells take it as a quote here, some do not: where the text ends is not certain.
+      fail_here("single quote in arithmetic");
+    } else if (peek() == '"') {
+      ++at_;
+    } else {
+      read_quoted_piece(Quotes::arithmetic);
+    }
+  }
+  return end_word(parts, 0, at_);
+}
+
+void ShellParser::read_braced_parameter(Quotes quotes) {
+  const std::size_t begin = at_;
+  at_ += 2;
+  if (bash() && (is_shell_blank(peek()) || peek() == '\n' || peek() == '|')) {
+    // bash 5.3: ${ list; }
+    dialect_dependent_ = true;
+    if (peek() == '|') ++at_;
+    const std::uint32_t node = parse_nested('}', "${", begin);
+    if (!failed_) add_part(ShellPart::Kind::command, quotes != Quotes::none).node = node;
+    return;
+  }
+  if (!enter()) return;
+  ShellPart part;
+  part.kind = ShellPart::Kind::parameter;
+  part.quoted = quotes != Quotes::none;
+  if (peek() == '#' && peek(1) != '}' &&
+      !(peek(1) == '#' || peek(1) == '%' || peek(1) == ':' || peek(1) == '-' || peek(1) == '+' ||
+        peek(1) == '=' || peek(1) == '?')) {
+    part.length = true;
+    ++at_;
+  } else if (peek() == '!' && (is_name_char(peek(1)) || peek(1) == '@' || peek(1) == '*')) {
+    part.indirect = true;
+    ++at_;
+  }
+  read_parameter_name(part);
+  if (!failed_ && peek() == '[') part.subscript = read_until(']', "[", quotes);
+  if (!failed_) read_parameter_operation(part, quotes);
+  if (!failed_ && peek() != '}') {
+    if (at_end())
+      unterminated("${", begin);
+    else
+      fail(ErrorCode::parse, concat({"bad substitution ", quoted(text_.substr(begin, 20))}), begin);
+  }
+  if (failed_) return;
+  ++at_;
+  --depth_;
+  syntax_.pending_parts.push_back(part);
+}
+
+void ShellParser::read_parameter_name(ShellPart& part) {
+  const std::size_t begin = at_;
+  if (is_digit(peek())) {
+    while (is_digit(peek())) ++at_;
+  } else if (is_name_start(peek())) {
+    while (is_name_char(peek())) ++at_;
+  } else if (!at_end() && is_special_parameter(peek())) {
+    ++at_;
+  }
+  part.text = text_.substr(begin, at_ - begin);
+  if (part.text.empty()) {
+    if (at_end())
+      unterminated("${", begin - 2);
+    else
+      fail_here("bad substitution");
+  }
+}
+
+void ShellParser::read_parameter_operation(ShellPart& part, Quotes quotes) {
+  const char c = peek();
+  if (c == '}' || at_end()) return;
+  const char next = peek(1);
+  if (c == ':' && next != '\0' && std::string_view("-=?+").find(next) != std::string_view::npos) {
+    part.colon = true;
+    part.operation = next;
+    at_ += 2;
+  } else if (std::string_view("-=?+").find(c) != std::string_view::npos) {
+    part.operation = c;
+    ++at_;
+  } else if (std::string_view("%#/^,").find(c) != std::string_view::npos) {
+    part.operation = c;
+    part.doubled = next == c;
+    at_ += part.doubled ? 2 : 1;
+  } else if (c == ':' || c == '@' || (c == '*' && part.indirect)) {
+    part.operation = c;
+    ++at_;
+  } else {
+    return;
+  }
+  part.operand = read_until(
+      '}', "${", quotes, std::string_view("-=?+").find(part.operation) == std::string_view::npos);
+}
+
+std::uint32_t ShellParser::read_until(char close, std::string_view what, Quotes quotes,
+                                      bool pattern) {
+  const std::size_t begin = at_;
+  if (close == ']') ++at_;
+  const std::size_t parts = syntax_.pending_parts.size();
+  const bool outer = std::exchange(in_braces_, close == '}');
+  unsigned brackets = 0;
+  const bool quoted = quotes != Quotes::none;
+  if (!quoted) read_tilde();
+  while (!failed_ && !at_end()) {
+    const char c = peek();
+    if (c == close && brackets == 0) break;
+    if (close == ']' && c == '[') ++brackets;
+    if (close == ']' && c == ']') --brackets;
+    if (c == '\'' && quoted && !pattern) {
+      read_quote_in_quotes();
+    } else if (c == '\'' && quoted) {
+      read_single_quotes();
+    } else if (c == '"' && quoted) {
+      read_double_quotes();
+    } else if (quoted) {
+      read_quoted_piece(quotes);
+    } else if (at_process()) {
+      read_process_substitution();
+    } else {
+      read_piece();
+    }
+  }
+  in_braces_ = outer;
+  if (failed_) return no_index;
+  if (at_end()) {
+    unterminated(what, begin);
+    return no_index;
+  }
+  const std::uint32_t word = end_word(parts, begin, at_);
+  if (close == ']') ++at_;
+  return word;
+}
+
+void ShellParser::read_quote_in_quotes() {
+  dialect_dependent_ = true;
+  std::size_t end = at_ + 1;
+  if (bash()) {
+    end = text_.find('\'', at_ + 1);
+    if (end == std::string_view::npos) return unterminated("single quote", at_);
+    ++end;
+  }
+  add_literal(text_.substr(at_, end - at_), true);
+  at_ = end;
+}
+
+void ShellParser::read_extended_glob() {
+  if (!enter()) return;
+  const std::size_t begin = at_;
+  dialect_dependent_ = true;
+  add_literal("*(", false);
+  ++at_;
+  while (!failed_ && !at_end() && peek() != ')') {
+    if (peek() == '(') {
+      read_extended_glob();
+    } else if (peek() == '|' || is_shell_blank(peek()) || peek() == '\n') {
+      add_literal(text_.substr(at_, 1), false);
+      ++at_;
+    } else if (ends_word(peek())) {
+      unexpected();
+    } else {
+      read_piece();
+    }
+  }
+  if (at_end()) return unterminated("(", begin);
+  if (failed_) return;
+  add_literal(")", false);
+  ++at_;
+  --depth_;
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,128 @@
+// The walker: functions and aliases.
+
+#include "shell/shell.hpp"
+#include "shell/tree_internal.hpp"
+#include "shell/values_internal.hpp"
+#include "shell/walker_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+void ShellWalker::define(std::uint32_t index, const ShellNode& node) {
+  outcome_.definitions.push_back({std::string(node.name), false, node.begin, node.end});
+  std::vector<std::uint32_t>& bodies = functions_[std::string(node.name)];
+  if (std::find(bodies.begin(), bodies.end(), index) == bodies.end()) {
+    bodies.push_back(index);
+    ++bodies_;
+  }
+  if (size(node.nodes) == 0) return;
+  // The body as it stands; when the function is called, it is told again with its arguments.
+  // bash calls this one itself, with what it did not find.
+  const bool outer = std::exchange(defined_, node.name != "command_not_found_handle");
+  Output* const output = std::exchange(output_, nullptr);
+  shell::Input input;
+  std::swap(input, input_);
+  open_frame();
+  assign(positional_key, array_value({unknown_text()}));
+  run(item(node.nodes, 0));
+  take_frame();
+  std::swap(input, input_);
+  output_ = output;
+  defined_ = outer;
+}
+
+void ShellWalker::call(const shell::Command& command, const std::vector<std::uint32_t>& bodies) {
+  Activation activation;
+  activation.name = command.words[0].text;
+  for (std::size_t i = 1; i < command.words.size(); ++i)
+    activation.arguments.push_back(command.words[i].text);
+  activation.parallel = parallel_;
+  std::size_t running = 0;
+  for (const Activation& other : activations_) {
+    if (other.name != activation.name) continue;
+    ++running;
+    if (other.arguments == activation.arguments) return;
+  }
+  ShellValue arguments = array_value();
+  if (running >= max_activations) {
+    // Recursion with ever new arguments: from here on, with any.
+    activation.arguments.assign(1, std::string(1, '\0'));
+    arguments.elements.push_back(unknown_text());
+    if (running > max_activations) return;
+  } else {
+    for (std::size_t i = 1; i < command.words.size(); ++i)
+      arguments.elements.push_back(text_of(command.words[i]));
+  }
+  activations_.push_back(std::move(activation));
+  shell::Input input = command.input;
+  std::swap(input, input_);
+  for (const std::uint32_t body : std::vector<std::uint32_t>(bodies)) {
+    const ShellValue outer = value_of(positional_key);
+    charge(outer.elements.size() + arguments.elements.size());
+    assign(positional_key, arguments);
+    run_body(body);
+    for (auto& [name, former] : activations_.back().locals) set_variable(name, std::move(former));
+    activations_.back().locals.clear();
+    assign(positional_key, outer);
+  }
+  std::swap(input, input_);
+  activations_.pop_back();
+}
+
+void ShellWalker::run_body(std::uint32_t function) {
+  const bool outer = std::exchange(left_, false);
+  open_frame(true);
+  run(item(syntax_.nodes[function].nodes, 0));
+  Changes between;
+  Changes changes = take_frame(&between);
+  for (auto& [name, variable] : changes) set_variable(name, std::move(variable));
+  if (left_) add_values(between);
+  left_ = outer;
+}
+
+bool ShellWalker::is_fork_bomb(const shell::Command& command) const {
+  if (command.words.empty()) return false;
+  for (const Activation& activation : activations_)
+    if (activation.name == command.words[0].text && parallel_ > activation.parallel) return true;
+  return false;
+}
+
+bool ShellWalker::run_alias(const ShellNode& node, const shell::Command& command) {
+  if (aliases_.empty() || size(node.words) == 0) return false;
+  const auto at = aliases_.find(command.words[0].text);
+  if (at == aliases_.end() || syntax_.words[item(node.words, 0)].quoted) return false;
+  for (const std::string& running : running_aliases_)
+    if (running == at->first) return false;
+  if (at->second.find_first_of("#'\"\\`(){}\n") != std::string::npos ||
+      at->second.find("<<") != std::string::npos) {
+    stop(ErrorCode::parse, "alias that changes how the rest is read", command.begin);
+    return true;
+  }
+  std::string text = at->second;
+  bool next_too = !text.empty() && is_shell_blank(text.back());
+  for (std::size_t i = 1; i < command.words.size(); ++i) {
+    // Behind an alias that ends with a blank, the next word is looked at, too.
+    const auto next = next_too ? aliases_.find(command.words[i].text) : aliases_.end();
+    next_too =
+        next != aliases_.end() && !next->second.empty() && is_shell_blank(next->second.back());
+    if (next != aliases_.end()) {
+      text += concat({" ", next->second});
+      continue;
+    }
+    text += concat({" ", shell_word(command.words[i].text)});
+  }
+  running_aliases_.push_back(at->first);
+  run_text(std::move(text), command, true);
+  running_aliases_.pop_back();
+  return true;
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,492 @@
+// The parser: lists, pipelines and compound commands.
+
+#include "shell/parser_internal.hpp"
+#include "shell/shell_internal.hpp"
+#include "shell/tree_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+std::string_view ShellParser::word_here() {
+  std::size_t end = at_;
+  while (end < text_.size() && end < at_ + 9 && !ends_plain_run.has(text_[end])) ++end;
+  if (end == at_ && end < text_.size() && (text_[end] == '{' || text_[end] == '}')) ++end;
+  if (text_.substr(at_, 2) == "]]") end = at_ + 2;
+  if (text_.substr(end, 2) == "\\\n") return joined_word_here();
+  if (end < text_.size() && !ends_word(text_[end])) return {};
+  word_end_ = end;
+  return text_.substr(at_, end - at_);
+}
+
+std::string_view ShellParser::joined_word_here() {
+  static constexpr std::string_view words[] = {
+      "!",    "{",  "}",   "[[",       "]]", "case", "coproc", "do",   "done", "elif",  "else",
+      "esac", "fi", "for", "function", "if", "in",   "select", "then", "time", "until", "while"};
+  std::string joined;
+  std::size_t end = at_;
+  for (; end < text_.size() && joined.size() < 10 && !ends_word(text_[end]); ++end) {
+    if (text_.substr(end, 2) == "\\\n")
+      ++end;
+    else
+      joined += text_[end];
+  }
+  const auto* const word = std::find(std::begin(words), std::end(words), joined);
+  if (word == std::end(words)) return {};
+  word_end_ = end;
+  return *word;
+}
+
+bool ShellParser::expect(std::string_view word, std::size_t begin, std::string_view construct) {
+  if (failed_) return false;
+  if (word_here() == word) {
+    take_word();
+    return true;
+  }
+  if (at_end())
+    unterminated(construct, begin);
+  else
+    unexpected(concat({", ", quoted(word), " is missing"}));
+  return false;
+}
+
+std::uint32_t ShellParser::parse_list(bool may_be_empty) {
+  ShellNode list = node_at(ShellNode::Kind::list, at_);
+  const std::size_t from = begin_list();
+  for (;;) {
+    skip_newlines();
+    if (failed_ || at_end()) break;
+    const char c = peek();
+    if (c == ')') break;
+    if (c == ';' && (peek(1) == ';' || peek(1) == '&')) break;
+    if (ends_list(word_here())) break;
+    const std::size_t size = syntax_.pending.size();
+    const std::uint32_t node = parse_and_or();
+    syntax_.pending.resize(size);  // of what failed, nothing is kept
+    if (failed_) break;
+    add(node);
+    skip_blanks();
+    if (peek() == '&') {
+      syntax_.nodes[node].background = true;
+      ++at_;
+    } else if (peek() == ';' && peek(1) != ';' && peek(1) != '&') {
+      ++at_;
+    } else if (peek() != '\n') {
+      break;
+    }
+  }
+  const bool empty = begin_list() == from;
+  list.nodes = end_list(from);
+  if (!failed_ && empty && !may_be_empty) unexpected();
+  return add_node(list, at_);
+}
+
+std::uint32_t ShellParser::parse_and_or() {
+  ShellNode chain = node_at(ShellNode::Kind::and_or, at_);
+  const std::size_t from = begin_list();
+  char joint = 0;
+  for (;;) {
+    const std::uint32_t node = parse_pipeline();
+    if (node != no_index) {
+      syntax_.nodes[node].joint = joint;
+      add(node);
+    }
+    if (failed_) break;
+    skip_blanks();
+    if (!looking_at("&&") && !looking_at("||")) break;
+    joint = peek();
+    at_ += 2;
+    skip_newlines();
+  }
+  if (begin_list() == from + 1 && joint == 0) {
+    const std::uint32_t only = syntax_.pending.back();
+    syntax_.pending.pop_back();
+    return only;
+  }
+  chain.nodes = end_list(from);
+  return add_node(chain, at_);
+}
+
+std::uint32_t ShellParser::parse_pipeline() {
+  ShellNode pipeline = node_at(ShellNode::Kind::pipeline, at_);
+  const std::size_t from = begin_list();
+  const bool timed = skip_pipeline_prefixes();
+  if (timed && (at_end() || peek() == ';' || peek() == '\n'))
+    return add_node(node_at(ShellNode::Kind::list, at_), at_);
+  for (;;) {
+    skip_blanks();
+    if (ends_list(word_here())) {
+      unexpected();
+      break;
+    }
+    const std::uint32_t node = parse_command();
+    if (node != no_index) add(node);
+    if (failed_) break;
+    skip_blanks();
+    if (peek() != '|' || peek(1) == '|') break;
+    ++at_;
+    if (peek() == '&') {
+      if (!bash()) fail_here("unexpected '&'");
+      dialect_dependent_ = true;
+      ++at_;
+    }
+    skip_newlines();
+  }
+  if (begin_list() == from + 1) {
+    const std::uint32_t only = syntax_.pending.back();
+    syntax_.pending.pop_back();
+    return only;
+  }
+  pipeline.nodes = end_list(from);
+  return add_node(pipeline, at_);
+}
+
+bool ShellParser::skip_pipeline_prefixes() {
+  bool timed = false;
+  for (;;) {
+    skip_blanks();
+    const std::string_view word = word_here();
+    if (word == "!") {
+      take_word();
+    } else if (peek() == '!' && peek(1) == '(') {
+      ++at_;
+    } else if (word == "time" && bash()) {
+      dialect_dependent_ = true;
+      timed = true;
+      take_word();
+      skip_blanks();
+      if (word_here() == "-p") take_word();
+      skip_blanks();
+      if (word_here() == "--") take_word();
+    } else {
+      return timed;
+    }
+  }
+}
+
+std::uint32_t ShellParser::parse_command() {
+  skip_blanks();
+  const std::size_t begin = at_;
+  const char c = peek();
+  if (c == '(') {
+    if (peek(1) == '(' && bash()) {
+      dialect_dependent_ = true;
+      const std::size_t end = arithmetic_end(at_ + 2);
+      if (end != std::string_view::npos) return parse_arithmetic_command(end);
+    }
+    return parse_subshell();
+  }
+  // Only these can begin a reserved word.
+  constexpr CharSet starts("{[fiwucs");
+  if (starts.has(c)) {
+    const std::string_view word = word_here();
+    if (word == "{") return parse_group();
+    if (word == "if") return parse_if();
+    if (word == "while" || word == "until") return parse_loop(word);
+    if (word == "for") return parse_for(word);
+    if (word == "case") return parse_case();
+    if (bash() && (word == "select" || word == "function" || word == "coproc" || word == "[[")) {
+      dialect_dependent_ = true;
+      if (word == "select") return parse_for(word);
+      if (word == "function") return parse_function_keyword();
+      if (word == "coproc") return parse_coprocess();
+      return parse_condition();
+    }
+  }
+  const std::uint32_t node = parse_simple();
+  if (!failed_ && at_ == begin) unexpected();
+  return node;
+}
+
+std::uint32_t ShellParser::finish(ShellNode node, std::size_t nodes_from) {
+  node.nodes = end_list(nodes_from);
+  if (failed_) return add_node(node, at_);
+  const std::size_t end = at_;
+  std::vector<ShellRedirection> redirections;
+  for (skip_blanks(); !failed_ && at_redirection(); skip_blanks()) parse_redirection(redirections);
+  return add_node_with(node, {}, redirections, redirections.empty() ? end : last_token_end(end));
+}
+
+std::uint32_t ShellParser::parse_subshell() {
+  ShellNode node = node_at(ShellNode::Kind::subshell, at_);
+  const std::size_t from = begin_list();
+  const std::size_t begin = at_++;
+  if (!enter()) return no_index;
+  add(parse_list());
+  if (!failed_ && at_end()) unterminated("(", begin);
+  if (!failed_ && peek() != ')') unexpected();
+  if (!failed_) ++at_;
+  --depth_;
+  return finish(node, from);
+}
+
+std::uint32_t ShellParser::parse_group() {
+  ShellNode node = node_at(ShellNode::Kind::group, at_);
+  const std::size_t from = begin_list();
+  const std::size_t begin = at_;
+  take_word();
+  if (!enter()) return no_index;
+  add(parse_list());
+  expect("}", begin, "{");
+  --depth_;
+  return finish(node, from);
+}
+
+std::uint32_t ShellParser::parse_if() {
+  ShellNode node = node_at(ShellNode::Kind::if_clause, at_);
+  const std::size_t from = begin_list();
+  const std::size_t begin = at_;
+  take_word();
+  if (!enter()) return no_index;
+  for (;;) {
+    add(parse_list());
+    if (!expect("then", begin, "if")) break;
+    add(parse_list());
+    if (failed_) break;
+    if (word_here() == "elif") {
+      take_word();
+      continue;
+    }
+    if (word_here() == "else") {
+      take_word();
+      add(parse_list());
+    }
+    expect("fi", begin, "if");
+    break;
+  }
+  --depth_;
+  return finish(node, from);
+}
+
+std::uint32_t ShellParser::parse_loop(std::string_view word) {
+  ShellNode node = node_at(ShellNode::Kind::loop, at_);
+  const std::size_t from = begin_list();
+  const std::size_t begin = at_;
+  take_word();
+  if (!enter()) return no_index;
+  add(parse_list());
+  parse_do(begin, word);
+  --depth_;
+  return finish(node, from);
+}
+
+void ShellParser::parse_do(std::size_t begin, std::string_view construct) {
+  if (!expect("do", begin, construct)) return;
+  add(parse_list());
+  expect("done", begin, construct);
+}
+
+std::uint32_t ShellParser::parse_for(std::string_view word) {
+  ShellNode node = node_at(ShellNode::Kind::for_clause, at_);
+  const std::size_t begin = at_;
+  take_word();
+  if (!enter()) return no_index;
+  skip_blanks();
+  const std::size_t words_from = begin_list();
+  if (looking_at("((") && bash()) {
+    dialect_dependent_ = true;
+    const std::size_t end = arithmetic_end(at_ + 2);
+    if (end == std::string_view::npos) fail_here("for (( is not closed by ))");
+    if (failed_) return no_index;
+    node.kind = ShellNode::Kind::arithmetic_for;
+    at_ += 2;
+    add(arithmetic_word(end));
+    at_ = end + 2;
+  } else {
+    const std::size_t name_begin = at_;
+    while (is_name_char(peek())) ++at_;
+    node.name = text_.substr(name_begin, at_ - name_begin);
+    if (!is_name(node.name)) fail(ErrorCode::parse, concat({word, " needs a variable name"}), at_);
+    skip_newlines();
+    if (word_here() == "in") {
+      node.flag = true;
+      take_word();
+      for (skip_blanks(); !failed_ && !at_end() && (!ends_word(peek()) || at_process());
+           skip_blanks())
+        add(parse_word());
+    }
+  }
+  node.words = end_list(words_from);
+  skip_blanks();
+  if (peek() == ';') ++at_;
+  skip_newlines();
+  const std::size_t from = begin_list();
+  if (!failed_ && word_here() == "{" && bash()) {
+    add(parse_group());
+  } else {
+    parse_do(begin, word);
+  }
+  --depth_;
+  return finish(node, from);
+}
+
+std::uint32_t ShellParser::parse_case() {
+  ShellNode node = node_at(ShellNode::Kind::case_clause, at_);
+  const std::size_t begin = at_;
+  take_word();
+  if (!enter()) return no_index;
+  skip_blanks();
+  // The words of all arms are listed first, their bodies then.
+  std::vector<std::uint32_t> words;
+  std::vector<std::uint32_t> bodies;
+  if (at_end() || (ends_word(peek()) && !at_process())) fail_here("case needs a word");
+  if (!failed_) words.push_back(parse_word());
+  skip_newlines();
+  expect("in", begin, "case");
+  for (;;) {
+    skip_newlines();
+    if (failed_ || word_here() == "esac") break;
+    if (peek() == '(') ++at_;
+    parse_patterns(words, begin);
+    if (failed_) break;
+    bodies.push_back(parse_list(true));
+    if (failed_) break;
+    if (looking_at(";;&") || looking_at(";&")) {
+      if (!bash()) fail_here("unexpected ';&'");
+      dialect_dependent_ = true;
+      at_ += looking_at(";;&") ? 3U : 2U;
+    } else if (looking_at(";;")) {
+      at_ += 2;
+    } else {
+      break;
+    }
+  }
+  expect("esac", begin, "case");
+  const std::size_t words_from = begin_list();
+  for (const std::uint32_t word : words) add(word);
+  node.words = end_list(words_from);
+  const std::size_t from = begin_list();
+  for (const std::uint32_t body : bodies) add(body);
+  --depth_;
+  return finish(node, from);
+}
+
+void ShellParser::parse_patterns(std::vector<std::uint32_t>& words, std::size_t begin) {
+  for (;;) {
+    skip_blanks();
+    if (at_end()) return unterminated("case", begin);
+    if (ends_word(peek())) return unexpected();
+    words.push_back(parse_word());
+    if (failed_) return;
+    skip_blanks();
+    if (peek() == ')') break;
+    if (peek() != '|') {
+      if (at_end()) return unterminated("case", begin);
+      return unexpected(" in a case pattern");
+    }
+    ++at_;
+  }
+  ++at_;
+}
+
+std::uint32_t ShellParser::parse_condition() {
+  ShellNode node = node_at(ShellNode::Kind::condition, at_);
+  const std::size_t begin = at_;
+  take_word();
+  const std::size_t from = begin_list();
+  bool after_match = false;  // =~ stood before
+  for (;;) {
+    skip_newlines();
+    if (failed_) break;
+    if (at_end()) {
+      unterminated("[[", begin);
+      break;
+    }
+    if (word_here() == "]]") {
+      take_word();
+      break;
+    }
+    if (looking_at("&&") || looking_at("||")) {
+      at_ += 2;
+    } else if (!after_match && (peek() == '(' || peek() == ')')) {
+      ++at_;
+    } else if (!at_process() && (peek() == '<' || peek() == '>')) {
+      ++at_;
+    } else if (ends_word(peek()) && !at_process() && peek() != '(') {
+      unexpected(" in [[");
+    } else {
+      const std::size_t word_begin = at_;
+      add(parse_word(after_match ? Context::pattern : Context::command));
+      after_match = text_.substr(word_begin, at_ - word_begin) == "=~";
+      continue;
+    }
+    after_match = false;
+  }
+  node.words = end_list(from);
+  return finish(node, begin_list());
+}
+
+std::uint32_t ShellParser::parse_arithmetic_command(std::size_t end) {
+  ShellNode node = node_at(ShellNode::Kind::arithmetic, at_);
+  at_ += 2;
+  const std::size_t from = begin_list();
+  add(arithmetic_word(end));
+  at_ = end + 2;
+  node.words = end_list(from);
+  return finish(node, begin_list());
+}
+
+std::uint32_t ShellParser::parse_coprocess() {
+  ShellNode node = node_at(ShellNode::Kind::coprocess, at_);
+  const std::size_t begin = at_;
+  take_word();
+  if (!enter()) return no_index;
+  skip_blanks();
+  // A name is only taken in front of a compound command.
+  std::size_t end = at_;
+  while (end < text_.size() && is_name_char(text_[end])) ++end;
+  std::size_t next = end;
+  while (next < text_.size() && is_shell_blank(text_[next])) ++next;
+  if (end > at_ && next > end && next < text_.size() &&
+      (text_[next] == '{' || text_[next] == '(')) {
+    const std::string_view name = text_.substr(at_, end - at_);
+    if (is_name(name) && !is_reserved(name)) at_ = next;
+  }
+  const std::size_t from = begin_list();
+  const std::uint32_t body = parse_command();
+  if (body != no_index) add(body);
+  if (!failed_ && at_ == begin) fail_here("coproc needs a command");
+  --depth_;
+  node.nodes = end_list(from);
+  return add_node(node, at_);
+}
+
+bool ShellParser::is_reserved(std::string_view word) {
+  return is_one_of(word,
+                   {"if", "while", "until", "for", "case", "select", "function", "time", "coproc"});
+}
+
+std::uint32_t ShellParser::parse_function_keyword() {
+  const std::size_t begin = at_;
+  take_word();
+  skip_blanks();
+  const std::size_t name_begin = at_;
+  while (!at_end() && !ends_word(peek())) ++at_;
+  const std::string_view name = text_.substr(name_begin, at_ - name_begin);
+  if (name.empty()) fail_here("function needs a name");
+  skip_blanks();
+  at_parentheses();
+  return parse_function_body(name, begin);
+}
+
+std::uint32_t ShellParser::parse_function_body(std::string_view name, std::size_t begin) {
+  ShellNode node = node_at(ShellNode::Kind::function, begin);
+  node.name = name;
+  if (!enter()) return no_index;
+  skip_newlines();
+  const std::size_t from = begin_list();
+  const std::uint32_t body = failed_ ? no_index : parse_command();
+  if (body != no_index) add(body);
+  --depth_;
+  node.nodes = end_list(from);
+  return add_node(node, at_);
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,283 @@
+// The parser: from text to the tree.
+#pragma once
+
+#include "shell/shell.hpp"
+#include "shell/shell_internal.hpp"
+#include "shell/tree_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+// Reads one text into the tree.
+class ShellParser {
+ public:
+  ShellParser(ShellSyntax& syntax, const shell::Options& options, std::string_view text,
+              ShellOrigin origin, unsigned depth)
+      : syntax_(syntax), options_(options), text_(text), origin_(origin), depth_(depth) {}
+
+  // The list node of the whole text. After a failure it holds what stands before the error.
+  std::uint32_t parse();
+
+  bool failed() const { return failed_; }
+  const Error& error() const { return error_; }
+  bool dialect_dependent() const { return dialect_dependent_; }
+
+ private:
+  // What a word is part of.
+  enum class Context {
+    command,
+    pattern,  // after =~ in [[ ]], where ( and | belong to it
+  };
+
+  bool bash() const { return options_.dialect == shell::Dialect::bash; }
+  char peek(std::size_t ahead = 0) const {
+    return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
+  }
+  bool at_end() const { return at_ >= text_.size(); }
+  bool looking_at(std::string_view token) const { return text_.substr(at_, token.size()) == token; }
+  std::uint32_t position(std::size_t at) const {
+    return origin_.exact ? origin_.begin + static_cast<std::uint32_t>(at) : origin_.begin;
+  }
+  std::uint32_t end_position(std::size_t at) const;
+  std::string_view token_here() const;
+
+  void fail(ErrorCode code, std::string message, std::size_t at);
+  void fail_here(std::string message) { fail(ErrorCode::parse, std::move(message), at_); }
+  // What stands here cannot; `where` is for the message.
+  void unexpected(std::string_view where = {});
+  // What began at `at` is not closed.
+  void unterminated(std::string_view what, std::size_t at) {
+    fail(ErrorCode::parse, concat({"unterminated ", what}), at);
+  }
+  bool enter();
+  // Reserves room for one more word or node.
+  bool room();
+
+  // lists of indices ------------------------------------------------------------------------------
+
+  std::size_t begin_list() const { return syntax_.pending.size(); }
+  void add(std::uint32_t index) { syntax_.pending.push_back(index); }
+  ShellRange end_list(std::size_t from);
+  std::uint32_t add_node(ShellNode node, std::size_t end);
+  ShellNode node_at(ShellNode::Kind kind, std::size_t at) const;
+
+  // blanks, newlines, here-documents --------------------------------------------------------------
+
+  // Blanks, comments and joined lines; only called between tokens.
+  void skip_blanks();
+
+  void skip_newlines() {
+    for (skip_blanks(); !failed_ && peek() == '\n'; skip_blanks()) newline();
+  }
+
+  void newline();
+
+  struct HereDocument {
+    std::uint32_t redirection = 0;  // in the table once `placed`, before that in its command
+    bool placed = false;
+    std::string delimiter = {};
+    bool quoted = false;
+    bool strip_tabs = false;
+  };
+
+  // The lines up to the delimiter, or to the end of the text.
+  void read_here_document(const HereDocument& document);
+
+  // A line of a here-document without its newline, which is consumed. Lines of an unquoted one that
+  // end with a backslash are joined before the delimiter is looked for.
+  std::string_view read_line(bool is_quoted, std::string& storage);
+
+  void take_over(const ShellParser& parser);
+
+  std::uint32_t parse_here_document_body();
+
+  // words -----------------------------------------------------------------------------------------
+
+  // Moves the parts from pending_parts[from] on into a new word.
+  std::uint32_t end_word(std::size_t from, std::size_t begin, std::size_t end, bool braces = false);
+
+  ShellPart& add_part(ShellPart::Kind kind, bool quoted);
+  // NUL bytes in it are unknown parts of a payload.
+  void add_literal(std::string_view text, bool quoted);
+  void add_quoted_literal(std::string_view text);
+
+  static bool ends_word(char c) { return word_end.has(c); }
+
+  // Reads a word of which at least one character is there.
+  std::uint32_t parse_word(Context context = Context::command, bool assigned_value = false);
+
+  void note_braces(std::string_view text);
+
+  void read_tilde();
+
+  // An unquoted run, an escape, a quotation or an expansion.
+  void read_piece(bool stop_at_colon = false);
+
+  void read_single_quotes();
+
+  void read_ansi_c_quotes();
+
+  // Quotation around an expansion.
+  enum class Quotes { none, doubled, here_document, arithmetic };
+
+  void read_double_quotes();
+
+  // What stands in double quotes, a here-document or arithmetic.
+  void read_quoted_piece(Quotes quotes);
+
+  // $( ), $(( )), ${ }, $name, $'..', $"..", or a plain $.
+  void read_dollar(Quotes quotes);
+  // Shells join lines even in the middle of $name. Nobody writes that, but to hide something.
+  bool joins_lines(std::size_t at);
+  static bool is_special_parameter(char c) {
+    return std::string_view("@*#?-$!").find(c) != std::string_view::npos;
+  }
+
+  void read_command_substitution(bool quoted);
+
+  void read_process_substitution();
+
+  // A list up to `close`, which is consumed. Here-documents that begin in it end in it.
+  std::uint32_t parse_nested(char close, std::string_view what, std::size_t begin);
+
+  void read_backquotes(bool in_double_quotes);
+
+  // Where the arithmetic that begins at `at` (behind two opening parentheses) has its `))`; npos
+  // when these parentheses are those of nested subshells.
+  std::size_t arithmetic_end(std::size_t at) const;
+
+  // Arithmetic from `skip` bytes behind here up to `end`, which `close` bytes end.
+  void read_arithmetic(bool quoted, std::size_t skip, std::size_t end, std::size_t close);
+  std::uint32_t arithmetic_word(std::size_t end);
+  std::uint32_t parse_arithmetic_text();
+
+  // ${...}, from the dollar on.
+  void read_braced_parameter(Quotes quotes);
+
+  void read_parameter_name(ShellPart& part);
+
+  void read_parameter_operation(ShellPart& part, Quotes quotes);
+
+  // The word up to an unquoted `close`. An opening bracket, for a subscript, is skipped first.
+  // `pattern`: single quotes quote even within double quotes.
+  std::uint32_t read_until(char close, std::string_view what, Quotes quotes, bool pattern = true);
+
+  // A single quote in "${x:-'..'}" stays in the text, but in bash it hides a closing brace.
+  void read_quote_in_quotes();
+
+  // ?( *( +( @( !( : a pattern, if extglob is on; else a syntax error, so that nothing runs.
+  void read_extended_glob();
+
+  // the grammar -----------------------------------------------------------------------------------
+
+  // The plain word of at most eight characters that stands here, such as a reserved word, or an
+  // empty view. take_word() consumes it.
+  std::string_view word_here();
+  // The same where lines are joined in it or behind it.
+  std::string_view joined_word_here();
+  void take_word() { at_ = word_end_; }
+  // Whether the word ends a list.
+  static bool ends_list(std::string_view word) {
+    return is_one_of(word, {"then", "else", "elif", "fi", "do", "done", "esac", "}"});
+  }
+  // Consumes a reserved word that must be here.
+  bool expect(std::string_view word, std::size_t begin, std::string_view construct);
+
+  // Commands up to the end of the text, a closing parenthesis, ;; or a reserved word that ends a
+  // list. Only some lists may be empty.
+  std::uint32_t parse_list(bool may_be_empty = false);
+
+  std::uint32_t parse_and_or();
+
+  std::uint32_t parse_pipeline();
+
+  // ! and time, in any number and order. True: bash's time, which needs no command behind it.
+  bool skip_pipeline_prefixes();
+
+  std::uint32_t parse_command();
+
+  // Ends a compound command: the redirections behind it.
+  std::uint32_t finish(ShellNode node, std::size_t nodes_from);
+
+  std::uint32_t parse_subshell();
+
+  std::uint32_t parse_group();
+
+  std::uint32_t parse_if();
+
+  std::uint32_t parse_loop(std::string_view word);
+
+  // do ... done
+  void parse_do(std::size_t begin, std::string_view construct);
+
+  // for, and select, which is the same to us.
+  std::uint32_t parse_for(std::string_view word);
+  bool at_process() const { return bash() && (peek() == '<' || peek() == '>') && peek(1) == '('; }
+
+  std::uint32_t parse_case();
+
+  // pattern | pattern ... )
+  void parse_patterns(std::vector<std::uint32_t>& words, std::size_t begin);
+
+  // [[ ... ]]
+  std::uint32_t parse_condition();
+
+  std::uint32_t parse_arithmetic_command(std::size_t end);
+
+  std::uint32_t parse_coprocess();
+  static bool is_reserved(std::string_view word);
+
+  std::uint32_t parse_function_keyword();
+
+  std::uint32_t parse_function_body(std::string_view name, std::size_t begin);
+
+  // simple commands -------------------------------------------------------------------------------
+
+  std::uint32_t parse_simple();
+  // A command ends where its last token ends, not where the blanks behind it do.
+  std::size_t last_token_end(std::size_t begin) const;
+  // () of a function definition; consumes it.
+  bool at_parentheses();
+
+  std::uint32_t add_node_with(ShellNode node, const std::vector<ShellAssignment>& assignments,
+                              const std::vector<ShellRedirection>& redirections, std::size_t end);
+
+  // NAME=value, NAME+=value, NAME[subscript]=value, NAME=(elements). False: something else stands
+  // here, and nothing was consumed. `arrays_only`: in the operands of declare and its like.
+  bool parse_assignment(ShellAssignment& assignment, bool arrays_only);
+  // Behind the bracket that closes the one at `at`, within the word.
+  std::size_t subscript_end(std::size_t at) const;
+  void parse_elements(ShellAssignment& assignment);
+
+  // Whether a redirection begins here, with its number or {name}.
+  bool at_redirection() const;
+
+  void parse_redirection(std::vector<ShellRedirection>& redirections);
+
+  // The delimiter; the body follows after the end of the line.
+  void begin_here_document(std::uint32_t order);
+
+  ShellSyntax& syntax_;
+  const shell::Options& options_;
+  std::string_view text_;
+  ShellOrigin origin_;
+  unsigned depth_ = 0;
+  std::size_t at_ = 0;
+  unsigned substitutions_ = 0;  // around what is read now
+  std::size_t word_end_ = 0;    // of the word that word_here() has found
+  bool in_braces_ = false;      // in the word of ${ }, where \} is an escape in double quotes
+  bool failed_ = false;
+  bool dialect_dependent_ = false;
+  Error error_ = {};
+  std::vector<HereDocument> here_documents_ = {};  // whose bodies follow after this line
+};
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

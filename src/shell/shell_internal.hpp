@@ -1,0 +1,56 @@
+// Classes of characters, and the escapes of $'...', echo and printf.
+#pragma once
+
+#include "shell/shell.hpp"
+
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+// Characters, for fast tests.
+struct CharSet {
+  std::array<bool, 256> members = {};
+  constexpr explicit CharSet(std::string_view characters) {
+    for (const char c : characters) members[static_cast<unsigned char>(c)] = true;
+  }
+  constexpr bool has(char c) const { return members[static_cast<unsigned char>(c)]; }
+};
+constexpr CharSet word_end(" \t\n&|;<>()");
+constexpr CharSet ends_plain_run(" \t\n&|;<>()\\'\"`${}]");
+constexpr CharSet ends_quoted_run("\\'\"`$}]");
+
+// Where a text stands in the script: byte i of it at begin + i, or, if it is not written there as
+// it is, somewhere between begin and end.
+struct ShellOrigin {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+  bool exact = true;
+};
+
+// What may follow a backslash, in $'...' and in the strings of echo and printf.
+enum class EscapeStyle {
+  ansi_c,  // $'...'
+  echo,    // echo; \c ends all output
+  b,       // the operand of printf's %b; the same
+  format,  // printf's format
+};
+
+// Decodes the escape after the backslash at text[at]; leaves `at` behind it. False: \c, the end of
+// the output.
+bool decode_escape(std::string_view text, std::size_t& at, EscapeStyle style,
+                   shell::Dialect dialect, std::string& out);
+
+// The value of $'text'. A NUL ends it.
+std::string decode_ansi_c(std::string_view text);
+
+// Puts a path behind a directory and takes `.`, `..` and doubled slashes out of it. `~` at the
+// start stays the name of a directory that has a parent.
+std::string join_shell_path(std::string_view directory, std::string_view path);
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,137 @@
+// The tree of a script: words, commands and lists of them.
+//
+// In two steps. ShellParser turns text into a tree (ShellSyntax), by the grammar of POSIX.1-2024
+// chapter 2 and bash's additions to it. ShellWalker then goes through the tree in the order of
+// execution, as a shell would, except that it takes every branch: it keeps the variables, expands
+// the words, and tells each simple command. Strings that are run (eval, the payloads of visitors)
+// are parsed when the walk comes to them, into the same tree.
+//
+// Both steps recurse only as deep as Limits::max_depth allows. The parser reads each character at
+// most once per level of nesting; it never goes back, except that `((` is looked through first, to
+// tell arithmetic from a nested subshell. The walk is bounded by Limits: whatever makes one word
+// stand for many, or many commands out of one, is charged to them.
+//
+// Where the shells themselves do not agree on how a text is read, or where a reading would be
+// guesswork, that is a syntax error. Where a value cannot be known, it is unknown. The walk may
+// tell a command that never runs; it must not miss one that does.
+#pragma once
+
+#include "shell/shell.hpp"
+
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+inline constexpr std::uint32_t no_index = 0xffffffff;
+
+// A slice of one of the tables of ShellSyntax.
+struct ShellRange {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+};
+
+// A piece of a word before expansion.
+struct ShellPart {
+  enum class Kind : std::uint8_t {
+    literal,     // `text`, quotes removed
+    unknown,     // an unknown part of a payload
+    tilde,       // ~ and ~name at the start; `text` is the name
+    parameter,   // $name, ${name...}
+    command,     // $( ) and backquotes: `node`
+    process,     // <( ) and >( ): `node`
+    arithmetic,  // $(( )): `operand`
+  };
+  Kind kind = Kind::literal;
+  bool quoted = false;
+  // Of ${name...}:
+  char operation = 0;                  // one of - = ? + % # / : ^ , @ or 0
+  bool colon = false;                  // :- := :? :+
+  bool doubled = false;                // %% ## // ^^ ,,
+  bool length = false;                 // ${#name}
+  bool indirect = false;               // ${!name}
+  bool output = false;                 // of process: >( )
+  std::uint32_t subscript = no_index;  // a word
+  std::uint32_t operand = no_index;    // a word
+  std::uint32_t node = no_index;
+  std::string_view text = {};  // literal text, or the name
+};
+
+// A word before expansion. Positions are bytes of the script.
+struct ShellWord {
+  ShellRange parts = {};
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+  bool braces = false;  // has an unquoted { that may begin a brace expansion
+  bool quoted = false;  // some of it is quoted: no alias, no here-document expansion
+};
+
+struct ShellAssignment {
+  std::string_view name = {};
+  std::uint32_t subscript = no_index;
+  std::uint32_t value = no_index;  // a word, unless it is an array
+  ShellRange elements = {};        // words, in `lists`
+  bool array = false;
+  bool append = false;    // +=
+  bool declared = false;  // an operand of declare or its like
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+};
+
+struct ShellRedirection {
+  shell::Redirection::Kind kind = shell::Redirection::Kind::read;
+  bool output = false;  // its operator is >, not <
+  int fd = 0;
+  std::uint32_t target = no_index;
+};
+
+struct ShellNode {
+  enum class Kind : std::uint8_t {
+    simple,          // words, assignments, redirections
+    list,            // nodes
+    and_or,          // nodes, each with its `joint`
+    pipeline,        // nodes
+    subshell,        // nodes: one
+    group,           // nodes: one
+    if_clause,       // nodes: condition, body, condition, body ... and perhaps a last body
+    loop,            // nodes: condition, body
+    for_clause,      // name, words, nodes: body; `flag`: has `in`
+    arithmetic_for,  // words: one; nodes: body
+    case_clause,     // words: the subject, then patterns; nodes: bodies
+    function,        // name, nodes: body
+    coprocess,       // nodes: one
+    condition,       // [[ ]]: words
+    arithmetic,      // (( )): words: one
+  };
+  Kind kind = Kind::simple;
+  bool background = false;
+  bool flag = false;
+  char joint = 0;  // in an and_or: '&' or '|' before it
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+  ShellRange words = {};  // in `lists`
+  ShellRange nodes = {};  // in `lists`
+  ShellRange assignments = {};
+  ShellRange redirections = {};
+  std::string_view name = {};
+};
+
+// The trees of a script and of the strings it runs.
+struct ShellSyntax {
+  std::vector<ShellPart> parts = {};
+  std::vector<ShellWord> words = {};
+  std::vector<ShellAssignment> assignments = {};
+  std::vector<ShellRedirection> redirections = {};
+  std::vector<ShellNode> nodes = {};
+  std::vector<std::uint32_t> lists = {};      // indices of words or of nodes
+  std::deque<std::string> texts = {};         // what the views of the above point into
+  std::vector<std::uint32_t> pending = {};    // lists under construction
+  std::vector<ShellPart> pending_parts = {};  // words under construction
+};
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

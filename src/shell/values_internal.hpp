@@ -1,0 +1,57 @@
+// What a variable can hold while a script is walked.
+#pragma once
+
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+// A string that the script makes, and what is known of it (see shell::Word).
+struct ShellText {
+  std::string text = {};
+  bool assumed = false;
+  bool glob = false;
+  bool home = false;
+  bool operator==(const ShellText& other) const {
+    return text == other.text && assumed == other.assumed && glob == other.glob &&
+           home == other.home;
+  }
+  bool known() const { return !has_nul(text); }
+};
+
+inline ShellText unknown_text() { return {std::string(1, '\0')}; }
+
+// One value that a variable may have.
+struct ShellValue {
+  std::vector<ShellText> elements = {};  // one, unless it is an array
+  bool array = false;
+  bool unset = false;
+  bool environment = false;  // whatever the script was started with
+  bool operator==(const ShellValue& other) const {
+    return elements == other.elements && array == other.array && unset == other.unset &&
+           environment == other.environment;
+  }
+};
+
+inline ShellValue scalar_value(ShellText text) {
+  ShellValue value;
+  value.elements.push_back(std::move(text));
+  return value;
+}
+
+inline ShellValue array_value(std::vector<ShellText> elements = {}) {
+  return {std::move(elements), true};
+}
+
+struct ShellVariable {
+  std::vector<ShellValue> values = {};  // what it is, depending on the branches taken
+  std::uint64_t last_read = 0;          // a step of the walk
+  std::uint64_t frame = 0;              // that knows its former value
+};
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

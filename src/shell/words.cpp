@@ -1,0 +1,215 @@
+// The parser: words, quotes, tildes, literal text.
+
+#include "shell/parser_internal.hpp"
+#include "shell/shell_internal.hpp"
+#include "shell/tree_internal.hpp"
+
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+std::uint32_t ShellParser::end_word(std::size_t from, std::size_t begin, std::size_t end,
+                                    bool braces) {
+  if (!room()) {
+    syntax_.pending_parts.resize(from);
+    return no_index;
+  }
+  ShellWord word;
+  word.begin = position(begin);
+  word.end = end_position(end);
+  word.braces = braces;
+  word.parts.begin = static_cast<std::uint32_t>(syntax_.parts.size());
+  for (std::size_t i = from; i < syntax_.pending_parts.size(); ++i) {
+    word.quoted = word.quoted || syntax_.pending_parts[i].quoted;
+    syntax_.parts.push_back(syntax_.pending_parts[i]);
+  }
+  word.parts.end = static_cast<std::uint32_t>(syntax_.parts.size());
+  syntax_.pending_parts.resize(from);
+  syntax_.words.push_back(word);
+  return static_cast<std::uint32_t>(syntax_.words.size() - 1);
+}
+
+ShellPart& ShellParser::add_part(ShellPart::Kind kind, bool quoted) {
+  ShellPart part;
+  part.kind = kind;
+  part.quoted = quoted;
+  syntax_.pending_parts.push_back(part);
+  return syntax_.pending_parts.back();
+}
+
+void ShellParser::add_literal(std::string_view text, bool quoted) {
+  while (!text.empty()) {
+    const std::size_t size = std::min(text.find('\0'), text.size());
+    if (size > 0) add_part(ShellPart::Kind::literal, quoted).text = text.substr(0, size);
+    if (size < text.size()) add_part(ShellPart::Kind::unknown, quoted);
+    text.remove_prefix(std::min(size + 1, text.size()));
+  }
+}
+
+void ShellParser::add_quoted_literal(std::string_view text) {
+  if (text.empty())
+    add_part(ShellPart::Kind::literal, true);
+  else
+    add_literal(text, true);
+}
+
+std::uint32_t ShellParser::parse_word(Context context, bool assigned_value) {
+  const std::size_t begin = at_;
+  const std::size_t parts = syntax_.pending_parts.size();
+  bool braces = false;
+  unsigned parentheses = 0;  // of a pattern
+  read_tilde();
+  while (!failed_ && !at_end()) {
+    const char c = peek();
+    if (c == '(' && at_ > begin && context != Context::pattern && bash() &&
+        std::string_view("?*+@!").find(text_[at_ - 1]) != std::string_view::npos) {
+      read_extended_glob();
+      continue;
+    }
+    if (context == Context::pattern && (c == '(' || c == ')' || c == '|')) {
+      if (c == ')' && parentheses == 0) break;
+      parentheses += c == '(' ? 1 : 0;
+      parentheses -= c == ')' ? 1 : 0;
+      add_literal(text_.substr(at_, 1), false);
+      ++at_;
+      continue;
+    }
+    if (context == Context::pattern && parentheses > 0 && is_shell_blank(c)) {
+      ++at_;
+      continue;
+    }
+    if ((c == '<' || c == '>') && peek(1) == '(' && bash()) {
+      read_process_substitution();
+      continue;
+    }
+    if (ends_word(c)) break;
+    if (c == '{' && bash()) braces = true;
+    if (c == ':' && assigned_value && peek(1) == '~') {
+      add_literal(text_.substr(at_, 1), false);
+      ++at_;
+      read_tilde();
+      continue;
+    }
+    read_piece(assigned_value);
+  }
+  if (assigned_value) braces = false;
+  if (braces) note_braces(text_.substr(begin, at_ - begin));
+  return end_word(parts, begin, at_, braces);
+}
+
+void ShellParser::note_braces(std::string_view text) {
+  if (text.find('}') != std::string_view::npos &&
+      (text.find(',') != std::string_view::npos || text.find("..") != std::string_view::npos))
+    dialect_dependent_ = true;
+}
+
+void ShellParser::read_tilde() {
+  if (peek() != '~') return;
+  std::size_t end = at_ + 1;
+  while (end < text_.size() &&
+         (is_name_char(text_[end]) || text_[end] == '-' || text_[end] == '.' || text_[end] == '+'))
+    ++end;
+  const char next = end < text_.size() ? text_[end] : '/';
+  if (next != '/' && next != ':' && !(next == '}' && in_braces_) && !ends_word(next)) return;
+  add_part(ShellPart::Kind::tilde, false).text = text_.substr(at_ + 1, end - at_ - 1);
+  at_ = end;
+}
+
+void ShellParser::read_piece(bool stop_at_colon) {
+  switch (peek()) {
+    case '\\':
+      if (peek(1) == '\n') {
+        at_ += 2;
+      } else if (at_ + 1 >= text_.size()) {
+        add_literal("\\", true);
+        ++at_;
+      } else {
+        add_literal(text_.substr(at_ + 1, 1), true);
+        at_ += 2;
+      }
+      return;
+    case '\'':
+      return read_single_quotes();
+    case '"':
+      return read_double_quotes();
+    case '`':
+      return read_backquotes(false);
+    case '$':
+      return read_dollar(Quotes::none);
+    default:
+      break;
+  }
+  const std::size_t begin = at_;
+  do {
+    ++at_;
+  } while (at_ < text_.size() && !ends_plain_run.has(text_[at_]) &&
+           !(stop_at_colon && text_[at_] == ':'));
+  add_literal(text_.substr(begin, at_ - begin), false);
+}
+
+void ShellParser::read_single_quotes() {
+  const std::size_t end = text_.find('\'', at_ + 1);
+  if (end == std::string_view::npos) return unterminated("single quote", at_);
+  add_quoted_literal(text_.substr(at_ + 1, end - at_ - 1));
+  at_ = end + 1;
+}
+
+void ShellParser::read_ansi_c_quotes() {
+  const std::size_t begin = at_;
+  std::size_t end = at_ + 2;
+  while (end < text_.size() && text_[end] != '\'') end += text_[end] == '\\' ? 2U : 1U;
+  if (end >= text_.size()) return unterminated("single quote", begin);
+  dialect_dependent_ = true;
+  syntax_.texts.push_back(decode_ansi_c(text_.substr(begin + 2, end - begin - 2)));
+  add_quoted_literal(syntax_.texts.back());
+  at_ = end + 1;
+}
+
+void ShellParser::read_double_quotes() {
+  const std::size_t begin = at_++;
+  const std::size_t parts = syntax_.pending_parts.size();
+  while (!failed_ && !at_end() && peek() != '"') read_quoted_piece(Quotes::doubled);
+  if (failed_) return;
+  if (at_end()) return unterminated("double quote", begin);
+  ++at_;
+  if (syntax_.pending_parts.size() == parts) add_quoted_literal({});
+}
+
+void ShellParser::read_quoted_piece(Quotes quotes) {
+  switch (peek()) {
+    case '\\': {
+      const char next = peek(1);
+      if (next == '\n') {
+        at_ += 2;
+      } else if (at_ + 1 < text_.size() && (next == '$' || next == '`' || next == '\\' ||
+                                            (next == '"' && quotes != Quotes::here_document) ||
+                                            (next == '}' && in_braces_))) {
+        add_literal(text_.substr(at_ + 1, 1), true);
+        at_ += 2;
+      } else {
+        add_literal("\\", true);
+        ++at_;
+      }
+      return;
+    }
+    case '`':
+      return read_backquotes(quotes == Quotes::doubled);
+    case '$':
+      return read_dollar(quotes);
+    default:
+      break;
+  }
+  const std::size_t begin = at_;
+  do {
+    ++at_;
+  } while (at_ < text_.size() && !ends_quoted_run.has(text_[at_]));
+  add_literal(text_.substr(begin, at_ - begin), true);
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

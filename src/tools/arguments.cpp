@@ -1,0 +1,244 @@
+// The command line and --help.
+
+#include "tools/options_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "docker/docker.hpp"
+#include "policy/policy.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// One option of the command line and the words that follow it, up to the next option.
+struct Argument {
+  std::string name;  // with its dashes
+  std::vector<std::string> words;
+};
+
+// Every option takes the words up to the next option; --run and --check take the next word whatever
+// it is.
+Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
+  std::vector<Argument> arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "-h") {
+      arguments.push_back({"--help", {}});
+      continue;
+    }
+    if (!starts_with(word, "--")) {
+      if (arguments.empty())
+        return make_error(ErrorCode::invalid_argument,
+                          concat({"unexpected argument ", quoted(word), "; see --help"}));
+      arguments.back().words.emplace_back(word);
+      continue;
+    }
+    const std::size_t equals = word.find('=');
+    arguments.push_back({std::string(word.substr(0, equals)), {}});
+    if (equals != std::string_view::npos)
+      arguments.back().words.emplace_back(word.substr(equals + 1));
+    else if ((word == "--run" || word == "--check") && i + 1 < argc)
+      arguments.back().words.emplace_back(argv[++i]);
+  }
+  return arguments;
+}
+
+Error given_twice(std::string_view option) {
+  return make_error(ErrorCode::invalid_argument, concat({option, " is given twice"}));
+}
+
+// Takes the options that are not settings of the server; true when `argument` was one.
+Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
+  const OptionSetter set(argument.name, argument.words);
+  const auto set_text = [&](std::optional<std::string>& target) -> Expected<void> {
+    if (target) return given_twice(argument.name);
+    return set(&target.emplace());
+  };
+  // To run nothing is allowed.
+  const auto set_command = [&](std::optional<std::string>& target) -> Expected<void> {
+    const bool empty = !target && argument.words == std::vector<std::string>{""};
+    if (!empty) return set_text(target);
+    target.emplace();
+    return {};
+  };
+  Expected<void> ok;
+  if (argument.name == "--help")
+    ok = set(&invocation.help);
+  else if (argument.name == "--version")
+    ok = set(&invocation.version);
+  else if (argument.name == "--config")
+    ok = set_text(invocation.config);
+  else if (argument.name == "--list-rules")
+    ok = set(&invocation.list_rules);
+  else if (argument.name == "--sandbox-report")
+    ok = set(&invocation.sandbox_report);
+  else if (argument.name == "--doctor")
+    ok = set(&invocation.doctor);
+  else if (argument.name == "--run")
+    ok = set_command(invocation.run);
+  else if (argument.name == "--check")
+    ok = set_command(invocation.check);
+  else
+    return false;
+  if (!ok) return ok.error();
+  return true;
+}
+
+// Settles where commands run, and refuses what was given and means nothing there: who asks for it
+// relies on it.
+Expected<void> settle_mode(ServerConfig& config, const Options& given) {
+  const auto invalid = [](const char* option, const std::string& value, const char* choices) {
+    return make_error(ErrorCode::invalid_argument, concat({"Invalid ", option, ": ", quoted(value),
+                                                           ". Must be ", choices, "."}));
+  };
+  std::replace(config.profile.begin(), config.profile.end(), '_', '-');
+  const bool for_user = config.profile == "user-container";
+  if (!for_user && config.profile != "commands")
+    return invalid("profile", config.profile, "'commands' or 'user-container'");
+  if (config.execution_mode.empty()) config.execution_mode = for_user ? "docker" : "local";
+  const bool local = config.execution_mode == "local";
+  if (!local && config.execution_mode != "docker")
+    return invalid("command_line_execution_mode", config.execution_mode, "'local' or 'docker'");
+  if (for_user && (local || config.user_id.empty()))
+    return make_error(ErrorCode::invalid_argument,
+                      local ? "profile user-container has no execution_mode 'local'"
+                            : "profile user-container needs a user_id");
+  for (const ContainerNetwork network :
+       {ContainerNetwork::none, ContainerNetwork::bridge, ContainerNetwork::host})
+    if (config.container_network == name(network)) config.container.network = network;
+  if (config.container_network != name(config.container.network))
+    return invalid("command_line_docker_network_mode", config.container_network,
+                   "'none', 'bridge', or 'host'");
+  config.use = for_user ? Option::users : local ? Option::local : Option::docker;
+  for (const Option* option : given)
+    if (!(option->use & config.use))
+      return make_error(ErrorCode::invalid_argument,
+                        concat({key_of(*option), " has no effect with ",
+                                for_user ? "profile user-container"
+                                         : concat({"execution_mode ", config.execution_mode}),
+                                ": leave one of them out"}));
+  return {};
+}
+
+}  // namespace
+
+inline namespace inner {
+
+Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& config) {
+  auto arguments = split_arguments(argc, argv);
+  if (!arguments) return arguments.error();
+  Invocation invocation;
+  const std::vector<Option> table = option_table(config);
+  Options given;
+  for (const Argument& argument : *arguments) {
+    const auto special = take_special(argument, invocation);
+    if (!special) return special.error();
+    if (*special) continue;
+    const auto option = std::find_if(table.begin(), table.end(), [&](const Option& candidate) {
+      return argument.name == concat({"--", candidate.name});
+    });
+    if (option == table.end())
+      return make_error(ErrorCode::invalid_argument,
+                        concat({"unknown option ", quoted(argument.name), "; see --help"}));
+    // Of a single value the second would silently win; lists add up.
+    const bool single = !std::visit([](auto target) { return is_list(target); }, option->target);
+    if (single && contains(given, &*option)) return given_twice(argument.name);
+    if (auto ok = std::visit(OptionSetter(argument.name, argument.words), option->target); !ok)
+      return ok.error();
+    given.push_back(&*option);
+  }
+  if (invocation.run && invocation.check)
+    return make_error(ErrorCode::invalid_argument, "--run and --check exclude each other");
+  if (invocation.config) {
+    if (auto ok = read_config(*invocation.config, table, given); !ok) return ok.error();
+  }
+  if (auto ok = settle_mode(config, given); !ok) return ok.error();
+  if (invocation.sandbox_report && config.use != Option::local)
+    return make_error(ErrorCode::invalid_argument,
+                      "--sandbox-report is for execution_mode local; in a container ask --doctor");
+  if (invocation.check && config.use == Option::users)
+    return make_error(ErrorCode::invalid_argument, "--check has no policy to ask with --profile");
+  return invocation;
+}
+
+}  // namespace inner
+
+namespace {
+
+// The words of a text in lines of at most 100 columns, each after `indent` blanks but the first.
+std::string wrapped(std::string_view text, std::size_t indent) {
+  std::string result;
+  std::size_t column = indent;
+  while (!text.empty()) {
+    const std::string_view word = take_part(text, ' ');
+    if (column > indent && column + 1 + word.size() > 100) {
+      result += concat({"\n", std::string(indent, ' ')});
+      column = indent;
+    } else if (column > indent) {
+      result += ' ';
+      ++column;
+    }
+    result += word;
+    column += word.size();
+  }
+  return result;
+}
+
+}  // namespace
+
+inline namespace inner {
+
+std::string help_text() {
+  std::string text =
+      "codeexec-mcp " CODEEXEC_VERSION_STRING
+      " - runs commands for an AI agent, as an MCP server on stdin and stdout\n\n"
+      "usage: codeexec-mcp [options]                 serve until the input ends\n"
+      "       codeexec-mcp [options] --run COMMAND   run one command, print its result as JSON\n"
+      "                                              (exit status 0: succeeded, 1: failed,\n"
+      "                                              125: refused or not started)\n"
+      "       codeexec-mcp [options] --check COMMAND tell whether it would be refused, and why\n"
+      "                                              (exit status 0: allowed, 1: refused)\n"
+      "       codeexec-mcp [options] --doctor        tell what commands need here and is missing\n"
+      "                                              (exit status 0: nothing, 1: something)\n\n"
+      "options; each but the last eight is also a key of the configuration file, with _ for -:\n";
+  const auto line = [&](const std::string& name, const char* value, const char* help) {
+    std::string left = concat({"  --", name, value ? " " : "", value ? value : ""});
+    left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
+    text += concat({left, help, "\n"});
+  };
+  ServerConfig config;
+  for (const Option& option : option_table(config)) line(option.name, option.value, option.help);
+  line("config", "FILE", "read options from a JSON object; the command line wins");
+  line("run", "COMMAND", "run one command instead of serving");
+  line("check", "COMMAND", "judge one without running it; - reads JSON strings, one per line");
+  line("list-rules", nullptr, "print what the sanitizer's rules refuse, and exit");
+  line("sandbox-report", nullptr, "print what is in force and what is missing here, and exit");
+  line("doctor", nullptr, "the same in lines; of containers: engine, image, limits and so on");
+  line("help", nullptr, "print this and exit");
+  line("version", nullptr, "print the version and exit");
+  std::string rules;
+  for (const RuleInfo& rule : Policy::rules())
+    rules += concat({rules.empty() ? "" : " ", rule.name});
+  return concat({text, "\nsanitizer rules, for --disable-rule:\n  ", wrapped(rules, 2), "\n"});
+}
+
+std::string rules_text() {
+  constexpr std::size_t name_width = 22;
+  std::string text =
+      "The sanitizer's rules in the order of judgement, for --disable-rule. Those with a star "
+      "have\n"
+      "a pattern with --policy compat, too.\n\n";
+  for (const RuleInfo& rule : Policy::rules()) {
+    std::string left = concat({rule.compat ? "* " : "  ", rule.name});
+    left.resize(std::max(left.size() + 1, name_width), ' ');
+    text += concat({left, wrapped(rule.description, name_width), "\n"});
+  }
+  return text;
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,221 @@
+// The tools of background shells.
+
+#include "tools/tools.hpp"
+#include "tools/tools_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "executor/executor.hpp"
+#include "executor/executor_internal.hpp"
+#include "json/json.hpp"
+#include "mcp/mcp.hpp"
+#include "process/process.hpp"
+#include "regex/regex.hpp"
+#include "shells/shells.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// The reference's exit_code of a shell: null while it runs.
+Json shell_exit_code(const ShellStatus& shell) {
+  if (shell.state == ShellState::running) return {};
+  return json_exit_code(shell.result);
+}
+
+std::string cursor_text(const ShellCursor& cursor) {
+  return concat({std::to_string(cursor.out), ":", std::to_string(cursor.err)});
+}
+
+std::optional<ShellCursor> parse_cursor(std::string_view text) {
+  ShellCursor cursor;
+  const char* const end = text.data() + text.size();
+  const auto out = std::from_chars(text.data(), end, cursor.out);
+  if (out.ec != std::errc() || out.ptr == end || *out.ptr != ':') return {};
+  const auto err = std::from_chars(out.ptr + 1, end, cursor.err);
+  if (err.ec != std::errc() || err.ptr != end) return {};
+  return cursor;
+}
+
+// Its last lines, of which the very last may lack its end.
+std::string_view last_lines(std::string_view text, std::uint64_t count) {
+  if (count == 0) return {};
+  std::size_t at = text.size();
+  if (at > 0 && text[at - 1] == '\n') --at;
+  while (at > 0) {
+    if (text[at - 1] == '\n' && --count == 0) return text.substr(at);
+    --at;
+  }
+  return text;
+}
+
+// Waits as the arguments say. How that ended, or nothing when nothing was to be waited for.
+Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Call& call,
+                                                    const ShellCursor& since) {
+  const Json& wait_for = call.argument("wait_for");
+  if (!wait_for.is_string()) return std::optional<ShellWaitEnd>();
+  ShellWait until;
+  until.since = since;
+  until.cancel = call.cancel_token();
+  const Json& seconds = call.argument("timeout");
+  until.time = std::min(seconds.is_number() ? milliseconds_of(seconds) : usual_wait, longest_wait);
+  if (wait_for.as_string() != "exit") {
+    auto pattern = Regex::compile(wait_for.as_string());
+    if (!pattern) return with_prefix("wait_for: ", pattern.error());
+    until.pattern = std::move(*pattern);
+  }
+  const std::size_t others = set.waiters.fetch_add(1);
+  if (others >= set.options.max_waiters) {
+    --set.waiters;
+    return make_error(ErrorCode::limit, concat({std::to_string(others),
+                                                " calls are waiting for shells already, as many as "
+                                                "may: ask without wait_for"}));
+  }
+  const auto end = set.shells.wait(call.argument("shell_id").as_string(), until);
+  --set.waiters;
+  if (!end) return end.error();
+  return std::optional<ShellWaitEnd>(*end);
+}
+
+Json shell_json(const ShellStatus& shell, std::size_t longest_command = longest_audited_text) {
+  const Result& r = shell.result;
+  Json object = Json::object();
+  object.set("shell_id", shell.id);
+  object.set("status", name(shell.state));
+  object.set("exit_code", shell_exit_code(shell));
+  object.set("pid", r.pid);
+  object.set("command", std::string(utf8_prefix(r.command, longest_command)));
+  object.set("cwd", r.work_dir);
+  object.set("start_time", shell.start_time);
+  object.set("duration_seconds", static_cast<double>(shell.duration.count()) / 1000.0);
+  object.set("stdout_bytes", r.out_counts.total_bytes);
+  object.set("stderr_bytes", r.err_counts.total_bytes);
+  if (shell.state == ShellState::running) return object;
+  // What else there is to tell of an end, with the names that execute_command has for it.
+  const Json all = to_json(r);
+  for (const char* key : {"outcome", "timed_out", "signal", "output_held_open", "notes", "sandbox",
+                          "limits_reached", "changed_files", "redactions"})
+    if (const Json* value = all.find(key)) object.set(key, *value);
+  return object;
+}
+
+}  // namespace
+
+inline namespace inner {
+
+mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
+  Command command = command_of(call, "command");
+  command.background = true;
+  command.keep_input_open = true;
+  Function<void()> ended;
+  if (!count_time(set, command, ended))
+    return refuse(set, call, "running_time", set.use->refusal_of_command());
+  command.on_end = ended;
+  Result failure;
+  const auto shell = set.shells.start(command, &failure);
+  if (!shell) {
+    ended();
+    const char* const what = failure.outcome == Outcome::refused
+                                 ? "Command validation error: "
+                                 : "Failed to start background shell: ";
+    return failed(concat({what, shell.error().message}), failure.rule);
+  }
+  Json object = Json::object();
+  object.set("shell_id", shell->id);
+  object.set("status", name(shell->state));
+  object.set("command", std::string(utf8_prefix(shell->result.command, longest_audited_text)));
+  object.set("pid", shell->result.pid);
+  object.set("work_dir", shell->result.work_dir);
+  if (!shell->result.notes.empty()) object.set("notes", list_of(shell->result.notes));
+  return mcp::ToolResult::with_structured(std::move(object));
+}
+
+mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) {
+  const std::string& id = call.argument("shell_id").as_string();
+  ShellCursor since;
+  if (const Json& text = call.argument("since"); text.is_string() && !text.as_string().empty()) {
+    const auto cursor = parse_cursor(text.as_string());
+    if (!cursor)
+      return failed(concat({"since: ", quoted(text.as_string()),
+                            " is not the `next` of an earlier answer for this shell"}));
+    since = *cursor;
+  }
+  const auto waited = wait_as_asked(set, call, since);
+  if (!waited) return failed(waited.error().message);
+  auto output = set.shells.read(id, since);
+  if (!output) return failed(output.error().message);
+  std::string& out = output->out.text;
+  std::string& err = output->err.text;
+  std::uint64_t missed[] = {output->out.missed, output->err.missed};
+  if (const Json& tail = call.argument("tail"); tail.is_number()) {
+    for (std::string* text : {&out, &err}) {
+      const std::string_view last = last_lines(*text, count_of(tail));
+      missed[text == &err] += text->size() - last.size();
+      *text = std::string(last);
+    }
+  }
+  shorten({&out, &err}, room_for_texts(call.max_result_bytes()),
+          [&](const std::string& text, std::size_t omitted) { missed[&text == &err] += omitted; });
+  Json object = Json::object();
+  object.set("shell_id", id);
+  object.set("stdout", std::move(out));
+  object.set("stderr", std::move(err));
+  object.set("status", name(output->status.state));
+  object.set("exit_code", shell_exit_code(output->status));
+  object.set("next", cursor_text({output->out.next, output->err.next}));
+  if (*waited) object.set("wait", name(**waited));
+  if (missed[0] > 0) object.set("stdout_missed_bytes", missed[0]);
+  if (missed[1] > 0) object.set("stderr_missed_bytes", missed[1]);
+  return mcp::ToolResult::with_structured(std::move(object));
+}
+
+mcp::ToolReply get_background_shell_status(ToolSet& set, const mcp::Call& call) {
+  const auto shell = set.shells.status(call.argument("shell_id").as_string());
+  if (!shell) return failed(shell.error().message);
+  return mcp::ToolResult::with_structured(shell_json(*shell));
+}
+
+mcp::ToolReply list_background_shells(ToolSet& set, const mcp::Call& call) {
+  const std::vector<ShellStatus> known = set.shells.list();
+  // All commands together may take half of a reply, of which a byte takes at most 13.
+  const std::size_t room = call.max_result_bytes() / 26 / std::max<std::size_t>(known.size(), 1);
+  Json list = Json::array();
+  for (const ShellStatus& shell : known)
+    list.push_back(shell_json(shell, std::min(room, longest_audited_text)));
+  const auto size = list.size();
+  return mcp::ToolResult::with_structured(
+      Json::object({{"shells", std::move(list)}, {"count", size}}));
+}
+
+mcp::ToolReply write_background_shell(ToolSet& set, const mcp::Call& call) {
+  const std::string& id = call.argument("shell_id").as_string();
+  const std::string& input = call.argument("input").as_string();
+  if (!input.empty()) {
+    if (auto ok = set.shells.write(id, input); !ok) return failed(ok.error().message);
+  }
+  if (call.argument("close_input").as_bool()) {
+    if (auto ok = set.shells.close_input(id); !ok) return failed(ok.error().message);
+  }
+  const auto shell = set.shells.status(id);
+  if (!shell) return failed(shell.error().message);
+  return mcp::ToolResult::with_structured(
+      Json::object({{"shell_id", id}, {"status", name(shell->state)}, {"written", input.size()}}));
+}
+
+mcp::ToolReply kill_background_shell(ToolSet& set, const mcp::Call& call) {
+  const std::string& id = call.argument("shell_id").as_string();
+  const auto was_running = set.shells.kill(id);
+  if (!was_running) return failed(was_running.error().message);
+  const auto shell = set.shells.status(id);
+  if (!shell) return failed(shell.error().message);
+  Json object = Json::object({{"shell_id", id}, {"status", name(shell->state)}});
+  object.set("signal", *was_running ? Json("SIGTERM") : Json());
+  if (!*was_running) object.set("message", "Process already terminated");
+  return mcp::ToolResult::with_structured(std::move(object));
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,149 @@
+// The tool execute_code.
+
+#include "tools/tools.hpp"
+#include "tools/tools_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "code/code.hpp"
+#include "executor/executor.hpp"
+#include "json/json.hpp"
+#include "mcp/mcp.hpp"
+#include "process/process.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// More than any text has that is meant to be run; it bounds the time and the size of an answer.
+constexpr std::size_t most_blocks = 100;
+
+// One result for all blocks: the last one's end, and everybody's output and time.
+class BlockSum {
+ public:
+  BlockSum(const Executor& executor, const Command& command)
+      : out_(room(executor)), err_(room(executor)) {
+    all_.work_dir = command.work_dir.empty() ? executor.workspace() : command.work_dir;
+  }
+
+  void add(const CodeResult& run) {
+    files_.insert(files_.end(), run.files.begin(), run.files.end());
+    for (const Result& result : run.results) add(result);
+    if (!run.message.empty()) {
+      all_.outcome = Outcome::not_started;
+      all_.exit_code = -1;
+      all_.message = run.message;
+    } else if (run.succeeded && blocks_ == 0) {
+      all_.outcome = Outcome::exited;  // it was to be saved, and was
+      all_.exit_code = 0;
+    }
+  }
+  void add(const Result& result) {
+    ++blocks_;
+    out_.add(result.out);
+    err_.add(result.err);
+    Result sum = result;
+    sum.wall_time += all_.wall_time;
+    sum.out_counts = sum_of(all_.out_counts, result.out_counts);
+    sum.err_counts = sum_of(all_.err_counts, result.err_counts);
+    sum.notes = all_.notes;
+    sum.changed_files = all_.changed_files;
+    sum.limits_reached = all_.limits_reached;
+    add_new(result.notes, sum.notes);
+    add_new(result.changed_files, sum.changed_files);
+    add_new(result.limits_reached, sum.limits_reached);
+    all_ = std::move(sum);
+  }
+
+  Result result() const {
+    Result whole = all_;
+    OutputCounts cut;
+    whole.out = out_.text(&cut);
+    whole.out_counts.dropped_bytes += cut.dropped_bytes;
+    whole.err = err_.text(&cut);
+    whole.err_counts.dropped_bytes += cut.dropped_bytes;
+    return whole;
+  }
+  const std::vector<std::string>& files() const { return files_; }
+  std::size_t blocks() const { return blocks_; }
+
+ private:
+  // The text of one command always fits: a byte that is not UTF-8 has become three, and a line
+  // tells what was left out.
+  static std::size_t room(const Executor& executor) {
+    constexpr std::size_t longest_line = 256;
+    return 3 * executor.options().max_output + longest_line;
+  }
+  static OutputCounts sum_of(OutputCounts sum, const OutputCounts& counts) {
+    sum.total_bytes += counts.total_bytes;
+    sum.dropped_bytes += counts.dropped_bytes;
+    sum.invalid_bytes += counts.invalid_bytes;
+    sum.redactions += counts.redactions;
+    return sum;
+  }
+  static void add_new(const std::vector<std::string>& texts, std::vector<std::string>& sum) {
+    for (const std::string& text : texts)
+      if (std::find(sum.begin(), sum.end(), text) == sum.end()) sum.push_back(text);
+  }
+
+  Capture out_;
+  Capture err_;
+  Result all_ = {};  // but for the output
+  std::vector<std::string> files_ = {};
+  std::size_t blocks_ = 0;
+};
+
+}  // namespace
+
+inline namespace inner {
+
+mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
+  const std::string& code = call.argument("code").as_string();
+  const std::string& language = call.argument("language").as_string();
+  std::vector<CodeBlock> blocks;
+  // Code may hold fences, too, in its texts.
+  const std::string inferred = language.empty() ? infer_language(code) : language;
+  if (inferred.empty() || inferred == "markdown") blocks = extract_code(code);
+  if (blocks.empty() && inferred == "markdown")
+    return failed("there is no fenced block in this Markdown");
+  if (blocks.empty()) blocks.push_back({inferred, code});
+  if (blocks.size() > most_blocks)
+    return failed(
+        concat({"there are ", std::to_string(blocks.size()), " code blocks, and one call runs ",
+                std::to_string(most_blocks), " at most"}));
+  CodeOptions options;
+  options.languages = set.options.languages;
+  options.command = command_of(call, "");
+  options.command.cancel = call.cancel_token();
+  listen(options.command, call, {});
+  const auto timeout = options.command.timeout;
+  BlockSum sum(set.executor, options.command);
+  bool going_on = true;
+  for (std::size_t i = 0; i < blocks.size() && going_on; ++i) {
+    options.command.timeout = timeout;
+    Function<void()> ended;
+    if (!count_time(set, options.command, ended)) {
+      sum.add(refused_result(set, call, "running_time", set.use->refusal_of_command()));
+      break;
+    }
+    const CodeResult run = run_code(set.executor, {blocks[i]}, options);
+    ended();
+    sum.add(run);
+    going_on = run.succeeded;
+  }
+  Result all = sum.result();
+  shorten(all, room_for_texts(call.max_result_bytes()));
+  Json files = Json::array();
+  for (const std::string& file : sum.files()) files.push_back(shown_path(set, file));
+  Json object = to_json(all);
+  object.set("code_file", sum.files().empty() ? Json() : files[0]);
+  object.set("files", std::move(files));
+  object.set("blocks", sum.blocks());
+  return mcp::ToolResult::with_structured(std::move(object));
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,108 @@
+// The tool execute_command.
+
+#include "tools/tools.hpp"
+#include "tools/tools_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "executor/executor.hpp"
+#include "json/json.hpp"
+#include "mcp/mcp.hpp"
+#include "process/process.hpp"
+#include "shells/shells.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// The reference's keys and what they mean while a command is still running.
+Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t room) {
+  Result so_far = shell.result;
+  if (const auto output = set.shells.read(shell.id)) {
+    so_far.out = output->out.text;
+    so_far.err = output->err.text;
+    so_far.out_counts.total_bytes = output->out.next;
+    so_far.err_counts.total_bytes = output->err.next;
+    so_far.out_counts.dropped_bytes = output->out.missed;
+    so_far.err_counts.dropped_bytes = output->err.missed;
+  }
+  so_far.outcome = Outcome::unknown;
+  so_far.wall_time = shell.duration;
+  std::string note = concat({"the command goes on in the background as ", shell.id});
+  if (!is_disabled(set.options, "get_background_shell_output"))
+    note += "; get_background_shell_output gives what it prints";
+  if (!is_disabled(set.options, "kill_background_shell")) note += "; kill_background_shell ends it";
+  so_far.notes.push_back(note);
+  shorten(so_far, room);
+  Json object = to_json(so_far);
+  object.set("stderr", so_far.err);
+  object.set("outcome", "running");
+  object.set("shell_id", shell.id);
+  return object;
+}
+
+}  // namespace
+
+inline namespace inner {
+
+mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
+  Command command = command_of(call, "command");
+  command.cancel = call.cancel_token();
+  const Json& session_id = call.argument("session_id");
+  if (session_id.is_string()) {
+    if (!is_session_id(session_id.as_string()))
+      return failed("session_id must be 1 to 64 of the characters A-Z a-z 0-9 . _ -");
+    command.session = set.sessions.of(session_id.as_string());
+  }
+  std::size_t room = room_for_texts(call.max_result_bytes());
+  std::shared_ptr<RawOutput> raw;
+  // Base64 stands in the reply twice, a third longer than the bytes; that of both streams takes
+  // eight ninths of the room at most.
+  if (call.argument("encoding").as_string() == "base64") {
+    raw = std::make_shared<RawOutput>(std::min(set.executor.options().max_output, room / 6));
+    room /= 9;
+  }
+  listen(command, call, raw);
+  std::chrono::milliseconds foreground = set.options.run_in_background_after;
+  if (const Json& seconds = call.argument("run_in_background_after"); seconds.is_number())
+    foreground = milliseconds_of(seconds);
+  command.background = foreground != no_limit;
+  Function<void()> ended;
+  if (!count_time(set, command, ended))
+    return refuse(set, call, "running_time", set.use->refusal_of_command());
+  ForegroundRun run;
+  if (command.background) {
+    command.on_end = ended;
+    run = set.shells.run(command, foreground);
+  } else {
+    run.result = set.executor.run(command);
+    run.ended = true;
+  }
+  // One that never started, for whatever reason, has not called it.
+  if (run.ended) ended();
+  Json object;
+  if (run.ended) {
+    // What stderr would end with; it is no part of the bytes.
+    const std::string closing = raw ? closing_message(run.result) : std::string();
+    if (!closing.empty()) run.result.notes.push_back(closing);
+    shorten(run.result, room);
+    object = to_json(run.result);
+  } else {
+    run.result = run.shell.result;
+    object = running_json(set, run.shell, room);
+  }
+  if (raw) raw->put(object, run.result);
+  if (command.session) {
+    const std::string folder = command.session->work_dir();
+    object.set("session_id", session_id);
+    object.set("session_work_dir",
+               shown_path(set, folder.empty() ? set.executor.workspace() : folder));
+  }
+  return mcp::ToolResult::with_structured(std::move(object));
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,122 @@
+// The configuration file.
+
+#include "tools/options_internal.hpp"
+#include "tools/tools_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "environment/environment.hpp"
+#include "json/json.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// A value of the configuration file as the words that the command line would have.
+Expected<std::vector<std::string>> config_words(const std::string& label, const Json& value) {
+  const auto word = [](const Json& item) {
+    return item.is_string() ? item.as_string() : item.dump();
+  };
+  const auto is_scalar = [](const Json& item) {
+    return !item.is_null() && !item.is_array() && !item.is_object() && !item.has_lone_surrogate();
+  };
+  std::vector<std::string> words;
+  if (value.is_array()) {
+    for (const Json& item : value.items()) {
+      if (!item.is_string() || item.has_lone_surrogate())
+        return make_error(
+            ErrorCode::invalid_argument,
+            concat({label, ": every item must be a string, and ", quoted(item.dump()), " is not"}));
+      words.push_back(item.as_string());
+    }
+    return words;
+  }
+  if (value.is_object()) {  // {"set_env": {"NAME": "value"}}
+    for (const Json::Member& member : value.members()) {
+      if (!is_scalar(member.value))
+        return bad_value(label, member.value.dump(), "a string, number or boolean");
+      if (member.name.find('=') != std::string::npos)
+        return bad_value(label, member.name, "the name of a variable");
+      words.push_back(concat({member.name, "=", word(member.value)}));
+    }
+    return words;
+  }
+  if (!is_scalar(value)) return bad_value(label, value.dump(), "a value this key can have");
+  words.push_back(word(value));
+  return words;
+}
+
+// Lists must be written as lists and single values as single values, so that a typing error is not
+// taken for something else.
+Expected<void> check_shape(const std::string& label, const Option& option, const Json& value) {
+  const auto fail = [&](const char* expected) -> Expected<void> {
+    return bad_value(label, value.dump(), expected);
+  };
+  if (std::holds_alternative<std::string*>(option.target))
+    return value.is_string() ? Expected<void>() : fail("a string");
+  if (std::holds_alternative<bool*>(option.target) ||
+      std::holds_alternative<std::optional<bool>*>(option.target))
+    return value.is_bool() ? Expected<void>() : fail("true or false");
+  const auto* const amount = std::get_if<Amount>(&option.target);
+  if (amount && amount->is_size && value.is_string()) return {};
+  if (amount || std::holds_alternative<std::uint64_t*>(option.target) ||
+      std::holds_alternative<double*>(option.target) ||
+      std::holds_alternative<std::chrono::milliseconds*>(option.target))
+    return value.is_number() ? Expected<void>() : fail("a number");
+  if (std::holds_alternative<Json*>(option.target))
+    return value.is_object() ? Expected<void>() : fail("an object");
+  if (std::holds_alternative<Variables*>(option.target))
+    return value.is_object() || value.is_array() ? Expected<void>() : fail("an object");
+  return value.is_array() ? Expected<void>() : fail("a list of strings");
+}
+
+}  // namespace
+
+inline namespace inner {
+
+bool contains(const Options& options, const Option* option) {
+  return std::find(options.begin(), options.end(), option) != options.end();
+}
+
+Expected<void> read_config(const std::string& path, const std::vector<Option>& table,
+                           Options& given) {
+  auto text = read_whole_file(path, longest_config, "--config:");
+  if (!text) return text.error();
+  JsonLimits limits;
+  limits.unique_names = true;
+  auto config = Json::parse(*text, limits);
+  if (!config) return with_prefix(concat({"--config: ", quoted(path), ": "}), config.error());
+  if (!config->is_object())
+    return make_error(ErrorCode::parse, concat({"--config: ", quoted(path), ": not an object"}));
+  Options seen;  // under whichever of their names
+  for (const Json::Member& member : config->members()) {
+    std::string_view key = member.name;
+    constexpr std::string_view reference_prefix = "command_line_";
+    if (starts_with(key, reference_prefix)) key.remove_prefix(reference_prefix.size());
+    const auto option = std::find_if(table.begin(), table.end(), [&](const Option& candidate) {
+      return key == key_of(candidate) || (*candidate.other_key && key == candidate.other_key);
+    });
+    const std::string label = concat({quoted(path), ": ", printable(member.name)});
+    if (option == table.end())
+      return make_error(ErrorCode::invalid_argument, concat({label, ": unknown key"}));
+    if (contains(seen, &*option))
+      return make_error(ErrorCode::invalid_argument,
+                        concat({label, ": another key sets ", key_of(*option), " already"}));
+    seen.push_back(&*option);
+    if (contains(given, &*option)) continue;
+    if (auto ok = check_shape(label, *option, member.value); !ok) return ok;
+    const bool is_json = std::holds_alternative<Json*>(option->target);
+    auto words = is_json ? Expected<std::vector<std::string>>({member.value.dump()})
+                         : config_words(label, member.value);
+    if (!words) return words.error();
+    if (auto ok = std::visit(OptionSetter(label, *words), option->target); !ok) return ok;
+  }
+  given.insert(given.end(), seen.begin(), seen.end());
+  return {};
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,90 @@
+// What a model is told of the place where its commands run.
+
+#include "tools/tools.hpp"
+#include "tools/tools_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "docker/docker.hpp"
+#include "executor/executor.hpp"
+#include "executor/executor_internal.hpp"
+#include "policy/policy.hpp"
+#include "shells/shells.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+std::string describe(const Executor& executor, const ToolOptions& options) {
+  const ExecutorOptions& settings = executor.options();
+  std::vector<std::string> sentences;
+  const auto has_tool = [&](const char* tool) { return !is_disabled(options, tool); };
+  if (has_tool("execute_command"))
+    sentences.push_back(concat(
+        {"execute_command runs shell commands, by default in ", to_utf8(executor.workspace()),
+         ". A command may take ", seconds_text(executor.options().timeout),
+         " seconds unless it asks for more (at most ", seconds_text(executor.options().max_timeout),
+         "). It gets no standard input and no terminal. Of each of its streams ",
+         std::to_string(settings.max_output), " bytes are kept, the beginning and the end."}));
+  if (has_tool("execute_command") && options.run_in_background_after != no_limit)
+    sentences.push_back(
+        concat({"What still runs after ", seconds_text(options.run_in_background_after),
+                " seconds goes on in the background."}));
+  if (has_tool("start_background_shell"))
+    sentences.push_back(
+        concat({"For servers and long work use start_background_shell (at most ",
+                std::to_string(options.shells.max_running), " at a time)",
+                has_tool("get_background_shell_output")
+                    ? ", and get_background_shell_output with wait_for and since to follow it."
+                    : "."}));
+  const bool runs_commands =
+      has_tool("execute_command") || has_tool("start_background_shell") || has_tool("execute_code");
+  if (runs_commands)
+    sentences.emplace_back(
+        "Some commands are refused before anything of them runs; the answer then says by which "
+        "rule.");
+  const PolicyOptions& policy = settings.policy;
+  if (runs_commands && !policy.allowed.empty())
+    sentences.push_back(concat({"Only commands that match one of these patterns may run: ",
+                                to_utf8(joined(policy.allowed, "  ")), " ."}));
+  if (runs_commands && !policy.blocked.empty())
+    sentences.push_back(concat({"Commands that match one of these patterns are refused: ",
+                                to_utf8(joined(policy.blocked, "  ")), " ."}));
+  if (runs_commands && executor.delete_guard())
+    sentences.emplace_back("Read a file before you delete it.");
+  const FairUse& use = options.fair_use;
+  if (use.calls_per_minute != 0)
+    sentences.push_back(concat(
+        {"Each tool may be called ", std::to_string(use.calls_per_minute), " times in a minute."}));
+  if (runs_commands && use.running_time != no_limit)
+    sentences.push_back(
+        concat({"All commands together may take ", seconds_text(use.running_time), " seconds."}));
+  if (const std::string place = executor.describe_place(); runs_commands && !place.empty())
+    sentences.push_back(place);
+  return joined(sentences, " ");
+}
+
+std::string describe(const UserContainers& containers) {
+  const UserContainerOptions& options = containers.options();
+  std::vector<std::string> sentences = {
+      concat({"execute_bash runs commands in a container of your own, in /workspace. A command may "
+              "take ",
+              seconds_text(options.timeout), " seconds unless it asks for more."})};
+  if (!options.tools_dir.empty())
+    sentences.emplace_back(
+        "/tools has Python modules: look at them with ls and read_docstring, then import them.");
+  const std::string skills = list_skills(options.skills_dir);
+  if (!skills.empty())
+    sentences.push_back(
+        concat({"Before work that one of these skills is about, read its "
+                "/skills/NAME/SKILL.md:",
+                skills, "."}));
+  sentences.emplace_back(
+      "Put what is to be handed over into /artifacts. It and /workspace last as long as the "
+      "container runs.");
+  if (options.container.network == ContainerNetwork::none)
+    sentences.emplace_back("There is no network.");
+  return joined(sentences, " ");
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,292 @@
+// The server program.
+
+#include "tools/options_internal.hpp"
+#include "tools/tools.hpp"
+#include "tools/tools_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "base/platform_internal.hpp"
+#include "docker/docker.hpp"
+#include "environment/environment.hpp"
+#include "environment/environment_internal.hpp"
+#include "executor/executor.hpp"
+#include "executor/executor_internal.hpp"
+#include "json/json.hpp"
+#include "mcp/mcp.hpp"
+#include "paths/paths.hpp"
+#include "policy/policy.hpp"
+#include "process/process.hpp"
+#include "process/start_internal.hpp"
+#include "sandbox/sandbox.hpp"
+#include "shells/shells.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// Turns SIGTERM, SIGINT and SIGHUP into a cancelled token. The signals are blocked in this thread,
+// hence in all that it starts later, and taken by one thread of its own; so nothing happens inside
+// a signal handler.
+class TerminationSignals {
+ public:
+  TerminationSignals() {
+    sigemptyset(&signals_);
+    for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals_, number);
+    ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+    error_ = start_thread(&thread_, wait_for_signal, this);
+  }
+  ~TerminationSignals() {
+    if (error_ == 0) {
+      if (!token_.cancelled()) ::pthread_kill(thread_, SIGTERM);
+      ::pthread_join(thread_, nullptr);
+    }
+    take_pending();
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  TerminationSignals(const TerminationSignals&) = delete;
+  TerminationSignals& operator=(const TerminationSignals&) = delete;
+  const CancelToken& token() const { return token_; }
+  int error() const { return error_; }  // an errno, or 0
+
+ private:
+  static void* wait_for_signal(void* self) {
+    auto& signals = *static_cast<TerminationSignals*>(self);
+    int number = 0;
+    ::sigwait(&signals.signals_, &number);
+    signals.token_.cancel();
+    return nullptr;
+  }
+
+  // A second signal during the end would kill the program as soon as the mask is lifted.
+  void take_pending() {
+    sigset_t pending;
+    sigpending(&pending);
+    for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+      if (sigismember(&pending, number) != 1) continue;
+      sigset_t one;
+      sigemptyset(&one);
+      sigaddset(&one, number);
+      int taken = 0;
+      ::sigwait(&one, &taken);
+    }
+  }
+
+  sigset_t signals_ = {};
+  sigset_t before_ = {};
+  CancelToken token_ = {};
+  pthread_t thread_ = {};
+  int error_ = 0;
+};
+
+}  // namespace
+
+inline namespace inner {
+
+bool print(const std::string& text) {
+  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
+         std::fflush(stdout) == 0;
+}
+
+int fail(int status, const std::string& message) {
+  warn(message);
+  return status;
+}
+
+}  // namespace inner
+
+namespace {
+
+// Takes away the variables of this process that commands do not see either; the server needs none
+// but some of those. They are overwritten where they lie: that is what /proc/PID/environ shows, and
+// a command of root's may read it. Not for a process with other threads.
+void drop_variables(EnvironmentOptions options, bool container) {
+  // The program that speaks to the engine finds it, and its way there, by these.
+  if (container)
+    options.keep.insert(
+        options.keep.end(),
+        {"DOCKER_*", "CONTAINER*", "NERDCTL_*", "REGISTRY_AUTH_FILE", "XDG_*", "SSH_*",
+         "SSL_CERT_*", "DBUS_SESSION_BUS_ADDRESS", "HTTP_PROXY", "http_proxy", "HTTPS_PROXY",
+         "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"});
+  char** kept = ::environ;
+  for (char** entry = ::environ; entry && *entry; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = std::min(text.find('='), text.size());
+    if (is_kept(text.substr(0, equals), options))
+      *kept++ = *entry;
+    else
+      std::memset(*entry, 0, text.size());
+  }
+  if (kept) *kept = nullptr;
+}
+
+// In strict mode a pattern must match the whole of a command. Whoever blocks `git push` in so many
+// words, as lists written for other systems do, means more than that.
+void warn_of_bare_patterns(const ServerConfig& config) {
+  if (config.policy_mode != "strict") return;
+  for (const std::string& pattern : config.local.policy.blocked) {
+    if (pattern.find_first_of("\\^$.|?*+()[]{}") != std::string::npos) continue;
+    const std::string shown = printable(pattern);
+    warn(concat({"blocked_commands: '", shown, "' matches only this exact command; write '", shown,
+                 "( .*)?' to refuse it with arguments"}));
+  }
+}
+
+// Started elsewhere, as clients do, without a workspace every command would be refused.
+void warn_of_workspace(const Executor& executor) {
+  const PathRules rules = executor.file_rules();
+  if (!rules.restricted() || rules.permission(executor.workspace()) != Permission::none) return;
+  warn(concat({"workspace: commands start in ", printable(executor.workspace()),
+               ", which is not in allowed_paths: each needs a work_dir, or set the workspace"}));
+}
+
+// Once, on one line: whoever relies on a sandbox must learn that this one has gaps.
+void warn_of_gaps(const SandboxReport& report) {
+  if (report.mode == SandboxMode::off || report.missing.empty()) return;
+  warn(concat({"sandbox: missing here: ", printable(joined(report.missing, "; "))}));
+}
+
+std::string no_thread(int error) { return concat({"cannot start a thread: ", errno_text(error)}); }
+
+int print_report(const SandboxReport& report) {
+  Json object = Json::object();
+  object.set("mode", name(report.mode));
+  object.set("network", name(report.network));
+  object.set("landlock_abi", report.landlock_abi);
+  object.set("enforced", list_of(report.enforced));
+  object.set("missing", list_of(report.missing));
+  if (!print(object.dump() + "\n")) return fail(1, "cannot write to standard output");
+  return report.missing.empty() ? 0 : 1;
+}
+
+// Prints the lines of --doctor.
+int print_checks(const std::vector<EngineCheck>& checks) {
+  std::string text;
+  int status = 0;
+  for (const EngineCheck& check : checks) {
+    if (!check.ok) status = 1;
+    text += concat({check.ok ? "ok   " : "FAIL ", printable(check.subject),
+                    check.message.empty() ? "" : ": ", printable(check.message), "\n"});
+  }
+  return print(text) ? status : fail(1, "cannot write to standard output");
+}
+
+int examine_sandbox(const SandboxReport& report) {
+  std::vector<EngineCheck> checks = {
+      {"sandbox", true,
+       concat({name(report.mode), ", network ", name(report.network),
+               report.mode == SandboxMode::off
+                   ? ": commands run with the rights of this program (--allowed-paths or --sandbox)"
+                   : ""})}};
+  for (const std::string& feature : report.enforced) checks.push_back({feature, true, {}});
+  for (const std::string& gap : report.missing) checks.push_back({gap, false, {}});
+  return print_checks(checks);
+}
+
+int print_result(const Result& result) {
+  if (!print(to_json(result).dump() + "\n")) return fail(1, "cannot write to standard output");
+  if (result.outcome == Outcome::refused || result.outcome == Outcome::not_started) return 125;
+  return result.succeeded() ? 0 : 1;
+}
+
+int run_once(const Executor& executor, const std::string& script, const CancelToken& stop) {
+  Command command = Command::shell(script);
+  command.cancel = stop;
+  return print_result(executor.run(command));
+}
+
+// Serves the tools that `add` adds.
+int serve(const ServerConfig& config, std::string instructions, const CancelToken& stop,
+          FunctionRef<Expected<void>(mcp::Server&)> add) {
+  mcp::ServerOptions options;
+  options.name = "codeexec";
+  options.title = "Command Execution";
+  options.version = CODEEXEC_VERSION_STRING;
+  options.instructions = std::move(instructions);
+  options.max_concurrent = static_cast<std::size_t>(config.max_concurrent);
+  mcp::Server server(options);
+  if (auto ok = add(server); !ok) return fail(2, ok.error().message);
+  const auto served = server.serve(stop);
+  if (served) return 0;
+  const int status = fail(1, served.error().message);
+  // A handler that did not return still uses what this function's callers would destroy.
+  if (served.error().code == ErrorCode::limit) ::_exit(status);
+  return status;
+}
+
+int serve(const Executor& executor, const ServerConfig& config, const CancelToken& stop) {
+  ToolOptions tools = config.tools;
+  tools.shells.max_running = static_cast<std::size_t>(config.max_background_shells);
+  tools.max_waiters = std::max<std::size_t>(1, static_cast<std::size_t>(config.max_concurrent) / 2);
+  return serve(config, describe(executor, tools), stop,
+               [&](mcp::Server& server) { return add_execution_tools(server, executor, tools); });
+}
+
+// With profile user-container.
+int serve_user(const ServerConfig& config, const Invocation& invocation) {
+  const auto containers = create_user_containers(config);
+  if (!containers) return fail(2, containers.error().message);
+  drop_variables(config.local.environment, true);
+  warn_of_bare_patterns(config);
+  if (invocation.doctor) {
+    ContainerExecutorOptions asked;
+    asked.container = containers->options().container;
+    return print_checks(check_engine(asked));
+  }
+  const TerminationSignals signals;
+  if (signals.error() != 0) return fail(1, no_thread(signals.error()));
+  if (invocation.run) {
+    Command command = Command::shell(*invocation.run);
+    command.cancel = signals.token();
+    const auto result = containers->execute_bash(config.user_id, std::move(command));
+    return result ? print_result(*result) : fail(125, result.error().message);
+  }
+  return serve(config, describe(*containers), signals.token(), [&](mcp::Server& server) {
+    return add_user_container_tools(server, *containers, config.user_id);
+  });
+}
+
+}  // namespace
+
+int server_main(int argc, char** argv) {
+  ServerConfig config;
+  const auto invocation = read_command_line(argc, argv, config);
+  if (!invocation) return fail(2, invocation.error().message);
+  if (invocation->help) return print(help_text()) ? 0 : 1;
+  if (invocation->version) return print("codeexec-mcp " CODEEXEC_VERSION_STRING "\n") ? 0 : 1;
+  if (invocation->list_rules) return print(rules_text()) ? 0 : 1;
+
+  // A client that goes away must not kill the server before it has ended what it runs; nor must a
+  // limit for files, when its output or its log goes to one.
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
+#if defined(__linux__)
+  // Commands run as the same user. They must not read this program's memory and variables, nor
+  // write to its descriptors, through /proc.
+  ::prctl(PR_SET_DUMPABLE, 0);
+#endif
+  if (config.use == Option::users) return serve_user(config, *invocation);
+  const auto place = create_place(config);
+  if (!place) return fail(2, place.error().message);
+  const Executor& executor = *place->executor;
+  if (auto ok = check_disabled(executor, config.tools); !ok)
+    return fail(2, in_our_words(ok.error()).message);
+  drop_variables(config.local.environment, place->wanted.has_value());
+  if (config.enable_sudo && !place->wanted) warn("enable_sudo has no effect in local mode");
+  warn_of_bare_patterns(config);
+  if (invocation->sandbox_report) return print_report(place->sandbox);
+  if (invocation->doctor)
+    return place->wanted ? print_checks(check_engine(*place->wanted))
+                         : examine_sandbox(place->sandbox);
+  warn_of_gaps(place->sandbox);
+  if (invocation->check) return check(executor, *invocation->check);
+  const TerminationSignals signals;
+  if (signals.error() != 0) return fail(1, no_thread(signals.error()));
+  if (invocation->run) return run_once(executor, *invocation->run, signals.token());
+  warn_of_workspace(executor);
+  return serve(executor, config, signals.token());
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

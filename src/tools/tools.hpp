@@ -1,0 +1,142 @@
+// Binds an executor to MCP tools; the server program's whole main().
+#pragma once
+
+#include "base/base.hpp"
+#include "code/code.hpp"
+#include "docker/docker.hpp"
+#include "executor/executor.hpp"
+#include "json/json.hpp"
+#include "mcp/mcp.hpp"
+#include "policy/policy.hpp"
+#include "shells/shells.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// The answer of the tool `execute_command` as an object: success, exit_code, stdout, stderr,
+// execution_time (seconds), command and work_dir, in this order, then
+//   outcome (name of an Outcome), timed_out, stdout_bytes, stderr_bytes, stdout_truncated,
+//   stderr_truncated, and where they apply: signal, rule, stdout_invalid_bytes,
+//   stderr_invalid_bytes, stdout_file, stderr_file, output_held_open, notes, sandbox (when its mode
+//   is not off: {"mode","network","missing"?}), container, limits_reached, changed_files,
+//   redactions.
+// exit_code is the status of a program that left by itself, minus the signal of one that was
+// killed, and -1 otherwise; success is true for exactly the exit code 0 of a program that left by
+// itself and in time. stderr ends with the message of a timeout, refusal or failed start.
+Json to_json(const Result& result);
+
+// What the program prints for --check, as an object: allowed, and rule, message, begin and end of
+// the refusal, which are null when it is allowed; then commands, the simple commands in the order
+// of the script, each with its words, assignments (["NAME=value"]; left out when there are none),
+// begin and end. A word or assignment that only a run could tell is null. Offsets count bytes.
+Json to_json(const Judgement& judgement);
+
+// Bounds on what one client may have done; both are off by default. What exceeds one is refused
+// with the name of the bound.
+struct FairUse {
+  std::uint64_t calls_per_minute = 0;  // of each tool, in any 60 seconds; 0: any number
+  // Of all commands of the server together, those in the background included. What is left of it
+  // when a command starts is the longest that it may take.
+  std::chrono::milliseconds running_time = no_limit;
+};
+
+struct ToolOptions {
+  ShellOptions shells = {};
+  // Of an execute_command that does not say it: after so long a command that is still running goes
+  // on in the background. no_limit: it stays in the foreground.
+  std::chrono::milliseconds run_in_background_after = no_limit;
+  std::vector<CodeLanguage> languages = default_languages();
+  // Calls that wait for shells at a time. More are errors: each holds a thread of the server, and
+  // one must be left for those that end a shell.
+  std::size_t max_waiters = mcp::ServerOptions().max_concurrent / 2;
+  FairUse fair_use = {};
+  std::vector<std::string> disabled_tools = {};  // names
+};
+
+// Adds the tools, by default all of these. The executor is borrowed: it must outlive serve(). What
+// runs in the background belongs to the server and is killed when that is destroyed.
+//
+// A failure that no command has caused is an error result: {"success": false, "error": message}.
+// Times are in seconds, sizes in bytes. A shell_id that is not known is such a failure.
+//
+//   execute_command(command, timeout?, work_dir?, session_id?, run_in_background_after?, encoding?)
+//     to_json(Result). With encoding "base64": stdout and stderr are base64 of their first bytes,
+//     `encoding` tells so, and the message that would end stderr is one of the notes. When the
+//     command goes on in the background: what there is so far, outcome "running", success false,
+//     exit_code -1, and shell_id. To a client that wants progress, what is printed comes as
+//     messages. With a session_id (1 to 64 of A-Z a-z 0-9 . _ -) the commands of one name share a
+//     Session, which the first makes; the answer ends with session_id and session_work_dir, its
+//     folder now. A server has 100 of them; then the one goes that was not used for the longest.
+//   start_background_shell(command, work_dir?, timeout?)
+//     {shell_id, status, command, pid, work_dir, notes?}; or {success, error, rule?} when it was
+//     refused. Its standard input stays open.
+//   get_background_shell_output(shell_id, since?, tail?, wait_for?, timeout?)
+//     {shell_id, stdout, stderr, status, exit_code, next, wait?, stdout_missed_bytes?,
+//     stderr_missed_bytes?}. `next` as `since` gives what comes after. `tail`: the last lines
+//     alone. wait_for is a pattern (see Regex) that a line after `since` must match, or "exit";
+//     `wait` then says how the waiting ended: matched, ended, timed_out (after `timeout`, 30 by
+//     default).
+//   get_background_shell_status(shell_id)
+//     {shell_id, status, exit_code, pid, command, cwd, start_time, duration_seconds, stdout_bytes,
+//     stderr_bytes} and, when it has ended, what to_json(Result) adds. status is a ShellState.
+//   write_background_shell(shell_id, input, close_input?)      {shell_id, status, written}
+//   kill_background_shell(shell_id)
+//     {shell_id, status: "killed", signal: "SIGTERM"}; or {shell_id, status, signal: null, message}
+//     when it had ended before.
+//   list_background_shells()                                   {shells, count}
+//   execute_code(code, language?, timeout?, work_dir?)
+//     to_json(Result) of all blocks together, then code_file, files and blocks (that ran; there may
+//     be 100). Without a language it is inferred; what does not look like code is taken for
+//     Markdown, as with the language "markdown", when it has fenced blocks.
+//   read_file(file_path, offset?, count?, unit?, encoding?)
+//     {file_path, content, encoding, size, offset, begin, lines, next, more, cut_line?}, of which
+//     next and offset are in the unit, "lines" or "bytes", and begin is in bytes. Images come as
+//     image content, other binary files as base64 when that is asked for.
+//   write_file(file_path, content, encoding?)                  {success, file_path, bytes}
+//   list_files(path?, depth?)     {path, entries: [{path, type, size, modified, closed?}], more}
+//   read_docstring(file_path, function_name?)        {file_path, function_name, docstring}
+//
+//   Errors: invalid_argument when the server has a tool of such a name, or a disabled one does not
+//   exist.
+Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor,
+                                   const ToolOptions& options = {});
+
+// Adds the tools of a user's container, all of them for the user `user_id`. The containers are
+// borrowed. Errors are those of add_execution_tools().
+//   execute_bash(command, timeout?)                 to_json(Result)
+//   read_file(file_path, offset?, line_count?)      {file_path, content}; lines, the first is 0
+//   write_file(file_path, content)                  {success, file_path, bytes, message}
+//   read_docstring(file_path, function_name)        {file_path, function_name, docstring}
+//     file_path is a path, or a module of /tools.
+//   list_artifacts()                                {artifacts: [{name, size}]}
+//   get_artifact(name)                              {name, size, encoding: "base64", content}
+Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
+                                        const std::string& user_id);
+
+// What a model should know about the place where its commands run, for ServerOptions::instructions:
+// made from what is in force.
+std::string describe(const Executor& executor, const ToolOptions& options = {});
+// The same of a user's container: its directories, and the skills there are.
+std::string describe(const UserContainers& containers);
+
+// The server program: reads the command line (`--help` tells all of it) and the configuration file,
+// then serves MCP on descriptors 0 and 1 until the input ends or SIGTERM, SIGINT or SIGHUP comes.
+// With --run it runs one command, prints its result as one line of JSON and returns; with --check
+// it judges one, or each line of the input, and prints what to_json(Judgement) gives; with
+// --sandbox-report it prints an object: mode, network, landlock_abi, enforced and missing; with
+// --doctor a line for each thing that commands need where they run. Commands run on this host, in a
+// sandbox, best_effort, when allowed paths are given, unless told otherwise; with --execution-mode
+// docker in a container, and nowhere else, which is made for the first of them. It owns the process
+// while it runs: it takes those three signals, ignores SIGPIPE and SIGXFSZ, overwrites the
+// variables of its environment that neither commands see nor the program needs that speaks to a
+// container engine, and, on Linux, keeps other processes of the user from looking into this one
+// (PR_SET_DUMPABLE).
+// Returns the exit status: 0; 2 when an option, key or value is wrong, after one line on stderr
+// that says which; 1 for other failures; with --run 0 when the command succeeded, 1 when it ran and
+// failed, 125 when it was refused or could not start; with --check 0 when it is allowed, 1 when it
+// is refused, 2 when a line of the input is not a command; with --sandbox-report and --doctor 0
+// when nothing is missing, 1 when something is. 2, too, when a strict sandbox cannot be had.
+int server_main(int argc, char** argv);
+
+}  // namespace v0_1
+}  // namespace codeexec
