@@ -91,7 +91,7 @@
 //   environment  needs: base paths    variables, venv, prefix of a command; starts nothing
 //   sandbox      needs: base paths    Landlock, seccomp, limits: one compiled policy
 //   process      needs: base sandbox  spawn, capture, wait, kill the tree
-//   executor     needs: base json regex policy paths environment sandbox process    the one gate
+//   executor     needs: base json policy paths environment sandbox process    the one gate
 //   shells       needs: base regex process executor                   background commands
 //   code         needs: base shell paths files process executor       code by language
 //   docker       needs: base json policy paths files environment process executor    containers
@@ -19166,14 +19166,11 @@ CODEEXEC_IN_CHILD void close_from(int first, int keep);
 
 CODEEXEC_IN_CHILD Failure failed_at(SpawnStep step, long result);
 
-// Returns only if a step fails.
-CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan);
-
 // Returns when the child has executed its program or has ended.
 CODEEXEC_IN_CHILD long clone_child(ChildPlan& plan, char* stack, std::size_t size, int* pidfd);
+#endif
 
 Spawned spawn_once(ChildPlan& plan);
-#endif
 
 #if CODEEXEC_HAS_SANDBOX
 // Of a program that has nothing of a sandbox but, where there can be one, a supervisor.
@@ -19496,6 +19493,46 @@ CODEEXEC_IN_CHILD long enter_sandbox(const ChildPlan& plan) {
 }
 #endif
 
+// Returns only if a step fails.
+CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
+  reset_signals(plan);
+  // No terminal: a prompt for a password fails at once instead of waiting for ever.
+  // Where a filter refuses that, a group of its own is what must be there to be killed.
+  if (raw(SYS_setsid) < 0) raw(SYS_setpgid, 0, 0);
+  // All sources are above 2, so that none is overwritten before its turn.
+  const int streams[3] = {plan.input, plan.output, plan.error_output};
+  for (int fd = 0; fd < 3; ++fd) {
+    const long result = raw(SYS_dup3, streams[fd], fd, 0);
+    if (result < 0) return failed_at(SpawnStep::stdio, result);
+  }
+  long result = enter_work_dir(plan);
+  if (result < 0) return failed_at(SpawnStep::work_dir, result);
+  if (plan.pass_fd == 3)
+    result = raw(SYS_fcntl, 3, F_SETFD, 0);
+  else if (plan.pass_fd >= 0)
+    result = raw(SYS_dup3, plan.pass_fd, 3, 0);
+  if (result < 0) return failed_at(SpawnStep::pass_fd, result);
+  const std::uint64_t no_core[2] = {0, 0};
+  raw(SYS_prlimit64, 0, RLIMIT_CORE, &no_core[0], as_word(nullptr));
+#if CODEEXEC_HAS_SANDBOX
+  result = enter_sandbox(plan);
+  if (result < 0) return failed_at(SpawnStep::sandbox, result);
+#endif
+  close_from(plan.pass_fd >= 0 ? 4 : 3, plan.report);
+  const KernelSigset none = {};
+  set_signal_mask(&none, nullptr);
+#if CODEEXEC_HAS_SANDBOX
+  if (plan.sandbox) result = install_filter(*plan.sandbox);
+  if (result < 0) return failed_at(SpawnStep::sandbox, result);
+#endif
+  struct Execute {
+    CODEEXEC_IN_CHILD int operator()(const char* path, char* const* argv, char* const* variables) {
+      return static_cast<int>(-raw(SYS_execve, path, argv, variables));
+    }
+  };
+  return {SpawnStep::exec, execute_first(plan, Execute())};
+}
+
 CODEEXEC_IN_CHILD int child_main(void* argument) {
   ChildPlan& plan = *static_cast<ChildPlan*>(argument);
   plan.ran = 1;
@@ -19548,45 +19585,6 @@ CODEEXEC_IN_CHILD void close_from(int first, int keep) {
 
 CODEEXEC_IN_CHILD Failure failed_at(SpawnStep step, long result) {
   return {step, static_cast<int>(-result)};
-}
-
-CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
-  reset_signals(plan);
-  // No terminal: a prompt for a password fails at once instead of waiting for ever.
-  // Where a filter refuses that, a group of its own is what must be there to be killed.
-  if (raw(SYS_setsid) < 0) raw(SYS_setpgid, 0, 0);
-  // All sources are above 2, so that none is overwritten before its turn.
-  const int streams[3] = {plan.input, plan.output, plan.error_output};
-  for (int fd = 0; fd < 3; ++fd) {
-    const long result = raw(SYS_dup3, streams[fd], fd, 0);
-    if (result < 0) return failed_at(SpawnStep::stdio, result);
-  }
-  long result = enter_work_dir(plan);
-  if (result < 0) return failed_at(SpawnStep::work_dir, result);
-  if (plan.pass_fd == 3)
-    result = raw(SYS_fcntl, 3, F_SETFD, 0);
-  else if (plan.pass_fd >= 0)
-    result = raw(SYS_dup3, plan.pass_fd, 3, 0);
-  if (result < 0) return failed_at(SpawnStep::pass_fd, result);
-  const std::uint64_t no_core[2] = {0, 0};
-  raw(SYS_prlimit64, 0, RLIMIT_CORE, &no_core[0], as_word(nullptr));
-#if CODEEXEC_HAS_SANDBOX
-  result = enter_sandbox(plan);
-  if (result < 0) return failed_at(SpawnStep::sandbox, result);
-#endif
-  close_from(plan.pass_fd >= 0 ? 4 : 3, plan.report);
-  const KernelSigset none = {};
-  set_signal_mask(&none, nullptr);
-#if CODEEXEC_HAS_SANDBOX
-  if (plan.sandbox) result = install_filter(*plan.sandbox);
-  if (result < 0) return failed_at(SpawnStep::sandbox, result);
-#endif
-  struct Execute {
-    CODEEXEC_IN_CHILD int operator()(const char* path, char* const* argv, char* const* variables) {
-      return static_cast<int>(-raw(SYS_execve, path, argv, variables));
-    }
-  };
-  return {SpawnStep::exec, execute_first(plan, Execute())};
 }
 
 CODEEXEC_IN_CHILD long clone_child(ChildPlan& plan, char* stack, std::size_t size, int* pidfd) {
@@ -19650,7 +19648,7 @@ Spawned spawn_once(ChildPlan& plan) {
 namespace {
 
 // Only functions that POSIX allows between fork and exec in a process with threads.
-SpawnStep become_program(ChildPlan& plan) {
+SpawnStep become_program_after_fork(ChildPlan& plan) {
   struct sigaction by_default {};
   by_default.sa_handler = SIG_DFL;
   for (int number = 1; number < NSIG; ++number) ::sigaction(number, &by_default, nullptr);
@@ -19684,6 +19682,10 @@ SpawnStep become_program(ChildPlan& plan) {
   return SpawnStep::exec;
 }
 
+}  // namespace
+
+namespace {
+
 Spawned spawn_once(ChildPlan& plan) {
   Spawned child;
   child.step = SpawnStep::setup;
@@ -19698,7 +19700,7 @@ Spawned spawn_once(ChildPlan& plan) {
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   child.pid = ::fork();
   if (child.pid == 0) {
-    const SpawnStep step = become_program(plan);
+    const SpawnStep step = become_program_after_fork(plan);
     const Failure failure = {step, errno};
     (void)!::write(plan.report, &failure, sizeof failure);
     ::_exit(127);

@@ -91,7 +91,7 @@
 //   environment  needs: base paths    variables, venv, prefix of a command; starts nothing
 //   sandbox      needs: base paths    Landlock, seccomp, limits: one compiled policy
 //   process      needs: base sandbox  spawn, capture, wait, kill the tree
-//   executor     needs: base json regex policy paths environment sandbox process    the one gate
+//   executor     needs: base json policy paths environment sandbox process    the one gate
 //   shells       needs: base regex process executor                   background commands
 //   code         needs: base shell paths files process executor       code by language
 //   docker       needs: base json policy paths files environment process executor    containers

@@ -99,6 +99,46 @@ CODEEXEC_IN_CHILD long enter_sandbox(const ChildPlan& plan) {
 }
 #endif
 
+// Returns only if a step fails.
+CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
+  reset_signals(plan);
+  // No terminal: a prompt for a password fails at once instead of waiting for ever.
+  // Where a filter refuses that, a group of its own is what must be there to be killed.
+  if (raw(SYS_setsid) < 0) raw(SYS_setpgid, 0, 0);
+  // All sources are above 2, so that none is overwritten before its turn.
+  const int streams[3] = {plan.input, plan.output, plan.error_output};
+  for (int fd = 0; fd < 3; ++fd) {
+    const long result = raw(SYS_dup3, streams[fd], fd, 0);
+    if (result < 0) return failed_at(SpawnStep::stdio, result);
+  }
+  long result = enter_work_dir(plan);
+  if (result < 0) return failed_at(SpawnStep::work_dir, result);
+  if (plan.pass_fd == 3)
+    result = raw(SYS_fcntl, 3, F_SETFD, 0);
+  else if (plan.pass_fd >= 0)
+    result = raw(SYS_dup3, plan.pass_fd, 3, 0);
+  if (result < 0) return failed_at(SpawnStep::pass_fd, result);
+  const std::uint64_t no_core[2] = {0, 0};
+  raw(SYS_prlimit64, 0, RLIMIT_CORE, &no_core[0], as_word(nullptr));
+#if CODEEXEC_HAS_SANDBOX
+  result = enter_sandbox(plan);
+  if (result < 0) return failed_at(SpawnStep::sandbox, result);
+#endif
+  close_from(plan.pass_fd >= 0 ? 4 : 3, plan.report);
+  const KernelSigset none = {};
+  set_signal_mask(&none, nullptr);
+#if CODEEXEC_HAS_SANDBOX
+  if (plan.sandbox) result = install_filter(*plan.sandbox);
+  if (result < 0) return failed_at(SpawnStep::sandbox, result);
+#endif
+  struct Execute {
+    CODEEXEC_IN_CHILD int operator()(const char* path, char* const* argv, char* const* variables) {
+      return static_cast<int>(-raw(SYS_execve, path, argv, variables));
+    }
+  };
+  return {SpawnStep::exec, execute_first(plan, Execute())};
+}
+
 CODEEXEC_IN_CHILD int child_main(void* argument) {
   ChildPlan& plan = *static_cast<ChildPlan*>(argument);
   plan.ran = 1;
@@ -151,45 +191,6 @@ CODEEXEC_IN_CHILD void close_from(int first, int keep) {
 
 CODEEXEC_IN_CHILD Failure failed_at(SpawnStep step, long result) {
   return {step, static_cast<int>(-result)};
-}
-
-CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
-  reset_signals(plan);
-  // No terminal: a prompt for a password fails at once instead of waiting for ever.
-  // Where a filter refuses that, a group of its own is what must be there to be killed.
-  if (raw(SYS_setsid) < 0) raw(SYS_setpgid, 0, 0);
-  // All sources are above 2, so that none is overwritten before its turn.
-  const int streams[3] = {plan.input, plan.output, plan.error_output};
-  for (int fd = 0; fd < 3; ++fd) {
-    const long result = raw(SYS_dup3, streams[fd], fd, 0);
-    if (result < 0) return failed_at(SpawnStep::stdio, result);
-  }
-  long result = enter_work_dir(plan);
-  if (result < 0) return failed_at(SpawnStep::work_dir, result);
-  if (plan.pass_fd == 3)
-    result = raw(SYS_fcntl, 3, F_SETFD, 0);
-  else if (plan.pass_fd >= 0)
-    result = raw(SYS_dup3, plan.pass_fd, 3, 0);
-  if (result < 0) return failed_at(SpawnStep::pass_fd, result);
-  const std::uint64_t no_core[2] = {0, 0};
-  raw(SYS_prlimit64, 0, RLIMIT_CORE, &no_core[0], as_word(nullptr));
-#if CODEEXEC_HAS_SANDBOX
-  result = enter_sandbox(plan);
-  if (result < 0) return failed_at(SpawnStep::sandbox, result);
-#endif
-  close_from(plan.pass_fd >= 0 ? 4 : 3, plan.report);
-  const KernelSigset none = {};
-  set_signal_mask(&none, nullptr);
-#if CODEEXEC_HAS_SANDBOX
-  if (plan.sandbox) result = install_filter(*plan.sandbox);
-  if (result < 0) return failed_at(SpawnStep::sandbox, result);
-#endif
-  struct Execute {
-    CODEEXEC_IN_CHILD int operator()(const char* path, char* const* argv, char* const* variables) {
-      return static_cast<int>(-raw(SYS_execve, path, argv, variables));
-    }
-  };
-  return {SpawnStep::exec, execute_first(plan, Execute())};
 }
 
 CODEEXEC_IN_CHILD long clone_child(ChildPlan& plan, char* stack, std::size_t size, int* pidfd) {

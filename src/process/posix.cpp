@@ -9,10 +9,10 @@ inline namespace v0_1 {
 
 #if !CODEEXEC_HAS_CLONE
 
-inline namespace inner {
+namespace {
 
 // Only functions that POSIX allows between fork and exec in a process with threads.
-SpawnStep become_program(ChildPlan& plan) {
+SpawnStep become_program_after_fork(ChildPlan& plan) {
   struct sigaction by_default {};
   by_default.sa_handler = SIG_DFL;
   for (int number = 1; number < NSIG; ++number) ::sigaction(number, &by_default, nullptr);
@@ -46,6 +46,10 @@ SpawnStep become_program(ChildPlan& plan) {
   return SpawnStep::exec;
 }
 
+}  // namespace
+
+inline namespace inner {
+
 Spawned spawn_once(ChildPlan& plan) {
   Spawned child;
   child.step = SpawnStep::setup;
@@ -60,7 +64,7 @@ Spawned spawn_once(ChildPlan& plan) {
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   child.pid = ::fork();
   if (child.pid == 0) {
-    const SpawnStep step = become_program(plan);
+    const SpawnStep step = become_program_after_fork(plan);
     const Failure failure = {step, errno};
     (void)!::write(plan.report, &failure, sizeof failure);
     ::_exit(127);

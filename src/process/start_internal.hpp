@@ -178,14 +178,11 @@ CODEEXEC_IN_CHILD void close_from(int first, int keep);
 
 CODEEXEC_IN_CHILD Failure failed_at(SpawnStep step, long result);
 
-// Returns only if a step fails.
-CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan);
-
 // Returns when the child has executed its program or has ended.
 CODEEXEC_IN_CHILD long clone_child(ChildPlan& plan, char* stack, std::size_t size, int* pidfd);
+#endif
 
 Spawned spawn_once(ChildPlan& plan);
-#endif
 
 #if CODEEXEC_HAS_SANDBOX
 // Of a program that has nothing of a sandbox but, where there can be one, a supervisor.
