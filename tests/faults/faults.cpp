@@ -25,8 +25,8 @@
 #include <mutex>
 #include <thread>
 
-#include "../fake_engine.hpp"
-#include "../support.hpp"
+#include "../helpers/fake_engine.hpp"
+#include "../helpers/support.hpp"
 #include "tracer.hpp"
 
 namespace {
