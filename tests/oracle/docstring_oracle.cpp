@@ -1,8 +1,8 @@
 // What python_docstring says, for docstring_oracle.py. Reads one JSON object in each line,
 // {"path": ..., "names": [...]}, and answers each with one line, a list: a string is a docstring,
 // an object {"code", "offset", "message"} is an error.
-#include "codeexec.hpp"
 #include "../helpers/support.hpp"
+#include "codeexec.hpp"
 
 #include <iostream>
 #include <string>

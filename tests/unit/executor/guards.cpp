@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include "../../helpers/executor_support.hpp"
-#include "../../helpers/json_support.hpp"
 #include "../../helpers/support.hpp"
 #include "helpers.hpp"
 

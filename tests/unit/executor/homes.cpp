@@ -13,7 +13,6 @@
 #include <algorithm>
 
 #include "../../helpers/executor_support.hpp"
-#include "../../helpers/json_support.hpp"
 #include "../../helpers/support.hpp"
 #include "helpers.hpp"
 

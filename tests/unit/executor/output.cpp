@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "../../helpers/executor_support.hpp"
-#include "../../helpers/json_support.hpp"
 #include "../../helpers/support.hpp"
 #include "helpers.hpp"
 

@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "../../helpers/executor_support.hpp"
-#include "../../helpers/json_support.hpp"
 #include "../../helpers/support.hpp"
 #include "helpers.hpp"
 

@@ -8,7 +8,6 @@
 #include <map>
 
 #include "../../helpers/executor_support.hpp"
-#include "../../helpers/json_support.hpp"
 #include "../../helpers/support.hpp"
 #include "helpers.hpp"
 

@@ -17,7 +17,6 @@
 #include <set>
 #include <thread>
 
-#include "../../helpers/json_support.hpp"
 #include "../../helpers/line_support.hpp"
 #include "../../helpers/support.hpp"
 

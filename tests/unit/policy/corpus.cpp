@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "codeexec.hpp"
 #include "../../helpers/support.hpp"
+#include "codeexec.hpp"
 
 using codeexec::Json;
 using codeexec::Policy;

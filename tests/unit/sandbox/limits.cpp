@@ -180,8 +180,6 @@ TEST_CASE("sandbox: copies share one policy, and it outlives the first") {
 
 #else
 
-TEST_CASE("sandbox: limits") {
-  MESSAGE("SKIPPED: there is no sandbox in this build");
-}
+TEST_CASE("sandbox: limits") { MESSAGE("SKIPPED: there is no sandbox in this build"); }
 
 #endif

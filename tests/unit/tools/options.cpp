@@ -433,7 +433,9 @@ TEST_CASE("every option of --help works from the command line and from the confi
   const Place place;
   const Json report = whole_report(place);
   std::size_t count = 0;
-  for (const auto& [name, value] : options_of_help()) {
+  for (const auto& option : options_of_help()) {
+    const std::string& name = option.first;
+    const std::string& value = option.second;
     if (is_special(name)) continue;
     CAPTURE(name);
     ++count;
