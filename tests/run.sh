@@ -3,11 +3,14 @@
 #
 #   (no option)    everything that this machine can: the tests of the sections, the hygiene tests of
 #                  the header, and the official MCP clients when Node.js and Python are here
+#   --only NAME    the unit tests of one section alone (tests/unit/NAME), or of several: --only
+#                  process,shells or --only process --only shells. It installs what builds them and
+#                  uses the build of the other runs; with --docker, the tests of containers, too
 #   --quick        without the MCP clients
 #   --interop      the MCP clients for sure: installs Node.js when it is missing
 #   --docker       the tests of containers for sure, and in CI: installs Docker, starts an engine of
-#                  its own for them (tests/engine.sh), and ends it. Without it they run when you set
-#                  CODEEXEC_TEST_DOCKER=1 and $DOCKER_HOST is an engine with the images of the tests
+#                  its own for them (tests/helpers/engine.sh), and ends it. Without it they run when
+#                  you set CODEEXEC_TEST_DOCKER=1 and $DOCKER_HOST is an engine with their images
 #   --sanitizers   once more under AddressSanitizer + UBSan, with clang++ when it is here, and under
 #                  ThreadSanitizer
 #   --compilers    once more with clang++, unless --sanitizers does that, and without exceptions,
@@ -44,10 +47,36 @@ everything() {
   [ $fuzz != no ] || fuzz=5
   [ $soak != no ] || soak=120
 }
-if [ "${CI:-}" = true ]; then everything; fi
+sections=$(cd "$root/tests/unit" && echo *)
+only=
+# add_sections NAME[,NAME...]
+add_sections() {
+  for section in $(echo "$1" | tr ',' ' '); do
+    case " $sections " in
+      *" $section "*) only="$only $section" ;;
+      *) no_section "there is no section $section" ;;
+    esac
+  done
+  [ -n "$only" ] || no_section "--only needs the name of a section"
+}
+no_section() {
+  echo "tests/run.sh: $1 (one of: $sections)" >&2
+  exit 2
+}
+case " $*" in
+  *" --only"*) ;;
+  *) [ "${CI:-}" != true ] || everything ;;
+esac
 previous=
 for option; do
+  if [ "$previous" = --only ]; then
+    add_sections "$option"
+    previous=
+    continue
+  fi
   case $option in
+    --only) ;;
+    --only=*) add_sections "${option#--only=}" ;;
     [1-9]*)
       case $previous in
         --fuzz) fuzz=$option ;;
@@ -70,6 +99,10 @@ for option; do
   esac
   previous=$option
 done
+[ "$previous" != --only ] || add_sections ""
+if [ -n "$only" ]; then
+  interop=no sanitizers=no compilers=no fuzz=no portability=no soak=no
+fi
 mkdir -p "$build"
 build=$(cd "$build" && pwd)
 
@@ -119,8 +152,15 @@ find_missing() {
   want g++ has "$CXX"
   want cmake has cmake
   want make has make
-  want binutils has nm
   want doctest-dev has_header doctest/doctest.h
+  if [ $docker = yes ]; then
+    want docker.io has_for_root dockerd
+    want docker-cli has docker  # newer Debians have it apart from docker.io
+    want debootstrap has_for_root debootstrap
+    want busybox-static has_static_busybox
+  fi
+  [ -z "$only" ] || return 0
+  want binutils has nm
   want libre2-dev has_header re2/re2.h
   want pkg-config has pkg-config
   want locales can_have_german
@@ -154,12 +194,6 @@ find_missing() {
   if [ $interop = yes ]; then
     want nodejs has node
     want npm has npm
-  fi
-  if [ $docker = yes ]; then
-    want docker.io has_for_root dockerd
-    want docker-cli has docker  # newer Debians have it apart from docker.io
-    want debootstrap has_for_root debootstrap
-    want busybox-static has_static_busybox
   fi
 }
 
@@ -245,7 +279,7 @@ AWK
 # An engine for the tests of containers. Its images are made while the compiler runs.
 engine=$build/engine
 [ ${#engine} -le 64 ] || engine=/tmp/codeexec-engine-$(echo "$build" | cksum | cut -d ' ' -f 1)
-in_engine() { as_root sh "$root/tests/engine.sh" "$1" "$engine"; }
+in_engine() { as_root sh "$root/tests/helpers/engine.sh" "$1" "$engine"; }
 stop_engine() {
   [ $docker = yes ] || return 0
   docker=no
@@ -350,13 +384,17 @@ leg() {
     not_built "$leg_name" configure "$directory/configure.log"
     return
   }
-  # The program of the sections brings all that it runs; the others are for the other labels.
-  target=all
-  [ "$labels" != unit ] || target=codeexec-tests
-  cmake --build "$directory" -j "$jobs" --target "$target" > "$directory/build.log" 2>&1 || {
-    not_built "$leg_name" build "$directory/build.log"
-    return
-  }
+  # The programs of the sections bring all that they run; the others are for the other labels.
+  targets=all
+  [ "$labels" != unit ] || targets=codeexec-tests
+  [ -z "$only" ] || targets=$(printf 'codeexec-test-%s ' $only)
+  : > "$directory/build.log"
+  for target in $targets; do
+    cmake --build "$directory" -j "$jobs" --target "$target" >> "$directory/build.log" 2>&1 || {
+      not_built "$leg_name" build "$directory/build.log"
+      return
+    }
+  done
   build_ahead
   give_engine "$leg_name"
   echo "== $leg_name: running"
@@ -478,7 +516,9 @@ if [ $compilers = yes ]; then
   [ -n "$clang_with" ] || ! has clang++ || clang_leg later
   least_leg later
 fi
-leg tests "$build" 'unit|oracle|inside|attacks|faults|hosts|hygiene' -DCODEEXEC_BUILD_EXAMPLES=OFF \
+labels='unit|oracle|inside|attacks|faults|hosts|hygiene'
+[ -z "$only" ] || labels="^($(echo $only | tr ' ' '|'))\$"
+leg tests "$build" "$labels" -DCODEEXEC_BUILD_EXAMPLES=OFF \
   -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0
 [ $soak = no ] || start_soak
 [ $interop = no ] || run_interop
@@ -493,13 +533,13 @@ if [ $sanitizers = yes ]; then
   TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
   export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
   # What the images have in them does not depend on the compiler.
-  exclude=unit.images
+  exclude='unit\.docker\.images'
   asan_leg leg
   tsan_leg leg
 fi
 if [ $compilers = yes ]; then
   # Nothing in them depends on the compiler, and one of these has neither sandbox nor supervisor.
-  exclude='unit.process-|unit.images'
+  exclude='unit\.process\..*-|unit\.docker\.images'
   if [ -n "$clang_with" ]; then
     echo "== clang++: has run the tests with $clang_with"
   elif has clang++; then

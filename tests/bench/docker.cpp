@@ -4,7 +4,7 @@
 //
 //   sh tests/bench/run.sh --docker docker
 //
-// Needs an engine for tests (CODEEXEC_TEST_DOCKER=1 and DOCKER_HOST, see tests/engine.sh) with the
+// Needs an engine for tests (CODEEXEC_TEST_DOCKER=1 and DOCKER_HOST, see engine.sh) with the
 // image codeexec-test/debian. --quick: fewer rounds. Ends with status 1 and a line "GATE FAILED:
 // ..." when a promise is not kept.
 #include "codeexec.hpp"

@@ -2,7 +2,7 @@
 # Every number of the library, each beside its floor and its rivals in the same run:
 #   [CXX=g++] sh tests/bench/run.sh [option...] [name...]      e.g.  run.sh --quick process json
 #   --quick    fewer rounds, without plots, and without `cost`, whose gates are among the tests
-#   --docker   with an engine of its own for the numbers of containers (tests/engine.sh, as root),
+#   --docker   with an engine of its own for the numbers of containers (helpers/engine.sh, as root),
 #              which it ends; otherwise they need CODEEXEC_TEST_DOCKER=1 and DOCKER_HOST
 #   --check    fails when README.md names a number that this run has not printed (report.py)
 #   --readme   the same, and writes the table in README.md anew; not with --quick
@@ -57,7 +57,7 @@ failed() { echo "FAILED: $*" && status=1; }
 engine=$OUT/engine
 [ ${#engine} -le 64 ] || engine=/tmp/codeexec-engine-$(echo "$OUT" | cksum | cut -d ' ' -f 1)
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
-in_engine() { as_root sh "$ROOT/tests/engine.sh" "$1" "$engine" >> "$OUT/engine.log" 2>&1; }
+in_engine() { as_root sh "$ROOT/tests/helpers/engine.sh" "$1" "$engine" >> "$OUT/engine.log" 2>&1; }
 start_engine() {
   : > "$OUT/engine.log"
   # An interrupted run may have left one.
@@ -90,7 +90,7 @@ fi
 # quick run takes the one of the tests, where there is one.
 flags=-O2
 object=$OUT/implementation.o
-tested=$build/tests/CMakeFiles/codeexec-test-impl.dir/impl.cpp.o
+tested=$build/libcodeexec_impl.a
 if [ -n "$quick" ]; then
   flags=-O1
   object=$OUT/implementation-quick.o
@@ -102,7 +102,7 @@ if [ "$object" != "$tested" ]; then
   { "$CXX" --version && echo "$flags" && cksum < "$ROOT/codeexec.hpp"; } > "$OUT/made-of"
   if [ ! -f "$object" ] || ! cmp -s "$OUT/made-of" "$object.made-of"; then
     echo "== compiling codeexec.hpp with $flags"
-    compile -c "$ROOT/tests/impl.cpp" -o "$object" || {
+    compile -c "$ROOT/tests/helpers/impl.cpp" -o "$object" || {
       echo "FAILED: codeexec.hpp does not compile"
       exit 1
     }

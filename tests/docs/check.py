@@ -140,8 +140,8 @@ def prepare():
             file.write(text)
     if not IMPLEMENTATION:
         IMPLEMENTATION = os.path.join(OUT, "implementation.o")
-        run([CXX, "-std=c++17", "-O0", "-I" + ROOT, "-c", os.path.join(ROOT, "tests", "impl.cpp"),
-             "-o", IMPLEMENTATION])
+        run([CXX, "-std=c++17", "-O0", "-I" + ROOT, "-o", IMPLEMENTATION,
+             "-c", os.path.join(ROOT, "tests/helpers/impl.cpp")])
     # The commands of README with the compiler of the build, and an implementation that is there.
     script("c++", f'exec "{CXX}" "$@" -O0 -DCODEEXEC_IMPLEMENTED "{IMPLEMENTATION}"\n')
     script("codeexec-mcp", f'exec "{MCP}" "$@"\n')

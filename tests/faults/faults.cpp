@@ -17,7 +17,7 @@
 #include <atomic>
 #include <exception>
 
-#include "../support.hpp"
+#include "../helpers/support.hpp"
 #include "scenarios.hpp"
 #include "snapshot.hpp"
 #include "tracer.hpp"

@@ -19,7 +19,7 @@ if [ -z "$program" ]; then
   flags="-std=c++17 -O0 -I$ROOT"
   # The implementation takes half a minute, and only when it has changed.
   if ! [ "$implementation" -nt "$ROOT/codeexec.hpp" ]; then
-    ${CXX:-c++} $flags -c "$ROOT/tests/impl.cpp" -o "$implementation"
+    ${CXX:-c++} $flags -c "$ROOT/tests/helpers/impl.cpp" -o "$implementation"
   fi
   ${CXX:-c++} $flags "$here"/*.cpp "$implementation" -pthread -o "$program"
 fi

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "../support.hpp"
+#include "../helpers/support.hpp"
 #include "codeexec.hpp"
 
 namespace faults {

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "../support.hpp"
+#include "../helpers/support.hpp"
 #include "scenarios.hpp"
 
 namespace faults {

@@ -31,7 +31,7 @@
 #include <utility>
 #include <vector>
 
-#include "../support.hpp"
+#include "../helpers/support.hpp"
 #include "region.hpp"
 
 namespace faults {

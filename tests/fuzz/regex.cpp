@@ -2,7 +2,7 @@
 // the rest with a place in the pattern.                    sh tests/fuzz/run.sh [seconds] regex
 //   An input is the pattern up to a byte 0xff, then the text. When it begins with a NUL, its bytes
 // choose pieces of a pattern and of a text that both engines understand alike.
-#include "../regex_patterns.hpp"
+#include "../oracle/regex_patterns.hpp"
 #include "fuzz.hpp"
 
 #if __has_include(<re2/re2.h>)

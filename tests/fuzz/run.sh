@@ -42,7 +42,7 @@ fi
 compile() { # NAME
   object=$OUT/$1.o
   [ -n "$(find "$object" -newer "$ROOT/codeexec.hpp" -newer "$HERE/fuzz.hpp" \
-    -newer "$ROOT/tests/regex_patterns.hpp" -newer "$HERE/$1.cpp" -newer "$HERE/run.sh" \
+    -newer "$ROOT/tests/oracle/regex_patterns.hpp" -newer "$HERE/$1.cpp" -newer "$HERE/run.sh" \
     2> /dev/null)" ] && return
   rm -f "$object"
   # Without the checks of scopes the header costs half as much.
@@ -83,11 +83,12 @@ write_scripts() {
 import hashlib, json, os, sys
 root, seeds = os.environ["ROOT"], sys.argv[1]
 few = seeds.endswith("/few-scripts/")
-sys.path.insert(0, root + "/tests")
+sys.path.insert(0, root + "/tests/oracle")
 sys.dont_write_bytecode = True
 import shell_differential
-scripts = [e.text for e in shell_differential.read_entries(root + "/tests/shell_scripts.txt")]
-commands = root + "/tests/corpus/commands.jsonl"
+oracle = root + "/tests/oracle"
+scripts = [e.text for e in shell_differential.read_entries(oracle + "/shell_scripts.txt")]
+commands = oracle + "/corpus/commands.jsonl"
 if os.path.exists(commands):
     with open(commands, encoding="utf-8") as file:
         for row in map(json.loads, filter(str.strip, file)):

@@ -38,7 +38,7 @@ KNOWN=${IMPLEMENTATION:-}
 if [ -z "$KNOWN" ]; then
   KNOWN=$OUT/implementation.o
   expect "the implementation compiles" "$CXX" -std=c++17 -O0 $INCLUDE -pthread \
-    -c "$here/../impl.cpp" -o "$KNOWN"
+    -c "$here/../helpers/impl.cpp" -o "$KNOWN"
 fi
 for example in examples/*.cpp; do
   # Without it the command would not link, which the shared object would hide.

@@ -1,5 +1,5 @@
 // Commands in containers: the conversation of scenario.mjs there, and what only containers have.
-// $DOCKER_HOST is an engine on this machine with the images of tests/engine.sh.
+// $DOCKER_HOST is an engine on this machine with the images of tests/helpers/engine.sh.
 import { execFile, execFileSync, spawn } from 'node:child_process';
 import crypto from 'node:crypto';
 import fs from 'node:fs';

@@ -1,7 +1,7 @@
 """Commands in containers: the conversation of python_client.py there, and containers of users.
 
 What else containers have: docker.mjs. $DOCKER_HOST is an engine on this machine with the images of
-tests/engine.sh.
+tests/helpers/engine.sh.
 """
 
 import base64

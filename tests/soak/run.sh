@@ -50,7 +50,7 @@ image=
 if [ "${CODEEXEC_TEST_DOCKER:-}" != 1 ] || [ -z "${DOCKER_HOST:-}" ]; then
   skip docker "CODEEXEC_TEST_DOCKER=1 and DOCKER_HOST do not say which engine to use"
 elif ! docker image inspect codeexec-test/debian:latest > "$OUT/probe.log" 2>&1; then
-  skip docker "the engine has no image codeexec-test/debian: sh tests/engine.sh images DIR"
+  skip docker "the engine has no image codeexec-test/debian: sh tests/helpers/engine.sh images DIR"
 else
   image=codeexec-test/debian:latest
 fi

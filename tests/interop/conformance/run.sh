@@ -1,10 +1,10 @@
 #!/bin/sh
 # Runs the official MCP conformance suite against our fixture server, over the transparent bridge:
 #   sh tests/interop/conformance/run.sh [FIXTURE]
-# FIXTURE is the built tests/mcp_fixture.cpp; without it, it is built here. The suite comes from npm
-# once and is kept in $CONFORMANCE_DIR (default: build/conformance). Every scenario that the
-# revisions 2025-11-25 and 2026-07-28 require is run; those that need more than tools are listed in
-# expected-failures.yml. Exit status: 0 as expected, 77 cannot run here (the reason is printed).
+# FIXTURE is the built tests/helpers/mcp_fixture.cpp; without it, it is built here. The suite comes
+# from npm once and is kept in $CONFORMANCE_DIR (default: build/conformance). Every scenario that
+# the revisions 2025-11-25 and 2026-07-28 require is run; those that need more than tools are listed
+# in expected-failures.yml. Exit status: 0 as expected, 77 cannot run here (the reason is printed).
 set -eu
 HERE=$(cd "$(dirname "$0")" && pwd)
 ROOT=$(cd "$HERE/../../.." && pwd)
@@ -19,7 +19,7 @@ DIR=$(cd "$DIR" && pwd)
 fixture=${1:-}
 if [ -z "$fixture" ]; then
   fixture=$DIR/mcp-fixture
-  ${CXX:-c++} -std=c++17 -O1 -I"$ROOT" "$ROOT/tests/mcp_fixture.cpp" -o "$fixture" -pthread
+  ${CXX:-c++} -std=c++17 -O1 -I"$ROOT" "$ROOT/tests/helpers/mcp_fixture.cpp" -o "$fixture" -pthread
 fi
 fixture=$(cd "$(dirname "$fixture")" && pwd)/$(basename "$fixture")
 

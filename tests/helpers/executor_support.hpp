@@ -1,0 +1,56 @@
+// Helpers for the tests of what runs commands through an executor.
+#ifndef CODEEXEC_TESTS_EXECUTOR_SUPPORT_HPP
+#define CODEEXEC_TESTS_EXECUTOR_SUPPORT_HPP
+
+#include "codeexec.hpp"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace support {
+
+// An executor with options that must be good.
+inline codeexec::LocalExecutor make(const codeexec::LocalOptions& options = {}) {
+  codeexec::Expected<codeexec::LocalExecutor> made = codeexec::LocalExecutor::create(options);
+  REQUIRE_MESSAGE(made, made.error().message);
+  return *std::move(made);
+}
+
+// All that a failed check should tell of a result.
+inline std::string describe(const codeexec::Result& r) {
+  std::string text =
+      r.summary() + " out '" + r.out + "' err '" + r.err + "' message '" + r.message + "'";
+  for (const std::string& note : r.notes) text += " note '" + note + "'";
+  return text;
+}
+
+// Collects audit records as their JSON; may be called from any thread.
+class AuditLog {
+ public:
+  codeexec::Function<void(const codeexec::AuditRecord&)> callback() {
+    return [shared = shared_](const codeexec::AuditRecord& record) {
+      const std::lock_guard<std::mutex> lock(shared->mutex);
+      shared->records.push_back(record.to_json());
+    };
+  }
+  std::vector<codeexec::Json> take() {
+    const std::lock_guard<std::mutex> lock(shared_->mutex);
+    return std::exchange(shared_->records, {});
+  }
+
+ private:
+  struct Shared {
+    std::mutex mutex = {};
+    std::vector<codeexec::Json> records = {};
+  };
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+};
+
+}  // namespace support
+
+#endif  // CODEEXEC_TESTS_EXECUTOR_SUPPORT_HPP

@@ -1,0 +1,22 @@
+// Helpers for the tests that read JSON.
+#ifndef CODEEXEC_TESTS_JSON_SUPPORT_HPP
+#define CODEEXEC_TESTS_JSON_SUPPORT_HPP
+
+#include "codeexec.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+namespace support {
+
+// The value of a text that must be good.
+inline codeexec::Json parsed(const std::string& text) {
+  const codeexec::Expected<codeexec::Json> value = codeexec::Json::parse(text);
+  REQUIRE_MESSAGE(value, text.substr(0, 500));
+  return *value;
+}
+
+}  // namespace support
+
+#endif  // CODEEXEC_TESTS_JSON_SUPPORT_HPP

@@ -1,0 +1,100 @@
+// What shell::parse says of scripts, for shell_differential.py. Reads one JSON object in each line,
+// {"script": ..., "posix": false, "work_dir": ...}, and answers each with one line. Strings stand
+// for bytes: a character U+0000 to U+00FF for each of them.
+#include "codeexec.hpp"
+
+#include <cstdio>
+#include <iostream>
+#include <string>
+#include <string_view>
+
+#include "../helpers/shell_support.hpp"
+
+namespace {
+
+using codeexec::Json;
+namespace shell = codeexec::shell;
+
+// What the commands of one script may be told with; a script of the test is far below it.
+constexpr std::size_t most_commands = 4096;
+
+std::string bytes_of(std::string_view text) {
+  std::string bytes;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    if (lead < 0x80 || i + 1 == text.size()) {
+      bytes += text[i];
+      continue;
+    }
+    const auto next = static_cast<unsigned char>(text[++i]);
+    bytes += static_cast<char>(((lead & 3u) << 6) | (next & 0x3fu));
+  }
+  return bytes;
+}
+
+Json text_of(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80) {
+      text += c;
+      continue;
+    }
+    text += static_cast<char>(0xc0u | (byte >> 6));
+    text += static_cast<char>(0x80u | (byte & 0x3fu));
+  }
+  return Json(std::move(text));
+}
+
+// The text, and a letter for each mark.
+Json word(const shell::Word& word) {
+  return Json::array({text_of(word.text), support::marks_of(word)});
+}
+
+Json command(const shell::Command& command) {
+  Json words = Json::array();
+  for (const shell::Word& each : command.words) words.push_back(word(each));
+  Json assignments = Json::array();
+  for (const shell::Assignment& each : command.assignments)
+    assignments.push_back(Json::array({text_of(each.name), word(each.value)}));
+  const char* const inputs[] = {"inherited", "known", "unknown"};
+  Json result = Json::object();
+  result.set("words", words).set("assignments", assignments);
+  result.set("work_dir", word(command.work_dir));
+  result.set("input", inputs[static_cast<int>(command.input.kind)]);
+  result.set("input_text", text_of(command.input.text));
+  result.set("defined", command.defined).set("begin", command.begin).set("end", command.end);
+  return result;
+}
+
+Json answer(const Json& question) {
+  shell::Options options;
+  if (question["posix"].as_bool()) options.dialect = shell::Dialect::posix;
+  options.work_dir = bytes_of(question["work_dir"].as_string());
+  options.limits.max_commands = most_commands;
+  const shell::Script script = shell::parse(bytes_of(question["script"].as_string()), options);
+  Json commands = Json::array();
+  for (const shell::Command& each : script.commands) commands.push_back(command(each));
+  Json result = Json::object();
+  result.set("complete", script.complete).set("error", script.error.message);
+  result.set("limit", script.error.code == codeexec::ErrorCode::limit);
+  result.set("dependent", script.dialect_dependent).set("offset", script.error.offset);
+  result.set("commands", commands);
+  return result;
+}
+
+}  // namespace
+
+int main() {
+  std::ios::sync_with_stdio(false);
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    const auto question = Json::parse(line);
+    if (!question) {
+      std::fprintf(stderr, "shell_words: %s\n", question.error().message.c_str());
+      return 2;
+    }
+    std::cout << answer(*question).dump() << '\n';
+  }
+  return 0;
+}

@@ -1,0 +1,584 @@
+// Containers from their making to their removal, and many agents. What needs an engine is skipped
+// without one, see parity.cpp.
+#include "codeexec.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "../../helpers/engine_support.hpp"
+#include "../../helpers/executor_support.hpp"
+#include "../../helpers/support.hpp"
+#include "container_helpers.hpp"
+
+using codeexec::Container;
+using codeexec::ContainerNetwork;
+using codeexec::ContainerOptions;
+using codeexec::ErrorCode;
+using codeexec::ImagePolicy;
+using codeexec::Json;
+using codeexec::Permission;
+using support::busybox_image;
+using support::debian_image;
+using support::docker;
+using support::fresh_agent;
+using support::has;
+using support::has_engine;
+using support::make;
+using support::require;
+using support::small;
+using support::TempDir;
+
+namespace {
+
+Json look(const std::string& name) {
+  const auto told = docker({"container", "inspect", name});
+  if (!told.succeeded()) return {};
+  const auto parsed = Json::parse(told.out);
+  REQUIRE(parsed);
+  return (*parsed)[0];
+}
+
+bool is_there(const std::string& name) { return !look(name).is_null(); }
+
+// Removes a container that a test has made by hand, or that is to outlive its handles.
+struct Remover {
+  std::string name;
+  ~Remover() { docker({"rm", "-f", name}); }
+};
+
+}  // namespace
+
+// With an engine ----------------------------------------------------------------------------------
+
+TEST_CASE("W-42: a container is hardened, and what it leaves behind is reaped") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  ContainerOptions options = small(fresh_agent());
+  options.mounts = {{folder.directory("rw"), {}, Permission::write},
+                    {folder.directory("ro"), {}, Permission::read},
+                    {folder.directory("rw/secret"), {}, Permission::none}};
+  folder.file("rw/secret/key", "x");
+  options.scratch = {{"/scratch/deep", 1 << 20}};
+  options.memory = 64 << 20;
+  options.pids = 32;
+  const Container container = make(options);
+  require(container.ensure());
+  const Json host = look(container.name())["HostConfig"];
+  CHECK(host["CapDrop"].dump() == "[\"ALL\"]");
+  CHECK(has(host["CapAdd"].dump(), "KILL"));
+  CHECK(host["CapAdd"].size() == 1);
+  CHECK(host["SecurityOpt"].dump() == "[\"no-new-privileges\"]");
+  CHECK(host["ReadonlyRootfs"].as_bool());
+  CHECK_FALSE(host["Privileged"].as_bool());
+  CHECK(host["Init"].as_bool());
+  CHECK(host["AutoRemove"].as_bool());
+  CHECK(host["PidsLimit"].as_integer() == 32);
+  CHECK(host["Memory"].as_integer() == 64 << 20);
+  CHECK(host["MemorySwap"].as_integer() == 64 << 20);
+  CHECK(host["NanoCpus"].as_integer() == 1000000000);
+  CHECK(host["NetworkMode"].as_string() == "none");
+  const auto in = [&container](const char* user, const std::string& script) {
+    return docker({"exec", "-u", user, container.name(), "sh", "-c", script});
+  };
+  CHECK_FALSE(in("0:0", "touch /x").succeeded());
+  CHECK(in("12345:12345", "echo x >/tmp/x && echo y >/scratch/deep/y").succeeded());
+  CHECK_FALSE(in("0:0", "touch " + (folder / "ro") + "/x").succeeded());
+  CHECK(in("0:0", "ls -A " + (folder / "rw/secret")).out.empty());
+  CHECK(in("0:0", "cat /proc/net/dev | grep -c :").out == "1\n");
+  CHECK(in("0:0", "grep CapEff /proc/self/status").out == "CapEff:\t0000000000000020\n");
+  CHECK(in("12345:12345", "grep CapEff /proc/self/status").out == "CapEff:\t0000000000000000\n");
+  CHECK(in("0:0", "ulimit -n; ulimit -c").out == "4096\n0\n");
+  // Orphans are reaped by process 1: none is left of many more than the bound on processes.
+  CHECK(in("0:0", "i=0; while [ $i -lt 60 ]; do (sh -c 'exit 0' &); i=$((i + 1)); done; echo all")
+            .out == "all\n");
+  CHECK(in("0:0",
+           "i=0; while ps | grep -q '[Zz]ombie\\|\\[sh\\]' && [ $i -lt 50 ]; do "
+           "i=$((i + 1)); sleep 0.1; done; ps | grep -c '\\[sh\\]'")
+            .out == "0\n");
+}
+
+TEST_CASE("container: threads that need it wait for one that makes it") {
+  if (!has_engine()) return;
+  const Container container = make(small(fresh_agent()));
+  std::atomic<int> good{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 6; ++i) threads.emplace_back([&] { good += container.ensure() ? 1 : 0; });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(good == 6);
+  const std::string filter = "label=codeexec.user=" + container.options().agent_id;
+  const auto listed = docker({"ps", "-a", "-q", "--filter", filter});
+  CHECK(support::lines_of(listed.out).size() == 1);
+}
+
+TEST_CASE("W-43: containers of one agent in parallel runs do not meet") {
+  if (!has_engine()) return;
+  ContainerOptions options = small("a b/../c");
+  const Container one = make(options);
+  require(one.ensure());
+  std::string name;
+  {
+    const Container other = make(options);
+    require(other.ensure());
+    name = other.name();
+    CHECK(is_there(name));
+    CHECK(look(name)["Config"]["Labels"]["codeexec.user"].as_string() == "a b/../c");
+  }
+  CHECK_FALSE(is_there(name));
+  CHECK(one.health()->running);
+}
+
+TEST_CASE("W-47: nothing of a container outlives the program, which was killed") {
+  if (!has_engine()) return;
+  const std::string agent = fresh_agent();
+  const std::string died = support::in_other_host([&]() -> std::string {
+    const Container container = make(small(agent));
+    if (auto ok = container.ensure(); !ok) return ok.error().message;
+    if (!container.health()->running) return "it does not run";
+    ::kill(::getpid(), SIGKILL);
+    return "lives";
+  });
+  CHECK(died == "the other host died: 9");
+  const auto listed = [&] {
+    return docker({"ps", "-a", "-q", "--filter", "label=codeexec.user=" + agent}).out;
+  };
+  for (int i = 0; i < 200 && !listed().empty(); ++i) ::poll(nullptr, 0, 50);
+  CHECK(listed().empty());
+}
+
+TEST_CASE("container: one that has gone is made anew") {
+  if (!has_engine()) return;
+  const Container container = make(small(fresh_agent()));
+  for (const char* deed : {"rm", "kill"}) {
+    CAPTURE(std::string(deed));
+    require(container.ensure());
+    const std::string id = container.info()->id;
+    CHECK(container.health()->running);
+    std::vector<std::string> words = {deed, container.name()};
+    if (std::string(deed) == "rm") words.insert(words.begin() + 1, "-f");
+    REQUIRE(docker(words).succeeded());
+    // The end of the program that held it is what tells; it follows the container's.
+    for (int i = 0; i < 200; ++i) {
+      require(container.ensure());
+      if (const auto info = container.info(); info && info->id != id && info->health.running) break;
+      ::poll(nullptr, 0, 50);
+    }
+    CHECK(container.info()->id != id);
+    CHECK(container.health()->running);
+  }
+}
+
+TEST_CASE("container: one that somebody has restarted is made anew, with a lifeline") {
+  if (!has_engine()) return;
+  codeexec::ContainerExecutorOptions options;
+  const TempDir folder;
+  options.workspace = folder.path();
+  options.agent_id = fresh_agent();
+  options.container = small({});
+  const auto executor = codeexec::ContainerExecutor::create(options);
+  REQUIRE_MESSAGE(executor, executor.error().message);
+  const Container& container = executor->container();
+  CHECK(executor->run("true").succeeded());
+  const std::string id = container.info()->id;
+  REQUIRE(docker({"restart", "-t", "0", container.name()}).succeeded());
+  const codeexec::Result result = executor->run("echo here");
+  CHECK(result.out == "here\n");
+  CHECK(container.info()->id != id);
+}
+
+TEST_CASE("roots: what is kept away is not seen in a container either") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  folder.file("work/seen", "seen");
+  folder.file("work/secret/key", "key");
+  folder.directory("outside");
+  codeexec::ContainerExecutorOptions options;
+  options.workspace = folder / "work";
+  options.roots = {{folder / "work", Permission::write},
+                   {folder / "work/secret", Permission::none},
+                   {folder / "outside", Permission::none}};
+  options.container = small({});
+  const auto executor = codeexec::ContainerExecutor::create(options);
+  REQUIRE_MESSAGE(executor, executor.error().message);
+  CHECK(executor->container().options().mounts.size() == 2);
+  const codeexec::Result result = executor->run("ls; ls -A *; touch */x");
+  CHECK(has(result.out, "seen"));
+  CHECK_FALSE(has(result.out, "key"));
+  CHECK_FALSE(has(executor->describe_place(), "secret"));
+}
+
+TEST_CASE("container: a persistent one is found, started and woken again") {
+  if (!has_engine()) return;
+  ContainerOptions options = small(fresh_agent());
+  options.persistent = true;
+  Remover remover{make(options).name()};
+  std::string id;
+  {
+    const Container container = make(options);
+    require(container.ensure());
+    id = container.info()->id;
+    CHECK(docker({"exec", "-u", "12345", remover.name, "sh", "-c", "echo x >/tmp/x"}).succeeded());
+  }
+  CHECK(is_there(remover.name));
+  for (const char* deed : {"", "pause", "kill"}) {
+    CAPTURE(std::string(deed));
+    if (*deed) REQUIRE(docker({deed, remover.name}).succeeded());
+    const Container container = make(options);
+    require(container.ensure());
+    CHECK(container.info()->id == id);
+    CHECK(container.health()->status == "running");
+    CHECK(docker({"exec", "-u", "12345", remover.name, "sh", "-c", "echo x >/tmp/x"}).succeeded());
+  }
+  const Container container = make(options);
+  require(container.stop());
+  require(container.stop());
+  CHECK(container.health()->status == "exited");
+  require(container.ensure());
+  CHECK(container.info()->id == id);
+
+  SUBCASE("with other options it is made anew") {
+    options.memory = 128 << 20;
+    const Container other = make(options);
+    CHECK(other.name() == remover.name);
+    require(other.ensure());
+    CHECK(other.info()->id != id);
+    CHECK(look(remover.name)["HostConfig"]["Memory"].as_integer() == 128 << 20);
+  }
+  SUBCASE("it is removed when that is asked for") {
+    require(container.remove());
+    CHECK_FALSE(is_there(remover.name));
+    CHECK_FALSE(container.health()->exists);
+    require(container.remove());
+  }
+}
+
+TEST_CASE("container: one of that name that is not ours is never touched") {
+  if (!has_engine()) return;
+  ContainerOptions options = small(fresh_agent());
+  options.persistent = true;
+  const Container container = make(options);
+  const Remover remover{container.name()};
+  REQUIRE(docker({"run", "-d", "--name", container.name(), "--network", "none", busybox_image,
+                  "sleep", "1000"})
+              .succeeded());
+  for (const auto& done : {container.ensure(), container.stop(), container.remove()}) {
+    REQUIRE_FALSE(done);
+    CHECK(done.error().code == ErrorCode::invalid_argument);
+    CHECK(has(done.error().message, "was not made for this agent"));
+  }
+  CHECK(look(container.name())["State"]["Running"].as_bool());
+}
+
+TEST_CASE("container: what a failed attempt leaves behind is removed") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  folder.directory("empty");
+  REQUIRE(std::system(("tar -C " + (folder / "empty") +
+                       " -c . | docker import - codeexec-test/no-shell:latest >/dev/null")
+                          .c_str()) == 0);
+  for (const bool persistent : {false, true}) {
+    ContainerOptions options = small(fresh_agent(), "codeexec-test/no-shell:latest");
+    options.persistent = persistent;
+    const Container container = make(options);
+    const auto made = container.ensure();
+    REQUIRE_FALSE(made);
+    CAPTURE(made.error().message);
+    CHECK(made.error().code == ErrorCode::invalid_argument);
+    CHECK(has(made.error().message, "the image needs a shell"));
+    CHECK_FALSE(is_there(container.name()));
+  }
+  docker({"rmi", "codeexec-test/no-shell:latest"});
+}
+
+TEST_CASE("images: one that is not there, by policy") {
+  if (!has_engine()) return;
+  ContainerOptions options = small(fresh_agent(), "codeexec-test/none-sudo:latest");
+  const auto never = make(options).ensure();
+  REQUIRE_FALSE(never);
+  CHECK(never.error().code == ErrorCode::not_found);
+  CHECK(has(never.error().message, "image_policy is never"));
+  options.image_policy = ImagePolicy::missing;
+  options.sudo = true;
+  std::vector<std::string> progress;
+  options.on_progress = [&progress](std::string_view line) { progress.emplace_back(line); };
+  const auto pulled = make(options).ensure();
+  REQUIRE_FALSE(pulled);
+  CHECK(has(pulled.error().message, "cannot pull the image"));
+  CHECK(support::ends(pulled.error().message, "sh docker/build.sh --sudo"));
+  CHECK(progress[0] == "pulling the image codeexec-test/none-sudo:latest");
+  // The image that is here needs no registry.
+  options.image = busybox_image;
+  options.sudo = false;
+  require(make(options).ensure());
+}
+
+TEST_CASE("sudo: users without a name get one, and root is not held back") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  ContainerOptions options = small(fresh_agent(), debian_image);
+  options.sudo = true;
+  options.user = "4321:4322";
+  const Container container = make(options);
+  require(container.ensure());
+  const auto in = [&container](const std::string& script) {
+    return docker({"exec", "-u", "0:0", container.name(), "sh", "-c", script}).out;
+  };
+  CHECK(has(in("cat /etc/passwd"), "user4321:x:4321:4322:"));
+  CHECK(in("touch /x && echo yes") == "yes\n");
+  CHECK(in("grep NoNewPrivs /proc/self/status") == "NoNewPrivs:\t0\n");
+  CHECK(look(container.name())["HostConfig"]["PidsLimit"].as_integer() == 256);
+}
+
+TEST_CASE("container: a host's directory as its /tmp is left as it is") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  ContainerOptions options = small(fresh_agent());
+  const std::string tmp = folder.directory("tmp");
+  ::chmod(tmp.c_str(), 0750);
+  options.mounts = {{tmp, "/tmp", Permission::write}};
+  const Container container = make(options);
+  require(container.ensure());
+  struct stat status {};
+  REQUIRE(::stat(tmp.c_str(), &status) == 0);
+  CHECK((status.st_mode & 07777) == 0750);
+}
+
+TEST_CASE("container: a mount that leads elsewhere by now is noticed") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  ContainerOptions options = small(fresh_agent());
+  options.mounts = {{folder.directory("a/b"), {}, Permission::write}};
+  const Container container = make(options);
+  support::remove_all(folder / "a/b");
+  support::make_symlink("/etc", folder / "a/b");
+  const auto made = container.ensure();
+  REQUIRE_FALSE(made);
+  CHECK(has(made.error().message, "leads elsewhere by now"));
+}
+
+TEST_CASE("container: health, information and use of the machine") {
+  if (!has_engine()) return;
+  ContainerOptions options = small(fresh_agent());
+  options.memory = 64 << 20;
+  const Container container = make(options);
+  const auto before = container.health();
+  REQUIRE(before);
+  CHECK_FALSE(before->exists);
+  CHECK_FALSE(before->running);
+  require(container.ensure());
+  const auto info = container.info();
+  REQUIRE(info);
+  CHECK(info->id.size() == 64);
+  CHECK(info->name == container.name());
+  CHECK(info->image == busybox_image);
+  CHECK(has(info->created, "T"));
+  CHECK(info->health.exists);
+  CHECK(info->health.running);
+  CHECK(info->health.status == "running");
+  CHECK(info->health.pid > 0);
+  CHECK(has(info->health.started_at, "T"));
+  CHECK(info->to_json()["name"].as_string() == container.name());
+  CHECK(info->to_json()["running"].as_bool());
+  const auto stats = container.stats();
+  REQUIRE_MESSAGE(stats, stats.error().message);
+  CHECK(stats->memory > 0);
+  CHECK(stats->memory_limit == 64 << 20);
+  CHECK(stats->pids >= 2);
+  CHECK(stats->cpu_percent >= 0);
+}
+
+TEST_CASE("W-46: the log tells what happened, in bounded space, and is kept at the end") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  ContainerOptions options = small(fresh_agent());
+  options.log_file = folder / "deep/er/log";
+  const std::string agent = options.agent_id;
+  {
+    const Container container = make(options);
+    require(container.ensure());
+    container.log("exit 0: make test\nsecond line\033");
+    require(container.save_log(folder / "now"));
+    const std::string text = support::read_file(folder / "now");
+    CAPTURE(text);
+    const std::vector<std::string> lines = support::lines_of(text);
+    REQUIRE(lines.size() == 12);
+    CHECK(lines[0] == "# Docker Container Logs for agent: " + agent);
+    CHECK(lines[1] == "# Container Status: running");
+    CHECK(lines[2] == "# Running: True");
+    CHECK(lines[3] == "# Exit Code: 0");
+    CHECK(lines[4] == "# OOM Killed: False");
+    CHECK(lines[5] == "# Error: ");
+    CHECK(support::begins(lines[6], "# Started At: 2"));
+    CHECK(support::begins(lines[7], "# Finished At: "));
+    CHECK(lines[8] == "#" + std::string(79, '='));
+    CHECK(has(lines[9], "container " + container.name() + " made of " + busybox_image));
+    CHECK(support::ends(lines[10], "Z exit 0: make test"));
+    CHECK(lines[11] == " second line\\x1b");
+    for (int i = 0; i < 3000; ++i) container.log(std::string(1000, 'x'));
+    container.log("the last");
+  }
+  const std::string text = support::read_file(options.log_file);
+  CHECK(text.size() < (1 << 20) + 2000);
+  CHECK(text.size() > (1 << 20) - 2000);
+  CHECK(has(text, "the last\n"));
+  struct stat status {};
+  REQUIRE(::stat(options.log_file.c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0600);
+}
+
+TEST_CASE("W-47: what programs that are gone have left is reaped, by label and identity") {
+  if (!has_engine()) return;
+  const Container living = make(small(fresh_agent()));
+  require(living.ensure());
+  const Json labels = look(living.name())["Config"]["Labels"];
+  struct Row {
+    const char* label;  // that differs from the one of a living program
+    const char* value;
+    bool goes;
+  };
+  const std::string gone = std::to_string(::getpid());
+  const std::vector<Row> rows = {{"start", "1", true},
+                                 {"pid", "999999999", true},
+                                 {"boot", "another", true},
+                                 {"none", "", false},
+                                 {"managed", "0", false}};
+  std::vector<std::string> names;
+  const auto leave = [&](std::vector<std::pair<std::string, std::string>> changes) {
+    const std::string name = "cx-" + fresh_agent();
+    // One that never ran is as good as one that runs, but when it was to outlive its program.
+    std::vector<std::string> words = {"create", "--name", name, "--network", "none"};
+    if (changes.back().first == "kind") words = {"run", "-d", "--name", name, "--network", "none"};
+    for (const auto& [label, value] : labels.members()) {
+      std::string text = value.as_string();
+      for (const auto& change : changes)
+        if (label == "codeexec." + change.first) text = change.second;
+      words.insert(words.end(), {"--label", label + "=" + text});
+    }
+    words.insert(words.end(), {busybox_image, "sleep", "1000"});
+    REQUIRE(docker(words).succeeded());
+    names.push_back(name);
+  };
+  for (const Row& row : rows) leave({{row.label, row.value}});
+  leave({{"start", "1"}, {"host", "another"}});
+  leave({{"start", "1"}, {"ns", "another"}});
+  leave({{"start", "1"}, {"kind", "persistent"}});
+  const codeexec::ContainerManager manager;
+  const auto reaped = manager.reap_orphans();
+  REQUIRE_MESSAGE(reaped, reaped.error().message);
+  CHECK(*reaped >= 3);
+  CHECK(living.health()->running);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    CAPTURE(i);
+    CHECK(is_there(names[i]) == !(i < rows.size() && rows[i].goes));
+    docker({"rm", "-f", names[i]});
+  }
+}
+
+TEST_CASE("packages: installed by pip with the version that was asked for") {
+  if (!has_engine()) return;
+  ContainerOptions options = small(fresh_agent(), debian_image);
+  options.network = ContainerNetwork::host;
+  options.packages.python = {"six>=1.16.0", "idna"};
+  options.packages.required = true;
+  const Container container = make(options);
+  const auto made = container.ensure();
+  REQUIRE_MESSAGE(made, made.error().message);
+  const auto used = docker({"exec", "-u", "12345:12345", container.name(), "sh", "-c",
+                            "cd /; ls; python3 -c 'import six, idna; print(six.__version__)'"});
+  CHECK(used.succeeded());
+  CHECK(has(used.out, "1.1"));
+  CHECK_FALSE(has(used.out, "="));
+}
+
+// Many agents -------------------------------------------------------------------------------------
+
+TEST_CASE("manager: an agent has one executor, and what it was made for stays") {
+  const TempDir folder;
+  codeexec::ContainerManager manager;
+  codeexec::ContainerExecutorOptions options;
+  options.workspace = folder.directory("a");
+  options.agent_id = "one";
+  const auto first = manager.executor(options);
+  REQUIRE_MESSAGE(first, first.error().message);
+  const auto again = manager.executor(options);
+  REQUIRE(again);
+  CHECK(&again->container().options() == &first->container().options());
+  const auto refused = [&](auto change) {
+    codeexec::ContainerExecutorOptions other = options;
+    change(other);
+    const auto made = manager.executor(other);
+    if (made) return std::string("accepted");
+    CHECK(made.error().code == ErrorCode::invalid_argument);
+    return made.error().message;
+  };
+  CHECK(has(refused([](auto& o) { o.container.image = "x"; }), "another image"));
+  CHECK(has(refused([](auto& o) { o.container.network = ContainerNetwork::host; }),
+            "another network"));
+  CHECK(has(refused([&](auto& o) { o.workspace = folder.directory("b"); }), "another workspace"));
+  CHECK(refused([](auto& o) { o.agent_id = "two"; }) == "accepted");
+  CHECK(manager.agents() == std::vector<std::string>{"one", "two"});
+}
+
+TEST_CASE("manager: containers are removed together, and their logs are kept") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  codeexec::ContainerManager manager;
+  std::vector<std::string> names;
+  for (const char* agent : {"one", "a b/../c", "three"}) {
+    codeexec::ContainerExecutorOptions options;
+    options.workspace = folder.directory("work");
+    options.agent_id = agent;
+    options.container = small({});
+    const auto executor = manager.executor(options);
+    REQUIRE_MESSAGE(executor, executor.error().message);
+    require(executor->container().ensure());
+    names.push_back(executor->container().name());
+  }
+  require(manager.cleanup("three"));
+  require(manager.cleanup("nobody"));
+  CHECK_FALSE(is_there(names[2]));
+  CHECK(is_there(names[0]));
+  require(manager.cleanup_all(folder / "logs"));
+  CHECK(manager.agents().empty());
+  CHECK_FALSE(is_there(names[0]));
+  CHECK_FALSE(is_there(names[1]));
+  CHECK(has(support::read_file(folder / "logs/one/docker_container.log"), "for agent: one\n"));
+  int folders = 0;
+  if (DIR* directory = ::opendir((folder / "logs").c_str())) {
+    while (const dirent* entry = ::readdir(directory)) folders += entry->d_name[0] != '.';
+    ::closedir(directory);
+  }
+  CHECK(folders == 2);
+  CHECK_FALSE(support::exists(folder / "c"));
+}
+
+TEST_CASE("doctor: what is missing is told with what helps") {
+  const TempDir folder;
+  codeexec::ContainerExecutorOptions options;
+  options.workspace = folder.path();
+  options.container.engine.program = "/nonexistent/docker";
+  auto checks = codeexec::check_engine(options);
+  REQUIRE(checks.size() == 1);
+  CHECK(checks[0].subject == "engine");
+  CHECK_FALSE(checks[0].ok);
+  CHECK(has(checks[0].message, "install docker"));
+  if (!has_engine()) return;
+  options.container = small({}, "codeexec-test/none:latest");
+  checks = codeexec::check_engine(options);
+  REQUIRE(checks.size() == 2);
+  CHECK(checks[0].ok);
+  CHECK(has(checks[0].message, "engine version "));
+  CHECK_FALSE(checks[1].ok);
+  CHECK(has(checks[1].message, "docker/build.sh"));
+  options.container = small({});
+  checks = codeexec::check_engine(options);
+  std::string subjects;
+  for (const auto& check : checks) {
+    CAPTURE(check.subject);
+    CAPTURE(check.message);
+    CHECK(check.ok);
+    subjects += check.subject + " ";
+  }
+  CHECK(subjects == "engine image command workspace user network limits warm ");
+}

@@ -1,0 +1,208 @@
+// Input and output of commands.
+#include "codeexec.hpp"
+
+#include <doctest/doctest.h>
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <thread>
+
+#include "../../helpers/executor_support.hpp"
+#include "../../helpers/support.hpp"
+#include "helpers.hpp"
+
+using codeexec::Command;
+using codeexec::LocalExecutor;
+using codeexec::LocalOptions;
+using codeexec::Outcome;
+using codeexec::ProcessOptions;
+using codeexec::Result;
+using codeexec::SandboxMode;
+using codeexec::Stream;
+using std::chrono::milliseconds;
+using support::begins;
+using support::child;
+using support::dies;
+using support::ends;
+using support::has;
+using support::in;
+using support::make;
+using support::output_of;
+using support::Stopwatch;
+
+TEST_CASE("W-10: standard input is empty, or what was given") {
+  const LocalExecutor here = make({});
+  CHECK(output_of(here, "cat; read x || echo end") == "end\n");
+  Command command = Command::shell("head -c 3; echo; cat");
+  command.input = "onetwo";
+  CHECK(output_of(here, command) == "one\ntwo");
+  command.script = "wc -c";
+  command.input = std::string(3000000, 'x');
+  CHECK(std::atoi(output_of(here, command).c_str()) == 3000000);
+}
+
+TEST_CASE("run() does not wait for input that nobody can write") {
+  const LocalExecutor here = make({});
+  Command command = Command::shell("cat; echo end");
+  command.keep_input_open = true;
+  const Stopwatch watch;
+  CHECK(output_of(here, command) == "end\n");
+  command.input = "given ";
+  CHECK(output_of(here, command) == "given end\n");
+  CHECK(watch.soon());
+}
+
+TEST_CASE("merged streams are in order") {
+  const LocalExecutor here = make({});
+  Command command = Command::shell("echo 1; echo 2 >&2; echo 3; echo 4 >&2");
+  command.merge_streams = true;
+  const Result r = here.run(command);
+  CHECK(r.out == "1\n2\n3\n4\n");
+  CHECK(r.err.empty());
+}
+
+TEST_CASE("W-17: of long output the head and the tail are kept, and the counts are exact") {
+  LocalOptions options;
+  options.max_output = 1024;
+  const LocalExecutor here = make(options);
+  const Result r = here.run("seq 1 20000; seq 1 30000 >&2");
+  CHECK(r.succeeded());
+  CHECK(r.out_counts.total_bytes == 108894);
+  CHECK(r.err_counts.total_bytes == 168894);
+  CHECK(begins(r.out, "1\n2\n3\n"));
+  CHECK(ends(r.out, "\n19999\n20000\n"));
+  CHECK(begins(r.err, "1\n2\n3\n"));
+  CHECK(ends(r.err, "\n29999\n30000\n"));
+  CHECK(r.out_counts.dropped_bytes == 108894 - 1024);
+  CHECK(has(r.out, "\n... (truncated, exceeded 1024 bytes: 107870 bytes omitted) ...\n"));
+  CHECK(has(r.summary(), "(shortened)"));
+  CHECK(r.out_file.empty());
+  const Result fits = here.run("seq 1 100");
+  CHECK(fits.out_counts.dropped_bytes == 0);
+  CHECK(!has(fits.out, "truncated"));
+}
+
+TEST_CASE("with spill_dir the whole of a long stream is in a file") {
+  const support::TempDir place;
+  LocalOptions options = in(place);
+  options.max_output = 1024;
+  {
+    const support::DirectoryGuard moved(place.path());
+    place.directory("spill");
+    options.spill_dir = "spill";
+    const LocalExecutor here = make(options);
+    const Result small = here.run("seq 1 100");
+    CHECK(small.out_file.empty());
+    const support::DirectoryGuard away("/");
+    const Result r = here.run("seq 1 20000; seq 1 20000 >&2");
+    REQUIRE(begins(r.out_file, place / "spill/codeexec-"));
+    REQUIRE(begins(r.err_file, place / "spill/codeexec-"));
+    const std::string whole = support::read_file(r.out_file);
+    CHECK(whole.size() == 108894);
+    CHECK(ends(whole, "\n19999\n20000\n"));
+    CHECK(has(whole, "\n10000\n"));
+    CHECK(support::read_file(r.err_file) == whole);
+    CHECK(r.out_counts.file_bytes == 108894);
+    struct stat status {};
+    REQUIRE(::stat(r.out_file.c_str(), &status) == 0);
+    CHECK((status.st_mode & 0777) == 0600);
+  }
+}
+
+TEST_CASE("W-15 W-16: output is repaired where it is not UTF-8, and else left as it is") {
+  const LocalExecutor here = make({});
+  const Result r = here.run("printf 'ok\\377\\n'; exit 7");
+  CHECK(r.exit_code == 7);
+  CHECK(r.out == "ok\xEF\xBF\xBD\n");
+  CHECK(r.out_counts.invalid_bytes == 1);
+  CHECK(r.out_counts.total_bytes == 4);
+  CHECK(output_of(here, "printf 'a\\rb\\r\\nc'") == "a\rb\r\nc");
+}
+
+TEST_CASE("W-13: a background job neither delays the result nor outlives it") {
+  const LocalExecutor here = make({});
+  const Stopwatch watch;
+  const Result r = here.run("sleep 300 & echo $!");
+  CHECK(r.outcome == Outcome::exited);
+  CHECK(r.exit_code == 0);
+  CHECK(dies(std::atoi(r.out.c_str())));
+  CHECK(watch.soon());
+}
+
+TEST_CASE("W-09 W-33: nothing of a command outlives it, or a host that is killed") {
+  ProcessOptions probe;
+  probe.argv = {"/bin/sh", "-c", "cat /proc/$PPID/comm"};
+  probe.supervised = true;
+  if (codeexec::run_process(probe).out != "codeexec\n") {
+    MESSAGE("SKIPPED: there is no supervisor on this system");
+    return;
+  }
+  const std::string leave = "setsid sleep 300 > /dev/null 2>&1 < /dev/null & echo $!; ";
+  for (const SandboxMode mode : {SandboxMode::off, SandboxMode::best_effort}) {
+    CAPTURE(name(mode));
+    LocalOptions options;
+    options.sandbox.mode = mode;
+    const LocalExecutor here = make(options);
+    CHECK(dies(std::atoi(output_of(here, Command::shell(leave + "sleep 0.1")).c_str())));
+
+    int ends[2];
+    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    std::fflush(nullptr);
+    const pid_t host = ::fork();
+    if (host == 0) {
+      Command command = Command::shell(leave + "sleep 300");
+      command.on_output = [&](Stream, std::string_view bytes) {
+        (void)!::write(ends[1], bytes.data(), bytes.size());
+      };
+      (void)here.run(command);
+      ::_exit(0);
+    }
+    char text[32] = {};
+    CHECK(::read(ends[0], text, sizeof text - 1) > 0);
+    ::kill(host, SIGKILL);
+    ::waitpid(host, nullptr, 0);
+    CHECK(dies(std::atoi(text)));
+    for (const int end : ends) ::close(end);
+  }
+}
+
+TEST_CASE("of long output only the end is kept where that is wanted") {
+  LocalOptions options;
+  options.max_output = 1024;
+  const LocalExecutor here = make(options);
+  Command command = Command::shell("printf 'x%.0s' $(seq 5000); printf end; echo err >&2");
+  command.keep_end_only = true;
+  for (const Result& r : {here.run(command), here.start(command).wait()}) {
+    CHECK(r.out == "\n... (truncated, exceeded 1024 bytes: 3979 bytes omitted) ...\n" +
+                       std::string(1021, 'x') + "end");
+    CHECK(r.out_counts.dropped_bytes == 3979);
+    CHECK(r.err == "err\n");
+  }
+}
+
+TEST_CASE("live output and signs of life reach the caller of run() in its own thread") {
+  const LocalExecutor here = make({});
+  const std::thread::id caller = std::this_thread::get_id();
+  bool own_thread = true;
+  std::string out;
+  std::string err;
+  int beats = 0;
+  Command command = Command::program({child, "close-early"});
+  command.heartbeat = milliseconds(20);
+  command.on_heartbeat = [&] {
+    ++beats;
+    own_thread = own_thread && std::this_thread::get_id() == caller;
+  };
+  CHECK(here.run(command).exit_code == 4);
+  CHECK(beats > 0);
+  Command speaker = Command::shell("printf 'a\\377'; printf b >&2");
+  speaker.on_output = [&](Stream stream, std::string_view bytes) {
+    (stream == Stream::out ? out : err) += bytes;
+    own_thread = own_thread && std::this_thread::get_id() == caller;
+  };
+  CHECK(here.run(speaker).succeeded());
+  CHECK(out == "a\xff");
+  CHECK(err == "b");
+  CHECK(own_thread);
+}

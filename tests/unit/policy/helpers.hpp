@@ -1,0 +1,81 @@
+// Helpers that several tests of the policy section share.
+#ifndef CODEEXEC_TESTS_UNIT_POLICY_HELPERS_HPP
+#define CODEEXEC_TESTS_UNIT_POLICY_HELPERS_HPP
+
+#include "codeexec.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../../helpers/support.hpp"
+
+namespace support {
+
+inline codeexec::Policy make(const codeexec::PolicyOptions& options) {
+  auto policy = codeexec::Policy::create(options);
+  REQUIRE_MESSAGE(policy.has_value(), policy.error().message);
+  return *policy;
+}
+
+inline codeexec::PolicyOptions lists(std::vector<std::string> allowed,
+                                     std::vector<std::string> blocked = {}) {
+  codeexec::PolicyOptions options;
+  options.allowed = std::move(allowed);
+  options.blocked = std::move(blocked);
+  return options;
+}
+
+// The text that a refusal points at.
+inline std::string blamed(const codeexec::Policy& policy, std::string_view command) {
+  const codeexec::Verdict verdict = policy.check(command);
+  return std::string(command.substr(verdict.begin, verdict.end - verdict.begin));
+}
+
+inline codeexec::Policy strict(codeexec::PolicyOptions options = {}) {
+  options.mode = codeexec::PolicyOptions::Mode::strict;
+  return make(options);
+}
+
+inline std::string rule_of(const codeexec::Policy& policy, std::string_view script,
+                           std::string_view work_dir = {}) {
+  return policy.check(script, work_dir).rule;
+}
+
+// What every refusal has, besides its rule.
+inline void check_form(const codeexec::Verdict& verdict, std::string_view script) {
+  CHECK(verdict.allowed == verdict.rule.empty());
+  CHECK(verdict.allowed == verdict.message.empty());
+  CHECK(verdict.begin <= verdict.end);
+  CHECK(verdict.end <= script.size());
+  CHECK(verdict.message.find('\n') == std::string::npos);
+  CHECK(codeexec::is_utf8(verdict.message));
+}
+
+inline void refuses(const codeexec::Policy& policy, std::string_view rule,
+                    const std::vector<std::string_view>& scripts, std::string_view work_dir = {}) {
+  for (const std::string_view script : scripts) {
+    CAPTURE(std::string(script));
+    const codeexec::Verdict verdict = policy.check(script, work_dir);
+    CHECK(verdict.rule == rule);
+    CHECK(verdict.begin < verdict.end);
+    check_form(verdict, script);
+  }
+}
+
+inline void passes(const codeexec::Policy& policy, const std::vector<std::string_view>& scripts,
+                   std::string_view work_dir = {}) {
+  for (const std::string_view script : scripts) {
+    CAPTURE(std::string(script));
+    const codeexec::Verdict verdict = policy.check(script, work_dir);
+    CHECK(verdict.rule == "");
+    CHECK(verdict.message == "");
+    check_form(verdict, script);
+  }
+}
+
+}  // namespace support
+
+#endif  // CODEEXEC_TESTS_UNIT_POLICY_HELPERS_HPP

@@ -1,0 +1,185 @@
+// Limits, with a sandbox and without.
+#include "codeexec.hpp"
+
+#include <doctest/doctest.h>
+
+#include <sys/resource.h>
+
+#include "../../helpers/support.hpp"
+#include "helpers.hpp"
+
+using codeexec::Network;
+using codeexec::ProcessResult;
+using codeexec::Sandbox;
+using codeexec::SandboxMode;
+using codeexec::SandboxOptions;
+using codeexec::SandboxReport;
+using support::contains;
+using support::options_for;
+using support::report_of;
+using support::TempDir;
+
+#if defined(__linux__) && (!defined(CODEEXEC_HAS_SANDBOX) || CODEEXEC_HAS_SANDBOX)
+
+using support::enforced;
+using support::is_missing;
+using support::is_root;
+using support::missing;
+using support::output_of;
+using support::report_elsewhere;
+using support::run_in;
+
+namespace {
+
+std::string directories_named(const std::string& directory, const std::string& prefix) {
+  std::string names;
+  if (DIR* list = ::opendir(directory.c_str())) {
+    while (const dirent* entry = ::readdir(list))
+      if (support::begins(entry->d_name, prefix)) names += std::string(entry->d_name) + " ";
+    ::closedir(list);
+  }
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("sandbox: limits hold, with a sandbox and without") {
+  const TempDir directory;
+  for (const SandboxMode mode : {SandboxMode::off, SandboxMode::best_effort}) {
+    CAPTURE(name(mode));
+    SandboxOptions options = options_for(mode, directory.path());
+    options.limits.cpu_time = 7;
+    options.limits.address_space = std::uint64_t{1} << 34;
+    options.limits.open_files = 40;
+    options.limits.file_size = 1 << 20;
+    auto sandbox = Sandbox::create(options);
+    REQUIRE_MESSAGE(sandbox, sandbox.error().message);
+    for (const char* limit : {"cpu_time", "address_space", "open_files", "file_size"})
+      CHECK(contains(sandbox->report().enforced, limit));
+    CHECK(output_of(run_in(*sandbox, "ulimit -t; ulimit -v; ulimit -n; ulimit -f")) ==
+          "7\n16777216\n40\n2048\n");
+  }
+}
+
+TEST_CASE("sandbox: a limit is never above what this program has") {
+  SandboxOptions options;
+  options.limits.open_files = 1u << 30;
+  rlimit own = {};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &own) == 0);
+  rlimit lower = own;
+  lower.rlim_cur = 200;
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &lower) == 0);
+  const ProcessResult result = run_in(options, "ulimit -n");
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &own) == 0);
+  CHECK(output_of(result) == "200\n");
+}
+
+TEST_CASE("sandbox: memory and processes of a whole run, in a cgroup") {
+  SandboxOptions options = options_for(SandboxMode::best_effort);
+  options.limits.memory = std::uint64_t{64} << 20;
+  options.limits.processes = 12;
+  auto sandbox = Sandbox::create(options);
+  REQUIRE_MESSAGE(sandbox, sandbox.error().message);
+  CHECK(contains(sandbox->report().enforced, "memory"));
+  const std::string own = "cat /proc/self/cgroup";
+  if (!support::has(run_in(*sandbox, own).out, "/codeexec-" + std::to_string(::getpid()) + "-")) {
+    MESSAGE("SKIPPED: no cgroup can be made here");
+    return;
+  }
+  CHECK(run_in(*sandbox, own).limits_reached.empty());
+  // Two that share what each could have alone: the first holds it until the other has ended.
+  const std::string half = "head -c 45000000 /dev/zero | tail -n 1 | wc -c";
+  CHECK(run_in(*sandbox, half).limits_reached.empty());
+  const ProcessResult both =
+      run_in(*sandbox, "{ head -c 45000000 /dev/zero; " + half + "; } | tail -n 1 | wc -c");
+  CHECK(contains(both.limits_reached, "memory"));
+  const ProcessResult many =
+      run_in(*sandbox, "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do sleep 60 & done");
+  CHECK(contains(many.limits_reached, "processes"));
+  const std::string leaf = "codeexec-" + std::to_string(::getpid()) + "-";
+  for (const std::string& line : support::lines_of(support::read_file("/proc/self/cgroup"))) {
+    const std::string group = line.substr(line.rfind(':') + 1);
+    for (const char* hierarchy : {"", "/memory", "/pids"})
+      CHECK(directories_named("/sys/fs/cgroup" + std::string(hierarchy) + group, leaf) == "");
+  }
+}
+
+TEST_CASE("sandbox: leaves of programs that are dead are removed") {
+  SandboxOptions options = options_for(SandboxMode::best_effort);
+  options.limits.processes = 100;
+  // A process number that is nobody's: larger than the kernel gives.
+  const std::string leaf = "/sys/fs/cgroup/pids/codeexec-1999999999-0";
+  const std::string groups = support::read_file("/proc/self/cgroup");
+  if (!support::has(groups, ":pids:/\n") || ::mkdir(leaf.c_str(), 0755) != 0) {
+    MESSAGE("SKIPPED: this process is not in the root of a hierarchy for pids");
+    return;
+  }
+  report_of(options);
+  const bool left = support::exists(leaf);
+  ::rmdir(leaf.c_str());
+  CHECK_FALSE(left);
+}
+
+TEST_CASE("sandbox: the limit of a disk needs a writable directory") {
+  const TempDir directory;
+  SandboxOptions options = options_for(SandboxMode::best_effort);
+  options.limits.disk = 1 << 20;
+  CHECK(missing(report_of(options), "disk") == "disk: no writable directory is granted");
+  options.writable = {directory.path()};
+  CHECK(contains(report_of(options).enforced, "disk"));
+}
+
+TEST_CASE("sandbox: the number of processes, for root and for others") {
+  SandboxOptions options = options_for(SandboxMode::best_effort);
+  options.limits.processes = 50;
+  const SandboxReport report = report_of(options);
+  CHECK(contains(report.enforced, "processes") == missing(report, "processes").empty());
+  if (!is_root("becoming another user")) return;
+  CHECK(support::has(enforced(report_elsewhere("processes=50 uid=12345")), " processes "));
+  // As where there is no cgroup.
+  const std::string no_cgroup = "mkdirat=EPERM,mkdir=EPERM";
+#if defined(__x86_64__)
+  CHECK(is_missing(report_elsewhere("processes=50", no_cgroup), "processes"));
+  const auto strict = report_elsewhere("strict processes=50", no_cgroup);
+  REQUIRE(strict.size() == 1);
+  CHECK(support::begins(strict[0], "error unsupported: "));
+#endif
+}
+
+TEST_CASE("sandbox: create() leaves no cgroup and no descriptor behind") {
+  const int before = support::count_descriptors();
+  for (int i = 0; i < 3; ++i) {
+    SandboxOptions options = options_for(SandboxMode::best_effort, "/tmp");
+    options.limits.memory = std::uint64_t{1} << 30;
+    options.limits.processes = 100;
+    options.limits.disk = 1 << 30;
+    options.pid_namespace = i == 1;
+    options.network = i == 2 ? Network::loopback : Network::none;
+    auto sandbox = Sandbox::create(options);
+    REQUIRE_MESSAGE(sandbox, sandbox.error().message);
+    options.writable = {"/"};
+    CHECK_FALSE(Sandbox::create(options).has_value());
+  }
+  CHECK(support::count_descriptors() == before);
+  const std::string leaf = "codeexec-" + std::to_string(::getpid()) + "-";
+  for (const char* hierarchy : {"/sys/fs/cgroup", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids"})
+    CHECK(directories_named(hierarchy, leaf) == "");
+}
+
+TEST_CASE("sandbox: copies share one policy, and it outlives the first") {
+  const TempDir directory;
+  Sandbox copy;
+  {
+    auto sandbox = Sandbox::create(options_for(SandboxMode::best_effort, directory.path()));
+    REQUIRE(sandbox);
+    copy = *sandbox;
+  }
+  CHECK(copy.check_grants().has_value());
+  CHECK(output_of(run_in(copy, "echo x > file && cat file", directory.path())) == "x\n");
+}
+
+#else
+
+TEST_CASE("sandbox: limits") { MESSAGE("SKIPPED: there is no sandbox in this build"); }
+
+#endif

@@ -1,0 +1,165 @@
+// Commands that begin in the foreground.
+#include "codeexec.hpp"
+
+#include <doctest/doctest.h>
+
+#include <thread>
+
+#include "../../helpers/executor_support.hpp"
+#include "../../helpers/support.hpp"
+#include "helpers.hpp"
+
+using codeexec::BackgroundShells;
+using codeexec::Command;
+using codeexec::ForegroundRun;
+using codeexec::Json;
+using codeexec::LocalExecutor;
+using codeexec::LocalOptions;
+using codeexec::Outcome;
+using codeexec::Result;
+using codeexec::ShellOptions;
+using codeexec::ShellState;
+using codeexec::Stream;
+using std::chrono::milliseconds;
+using support::at_end;
+using support::AuditLog;
+using support::begins;
+using support::describe;
+using support::Gate;
+using support::make;
+using support::read;
+using support::safety;
+using support::start;
+using support::until_seen;
+using support::wait;
+
+TEST_CASE("run() is a run when the command ends in time") {
+  const support::TempDir place;
+  AuditLog log;
+  LocalOptions options;
+  options.workspace = place.path();
+  options.max_output = 1024;
+  options.on_audit = log.callback();
+  const LocalExecutor here = make(options);
+  ShellOptions shell_options;
+  shell_options.max_running = 0;
+  BackgroundShells shells(here, shell_options);
+  for (const char* script :
+       {"echo out; echo err >&2; exit 3", "seq 1 10000", "sudo ls", "kill -9 $$", ""}) {
+    CAPTURE(script);
+    Command command = Command::shell(script);
+    command.timeout = safety;
+    log.take();
+    const Result ran = here.run(command);
+    const ForegroundRun run = shells.run(command, safety);
+    CHECK(run.ended);
+    const Result& r = run.result;
+    CHECK(r.outcome == ran.outcome);
+    CHECK(r.exit_code == ran.exit_code);
+    CHECK(r.signal == ran.signal);
+    CHECK(r.out == ran.out);
+    CHECK(r.err == ran.err);
+    CHECK(r.out_counts.total_bytes == ran.out_counts.total_bytes);
+    CHECK(r.out_counts.dropped_bytes == ran.out_counts.dropped_bytes);
+    CHECK(r.rule == ran.rule);
+    CHECK(r.message == ran.message);
+    CHECK(r.command == ran.command);
+    CHECK(r.work_dir == ran.work_dir);
+    CHECK(r.notes == ran.notes);
+    CHECK(r.timeout == ran.timeout);
+    const std::vector<Json> records = log.take();
+    REQUIRE(records.size() == 2);
+    CHECK(records[0]["outcome"] == records[1]["outcome"]);
+    CHECK(shells.list().empty());
+  }
+  Command command = Command::shell("exec sleep 300");
+  command.timeout = milliseconds(30);
+  const ForegroundRun late = shells.run(command, safety);
+  CHECK(late.ended);
+  CHECK(late.result.outcome == Outcome::timed_out);
+}
+
+TEST_CASE("run() becomes a shell when the command takes longer, and its token lets go of it") {
+  const LocalExecutor here = make();
+  ShellOptions options;
+  options.max_running = 1;
+  BackgroundShells shells(here, options);
+  Command command = Command::shell("echo begun; read x; echo $x");
+  command.keep_input_open = true;
+  command.cancel.emplace();
+  const ForegroundRun run = shells.run(command, milliseconds(30));
+  REQUIRE(!run.ended);
+  CHECK(run.shell.state == ShellState::running);
+  CHECK(begins(run.shell.id, "shell_"));
+  CHECK(shells.list().size() == 1);
+  command.cancel->cancel();
+  CHECK(wait(shells, run.shell.id, until_seen("begun")) == "matched");
+  CHECK(!shells.start(Command::shell("true")));
+  CHECK(shells.write(run.shell.id, "more\n"));
+  CHECK(describe(at_end(shells, run.shell.id)) == "stopped exited code 0 signal 0");
+  CHECK(read(shells, run.shell.id).out.text == "begun\nmore\n");
+}
+
+TEST_CASE("run() stays in the foreground when there is no room") {
+  const LocalExecutor here = make();
+  ShellOptions options;
+  options.max_running = 1;
+  BackgroundShells shells(here, options);
+  const std::string other = start(shells, "exec sleep 300");
+  Command command = Command::shell("sleep 0.1; echo done");
+  ForegroundRun run = shells.run(command, milliseconds(1));
+  CHECK(run.ended);
+  CHECK(run.result.out == "done\n");
+  // Without a timeout of its own it comes back all the same.
+  LocalOptions brief;
+  brief.timeout = milliseconds(50);
+  const LocalExecutor impatient = make(brief);
+  BackgroundShells none(impatient, [] {
+    ShellOptions nothing;
+    nothing.max_running = 0;
+    return nothing;
+  }());
+  run = none.run(Command::shell("echo begun; exec sleep 300"), milliseconds(1));
+  CHECK(run.ended);
+  CHECK(run.result.outcome == Outcome::cancelled);
+  REQUIRE(!run.result.notes.empty());
+  CHECK(support::begins(run.result.notes[0], "ended after the 0.05 seconds"));
+  // There its token has its effect to the end.
+  command = Command::shell("echo begun; exec sleep 300");
+  command.cancel.emplace();
+  command.on_output = [token = *command.cancel](Stream, std::string_view) { token.cancel(); };
+  for (const milliseconds time : {milliseconds(0), milliseconds(safety)}) {
+    command.cancel.emplace();
+    command.on_output = [token = *command.cancel](Stream, std::string_view) { token.cancel(); };
+    run = shells.run(command, time);
+    CHECK(run.ended);
+    CHECK(run.result.outcome == Outcome::cancelled);
+    CHECK(run.result.out == "begun\n");
+  }
+  // It is cancelled before it starts.
+  run = shells.run(command, safety);
+  CHECK(run.ended);
+  CHECK(run.result.outcome == Outcome::cancelled);
+  CHECK(run.result.message == "cancelled before it was started");
+  CHECK(shells.list().size() == 1);
+  CHECK(shells.list()[0].id == other);
+}
+
+TEST_CASE("what runs in the foreground takes no place and is not told of") {
+  const LocalExecutor here = make();
+  ShellOptions options;
+  options.max_running = 1;
+  BackgroundShells shells(here, options);
+  Gate runs;
+  Command command = Command::shell("echo ready; exec sleep 300");
+  command.cancel.emplace();
+  command.on_output = [&](Stream, std::string_view) { runs.open(); };
+  std::thread runner([&] { CHECK(shells.run(command, safety).ended); });
+  runs.pass();
+  const std::string id = start(shells, "exec sleep 300");
+  CHECK(shells.list().size() == 1);
+  command.cancel->cancel();
+  runner.join();
+  CHECK(shells.list().size() == 1);
+  CHECK(shells.list()[0].id == id);
+}

@@ -1,0 +1,309 @@
+// The life of a background shell, and the gate that it passes.
+#include "codeexec.hpp"
+
+#include <doctest/doctest.h>
+
+#include <signal.h>
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+
+#include "../../helpers/executor_support.hpp"
+#include "../../helpers/support.hpp"
+#include "helpers.hpp"
+
+using codeexec::BackgroundShells;
+using codeexec::Command;
+using codeexec::ErrorCode;
+using codeexec::Expected;
+using codeexec::Json;
+using codeexec::LocalExecutor;
+using codeexec::LocalOptions;
+using codeexec::Outcome;
+using codeexec::Permission;
+using codeexec::Result;
+using codeexec::SandboxMode;
+using codeexec::ShellOptions;
+using codeexec::ShellOutput;
+using codeexec::ShellState;
+using codeexec::ShellStatus;
+using codeexec::ShellWaitEnd;
+using codeexec::Stream;
+using std::chrono::milliseconds;
+using support::at_end;
+using support::AuditLog;
+using support::begins;
+using support::describe;
+using support::ends;
+using support::has;
+using support::kill;
+using support::LeakCheck;
+using support::make;
+using support::read;
+using support::safety;
+using support::start;
+using support::status_of;
+using support::until_seen;
+using support::wait;
+
+// life of a shell ---------------------------------------------------------------------------------
+
+TEST_CASE("a background shell is started, told of, read, and has an end") {
+  const support::TempDir place;
+  LocalOptions options;
+  options.workspace = place.path();
+  const LocalExecutor here = make(options);
+  BackgroundShells shells(here);
+  const Expected<ShellStatus> started =
+      shells.start(Command::shell("echo out; echo err >&2; read line; exit 3"));
+  REQUIRE(started);
+  CHECK(begins(started->id, "shell_"));
+  CHECK(started->id.size() == 22);
+  CHECK(started->id.find_first_not_of("0123456789abcdef", 6) == std::string::npos);
+  CHECK(started->start_time.size() == 24);
+  CHECK(ends(started->start_time, "Z"));
+  CHECK(started->result.command == "echo out; echo err >&2; read line; exit 3");
+  CHECK(started->result.work_dir == place.path());
+
+  const ShellStatus last = at_end(shells, started->id);
+  CHECK(describe(last) == "failed exited code 3 signal 0");
+  CHECK(last.id == started->id);
+  CHECK(last.start_time == started->start_time);
+  CHECK(last.result.command == started->result.command);
+  CHECK(last.result.work_dir == place.path());
+  CHECK(last.result.timeout == codeexec::no_limit);
+  CHECK(last.result.out_counts.total_bytes == 4);
+  CHECK(last.result.out == "");
+  CHECK(last.result.err == "");
+  const ShellOutput output = read(shells, started->id);
+  CHECK(output.out.text == "out\n");
+  CHECK(output.err.text == "err\n");
+  CHECK(output.status.state == ShellState::failed);
+  CHECK(kill(shells, started->id) == "false");
+}
+
+TEST_CASE("what is known of a running shell") {
+  const LocalExecutor here = make();
+  BackgroundShells shells(here);
+  const std::string id = start(shells, "echo ready; exec sleep 300");
+  CHECK(wait(shells, id, until_seen("ready")) == "matched");
+  const ShellStatus status = status_of(shells, id);
+  CHECK(describe(status) == "running unknown code -1 signal 0");
+  CHECK(status.result.pid > 0);
+  CHECK(status.result.command == "echo ready; exec sleep 300");
+  CHECK(status.duration.count() >= 0);
+  CHECK(kill(shells, id) == "true");
+  CHECK(status_of(shells, id).duration >= status.duration);
+}
+
+TEST_CASE("the names of the states and ends") {
+  CHECK(std::string(codeexec::name(ShellState::running)) == "running");
+  CHECK(std::string(codeexec::name(ShellState::stopped)) == "stopped");
+  CHECK(std::string(codeexec::name(ShellState::failed)) == "failed");
+  CHECK(std::string(codeexec::name(ShellState::killed)) == "killed");
+  CHECK(std::string(codeexec::name(ShellWaitEnd::matched)) == "matched");
+  CHECK(std::string(codeexec::name(ShellWaitEnd::ended)) == "ended");
+  CHECK(std::string(codeexec::name(ShellWaitEnd::timed_out)) == "timed_out");
+  CHECK(std::string(codeexec::name(ShellWaitEnd::cancelled)) == "cancelled");
+}
+
+TEST_CASE("shells are listed in the order of their start, and nobody shares a name") {
+  const LocalExecutor here = make();
+  BackgroundShells first(here);
+  BackgroundShells second(here);
+  std::vector<std::string> ids;
+  std::set<std::string> all;
+  for (int i = 0; i < 8; ++i) {
+    ids.push_back(start(first, "true"));
+    all.insert(ids.back());
+    all.insert(start(second, "true"));
+  }
+  CHECK(all.size() == 16);
+  std::vector<std::string> listed;
+  for (const ShellStatus& status : first.list()) listed.push_back(status.id);
+  CHECK(listed == ids);
+  CHECK(second.list().size() == 8);
+  CHECK(!second.status(ids[0]));
+}
+
+TEST_CASE("an unknown shell is told as such by every member") {
+  const LocalExecutor here = make();
+  BackgroundShells shells(here);
+  const std::string message =
+      "there is no background shell 'x\\x0a' (any more): list the shells, or start a new one";
+  const auto told = [&](const codeexec::Error& error) {
+    return error.code == ErrorCode::not_found && error.message == message;
+  };
+  CHECK(told(shells.status("x\n").error()));
+  CHECK(told(shells.read("x\n").error()));
+  CHECK(told(shells.wait("x\n").error()));
+  CHECK(told(shells.write("x\n", "y").error()));
+  CHECK(told(shells.close_input("x\n").error()));
+  CHECK(told(shells.kill("x\n").error()));
+}
+
+TEST_CASE("the callbacks of the command are called, too") {
+  const LocalExecutor here = make();
+  std::mutex mutex;
+  std::string seen;
+  int ends_seen = 0;
+  Command command = Command::shell("echo one; echo two >&2");
+  command.on_output = [&](Stream stream, std::string_view bytes) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    seen += stream == Stream::out ? "out:" : "err:";
+    seen += bytes;
+  };
+  command.on_end = [&] {
+    const std::lock_guard<std::mutex> lock(mutex);
+    ++ends_seen;
+  };
+  BackgroundShells shells(here);
+  const std::string id = start(shells, command);
+  at_end(shells, id);
+  const std::lock_guard<std::mutex> lock(mutex);
+  CHECK(has(seen, "out:one\n"));
+  CHECK(has(seen, "err:two\n"));
+  CHECK(ends_seen == 1);
+}
+
+TEST_CASE("secrets are masked in all that is told of a shell") {
+  LocalOptions options;
+  options.environment.set = {{"TOKEN", "hunter2hunter2"}};
+  options.environment.secret = {"TOKEN"};
+  const LocalExecutor here = make(options);
+  BackgroundShells shells(here);
+  const std::string id = start(shells, "echo $TOKEN hunter2hunter2; sleep 300");
+  CHECK(wait(shells, id, until_seen("^.redacted. .redacted.$")) == "matched");
+  CHECK(status_of(shells, id).result.command == "echo $TOKEN [redacted]; sleep 300");
+  CHECK(shells.list()[0].result.command == "echo $TOKEN [redacted]; sleep 300");
+  CHECK(kill(shells, id) == "true");
+  CHECK(status_of(shells, id).result.command == "echo $TOKEN [redacted]; sleep 300");
+  CHECK(read(shells, id).out.text == "[redacted] [redacted]\n");
+}
+
+// the gate ----------------------------------------------------------------------------------------
+
+TEST_CASE("W-25: a background shell passes the same gate as run(), and is recorded like it") {
+  const support::TempDir place;
+  place.file("file.txt");
+  place.directory(".venv/bin");
+  place.directory("ro");
+  place.file("ro/kept");
+  const support::TempDir outside;
+  AuditLog log;
+  LocalOptions options;
+  options.workspace = place.path();
+  options.roots = {{place.path(), Permission::write}, {place / "ro", Permission::read}};
+  options.policy.blocked = {"git push.*"};
+  options.policy.allowed = {"[^y].*"};
+  options.delete_guard = true;
+  options.on_audit = log.callback();
+  options.sandbox.mode = SandboxMode::best_effort;
+  const LocalExecutor here = make(options);
+  BackgroundShells shells(here);
+
+  std::vector<Command> commands;
+  const auto add = [&](Command command, const char* work_dir = "") {
+    command.work_dir = work_dir;
+    command.tool = "parity";
+    command.timeout = safety;
+    commands.push_back(command);
+  };
+  add(Command::shell("echo fine $VIRTUAL_ENV; pwd; echo also >&2; exit 4"));
+  add(Command::shell("pwd"), "ro");
+  add(Command::shell("touch " + (outside / "file")));
+  add(Command::shell("kill -9 $$"));
+  add(Command::shell("git push"));
+  add(Command::shell("yes"));
+  add(Command::shell("sudo ls"));
+  add(Command::shell("rm file.txt"));
+  add(Command::shell("touch ro/new"));
+  add(Command::shell("pwd"), outside.path().c_str());
+  add(Command::shell("pwd"), "nowhere");
+  add(Command::program({"/nonexistent/program"}));
+  add(Command::program({"sudo", "ls"}));
+  commands.push_back(Command::shell("pwd"));
+  commands.back().timeout = milliseconds(-1);
+  commands.push_back(Command::program({"true"}));
+  commands.back().script = "both";
+
+  for (const Command& command : commands) {
+    CAPTURE(command.script);
+    log.take();
+    const Result ran = here.run(command);
+    Result failure;
+    const Expected<ShellStatus> started = shells.start(command, &failure);
+    const bool runs = ran.outcome == Outcome::exited || ran.outcome == Outcome::signaled;
+    REQUIRE(started.has_value() == runs);
+    Result r = failure;
+    if (started) {
+      r = at_end(shells, started->id).result;
+      const ShellOutput output = read(shells, started->id);
+      r.out = output.out.text;
+      r.err = output.err.text;
+    } else {
+      CHECK(started.error().message == ran.message);
+      CHECK((started.error().code == ErrorCode::permission_denied) ==
+            (ran.outcome == Outcome::refused));
+    }
+    CHECK(r.outcome == ran.outcome);
+    CHECK(r.exit_code == ran.exit_code);
+    CHECK(r.signal == ran.signal);
+    CHECK(r.rule == ran.rule);
+    CHECK(r.rule_begin == ran.rule_begin);
+    CHECK(r.rule_end == ran.rule_end);
+    CHECK(r.message == ran.message);
+    CHECK(r.command == ran.command);
+    CHECK(r.work_dir == ran.work_dir);
+    CHECK(r.venv == ran.venv);
+    CHECK(r.out == ran.out);
+    CHECK(r.err == ran.err);
+    CHECK(r.notes == ran.notes);
+    CHECK(r.timeout == ran.timeout);
+    CHECK(r.step == ran.step);
+    const std::vector<Json> records = log.take();
+    REQUIRE(records.size() == 2);
+    for (const Json::Member& member : records[0].members()) {
+      CAPTURE(member.name);
+      const bool measured =
+          member.name == "time" || member.name == "duration_ms" || member.name == "cpu_ms";
+      CHECK((measured || records[1][member.name] == member.value));
+    }
+    CHECK(records[0].members().size() == records[1].members().size());
+  }
+  CHECK(shells.list().size() == 4);
+  CHECK(support::exists(place / "file.txt"));
+  const std::vector<std::string>& enforced = here.sandbox_report().enforced;
+  const bool confined = std::find(enforced.begin(), enforced.end(), "filesystem") != enforced.end();
+  if (!confined) MESSAGE("SKIPPED: no sandbox here");
+  CHECK(support::exists(outside / "file") != confined);
+}
+
+TEST_CASE("what could not be started takes no place, and its error tells why") {
+  const LocalExecutor here = make();
+  ShellOptions options;
+  options.max_running = 1;
+  BackgroundShells shells(here, options);
+  const LeakCheck leaks;
+  Result failure;
+  const Expected<ShellStatus> missing =
+      shells.start(Command::program({"/nonexistent/program"}), &failure);
+  REQUIRE(!missing);
+  CHECK(missing.error().code == ErrorCode::not_found);
+  CHECK(missing.error().system_error == ENOENT);
+  CHECK(has(missing.error().message, "/nonexistent/program"));
+  CHECK(failure.outcome == Outcome::not_started);
+  CHECK(!shells.start(Command::shell("sudo ls"), &failure));
+  CHECK(failure.rule == "sudo");
+  Command command = Command::shell("true");
+  command.cancel.emplace();
+  command.cancel->cancel();
+  const Expected<ShellStatus> cancelled = shells.start(command);
+  REQUIRE(!cancelled);
+  CHECK(cancelled.error().message == "cancelled before it was started");
+  command.cancel.reset();
+  CHECK(shells.list().empty());
+  CHECK(leaks.clean());
+  CHECK(shells.start(Command::shell("sleep 300")));
+}

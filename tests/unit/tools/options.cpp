@@ -1,0 +1,521 @@
+// Every option of the server program, and the README's list of them.
+#include "codeexec.hpp"
+
+#include <doctest/doctest.h>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <set>
+
+#include "../../helpers/server_support.hpp"
+#include "helpers.hpp"
+
+using codeexec::Json;
+using codeexec::ProcessResult;
+using support::begins;
+using support::enforces;
+using support::FakeEngine;
+using support::has;
+using support::is_list;
+using support::is_number;
+using support::is_special;
+using support::key_of;
+using support::lines_of;
+using support::options_of_help;
+using support::parsed;
+using support::report_of;
+using support::run_command;
+using support::run_program;
+using support::Strings;
+using support::TempDir;
+
+namespace {
+
+// The words of a command line as the value that the configuration file would have.
+Json config_value(const std::string& value, const Strings& words) {
+  if (value.empty()) return Json(true);
+  if (is_number(value) || value == "JSON" || value == "BOOL") return parsed(words.at(0));
+  if (!is_list(value)) return Json(words.at(0));
+  Json list = Json::array();
+  for (const std::string& word : words) list.push_back(word);
+  return list;
+}
+
+// What the rows below are about. <name> in their words and commands stands for a path of it, or for
+// several options.
+class Place {
+ public:
+  Place() {
+    skills.file("s.md", "a skill");
+    for (const char* name : {"spill", "venv/bin", "project/.venv/bin", "ro", "workspace"})
+      folder.directory(name);
+    folder.file("guarded");
+    shell_ = folder.file("shell", "#!/bin/sh\necho wrapped\nexec /bin/sh \"$@\"\n", 0755);
+  }
+  std::string workspace() const { return folder / "workspace"; }
+  std::string audit() const { return folder / "audit"; }
+
+  std::string filled(std::string text) const {
+    const std::pair<const char*, std::string> paths[] = {
+        {"<place>", folder.path()}, {"<skills>", skills.path()}, {"<workspace>", workspace()},
+        {"<audit>", audit()},       {"<disk>", disk.path()},     {"<engine>", engine.program()},
+        {"<shell>", shell_}};
+    for (const auto& [name, path] : paths)
+      for (std::size_t at = 0; (at = text.find(name)) != std::string::npos;)
+        text.replace(at, std::strlen(name), path);
+    return text;
+  }
+  Strings filled(const Strings& words) const {
+    Strings result;
+    const auto add = [&](const Strings& more) {
+      for (const std::string& word : more) result.push_back(filled(word));
+    };
+    for (const std::string& word : words) {
+      if (word == "<sandbox>")
+        add({"--sandbox", "best-effort", "--workspace", "<workspace>"});
+      else if (word == "<docker>")
+        add(engine.options({"--workspace", "<workspace>"}));
+      else if (word == "<user>")
+        add({"--user-id", "somebody", "--docker-program", "<engine>", "--tools-path", "<skills>",
+             "--skills-path", "<skills>"});
+      else
+        add({word});
+    }
+    return result;
+  }
+
+  TempDir folder = {};
+  TempDir skills = {};
+  TempDir disk = TempDir(support::quiet_base());
+  FakeEngine engine = {};
+
+ private:
+  std::string shell_ = {};
+};
+
+// What became of the command of a row.
+struct Effect {
+  const Place& place;
+  const ProcessResult& result;
+  const Json& object;
+  std::string out() const { return object["stdout"].as_string(); }
+};
+
+using Seen = bool (*)(const Effect&, const std::string& text);
+
+bool prints(const Effect& o, const std::string& text) {
+  return o.object["stdout"] == Json(text + "\n");
+}
+bool prints_not(const Effect& o, const std::string& text) { return !prints(o, text); }
+bool says(const Effect& o, const std::string& text) { return o.object["stderr"] == Json(text); }
+bool breaks(const Effect& o, const std::string& text) { return o.object["rule"] == Json(text); }
+bool is_cut(const Effect& o, const std::string&) { return o.object["stdout_truncated"].as_bool(); }
+bool spills(const Effect& o, const std::string&) { return o.object["stdout_file"].is_string(); }
+bool fails(const Effect& o, const std::string&) { return !o.object["success"].as_bool(); }
+bool tells(const Effect& o, const std::string& text) { return has(o.object.dump(), text); }
+bool records(const Effect& o, const std::string& text) {
+  return has(support::read_file(o.place.audit()), text);
+}
+bool has_mode(const Effect& o, const std::string& text) {
+  return o.object["sandbox"]["mode"] == Json(text);
+}
+bool leaves_a_process(const Effect& o, const std::string&) {
+  const int pid = std::atoi(o.out().c_str());
+  return pid > 1 && ::kill(pid, SIGKILL) == 0;
+}
+bool tells_no_files(const Effect& o, const std::string&) {
+  return o.object["success"].as_bool() && !o.object.find("changed_files");
+}
+// The words that the engine was called with, divided by bars; with "!" in front: not with those.
+bool called(const Effect& o, const std::string& text) {
+  const std::string calls = o.place.engine.take_calls();
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find('|', at), text.size());
+    const std::string words = text.substr(at, end - at);
+    if (words[0] == '!' ? has(calls, words.substr(1)) : !has(calls, words)) return false;
+    at = end + 1;
+  }
+  return true;
+}
+bool has_no_packages(const Effect& o, const std::string&) {
+  return o.object["outcome"] == Json("not_started") &&
+         has(o.object["stderr"].as_string(), "packages");
+}
+bool leaves_a_log(const Effect& o, const std::string&) {
+  const std::string path = o.place.folder / "docker.log";
+  return support::exists(path) && ::unlink(path.c_str()) == 0;
+}
+bool has_no_sudo(const Effect& o, const std::string&) {
+  return has(o.result.err, "enable_sudo has no effect") && o.object["rule"] == Json("sudo");
+}
+
+// An option, and a command that shows its effect.
+struct Row {
+  const char* option;
+  Strings words;   // its value
+  Strings others;  // other options that are needed to see it
+  std::string command;
+  Seen seen = nullptr;  // null: has no effect in --run
+  const char* text = "";
+  const char* feature = "";  // of the sandbox, without which there is no effect
+};
+
+const Strings user_container = {"--profile", "user-container", "<user>"};
+const Strings isolated = {"<sandbox>", "--network", "none"};
+
+const Row rows[] = {
+    {"allowed-paths", {"<place>", "<skills>"}, {}, "true", breaks, "work_dir"},
+    {"read-only",
+     {"<place>/ro", "<skills>"},
+     {"--workspace", "<place>"},
+     "touch ro/x",
+     breaks,
+     "read-only"},
+    {"workspace", {"<place>"}, {}, "pwd", prints, "<place>"},
+    {"timeout", {"0.2"}, {}, "sleep 0.6", says, "Command timed out after 0.2 seconds"},
+    {"max-timeout", {"0.2"}, {}, "sleep 0.6", says, "Command timed out after 0.2 seconds"},
+    {"max-output-size", {"2048"}, {}, "seq 1 2000", is_cut},
+    {"policy", {"compat"}, {}, "echo dd", breaks, "dd"},
+    {"allowed-commands", {"echo.*", "cat.*"}, {}, "true", breaks, "allowed-commands"},
+    {"blocked-commands", {"echo.*", "true.*"}, {}, "true", breaks, "blocked-commands"},
+    {"disable-rule",
+     {"dd", "su"},
+     {},
+     "dd --version > /dev/null; su --help > /dev/null; echo x",
+     prints,
+     "x"},
+    {"delete-guard",
+     {},
+     {"--workspace", "<place>"},
+     "test -d guarded && rm guarded",
+     breaks,
+     "delete-guard"},
+    {"sandbox", {"best-effort"}, {"--workspace", "<workspace>"}, "true", has_mode, "best_effort"},
+    {"network", {"none"}, {"<sandbox>"}, "echo ${CODEEXEC_NETWORK-}", prints, "none", "network"},
+    {"private-home", {"off"}, {"<sandbox>"}, "echo $HOME", prints, "/nonexistent"},
+    {"unix-sockets",
+     {},
+     isolated,
+     "perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0) and print \"made\\n\"'",
+     prints,
+     "made",
+     "network"},
+    {"shared-memory",
+     {},
+     {"<sandbox>"},
+     "touch /dev/shm/codeexec-test-$$ && rm /dev/shm/codeexec-test-$$ && echo made",
+     prints,
+     "made",
+     "filesystem"},
+    {"terminals",
+     {},
+     {"<sandbox>"},
+     "test -c /dev/ptmx && : <> /dev/ptmx && echo made",
+     prints,
+     "made",
+     "filesystem"},
+    {"pid-namespace",
+     {},
+     {"<sandbox>"},
+     "test $$ -lt 20 && echo new",
+     prints,
+     "new",
+     "pid_namespace"},
+    {"no-supervisor",
+     {},
+     {"--sandbox", "off"},
+     "setsid sleep 300 > /dev/null 2>&1 < /dev/null & echo $!",
+     leaves_a_process,
+     "",
+     "containment"},
+    {"no-watch-files", {}, {"<sandbox>"}, "echo x > .envrc", tells_no_files},
+    {"limit-cpu", {"7"}, {}, "ulimit -t", prints, "7", "cpu_time"},
+    {"limit-memory", {"33554432"}, {}, "perl -e '$x = \"a\" x (64 << 20)'", fails, "", "memory"},
+    {"limit-address-space", {"2147483648"}, {}, "ulimit -v", prints, "2097152", "address_space"},
+    {"limit-processes",
+     {"10"},
+     {},
+     "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do sleep 0.2 & done; wait; echo all",
+     prints_not,
+     "all",
+     "processes"},
+    {"limit-open-files", {"64"}, {}, "ulimit -n", prints, "64", "open_files"},
+    {"limit-file-size", {"1048576"}, {}, "ulimit -f", prints, "2048", "file_size"},
+    {"limit-disk",
+     {"4194304"},
+     {"--sandbox", "best-effort", "--workspace", "<disk>"},
+     // More than others, who use the same disk, are likely to give back meanwhile.
+     "for i in 1 2 3 4 5 6 7 8 9 10; do head -c 20000000 /dev/zero >> big; sleep 0.3; done",
+     tells,
+     "limits_reached",
+     "disk"},
+    {"secret-env",
+     {"CODEEXEC_TEST_SECRET", "CODEEXEC_TEST_OTHER"},
+     {},
+     "echo $CODEEXEC_TEST_SECRET",
+     prints,
+     "[redacted]"},
+    {"execution-mode",
+     {"docker"},
+     {"--docker-program", "<engine>", "--workspace", "<workspace>"},
+     "true",
+     called,
+     "\nexec "},
+    {"docker-program",
+     {"<engine>"},
+     {"--execution-mode", "docker", "--docker-host", "unix:///nonexistent", "--workspace",
+      "<workspace>"},
+     "true",
+     called,
+     "run -i"},
+    {"docker-context", {"far"}, {"<docker>"}, "true", called, "--context far run -i"},
+    {"docker-host", {"ssh://far"}, {"<docker>"}, "true", called, "--host ssh://far run -i"},
+    {"docker-call-timeout", {"5"}, {"<docker>"}, "true"},
+    {"docker-run-timeout", {"5"}, {"<docker>"}, "true"},
+    {"docker-pull-timeout", {"5"}, {"<docker>"}, "true"},
+    {"docker-start-timeout", {"5"}, {"<docker>"}, "true"},
+    {"docker-warm", {"0"}, {"<docker>"}, "true"},
+    {"docker-image", {"some/image:1"}, {"<docker>"}, "true", called, " some/image:1 "},
+    {"docker-image-policy", {"always"}, {"<docker>"}, "true", called, "pull codeexec"},
+    {"docker-network-mode", {"bridge"}, {"<docker>"}, "true", called, "--network bridge"},
+    {"docker-memory-limit", {"512m"}, {"<docker>"}, "true", called, "--memory 536870912"},
+    {"docker-cpu-limit", {"1.5"}, {"<docker>"}, "true", called, "--cpus 1.5"},
+    {"docker-pids-limit", {"77"}, {"<docker>"}, "true", called, "--pids-limit 77"},
+    {"docker-shm-size", {"32m"}, {"<docker>"}, "true", called, "--shm-size 33554432"},
+    {"docker-tmp-size", {"0.25g"}, {"<docker>"}, "true", called, "size=268435456"},
+    {"docker-read-only-root", {"false"}, {"<docker>"}, "true", called, "run -i|!--read-only"},
+    {"docker-user", {"1234:1235"}, {"<docker>"}, "true", called, "-u 1234:1235"},
+    {"docker-mount",
+     {"<skills>:/seen:ro", "<place>:rw"},
+     {"<docker>"},
+     "true",
+     called,
+     "src=<skills>,dst=/seen,readonly|src=<place>,dst=<place> "},
+    {"docker-credentials",
+     {R"({"env_vars":["CODEEXEC_TEST_SECRET"]})"},
+     {"<docker>"},
+     "echo ${CODEEXEC_TEST_SECRET-none}",
+     prints,
+     "[redacted]"},
+    {"docker-packages",
+     {R"({"preinstall":{"python":["tabulate>=0.9"]}})"},
+     {"<docker>", "--docker-network-mode", "bridge"},
+     "true",
+     called,
+     "tabulate>=0.9"},
+    {"docker-packages-required",
+     {},
+     {"<docker>", "--docker-network-mode", "bridge", "--docker-packages",
+      R"({"preinstall":{"python":["x"]}})"},
+     "true",
+     has_no_packages},
+    {"docker-persistent", {}, {"<docker>"}, "true", called, "run -d"},
+    {"docker-log-file", {"<place>/docker.log"}, {"<docker>"}, "true", leaves_a_log},
+    {"tools-path", {"<skills>"}, {"<docker>"}, "true", called, ",dst=/tools,readonly"},
+    {"skills-path", {"<skills>"}, {"<docker>"}, "true", called, ",dst=/skills,readonly"},
+    {"profile", {"user-container"}, {"<user>"}, "true", called, "dst=/tools,readonly"},
+    {"workspace-size", {"7m"}, user_container, "true", called, "7340032"},
+    {"artifacts-size", {"7m"}, user_container, "true", called, "7340032"},
+    {"user-id",
+     {"somebody"},
+     {"--profile", "user-container", "--docker-program", "<engine>", "--tools-path", "<skills>",
+      "--skills-path", "<skills>"},
+     "true",
+     called,
+     "somebody"},
+    {"max-artifact-size", {"1m"}, user_container, "true"},
+    {"agent-id",
+     {"agent 7"},
+     {"--audit-file", "<audit>"},
+     ": > <audit>",
+     records,
+     R"("agent_id":"agent 7")"},
+    {"instance-id", {"run 3"}, {}, "true"},
+    {"enable-sudo", {}, {}, "sudo ls", has_no_sudo},
+    {"local-skills-directory",
+     {"<skills>"},
+     {"--workspace", "<place>"},
+     "test -L .agent/skills && cat .agent/skills/s.md && echo; rm -rf .agent",
+     prints,
+     "a skill"},
+    {"command-prefix", {"env 'VIA=a b'"}, {}, "cd / && echo $VIA", prints, "a b"},
+    {"venv-path", {"<place>/venv"}, {}, "echo $VIRTUAL_ENV", prints, "<place>/venv"},
+    {"no-auto-venv",
+     {},
+     {"--workspace", "<place>/project"},
+     "echo ${VIRTUAL_ENV-none}",
+     prints,
+     "none"},
+    {"keep-env",
+     {"CODEEXEC_TEST_A", "CODEEXEC_TEST_B*"},
+     {},
+     "echo $CODEEXEC_TEST_A $CODEEXEC_TEST_BB",
+     prints,
+     "1 2"},
+    {"set-env", {"A=x=y", "B="}, {}, "echo $A ${B-unset}.", prints, "x=y ."},
+    {"shell", {"<shell>"}, {}, "echo x", prints, "wrapped\nx"},
+    {"audit-file", {"<audit>"}, {}, ": > <audit>", records, "{"},
+    {"spill-dir", {"<place>/spill"}, {"--max-output-size", "1024"}, "seq 1 2000", spills},
+    {"max-concurrent", {"3"}, {}, "true"},
+    {"run-in-background-after", {"5"}, {}, "true"},
+    {"max-background-shells", {"3"}, {}, "true"},
+    {"max-background-time", {"60"}, {}, "true"},
+    {"calls-per-minute", {"30"}, {}, "true"},
+    {"running-time", {"60"}, {}, "true"},
+    {"disable-tool", {"write_file", "execute_code"}, {}, "true"},
+};
+
+// What the sandbox holds commands to where all of it is asked for.
+Json whole_report(const Place& place) {
+  Strings asking = place.filled(isolated);
+  asking.emplace_back("--pid-namespace");
+  for (const char* limit : {"cpu", "memory", "address-space", "processes", "open-files", "disk"})
+    asking.insert(asking.end(), {std::string("--limit-") + limit, "1000000"});
+  asking.insert(asking.end(), {"--limit-file-size", "1000000"});
+  return report_of(asking);
+}
+
+// Whether the effect is seen with these arguments before the row's own.
+bool has_effect(const Row& row, const Place& place, Strings arguments) {
+  const Strings others = place.filled(row.others);
+  arguments.insert(arguments.end(), others.begin(), others.end());
+  arguments.insert(arguments.end(), {"--run", place.filled(row.command)});
+  support::write_file(place.audit(), "");
+  const ProcessResult r =
+      run_program(arguments, "/",
+                  {"CODEEXEC_TEST_A=1", "CODEEXEC_TEST_BB=2", "CODEEXEC_TEST_SECRET=hunter2",
+                   "CODEEXEC_TEST_OTHER=hunter3"});
+  const Json object = r.out.empty() ? Json() : parsed(r.out);
+  CAPTURE(r.out);
+  CAPTURE(r.err);
+  if (!row.seen) {
+    // A user's commands begin in a /workspace, which the played engine does not have.
+    CHECK(r.exit_code == (std::string(row.option) == "max-artifact-size" ? 125 : 0));
+    return true;
+  }
+  return row.seen({place, r, object}, place.filled(row.text));
+}
+
+}  // namespace
+
+// command line and configuration ------------------------------------------------------------------
+
+TEST_CASE("--help and --version go to stdout, with status 0, and do nothing else") {
+  for (const char* option : {"--help", "-h"}) {
+    const ProcessResult r = run_program({option});
+    CHECK(r.exit_code == 0);
+    CHECK(r.err == "");
+    CHECK(begins(r.out, "codeexec-mcp " CODEEXEC_VERSION_STRING " - "));
+    std::string rules;
+    const Strings lines = lines_of(r.out);
+    for (const std::string& line : lines) {
+      CHECK(line.size() <= 100);
+      // The last lines are the names of the rules.
+      if (has(line, "sanitizer rules, for --disable-rule:")) rules.clear();
+      if (begins(line, "  ")) rules += line.substr(1);
+    }
+    std::string expected;
+    for (const codeexec::RuleInfo& rule : codeexec::Policy::rules())
+      expected += std::string(" ") + rule.name;
+    CHECK(rules == expected);
+  }
+  const ProcessResult version = run_program({"--version"});
+  CHECK(version.exit_code == 0);
+  CHECK(version.out == "codeexec-mcp " CODEEXEC_VERSION_STRING "\n");
+  CHECK(version.err == "");
+}
+
+TEST_CASE("every option of --help works from the command line and from the configuration file") {
+  const Place place;
+  const Json report = whole_report(place);
+  std::size_t count = 0;
+  for (const auto& option : options_of_help()) {
+    const std::string& name = option.first;
+    const std::string& value = option.second;
+    if (is_special(name)) continue;
+    CAPTURE(name);
+    ++count;
+    const Row* const row = std::find_if(std::begin(rows), std::end(rows),
+                                        [&](const Row& each) { return each.option == name; });
+    REQUIRE_MESSAGE(row != std::end(rows), "an option without a test");
+    // Where the system cannot do it, there is no effect to be seen.
+    if (*row->feature && !enforces(report, row->feature)) {
+      MESSAGE("SKIPPED: --" << name << " has no effect here: no " << std::string(row->feature));
+      continue;
+    }
+    REQUIRE(row->words.empty() == value.empty());
+    const Strings words = place.filled(row->words);
+
+    Strings arguments = {"--" + name};
+    arguments.insert(arguments.end(), words.begin(), words.end());
+    const bool without = row->seen && has_effect(*row, place, {});
+    CHECK(!without);
+    CHECK(has_effect(*row, place, arguments));
+    if (words.size() == 1) CHECK(has_effect(*row, place, {"--" + name + "=" + words[0]}));
+
+    const Json setting = config_value(value, words);
+    for (const std::string& key : {key_of(name), "command_line_" + key_of(name)}) {
+      CAPTURE(key);
+      Json config = Json::object();
+      config.set(key, setting);
+      const std::string file = place.folder.file("config.json", config.dump());
+      CHECK(has_effect(*row, place, {"--config", file}));
+    }
+  }
+  CHECK(count == std::size(rows));
+}
+
+TEST_CASE("the example configurations are good, and do what their README says") {
+  const std::string configs = CODEEXEC_ROOT "/examples/configs/";
+  const std::string readme = support::read_file(configs + "README.md");
+  const Json list = run_command("ls " + configs + "*.json");
+  const Strings files = lines_of(list["stdout"].as_string());
+  CHECK(files.size() >= 9);
+  for (const std::string& file : files) {
+    CAPTURE(file);
+    CHECK(has(readme, file.substr(configs.size())));
+    const ProcessResult r = run_program({"--config", file, "--check", "ls"}, CODEEXEC_ROOT);
+    CHECK(r.exit_code == 0);
+    // Some of the user's own may not be there.
+    for (const std::string& line : lines_of(r.err))
+      CHECK_MESSAGE(begins(line, "codeexec-mcp: credentials: "), line);
+  }
+  const auto rule = [&](const char* file, const char* command) {
+    const ProcessResult r =
+        run_program({"--config", configs + file, "--check", command}, CODEEXEC_ROOT);
+    return parsed(r.out)["rule"].as_string();
+  };
+  for (const char* command : {"git push", "git push origin main", "gh pr merge 5", "rm -rf build",
+                              "gh repo delete x", "cd src && git commit -m x"})
+    CHECK_MESSAGE(rule("github_read_only.json", command) == "blocked-commands", command);
+  for (const char* command : {"git status", "gh issue list", "git log --oneline", "rm x"})
+    CHECK_MESSAGE(rule("github_read_only.json", command) == "", command);
+  CHECK(parsed(support::read_file(configs + "github_read_only.json"))["blocked_commands"].size() ==
+        30);
+  CHECK(rule("full_development.json", "sudo apt-get update") == "");
+}
+
+TEST_CASE("the README has each option of --help, and no other") {
+  const std::string readme = support::read_file(CODEEXEC_ROOT "/README.md");
+  std::set<std::string> known;
+  for (const auto& option : options_of_help()) {
+    known.insert("--" + option.first);
+    const bool told =
+        has(readme, "`--" + option.first + "`") || has(readme, "`--" + option.first + " ");
+    CHECK_MESSAGE(told, option.first);
+  }
+  for (const std::string& line : lines_of(readme)) {
+    // Of the tables' first column.
+    if (!begins(line, "| `--")) continue;
+    const std::string cell = line.substr(2, line.find(" | ") - 2);
+    for (std::size_t at = cell.find("`--"); at != std::string::npos;
+         at = cell.find("`--", at + 1)) {
+      const std::string name = cell.substr(at + 1, cell.find_first_of(" `", at + 1) - at - 1);
+      CHECK_MESSAGE(known.count(name) == 1, name);
+    }
+  }
+}
