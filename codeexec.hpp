@@ -16092,24 +16092,6 @@ class RunCgroup {
 namespace {
 
 #if CODEEXEC_HAS_SANDBOX
-#if CODEEXEC_HAS_FILTER
-struct FilterOptions {
-  Network network = Network::host;
-  // With Network::none and loopback: AF_UNIX sockets of all kinds.
-  bool unix_sockets = false;
-  // What there is of Landlock: 0 nothing. At 1 and 2 the filter keeps files from being truncated,
-  // below 6 from the one signal that goes to everybody.
-  int landlock_abi = 0;
-  // The command has a namespace of its own for System V IPC and POSIX message queues.
-  bool own_ipc = false;
-  // The command has a process table of its own.
-  bool own_processes = false;
-};
-
-// Any thread may install it, after no_new_privs: it holds nothing but numbers.
-std::vector<sock_filter> build_filter(const FilterOptions& options);
-#endif  // CODEEXEC_HAS_FILTER
-
 // Where leaves with a limit can be made; its directory is empty when there is no such place.
 CgroupBase find_cgroup_base(bool memory);
 #endif
@@ -16709,15 +16691,8 @@ CODEEXEC_IN_CHILD long install_filter(const SandboxPlan& plan) {
 
 #endif
 
-// sandbox/filter.cpp ------------------------------------------------------------------------------
-// The system call filter: from tables to a program for seccomp.
-
-#if CODEEXEC_HAS_SANDBOX
-#if CODEEXEC_HAS_FILTER
-
-namespace {
-
-// system call filter ------------------------------------------------------------------------------
+// sandbox/filter_internal.hpp ---------------------------------------------------------------------
+// The system call filter: the program that a table of calls becomes.
 //
 // A program for the kernel's packet filter, which looks at each system call before it is made: its
 // number and arguments, but not what an argument points to. It starts like this:
@@ -16732,6 +16707,10 @@ namespace {
 //
 // Numbers are compared as 32 bits without a sign, and so are the arguments that the kernel takes as
 // an int: it ignores the upper half, and a filter that does not can be fooled with it.
+
+#if CODEEXEC_HAS_FILTER
+
+namespace {
 
 // The program is built from its end, so that the targets of all jumps, which only lead forward, are
 // known when a jump is added.
@@ -16783,6 +16762,34 @@ class FilterProgram {
 };
 
 using FilterLabel = FilterProgram::Label;
+
+struct FilterOptions {
+  Network network = Network::host;
+  // With Network::none and loopback: AF_UNIX sockets of all kinds.
+  bool unix_sockets = false;
+  // What there is of Landlock: 0 nothing. At 1 and 2 the filter keeps files from being truncated,
+  // below 6 from the one signal that goes to everybody.
+  int landlock_abi = 0;
+  // The command has a namespace of its own for System V IPC and POSIX message queues.
+  bool own_ipc = false;
+  // The command has a process table of its own.
+  bool own_processes = false;
+};
+
+// Any thread may install it, after no_new_privs: it holds nothing but numbers.
+std::vector<sock_filter> build_filter(const FilterOptions& options);
+
+}  // namespace
+
+#endif  // CODEEXEC_HAS_FILTER
+
+// sandbox/filter.cpp ------------------------------------------------------------------------------
+// The system call filter: from tables to a program for seccomp.
+
+#if CODEEXEC_HAS_SANDBOX
+#if CODEEXEC_HAS_FILTER
+
+namespace {
 
 #if defined(__x86_64__)
 constexpr std::uint32_t filter_architecture = AUDIT_ARCH_X86_64;

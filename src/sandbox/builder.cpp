@@ -2,6 +2,7 @@
 
 #include "sandbox/capabilities_internal.hpp"
 #include "sandbox/child_internal.hpp"
+#include "sandbox/filter_internal.hpp"
 #include "sandbox/grants_internal.hpp"
 #include "sandbox/plan_internal.hpp"
 #include "sandbox/sandbox.hpp"

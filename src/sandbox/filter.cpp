@@ -1,7 +1,8 @@
 // The system call filter: from tables to a program for seccomp.
 
+#include "sandbox/capabilities_internal.hpp"
+#include "sandbox/filter_internal.hpp"
 #include "sandbox/sandbox.hpp"
-#include "sandbox/sandbox_internal.hpp"
 
 #include "base/base_internal.hpp"
 
@@ -12,73 +13,6 @@ inline namespace v0_1 {
 #if CODEEXEC_HAS_FILTER
 
 namespace {
-
-// system call filter ------------------------------------------------------------------------------
-//
-// A program for the kernel's packet filter, which looks at each system call before it is made: its
-// number and arguments, but not what an argument points to. It starts like this:
-//
-//   another architecture than ours    kill: i386 calls (int 0x80) have other numbers
-//   a number newer than our audit     ENOSYS, as on an older kernel; so have all x32 numbers
-//   all others                        a search tree over the numbers leads to the answer
-//
-// The kernel runs a filter for each number at the time of installing it, to remember which calls
-// need no look at all. What installing costs is therefore the length of the way to each answer: the
-// tree halves the numbers, not the rules.
-//
-// Numbers are compared as 32 bits without a sign, and so are the arguments that the kernel takes as
-// an int: it ignores the upper half, and a filter that does not can be fooled with it.
-
-// The program is built from its end, so that the targets of all jumps, which only lead forward, are
-// known when a jump is added.
-class FilterProgram {
- public:
-  // A place in the program: how many instructions there are from it to the end.
-  using Label = std::size_t;
-
-  Label answer(std::uint32_t action) { return add(BPF_RET | BPF_K, action, 0, 0); }
-
-  // Loads 32 bits of the seccomp_data at `offset`, then goes on at what was added last.
-  Label load(std::size_t offset) {
-    return add(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset), 0, 0);
-  }
-
-  // Clears the bits that are not in `mask` in what was loaded, then goes on in the same way.
-  Label mask(std::uint32_t mask) { return add(BPF_ALU | BPF_AND | BPF_K, mask, 0, 0); }
-
-  // Compares what was loaded with `operand`. `test`: BPF_JEQ equal, BPF_JGE not less, BPF_JSET has
-  // one of its bits.
-  Label branch(std::uint16_t test, std::uint32_t operand, Label yes, Label no) {
-    yes = within_reach(yes);
-    no = within_reach(no);
-    return add(static_cast<std::uint16_t>(BPF_JMP | BPF_K | test), operand, skipping_to(yes),
-               skipping_to(no));
-  }
-
-  std::vector<sock_filter> finish() const { return {reversed_.rbegin(), reversed_.rend()}; }
-
- private:
-  // A branch skips 255 instructions at most. One less, as bringing one of its targets near moves
-  // the other one away.
-  Label within_reach(Label target) {
-    const std::size_t skipped = reversed_.size() - target;
-    if (skipped < 255) return target;
-    return add(BPF_JMP | BPF_JA, static_cast<std::uint32_t>(skipped), 0, 0);
-  }
-
-  std::uint8_t skipping_to(Label target) const {
-    return static_cast<std::uint8_t>(reversed_.size() - target);
-  }
-
-  Label add(std::uint16_t code, std::uint32_t k, std::uint8_t yes, std::uint8_t no) {
-    reversed_.push_back(sock_filter{code, yes, no, k});
-    return reversed_.size();
-  }
-
-  std::vector<sock_filter> reversed_ = {};
-};
-
-using FilterLabel = FilterProgram::Label;
 
 #if defined(__x86_64__)
 constexpr std::uint32_t filter_architecture = AUDIT_ARCH_X86_64;

@@ -73,24 +73,6 @@ class RunCgroup {
 inline namespace inner {
 
 #if CODEEXEC_HAS_SANDBOX
-#if CODEEXEC_HAS_FILTER
-struct FilterOptions {
-  Network network = Network::host;
-  // With Network::none and loopback: AF_UNIX sockets of all kinds.
-  bool unix_sockets = false;
-  // What there is of Landlock: 0 nothing. At 1 and 2 the filter keeps files from being truncated,
-  // below 6 from the one signal that goes to everybody.
-  int landlock_abi = 0;
-  // The command has a namespace of its own for System V IPC and POSIX message queues.
-  bool own_ipc = false;
-  // The command has a process table of its own.
-  bool own_processes = false;
-};
-
-// Any thread may install it, after no_new_privs: it holds nothing but numbers.
-std::vector<sock_filter> build_filter(const FilterOptions& options);
-#endif  // CODEEXEC_HAS_FILTER
-
 // Where leaves with a limit can be made; its directory is empty when there is no such place.
 CgroupBase find_cgroup_base(bool memory);
 #endif

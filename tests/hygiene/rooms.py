@@ -130,14 +130,17 @@ def main():
     check("names that are not public are unique in the house, as they meet in codeexec.hpp",
           [f"{word}: rename it in one of {' '.join(sorted(where))}" for word, where in homes.items()
            if len(where) > 1 and word not in exported])
+    tests = {p: p.read_text(errors="replace") for p in (ROOT / "tests").rglob("*.[ch]pp")
+             if "build" not in p.parts}
+    inside = {p: code_of(text) for p, text in tests.items() if "_internal.hpp" in text}
     users = {}
-    for name, text in code.items():
+    for name, text in [*code.items(), *inside.items()]:
         for word in WORD.findall(text):
             users.setdefault(word, {}).setdefault(name, 0)
             users[word][name] += 1
 
     def defines(name, word):
-        return name in homes[word] and name.endswith(".cpp")
+        return name in homes[word] and str(name).endswith(".cpp")
     check("what an internal header exports is used by another part",
           [f"{word}: nobody uses it but {' '.join(sorted(homes[word]))}; move it there"
            for word, headers in exported.items() for header in headers
@@ -155,9 +158,8 @@ def main():
     check("no room has a new circle",
           [" ".join(c) for c in circles if room[c[0]] not in CIRCLES])
 
-    tests = (p for p in (ROOT / "tests").rglob("*.[ch]pp") if "build" not in p.parts)
     lines = {**{f"src/{n}": t.count("\n") for n, t in parts.items()},
-             **{str(p.relative_to(ROOT)): p.read_text(errors="replace").count("\n") for p in tests}}
+             **{str(p.relative_to(ROOT)): t.count("\n") for p, t in tests.items()}}
     longest = {"src": LONGEST_PART, "tests": LONGEST_TEST}
     check(f"a part has at most {LONGEST_PART} lines, a test at most {LONGEST_TEST}",
           [f"{n} has {k}: cut it by theme" for n, k in lines.items() if k > longest[n.split("/")[0]]])

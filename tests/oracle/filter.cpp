@@ -2,6 +2,7 @@
 // interpreter beside a table made by hand, and what the kernel then does. A program of its own,
 // because it looks at the instructions, which no interface gives.
 #include "sandbox/child_internal.hpp"
+#include "sandbox/filter_internal.hpp"
 #include "sandbox/sandbox_internal.hpp"
 #include "sandbox/system_calls_internal.hpp"
 
