@@ -8,7 +8,7 @@
 
 #include <mutex>
 
-#include "../fake_engine.hpp"
+#include "../helpers/fake_engine.hpp"
 #include "region.hpp"
 
 namespace faults {
