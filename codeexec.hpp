@@ -11805,7 +11805,7 @@ std::string join(const Form& form) {
 
 }  // namespace
 
-// policy/paths.cpp --------------------------------------------------------------------------------
+// policy/protected_paths.cpp ----------------------------------------------------------------------
 // Paths in words: what they lead to, and whether it is protected.
 
 namespace {
@@ -12995,7 +12995,7 @@ void Judge::run_parallel(const Form& form, const Form& command, std::string_view
 
 }  // namespace
 
-// policy/shells.cpp -------------------------------------------------------------------------------
+// policy/nested_shells.cpp ------------------------------------------------------------------------
 // The judge: shells, eval, source, trap and alias, which read text as a script.
 
 namespace {
@@ -28167,7 +28167,7 @@ void ContainerExecutor::Exec::finish(ProcessResult& result) {
   result.exit_code = status;
 }
 
-// docker/executor.cpp -----------------------------------------------------------------------------
+// docker/container_executor.cpp -------------------------------------------------------------------
 // The executor of a container.
 
 ContainerExecutor::Place::Execs::~Execs() {
@@ -30167,7 +30167,7 @@ std::string check_arguments(const Tool& tool, const Json& arguments) {
 }  // namespace
 }  // namespace mcp
 
-// mcp/tools.cpp -----------------------------------------------------------------------------------
+// mcp/listing.cpp ---------------------------------------------------------------------------------
 // Tools, as they are checked and listed.
 
 namespace mcp {
@@ -32191,7 +32191,7 @@ bool is_session_id(std::string_view id) {
 
 }  // namespace
 
-// tools/command.cpp -------------------------------------------------------------------------------
+// tools/execute_command.cpp -----------------------------------------------------------------------
 // The tool execute_command.
 
 namespace {
@@ -32488,7 +32488,7 @@ mcp::ToolReply kill_background_shell(ToolSet& set, const mcp::Call& call) {
 
 }  // namespace
 
-// tools/code.cpp ----------------------------------------------------------------------------------
+// tools/execute_code.cpp --------------------------------------------------------------------------
 // The tool execute_code.
 
 namespace {
@@ -32622,7 +32622,7 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
 
 }  // namespace
 
-// tools/files.cpp ---------------------------------------------------------------------------------
+// tools/file_tools.cpp ----------------------------------------------------------------------------
 // The tools that read, write and list files.
 
 namespace {
@@ -32780,7 +32780,7 @@ mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
 
 }  // namespace
 
-// tools/users.cpp ---------------------------------------------------------------------------------
+// tools/user_tools.cpp ----------------------------------------------------------------------------
 // The tools of a user's container.
 
 namespace {
