@@ -40,7 +40,8 @@ class CodeexecConan(ConanFile):
             self.package_type = "header-library"
 
     def export_sources(self):
-        for pattern in ("codeexec.hpp", "CMakeLists.txt", "LICENSE", "examples/mcp_server.cpp"):
+        for pattern in ("codeexec.hpp", "CMakeLists.txt", "LICENSE", "src/*",
+                        "examples/mcp_server.cpp"):
             copy(self, pattern, self._checkout(), self.export_sources_folder)
 
     def layout(self):
