@@ -1,6 +1,7 @@
-"""The rules between the rooms of src/, as src/README.md has them: which part may include what, where
-names stand, how long a part may be. Each broken rule is one line that says what to do.
+"""The rules between the rooms of src/, as src/README.md has them: which part may include what,
+where names stand, how long a part may be. Each broken rule is one line that says what to do.
   [ROOT=.] python3 tests/hygiene/rooms.py"""
+
 import os
 import pathlib
 import re
@@ -89,34 +90,68 @@ def main():
         needs[row[1]] = list(needs) if row[2] == "all" else [n for n in row[2].split() if n != "-"]
     includes = {name: INCLUDE.findall(text) for name, text in parts.items()}
 
-    joined = subprocess.run([sys.executable, SRC / "join.py", "--check"], stderr=subprocess.PIPE, text=True)
+    joined = subprocess.run(
+        [sys.executable, SRC / "join.py", "--check"], stderr=subprocess.PIPE, text=True
+    )
     check("codeexec.hpp is what src/ makes", joined.stderr.splitlines())
-    check("each folder of src/ is a section in the manual's table",
-          [f"src/{r}: add it to the table in src/frame.hpp" for r in sorted(set(room.values()) - set(needs))])
-    check("a section needs sections above it",
-          [f"{r} needs {n}, which stands below it in the table of src/frame.hpp"
-           for r in needs for n in needs[r] if n not in list(needs)[:list(needs).index(r)]])
+    check(
+        "each folder of src/ is a section in the manual's table",
+        [
+            f"src/{r}: add it to the table in src/frame.hpp"
+            for r in sorted(set(room.values()) - set(needs))
+        ],
+    )
+    check(
+        "a section needs sections above it",
+        [
+            f"{r} needs {n}, which stands below it in the table of src/frame.hpp"
+            for r in needs
+            for n in needs[r]
+            if n not in list(needs)[: list(needs).index(r)]
+        ],
+    )
 
     def forbidden(name):
         for other in includes[name]:
             if other not in parts:
-                yield f"src/{name} includes {other}, which is not in src/: write \"room/part.hpp\""
+                yield f'src/{name} includes {other}, which is not in src/: write "room/part.hpp"'
             elif other.endswith(".cpp"):
                 yield f"src/{name} includes {other}: declare what it uses in an internal header"
             elif room[other] not in [room[name], *needs[room[name]]]:
-                yield (f"src/{name} includes {other}, but {room[name]} does not need {room[other]}: move "
-                       "the line to another room, or the need into the table of src/frame.hpp")
-    check("parts include headers of their own room and of those that it needs",
-          [line for name in parts for line in forbidden(name)])
-    used = {r: {room[o] for n in parts if room[n] == r for o in includes[n] if o in parts} for r in needs}
-    check("a section includes all that the table says it needs",
-          [f"{r} includes nothing of {n}: take it out of the table in src/frame.hpp"
-           for r in needs for n in needs[r] if n not in used[r]])
-    check("no headers include each other in a circle",
-          [" -> ".join(circle) for circle in circles_of(includes)])
-    check("system headers stand in one place",
-          [f"src/{name}: move its `#include <...>` to src/{SYSTEM_HEADERS[1]}" for name in parts
-           if "#include <" in parts[name] and name not in SYSTEM_HEADERS])
+                yield (
+                    f"src/{name} includes {other}, but {room[name]} does not need {room[other]}: move "
+                    "the line to another room, or the need into the table of src/frame.hpp"
+                )
+
+    check(
+        "parts include headers of their own room and of those that it needs",
+        [line for name in parts for line in forbidden(name)],
+    )
+    used = {
+        r: {room[o] for n in parts if room[n] == r for o in includes[n] if o in parts}
+        for r in needs
+    }
+    check(
+        "a section includes all that the table says it needs",
+        [
+            f"{r} includes nothing of {n}: take it out of the table in src/frame.hpp"
+            for r in needs
+            for n in needs[r]
+            if n not in used[r]
+        ],
+    )
+    check(
+        "no headers include each other in a circle",
+        [" -> ".join(circle) for circle in circles_of(includes)],
+    )
+    check(
+        "system headers stand in one place",
+        [
+            f"src/{name}: move its `#include <...>` to src/{SYSTEM_HEADERS[1]}"
+            for name in parts
+            if "#include <" in parts[name] and name not in SYSTEM_HEADERS
+        ],
+    )
 
     homes, exported = {}, {}
     for name, text in code.items():
@@ -125,13 +160,27 @@ def main():
                 exported.setdefault(word, set()).add(name)
             if space in ("", "inner"):
                 homes.setdefault(word, set()).add(name)
-    check("a name is exported by one internal header",
-          [f"{word}: in {' and '.join(sorted(where))}" for word, where in exported.items() if len(where) > 1])
-    check("names that are not public are unique in the house, as they meet in codeexec.hpp",
-          [f"{word}: rename it in one of {' '.join(sorted(where))}" for word, where in homes.items()
-           if len(where) > 1 and word not in exported])
-    tests = {p: p.read_text(errors="replace") for p in (ROOT / "tests").rglob("*.[ch]pp")
-             if "build" not in p.parts}
+    check(
+        "a name is exported by one internal header",
+        [
+            f"{word}: in {' and '.join(sorted(where))}"
+            for word, where in exported.items()
+            if len(where) > 1
+        ],
+    )
+    check(
+        "names that are not public are unique in the house, as they meet in codeexec.hpp",
+        [
+            f"{word}: rename it in one of {' '.join(sorted(where))}"
+            for word, where in homes.items()
+            if len(where) > 1 and word not in exported
+        ],
+    )
+    tests = {
+        p: p.read_text(errors="replace")
+        for p in (ROOT / "tests").rglob("*.[ch]pp")
+        if "build" not in p.parts
+    }
     inside = {p: code_of(text) for p, text in tests.items() if "_internal.hpp" in text}
     users = {}
     for name, text in [*code.items(), *inside.items()]:
@@ -141,28 +190,41 @@ def main():
 
     def defines(name, word):
         return name in homes[word] and str(name).endswith(".cpp")
-    check("what an internal header exports is used by another part",
-          [f"{word}: nobody uses it but {' '.join(sorted(homes[word]))}; move it there"
-           for word, headers in exported.items() for header in headers
-           if not any(n != header and not defines(n, word) for n in users[word])
-           and users[word][header] < 2])
+
+    check(
+        "what an internal header exports is used by another part",
+        [
+            f"{word}: nobody uses it but {' '.join(sorted(homes[word]))}; move it there"
+            for word, headers in exported.items()
+            for header in headers
+            if not any(n != header and not defines(n, word) for n in users[word])
+            and users[word][header] < 2
+        ],
+    )
 
     calls = {name: set() for name in parts if name.endswith(".cpp")}
     for user in calls:
         for word in set(CALL.findall(code[user])) & set(exported):
             calls[user] |= {n for n in homes[word] - {user} if n in calls}
     circles = circles_of(calls)
-    print("parts that call each other in a circle:", *map(" ".join, circles or ["none"]), sep="\n  ")
-    check("parts call each other in a circle only inside one room",
-          [" ".join(c) for c in circles if len({room[n] for n in c}) > 1])
-    check("no room has a new circle",
-          [" ".join(c) for c in circles if room[c[0]] not in CIRCLES])
+    print(
+        "parts that call each other in a circle:", *map(" ".join, circles or ["none"]), sep="\n  "
+    )
+    check(
+        "parts call each other in a circle only inside one room",
+        [" ".join(c) for c in circles if len({room[n] for n in c}) > 1],
+    )
+    check("no room has a new circle", [" ".join(c) for c in circles if room[c[0]] not in CIRCLES])
 
-    lines = {**{f"src/{n}": t.count("\n") for n, t in parts.items()},
-             **{str(p.relative_to(ROOT)): t.count("\n") for p, t in tests.items()}}
+    lines = {
+        **{f"src/{n}": t.count("\n") for n, t in parts.items()},
+        **{str(p.relative_to(ROOT)): t.count("\n") for p, t in tests.items()},
+    }
     longest = {"src": LONGEST_PART, "tests": LONGEST_TEST}
-    check(f"a part has at most {LONGEST_PART} lines, a test at most {LONGEST_TEST}",
-          [f"{n} has {k}: cut it by theme" for n, k in lines.items() if k > longest[n.split("/")[0]]])
+    check(
+        f"a part has at most {LONGEST_PART} lines, a test at most {LONGEST_TEST}",
+        [f"{n} has {k}: cut it by theme" for n, k in lines.items() if k > longest[n.split("/")[0]]],
+    )
     print(f"{len(parts)} parts of {sum(lines['src/' + n] for n in parts)} lines")
     return 1 if failures else 0
 
