@@ -119,8 +119,8 @@ def main():
                 yield f"src/{name} includes {other}: declare what it uses in an internal header"
             elif room[other] not in [room[name], *needs[room[name]]]:
                 yield (
-                    f"src/{name} includes {other}, but {room[name]} does not need {room[other]}: move "
-                    "the line to another room, or the need into the table of src/frame.hpp"
+                    f"src/{name} includes {other}, but {room[name]} does not need {room[other]}: "
+                    "move the line to another room, or the need into the table of src/frame.hpp"
                 )
 
     check(
