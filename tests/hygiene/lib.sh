@@ -10,6 +10,10 @@ ROOT=${ROOT:-$(cd "$here/../.." && pwd)}
 HEADER=${HEADER:-$ROOT/codeexec.hpp}
 OUT=${OUT:-${CODEEXEC_BUILD_DIR:-$ROOT/build}/hygiene/$name}
 CXX=${CXX:-c++}
+# Where the compiler of the build is one that counts (helpers/counted.sh), the others are, too.
+case $CXX in
+  */compilers/*) PATH=${CXX%/*}:$PATH ;;
+esac
 WARNINGS="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wold-style-cast -Werror"
 INCLUDE="-I$(dirname "$HEADER")"
 mkdir -p "$OUT"
