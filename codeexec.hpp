@@ -16094,6 +16094,19 @@ namespace {
 #if CODEEXEC_HAS_SANDBOX
 // Where leaves with a limit can be made; its directory is empty when there is no such place.
 CgroupBase find_cgroup_base(bool memory);
+
+// The count after a word in a control file of lines like "oom_kill 3".
+std::uint64_t counter_in(const std::string& text, std::string_view word);
+
+// This process's group in the hierarchy of a controller; an empty `controller` is cgroup v2.
+std::string own_group(std::string_view groups, std::string_view controller);
+
+// Blanks and backslashes of mountinfo are written in octal.
+std::string unescaped(std::string_view text);
+
+// The directory of this process's group, as it is mounted here.
+std::string group_directory(std::string_view mounts, const std::string& group,
+                            std::string_view controller);
 #endif
 
 }  // namespace
@@ -18136,7 +18149,10 @@ bool has_word(std::string_view text, std::string_view word, char separator) {
   return false;
 }
 
-// The count after a word in a control file of lines like "oom_kill 3".
+}  // namespace
+
+namespace {
+
 std::uint64_t counter_in(const std::string& text, std::string_view word) {
   for (const std::string_view line : split(text, '\n')) {
     if (!starts_with(line, word) || line.size() <= word.size() || line[word.size()] != ' ')
@@ -18149,7 +18165,6 @@ std::uint64_t counter_in(const std::string& text, std::string_view word) {
   return 0;
 }
 
-// This process's group in the hierarchy of a controller; an empty `controller` is cgroup v2.
 std::string own_group(std::string_view groups, std::string_view controller) {
   for (const std::string_view line : split(groups, '\n')) {
     const std::size_t first = line.find(':');
@@ -18163,7 +18178,6 @@ std::string own_group(std::string_view groups, std::string_view controller) {
   return {};
 }
 
-// Blanks and backslashes of mountinfo are written in octal.
 std::string unescaped(std::string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -18180,7 +18194,6 @@ std::string unescaped(std::string_view text) {
   return result;
 }
 
-// The directory of this process's group, as it is mounted here.
 std::string group_directory(std::string_view mounts, const std::string& group,
                             std::string_view controller) {
   for (const std::string_view line : split(mounts, '\n')) {
@@ -18199,6 +18212,10 @@ std::string group_directory(std::string_view mounts, const std::string& group,
   }
   return {};
 }
+
+}  // namespace
+
+namespace {
 
 // A name that no other program's leaf has, and no other run's.
 std::string new_leaf_name() {
@@ -25036,7 +25053,7 @@ Expected<bool> BackgroundShells::kill(std::string_view id) const {
 }
 
 // code/code_internal.hpp --------------------------------------------------------------------------
-// Lines and blanks.
+// Lines and blanks, and the name of code.
 
 namespace {
 
@@ -25045,6 +25062,9 @@ std::string_view without_blanks(std::string_view text);
 
 // Takes the next line off a text, without its end: \n, \r\n or \r.
 std::string_view take_line(std::string_view& text);
+
+// The name that code gives itself in its first line; empty: none.
+std::string_view name_in_comment(std::string_view code, const std::string& extension);
 
 }  // namespace
 
@@ -25528,7 +25548,10 @@ bool is_bare_path(std::string_view comment, const std::string& extension) {
   });
 }
 
-// The name that code gives itself in its first line; empty: none.
+}  // namespace
+
+namespace {
+
 std::string_view name_in_comment(std::string_view code, const std::string& extension) {
   std::string_view line = take_line(code);
   if (starts_with(line, "#!")) line = take_line(code);
@@ -25537,6 +25560,10 @@ std::string_view name_in_comment(std::string_view code, const std::string& exten
   if (starts_with(comment, keyword)) return without_blanks(comment.substr(keyword.size()));
   return is_bare_path(comment, extension) ? comment : std::string_view();
 }
+
+}  // namespace
+
+namespace {
 
 constexpr std::size_t longest_code_path = 4095;
 
@@ -26770,6 +26797,9 @@ bool is_number(std::string_view text);
 
 ContainerHealth health_of(const Json& container);
 
+// "1.5MiB", "12.3kB", "0.25%": the number, times its unit, and no more than fits into an integer.
+double number_with_unit(std::string_view text);
+
 inline constexpr char ready_line[] = "codeexec ready\n";
 
 // Runs an installer, and kills it when standard input ends: when this program gives up on it, or
@@ -27174,11 +27204,6 @@ ContainerHealth health_of(const Json& container) {
   return health;
 }
 
-}  // namespace
-
-namespace {
-
-// "1.5MiB", "12.3kB", "0.25%": the number, times its unit, and no more than fits into an integer.
 double number_with_unit(std::string_view text) {
   text = text.substr(std::min(text.find_first_not_of(" /"), text.size()));
   const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
@@ -27192,6 +27217,10 @@ double number_with_unit(std::string_view text) {
   constexpr double most = 1e18;
   return std::min(value, most);
 }
+
+}  // namespace
+
+namespace {
 
 // Run by root in a new container: $1 and $2 are user and group of its commands, or empty; the rest
 // are directories that everybody may write to. sudo serves only users that have a name.
@@ -31784,6 +31813,9 @@ mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call);
 
 mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call);
 
+// The value of a key in the lines between two `---` at the start of a text.
+std::string_view front_matter(std::string_view text, std::string_view key);
+
 // " name (description), ..." of the folders that have a SKILL.md.
 std::string list_skills(const std::string& folder);
 
@@ -32864,7 +32896,10 @@ mcp::ToolReply get_artifact(const UserContainers& containers, const std::string&
                                                         {"content", std::move(content)}}));
 }
 
-// The value of a key in the lines between two `---` at the start of a text.
+}  // namespace
+
+namespace {
+
 std::string_view front_matter(std::string_view text, std::string_view key) {
   bool first = true;
   while (!text.empty()) {
@@ -32877,10 +32912,6 @@ std::string_view front_matter(std::string_view text, std::string_view key) {
   }
   return {};
 }
-
-}  // namespace
-
-namespace {
 
 std::string list_skills(const std::string& folder) {
   constexpr std::size_t most = 100;
@@ -33405,6 +33436,11 @@ Error in_our_words(Error error, bool container = false);
 void warn(const std::string& message);
 
 Expected<UserContainers> create_user_containers(const ServerConfig& config);
+
+// Options that stand for several others, settled; nothing is started.
+Expected<LocalOptions> local_options(const ServerConfig& config);
+
+Expected<ContainerOptions> container_options(const ServerConfig& config);
 
 // Where commands run.
 struct CommandPlace {
@@ -34177,7 +34213,10 @@ Expected<ExecutorOptions> common_options(const ServerConfig& config, const std::
   return options;
 }
 
-// Options that hang together.
+}  // namespace
+
+namespace {
+
 Expected<LocalOptions> local_options(const ServerConfig& config) {
   LocalOptions options = config.local;
   if (auto ok = set_sandbox(config, options); !ok) return ok.error();
@@ -34211,6 +34250,10 @@ Expected<ContainerOptions> container_options(const ServerConfig& config) {
   options.packages.required = options.packages.required || config.packages_required;
   return options;
 }
+
+}  // namespace
+
+namespace {
 
 Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig& config) {
   ContainerExecutorOptions options;

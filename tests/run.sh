@@ -19,7 +19,8 @@
 #   --soak [N]     servers under a mixed load for N seconds (3600, with --all 120): tests/soak
 #   --portability  other systems, processors and libraries as far as they can be had here:
 #                  tests/portability
-#   --all          all of these; what CI runs, and what CI=true in the environment means
+#   --all          all of these; what CI runs, and what CI=true in the environment means. It also
+#                  counts how often the whole implementation is compiled, which has a limit
 #   --no-install   installs no packages of the system
 #
 # It installs Debian packages when there is apt-get and the right to use it, and otherwise says what
@@ -35,6 +36,7 @@ CXX=${CXX:-c++}
 export CXX
 jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
 interop=maybe docker=no sanitizers=no compilers=no fuzz=no portability=no soak=no install=yes
+counted=no
 address_sanitizer="-fsanitize=address,undefined -fno-sanitize-recover=all"
 
 usage() { sed -n '2,/^set -eu/{ /^set -eu/!s/^# \{0,1\}//p; }' "$0"; }
@@ -43,7 +45,7 @@ usage_error() {
   exit 2
 }
 everything() {
-  interop=yes docker=yes sanitizers=yes compilers=yes portability=yes
+  interop=yes docker=yes sanitizers=yes compilers=yes portability=yes counted=yes
   [ $fuzz != no ] || fuzz=5
   [ $soak != no ] || soak=120
 }
@@ -236,6 +238,21 @@ if ! has_german && can_have_german && has localedef; then
   export LOCPATH
 fi
 
+# The whole implementation, joined in one file, takes a compiler half a minute, so most of what is
+# built here is made of its sections. These compilers write down what is not: helpers/counted.sh.
+most_wholes=15
+compiler_path=$PATH
+if [ $counted = yes ]; then
+  WHOLE=$build/whole.txt
+  export WHOLE
+  : > "$WHOLE"
+  rm -rf "$build/compilers"
+  sh "$root/tests/helpers/counted.sh" install "$build/compilers" "$WHOLE" \
+    c++ g++ clang++ i686-linux-gnu-g++ aarch64-linux-gnu-g++ "$CXX"
+  CXX=$build/compilers/${CXX##*/}
+  compiler_path=$build/compilers:$PATH
+fi
+
 # running and counting ----------------------------------------------------------------------------
 
 passed=0 failed=0 skipped=0
@@ -328,8 +345,16 @@ configure() {
   mkdir -p "$1"
   directory=$1
   shift
-  cmake -S "$root" -B "$directory" -DCMAKE_CXX_COMPILER="$CXX" -DCODEEXEC_BUILD_TESTS=ON \
-    -DCODEEXEC_WERROR=ON "$@" > "$directory/configure.log" 2>&1
+  set -- -S "$root" -B "$directory" -DCMAKE_CXX_COMPILER="$CXX" -DCODEEXEC_BUILD_TESTS=ON \
+    -DCODEEXEC_WERROR=ON "$@"
+  configured=0
+  PATH=$compiler_path cmake "$@" > "$directory/configure.log" 2>&1 || configured=$?
+  # With another compiler than last time CMake forgets all else that it was told.
+  if grep -q 'require your cache to be deleted' "$directory/configure.log"; then
+    configured=0
+    PATH=$compiler_path cmake "$@" > "$directory/configure.log" 2>&1 || configured=$?
+  fi
+  return $configured
 }
 
 # later NAME DIRECTORY LABELS CMAKE_ARGUMENT...: a leg whose tests are built ahead, in $build/...
@@ -347,7 +372,9 @@ ahead=
 builder=
 build_ahead() {
   if [ -n "$ahead" ] && has setsid; then
-    (cd "$build" && exec setsid nice -n 19 sh -c 'root=$1 jobs=$2 fuzz=$3 portability=$4; shift 4
+    (cd "$build" && PATH=$compiler_path exec setsid nice -n 19 sh -c '
+      root=$1 jobs=$2 fuzz=$3 portability=$4
+      shift 4
       for directory; do
         cmake --build "$directory" -j "$jobs" --target codeexec-tests > "$directory/ahead.log" 2>&1
       done
@@ -443,7 +470,7 @@ run_interop() {
 
 run_fuzz() {
   echo "== fuzz: $fuzz seconds for each target"
-  script fuzz sh "$root/tests/fuzz/run.sh" "$fuzz"
+  script fuzz env PATH="$compiler_path" sh "$root/tests/fuzz/run.sh" "$fuzz"
 }
 
 run_portability() {
@@ -451,8 +478,19 @@ run_portability() {
   if [ -f "$build/portability.status" ]; then  # it was done ahead
     told portability "$(cat "$build/portability.status")"
   else
-    script portability sh "$root/tests/portability/run.sh" --quick
+    script portability env PATH="$compiler_path" sh "$root/tests/portability/run.sh" --quick
   fi
+}
+
+tell_wholes() {
+  wholes=$(wc -l < "$WHOLE")
+  verdict=ok
+  [ "$wholes" -le $most_wholes ] || verdict=FAILED
+  {
+    echo "$verdict: compiles of the whole implementation: $((wholes)) (limit $most_wholes)"
+    sed 's/^/  /' "$WHOLE"
+  } > "$build/whole.log"
+  told whole 0
 }
 
 # The soak uses half a processor and depends on no time, so it runs beside others.
@@ -473,10 +511,10 @@ finish_soak() {
 
 # The implementation of the unit tests is built with -O1, and all the rest, the server included,
 # without optimisation, as that takes the time. The examples are built as they say by one of the
-# tests.
+# tests. This leg has the joined header, and all others have its sections.
 asan_leg() {
-  "$1" asan+ubsan "$build/asan" unit -DCMAKE_CXX_COMPILER="$address_sanitizer_cxx" \
-    -DCODEEXEC_BUILD_EXAMPLES=OFF -DCMAKE_BUILD_TYPE=None \
+  "$1" asan+ubsan "$build/asan" unit -DCODEEXEC_JOINED=ON -DCODEEXEC_BUILD_EXAMPLES=OFF \
+    -DCMAKE_CXX_COMPILER="$address_sanitizer_cxx" -DCMAKE_BUILD_TYPE=None \
     -DCMAKE_CXX_FLAGS="-O0 -g1 $address_sanitizer"
 }
 tsan_leg() {
@@ -550,6 +588,7 @@ if [ $compilers = yes ]; then
   fi
   least_leg leg
 fi
+[ $counted = no ] || tell_wholes
 
 echo
 cat "$build/skipped.txt"

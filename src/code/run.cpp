@@ -56,7 +56,10 @@ bool is_bare_path(std::string_view comment, const std::string& extension) {
   });
 }
 
-// The name that code gives itself in its first line; empty: none.
+}  // namespace
+
+inline namespace inner {
+
 std::string_view name_in_comment(std::string_view code, const std::string& extension) {
   std::string_view line = take_line(code);
   if (starts_with(line, "#!")) line = take_line(code);
@@ -65,6 +68,10 @@ std::string_view name_in_comment(std::string_view code, const std::string& exten
   if (starts_with(comment, keyword)) return without_blanks(comment.substr(keyword.size()));
   return is_bare_path(comment, extension) ? comment : std::string_view();
 }
+
+}  // namespace inner
+
+namespace {
 
 constexpr std::size_t longest_code_path = 4095;
 

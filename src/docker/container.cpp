@@ -101,11 +101,6 @@ ContainerHealth health_of(const Json& container) {
   return health;
 }
 
-}  // namespace inner
-
-namespace {
-
-// "1.5MiB", "12.3kB", "0.25%": the number, times its unit, and no more than fits into an integer.
 double number_with_unit(std::string_view text) {
   text = text.substr(std::min(text.find_first_not_of(" /"), text.size()));
   const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
@@ -119,6 +114,10 @@ double number_with_unit(std::string_view text) {
   constexpr double most = 1e18;
   return std::min(value, most);
 }
+
+}  // namespace inner
+
+namespace {
 
 // Run by root in a new container: $1 and $2 are user and group of its commands, or empty; the rest
 // are directories that everybody may write to. sudo serves only users that have a name.

@@ -47,6 +47,9 @@ bool is_number(std::string_view text);
 
 ContainerHealth health_of(const Json& container);
 
+// "1.5MiB", "12.3kB", "0.25%": the number, times its unit, and no more than fits into an integer.
+double number_with_unit(std::string_view text);
+
 inline constexpr char ready_line[] = "codeexec ready\n";
 
 // Runs an installer, and kills it when standard input ends: when this program gives up on it, or

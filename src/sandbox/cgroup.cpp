@@ -52,7 +52,10 @@ bool has_word(std::string_view text, std::string_view word, char separator) {
   return false;
 }
 
-// The count after a word in a control file of lines like "oom_kill 3".
+}  // namespace
+
+inline namespace inner {
+
 std::uint64_t counter_in(const std::string& text, std::string_view word) {
   for (const std::string_view line : split(text, '\n')) {
     if (!starts_with(line, word) || line.size() <= word.size() || line[word.size()] != ' ')
@@ -65,7 +68,6 @@ std::uint64_t counter_in(const std::string& text, std::string_view word) {
   return 0;
 }
 
-// This process's group in the hierarchy of a controller; an empty `controller` is cgroup v2.
 std::string own_group(std::string_view groups, std::string_view controller) {
   for (const std::string_view line : split(groups, '\n')) {
     const std::size_t first = line.find(':');
@@ -79,7 +81,6 @@ std::string own_group(std::string_view groups, std::string_view controller) {
   return {};
 }
 
-// Blanks and backslashes of mountinfo are written in octal.
 std::string unescaped(std::string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -96,7 +97,6 @@ std::string unescaped(std::string_view text) {
   return result;
 }
 
-// The directory of this process's group, as it is mounted here.
 std::string group_directory(std::string_view mounts, const std::string& group,
                             std::string_view controller) {
   for (const std::string_view line : split(mounts, '\n')) {
@@ -115,6 +115,10 @@ std::string group_directory(std::string_view mounts, const std::string& group,
   }
   return {};
 }
+
+}  // namespace inner
+
+namespace {
 
 // A name that no other program's leaf has, and no other run's.
 std::string new_leaf_name() {

@@ -167,6 +167,11 @@ void warn(const std::string& message);
 
 Expected<UserContainers> create_user_containers(const ServerConfig& config);
 
+// Options that stand for several others, settled; nothing is started.
+Expected<LocalOptions> local_options(const ServerConfig& config);
+
+Expected<ContainerOptions> container_options(const ServerConfig& config);
+
 // Where commands run.
 struct CommandPlace {
   std::unique_ptr<const Executor> executor = {};

@@ -85,7 +85,10 @@ Expected<ExecutorOptions> common_options(const ServerConfig& config, const std::
   return options;
 }
 
-// Options that hang together.
+}  // namespace
+
+inline namespace inner {
+
 Expected<LocalOptions> local_options(const ServerConfig& config) {
   LocalOptions options = config.local;
   if (auto ok = set_sandbox(config, options); !ok) return ok.error();
@@ -119,6 +122,10 @@ Expected<ContainerOptions> container_options(const ServerConfig& config) {
   options.packages.required = options.packages.required || config.packages_required;
   return options;
 }
+
+}  // namespace inner
+
+namespace {
 
 Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig& config) {
   ContainerExecutorOptions options;

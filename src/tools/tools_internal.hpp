@@ -198,6 +198,9 @@ mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call);
 
 mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call);
 
+// The value of a key in the lines between two `---` at the start of a text.
+std::string_view front_matter(std::string_view text, std::string_view key);
+
 // " name (description), ..." of the folders that have a SKILL.md.
 std::string list_skills(const std::string& folder);
 

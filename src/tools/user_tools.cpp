@@ -98,7 +98,10 @@ mcp::ToolReply get_artifact(const UserContainers& containers, const std::string&
                                                         {"content", std::move(content)}}));
 }
 
-// The value of a key in the lines between two `---` at the start of a text.
+}  // namespace
+
+inline namespace inner {
+
 std::string_view front_matter(std::string_view text, std::string_view key) {
   bool first = true;
   while (!text.empty()) {
@@ -111,10 +114,6 @@ std::string_view front_matter(std::string_view text, std::string_view key) {
   }
   return {};
 }
-
-}  // namespace
-
-inline namespace inner {
 
 std::string list_skills(const std::string& folder) {
   constexpr std::size_t most = 100;

@@ -61,13 +61,18 @@ row "including the header: symbols that it defines, at -O0" \
 
 # The server needs neither exceptions nor type information, which make a quarter of it.
 small="-Os -s -pthread -ffunction-sections -fdata-sections -Wl,--gc-sections"
-compile $small "$ROOT/examples/mcp_server.cpp" -o "$OUT/codeexec-mcp" &
+other=
+if [ "${1:-}" != --gates ]; then
+  compile $small "$ROOT/examples/mcp_server.cpp" -o "$OUT/codeexec-mcp" &
+  other=$!
+fi
 compile $small -fno-exceptions -fno-rtti "$ROOT/examples/mcp_server.cpp" \
   -o "$OUT/codeexec-mcp-small"
-wait $!
+[ -z "$other" ] || wait "$other"
 limit=1048575
 row "codeexec-mcp, stripped, -Os -fno-exceptions -fno-rtti" \
-  "$(wc -c < "$OUT/codeexec-mcp-small")" bytes "-Os alone" "$(wc -c < "$OUT/codeexec-mcp")"
+  "$(wc -c < "$OUT/codeexec-mcp-small")" bytes \
+  ${other:+"-Os alone" "$(wc -c < "$OUT/codeexec-mcp")"}
 
 # In milliseconds: the best of so many, the least disturbed one.
 best_time() { # TIMES COMPILER_ARGUMENT...

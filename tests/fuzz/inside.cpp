@@ -1,6 +1,15 @@
-// The header's implementation, compiled once for all targets, and ways to what it keeps to itself.
-#define CODEEXEC_IMPLEMENTATION
+// Ways to what the implementation keeps to itself.
 #include "fuzz.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/base_internal.hpp"
+#include "code/code_internal.hpp"
+#include "docker/container_internal.hpp"
+#include "sandbox/sandbox_internal.hpp"
+#include "tools/options_internal.hpp"
+#include "tools/tools_internal.hpp"
 
 namespace fuzz {
 
@@ -73,7 +82,7 @@ Configured read_configuration(std::vector<std::string> words, std::string_view f
   codeexec::ServerConfig config;
   Configured result;
   const auto invocation =
-      codeexec::read_arguments(static_cast<int>(words.size()), argv.data(), config);
+      codeexec::read_command_line(static_cast<int>(words.size()), argv.data(), config);
   const auto derived = invocation ? derive(config) : codeexec::Expected<void>(invocation.error());
   result.ok = derived.has_value();
   result.error = derived.error().message;

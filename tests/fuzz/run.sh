@@ -2,7 +2,7 @@
 # Builds the fuzzers with clang++ and its libFuzzer and runs them for a while, two at a time:
 #   sh tests/fuzz/run.sh [SECONDS] [name...]          e.g.  run.sh 600 policy     (60 seconds, all)
 # With 0 seconds it only builds them.
-# They are one program, in which the header is compiled once; a target is a file of its name here.
+# They are one program, made of the parts in src/; a target is a file of its name here.
 # They start from tests/fuzz/corpus, those that read scripts from the scripts of the differential
 # test and the corpus of commands, too. What they find they keep in $OUT (build/fuzz), where the
 # next run goes on. No input may take longer than 20 seconds or 2 GiB. Prints one line for each,
@@ -38,29 +38,34 @@ if ! echo "$probe" |
   exit 0
 fi
 
-# Stale is what is older than a header, its own file or this script with its flags.
+flags="-std=c++17 -O1 -g1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all"
+# Without the checks of scopes the implementation costs half as much.
+flags="$flags -fno-sanitize-address-use-after-scope"
+
+# Stale is what is older than a part in src/, a header, its own file or this script with its flags.
 compile() { # NAME
   object=$OUT/$1.o
-  [ -n "$(find "$object" -newer "$ROOT/codeexec.hpp" -newer "$HERE/fuzz.hpp" \
-    -newer "$ROOT/tests/oracle/regex_patterns.hpp" -newer "$HERE/$1.cpp" -newer "$HERE/run.sh" \
-    2> /dev/null)" ] && return
+  [ -n "$(find "$object" -newer "$HERE/fuzz.hpp" -newer "$ROOT/tests/oracle/regex_patterns.hpp" \
+    -newer "$HERE/$1.cpp" -newer "$HERE/run.sh" 2> /dev/null)" ] &&
+    [ -z "$(find "$ROOT/src" -newer "$object")" ] && return
   rm -f "$object"
-  # Without the checks of scopes the header costs half as much.
-  "$CLANGXX" -std=c++17 -O1 -g1 -fsanitize=fuzzer-no-link,address,undefined \
-    -fno-sanitize-recover=all -fno-sanitize-address-use-after-scope -I"$ROOT" \
-    -c "$HERE/$1.cpp" -o "$object"
+  "$CLANGXX" $flags -I"$OUT/parts" -I"$ROOT/src" -I"$ROOT" -c "$HERE/$1.cpp" -o "$object"
 }
 
 build() {
-  compile inside > "$OUT/inside.log" 2>&1 &
-  inside=$!
-  objects=$OUT/inside.o
+  # The targets include the parts, too, in place of the joined header.
+  mkdir -p "$OUT/parts"
+  echo '#include "frame.hpp"' > "$OUT/parts/codeexec.hpp"
+  sh "$ROOT/tests/helpers/sections.sh" "$OUT/sections" "$CLANGXX" $flags \
+    > "$OUT/sections.log" 2>&1 &
+  sections=$!
+  objects=
   compiled=yes
-  for part in main $targets; do
+  for part in main inside $targets; do
     compile "$part" || compiled=no
     objects="$objects $OUT/$part.o"
   done
-  wait $inside || { cat "$OUT/inside.log" && return 1; }
+  wait $sections || { cat "$OUT/sections.log" && return 1; }
   [ $compiled = yes ] || return
   libraries=
   if echo '#include <re2/re2.h>' | "$CLANGXX" -x c++ -fsyntax-only - 2> "$OUT/probe.log"; then
@@ -68,8 +73,8 @@ build() {
   else
     echo "SKIPPED: fuzz.regex: nothing to compare with (libre2-dev)"
   fi
-  "$CLANGXX" -fsanitize=fuzzer,address,undefined $objects $libraries -pthread -o "$OUT/fuzz" ||
-    return
+  "$CLANGXX" -fsanitize=fuzzer,address,undefined $objects "$OUT/sections"/*.o $libraries -pthread \
+    -o "$OUT/fuzz" || return
   for part in $targets; do ln -f "$OUT/fuzz" "$OUT/fuzz-$part"; done
 }
 

@@ -1,8 +1,9 @@
 # A program of somebody else can use the header in each of the documented ways: add_subdirectory,
 # FetchContent, an installed package that was moved afterwards, pkg-config, and a bare copy. Each is
-# built and run for real; the implementation is compiled once, and shared where it is the same text
-# with the same options (packaging/share.sh). BUILD: a build folder to install from; without it one
-# is made.
+# built and run for real. The implementation is compiled once from its sections and once joined, and
+# shared where it is the same text with the same options (packaging/share.sh). The joined one is
+# compiled as gnu++17 and with all warnings, which standards.sh relies on. BUILD: a build folder to
+# install from; without it one is made.
 . "$(dirname "$0")/lib.sh"
 
 consumer=$here/../consumer
@@ -40,7 +41,7 @@ expect_empty "add_subdirectory: nothing of codeexec is installed with it" "$OUT/
 
 # A repository of what a release has, for FetchContent: what is in the tree now.
 mkdir "$OUT/repository"
-cp "$HEADER" "$ROOT/CMakeLists.txt" "$ROOT/LICENSE" "$OUT/repository/"
+cp -R "$HEADER" "$ROOT/src" "$ROOT/CMakeLists.txt" "$ROOT/LICENSE" "$OUT/repository/"
 (
   cd "$OUT/repository"
   export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
@@ -85,8 +86,9 @@ else
   skip "nm is not installed (binutils)"
 fi
 build find_package -DCMAKE_PREFIX_PATH="$OUT/moved"
-expect "the implementation was compiled once, and then shared" \
-  sh -c "[ \$(ls '$SHARED'/*.o | wc -l) = 1 ]"
+sections=$(ls "$OUT/add_subdirectory/codeexec/sections" | wc -l)
+expect "each of $((sections)) sections and the whole were compiled once, and then shared" \
+  sh -c "[ $((sections)) -gt 1 ] && [ \$(ls '$SHARED'/*.o | wc -l) = $((sections + 1)) ]"
 # What follows finds the header in its own way, and need not compile the implementation once more.
 implementation=$OUT/find_package/libcodeexec_impl.a
 

@@ -1,6 +1,10 @@
 # However the header is included, the program compiles, links and runs: twice, with the macro late
-# or twice, from two files, beside a renamed copy, and under the linker's one-definition check.
+# or twice, from two files, beside a renamed copy, and under the linker's one-definition check. The
+# frame of the header decides that, so a header of one section and of what it needs has it. What the
+# other sections could do to a copy beside them shows in the symbols of the build's $IMPLEMENTATION:
+# all of them lie in the namespace.
 . "$(dirname "$0")/lib.sh"
+small_header process
 
 compile() { # OUTPUT SOURCE FLAG...
   output=$1
@@ -31,4 +35,16 @@ for file in one other renamed; do
   compile "$OUT/$file.o" "$here/$file.cpp" $flags
 done
 link "$together" "$OUT/three" $flags -Werror "$OUT/one.o" "$OUT/other.o" "$OUT/renamed.o"
+
+# Templates and inline functions of the standard library are weak, and the same everywhere.
+if [ -z "${IMPLEMENTATION:-}" ]; then
+  skip "there is no IMPLEMENTATION whose symbols could be looked at"
+elif ! command -v nm > "$OUT/which"; then
+  skip "nm is not installed (binutils)"
+else
+  nm --defined-only --extern-only --demangle "$IMPLEMENTATION" > "$OUT/symbols"
+  expect "the implementation has symbols" grep -q ' T codeexec::.*::server_main(' "$OUT/symbols"
+  grep -E '^[0-9a-f]+ [A-TX-Z] ' "$OUT/symbols" | grep -vE '\<codeexec::' > "$OUT/found" || true
+  expect_empty "every symbol that is not weak lies in namespace codeexec" "$OUT/found"
+fi
 finish

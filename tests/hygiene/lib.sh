@@ -10,6 +10,10 @@ ROOT=${ROOT:-$(cd "$here/../.." && pwd)}
 HEADER=${HEADER:-$ROOT/codeexec.hpp}
 OUT=${OUT:-${CODEEXEC_BUILD_DIR:-$ROOT/build}/hygiene/$name}
 CXX=${CXX:-c++}
+# Where the compiler of the build is one that counts (helpers/counted.sh), the others are, too.
+case $CXX in
+  */compilers/*) PATH=${CXX%/*}:$PATH ;;
+esac
 WARNINGS="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wold-style-cast -Werror"
 INCLUDE="-I$(dirname "$HEADER")"
 mkdir -p "$OUT"
@@ -62,6 +66,20 @@ definition_half() { sed '1,/^#endif  *\/\/ CODEEXEC_HPP$/d' "$HEADER"; }
 # The manual: the comment at the top.
 manual() { awk '!/^\/\// { exit } { print }' "$HEADER"; }
 version_of() { sed -n "s/^#define CODEEXEC_VERSION_$1 \\([0-9]*\\)\$/\\1/p" "$HEADER"; }
+
+# small_header SECTION: a header of that section and of what it needs, as $OUT/small/codeexec.hpp.
+# It has the frame of the whole one, and compiles in a small part of the time. Sets $INCLUDE, and
+# $WARNINGS, as it has functions that only other sections use.
+small_header() {
+  command -v python3 > "$OUT/which" || {
+    skip "python3 is not installed"
+    exit 77
+  }
+  mkdir -p "$OUT/small"
+  expect "src/join.py makes a header of $1" \
+    sh -c "python3 '$ROOT/src/join.py' --only $1 > '$OUT/small/codeexec.hpp'"
+  INCLUDE="-I$OUT/small" WARNINGS="$WARNINGS -Wno-unused-function"
+}
 
 finish() {
   [ "$failures" -eq 0 ] || printf '%s: %d failed\n' "$name" "$failures"

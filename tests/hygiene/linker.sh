@@ -23,11 +23,13 @@ cat > "$OUT/forgotten.cpp" << 'CPP'
 #include "codeexec.hpp"
 int main() { return codeexec::is_utf8("") ? 0 : 1; }
 CPP
+# One section is enough to define something twice.
 cat > "$OUT/doubled.cpp" << 'CPP'
 #define CODEEXEC_IMPLEMENTATION
 #include "codeexec.hpp"
 CPP
 "$CXX" -std=c++17 -O0 $INCLUDE -c "$OUT/forgotten.cpp" -o "$OUT/forgotten.o"
+small_header base
 "$CXX" -std=c++17 -O0 $INCLUDE -c "$OUT/doubled.cpp" -o "$OUT/doubled.o"
 if "$CXX" "$OUT/forgotten.o" -pthread -o "$OUT/program" > "$OUT/link.log" 2>&1; then
   fail "a program without the macro links"
