@@ -29589,9 +29589,7 @@ bool is_whole(const Json& value) {
 }
 
 }  // namespace
-}  // namespace mcp
 
-namespace mcp {
 namespace {
 
 Id id_of(const Json& value) {
@@ -30089,9 +30087,7 @@ class Problems {
 };
 
 }  // namespace
-}  // namespace mcp
 
-namespace mcp {
 namespace {
 
 bool is_numeric(ParameterType type) {
@@ -30232,9 +30228,7 @@ std::string parameter_problem(const Parameter& parameter) {
 }
 
 }  // namespace
-}  // namespace mcp
 
-namespace mcp {
 namespace {
 
 std::string tool_problem(const Tool& tool) {
@@ -30256,9 +30250,7 @@ std::string tool_problem(const Tool& tool) {
 }
 
 }  // namespace
-}  // namespace mcp
 
-namespace mcp {
 namespace {
 
 Json annotations_of(const Tool& tool) {
@@ -30275,9 +30267,7 @@ Json annotations_of(const Tool& tool) {
 }
 
 }  // namespace
-}  // namespace mcp
 
-namespace mcp {
 namespace {
 
 std::string listing_of(const Tool& tool) {
@@ -30337,9 +30327,6 @@ struct Call::State {
   CancelToken cancel = {};
 };
 
-}  // namespace mcp
-
-namespace mcp {
 namespace {
 
 class Session;
@@ -30625,9 +30612,7 @@ bool is_log_level(const Json& value) {
 }
 
 }  // namespace
-}  // namespace mcp
 
-namespace mcp {
 namespace {
 
 std::string reply_text(std::string_view id, std::string_view result) {
@@ -31145,9 +31130,7 @@ std::string progress_text(std::string_view token, double progress, std::optional
 }
 
 }  // namespace
-}  // namespace mcp
 
-namespace mcp {
 namespace {
 
 // replies ----
@@ -31575,9 +31558,6 @@ class MovedStreams {
 };
 
 }  // namespace
-}  // namespace mcp
-
-namespace mcp {
 
 struct Server::State {
   ServerOptions options = {};

@@ -21,9 +21,7 @@ bool is_whole(const Json& value) {
 }
 
 }  // namespace
-}  // namespace mcp
 
-namespace mcp {
 inline namespace inner {
 
 Id id_of(const Json& value) {

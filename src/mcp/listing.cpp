@@ -43,9 +43,7 @@ std::string parameter_problem(const Parameter& parameter) {
 }
 
 }  // namespace
-}  // namespace mcp
 
-namespace mcp {
 inline namespace inner {
 
 std::string tool_problem(const Tool& tool) {
@@ -67,9 +65,7 @@ std::string tool_problem(const Tool& tool) {
 }
 
 }  // namespace inner
-}  // namespace mcp
 
-namespace mcp {
 namespace {
 
 Json annotations_of(const Tool& tool) {
@@ -86,9 +82,7 @@ Json annotations_of(const Tool& tool) {
 }
 
 }  // namespace
-}  // namespace mcp
 
-namespace mcp {
 inline namespace inner {
 
 std::string listing_of(const Tool& tool) {

@@ -35,9 +35,7 @@ bool is_log_level(const Json& value) {
 }
 
 }  // namespace
-}  // namespace mcp
 
-namespace mcp {
 inline namespace inner {
 
 std::string reply_text(std::string_view id, std::string_view result) {

@@ -127,9 +127,7 @@ class Problems {
 };
 
 }  // namespace
-}  // namespace mcp
 
-namespace mcp {
 inline namespace inner {
 
 bool is_numeric(ParameterType type) {

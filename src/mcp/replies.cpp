@@ -31,9 +31,7 @@ std::string progress_text(std::string_view token, double progress, std::optional
 }
 
 }  // namespace
-}  // namespace mcp
 
-namespace mcp {
 inline namespace inner {
 
 // replies ----

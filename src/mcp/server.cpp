@@ -54,9 +54,6 @@ class MovedStreams {
 };
 
 }  // namespace
-}  // namespace mcp
-
-namespace mcp {
 
 struct Server::State {
   ServerOptions options = {};

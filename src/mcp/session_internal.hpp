@@ -51,9 +51,6 @@ struct Call::State {
   CancelToken cancel = {};
 };
 
-}  // namespace mcp
-
-namespace mcp {
 inline namespace inner {
 
 class Session;
