@@ -3,6 +3,9 @@
 # client would: one JSON message per line, to its standard input and from its standard output.
 #
 #   sh examples/quickstart.sh [where to put codeexec-mcp]
+#
+# The sections in src/ are compiled side by side, as many as there are processors. What is made
+# stays in build/quickstart/, so that the next time only what has changed is compiled.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -15,23 +18,169 @@ if ! command -v "$compiler" > /dev/null; then
   exit 1
 fi
 
+out=${CODEEXEC_BUILD_DIR:-build}/quickstart
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+making=$(mktemp -d "$out/making.XXXXXX") # what is made gets its name when it is whole
 work=$(mktemp -d)
-server=${1:-$work/codeexec-mcp}
-case $server in
-  /*) ;;
-  *) server=$PWD/$server ;;
-esac
+builder=
 pid=
+# All that the process $1 has started, and what these have.
+descendants() {
+  ps -A -o pid= -o ppid= | awk -v top="$1" '
+    { parent[$1] = $2 }
+    END {
+      for (pid in parent) {
+        for (up = parent[pid]; up != top && up in parent; up = parent[up]) continue
+        if (up == top) print pid
+      }
+    }'
+}
 finish() {
+  trap '' HUP INT TERM
   [ -z "$pid" ] || kill "$pid" 2> /dev/null || true
-  rm -rf "$work"
+  [ -z "$builder" ] || kill "$builder" $(descendants "$builder") 2> /dev/null || true
+  rm -rf "$work" "$making" 2> /dev/null || rm -rf "$making" # a compiler may have made one more file
 }
 trap finish EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
-echo "== building the server: one file, about ten seconds"
-set -- "$compiler" -std=c++17 -O2 -I. examples/mcp_server.cpp -o "$server" -pthread
-echo "$*"
-"$@"
+# building ----------------------------------------------------------------------------------------
+
+flags="-std=c++17 -O2"
+version=$("$compiler" --version)
+jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
+
+# What is compiled by itself: each section of src/frame.hpp, and the program.
+if [ -f src/frame.hpp ]; then
+  parts=$(grep '^#include "[a-z]*/[a-z0-9_]*\.cpp"$' src/frame.hpp)
+  pieces="$(echo "$parts" | sed 's|^#include "||; s|/.*||' | uniq) program"
+else
+  pieces=whole
+fi
+# The longest first, so that they are done in the least time.
+by_size() {
+  for piece in $1; do
+    [ ! -d "src/$piece" ] || echo "$(cat "src/$piece"/*.cpp | wc -c) $piece"
+    [ -d "src/$piece" ] || echo "0 $piece"
+  done | sort -rn | sed 's/.* //'
+}
+text_of() {
+  case $1 in
+    whole) echo '#include "examples/mcp_server.cpp"' ;;
+    program) printf '#define CODEEXEC_IMPLEMENTED\n#include "examples/mcp_server.cpp"\n' ;;
+    *) echo "$parts" | grep "\"$1/" ;;
+  esac
+}
+made_of() { printf '%s\n' "$version" "$compiler $flags" && text_of "$1"; }
+# The object of the piece is there, and none of the files that it was made of has changed since.
+is_current() {
+  [ -f "$out/$1.o" ] && made_of "$1" | cmp -s - "$out/$1.made-of" || return 1
+  files=$(tr -s ' \\' '\n\n' < "$out/$1.d" |
+    grep -E '^(\./)?(src/|examples/|codeexec\.hpp)') || return 1
+  newer=$(find $files -newer "$out/$1.o" 2> /dev/null) && [ -z "$newer" ]
+}
+# An object is as old as the start of its compilation: what changes meanwhile is newer.
+compile() {
+  made_of "$1" > "$making/$1.made-of"
+  text_of "$1" | "$compiler" $flags -I. -Isrc -MMD -MF "$making/$1.d" -x c++ -c - \
+    -o "$making/$1.o" > "$making/$1.log" 2>&1 || return 1
+  touch -r "$making/$1.made-of" "$making/$1.o"
+  rm -f "$out/$1.o"
+  mv "$making/$1.d" "$making/$1.made-of" "$out/"
+  mv "$making/$1.o" "$out/"
+}
+# Compiles the pieces that no other worker has taken, and tells how that ended.
+worker() {
+  for piece in $stale; do
+    mkdir "$making/$piece.taken" 2> /dev/null || continue
+    if compile "$piece"; then echo "compiled $piece"; else echo "failed $piece"; fi
+  done
+}
+# A line per piece that is done, and one after each 10 seconds in which something runs.
+build() {
+  (while sleep 10; do echo "seconds 10"; done) &
+  ticker=$!
+  workers=
+  while [ "$jobs" -gt 0 ]; do
+    worker &
+    workers="$workers $!"
+    jobs=$((jobs - 1))
+  done
+  wait $workers
+  kill "$ticker"
+}
+
+stale=
+for piece in $(by_size "$pieces"); do is_current "$piece" || stale="$stale $piece"; done
+count=$(echo $stale | wc -w)
+count=$((count))
+all=$(echo $pieces | wc -w)
+all=$((all))
+if [ "$count" = 0 ]; then
+  echo "== the server is there: nothing has changed since it was built"
+elif [ "$pieces" = whole ]; then
+  echo "== building the server from codeexec.hpp in one piece, as there is no src/ beside it"
+  echo "   That takes more than a minute."
+elif [ "$count" = "$all" ]; then
+  echo "== building the server from src/: $all pieces, $jobs at a time"
+  echo "   That is about 90 seconds of processor time: under a minute on two free processors, and"
+  echo "   longer where they are slow or busy. The next time only what has changed is built."
+else
+  echo "== building the server again: $count of $all pieces have changed"
+fi
+if [ "$count" != 0 ]; then
+  start=$(date +%s)
+  done=0
+  waited=0
+  mkfifo "$making/news"
+  build > "$making/news" &
+  builder=$!
+  while read -r event what; do
+    case $event in
+      compiled)
+        done=$((done + 1))
+        echo "   compiled $done of $count: $what"
+        ;;
+      failed)
+        echo "quickstart: $what does not compile:" >&2
+        cat "$making/$what.log" >&2
+        exit 1
+        ;;
+      seconds)
+        waited=$((waited + what))
+        echo "   $waited seconds so far"
+        ;;
+    esac
+  done < "$making/news"
+  wait "$builder" || true
+  builder=
+  [ "$done" = "$count" ] || { echo "quickstart: the build was broken off" >&2 && exit 1; }
+  echo "   built in $(($(date +%s) - start)) seconds"
+fi
+
+server=$out/codeexec-mcp
+echo "$version $pieces" > "$making/codeexec-mcp.made-of"
+if [ "$count" != 0 ] || [ ! -f "$server" ] ||
+  ! cmp -s "$making/codeexec-mcp.made-of" "$server.made-of"; then
+  rm -f "$server.made-of"
+  (cd "$out" && "$compiler" $flags $(printf '%s.o ' $pieces) -o "$making/codeexec-mcp" -pthread)
+  mv "$making/codeexec-mcp" "$server"
+  mv "$making/codeexec-mcp.made-of" "$server.made-of"
+fi
+if [ $# -gt 0 ]; then
+  server=$1
+  case $server in
+    /*) ;;
+    *) server=$PWD/$server ;;
+  esac
+  cp "$out/codeexec-mcp" "$making/copy"
+  mv "$making/copy" "$server"
+fi
+
+# talking -----------------------------------------------------------------------------------------
 
 echo
 echo "== starting it; commands may work below $work/project only"
@@ -79,4 +228,4 @@ pid=
 [ "$status" = 0 ] || { echo "quickstart: the server ended with status $status" >&2 && exit 1; }
 echo "== it works. A client starts it with this command line:"
 echo "   codeexec-mcp --allowed-paths /path/to/your/project"
-[ "$server" = "$work/codeexec-mcp" ] || echo "   The program is $server."
+echo "   The program is $server."

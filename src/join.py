@@ -21,6 +21,11 @@ OPENING = ["namespace codeexec {", "inline namespace v0_1 {"]
 CLOSING = ["}  // namespace v0_1", "}  // namespace codeexec"]
 SHARED = {"inline namespace inner {": "namespace {", "}  // namespace inner": "}  // namespace"}
 
+# A header of some sections has functions that only the others call.
+QUIET = ["", "#if defined(__GNUC__)", "#pragma GCC diagnostic push",
+         '#pragma GCC diagnostic ignored "-Wunused-function"', "#endif"]
+LOUD = ["#if defined(__GNUC__)", "#pragma GCC diagnostic pop", "#endif", ""]
+
 
 def fail(message):
     sys.exit(f"src/join.py: {message}")
@@ -34,7 +39,7 @@ def read(name):
 
 
 def sections(frame, named):
-    """All sections, and those that are named with all that they need."""
+    """What each section needs, and the sections that are named with all that they need."""
     needs = {}
     for row in filter(None, map(ROW.match, frame)):
         needs[row[1]] = list(needs) if row[2] == "all" else row[2].split()
@@ -43,22 +48,23 @@ def sections(frame, named):
         if name not in needs:
             fail(f"there is no section {name!r}; the sections are: {' '.join(needs)}")
         wanted += [need for need in needs[name] if need != "-" and need not in wanted]
-    return set(needs), set(wanted)
+    return needs, set(wanted)
 
 
 def joined(named):
     frame = read("frame.hpp")
-    every, wanted = sections(frame, named)
+    needs, wanted = sections(frame, named)
     lines, done, is_open = [], set(), False
 
     def append(name):
         nonlocal is_open
         done.add(name)
         body = []
+        own = name.split("/")[0]
         for line in read(name):
             include = INCLUDE.match(line)
-            if include and include[2] not in wanted:
-                fail(f"src/{name} includes {include[1]}, but no section here needs {include[2]}")
+            if include and include[2] not in [own, *needs[own]]:
+                fail(f"src/{name} includes {include[1]}, but {own} does not need {include[2]}")
             if include and include[1] not in done:
                 append(include[1])
             if line in OPENING and not is_open:
@@ -77,9 +83,11 @@ def joined(named):
                 lines += ["", *CLOSING]
                 is_open = False
             only = f"{COMMAND} --only {' '.join(named)}" if named else COMMAND
+            lines += LOUD if named and line == "#endif  // CODEEXEC_IMPLEMENTATION" else []
             lines.append(line.replace(f"`{COMMAND}`", f"`{only}`"))
+            lines += QUIET if named and line == "#define CODEEXEC_IMPLEMENTED" else []
     missing = {str(p.relative_to(SRC)) for p in SRC.glob("*/*.[ch]pp")} - done
-    if missing and wanted == every:
+    if missing and wanted == set(needs):
         fail(f"src/frame.hpp does not include src/{min(missing)}: add its line there")
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
 

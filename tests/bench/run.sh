@@ -1,18 +1,19 @@
 #!/bin/sh
 # Every number of the library, each beside its floor and its rivals in the same run:
 #   [CXX=g++] sh tests/bench/run.sh [option...] [name...]      e.g.  run.sh --quick process json
-#   --quick    fewer rounds, without plots, and without `cost`, whose gates are among the tests
+#   --quick    fewer rounds, without plots, and without `cost` and `sections`, whose gates are among
+#              the tests
 #   --docker   with an engine of its own for the numbers of containers (helpers/engine.sh, as root),
 #              which it ends; otherwise they need CODEEXEC_TEST_DOCKER=1 and DOCKER_HOST
 #   --check    fails when README.md names a number that this run has not printed (report.py)
 #   --readme   the same, and writes the table in README.md anew; not with --quick
-# Names: cost docker json mcp process regex shell shells, or all of them. Nothing else should be
-# running. It ends with one table of all rows, which is also $OUT/results.md; $OUT/results.json has
-# the same with the machine, $OUT/*.svg draw the ratios (OUT: build/bench). What comes from npm and
-# PyPI goes into $OUT, too; of the system it wants python3, and for rivals nodejs, npm,
-# python3-venv, bubblewrap and the headers of nlohmann-json3-dev, libsimdjson-dev and libre2-dev:
-# a number that something is missing for is a row that says SKIPPED. The exit status tells whether
-# all of them ran and met the limits that they state.
+# Names: cost docker json mcp process regex sections shell shells, or all of them. Nothing else
+# should be running. It ends with one table of all rows, which is also $OUT/results.md;
+# $OUT/results.json has the same with the machine, $OUT/*.svg draw the ratios (OUT: build/bench).
+# What comes from npm and PyPI goes into $OUT, too; of the system it wants python3, and for rivals
+# nodejs, npm, python3-venv, bubblewrap and the headers of nlohmann-json3-dev, libsimdjson-dev and
+# libre2-dev: a number that something is missing for is a row that says SKIPPED. The exit status
+# tells whether all of them ran and met the limits that they state.
 set -eu
 ROOT=$(cd "$(dirname "$0")/../.." && pwd)
 here=$ROOT/tests/bench
@@ -24,6 +25,7 @@ OUT=$(cd "$OUT" && pwd)
 export ROOT OUT CXX
 
 quick= docker=no readme= names=
+is_script() { [ "$1" = cost ] || [ "$1" = sections ]; }
 for argument; do
   case $argument in
     --quick) quick=--quick ;;
@@ -32,7 +34,7 @@ for argument; do
     -h | --help) sed -n '2,/^set -eu/{ /^set -eu/!s/^# \{0,1\}//p; }' "$0" && exit 0 ;;
     -*) echo "tests/bench/run.sh: unknown option $argument (try --help)" >&2 && exit 2 ;;
     *)
-      [ "$argument" = cost ] || [ -f "$here/$argument.cpp" ] || {
+      is_script "$argument" || [ -f "$here/$argument.cpp" ] || {
         echo "tests/bench/run.sh: there is no benchmark $argument" >&2
         exit 2
       }
@@ -45,7 +47,7 @@ if [ -n "$quick" ] && [ "$readme" = --readme ]; then
   exit 2
 fi
 if [ -z "$names" ]; then
-  [ -n "$quick" ] || names=cost
+  [ -n "$quick" ] || names="cost sections"
   for file in "$here"/*.cpp; do names="$names $(basename "$file" .cpp)"; done
 fi
 wanted() { case " $names " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
@@ -122,7 +124,7 @@ build_one() {
 }
 builds=
 for name in $names; do
-  [ "$name" != cost ] || continue
+  ! is_script "$name" || continue
   rm -f "$OUT/bench-$name"
   build_one "$name" &
   case $builds in
@@ -232,8 +234,8 @@ export BENCH_ROWS
 for name in $names; do
   printf '\n== %s\n' "$name"
   printf '{"group":"%s"}\n' "$name" >> "$BENCH_ROWS"
-  if [ "$name" = cost ]; then
-    OUT=$OUT/cost sh "$here/cost.sh" ${quick:+--gates} || failed "cost ended with status $?"
+  if is_script "$name"; then
+    OUT=$OUT/$name sh "$here/$name.sh" ${quick:+--gates} || failed "$name ended with status $?"
     continue
   fi
   if [ ! -x "$OUT/bench-$name" ]; then

@@ -131,7 +131,7 @@ def prepare():
     os.mkdir(os.path.join(HOME, ".ssh"))
     os.mkdir(os.path.join(HOME, "bin"))
     os.mkdir(os.path.join(PROJECT, "part"))
-    for name in ("codeexec.hpp", "examples", "docker", "tests"):
+    for name in ("codeexec.hpp", "src", "examples", "docker", "tests"):
         os.symlink(os.path.join(ROOT, name), os.path.join(WORK, name))
     for name, text in ((".env", "GITHUB_TOKEN=put-yours-here\n"), ("mine.json", "{}\n"),
                        ("commands.jsonl", '"ls"\n'),
