@@ -13,18 +13,14 @@ import re
 import sys
 
 SRC = pathlib.Path(__file__).resolve().parent
-HEADER = SRC.parent / "codeexec.hpp"
-COMMAND = "python3 src/join.py"
+HEADER, COMMAND = SRC.parent / "codeexec.hpp", "python3 src/join.py"
 ROW = re.compile(r"//   ([a-z]+) +needs: (\S+(?: \S+)*)")  # of the manual's table of sections
 INCLUDE = re.compile(r'#include "(([a-z]+)/[a-z0-9_]+\.[ch]pp)"')
 OPENING = ["namespace codeexec {", "inline namespace v0_1 {"]
 CLOSING = ["}  // namespace v0_1", "}  // namespace codeexec"]
+DROPPED = [*CLOSING, "#pragma once"]
 SHARED = {"inline namespace inner {": "namespace {", "}  // namespace inner": "}  // namespace"}
-
-# A header of some sections has functions that only the others call.
-QUIET = ["", "#if defined(__GNUC__)", "#pragma GCC diagnostic push",
-         '#pragma GCC diagnostic ignored "-Wunused-function"', "#endif"]
-LOUD = ["#if defined(__GNUC__)", "#pragma GCC diagnostic pop", "#endif", ""]
+ONLY = "// with --only: "  # begins a line of the frame that a header of some sections has
 
 
 def fail(message):
@@ -54,24 +50,22 @@ def sections(frame, named):
 def joined(named):
     frame = read("frame.hpp")
     needs, wanted = sections(frame, named)
+    command = f"{COMMAND} --only {' '.join(named)}" if named else COMMAND
     lines, done, is_open = [], set(), False
 
     def append(name):
         nonlocal is_open
         done.add(name)
-        body = []
-        own = name.split("/")[0]
+        own, body = name.split("/")[0], []
         for line in read(name):
             include = INCLUDE.match(line)
             if include and include[2] not in [own, *needs[own]]:
                 fail(f"src/{name} includes {include[1]}, but {own} does not need {include[2]}")
             if include and include[1] not in done:
                 append(include[1])
-            if line in OPENING and not is_open:
-                body.append(line)
-                is_open = line == OPENING[-1]
-            elif not include and line not in OPENING + CLOSING + ["#pragma once"]:
+            if not include and line not in DROPPED + (OPENING if is_open else []):
                 body.append(SHARED.get(line, line))
+                is_open = is_open or line == OPENING[-1]
         lines.extend(["", f"// {name} ".ljust(100, "-"), *body])
 
     for line in frame:
@@ -82,27 +76,25 @@ def joined(named):
             if line and is_open:
                 lines += ["", *CLOSING]
                 is_open = False
-            only = f"{COMMAND} --only {' '.join(named)}" if named else COMMAND
-            lines += LOUD if named and line == "#endif  // CODEEXEC_IMPLEMENTATION" else []
-            lines.append(line.replace(f"`{COMMAND}`", f"`{only}`"))
-            lines += QUIET if named and line == "#define CODEEXEC_IMPLEMENTED" else []
-    missing = {str(p.relative_to(SRC)) for p in SRC.glob("*/*.[ch]pp")} - done
+            if named or not line.startswith(ONLY):
+                lines.append(line.replace(ONLY, "").replace(f"`{COMMAND}`", f"`{command}`"))
+    missing = sorted({str(p.relative_to(SRC)) for p in SRC.glob("*/*.[ch]pp")} - done)
     if missing and wanted == set(needs):
-        fail(f"src/frame.hpp does not include src/{min(missing)}: add its line there")
+        fail(f"src/frame.hpp does not include src/{missing[0]}: add its line there")
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
 
 
 def main(arguments):
-    if arguments[:1] == ["--only"] and arguments[1:]:
-        sys.stdout.write(joined(arguments[1:]))
-    elif arguments == ["--check"]:
-        if HEADER.read_text(encoding="ascii") != joined([]):
-            fail(f"codeexec.hpp is not what src/ makes: run {COMMAND}")
-    elif not arguments:
-        HEADER.write_text(joined([]), encoding="ascii")
-    else:
+    named = arguments[1:] if arguments[:1] == ["--only"] else []
+    if arguments not in ([], ["--check"]) and not named:
         fail(f"{' '.join(arguments)!r} is no call of it\n{__doc__}")
+    text = joined(named)
+    if named:
+        sys.stdout.write(text)
+    elif not arguments:
+        HEADER.write_text(text, encoding="ascii")
+    elif HEADER.read_text(encoding="ascii") != text:
+        fail(f"codeexec.hpp is not what src/ makes: run {COMMAND}")
 
 
-if __name__ == "__main__":
-    main(sys.argv[1:])
+main(sys.argv[1:])

@@ -68,8 +68,7 @@ manual() { awk '!/^\/\// { exit } { print }' "$HEADER"; }
 version_of() { sed -n "s/^#define CODEEXEC_VERSION_$1 \\([0-9]*\\)\$/\\1/p" "$HEADER"; }
 
 # small_header SECTION: a header of that section and of what it needs, as $OUT/small/codeexec.hpp.
-# It has the frame of the whole one, and compiles in a small part of the time. Sets $INCLUDE, and
-# $WARNINGS, as it has functions that only other sections use.
+# It has the frame of the whole one, and compiles in a small part of the time. Sets $INCLUDE.
 small_header() {
   command -v python3 > "$OUT/which" || {
     skip "python3 is not installed"
@@ -78,7 +77,7 @@ small_header() {
   mkdir -p "$OUT/small"
   expect "src/join.py makes a header of $1" \
     sh -c "python3 '$ROOT/src/join.py' --only $1 > '$OUT/small/codeexec.hpp'"
-  INCLUDE="-I$OUT/small" WARNINGS="$WARNINGS -Wno-unused-function"
+  INCLUDE=-I$OUT/small
 }
 
 finish() {
