@@ -11051,6 +11051,14 @@ inline constexpr SanitizerRule sanitizer_rules[] = {
 };
 inline constexpr std::size_t rule_count = std::size(sanitizer_rules);
 
+// Rows are found by their rule's number.
+constexpr bool in_order_of_rules() {
+  for (std::size_t i = 0; i < rule_count; ++i)
+    if (static_cast<std::size_t>(sanitizer_rules[i].rule) != i) return false;
+  return true;
+}
+static_assert(in_order_of_rules(), "sort the rows of sanitizer_rules as the enumerators of Rule");
+
 struct CompatRule {
   Rule rule = Rule::sudo;
   const char* pattern = "";
@@ -11100,11 +11108,11 @@ inline constexpr RefusedProgram refused_programs[] = {
     {"pkexec", Rule::sudo}, {"runuser", Rule::su},    {"su", Rule::su},
     {"sudo", Rule::sudo},   {"sudoedit", Rule::sudo}, {"wipefs", Rule::mkfs},
 };
-static_assert(sorted_by_name(refused_programs));
+static_assert(sorted_by_name(refused_programs), "sort the rows by name");
 
 // Directories that hold the homes of users.
 inline constexpr Named home_parents[] = {{"Users"}, {"home"}};
-static_assert(sorted_by_name(home_parents));
+static_assert(sorted_by_name(home_parents), "sort the rows by name");
 
 // Directories of / with all that is below; lib* stands for lib32, lib64, libx32 and their like.
 inline constexpr std::string_view protected_trees[] = {"bin",   "boot",  "dev",    "etc",  "lib",
@@ -11114,15 +11122,15 @@ inline constexpr std::string_view protected_trees[] = {"bin",   "boot",  "dev", 
 // Directories of / that may lose single entries, but not all at once (rm -rf /var/*).
 inline constexpr Named protected_contents[] = {{"Users"}, {"home"}, {"media"}, {"mnt"},
                                                {"opt"},   {"run"},  {"srv"},   {"var"}};
-static_assert(sorted_by_name(protected_contents));
+static_assert(sorted_by_name(protected_contents), "sort the rows by name");
 
 // Entries of /dev that anyone may write to, and directories whose entries are such.
 inline constexpr Named harmless_devices[] = {{"full"},    {"null"},  {"ptmx"},   {"random"},
                                              {"stderr"},  {"stdin"}, {"stdout"}, {"tty"},
                                              {"urandom"}, {"zero"}};
-static_assert(sorted_by_name(harmless_devices));
+static_assert(sorted_by_name(harmless_devices), "sort the rows by name");
 inline constexpr Named harmless_device_directories[] = {{"fd"}, {"pts"}, {"shm"}};
-static_assert(sorted_by_name(harmless_device_directories));
+static_assert(sorted_by_name(harmless_device_directories), "sort the rows by name");
 
 // The options of a program that take an argument, as getopt_long has them: letters, and long names
 // with blanks between them.
@@ -11272,12 +11280,12 @@ inline constexpr Wrapper wrappers[] = {
      Wrapper::Kind::plain,
      {"efnpsw", "error-file auth-file server-num xauth-protocol server-args wait"}},
 };
-static_assert(sorted_by_name(wrappers));
+static_assert(sorted_by_name(wrappers), "sort the rows by name");
 
 // Programs that read shell scripts.
 inline constexpr Named shells[] = {{"ash"},  {"bash"}, {"dash"},  {"ksh"}, {"ksh93"}, {"mksh"},
                                    {"oksh"}, {"posh"}, {"rbash"}, {"sh"},  {"yash"},  {"zsh"}};
-static_assert(sorted_by_name(shells));
+static_assert(sorted_by_name(shells), "sort the rows by name");
 inline constexpr Syntax shell_syntax = {"oO", "rcfile init-file"};
 
 // Programs whose code can start others. Names are without a version: python3.11 is python.
@@ -11305,7 +11313,7 @@ inline constexpr Interpreter interpreters[] = {
     {"python", Language::python, {"cmWXQ"}, "c", false},
     {"ruby", Language::ruby, {"eIrCEF"}, "e", false},
 };
-static_assert(sorted_by_name(interpreters));
+static_assert(sorted_by_name(interpreters), "sort the rows by name");
 
 // Functions of these languages that start a program or a shell, and such that remove a directory
 // with all it holds. The last part of a name counts: os.system is system.
@@ -11342,11 +11350,11 @@ inline constexpr Named starting_functions[] = {{"Popen"},
                                                {"spawnv"},
                                                {"spawnvp"},
                                                {"system"}};
-static_assert(sorted_by_name(starting_functions));
+static_assert(sorted_by_name(starting_functions), "sort the rows by name");
 inline constexpr Named removing_functions[] = {
     {"removeSync"}, {"remove_dir_all"}, {"remove_tree"}, {"rimraf"},    {"rm"},
     {"rmSync"},     {"rm_r"},           {"rm_rf"},       {"rmdirSync"}, {"rmtree"}};
-static_assert(sorted_by_name(removing_functions));
+static_assert(sorted_by_name(removing_functions), "sort the rows by name");
 
 // What programs do with the files that are named to them.
 struct FileProgram {
@@ -11460,7 +11468,7 @@ inline constexpr FileProgram file_programs[] = {
     {"xxd", FileProgram::Operands::filter, {"cglosR"}},
     {"zcat", FileProgram::Operands::read},
 };
-static_assert(sorted_by_name(file_programs));
+static_assert(sorted_by_name(file_programs), "sort the rows by name");
 
 // Options that stand between a program's name and that of its command.
 struct GlobalOptions {
@@ -11472,13 +11480,13 @@ inline constexpr GlobalOptions global_options[] = {
     {"git", {"Cc", "git-dir work-tree namespace exec-path super-prefix config-env"}},
     {"podman", {"c", "connection identity log-level root runroot storage-driver url"}},
 };
-static_assert(sorted_by_name(global_options));
+static_assert(sorted_by_name(global_options), "sort the rows by name");
 
 // The words that a shell takes for its own grammar where a command may begin.
 inline constexpr Named reserved_words[] = {
     {"case"},     {"coproc"}, {"do"}, {"done"},   {"elif"}, {"else"}, {"esac"},  {"fi"},   {"for"},
     {"function"}, {"if"},     {"in"}, {"select"}, {"then"}, {"time"}, {"until"}, {"while"}};
-static_assert(sorted_by_name(reserved_words));
+static_assert(sorted_by_name(reserved_words), "sort the rows by name");
 
 // Bounds of one judgement, besides those of the walk. Wrappers around wrappers, globs that stand
 // for many programs, and xargs multiply what there is to look at; a script that needs more is

@@ -31,7 +31,7 @@ def read(name):
     try:
         return (SRC / name).read_text(encoding="ascii").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        fail(f"src/{name} cannot be read as ASCII text: {error}")
+        fail(f"src/{name}, which is included, cannot be read as ASCII text: {error}")
 
 
 def sections(frame, named):
@@ -94,7 +94,7 @@ def main(arguments):
     elif not arguments:
         HEADER.write_text(text, encoding="ascii")
     elif HEADER.read_text(encoding="ascii") != text:
-        fail(f"codeexec.hpp is not what src/ makes: run {COMMAND}")
+        fail(f"codeexec.hpp is not what src/ makes: change src/, not that file, and run {COMMAND}")
 
 
 main(sys.argv[1:])

@@ -3,9 +3,10 @@
 #
 #   (no option)    everything that this machine can: the tests of the sections, the hygiene tests of
 #                  the header, and the official MCP clients when Node.js and Python are here
-#   --only NAME    the unit tests of one section alone (tests/unit/NAME), or of several: --only
-#                  process,shells or --only process --only shells. It installs what builds them and
-#                  uses the build of the other runs; with --docker, the tests of containers, too
+#   --only NAME    the unit tests of one section alone (tests/unit/NAME), or of one of its files
+#                  (--only tools/fair_use), or of several: --only process,shells. It installs what
+#                  builds them and uses the build of the other runs; with --docker, the tests of
+#                  containers, too
 #   --quick        without the MCP clients
 #   --interop      the MCP clients for sure: installs Node.js when it is missing
 #   --docker       the tests of containers for sure, and in CI: installs Docker, starts an engine of
@@ -50,13 +51,21 @@ everything() {
   [ $soak != no ] || soak=120
 }
 sections=$(cd "$root/tests/unit" && echo *)
-only=
+only= chosen=
 # add_sections NAME[,NAME...]
 add_sections() {
-  for section in $(echo "$1" | tr ',' ' '); do
+  for name in $(echo "$1" | tr ',' ' '); do
+    section=${name%%/*}
     case " $sections " in
       *" $section "*) only="$only $section" ;;
       *) no_section "there is no section $section" ;;
+    esac
+    case $name in
+      */*)
+        [ -f "$root/tests/unit/$name.cpp" ] || no_section "there is no file tests/unit/$name.cpp"
+        chosen="$chosen|unit\\.$section\\.${name#*/}(-|\$)"
+        ;;
+      *) chosen="$chosen|unit\\.$section\\." ;;
     esac
   done
   [ -n "$only" ] || no_section "--only needs the name of a section"
@@ -428,7 +437,8 @@ leg() {
   # One more at a time than there are processors: many of them wait most of the time.
   rm -f "$directory/Testing/Temporary/LastTest.log"
   status=0
-  (cd "$directory" && ctest -L "$labels" ${exclude:+-E "$exclude"} -j $((jobs + 1)) \
+  (cd "$directory" && ctest -L "$labels" ${exclude:+-E "$exclude"} \
+    ${chosen:+-R "^(${chosen#|})"} -j $((jobs + 1)) \
     --output-on-failure) || status=$?
   : > "$build/leg-skipped.txt"
   : > "$build/leg-failures.txt"
@@ -591,6 +601,9 @@ fi
 [ $counted = no ] || tell_wholes
 
 echo
+# The tests of one section build from src/ and do not look at the header.
+[ -z "$only" ] || ! has python3 || python3 -B "$root/src/join.py" --check 2>&1 |
+  sed 's/^/note: /'
 cat "$build/skipped.txt"
 [ ! -s "$build/failures.txt" ] || sed 's/^/FAILED: /' "$build/failures.txt"
 echo "tests: $passed passed, $failed failed, $skipped skipped"

@@ -276,9 +276,13 @@ class Server {
     to_ = to[1];
     from_ = from[0];
     if (!options.initialize) return;
+    // A server that does not start must not end the program that tests it.
+    const auto before = ::signal(SIGPIPE, SIG_IGN);
     greeting = ask("initialize", R"({"protocolVersion":"2025-06-18","capabilities":{},)"
                                  R"("clientInfo":{"name":"test","version":"1"}})");
+    REQUIRE_MESSAGE(!greeting.is_null(), "the server did not start: ", logged());
     send(R"({"jsonrpc":"2.0","method":"notifications/initialized"})");
+    ::signal(SIGPIPE, before);
   }
 
   TempDir directory_ = {};

@@ -61,7 +61,7 @@ broken "an export that nobody uses" 'wanted_by_nobody: nobody uses it but'
 printf '// Nothing.\n' > "$copy/src/json/forgotten.cpp"
 broken "a part that no list names" 'src/frame.hpp does not include src/json/forgotten.cpp: add'
 echo '// edited' >> "$copy/codeexec.hpp"
-broken "a header that was edited" 'codeexec.hpp is not what src/ makes: run python3 src/join.py'
+broken "a header that was edited" 'codeexec.hpp is not what src/ makes: change src/, not that file'
 sed 's/^\(.*json  *needs: base\)   /\1 tools/' "$copy/src/frame.hpp" > "$OUT/frame"
 mv "$OUT/frame" "$copy/src/frame.hpp"
 rejoin

@@ -56,6 +56,7 @@ TEST_CASE("policy: the rule that comes first is the verdict, wherever its comman
       "sudo x",       "su x",     "chmod x",        "chown x",           "dd x",        "mkfs x",
       "x > /dev/sda", "rm -rf /", "mv x /dev/null", "f() { f & f; }; f", "curl x | sh", "$X"};
   const auto rules = Policy::rules();
+  REQUIRE_MESSAGE(std::size(parts) == rules.size(), "add a command that breaks the new rule");
   for (std::size_t i = 0; i < rules.size(); ++i)
     for (std::size_t k = i; k < rules.size(); ++k) {
       CHECK(rule_of(strict(), std::string(parts[k]) + "; " + parts[i]) == rules[i].name);

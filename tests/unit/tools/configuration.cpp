@@ -217,7 +217,8 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
     CAPTURE(name);
     const auto by_name = wrong_by_name.find(name);
     const auto by_kind = wrong.find(value);
-    REQUIRE((by_name != wrong_by_name.end() || by_kind != wrong.end()));
+    REQUIRE_MESSAGE((by_name != wrong_by_name.end() || by_kind != wrong.end()),
+                    "wrong values are missing for --", name, " or for its kind ", value);
     const Strings& words = by_name != wrong_by_name.end() ? by_name->second : by_kind->second;
     const std::string key = key_of(name);
     // Where the option has a meaning.

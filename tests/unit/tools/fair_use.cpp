@@ -1,4 +1,4 @@
-// Bounds for a client, and tools that are disabled.
+// Bounds for a client, tools that are disabled, and the instructions.
 #include "codeexec.hpp"
 
 #include <doctest/doctest.h>
