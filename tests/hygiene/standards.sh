@@ -42,4 +42,7 @@ for cxx in $(compilers); do
     esac
   done
 done
+# As on an older system: without what newer ones can. Tests run so with the sections (run.sh).
+lacks=$(grep -oE 'CODEEXEC_HAS_[A-Z_]+' "$HEADER" | sort -u | sed 's/.*/-D&=0/')
+check definitions "$CXX" -std=c++17 $lacks
 finish
