@@ -101,11 +101,18 @@ int daemonize(bool writes) {
   const pid_t first = ::fork();
   if (first == 0) {
     ::setsid();
+    int said[2] = {-1, -1};
+    if (::pipe(said) != 0) std::_Exit(97);
     const pid_t second = ::fork();
     if (second != 0) {
       say(std::to_string(second) + "\n");
       std::_Exit(0);
     }
+    // The number comes first: its writer has ended when the pipe has.
+    char end = 0;
+    ::close(said[1]);
+    while (::read(said[0], &end, 1) < 0 && errno == EINTR) continue;
+    ::close(said[0]);
     ::signal(SIGPIPE, SIG_IGN);
     while (writes) {
       if (::write(1, ".", 1) < 0) std::_Exit(0);

@@ -1,6 +1,6 @@
-# Each part of src/ compiles by itself: it includes what it uses. A section compiles its parts in one
-# file, so that a missing include would show only when parts change places. The headers of `base`,
-# which take most of the time, are compiled once for all.
+# Each part of src/ compiles by itself: it includes what it uses. A section compiles its parts in
+# one file, so that a missing include would show only when parts change places. The headers of
+# `base`, which take most of the time, are compiled once for all.
 . "$(dirname "$0")/lib.sh"
 
 rm -rf "$OUT/base"
