@@ -125,7 +125,7 @@ if [ $markdown = yes ] && [ $gates = no ]; then
   echo '| header | its sections | lines | size | compile: -O0 | -O2 | code: -Os | -O2 |'
   echo '|---|---|---|---|---|---|---|---|'
   for header in $headers; do
-    made="\`--only $header\`"
+    made="\`join.py --only $header\`"
     held=$(sed -n 's|^//   \([a-z]*\)  *needs: .*|\1|p' "$OUT/$header/codeexec.hpp")
     [ $header != all ] || made="\`codeexec.hpp\`" held="all $(($(echo "$held" | wc -w)))"
     printf '| %s | %s |' "$made" "$(echo $held)"
