@@ -519,26 +519,29 @@ finish_soak() {
   told soak $status
 }
 
-# The implementation of the unit tests is built with -O1, and all the rest, the server included,
-# without optimisation, as that takes the time. The examples are built as they say by one of the
-# tests. This leg has the joined header, and all others have its sections.
+# Where nothing is changed between two runs, the unit tests are compiled in batches.
+batches="-DCODEEXEC_BUILD_EXAMPLES=OFF -DCODEEXEC_TEST_BATCH=8"
+
+# The implementation is built with -O1, and all the rest without optimisation, as that takes the
+# time. The examples are built as they say by one of the tests. This leg has the joined header, and
+# all others have its sections.
 asan_leg() {
-  "$1" asan+ubsan "$build/asan" unit -DCODEEXEC_JOINED=ON -DCODEEXEC_BUILD_EXAMPLES=OFF \
+  "$1" asan+ubsan "$build/asan" unit -DCODEEXEC_JOINED=ON $batches \
     -DCMAKE_CXX_COMPILER="$address_sanitizer_cxx" -DCMAKE_BUILD_TYPE=None \
     -DCMAKE_CXX_FLAGS="-O0 -g1 $address_sanitizer"
 }
 tsan_leg() {
-  "$1" tsan "$build/tsan" unit -DCODEEXEC_BUILD_EXAMPLES=OFF -DCMAKE_BUILD_TYPE=None \
+  "$1" tsan "$build/tsan" unit $batches -DCMAKE_BUILD_TYPE=None \
     -DCMAKE_CXX_FLAGS="-O1 -g1 -fsanitize=thread"
 }
 clang_leg() {
-  "$1" clang++ "$build/clang" unit -DCMAKE_CXX_COMPILER=clang++ -DCODEEXEC_BUILD_EXAMPLES=OFF \
+  "$1" clang++ "$build/clang" unit -DCMAKE_CXX_COMPILER=clang++ $batches \
     -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0
 }
 # Every capability macro of the header set to 0, and neither exceptions nor type information.
 capabilities=$(grep -oE 'CODEEXEC_HAS_[A-Z_]+' "$root/codeexec.hpp" | sort -u | sed 's/.*/-D&=0/')
 least_leg() {
-  "$1" least "$build/least" unit -DCODEEXEC_BUILD_EXAMPLES=OFF -DCMAKE_BUILD_TYPE=None \
+  "$1" least "$build/least" unit $batches -DCMAKE_BUILD_TYPE=None \
     -DCMAKE_CXX_FLAGS="$(echo -O0 -fno-exceptions -fno-rtti $capabilities) \
 -DDOCTEST_CONFIG_NO_EXCEPTIONS_BUT_WITH_ALL_ASSERTS"
 }
@@ -566,7 +569,9 @@ if [ $compilers = yes ]; then
 fi
 labels='unit|oracle|inside|attacks|faults|hosts|hygiene'
 [ -z "$only" ] || labels="^($(echo $only | tr ' ' '|'))\$"
-leg tests "$build" "$labels" -DCODEEXEC_BUILD_EXAMPLES=OFF \
+batch=1
+[ $counted = no ] || batch=8
+leg tests "$build" "$labels" -DCODEEXEC_BUILD_EXAMPLES=OFF -DCODEEXEC_TEST_BATCH=$batch \
   -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0
 [ $soak = no ] || start_soak
 [ $interop = no ] || run_interop
