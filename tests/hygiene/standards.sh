@@ -1,7 +1,7 @@
 # Both halves compile without a warning in every standard, with every compiler that is here. The
 # GNU dialects matter too: in them `linux` and `unix` are macros. The definitions take a while, so
 # each compile of them shows several things, and some are done elsewhere with the same warnings:
-#   c++17     examples.sh with the compiler of the build; no_exceptions.sh with every compiler
+#   c++17     examples.sh with the compiler of the build; no_exceptions.sh with another one
 #   gnu++17   here; consumer.sh with the compiler of the build
 #   c++20     here
 #   c++23     here, and with clang++ on libc++ where there is one
