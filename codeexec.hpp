@@ -2908,6 +2908,26 @@ static_assert(sizeof(off_t) >= 8,
 namespace codeexec {
 inline namespace v0_1 {
 
+namespace detail {
+
+// SHA-256 of what comes in pieces.
+class Sha256 {
+ public:
+  void add(std::string_view bytes);
+  // Of all that was added so far, in 64 hexadecimal digits.
+  std::string hex() const;
+
+ private:
+  void take_block(const unsigned char* block);
+
+  std::uint32_t state_[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                             0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  std::uint64_t size_ = 0;
+  unsigned char block_[64] = {};
+};
+
+}  // namespace detail
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -2932,22 +2952,6 @@ Error with_message(Error error, std::string message);
 
 // So many random bytes in hexadecimal digits; empty and errno when the system has none.
 std::string random_hex(std::size_t size);
-
-// SHA-256 of what comes in pieces.
-class Sha256 {
- public:
-  void add(std::string_view bytes);
-  // Of all that was added so far, in 64 hexadecimal digits.
-  std::string hex() const;
-
- private:
-  void take_block(const unsigned char* block);
-
-  std::uint32_t state_[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                             0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  std::uint64_t size_ = 0;
-  unsigned char block_[64] = {};
-};
 
 std::string sha256(std::string_view bytes);
 
@@ -3460,7 +3464,7 @@ std::uint32_t rotate_right(std::uint32_t value, unsigned bits) {
 
 }  // namespace
 
-namespace {
+namespace detail {
 
 void Sha256::take_block(const unsigned char* block) {
   std::uint32_t schedule[64];
@@ -3520,8 +3524,12 @@ std::string Sha256::hex() const {
   return text;
 }
 
+}  // namespace detail
+
+namespace {
+
 std::string sha256(std::string_view bytes) {
-  Sha256 hash;
+  detail::Sha256 hash;
   hash.add(bytes);
   return hash.hex();
 }
@@ -21150,7 +21158,7 @@ struct Process::State {
     Spill spill = {};
     Capture capture;
     Redactor redactor = {};
-    Sha256 hash = {};
+    detail::Sha256 hash = {};
     Output(Stream which, std::size_t max_bytes, bool only_end)
         : stream(which), capture(max_bytes, only_end ? 0 : max_bytes / 2) {}
   };
@@ -22393,6 +22401,45 @@ Process::Chunk Process::read(Stream stream, std::uint64_t cursor, std::size_t ma
 // executor/executor_internal.hpp ------------------------------------------------------------------
 // What the parts of the executor share: audit, files in danger, sessions.
 
+namespace detail {
+
+// The audit log. Thread-safe, and several programs may have one on the same file: each line is one
+// write() under a lock of the file.
+class AuditFile {
+ public:
+  // Only what takes every write at once is good enough: a pipe would block the commands, or end the
+  // host with SIGPIPE.
+  static Expected<std::unique_ptr<AuditFile>> open(const std::string& path);
+
+  // Appends an object of JSON. What somebody should be told, or an empty text.
+  std::string append(std::string record);
+
+ private:
+  // Of records that could not be written; the oldest go.
+  static constexpr std::size_t max_waiting = std::size_t{1} << 20;
+
+  int open_file();
+  bool lock() const;
+  std::string follow();
+  int write_line(const std::string& record);
+
+  std::string path_ = {};
+  std::string name_ = {};
+  UniqueFd folder_ = {};
+  std::mutex mutex_ = {};
+  UniqueFd file_ = {};
+  bool regular_ = false;
+  off_t size_ = -1;            // of the file after our last line
+  std::string previous_ = {};  // the hash of its last line
+  std::string notice_ = {};    // for the next record
+  bool cut_ = false;           // its last line has no end
+  std::deque<std::string> waiting_ = {};
+  std::size_t waiting_bytes_ = 0;
+  std::uint64_t lost_ = 0;
+};
+
+}  // namespace detail
+
 namespace {
 
 // A single argument or variable may have 128 KiB on Linux (MAX_ARG_STRLEN), its NUL included.
@@ -22433,41 +22480,6 @@ inline constexpr std::size_t sha256_digits = 64;
 
 // The hash that the line of a record ends with; empty when it is not one.
 std::string_view audit_hash(std::string_view line);
-
-// The audit log. Thread-safe, and several programs may have one on the same file: each line is one
-// write() under a lock of the file.
-class AuditFile {
- public:
-  // Only what takes every write at once is good enough: a pipe would block the commands, or end the
-  // host with SIGPIPE.
-  static Expected<std::unique_ptr<AuditFile>> open(const std::string& path);
-
-  // Appends an object of JSON. What somebody should be told, or an empty text.
-  std::string append(std::string record);
-
- private:
-  // Of records that could not be written; the oldest go.
-  static constexpr std::size_t max_waiting = std::size_t{1} << 20;
-
-  int open_file();
-  bool lock() const;
-  std::string follow();
-  int write_line(const std::string& record);
-
-  std::string path_ = {};
-  std::string name_ = {};
-  UniqueFd folder_ = {};
-  std::mutex mutex_ = {};
-  UniqueFd file_ = {};
-  bool regular_ = false;
-  off_t size_ = -1;            // of the file after our last line
-  std::string previous_ = {};  // the hash of its last line
-  std::string notice_ = {};    // for the next record
-  bool cut_ = false;           // its last line has no end
-  std::deque<std::string> waiting_ = {};
-  std::size_t waiting_bytes_ = 0;
-  std::uint64_t lost_ = 0;
-};
 
 // Never replaces what is there: it may be the user's own.
 Expected<void> link_skills(const std::string& workspace, const std::string& skills_dir);
@@ -22616,7 +22628,7 @@ struct Executor::Gate {
   bool has_read_only_roots = false;
   // With such a guard and a policy that lets pass what it cannot read: objects to just that.
   std::optional<Policy> reader = {};
-  std::unique_ptr<AuditFile> audit = {};
+  std::unique_ptr<detail::AuditFile> audit = {};
   std::string host = {};  // of audit records
   Redactor redactor = {};
 
@@ -22999,6 +23011,10 @@ std::string_view audit_hash(std::string_view line) {
   return line.substr(audit_end.size(), sha256_digits);
 }
 
+}  // namespace
+
+namespace detail {
+
 Expected<std::unique_ptr<AuditFile>> AuditFile::open(const std::string& path) {
   const std::string subject = concat({"audit_file: ", quoted(path)});
   if (has_nul(path))
@@ -23130,7 +23146,7 @@ std::string AuditFile::append(std::string record) {
   return problem.empty() ? problem : concat({"audit log ", quoted(path_), ": ", problem});
 }
 
-}  // namespace
+}  // namespace detail
 
 // executor/guard.cpp ------------------------------------------------------------------------------
 // Files that a command would change: of sessions, of links, of the delete guard.
@@ -23763,7 +23779,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   if (!spill_dir) return spill_dir.error();
   gate->options.spill_dir = std::move(*spill_dir);
   if (!options.audit_file.empty()) {
-    auto audit = AuditFile::open(options.audit_file);
+    auto audit = detail::AuditFile::open(options.audit_file);
     if (!audit) return audit.error();
     gate->audit = std::move(*audit);
   }

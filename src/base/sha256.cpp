@@ -24,7 +24,7 @@ std::uint32_t rotate_right(std::uint32_t value, unsigned bits) {
 
 }  // namespace
 
-inline namespace inner {
+namespace detail {
 
 void Sha256::take_block(const unsigned char* block) {
   std::uint32_t schedule[64];
@@ -84,8 +84,12 @@ std::string Sha256::hex() const {
   return text;
 }
 
+}  // namespace detail
+
+inline namespace inner {
+
 std::string sha256(std::string_view bytes) {
-  Sha256 hash;
+  detail::Sha256 hash;
   hash.add(bytes);
   return hash.hex();
 }

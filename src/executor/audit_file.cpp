@@ -18,6 +18,10 @@ std::string_view audit_hash(std::string_view line) {
   return line.substr(audit_end.size(), sha256_digits);
 }
 
+}  // namespace inner
+
+namespace detail {
+
 Expected<std::unique_ptr<AuditFile>> AuditFile::open(const std::string& path) {
   const std::string subject = concat({"audit_file: ", quoted(path)});
   if (has_nul(path))
@@ -149,7 +153,7 @@ std::string AuditFile::append(std::string record) {
   return problem.empty() ? problem : concat({"audit log ", quoted(path_), ": ", problem});
 }
 
-}  // namespace inner
+}  // namespace detail
 
 }  // namespace v0_1
 }  // namespace codeexec

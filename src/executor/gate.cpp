@@ -109,7 +109,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   if (!spill_dir) return spill_dir.error();
   gate->options.spill_dir = std::move(*spill_dir);
   if (!options.audit_file.empty()) {
-    auto audit = AuditFile::open(options.audit_file);
+    auto audit = detail::AuditFile::open(options.audit_file);
     if (!audit) return audit.error();
     gate->audit = std::move(*audit);
   }

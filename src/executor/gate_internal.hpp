@@ -53,7 +53,7 @@ struct Executor::Gate {
   bool has_read_only_roots = false;
   // With such a guard and a policy that lets pass what it cannot read: objects to just that.
   std::optional<Policy> reader = {};
-  std::unique_ptr<AuditFile> audit = {};
+  std::unique_ptr<detail::AuditFile> audit = {};
   std::string host = {};  // of audit records
   Redactor redactor = {};
 
