@@ -179,7 +179,7 @@ struct ProcessOptions {
   // When not empty: a stream that outgrows max_output goes whole into a new file in this directory
   // (mode 0600, name codeexec-<random>.out or .err), which is the caller's to delete.
   std::string spill_dir = {};
-  bool hash_output = false;  // sets OutputCounts::sha256; about 3 ms of processor time per MiB
+  bool hash_output = false;  // sets OutputCounts::sha256; about 4 ms of processor time per MiB
   std::uint64_t max_spill = std::uint64_t{1} << 30;  // bytes per file; more is counted, not written
 
   // Zero or less: stopped at once. Counted from the start of the program.
