@@ -1314,6 +1314,7 @@ struct OutputCounts {
   std::uint64_t invalid_bytes = 0;  // of the kept ones: not UTF-8, replaced by U+FFFD
   std::uint64_t file_bytes = 0;     // in the spill file; less than total_bytes: it was cut
   std::uint64_t redactions = 0;     // secrets masked; the other counts are those of the masked text
+  std::string sha256 = {};          // of all bytes, with ProcessOptions::hash_output: 64 hex digits
 };
 
 // Keeps the beginning and the end of a stream of any length in at most `max_bytes` of memory (in
@@ -1463,6 +1464,7 @@ struct ProcessOptions {
   // When not empty: a stream that outgrows max_output goes whole into a new file in this directory
   // (mode 0600, name codeexec-<random>.out or .err), which is the caller's to delete.
   std::string spill_dir = {};
+  bool hash_output = false;  // sets OutputCounts::sha256; about 4 ms of processor time per MiB
   std::uint64_t max_spill = std::uint64_t{1} << 30;  // bytes per file; more is counted, not written
 
   // Zero or less: stopped at once. Counted from the start of the program.
@@ -1638,7 +1640,7 @@ struct Command {
   std::optional<Session> session = {};
   // Empty: the executor's. One that exceeds its max_timeout is cut down to that; a note says so.
   std::optional<std::chrono::milliseconds> timeout = {};
-  Variables environment = {};  // wins over everything else
+  Variables environment = {};              // wins over everything else
   std::string input = {};                  // for standard input; empty: /dev/null
   bool keep_input_open = false;            // start() only: Execution::write() may follow
   bool merge_streams = false;              // both streams in `out`, in their true order
@@ -1664,7 +1666,12 @@ struct Command {
   // not start.
   Function<void()> on_end = {};
 
-  std::string tool = "run";  // who asks, for the audit record
+  // Who asks, for the audit record. Of each at most 1 KiB is recorded.
+  std::string tool = "run";
+  std::string client = {};   // the program that asks, where several may: name and version
+  std::string request = {};  // the id of its request
+  std::string session_id = {};
+  std::string shell_id = {};  // set by BackgroundShells
 
   static Command shell(std::string script);
   static Command program(std::vector<std::string> argv);
@@ -1696,20 +1703,33 @@ struct Result : ProcessResult {
 // One line of the audit log: what was asked, what was decided, how it ended.
 struct AuditRecord {
   std::string time = {};  // when it was asked: UTC, RFC 3339 with milliseconds
+  std::string host = {};  // the name of this machine
+  int pid = 0;            // of this program
   std::string agent_id = {};
+  std::string client = {};  // this and the next four: as the command says them, see Command
+  std::string request = {};
+  std::string session_id = {};
+  std::string shell_id = {};
   std::string tool = {};
-  std::string code = {};           // what a program was given to run in a file; secrets masked
+  std::string code = {};  // what a program was given to run in a file; secrets masked
+  // What was written to its standard input, or to a file by a tool: as it was, not masked.
+  std::uint64_t input_bytes = 0;
+  std::string input_sha256 = {};   // empty: nothing was written
+  std::size_t max_output = 0;      // bytes of each stream that to_json() tells
   const Result* result = nullptr;  // valid during the callback
 
-  // {"time","agent_id"?,"tool","command","command_bytes"?,"code"?,"code_bytes"?,"work_dir",
+  // {"time","host","pid","agent_id"?,"client"?,"request"?,"session_id"?,"shell_id"?,"tool",
+  //  "command","command_bytes"?,"code"?,"code_bytes"?,"input_bytes"?,"input_sha256"?,"work_dir",
   //  "allowed","rule"?,"rule_begin"?,"rule_end"?,"message"?,"outcome","exit_code","signal"?,
-  //  "duration_ms","cpu_ms","stdout_bytes","stderr_bytes","sandbox"?,"container"?,
-  //  "limits_reached"?,"changed_files"?,"redactions"?}.
+  //  "duration_ms","cpu_ms","stdout_bytes","stdout_sha256"?,"stdout"?,"stderr_bytes",
+  //  "stderr_sha256"?,"stderr"?,"sandbox"?,"container"?,"limits_reached"?,"changed_files"?,
+  //  "redactions"?}.
   // A command or code longer than 16 KiB is cut, and its whole length told in command_bytes or
   // code_bytes. rule_begin and rule_end are the offending bytes of the whole command, where the
-  // rule knows them. sandbox is there when its mode is not off: {"mode","network","missing"?}, of
-  // which missing is what could not be had. redactions counts the secrets that were masked in the
-  // output.
+  // rule knows them. The hashes are SHA-256: of the whole stream, secrets masked, however little of
+  // it is kept; those of an empty stream are left out. sandbox is there when its mode is not off:
+  // {"mode","network","missing"?}, of which missing is what could not be had. redactions counts the
+  // secrets that were masked in the output.
   Json to_json() const;
 };
 
@@ -1756,9 +1776,16 @@ struct ExecutorOptions {
   std::chrono::milliseconds max_timeout = std::chrono::hours(1);
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
   std::size_t max_output = std::size_t{1} << 20;  // bytes kept per stream: its head and its tail
-  std::string spill_dir = {};   // when set: a stream that outgrows max_output goes to a file here
-  std::string agent_id = {};    // for the audit log
-  std::string audit_file = {};  // one line of JSON per command, appended; made with mode 0600
+  std::string spill_dir = {};  // when set: a stream that outgrows max_output goes to a file here
+  std::string agent_id = {};   // for the audit log
+  // One line of JSON per command, appended; made with mode 0600. Each begins with "previous", the
+  // hash of the line before it, and ends with "hash", the SHA-256 of all that stands before that
+  // member, so that `codeexec-mcp --verify-audit` sees what was changed, left out or put in (but
+  // for the whole file replaced, or its last lines cut off: who needs to know keeps the last hash
+  // elsewhere). Several programs may write to one file. A file that goes away is made anew, which a
+  // member "notice" tells. What cannot be written waits in memory, up to 1 MiB.
+  std::string audit_file = {};
+  std::size_t audit_output = 0;  // bytes of each stream that records tell: its head and its tail
   Function<void(const AuditRecord&)> on_audit = {};  // called in the thread that ends the command
 };
 
@@ -1800,9 +1827,10 @@ class Executor {
   virtual PathRules file_rules() const;
   // Masks the secrets of the commands.
   std::string redact(std::string_view text) const;
-  // Puts on the audit log what was done by other means than a command. Masks secrets in `result`; a
-  // failure to write the log goes into its notes.
-  void record(Result& result, const std::string& tool) const;
+  // Puts on the audit log what was done by other means than a command. Of `asked` counts what is
+  // for the audit record, and its input: what was written. Masks secrets in `result`; a failure to
+  // write the log goes into its notes.
+  void record(Result& result, const Command& asked) const;
 
   // What a model should know of the place: where commands may write, what they reach. Sentences, or
   // nothing.
@@ -2424,6 +2452,7 @@ struct UserContainerOptions {
   std::chrono::milliseconds timeout = std::chrono::seconds(30);  // of a command
   PolicyOptions policy = {};    // of commands; its enable_sudo is set
   std::string audit_file = {};  // of all that is done for users; see ExecutorOptions
+  std::size_t audit_output = 0;
 };
 
 struct Artifact {
@@ -2571,6 +2600,11 @@ class Call {
   const Json& argument(std::string_view name) const noexcept;
   // The request's `_meta`: an object, or null.
   const Json& meta() const noexcept;
+  // The id of the request, as JSON.
+  const std::string& request_id() const noexcept;
+  // The client's name and version as it tells them, separated by a blank, of at most 256 bytes; or
+  // empty. Nothing vouches for it.
+  const std::string& client() const noexcept;
   // Cancelled when the client cancels the call or the server ends. A handler should then return
   // soon: what it returns to a client that cancelled is dropped.
   const CancelToken& cancel_token() const noexcept;
@@ -2874,6 +2908,26 @@ static_assert(sizeof(off_t) >= 8,
 namespace codeexec {
 inline namespace v0_1 {
 
+namespace detail {
+
+// SHA-256 of what comes in pieces.
+class Sha256 {
+ public:
+  void add(std::string_view bytes);
+  // Of all that was added so far, in 64 hexadecimal digits.
+  std::string hex() const;
+
+ private:
+  void take_block(const unsigned char* block);
+
+  std::uint32_t state_[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                             0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  std::uint64_t size_ = 0;
+  unsigned char block_[64] = {};
+};
+
+}  // namespace detail
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -2898,6 +2952,8 @@ Error with_message(Error error, std::string message);
 
 // So many random bytes in hexadecimal digits; empty and errno when the system has none.
 std::string random_hex(std::size_t size);
+
+std::string sha256(std::string_view bytes);
 
 // Hostile text for a one-line message: well-formed UTF-8, control bytes escaped.
 std::string printable(std::string_view text);
@@ -3386,6 +3442,112 @@ std::optional<std::string> from_base64(std::string_view text) {
   if (padding > 2) return {};
   return bytes;
 }
+
+// base/sha256.cpp ---------------------------------------------------------------------------------
+// SHA-256 (FIPS 180-4).
+
+namespace {
+
+constexpr std::uint32_t sha256_constants[64] = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+std::uint32_t rotate_right(std::uint32_t value, unsigned bits) {
+  return (value >> bits) | (value << (32 - bits));
+}
+
+inline void sha256_round(std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t& d,
+                         std::uint32_t e, std::uint32_t f, std::uint32_t g, std::uint32_t& h,
+                         std::uint32_t constant) {
+  const std::uint32_t first = h + constant + ((e & f) ^ (~e & g)) +
+                              (rotate_right(e, 6) ^ rotate_right(e, 11) ^ rotate_right(e, 25));
+  const std::uint32_t second = ((a & b) ^ (a & c) ^ (b & c)) +
+                               (rotate_right(a, 2) ^ rotate_right(a, 13) ^ rotate_right(a, 22));
+  d += first;
+  h = first + second;
+}
+
+}  // namespace
+
+namespace detail {
+
+void Sha256::take_block(const unsigned char* block) {
+  std::uint32_t schedule[64];
+  for (std::size_t i = 0; i < 16; ++i)
+    schedule[i] = std::uint32_t{block[4 * i]} << 24 | std::uint32_t{block[4 * i + 1]} << 16 |
+                  std::uint32_t{block[4 * i + 2]} << 8 | std::uint32_t{block[4 * i + 3]};
+  for (std::size_t i = 16; i < 64; ++i) {
+    const std::uint32_t a = schedule[i - 15];
+    const std::uint32_t b = schedule[i - 2];
+    schedule[i] = schedule[i - 16] + schedule[i - 7] +
+                  (rotate_right(a, 7) ^ rotate_right(a, 18) ^ (a >> 3)) +
+                  (rotate_right(b, 17) ^ rotate_right(b, 19) ^ (b >> 10));
+  }
+  std::uint32_t v[8];
+  std::copy(std::begin(state_), std::end(state_), v);
+  // The eight words change places with each round; so do the arguments here.
+  for (std::size_t i = 0; i < 64; i += 8) {
+    const std::uint32_t* const w = schedule + i;
+    const std::uint32_t* const k = sha256_constants + i;
+    sha256_round(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], w[0] + k[0]);
+    sha256_round(v[7], v[0], v[1], v[2], v[3], v[4], v[5], v[6], w[1] + k[1]);
+    sha256_round(v[6], v[7], v[0], v[1], v[2], v[3], v[4], v[5], w[2] + k[2]);
+    sha256_round(v[5], v[6], v[7], v[0], v[1], v[2], v[3], v[4], w[3] + k[3]);
+    sha256_round(v[4], v[5], v[6], v[7], v[0], v[1], v[2], v[3], w[4] + k[4]);
+    sha256_round(v[3], v[4], v[5], v[6], v[7], v[0], v[1], v[2], w[5] + k[5]);
+    sha256_round(v[2], v[3], v[4], v[5], v[6], v[7], v[0], v[1], w[6] + k[6]);
+    sha256_round(v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[0], w[7] + k[7]);
+  }
+  for (std::size_t i = 0; i < 8; ++i) state_[i] += v[i];
+}
+
+void Sha256::add(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const std::size_t at = size_ % sizeof block_;
+    const std::size_t count = std::min(bytes.size(), sizeof block_ - at);
+    const bool whole = count == sizeof block_;
+    if (whole)
+      take_block(reinterpret_cast<const unsigned char*>(bytes.data()));
+    else
+      std::memcpy(block_ + at, bytes.data(), count);
+    size_ += count;
+    bytes.remove_prefix(count);
+    if (!whole && at + count == sizeof block_) take_block(block_);
+  }
+}
+
+std::string Sha256::hex() const {
+  Sha256 copy = *this;
+  const std::uint64_t bits = size_ * 8;
+  std::string padding(1, '\x80');
+  padding.resize(1 + (119 - size_ % 64) % 64);
+  for (unsigned shift = 64; shift > 0; shift -= 8)
+    padding += static_cast<char>(static_cast<unsigned char>(bits >> (shift - 8)));
+  copy.add(padding);
+  std::string text;
+  for (const std::uint32_t word : copy.state_)
+    for (unsigned shift = 32; shift > 0; shift -= 8)
+      append_hex(text, static_cast<unsigned char>(word >> (shift - 8)));
+  return text;
+}
+
+}  // namespace detail
+
+namespace {
+
+std::string sha256(std::string_view bytes) {
+  detail::Sha256 hash;
+  hash.add(bytes);
+  return hash.hex();
+}
+
+}  // namespace
 
 // base/glob.cpp -----------------------------------------------------------------------------------
 // Glob patterns, as a shell matches them.
@@ -21009,6 +21171,7 @@ struct Process::State {
     Spill spill = {};
     Capture capture;
     Redactor redactor = {};
+    detail::Sha256 hash = {};
     Output(Stream which, std::size_t max_bytes, bool only_end)
         : stream(which), capture(max_bytes, only_end ? 0 : max_bytes / 2) {}
   };
@@ -21505,7 +21668,7 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
   constexpr int most_reads = 16;
   for (int count = 0; count < most_reads; ++count) {
     const bool direct = !options.carrier && options.spill_dir.empty() && output.redactor.empty() &&
-                        output.capture.keeps_only_end(buffer_size);
+                        !options.hash_output && output.capture.keeps_only_end(buffer_size);
     const ssize_t size =
         direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), buffer_size);
     if (size < 0 && errno == EINTR) continue;
@@ -21569,6 +21732,7 @@ void Process::State::end_output(Output& output) {
 
 void Process::State::keep_output(Output& output, std::string_view bytes) {
   if (bytes.empty()) return;
+  if (options.hash_output) output.hash.add(bytes);
   if (!options.spill_dir.empty()) spill(output, bytes);
   {
     const std::lock_guard<std::mutex> lock(mutex);
@@ -21827,6 +21991,7 @@ void Process::State::fill_output(Output& output, std::string& text, OutputCounts
   text = output.capture.text(&counts);
   counts.redactions = output.redactor.count();
   counts.file_bytes = output.spill.written;
+  if (options.hash_output) counts.sha256 = output.hash.hex();
   file = output.spill.path;
   if (output.read_error != 0)
     add_to_message(concat({"its ", output.stream == Stream::out ? "stdout" : "stderr",
@@ -22249,6 +22414,45 @@ Process::Chunk Process::read(Stream stream, std::uint64_t cursor, std::size_t ma
 // executor/executor_internal.hpp ------------------------------------------------------------------
 // What the parts of the executor share: audit, files in danger, sessions.
 
+namespace detail {
+
+// The audit log. Thread-safe, and several programs may have one on the same file: each line is one
+// write() under a lock of the file.
+class AuditFile {
+ public:
+  // Only what takes every write at once is good enough: a pipe would block the commands, or end the
+  // host with SIGPIPE.
+  static Expected<std::unique_ptr<AuditFile>> open(const std::string& path);
+
+  // Appends an object of JSON. What somebody should be told, or an empty text.
+  std::string append(std::string record);
+
+ private:
+  // Of records that could not be written; the oldest go.
+  static constexpr std::size_t max_waiting = std::size_t{1} << 20;
+
+  int open_file();
+  bool lock() const;
+  std::string follow();
+  int write_line(const std::string& record);
+
+  std::string path_ = {};
+  std::string name_ = {};
+  UniqueFd folder_ = {};
+  std::mutex mutex_ = {};
+  UniqueFd file_ = {};
+  bool regular_ = false;
+  off_t size_ = -1;            // of the file after our last line
+  std::string previous_ = {};  // the hash of its last line
+  std::string notice_ = {};    // for the next record
+  bool cut_ = false;           // its last line has no end
+  std::deque<std::string> waiting_ = {};
+  std::size_t waiting_bytes_ = 0;
+  std::uint64_t lost_ = 0;
+};
+
+}  // namespace detail
+
 namespace {
 
 // A single argument or variable may have 128 KiB on Linux (MAX_ARG_STRLEN), its NUL included.
@@ -22281,9 +22485,14 @@ bool is_program(const std::string& path);
 // it. An empty option stays empty.
 Expected<std::string> usable_directory(const char* option, const std::string& given, int mode);
 
-// The audit log, to be appended to. Only what takes every write at once is good enough: a pipe
-// would block the commands, or end the host with SIGPIPE.
-Expected<UniqueFd> open_audit_file(const std::string& path);
+// How the line of a record begins and ends in the audit file; between them stands what
+// AuditRecord::to_json() has. See ExecutorOptions::audit_file.
+inline constexpr std::string_view audit_begin = "{\"previous\":\"";
+inline constexpr std::string_view audit_end = ",\"hash\":\"";
+inline constexpr std::size_t sha256_digits = 64;
+
+// The hash that the line of a record ends with; empty when it is not one.
+std::string_view audit_hash(std::string_view line);
 
 // Never replaces what is there: it may be the user's own.
 Expected<void> link_skills(const std::string& workspace, const std::string& skills_dir);
@@ -22423,8 +22632,7 @@ struct Executor::Ending {
 };
 
 // What all copies of an executor share. Immutable after set_up(), but for what the delete guard
-// remembers and the kernel's own state of the audit file, to which every record is one write() of
-// O_APPEND.
+// remembers and the audit file.
 struct Executor::Gate {
   ExecutorOptions options = {};
   Policy policy;
@@ -22433,7 +22641,8 @@ struct Executor::Gate {
   bool has_read_only_roots = false;
   // With such a guard and a policy that lets pass what it cannot read: objects to just that.
   std::optional<Policy> reader = {};
-  UniqueFd audit = {};
+  std::unique_ptr<detail::AuditFile> audit = {};
+  std::string host = {};  // of audit records
   Redactor redactor = {};
 
   Gate(Policy judged_by, PathRules confined_by)
@@ -22460,13 +22669,10 @@ struct Executor::Gate {
   void conclude(const Ending& ending, const ProcessResult& ended, Result& told) const;
   // Masks secrets in what is told of a command, once.
   void mask(Result& result) const;
-  struct Asked {
-    const std::string& tool;
-    const std::string& code;
-    const std::string& time;
-  };
+  // What a record says of the command before it runs; nothing when nobody records.
+  AuditRecord record_of(const Command& command, std::string time) const;
   // Tells the audit log; a failure to do so goes into the notes of the result.
-  void record(Result& result, const Asked& asked) const;
+  void record(Result& result, AuditRecord record) const;
 };
 
 struct Executor::Admission {
@@ -22582,8 +22788,8 @@ Execution Executor::start(const Command& command) const {
   state.home = std::move(admission.home);
   if (state.known->rule.empty() && state.known->message.empty()) {
     state.redactor = gate_->redactor;
-    auto on_end = [gate = gate_, known = state.known, tool = command.tool, time = admission.time,
-                   code = gate_->recording() ? command.code : std::string(), told = command.on_end,
+    auto on_end = [gate = gate_, known = state.known, told = command.on_end,
+                   record = gate_->record_of(command, admission.time),
                    ending = std::move(admission.ending)](const ProcessResult& ended) {
       gate->conclude(ending, ended, *known);
       gate->mask(*known);
@@ -22591,7 +22797,7 @@ Execution Executor::start(const Command& command) const {
         Result result = *known;
         static_cast<ProcessResult&>(result) = ended;
         result.message = gate->redactor.redact(result.message);
-        gate->record(result, {tool, code, time});
+        gate->record(result, record);
         known->notes = std::move(result.notes);
       }
       told();
@@ -22607,7 +22813,7 @@ Execution Executor::start(const Command& command) const {
     static_cast<ProcessResult&>(*state.known) = std::move(failure);
   }
   gate_->mask(*state.known);
-  gate_->record(*state.known, {command.tool, command.code, admission.time});
+  gate_->record(*state.known, gate_->record_of(command, std::move(admission.time)));
   state.asked = *state.known;
   return execution;
 }
@@ -22652,7 +22858,18 @@ Capture::Chunk Execution::read(Stream stream, std::uint64_t cursor, std::size_t 
 }
 
 // executor/audit.cpp ------------------------------------------------------------------------------
-// Audit records and their file.
+// Audit records, and small things that the parts share.
+
+namespace {
+
+std::string head_and_tail(const std::string& text, std::size_t bytes) {
+  if (text.size() <= bytes) return text;
+  const std::string_view head = utf8_prefix(text, bytes - bytes / 2);
+  const std::string_view tail = utf8_suffix(text, bytes / 2);
+  return concat({head, Capture::gap(text.size() - head.size() - tail.size()), tail});
+}
+
+}  // namespace
 
 namespace {
 
@@ -22717,21 +22934,6 @@ Expected<std::string> usable_directory(const char* option, const std::string& gi
   return path;
 }
 
-Expected<UniqueFd> open_audit_file(const std::string& path) {
-  const std::string subject = concat({"audit_file: ", quoted(path)});
-  if (has_nul(path))
-    return make_error(ErrorCode::invalid_argument, concat({subject, " has a NUL byte"}));
-  UniqueFd fd(above_standard_streams(::open(
-      path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK,
-      0600)));
-  struct stat status {};
-  if (!fd || ::fstat(fd.get(), &status) != 0) return system_error(errno, subject);
-  if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode))
-    return make_error(ErrorCode::invalid_argument,
-                      concat({subject, " is neither a file nor a device"}));
-  return fd;
-}
-
 Json list_of(const std::vector<std::string>& texts) {
   Json list = Json::array();
   for (const std::string& text : texts) list.push_back(text);
@@ -22761,8 +22963,17 @@ Json AuditRecord::to_json() const {
     return static_cast<double>(span.count()) / 1000.0;
   };
   Json record = Json::object();
+  const auto set_known = [&record](const char* field, const std::string& text) {
+    if (!text.empty()) record.set(field, text);
+  };
   record.set("time", time);
-  if (!agent_id.empty()) record.set("agent_id", agent_id);
+  record.set("host", host);
+  record.set("pid", pid);
+  set_known("agent_id", agent_id);
+  set_known("client", client);
+  set_known("request", request);
+  set_known("session_id", session_id);
+  set_known("shell_id", shell_id);
   record.set("tool", tool);
   const auto set_cut = [&record](std::string field, const std::string& text) {
     record.set(field, std::string(utf8_prefix(text, longest_audited_text)));
@@ -22770,24 +22981,185 @@ Json AuditRecord::to_json() const {
   };
   set_cut("command", r.command);
   if (!code.empty()) set_cut("code", code);
+  if (!input_sha256.empty()) {
+    record.set("input_bytes", input_bytes);
+    record.set("input_sha256", input_sha256);
+  }
   record.set("work_dir", r.work_dir);
   record.set("allowed", r.outcome != Outcome::refused);
-  if (!r.rule.empty()) record.set("rule", r.rule);
+  set_known("rule", r.rule);
   if (r.rule_end > r.rule_begin) {
     record.set("rule_begin", r.rule_begin);
     record.set("rule_end", r.rule_end);
   }
-  if (!r.message.empty()) record.set("message", r.message);
+  set_known("message", r.message);
   record.set("outcome", name(r.outcome));
   record.set("exit_code", r.exit_code);
   if (r.signal != 0) record.set("signal", r.signal);
   record.set("duration_ms", milliseconds(r.wall_time));
   record.set("cpu_ms", milliseconds(r.cpu_time));
-  record.set("stdout_bytes", static_cast<std::int64_t>(r.out_counts.total_bytes));
-  record.set("stderr_bytes", static_cast<std::int64_t>(r.err_counts.total_bytes));
+  const auto set_stream = [&](const std::string& field, const std::string& text,
+                              const OutputCounts& counts) {
+    record.set(field + "_bytes", counts.total_bytes);
+    if (counts.total_bytes == 0) return;
+    set_known((field + "_sha256").c_str(), counts.sha256);
+    if (max_output > 0) record.set(field, head_and_tail(text, max_output));
+  };
+  set_stream("stdout", r.out, r.out_counts);
+  set_stream("stderr", r.err, r.err_counts);
   set_sandbox_fields(record, r);
   return record;
 }
+
+// executor/audit_file.cpp -------------------------------------------------------------------------
+// The audit log as a file: a chain of hashes.
+
+namespace {
+
+std::string_view audit_hash(std::string_view line) {
+  const std::size_t end_size = audit_end.size() + sha256_digits + 2;
+  if (line.size() < audit_begin.size() + end_size || !starts_with(line, audit_begin)) return {};
+  line.remove_prefix(line.size() - end_size);
+  if (!starts_with(line, audit_end) || !ends_with(line, "\"}")) return {};
+  return line.substr(audit_end.size(), sha256_digits);
+}
+
+}  // namespace
+
+namespace detail {
+
+Expected<std::unique_ptr<AuditFile>> AuditFile::open(const std::string& path) {
+  const std::string subject = concat({"audit_file: ", quoted(path)});
+  if (has_nul(path))
+    return make_error(ErrorCode::invalid_argument, concat({subject, " has a NUL byte"}));
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  auto file = std::make_unique<AuditFile>();
+  file->path_ = path;
+  file->name_ = path.substr(folder == "." ? 0 : folder.size());
+  file->folder_.reset(
+      above_standard_streams(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  if (!file->folder_) return system_error(errno, subject);
+  const int error = file->open_file();
+  if (error == EMEDIUMTYPE)
+    return make_error(ErrorCode::invalid_argument,
+                      concat({subject, " is neither a file nor a device"}));
+  if (error != 0) return system_error(error, subject);
+  return file;
+}
+
+// An errno, or 0. The file that was open before stays when there is no other.
+int AuditFile::open_file() {
+  UniqueFd fd(above_standard_streams(::openat(
+      folder_.get(), name_.c_str(),
+      O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK, 0600)));
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0) return errno;
+  if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode)) return EMEDIUMTYPE;
+  regular_ = S_ISREG(status.st_mode);
+  file_ = std::move(fd);
+  size_ = -1;
+  return 0;
+}
+
+// flock(2) knows no time limit, and whoever can open the file can hold its lock: so it is asked for
+// a number of times, in about 200 ms, and then done without.
+bool AuditFile::lock() const {
+  constexpr int most_tries = 200;
+  for (int i = 0; i < most_tries; ++i) {
+    if (::flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return true;
+    if (errno != EWOULDBLOCK && errno != EINTR) return false;
+    ::poll(nullptr, 0, 1);
+  }
+  return false;
+}
+
+// Finds the end of the file, which others may have moved, and its last hash. What somebody should
+// be told of the file, or nothing.
+std::string AuditFile::follow() {
+  struct stat status {};
+  if (::fstat(file_.get(), &status) != 0 || status.st_size == size_) return {};
+  const bool is_cut = status.st_size < size_;
+  size_ = status.st_size;
+  cut_ = false;
+  // An empty file goes on with what was the last hash elsewhere.
+  if (size_ > 0) {
+    char end[audit_end.size() + sha256_digits + 3];
+    const auto count = std::min<off_t>(size_, sizeof end);
+    const ssize_t got = ::pread(file_.get(), end, static_cast<std::size_t>(count), size_ - count);
+    std::string_view line(end, got > 0 ? static_cast<std::size_t>(got) : 0);
+    cut_ = line.empty() || line.back() != '\n';
+    if (!cut_) line.remove_suffix(1);
+    previous_ = audit_hash(concat({audit_begin, line}));
+  }
+  return is_cut ? "the file had become shorter" : "";
+}
+
+// An errno, or 0.
+int AuditFile::write_line(const std::string& record) {
+  std::string line = concat({cut_ ? "\n" : "", audit_begin, previous_, "\","});
+  const std::size_t begin = cut_ ? 1 : 0;
+  if (!notice_.empty()) line += concat({"\"notice\":\"", notice_, "\","});
+  if (lost_ > 0) line += concat({"\"lost\":", std::to_string(lost_), ","});
+  line += std::string_view(record).substr(1, record.size() - 2);
+  const std::string hash = sha256(std::string_view(line).substr(begin));
+  line += concat({audit_end, hash, "\"}\n"});
+  const ssize_t written = write_to_file(file_.get(), line);
+  if (written != static_cast<ssize_t>(line.size())) {
+    const int error = written < 0 ? errno : ENOSPC;
+    // Half a line is taken back; where that fails, the next line begins behind it.
+    if (written > 0 && (!regular_ || ::ftruncate(file_.get(), size_) != 0)) size_ = -1;
+    return error;
+  }
+  if (size_ >= 0) size_ += written;
+  previous_ = hash;
+  cut_ = false;
+  notice_.clear();
+  lost_ = 0;
+  return 0;
+}
+
+std::string AuditFile::append(std::string record) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  std::string problem;
+  int error = 0;
+  bool locked = false;
+  if (regular_) {
+    struct stat here {};
+    struct stat named {};
+    const bool known = ::fstat(file_.get(), &here) == 0;
+    const bool same = known &&
+                      ::fstatat(folder_.get(), name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+                      here.st_dev == named.st_dev && here.st_ino == named.st_ino;
+    if (!same) {
+      notice_ = "the file had been removed or replaced";
+      problem = notice_;
+      error = open_file();
+    }
+  }
+  if (error == 0 && regular_) {
+    locked = lock();
+    const std::string noticed = follow();
+    if (!noticed.empty()) problem = notice_ = noticed;
+  }
+  waiting_bytes_ += record.size();
+  waiting_.push_back(std::move(record));
+  while (error == 0 && !waiting_.empty()) {
+    error = write_line(waiting_.front());
+    if (error != 0) break;
+    waiting_bytes_ -= waiting_.front().size();
+    waiting_.pop_front();
+  }
+  if (locked) ::flock(file_.get(), LOCK_UN);
+  for (; waiting_bytes_ > max_waiting; waiting_.pop_front(), ++lost_)
+    waiting_bytes_ -= waiting_.front().size();
+  if (error != 0)
+    return concat({"the audit record could not be written to ", quoted(path_), ": ",
+                   error == EMEDIUMTYPE ? "it is no file any more" : errno_text(error)});
+  return problem.empty() ? problem : concat({"audit log ", quoted(path_), ": ", problem});
+}
+
+}  // namespace detail
 
 // executor/guard.cpp ------------------------------------------------------------------------------
 // Files that a command would change: of sessions, of links, of the delete guard.
@@ -23420,10 +23792,12 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   if (!spill_dir) return spill_dir.error();
   gate->options.spill_dir = std::move(*spill_dir);
   if (!options.audit_file.empty()) {
-    auto audit = open_audit_file(options.audit_file);
+    auto audit = detail::AuditFile::open(options.audit_file);
     if (!audit) return audit.error();
     gate->audit = std::move(*audit);
   }
+  char host[256] = {};
+  if (::gethostname(host, sizeof host - 1) == 0) gate->host = host;
   gate_ = std::move(gate);
   return {};
 }
@@ -23554,6 +23928,7 @@ Executor::Admission Executor::admit(const Command& given) const {
   process.keep_end_only = command.keep_end_only;
   process.supervised = command.background;
   process.spill_dir = options.spill_dir;
+  process.hash_output = gate_->recording();
   process.timeout = result.timeout;
   process.kill_grace = options.kill_grace;
   process.cancel = command.cancel;
@@ -23600,22 +23975,36 @@ void Executor::Gate::mask(Result& result) const {
   result.rule_end = std::min(end, result.command.size());
 }
 
-void Executor::Gate::record(Result& result, const Asked& asked) const {
-  if (!recording()) return;
+AuditRecord Executor::Gate::record_of(const Command& command, std::string time) const {
+  constexpr std::size_t longest_name = 1024;
+  const auto name_of = [](const std::string& text) {
+    return std::string(utf8_prefix(text, longest_name));
+  };
   AuditRecord record;
-  record.time = asked.time;
+  if (!recording()) return record;
+  record.time = std::move(time);
+  record.host = host;
+  record.pid = ::getpid();
   record.agent_id = options.agent_id;
-  record.tool = asked.tool;
-  if (!asked.code.empty()) record.code = redactor.redact(asked.code);
+  record.client = name_of(command.client);
+  record.request = name_of(command.request);
+  record.session_id = name_of(command.session_id);
+  record.shell_id = name_of(command.shell_id);
+  record.tool = name_of(command.tool);
+  if (!command.code.empty()) record.code = redactor.redact(command.code);
+  record.input_bytes = command.input.size();
+  if (!command.input.empty()) record.input_sha256 = sha256(command.input);
+  record.max_output = options.audit_output;
+  return record;
+}
+
+void Executor::Gate::record(Result& result, AuditRecord record) const {
+  if (!recording()) return;
   record.result = &result;
   if (options.on_audit) options.on_audit(record);
   if (!audit) return;
-  const std::string line = record.to_json().dump() + "\n";
-  const ssize_t written = write_to_file(audit.get(), line);
-  if (written == static_cast<ssize_t>(line.size())) return;
-  const std::string reason = written < 0 ? errno_text(errno) : "it was written only in part";
-  result.notes.push_back(concat(
-      {"the audit record could not be written to ", quoted(options.audit_file), ": ", reason}));
+  std::string problem = audit->append(record.to_json().dump());
+  if (!problem.empty()) result.notes.push_back(std::move(problem));
 }
 
 Result Executor::run(const Command& command) const {
@@ -23627,13 +24016,13 @@ Result Executor::run(const Command& command) const {
     if (result.outcome != Outcome::not_started) gate_->conclude(admission.ending, result, result);
   }
   gate_->mask(result);
-  gate_->record(result, {command.tool, command.code, admission.time});
+  gate_->record(result, gate_->record_of(command, std::move(admission.time)));
   return std::move(result);
 }
 
-void Executor::record(Result& result, const std::string& tool) const {
+void Executor::record(Result& result, const Command& asked) const {
   gate_->mask(result);
-  gate_->record(result, {tool, {}, utc_timestamp()});
+  gate_->record(result, gate_->record_of(asked, utc_timestamp()));
 }
 
 std::string Executor::redact(std::string_view text) const { return gate_->redactor.redact(text); }
@@ -24791,6 +25180,7 @@ Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::make_sh
   shell->id = concat({"shell_", random});
   changed = command;
   changed.background = true;
+  changed.shell_id = shell->id;
   if (!changed.timeout) changed.timeout = options.timeout;
   if (*changed.timeout > options.max_timeout) {
     if (command.timeout)
@@ -25664,14 +26054,16 @@ class CodeRun {
     if (denied) failed.rule = "paths";
     failed.exit_code = denied ? -1 : 1;
     failed.message = error.message;
-    record_save(std::move(failed), "save");
+    record_save(std::move(failed), "save", {});
     return stop(error.message);
   }
 
-  void record_save(Result result, std::string command) const {
+  void record_save(Result result, std::string command, std::string_view code) const {
     result.command = std::move(command);
     result.work_dir = work_dir_ ? *work_dir_ : options_.command.work_dir;
-    executor_.record(result, options_.command.tool);
+    Command asked = options_.command;
+    asked.input = code;
+    executor_.record(result, asked);
   }
   bool stop(std::string_view message) {
     result_.message = executor_.redact(message);
@@ -25741,6 +26133,10 @@ class CodeRun {
       return fail(make_error(ErrorCode::permission_denied, concat({"it is ", quoted(*written)})));
     if (const DeleteGuard* guard = executor_.delete_guard()) guard->mark_created(path);
     result_.files.push_back(path);
+    Result saved;
+    saved.outcome = Outcome::exited;
+    saved.exit_code = 0;
+    record_save(std::move(saved), concat({"save ", quoted(path)}), code);
     return true;
   }
 
@@ -25749,12 +26145,7 @@ class CodeRun {
     const auto directory =
         executor_.paths().open_work_dir(options_.command.work_dir, executor_.workspace());
     if (!directory) return not_saved(directory.error());
-    if (!save(code, path)) return false;
-    Result saved;
-    saved.outcome = Outcome::exited;
-    saved.exit_code = 0;
-    record_save(std::move(saved), concat({"save ", quoted(path)}));
-    return true;
+    return save(code, path);
   }
 
   const Executor& executor_;
@@ -28822,7 +29213,8 @@ class UserContainers::User final : public ContainerExecutor {
                               std::string input = {}) const;
   // Puts on the audit log what was asked for, and how it went.
   template <class T>
-  Expected<T> recorded(const char* tool, const std::string& subject, Expected<T> done) const;
+  Expected<T> recorded(const char* tool, const std::string& subject, Expected<T> done,
+                       std::string_view content = {}) const;
 
  private:
   User() = default;
@@ -28917,6 +29309,7 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
       general.policy = options.policy;
       general.policy.enable_sudo = true;  // chmod is harmless where nobody can gain rights
       general.audit_file = options.audit_file;
+      general.audit_output = options.audit_output;
       general.timeout = options.timeout;
       general.max_timeout = std::max(general.max_timeout, options.timeout);
     }
@@ -28978,7 +29371,7 @@ Expected<std::string> UserContainers::User::fetch(const char* script,
 
 template <class T>
 Expected<T> UserContainers::User::recorded(const char* tool, const std::string& subject,
-                                           Expected<T> done) const {
+                                           Expected<T> done, std::string_view content) const {
   Result result;
   result.command = concat({tool, " ", shell_word(subject)});
   result.work_dir = user_workspace;
@@ -28986,7 +29379,10 @@ Expected<T> UserContainers::User::recorded(const char* tool, const std::string& 
   result.outcome = Outcome::exited;
   result.exit_code = done ? 0 : 1;
   result.message = done.error().message;
-  record(result, tool);
+  Command asked;
+  asked.tool = tool;
+  asked.input = content;
+  record(result, asked);
   return done;
 }
 
@@ -29094,7 +29490,8 @@ Expected<std::uint64_t> UserContainers::write_file(const std::string& user_id,
   const auto written = (*user)->recorded(
       "write_file", path,
       (*user)->fetch(write_script, {path, std::to_string(content.size()), random_hex(8)}, 0, what,
-                     std::string(content)));
+                     std::string(content)),
+      content);
   if (!written) return written.error();
   return std::uint64_t{content.size()};
 }
@@ -29206,6 +29603,7 @@ inline constexpr std::string_view newest_legacy_version = "2025-11-25";
 inline constexpr std::string_view batching_version = "2025-03-26";
 inline constexpr std::string_view version_key = "io.modelcontextprotocol/protocolVersion";
 inline constexpr std::string_view capabilities_key = "io.modelcontextprotocol/clientCapabilities";
+inline constexpr std::string_view client_info_key = "io.modelcontextprotocol/clientInfo";
 inline constexpr std::string_view log_level_key = "io.modelcontextprotocol/logLevel";
 inline constexpr std::string_view server_info_key = "io.modelcontextprotocol/serverInfo";
 inline constexpr std::string_view subscription_key = "io.modelcontextprotocol/subscriptionId";
@@ -29283,6 +29681,9 @@ RpcError rpc_error(int code, std::string message);
 
 // {"name":...,"version":...}
 std::string server_info_of(const ServerOptions& options);
+
+// The name and version of an implementation's info, see Call::client().
+std::string client_text(const Json& info);
 
 // What of a result cannot be sent, or an empty text.
 std::string result_problem(const ToolResult& result);
@@ -30332,6 +30733,8 @@ struct Call::State {
   const Json* meta = nullptr;
   std::size_t max_result = 0;
   std::string progress_token = {};  // JSON; empty: no progress wanted
+  std::string request_id = {};      // JSON
+  std::string client = {};
   CancelToken cancel = {};
 };
 
@@ -30474,6 +30877,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // Of the leader alone.
   std::string negotiated_ = {};  // by initialize; empty: not seen yet
+  std::string client_ = {};      // told by initialize, see Call::client()
   unsigned bad_lines_ = 0;       // in a row
 
   std::mutex mutex_;
@@ -30580,6 +30984,10 @@ const Json& Call::argument(std::string_view name) const noexcept {
 
 const Json& Call::meta() const noexcept { return *state_->meta; }
 
+const std::string& Call::request_id() const noexcept { return state_->request_id; }
+
+const std::string& Call::client() const noexcept { return state_->client; }
+
 const CancelToken& Call::cancel_token() const noexcept { return state_->cancel; }
 
 bool Call::wants_progress() const noexcept { return !state_->progress_token.empty(); }
@@ -30662,6 +31070,12 @@ std::string server_info_of(const ServerOptions& options) {
   }
   text += '}';
   return text;
+}
+
+std::string client_text(const Json& info) {
+  constexpr std::size_t longest = 256;
+  const std::string text = concat({info["name"].as_string(), " ", info["version"].as_string()});
+  return std::string(utf8_prefix(text == " " ? "" : text, longest));
 }
 
 std::string result_problem(const ToolResult& result) {
@@ -30972,6 +31386,7 @@ void Session::on_initialize(const Json& params, const Id& id, const std::shared_
     return fail(batch, id.spelling,
                 rpc_error(invalid_params, "Invalid params: protocolVersion must be a string"));
   const std::string& version = wanted.as_string();
+  client_ = client_text(params["clientInfo"]);
   negotiated_ = served_legacy_version(version) ? version : std::string(newest_legacy_version);
   std::string result = "{";
   append_member(result, "protocolVersion", negotiated_);
@@ -31068,6 +31483,8 @@ CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr
   call->meta = &params["_meta"];
   const Id token = id_of((*call->meta)["progressToken"]);
   call->progress_token = token.spelling;
+  call->request_id = id.spelling;
+  call->client = modern ? client_text((*call->meta)[client_info_key]) : client_;
   call->session = shared_from_this();
   const std::size_t weight = weight_of(call->message);
   call->weight = weight;
@@ -31827,6 +32244,9 @@ int fail(int status, const std::string& message);
 
 int check(const Executor& executor, const std::string& script);
 
+// The exit status of --verify-audit: 1 for a file with a line that is not as it was written.
+int verify_audit(const std::string& path);
+
 }  // namespace
 
 // tools/results.cpp -------------------------------------------------------------------------------
@@ -32025,7 +32445,7 @@ Result refused_result(const ToolSet& set, const mcp::Call& call, const char* bou
   result.work_dir = set.executor.workspace();
   result.rule = bound;
   result.message = std::move(message);
-  set.executor.record(result, call.tool());
+  set.executor.record(result, command_of(call, ""));
   return result;
 }
 
@@ -32056,6 +32476,10 @@ Command command_of(const mcp::Call& call, const char* argument) {
   Command command;
   if (*argument) command.script = call.argument(argument).as_string();
   command.tool = call.tool();
+  command.client = call.client();
+  command.request = call.request_id();
+  if (const Json& id = call.argument("session_id"); id.is_string())
+    command.session_id = id.as_string();
   command.work_dir = call.argument("work_dir").as_string();
   if (const Json& seconds = call.argument("timeout"); seconds.is_number())
     command.timeout = milliseconds_of(seconds);
@@ -32483,7 +32907,18 @@ mcp::ToolReply write_background_shell(ToolSet& set, const mcp::Call& call) {
   const std::string& id = call.argument("shell_id").as_string();
   const std::string& input = call.argument("input").as_string();
   if (!input.empty()) {
-    if (auto ok = set.shells.write(id, input); !ok) return failed(ok.error().message);
+    const auto written = set.shells.write(id, input);
+    Command asked = command_of(call, "");
+    asked.shell_id = id;
+    asked.input = input;
+    Result result;
+    result.command = script_of_argv({call.tool(), id});
+    result.work_dir = set.executor.workspace();
+    result.outcome = Outcome::exited;
+    result.exit_code = written ? 0 : 1;
+    result.message = written.error().message;
+    set.executor.record(result, asked);
+    if (!written) return failed(written.error().message);
   }
   if (call.argument("close_input").as_bool()) {
     if (auto ok = set.shells.close_input(id); !ok) return failed(ok.error().message);
@@ -32649,7 +33084,8 @@ namespace {
 
 // What a file tool did, as a record of the audit log: its words are shown as a command line.
 template <class T>
-void record_file(const ToolSet& set, const mcp::Call& call, const Expected<T>& done) {
+void record_file(const ToolSet& set, const mcp::Call& call, const Expected<T>& done,
+                 std::string content = {}) {
   Result result;
   result.command = script_of_argv(
       {call.tool(), call.argument(call.tool() == "list_files" ? "path" : "file_path").as_string()});
@@ -32663,7 +33099,9 @@ void record_file(const ToolSet& set, const mcp::Call& call, const Expected<T>& d
     result.exit_code = denied ? -1 : 1;
     result.message = done.error().message;
   }
-  set.executor.record(result, call.tool());
+  Command asked = command_of(call, "");
+  if (done) asked.input = std::move(content);
+  set.executor.record(result, asked);
 }
 
 // What was shown of a file counts as read, as little as it may be.
@@ -32735,11 +33173,12 @@ mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call) {
     bytes = std::move(*decoded);
   }
   const auto written = set.files.write(call.argument("file_path").as_string(), bytes);
-  record_file(set, call, written);
+  const std::size_t size = bytes.size();
+  record_file(set, call, written, std::move(bytes));
   if (!written) return failed(set.executor.redact(written.error().message));
   if (const DeleteGuard* const guard = set.executor.delete_guard()) guard->mark_created(*written);
-  return mcp::ToolResult::with_structured(Json::object(
-      {{"success", true}, {"file_path", shown_path(set, *written)}, {"bytes", bytes.size()}}));
+  return mcp::ToolResult::with_structured(
+      Json::object({{"success", true}, {"file_path", shown_path(set, *written)}, {"bytes", size}}));
 }
 
 mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
@@ -33290,6 +33729,7 @@ struct ServerConfig {
   // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
   LocalOptions local = {};
   std::uint64_t max_output = LocalOptions().max_output;
+  std::uint64_t audit_output = 0;
   std::uint64_t max_concurrent = mcp::ServerOptions{}.max_concurrent;
   std::string policy_mode = "strict";
   std::vector<std::string> read_only = {};
@@ -33317,10 +33757,11 @@ struct ServerConfig {
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
 };
 
-// A whole number that may be 0; a size may have a unit, such as 512m.
+// A whole number; a size may have a unit, such as 512m.
 struct Amount {
   std::uint64_t* target;
   bool is_size;
+  bool may_be_0 = true;
 };
 
 // Where the value of an option goes decides its kind.
@@ -33404,6 +33845,7 @@ struct Invocation {
   bool version = false;
   std::optional<std::string> config = {};
   bool list_rules = false;
+  std::optional<std::string> verify_audit = {};
   bool sandbox_report = false;
   bool doctor = false;
   std::optional<std::string> run = {};
@@ -33461,8 +33903,8 @@ std::vector<Option> option_table(ServerConfig& config) {
        Where::all},
       {"max-timeout", "SECONDS", "the most a command may ask for (default: 3600)",
        &local.max_timeout},
-      {"max-output-size", "BYTES", "kept per stream: its head and its tail (default: 1048576)",
-       &config.max_output},
+      {"max-output-size", "SIZE", "kept per stream: its head and its tail (default: 1048576)",
+       Amount{&config.max_output, true, false}},
       {"policy", "MODE", "strict: understands the shell (default); compat: as MassGen judges",
        &config.policy_mode, Where::all},
       {"allowed-commands", "PATTERN...", "every command of a script must match one of these",
@@ -33493,16 +33935,17 @@ std::vector<Option> option_table(ServerConfig& config) {
        &config.no_supervisor, Where::local},
       {"limit-cpu", "SECONDS", "whole ones, of each process of a command", &limits.cpu_time,
        Where::local},
-      {"limit-memory", "BYTES", "of a command, where there are cgroups; else of each process",
-       &limits.memory, Where::local},
-      {"limit-address-space", "BYTES", "of each process; better --limit-memory",
-       &limits.address_space, Where::local},
+      {"limit-memory", "SIZE", "of a command, where there are cgroups; else of each process",
+       Amount{&limits.memory, true, false}, Where::local},
+      {"limit-address-space", "SIZE", "of each process; better --limit-memory",
+       Amount{&limits.address_space, true, false}, Where::local},
       {"limit-processes", "N", "and threads of a command; without cgroups of the whole user",
        &limits.processes, Where::local},
       {"limit-open-files", "N", "descriptors of each process", &limits.open_files, Where::local},
-      {"limit-file-size", "BYTES", "of each file that is written", &limits.file_size, Where::local},
-      {"limit-disk", "BYTES", "by which the disk may fill up during a command", &limits.disk,
-       Where::local},
+      {"limit-file-size", "SIZE", "of each file that is written",
+       Amount{&limits.file_size, true, false}, Where::local},
+      {"limit-disk", "SIZE", "by which the disk may fill up during a command",
+       Amount{&limits.disk, true, false}, Where::local},
       {"execution-mode", "MODE", "local: on this host (default); docker: in a container",
        &config.execution_mode, Where::all},
       {"docker-program", "PROGRAM", "what speaks to the engine: docker (default), podman, nerdctl",
@@ -33588,6 +34031,8 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"shell", "PATH", "runs the commands (default: /bin/sh)", &local.shell},
       {"audit-file", "FILE", "append a line of JSON for every command", &local.audit_file,
        Where::all},
+      {"audit-output", "SIZE", "of each stream in these lines: its head and its tail (default: 0)",
+       Amount{&config.audit_output, true}, Where::all},
       {"spill-dir", "DIR", "outputs over the limit go whole to files here", &local.spill_dir},
       {"max-concurrent", "N", "commands at a time; others wait (default: 16)",
        &config.max_concurrent, Where::all},
@@ -33679,12 +34124,7 @@ Expected<void> OptionSetter::operator()(std::chrono::milliseconds* target) const
 }
 
 Expected<void> OptionSetter::operator()(std::uint64_t* target) const {
-  if (auto ok = single(); !ok) return ok;
-  const std::optional<double> number = parse_number(words_[0]);
-  if (!number || *number < 1 || *number > 1e15 || *number != std::floor(*number))
-    return bad_value(label_, words_[0], "a whole number greater than 0");
-  *target = static_cast<std::uint64_t>(*number);
-  return {};
+  return (*this)(Amount{target, false, false});
 }
 
 Expected<void> OptionSetter::operator()(Amount amount) const {
@@ -33701,10 +34141,12 @@ Expected<void> OptionSetter::operator()(Amount amount) const {
     }
   }
   const double number = parse_number(digits).value_or(-1) * unit;
-  if (!(number >= 0) || number > 1e15 || number != std::floor(number))
-    return bad_value(
-        label_, words_[0],
-        amount.is_size ? "a number of bytes, or one with k, m, g or t after it" : "a whole number");
+  const bool whole = number >= 0 && number <= 1e15 && number == std::floor(number);
+  if (!whole || (number < 1 && !amount.may_be_0))
+    return bad_value(label_, words_[0],
+                     concat({amount.is_size ? "a number of bytes" : "a whole number",
+                             amount.may_be_0 ? "" : " greater than 0",
+                             amount.is_size ? ", or one with k, m, g or t after it" : ""}));
   *amount.target = static_cast<std::uint64_t>(number);
   return {};
 }
@@ -33961,6 +34403,8 @@ Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
     ok = set_text(invocation.config);
   else if (argument.name == "--list-rules")
     ok = set(&invocation.list_rules);
+  else if (argument.name == "--verify-audit")
+    ok = set_text(invocation.verify_audit);
   else if (argument.name == "--sandbox-report")
     ok = set(&invocation.sandbox_report);
   else if (argument.name == "--doctor")
@@ -34091,7 +34535,7 @@ std::string help_text() {
       "                                              (exit status 0: allowed, 1: refused)\n"
       "       codeexec-mcp [options] --doctor        tell what commands need here and is missing\n"
       "                                              (exit status 0: nothing, 1: something)\n\n"
-      "options; each but the last eight is also a key of the configuration file, with _ for -:\n";
+      "options; each but the last nine is also a key of the configuration file, with _ for -:\n";
   const auto line = [&](const std::string& name, const char* value, const char* help) {
     std::string left = concat({"  --", name, value ? " " : "", value ? value : ""});
     left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
@@ -34103,6 +34547,7 @@ std::string help_text() {
   line("run", "COMMAND", "run one command instead of serving");
   line("check", "COMMAND", "judge one without running it; - reads JSON strings, one per line");
   line("list-rules", nullptr, "print what the sanitizer's rules refuse, and exit");
+  line("verify-audit", "FILE", "is an audit log as it was written? prints the first bad line");
   line("sandbox-report", nullptr, "print what is in force and what is missing here, and exit");
   line("doctor", nullptr, "the same in lines; of containers: engine, image, limits and so on");
   line("help", nullptr, "print this and exit");
@@ -34196,6 +34641,7 @@ Expected<ExecutorOptions> common_options(const ServerConfig& config, const std::
   for (const std::string& path : config.read_only)
     options.roots.push_back({path, Permission::read});
   options.max_output = static_cast<std::size_t>(config.max_output);
+  options.audit_output = static_cast<std::size_t>(config.audit_output);
   if (options.timeout.count() == 0)
     options.timeout = std::min(ExecutorOptions().timeout, options.max_timeout);
   return options;
@@ -34325,6 +34771,7 @@ Expected<UserContainers> create_user_containers(const ServerConfig& config) {
   options.policy = std::move(*policy);
   if (config.local.timeout.count() != 0) options.timeout = config.local.timeout;
   options.audit_file = config.local.audit_file;
+  options.audit_output = static_cast<std::size_t>(config.audit_output);
   auto containers = UserContainers::create(options);
   if (!containers) return in_our_words(containers.error(), true);
   return containers;
@@ -34353,18 +34800,19 @@ Expected<CommandPlace> create_place(const ServerConfig& config) {
 }  // namespace
 
 // tools/check.cpp ---------------------------------------------------------------------------------
-// --check: judging without running.
+// --check: judging without running; --verify-audit.
 
 namespace {
 
-// The lines of standard input, each of at most `longest` bytes in memory.
+// The lines of a file, each of at most `longest` bytes in memory.
 class InputLines {
  public:
-  explicit InputLines(std::size_t longest) : longest_(longest) {}
+  InputLines(int fd, std::size_t longest) : fd_(fd), longest_(longest) {}
   // Goes to the next line; false at the end, and where reading fails.
   bool next() {
     line_.clear();
     too_long_ = false;
+    ended_ = false;
     bool any = false;
     for (;;) {
       if (rest_.empty() && !fill()) return any;
@@ -34376,25 +34824,29 @@ class InputLines {
       else
         line_ += piece;
       rest_.remove_prefix(std::min(piece.size() + 1, rest_.size()));
-      if (end != std::string_view::npos) return true;
+      ended_ = end != std::string_view::npos;
+      if (ended_) return true;
     }
   }
   const std::string& line() const { return line_; }
   bool too_long() const { return too_long_; }  // then the line is not whole
+  bool ended() const { return ended_; }        // by a newline
   int error() const { return error_; }         // an errno, or 0
 
  private:
   bool fill() {
     ssize_t size = -1;
-    do size = ::read(STDIN_FILENO, buffer_, sizeof buffer_);
+    do size = ::read(fd_, buffer_, sizeof buffer_);
     while (size < 0 && errno == EINTR);
     if (size < 0) error_ = errno;
     rest_ = std::string_view(buffer_, size < 0 ? 0 : static_cast<std::size_t>(size));
     return size > 0;
   }
+  int fd_;
   std::size_t longest_;
   std::string line_ = {};
   bool too_long_ = false;
+  bool ended_ = false;
   int error_ = 0;
   std::string_view rest_ = {};
   char buffer_[65536];
@@ -34417,7 +34869,7 @@ Expected<std::string> command_of_line(const InputLines& lines, std::size_t longe
 // One answer for each line, as soon as it has come.
 int check_lines(const Executor& executor) {
   const std::size_t longest = mcp::ServerOptions().max_line;
-  InputLines lines(longest);
+  InputLines lines(STDIN_FILENO, longest);
   int status = 0;
   for (std::size_t number = 1; lines.next(); ++number) {
     const auto script = command_of_line(lines, longest);
@@ -34437,9 +34889,54 @@ int check_lines(const Executor& executor) {
   return status;
 }
 
+// What is wrong with a line of an audit log, or null. `previous` is the hash of the record before
+// it, and becomes its own; empty before the first record.
+const char* problem_of_record(const InputLines& lines, std::string& previous) {
+  const std::string_view line = lines.line();
+  const std::string_view hash = audit_hash(line);
+  if (!lines.ended() || lines.too_long() || hash.empty())
+    return "is cut, or is no record of this log";
+  const std::size_t body = line.size() - hash.size() - audit_end.size() - 2;
+  if (sha256(line.substr(0, body)) != hash) return "was changed after it had been written";
+  const std::string_view told = line.substr(audit_begin.size(), sha256_digits);
+  if (!previous.empty() && told != previous)
+    return "does not follow the line before it: lines were taken out, put in or exchanged there";
+  previous = hash;
+  return nullptr;
+}
+
 }  // namespace
 
 namespace {
+
+int verify_audit(const std::string& path) {
+  constexpr std::size_t longest_record = std::size_t{64} << 20;
+  const UniqueFd file(above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC)));
+  if (!file) return fail(2, concat({"cannot open ", quoted(path), ": ", errno_text(errno)}));
+  InputLines lines(file.get(), longest_record);
+  std::string previous;
+  std::size_t older = 0;
+  std::size_t number = 0;
+  while (lines.next()) {
+    ++number;
+    // A log may have begun before its records had hashes.
+    if (previous.empty() && lines.ended() && !starts_with(lines.line(), audit_begin)) {
+      ++older;
+      continue;
+    }
+    if (const char* const problem = problem_of_record(lines, previous)) {
+      print(concat({path, ": line ", std::to_string(number), " ", problem, "\n"}));
+      return 1;
+    }
+  }
+  if (lines.error() != 0)
+    return fail(2, concat({"cannot read ", quoted(path), ": ", errno_text(lines.error())}));
+  const std::string text =
+      concat({path, ": ", std::to_string(number - older), " records as they were written",
+              older > 0 ? concat({", after ", std::to_string(older), " lines without a hash"}) : "",
+              previous.empty() ? "" : "; the last hash is ", previous, "\n"});
+  return print(text) ? 0 : fail(1, "cannot write to standard output");
+}
 
 int check(const Executor& executor, const std::string& script) {
   if (script == "-") return check_lines(executor);
@@ -34684,6 +35181,9 @@ int server_main(int argc, char** argv) {
   if (!invocation) return fail(2, invocation.error().message);
   if (invocation->help) return print(help_text()) ? 0 : 1;
   if (invocation->version) return print("codeexec-mcp " CODEEXEC_VERSION_STRING "\n") ? 0 : 1;
+  if (invocation->verify_audit) return verify_audit(*invocation->verify_audit);
+  if (const auto policy = Policy::create(config.local.policy); !policy && invocation->list_rules)
+    return fail(2, in_our_words(policy.error()).message);
   if (invocation->list_rules) return print(rules_text()) ? 0 : 1;
 
   // A client that goes away must not kill the server before it has ended what it runs; nor must a

@@ -155,6 +155,7 @@
 
 #include "base/errors.cpp"
 #include "base/text.cpp"
+#include "base/sha256.cpp"
 #include "base/glob.cpp"
 #include "base/utf8.cpp"
 #include "base/handles.cpp"
@@ -238,6 +239,7 @@
 
 #include "executor/command.cpp"
 #include "executor/audit.cpp"
+#include "executor/audit_file.cpp"
 #include "executor/guard.cpp"
 #include "executor/watch.cpp"
 #include "executor/session.cpp"

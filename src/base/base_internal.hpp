@@ -7,6 +7,26 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+namespace detail {
+
+// SHA-256 of what comes in pieces.
+class Sha256 {
+ public:
+  void add(std::string_view bytes);
+  // Of all that was added so far, in 64 hexadecimal digits.
+  std::string hex() const;
+
+ private:
+  void take_block(const unsigned char* block);
+
+  std::uint32_t state_[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                             0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  std::uint64_t size_ = 0;
+  unsigned char block_[64] = {};
+};
+
+}  // namespace detail
+
 inline namespace inner {
 
 using Clock = std::chrono::steady_clock;
@@ -31,6 +51,8 @@ Error with_message(Error error, std::string message);
 
 // So many random bytes in hexadecimal digits; empty and errno when the system has none.
 std::string random_hex(std::size_t size);
+
+std::string sha256(std::string_view bytes);
 
 // Hostile text for a one-line message: well-formed UTF-8, control bytes escaped.
 std::string printable(std::string_view text);

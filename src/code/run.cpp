@@ -164,14 +164,16 @@ class CodeRun {
     if (denied) failed.rule = "paths";
     failed.exit_code = denied ? -1 : 1;
     failed.message = error.message;
-    record_save(std::move(failed), "save");
+    record_save(std::move(failed), "save", {});
     return stop(error.message);
   }
 
-  void record_save(Result result, std::string command) const {
+  void record_save(Result result, std::string command, std::string_view code) const {
     result.command = std::move(command);
     result.work_dir = work_dir_ ? *work_dir_ : options_.command.work_dir;
-    executor_.record(result, options_.command.tool);
+    Command asked = options_.command;
+    asked.input = code;
+    executor_.record(result, asked);
   }
   bool stop(std::string_view message) {
     result_.message = executor_.redact(message);
@@ -241,6 +243,10 @@ class CodeRun {
       return fail(make_error(ErrorCode::permission_denied, concat({"it is ", quoted(*written)})));
     if (const DeleteGuard* guard = executor_.delete_guard()) guard->mark_created(path);
     result_.files.push_back(path);
+    Result saved;
+    saved.outcome = Outcome::exited;
+    saved.exit_code = 0;
+    record_save(std::move(saved), concat({"save ", quoted(path)}), code);
     return true;
   }
 
@@ -249,12 +255,7 @@ class CodeRun {
     const auto directory =
         executor_.paths().open_work_dir(options_.command.work_dir, executor_.workspace());
     if (!directory) return not_saved(directory.error());
-    if (!save(code, path)) return false;
-    Result saved;
-    saved.outcome = Outcome::exited;
-    saved.exit_code = 0;
-    record_save(std::move(saved), concat({"save ", quoted(path)}));
-    return true;
+    return save(code, path);
   }
 
   const Executor& executor_;

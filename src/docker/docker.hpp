@@ -307,6 +307,7 @@ struct UserContainerOptions {
   std::chrono::milliseconds timeout = std::chrono::seconds(30);  // of a command
   PolicyOptions policy = {};    // of commands; its enable_sudo is set
   std::string audit_file = {};  // of all that is done for users; see ExecutorOptions
+  std::size_t audit_output = 0;
 };
 
 struct Artifact {

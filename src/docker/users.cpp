@@ -116,7 +116,8 @@ class UserContainers::User final : public ContainerExecutor {
                               std::string input = {}) const;
   // Puts on the audit log what was asked for, and how it went.
   template <class T>
-  Expected<T> recorded(const char* tool, const std::string& subject, Expected<T> done) const;
+  Expected<T> recorded(const char* tool, const std::string& subject, Expected<T> done,
+                       std::string_view content = {}) const;
 
  private:
   User() = default;
@@ -211,6 +212,7 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
       general.policy = options.policy;
       general.policy.enable_sudo = true;  // chmod is harmless where nobody can gain rights
       general.audit_file = options.audit_file;
+      general.audit_output = options.audit_output;
       general.timeout = options.timeout;
       general.max_timeout = std::max(general.max_timeout, options.timeout);
     }
@@ -272,7 +274,7 @@ Expected<std::string> UserContainers::User::fetch(const char* script,
 
 template <class T>
 Expected<T> UserContainers::User::recorded(const char* tool, const std::string& subject,
-                                           Expected<T> done) const {
+                                           Expected<T> done, std::string_view content) const {
   Result result;
   result.command = concat({tool, " ", shell_word(subject)});
   result.work_dir = user_workspace;
@@ -280,7 +282,10 @@ Expected<T> UserContainers::User::recorded(const char* tool, const std::string& 
   result.outcome = Outcome::exited;
   result.exit_code = done ? 0 : 1;
   result.message = done.error().message;
-  record(result, tool);
+  Command asked;
+  asked.tool = tool;
+  asked.input = content;
+  record(result, asked);
   return done;
 }
 
@@ -388,7 +393,8 @@ Expected<std::uint64_t> UserContainers::write_file(const std::string& user_id,
   const auto written = (*user)->recorded(
       "write_file", path,
       (*user)->fetch(write_script, {path, std::to_string(content.size()), random_hex(8)}, 0, what,
-                     std::string(content)));
+                     std::string(content)),
+      content);
   if (!written) return written.error();
   return std::uint64_t{content.size()};
 }

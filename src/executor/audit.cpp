@@ -1,4 +1,4 @@
-// Audit records and their file.
+// Audit records, and small things that the parts share.
 
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
@@ -12,6 +12,17 @@
 
 namespace codeexec {
 inline namespace v0_1 {
+
+namespace {
+
+std::string head_and_tail(const std::string& text, std::size_t bytes) {
+  if (text.size() <= bytes) return text;
+  const std::string_view head = utf8_prefix(text, bytes - bytes / 2);
+  const std::string_view tail = utf8_suffix(text, bytes / 2);
+  return concat({head, Capture::gap(text.size() - head.size() - tail.size()), tail});
+}
+
+}  // namespace
 
 inline namespace inner {
 
@@ -76,21 +87,6 @@ Expected<std::string> usable_directory(const char* option, const std::string& gi
   return path;
 }
 
-Expected<UniqueFd> open_audit_file(const std::string& path) {
-  const std::string subject = concat({"audit_file: ", quoted(path)});
-  if (has_nul(path))
-    return make_error(ErrorCode::invalid_argument, concat({subject, " has a NUL byte"}));
-  UniqueFd fd(above_standard_streams(::open(
-      path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK,
-      0600)));
-  struct stat status {};
-  if (!fd || ::fstat(fd.get(), &status) != 0) return system_error(errno, subject);
-  if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode))
-    return make_error(ErrorCode::invalid_argument,
-                      concat({subject, " is neither a file nor a device"}));
-  return fd;
-}
-
 Json list_of(const std::vector<std::string>& texts) {
   Json list = Json::array();
   for (const std::string& text : texts) list.push_back(text);
@@ -120,8 +116,17 @@ Json AuditRecord::to_json() const {
     return static_cast<double>(span.count()) / 1000.0;
   };
   Json record = Json::object();
+  const auto set_known = [&record](const char* field, const std::string& text) {
+    if (!text.empty()) record.set(field, text);
+  };
   record.set("time", time);
-  if (!agent_id.empty()) record.set("agent_id", agent_id);
+  record.set("host", host);
+  record.set("pid", pid);
+  set_known("agent_id", agent_id);
+  set_known("client", client);
+  set_known("request", request);
+  set_known("session_id", session_id);
+  set_known("shell_id", shell_id);
   record.set("tool", tool);
   const auto set_cut = [&record](std::string field, const std::string& text) {
     record.set(field, std::string(utf8_prefix(text, longest_audited_text)));
@@ -129,21 +134,32 @@ Json AuditRecord::to_json() const {
   };
   set_cut("command", r.command);
   if (!code.empty()) set_cut("code", code);
+  if (!input_sha256.empty()) {
+    record.set("input_bytes", input_bytes);
+    record.set("input_sha256", input_sha256);
+  }
   record.set("work_dir", r.work_dir);
   record.set("allowed", r.outcome != Outcome::refused);
-  if (!r.rule.empty()) record.set("rule", r.rule);
+  set_known("rule", r.rule);
   if (r.rule_end > r.rule_begin) {
     record.set("rule_begin", r.rule_begin);
     record.set("rule_end", r.rule_end);
   }
-  if (!r.message.empty()) record.set("message", r.message);
+  set_known("message", r.message);
   record.set("outcome", name(r.outcome));
   record.set("exit_code", r.exit_code);
   if (r.signal != 0) record.set("signal", r.signal);
   record.set("duration_ms", milliseconds(r.wall_time));
   record.set("cpu_ms", milliseconds(r.cpu_time));
-  record.set("stdout_bytes", static_cast<std::int64_t>(r.out_counts.total_bytes));
-  record.set("stderr_bytes", static_cast<std::int64_t>(r.err_counts.total_bytes));
+  const auto set_stream = [&](const std::string& field, const std::string& text,
+                              const OutputCounts& counts) {
+    record.set(field + "_bytes", counts.total_bytes);
+    if (counts.total_bytes == 0) return;
+    set_known((field + "_sha256").c_str(), counts.sha256);
+    if (max_output > 0) record.set(field, head_and_tail(text, max_output));
+  };
+  set_stream("stdout", r.out, r.out_counts);
+  set_stream("stderr", r.err, r.err_counts);
   set_sandbox_fields(record, r);
   return record;
 }

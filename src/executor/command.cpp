@@ -73,8 +73,8 @@ Execution Executor::start(const Command& command) const {
   state.home = std::move(admission.home);
   if (state.known->rule.empty() && state.known->message.empty()) {
     state.redactor = gate_->redactor;
-    auto on_end = [gate = gate_, known = state.known, tool = command.tool, time = admission.time,
-                   code = gate_->recording() ? command.code : std::string(), told = command.on_end,
+    auto on_end = [gate = gate_, known = state.known, told = command.on_end,
+                   record = gate_->record_of(command, admission.time),
                    ending = std::move(admission.ending)](const ProcessResult& ended) {
       gate->conclude(ending, ended, *known);
       gate->mask(*known);
@@ -82,7 +82,7 @@ Execution Executor::start(const Command& command) const {
         Result result = *known;
         static_cast<ProcessResult&>(result) = ended;
         result.message = gate->redactor.redact(result.message);
-        gate->record(result, {tool, code, time});
+        gate->record(result, record);
         known->notes = std::move(result.notes);
       }
       told();
@@ -98,7 +98,7 @@ Execution Executor::start(const Command& command) const {
     static_cast<ProcessResult&>(*state.known) = std::move(failure);
   }
   gate_->mask(*state.known);
-  gate_->record(*state.known, {command.tool, command.code, admission.time});
+  gate_->record(*state.known, gate_->record_of(command, std::move(admission.time)));
   state.asked = *state.known;
   return execution;
 }

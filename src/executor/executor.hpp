@@ -68,7 +68,7 @@ struct Command {
   std::optional<Session> session = {};
   // Empty: the executor's. One that exceeds its max_timeout is cut down to that; a note says so.
   std::optional<std::chrono::milliseconds> timeout = {};
-  Variables environment = {};  // wins over everything else
+  Variables environment = {};              // wins over everything else
   std::string input = {};                  // for standard input; empty: /dev/null
   bool keep_input_open = false;            // start() only: Execution::write() may follow
   bool merge_streams = false;              // both streams in `out`, in their true order
@@ -94,7 +94,12 @@ struct Command {
   // not start.
   Function<void()> on_end = {};
 
-  std::string tool = "run";  // who asks, for the audit record
+  // Who asks, for the audit record. Of each at most 1 KiB is recorded.
+  std::string tool = "run";
+  std::string client = {};   // the program that asks, where several may: name and version
+  std::string request = {};  // the id of its request
+  std::string session_id = {};
+  std::string shell_id = {};  // set by BackgroundShells
 
   static Command shell(std::string script);
   static Command program(std::vector<std::string> argv);
@@ -126,20 +131,33 @@ struct Result : ProcessResult {
 // One line of the audit log: what was asked, what was decided, how it ended.
 struct AuditRecord {
   std::string time = {};  // when it was asked: UTC, RFC 3339 with milliseconds
+  std::string host = {};  // the name of this machine
+  int pid = 0;            // of this program
   std::string agent_id = {};
+  std::string client = {};  // this and the next four: as the command says them, see Command
+  std::string request = {};
+  std::string session_id = {};
+  std::string shell_id = {};
   std::string tool = {};
-  std::string code = {};           // what a program was given to run in a file; secrets masked
+  std::string code = {};  // what a program was given to run in a file; secrets masked
+  // What was written to its standard input, or to a file by a tool: as it was, not masked.
+  std::uint64_t input_bytes = 0;
+  std::string input_sha256 = {};   // empty: nothing was written
+  std::size_t max_output = 0;      // bytes of each stream that to_json() tells
   const Result* result = nullptr;  // valid during the callback
 
-  // {"time","agent_id"?,"tool","command","command_bytes"?,"code"?,"code_bytes"?,"work_dir",
+  // {"time","host","pid","agent_id"?,"client"?,"request"?,"session_id"?,"shell_id"?,"tool",
+  //  "command","command_bytes"?,"code"?,"code_bytes"?,"input_bytes"?,"input_sha256"?,"work_dir",
   //  "allowed","rule"?,"rule_begin"?,"rule_end"?,"message"?,"outcome","exit_code","signal"?,
-  //  "duration_ms","cpu_ms","stdout_bytes","stderr_bytes","sandbox"?,"container"?,
-  //  "limits_reached"?,"changed_files"?,"redactions"?}.
+  //  "duration_ms","cpu_ms","stdout_bytes","stdout_sha256"?,"stdout"?,"stderr_bytes",
+  //  "stderr_sha256"?,"stderr"?,"sandbox"?,"container"?,"limits_reached"?,"changed_files"?,
+  //  "redactions"?}.
   // A command or code longer than 16 KiB is cut, and its whole length told in command_bytes or
   // code_bytes. rule_begin and rule_end are the offending bytes of the whole command, where the
-  // rule knows them. sandbox is there when its mode is not off: {"mode","network","missing"?}, of
-  // which missing is what could not be had. redactions counts the secrets that were masked in the
-  // output.
+  // rule knows them. The hashes are SHA-256: of the whole stream, secrets masked, however little of
+  // it is kept; those of an empty stream are left out. sandbox is there when its mode is not off:
+  // {"mode","network","missing"?}, of which missing is what could not be had. redactions counts the
+  // secrets that were masked in the output.
   Json to_json() const;
 };
 
@@ -186,9 +204,16 @@ struct ExecutorOptions {
   std::chrono::milliseconds max_timeout = std::chrono::hours(1);
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
   std::size_t max_output = std::size_t{1} << 20;  // bytes kept per stream: its head and its tail
-  std::string spill_dir = {};   // when set: a stream that outgrows max_output goes to a file here
-  std::string agent_id = {};    // for the audit log
-  std::string audit_file = {};  // one line of JSON per command, appended; made with mode 0600
+  std::string spill_dir = {};  // when set: a stream that outgrows max_output goes to a file here
+  std::string agent_id = {};   // for the audit log
+  // One line of JSON per command, appended; made with mode 0600. Each begins with "previous", the
+  // hash of the line before it, and ends with "hash", the SHA-256 of all that stands before that
+  // member, so that `codeexec-mcp --verify-audit` sees what was changed, left out or put in (but
+  // for the whole file replaced, or its last lines cut off: who needs to know keeps the last hash
+  // elsewhere). Several programs may write to one file. A file that goes away is made anew, which a
+  // member "notice" tells. What cannot be written waits in memory, up to 1 MiB.
+  std::string audit_file = {};
+  std::size_t audit_output = 0;  // bytes of each stream that records tell: its head and its tail
   Function<void(const AuditRecord&)> on_audit = {};  // called in the thread that ends the command
 };
 
@@ -230,9 +255,10 @@ class Executor {
   virtual PathRules file_rules() const;
   // Masks the secrets of the commands.
   std::string redact(std::string_view text) const;
-  // Puts on the audit log what was done by other means than a command. Masks secrets in `result`; a
-  // failure to write the log goes into its notes.
-  void record(Result& result, const std::string& tool) const;
+  // Puts on the audit log what was done by other means than a command. Of `asked` counts what is
+  // for the audit record, and its input: what was written. Masks secrets in `result`; a failure to
+  // write the log goes into its notes.
+  void record(Result& result, const Command& asked) const;
 
   // What a model should know of the place: where commands may write, what they reach. Sentences, or
   // nothing.

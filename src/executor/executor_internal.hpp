@@ -15,6 +15,45 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+namespace detail {
+
+// The audit log. Thread-safe, and several programs may have one on the same file: each line is one
+// write() under a lock of the file.
+class AuditFile {
+ public:
+  // Only what takes every write at once is good enough: a pipe would block the commands, or end the
+  // host with SIGPIPE.
+  static Expected<std::unique_ptr<AuditFile>> open(const std::string& path);
+
+  // Appends an object of JSON. What somebody should be told, or an empty text.
+  std::string append(std::string record);
+
+ private:
+  // Of records that could not be written; the oldest go.
+  static constexpr std::size_t max_waiting = std::size_t{1} << 20;
+
+  int open_file();
+  bool lock() const;
+  std::string follow();
+  int write_line(const std::string& record);
+
+  std::string path_ = {};
+  std::string name_ = {};
+  UniqueFd folder_ = {};
+  std::mutex mutex_ = {};
+  UniqueFd file_ = {};
+  bool regular_ = false;
+  off_t size_ = -1;            // of the file after our last line
+  std::string previous_ = {};  // the hash of its last line
+  std::string notice_ = {};    // for the next record
+  bool cut_ = false;           // its last line has no end
+  std::deque<std::string> waiting_ = {};
+  std::size_t waiting_bytes_ = 0;
+  std::uint64_t lost_ = 0;
+};
+
+}  // namespace detail
+
 inline namespace inner {
 
 // A single argument or variable may have 128 KiB on Linux (MAX_ARG_STRLEN), its NUL included.
@@ -47,9 +86,14 @@ bool is_program(const std::string& path);
 // it. An empty option stays empty.
 Expected<std::string> usable_directory(const char* option, const std::string& given, int mode);
 
-// The audit log, to be appended to. Only what takes every write at once is good enough: a pipe
-// would block the commands, or end the host with SIGPIPE.
-Expected<UniqueFd> open_audit_file(const std::string& path);
+// How the line of a record begins and ends in the audit file; between them stands what
+// AuditRecord::to_json() has. See ExecutorOptions::audit_file.
+inline constexpr std::string_view audit_begin = "{\"previous\":\"";
+inline constexpr std::string_view audit_end = ",\"hash\":\"";
+inline constexpr std::size_t sha256_digits = 64;
+
+// The hash that the line of a record ends with; empty when it is not one.
+std::string_view audit_hash(std::string_view line);
 
 // Never replaces what is there: it may be the user's own.
 Expected<void> link_skills(const std::string& workspace, const std::string& skills_dir);

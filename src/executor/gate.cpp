@@ -109,10 +109,12 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   if (!spill_dir) return spill_dir.error();
   gate->options.spill_dir = std::move(*spill_dir);
   if (!options.audit_file.empty()) {
-    auto audit = open_audit_file(options.audit_file);
+    auto audit = detail::AuditFile::open(options.audit_file);
     if (!audit) return audit.error();
     gate->audit = std::move(*audit);
   }
+  char host[256] = {};
+  if (::gethostname(host, sizeof host - 1) == 0) gate->host = host;
   gate_ = std::move(gate);
   return {};
 }
@@ -243,6 +245,7 @@ Executor::Admission Executor::admit(const Command& given) const {
   process.keep_end_only = command.keep_end_only;
   process.supervised = command.background;
   process.spill_dir = options.spill_dir;
+  process.hash_output = gate_->recording();
   process.timeout = result.timeout;
   process.kill_grace = options.kill_grace;
   process.cancel = command.cancel;
@@ -289,22 +292,36 @@ void Executor::Gate::mask(Result& result) const {
   result.rule_end = std::min(end, result.command.size());
 }
 
-void Executor::Gate::record(Result& result, const Asked& asked) const {
-  if (!recording()) return;
+AuditRecord Executor::Gate::record_of(const Command& command, std::string time) const {
+  constexpr std::size_t longest_name = 1024;
+  const auto name_of = [](const std::string& text) {
+    return std::string(utf8_prefix(text, longest_name));
+  };
   AuditRecord record;
-  record.time = asked.time;
+  if (!recording()) return record;
+  record.time = std::move(time);
+  record.host = host;
+  record.pid = ::getpid();
   record.agent_id = options.agent_id;
-  record.tool = asked.tool;
-  if (!asked.code.empty()) record.code = redactor.redact(asked.code);
+  record.client = name_of(command.client);
+  record.request = name_of(command.request);
+  record.session_id = name_of(command.session_id);
+  record.shell_id = name_of(command.shell_id);
+  record.tool = name_of(command.tool);
+  if (!command.code.empty()) record.code = redactor.redact(command.code);
+  record.input_bytes = command.input.size();
+  if (!command.input.empty()) record.input_sha256 = sha256(command.input);
+  record.max_output = options.audit_output;
+  return record;
+}
+
+void Executor::Gate::record(Result& result, AuditRecord record) const {
+  if (!recording()) return;
   record.result = &result;
   if (options.on_audit) options.on_audit(record);
   if (!audit) return;
-  const std::string line = record.to_json().dump() + "\n";
-  const ssize_t written = write_to_file(audit.get(), line);
-  if (written == static_cast<ssize_t>(line.size())) return;
-  const std::string reason = written < 0 ? errno_text(errno) : "it was written only in part";
-  result.notes.push_back(concat(
-      {"the audit record could not be written to ", quoted(options.audit_file), ": ", reason}));
+  std::string problem = audit->append(record.to_json().dump());
+  if (!problem.empty()) result.notes.push_back(std::move(problem));
 }
 
 Result Executor::run(const Command& command) const {
@@ -316,13 +333,13 @@ Result Executor::run(const Command& command) const {
     if (result.outcome != Outcome::not_started) gate_->conclude(admission.ending, result, result);
   }
   gate_->mask(result);
-  gate_->record(result, {command.tool, command.code, admission.time});
+  gate_->record(result, gate_->record_of(command, std::move(admission.time)));
   return std::move(result);
 }
 
-void Executor::record(Result& result, const std::string& tool) const {
+void Executor::record(Result& result, const Command& asked) const {
   gate_->mask(result);
-  gate_->record(result, {tool, {}, utc_timestamp()});
+  gate_->record(result, gate_->record_of(asked, utc_timestamp()));
 }
 
 std::string Executor::redact(std::string_view text) const { return gate_->redactor.redact(text); }

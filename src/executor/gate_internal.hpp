@@ -44,8 +44,7 @@ struct Executor::Ending {
 };
 
 // What all copies of an executor share. Immutable after set_up(), but for what the delete guard
-// remembers and the kernel's own state of the audit file, to which every record is one write() of
-// O_APPEND.
+// remembers and the audit file.
 struct Executor::Gate {
   ExecutorOptions options = {};
   Policy policy;
@@ -54,7 +53,8 @@ struct Executor::Gate {
   bool has_read_only_roots = false;
   // With such a guard and a policy that lets pass what it cannot read: objects to just that.
   std::optional<Policy> reader = {};
-  UniqueFd audit = {};
+  std::unique_ptr<detail::AuditFile> audit = {};
+  std::string host = {};  // of audit records
   Redactor redactor = {};
 
   Gate(Policy judged_by, PathRules confined_by)
@@ -81,13 +81,10 @@ struct Executor::Gate {
   void conclude(const Ending& ending, const ProcessResult& ended, Result& told) const;
   // Masks secrets in what is told of a command, once.
   void mask(Result& result) const;
-  struct Asked {
-    const std::string& tool;
-    const std::string& code;
-    const std::string& time;
-  };
+  // What a record says of the command before it runs; nothing when nobody records.
+  AuditRecord record_of(const Command& command, std::string time) const;
   // Tells the audit log; a failure to do so goes into the notes of the result.
-  void record(Result& result, const Asked& asked) const;
+  void record(Result& result, AuditRecord record) const;
 };
 
 struct Executor::Admission {

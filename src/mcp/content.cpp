@@ -89,6 +89,10 @@ const Json& Call::argument(std::string_view name) const noexcept {
 
 const Json& Call::meta() const noexcept { return *state_->meta; }
 
+const std::string& Call::request_id() const noexcept { return state_->request_id; }
+
+const std::string& Call::client() const noexcept { return state_->client; }
+
 const CancelToken& Call::cancel_token() const noexcept { return state_->cancel; }
 
 bool Call::wants_progress() const noexcept { return !state_->progress_token.empty(); }

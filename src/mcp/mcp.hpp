@@ -103,6 +103,11 @@ class Call {
   const Json& argument(std::string_view name) const noexcept;
   // The request's `_meta`: an object, or null.
   const Json& meta() const noexcept;
+  // The id of the request, as JSON.
+  const std::string& request_id() const noexcept;
+  // The client's name and version as it tells them, separated by a blank, of at most 256 bytes; or
+  // empty. Nothing vouches for it.
+  const std::string& client() const noexcept;
   // Cancelled when the client cancels the call or the server ends. A handler should then return
   // soon: what it returns to a client that cancelled is dropped.
   const CancelToken& cancel_token() const noexcept;

@@ -18,6 +18,7 @@ inline constexpr std::string_view newest_legacy_version = "2025-11-25";
 inline constexpr std::string_view batching_version = "2025-03-26";
 inline constexpr std::string_view version_key = "io.modelcontextprotocol/protocolVersion";
 inline constexpr std::string_view capabilities_key = "io.modelcontextprotocol/clientCapabilities";
+inline constexpr std::string_view client_info_key = "io.modelcontextprotocol/clientInfo";
 inline constexpr std::string_view log_level_key = "io.modelcontextprotocol/logLevel";
 inline constexpr std::string_view server_info_key = "io.modelcontextprotocol/serverInfo";
 inline constexpr std::string_view subscription_key = "io.modelcontextprotocol/subscriptionId";
@@ -95,6 +96,9 @@ RpcError rpc_error(int code, std::string message);
 
 // {"name":...,"version":...}
 std::string server_info_of(const ServerOptions& options);
+
+// The name and version of an implementation's info, see Call::client().
+std::string client_text(const Json& info);
 
 // What of a result cannot be sent, or an empty text.
 std::string result_problem(const ToolResult& result);

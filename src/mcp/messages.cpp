@@ -79,6 +79,12 @@ std::string server_info_of(const ServerOptions& options) {
   return text;
 }
 
+std::string client_text(const Json& info) {
+  constexpr std::size_t longest = 256;
+  const std::string text = concat({info["name"].as_string(), " ", info["version"].as_string()});
+  return std::string(utf8_prefix(text == " " ? "" : text, longest));
+}
+
 std::string result_problem(const ToolResult& result) {
   constexpr std::size_t limit = deepest_output - 4;
   bool deep = result.structured && depth_of(*result.structured, limit) > limit;

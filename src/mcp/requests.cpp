@@ -87,6 +87,7 @@ void Session::on_initialize(const Json& params, const Id& id, const std::shared_
     return fail(batch, id.spelling,
                 rpc_error(invalid_params, "Invalid params: protocolVersion must be a string"));
   const std::string& version = wanted.as_string();
+  client_ = client_text(params["clientInfo"]);
   negotiated_ = served_legacy_version(version) ? version : std::string(newest_legacy_version);
   std::string result = "{";
   append_member(result, "protocolVersion", negotiated_);
@@ -183,6 +184,8 @@ CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr
   call->meta = &params["_meta"];
   const Id token = id_of((*call->meta)["progressToken"]);
   call->progress_token = token.spelling;
+  call->request_id = id.spelling;
+  call->client = modern ? client_text((*call->meta)[client_info_key]) : client_;
   call->session = shared_from_this();
   const std::size_t weight = weight_of(call->message);
   call->weight = weight;

@@ -48,6 +48,8 @@ struct Call::State {
   const Json* meta = nullptr;
   std::size_t max_result = 0;
   std::string progress_token = {};  // JSON; empty: no progress wanted
+  std::string request_id = {};      // JSON
+  std::string client = {};
   CancelToken cancel = {};
 };
 
@@ -190,6 +192,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // Of the leader alone.
   std::string negotiated_ = {};  // by initialize; empty: not seen yet
+  std::string client_ = {};      // told by initialize, see Call::client()
   unsigned bad_lines_ = 0;       // in a row
 
   std::mutex mutex_;

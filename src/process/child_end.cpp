@@ -181,6 +181,7 @@ void Process::State::fill_output(Output& output, std::string& text, OutputCounts
   text = output.capture.text(&counts);
   counts.redactions = output.redactor.count();
   counts.file_bytes = output.spill.written;
+  if (options.hash_output) counts.sha256 = output.hash.hex();
   file = output.spill.path;
   if (output.read_error != 0)
     add_to_message(concat({"its ", output.stream == Stream::out ? "stdout" : "stderr",

@@ -93,6 +93,7 @@ struct Process::State {
     Spill spill = {};
     Capture capture;
     Redactor redactor = {};
+    detail::Sha256 hash = {};
     Output(Stream which, std::size_t max_bytes, bool only_end)
         : stream(which), capture(max_bytes, only_end ? 0 : max_bytes / 2) {}
   };

@@ -26,7 +26,7 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
   constexpr int most_reads = 16;
   for (int count = 0; count < most_reads; ++count) {
     const bool direct = !options.carrier && options.spill_dir.empty() && output.redactor.empty() &&
-                        output.capture.keeps_only_end(buffer_size);
+                        !options.hash_output && output.capture.keeps_only_end(buffer_size);
     const ssize_t size =
         direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), buffer_size);
     if (size < 0 && errno == EINTR) continue;
@@ -90,6 +90,7 @@ void Process::State::end_output(Output& output) {
 
 void Process::State::keep_output(Output& output, std::string_view bytes) {
   if (bytes.empty()) return;
+  if (options.hash_output) output.hash.add(bytes);
   if (!options.spill_dir.empty()) spill(output, bytes);
   {
     const std::lock_guard<std::mutex> lock(mutex);

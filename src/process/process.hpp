@@ -29,6 +29,7 @@ struct OutputCounts {
   std::uint64_t invalid_bytes = 0;  // of the kept ones: not UTF-8, replaced by U+FFFD
   std::uint64_t file_bytes = 0;     // in the spill file; less than total_bytes: it was cut
   std::uint64_t redactions = 0;     // secrets masked; the other counts are those of the masked text
+  std::string sha256 = {};          // of all bytes, with ProcessOptions::hash_output: 64 hex digits
 };
 
 // Keeps the beginning and the end of a stream of any length in at most `max_bytes` of memory (in
@@ -178,6 +179,7 @@ struct ProcessOptions {
   // When not empty: a stream that outgrows max_output goes whole into a new file in this directory
   // (mode 0600, name codeexec-<random>.out or .err), which is the caller's to delete.
   std::string spill_dir = {};
+  bool hash_output = false;  // sets OutputCounts::sha256; about 4 ms of processor time per MiB
   std::uint64_t max_spill = std::uint64_t{1} << 30;  // bytes per file; more is counted, not written
 
   // Zero or less: stopped at once. Counted from the start of the program.

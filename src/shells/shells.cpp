@@ -53,6 +53,7 @@ Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::make_sh
   shell->id = concat({"shell_", random});
   changed = command;
   changed.background = true;
+  changed.shell_id = shell->id;
   if (!changed.timeout) changed.timeout = options.timeout;
   if (*changed.timeout > options.max_timeout) {
     if (command.timeout)

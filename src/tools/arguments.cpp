@@ -72,6 +72,8 @@ Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
     ok = set_text(invocation.config);
   else if (argument.name == "--list-rules")
     ok = set(&invocation.list_rules);
+  else if (argument.name == "--verify-audit")
+    ok = set_text(invocation.verify_audit);
   else if (argument.name == "--sandbox-report")
     ok = set(&invocation.sandbox_report);
   else if (argument.name == "--doctor")
@@ -202,7 +204,7 @@ std::string help_text() {
       "                                              (exit status 0: allowed, 1: refused)\n"
       "       codeexec-mcp [options] --doctor        tell what commands need here and is missing\n"
       "                                              (exit status 0: nothing, 1: something)\n\n"
-      "options; each but the last eight is also a key of the configuration file, with _ for -:\n";
+      "options; each but the last nine is also a key of the configuration file, with _ for -:\n";
   const auto line = [&](const std::string& name, const char* value, const char* help) {
     std::string left = concat({"  --", name, value ? " " : "", value ? value : ""});
     left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
@@ -214,6 +216,7 @@ std::string help_text() {
   line("run", "COMMAND", "run one command instead of serving");
   line("check", "COMMAND", "judge one without running it; - reads JSON strings, one per line");
   line("list-rules", nullptr, "print what the sanitizer's rules refuse, and exit");
+  line("verify-audit", "FILE", "is an audit log as it was written? prints the first bad line");
   line("sandbox-report", nullptr, "print what is in force and what is missing here, and exit");
   line("doctor", nullptr, "the same in lines; of containers: engine, image, limits and so on");
   line("help", nullptr, "print this and exit");

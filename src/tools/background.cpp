@@ -9,6 +9,7 @@
 #include "executor/executor_internal.hpp"
 #include "json/json.hpp"
 #include "mcp/mcp.hpp"
+#include "policy/policy_internal.hpp"
 #include "process/process.hpp"
 #include "regex/regex.hpp"
 #include "shells/shells.hpp"
@@ -192,7 +193,18 @@ mcp::ToolReply write_background_shell(ToolSet& set, const mcp::Call& call) {
   const std::string& id = call.argument("shell_id").as_string();
   const std::string& input = call.argument("input").as_string();
   if (!input.empty()) {
-    if (auto ok = set.shells.write(id, input); !ok) return failed(ok.error().message);
+    const auto written = set.shells.write(id, input);
+    Command asked = command_of(call, "");
+    asked.shell_id = id;
+    asked.input = input;
+    Result result;
+    result.command = script_of_argv({call.tool(), id});
+    result.work_dir = set.executor.workspace();
+    result.outcome = Outcome::exited;
+    result.exit_code = written ? 0 : 1;
+    result.message = written.error().message;
+    set.executor.record(result, asked);
+    if (!written) return failed(written.error().message);
   }
   if (call.argument("close_input").as_bool()) {
     if (auto ok = set.shells.close_input(id); !ok) return failed(ok.error().message);

@@ -1,4 +1,4 @@
-// --check: judging without running.
+// --check: judging without running; --verify-audit.
 
 #include "tools/tools.hpp"
 #include "tools/tools_internal.hpp"
@@ -15,14 +15,15 @@ inline namespace v0_1 {
 
 namespace {
 
-// The lines of standard input, each of at most `longest` bytes in memory.
+// The lines of a file, each of at most `longest` bytes in memory.
 class InputLines {
  public:
-  explicit InputLines(std::size_t longest) : longest_(longest) {}
+  InputLines(int fd, std::size_t longest) : fd_(fd), longest_(longest) {}
   // Goes to the next line; false at the end, and where reading fails.
   bool next() {
     line_.clear();
     too_long_ = false;
+    ended_ = false;
     bool any = false;
     for (;;) {
       if (rest_.empty() && !fill()) return any;
@@ -34,25 +35,29 @@ class InputLines {
       else
         line_ += piece;
       rest_.remove_prefix(std::min(piece.size() + 1, rest_.size()));
-      if (end != std::string_view::npos) return true;
+      ended_ = end != std::string_view::npos;
+      if (ended_) return true;
     }
   }
   const std::string& line() const { return line_; }
   bool too_long() const { return too_long_; }  // then the line is not whole
+  bool ended() const { return ended_; }        // by a newline
   int error() const { return error_; }         // an errno, or 0
 
  private:
   bool fill() {
     ssize_t size = -1;
-    do size = ::read(STDIN_FILENO, buffer_, sizeof buffer_);
+    do size = ::read(fd_, buffer_, sizeof buffer_);
     while (size < 0 && errno == EINTR);
     if (size < 0) error_ = errno;
     rest_ = std::string_view(buffer_, size < 0 ? 0 : static_cast<std::size_t>(size));
     return size > 0;
   }
+  int fd_;
   std::size_t longest_;
   std::string line_ = {};
   bool too_long_ = false;
+  bool ended_ = false;
   int error_ = 0;
   std::string_view rest_ = {};
   char buffer_[65536];
@@ -75,7 +80,7 @@ Expected<std::string> command_of_line(const InputLines& lines, std::size_t longe
 // One answer for each line, as soon as it has come.
 int check_lines(const Executor& executor) {
   const std::size_t longest = mcp::ServerOptions().max_line;
-  InputLines lines(longest);
+  InputLines lines(STDIN_FILENO, longest);
   int status = 0;
   for (std::size_t number = 1; lines.next(); ++number) {
     const auto script = command_of_line(lines, longest);
@@ -95,9 +100,54 @@ int check_lines(const Executor& executor) {
   return status;
 }
 
+// What is wrong with a line of an audit log, or null. `previous` is the hash of the record before
+// it, and becomes its own; empty before the first record.
+const char* problem_of_record(const InputLines& lines, std::string& previous) {
+  const std::string_view line = lines.line();
+  const std::string_view hash = audit_hash(line);
+  if (!lines.ended() || lines.too_long() || hash.empty())
+    return "is cut, or is no record of this log";
+  const std::size_t body = line.size() - hash.size() - audit_end.size() - 2;
+  if (sha256(line.substr(0, body)) != hash) return "was changed after it had been written";
+  const std::string_view told = line.substr(audit_begin.size(), sha256_digits);
+  if (!previous.empty() && told != previous)
+    return "does not follow the line before it: lines were taken out, put in or exchanged there";
+  previous = hash;
+  return nullptr;
+}
+
 }  // namespace
 
 inline namespace inner {
+
+int verify_audit(const std::string& path) {
+  constexpr std::size_t longest_record = std::size_t{64} << 20;
+  const UniqueFd file(above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC)));
+  if (!file) return fail(2, concat({"cannot open ", quoted(path), ": ", errno_text(errno)}));
+  InputLines lines(file.get(), longest_record);
+  std::string previous;
+  std::size_t older = 0;
+  std::size_t number = 0;
+  while (lines.next()) {
+    ++number;
+    // A log may have begun before its records had hashes.
+    if (previous.empty() && lines.ended() && !starts_with(lines.line(), audit_begin)) {
+      ++older;
+      continue;
+    }
+    if (const char* const problem = problem_of_record(lines, previous)) {
+      print(concat({path, ": line ", std::to_string(number), " ", problem, "\n"}));
+      return 1;
+    }
+  }
+  if (lines.error() != 0)
+    return fail(2, concat({"cannot read ", quoted(path), ": ", errno_text(lines.error())}));
+  const std::string text =
+      concat({path, ": ", std::to_string(number - older), " records as they were written",
+              older > 0 ? concat({", after ", std::to_string(older), " lines without a hash"}) : "",
+              previous.empty() ? "" : "; the last hash is ", previous, "\n"});
+  return print(text) ? 0 : fail(1, "cannot write to standard output");
+}
 
 int check(const Executor& executor, const std::string& script) {
   if (script == "-") return check_lines(executor);

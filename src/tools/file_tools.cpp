@@ -19,7 +19,8 @@ namespace {
 
 // What a file tool did, as a record of the audit log: its words are shown as a command line.
 template <class T>
-void record_file(const ToolSet& set, const mcp::Call& call, const Expected<T>& done) {
+void record_file(const ToolSet& set, const mcp::Call& call, const Expected<T>& done,
+                 std::string content = {}) {
   Result result;
   result.command = script_of_argv(
       {call.tool(), call.argument(call.tool() == "list_files" ? "path" : "file_path").as_string()});
@@ -33,7 +34,9 @@ void record_file(const ToolSet& set, const mcp::Call& call, const Expected<T>& d
     result.exit_code = denied ? -1 : 1;
     result.message = done.error().message;
   }
-  set.executor.record(result, call.tool());
+  Command asked = command_of(call, "");
+  if (done) asked.input = std::move(content);
+  set.executor.record(result, asked);
 }
 
 // What was shown of a file counts as read, as little as it may be.
@@ -105,11 +108,12 @@ mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call) {
     bytes = std::move(*decoded);
   }
   const auto written = set.files.write(call.argument("file_path").as_string(), bytes);
-  record_file(set, call, written);
+  const std::size_t size = bytes.size();
+  record_file(set, call, written, std::move(bytes));
   if (!written) return failed(set.executor.redact(written.error().message));
   if (const DeleteGuard* const guard = set.executor.delete_guard()) guard->mark_created(*written);
-  return mcp::ToolResult::with_structured(Json::object(
-      {{"success", true}, {"file_path", shown_path(set, *written)}, {"bytes", bytes.size()}}));
+  return mcp::ToolResult::with_structured(
+      Json::object({{"success", true}, {"file_path", shown_path(set, *written)}, {"bytes", size}}));
 }
 
 mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {

@@ -82,12 +82,7 @@ Expected<void> OptionSetter::operator()(std::chrono::milliseconds* target) const
 }
 
 Expected<void> OptionSetter::operator()(std::uint64_t* target) const {
-  if (auto ok = single(); !ok) return ok;
-  const std::optional<double> number = parse_number(words_[0]);
-  if (!number || *number < 1 || *number > 1e15 || *number != std::floor(*number))
-    return bad_value(label_, words_[0], "a whole number greater than 0");
-  *target = static_cast<std::uint64_t>(*number);
-  return {};
+  return (*this)(Amount{target, false, false});
 }
 
 Expected<void> OptionSetter::operator()(Amount amount) const {
@@ -104,10 +99,12 @@ Expected<void> OptionSetter::operator()(Amount amount) const {
     }
   }
   const double number = parse_number(digits).value_or(-1) * unit;
-  if (!(number >= 0) || number > 1e15 || number != std::floor(number))
-    return bad_value(
-        label_, words_[0],
-        amount.is_size ? "a number of bytes, or one with k, m, g or t after it" : "a whole number");
+  const bool whole = number >= 0 && number <= 1e15 && number == std::floor(number);
+  if (!whole || (number < 1 && !amount.may_be_0))
+    return bad_value(label_, words_[0],
+                     concat({amount.is_size ? "a number of bytes" : "a whole number",
+                             amount.may_be_0 ? "" : " greater than 0",
+                             amount.is_size ? ", or one with k, m, g or t after it" : ""}));
   *amount.target = static_cast<std::uint64_t>(number);
   return {};
 }

@@ -32,6 +32,7 @@ struct ServerConfig {
   // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
   LocalOptions local = {};
   std::uint64_t max_output = LocalOptions().max_output;
+  std::uint64_t audit_output = 0;
   std::uint64_t max_concurrent = mcp::ServerOptions{}.max_concurrent;
   std::string policy_mode = "strict";
   std::vector<std::string> read_only = {};
@@ -59,10 +60,11 @@ struct ServerConfig {
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
 };
 
-// A whole number that may be 0; a size may have a unit, such as 512m.
+// A whole number; a size may have a unit, such as 512m.
 struct Amount {
   std::uint64_t* target;
   bool is_size;
+  bool may_be_0 = true;
 };
 
 // Where the value of an option goes decides its kind.
@@ -146,6 +148,7 @@ struct Invocation {
   bool version = false;
   std::optional<std::string> config = {};
   bool list_rules = false;
+  std::optional<std::string> verify_audit = {};
   bool sandbox_report = false;
   bool doctor = false;
   std::optional<std::string> run = {};

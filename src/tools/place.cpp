@@ -80,6 +80,7 @@ Expected<ExecutorOptions> common_options(const ServerConfig& config, const std::
   for (const std::string& path : config.read_only)
     options.roots.push_back({path, Permission::read});
   options.max_output = static_cast<std::size_t>(config.max_output);
+  options.audit_output = static_cast<std::size_t>(config.audit_output);
   if (options.timeout.count() == 0)
     options.timeout = std::min(ExecutorOptions().timeout, options.max_timeout);
   return options;
@@ -209,6 +210,7 @@ Expected<UserContainers> create_user_containers(const ServerConfig& config) {
   options.policy = std::move(*policy);
   if (config.local.timeout.count() != 0) options.timeout = config.local.timeout;
   options.audit_file = config.local.audit_file;
+  options.audit_output = static_cast<std::size_t>(config.audit_output);
   auto containers = UserContainers::create(options);
   if (!containers) return in_our_words(containers.error(), true);
   return containers;

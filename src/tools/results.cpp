@@ -209,7 +209,7 @@ Result refused_result(const ToolSet& set, const mcp::Call& call, const char* bou
   result.work_dir = set.executor.workspace();
   result.rule = bound;
   result.message = std::move(message);
-  set.executor.record(result, call.tool());
+  set.executor.record(result, command_of(call, ""));
   return result;
 }
 
@@ -240,6 +240,10 @@ Command command_of(const mcp::Call& call, const char* argument) {
   Command command;
   if (*argument) command.script = call.argument(argument).as_string();
   command.tool = call.tool();
+  command.client = call.client();
+  command.request = call.request_id();
+  if (const Json& id = call.argument("session_id"); id.is_string())
+    command.session_id = id.as_string();
   command.work_dir = call.argument("work_dir").as_string();
   if (const Json& seconds = call.argument("timeout"); seconds.is_number())
     command.timeout = milliseconds_of(seconds);

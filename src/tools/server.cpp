@@ -255,6 +255,9 @@ int server_main(int argc, char** argv) {
   if (!invocation) return fail(2, invocation.error().message);
   if (invocation->help) return print(help_text()) ? 0 : 1;
   if (invocation->version) return print("codeexec-mcp " CODEEXEC_VERSION_STRING "\n") ? 0 : 1;
+  if (invocation->verify_audit) return verify_audit(*invocation->verify_audit);
+  if (const auto policy = Policy::create(config.local.policy); !policy && invocation->list_rules)
+    return fail(2, in_our_words(policy.error()).message);
   if (invocation->list_rules) return print(rules_text()) ? 0 : 1;
 
   // A client that goes away must not kill the server before it has ended what it runs; nor must a

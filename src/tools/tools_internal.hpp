@@ -224,6 +224,9 @@ int fail(int status, const std::string& message);
 
 int check(const Executor& executor, const std::string& script);
 
+// The exit status of --verify-audit: 1 for a file with a line that is not as it was written.
+int verify_audit(const std::string& path);
+
 }  // namespace inner
 
 }  // namespace v0_1

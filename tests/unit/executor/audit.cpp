@@ -3,6 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <set>
 #include <thread>
 
@@ -52,12 +57,23 @@ TEST_CASE("every command leaves one record, through callback and file alike") {
   REQUIRE(records.size() == 5);
   REQUIRE(lines.size() == 5);
   CHECK(ends(file, "}\n"));
-  for (std::size_t i = 0; i < lines.size(); ++i) CHECK(lines[i] == records[i].dump());
+  // In the file, the chain stands around what the callback is told.
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::string told = records[i].dump();
+    CHECK(begins(lines[i], "{\"previous\":\""));
+    CHECK(lines[i].find("\"," + told.substr(1, told.size() - 2) + ",\"hash\":\"") !=
+          std::string::npos);
+  }
 
   const Json& first = records[0];
-  CHECK(member_names(first) == Strings{"time", "agent_id", "tool", "command", "work_dir", "allowed",
-                                       "outcome", "exit_code", "duration_ms", "cpu_ms",
-                                       "stdout_bytes", "stderr_bytes"});
+  CHECK(member_names(first) == Strings{"time", "host", "pid", "agent_id", "tool", "command",
+                                       "work_dir", "allowed", "outcome", "exit_code", "duration_ms",
+                                       "cpu_ms", "stdout_bytes", "stdout_sha256", "stderr_bytes",
+                                       "stderr_sha256"});
+  char host[256] = {};
+  REQUIRE(::gethostname(host, sizeof host - 1) == 0);
+  CHECK(first["host"] == Json(host));
+  CHECK(first["pid"] == Json(static_cast<std::int64_t>(::getpid())));
   const std::string& time = first["time"].as_string();
   REQUIRE(time.size() == 24);
   for (std::size_t i = 0; i < time.size(); ++i) {
@@ -78,9 +94,9 @@ TEST_CASE("every command leaves one record, through callback and file alike") {
   CHECK(first["stderr_bytes"] == Json(3));
 
   const Json& refused = records[1];
-  CHECK(member_names(refused) == Strings{"time", "agent_id", "tool", "command", "work_dir",
-                                         "allowed", "rule", "rule_begin", "rule_end", "message",
-                                         "outcome", "exit_code", "duration_ms", "cpu_ms",
+  CHECK(member_names(refused) == Strings{"time", "host", "pid", "agent_id", "tool", "command",
+                                         "work_dir", "allowed", "rule", "rule_begin", "rule_end",
+                                         "message", "outcome", "exit_code", "duration_ms", "cpu_ms",
                                          "stdout_bytes", "stderr_bytes"});
   CHECK(refused["tool"] == Json("run"));
   CHECK(refused["allowed"] == Json(false));
@@ -172,7 +188,9 @@ TEST_CASE("what was done by other means than a command is recorded and masked") 
   result.command = "read hunter2-hunter2";
   result.work_dir = place.path();
   result.outcome = Outcome::exited;
-  here.record(result, "read_file");
+  Command asked;
+  asked.tool = "read_file";
+  here.record(result, asked);
   CHECK(result.command == "read [redacted]");
   CHECK(result.notes.empty());
   const std::vector<Json> records = log.take();
@@ -182,7 +200,200 @@ TEST_CASE("what was done by other means than a command is recorded and masked") 
   CHECK(records[0]["agent_id"] == Json("somebody"));
   CHECK(records[0]["allowed"] == Json(true));
   CHECK(ends(records[0]["time"].as_string(), "Z"));
-  CHECK(parsed(support::read_file(place / "audit")).dump() == records[0].dump());
+  CHECK(parsed(support::read_file(place / "audit"))["command"] == records[0]["command"]);
+}
+
+namespace {
+
+// What sha256sum(1) says of a text.
+std::string sha256_of(const support::TempDir& place, const std::string& text) {
+  codeexec::ProcessOptions options;
+  options.argv = {"sha256sum", place.file("hashed", text)};
+  options.environment = {"PATH=/usr/bin:/bin"};
+  return codeexec::run_process(options).out.substr(0, 64);
+}
+
+// The hashes of a file's records lead from each to the next.
+bool is_chain(const Strings& lines) {
+  std::string previous;
+  for (const std::string& line : lines) {
+    const Json record = parsed(line);
+    if (!previous.empty() && record["previous"] != Json(previous)) return false;
+    previous = record["hash"].as_string();
+    if (previous.size() != 64) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("an audit record tells who asked, and the hashes of input and output") {
+  const support::TempDir place;
+  AuditLog log;
+  LocalOptions options = in(place);
+  options.max_output = 1024;
+  options.audit_output = 20;
+  options.on_audit = log.callback();
+  const LocalExecutor here = make(options);
+  Command command = Command::shell("seq 1 10000; cat >&2");
+  command.client = "somebody 1.0";
+  command.request = "\"r-7\"";
+  command.session_id = "s1";
+  command.shell_id = "shell_0";
+  command.input = std::string(100000, 'i');
+  here.run(command);
+  here.start(command).wait();
+  command.input.clear();
+  command.client = std::string(5000, 'c');
+  here.run(command);
+  const std::vector<Json> records = log.take();
+  REQUIRE(records.size() == 3);
+  std::string counted;
+  for (int i = 1; i <= 10000; ++i) counted += std::to_string(i) + "\n";
+  for (const std::size_t i : {0u, 1u}) {
+    CAPTURE(i);
+    const Json& record = records[i];
+    CHECK(record["client"] == Json("somebody 1.0"));
+    CHECK(record["request"] == Json("\"r-7\""));
+    CHECK(record["session_id"] == Json("s1"));
+    CHECK(record["shell_id"] == Json("shell_0"));
+    CHECK(record["input_bytes"] == Json(100000));
+    CHECK(record["input_sha256"] == Json(sha256_of(place, std::string(100000, 'i'))));
+    CHECK(record["stderr_sha256"] == record["input_sha256"]);
+    CHECK(record["stdout_sha256"] == Json(sha256_of(place, counted)));
+    CHECK(begins(record["stdout"].as_string(), "1\n2\n3\n4\n5\n\n... ("));
+    CHECK(ends(record["stdout"].as_string(), ") ...\n999\n10000\n"));
+  }
+  CHECK(records[2].find("input_sha256") == nullptr);
+  CHECK(records[2].find("stderr_sha256") == nullptr);
+  CHECK(records[2]["client"].as_string().size() == 1024);
+}
+
+TEST_CASE("the hash of an output is that of what is told: with its secrets masked") {
+  const support::TempDir place;
+  const support::EnvironmentGuard secret("CODEEXEC_TEST_TOKEN", "hunter2-hunter2");
+  AuditLog log;
+  LocalOptions options = in(place);
+  options.environment.secret = {"CODEEXEC_TEST_TOKEN"};
+  options.audit_output = 100;
+  options.on_audit = log.callback();
+  const LocalExecutor here = make(options);
+  here.run("printf 'a %s b' \"$CODEEXEC_TEST_TOKEN\"");
+  const std::vector<Json> records = log.take();
+  REQUIRE(records.size() == 1);
+  CHECK(records[0]["stdout"] == Json("a [redacted] b"));
+  CHECK(records[0]["stdout_sha256"] == Json(sha256_of(place, "a [redacted] b")));
+}
+
+TEST_CASE("an audit file that is removed, replaced or shortened is told, and goes on") {
+  const support::TempDir place;
+  LocalOptions options;
+  options.audit_file = place / "audit";
+  const LocalExecutor here = make(options);
+  const auto lines = [&] { return lines_of(support::read_file(place / "audit")); };
+  const auto told = [](const Result& r, const std::string& what) {
+    return r.notes.size() == 1 && ends(r.notes[0], what);
+  };
+  CHECK(here.run("echo one").notes.empty());
+  const std::string first_hash = parsed(lines()[0])["hash"].as_string();
+
+  REQUIRE(::unlink((place / "audit").c_str()) == 0);
+  CHECK(told(here.run("echo two"), "removed or replaced"));
+  CHECK(here.run("echo three").notes.empty());
+  REQUIRE(lines().size() == 2);
+  CHECK(parsed(lines()[0])["previous"] == Json(first_hash));
+  CHECK(parsed(lines()[0])["notice"] == Json("the file had been removed or replaced"));
+  CHECK(is_chain(lines()));
+
+  // A link in its place is not followed.
+  const std::string elsewhere = place.file("elsewhere", "");
+  REQUIRE(::rename((place / "audit").c_str(), (place / "old").c_str()) == 0);
+  REQUIRE(::symlink(elsewhere.c_str(), (place / "audit").c_str()) == 0);
+  const Result linked = here.run("echo four");
+  REQUIRE(linked.notes.size() == 1);
+  CHECK(begins(linked.notes[0], "the audit record could not be written to "));
+  CHECK(support::read_file(elsewhere).empty());
+  REQUIRE(::rename((place / "old").c_str(), (place / "audit").c_str()) == 0);
+  here.run("echo five");
+  REQUIRE(lines().size() == 4);
+  CHECK(parsed(lines()[2])["command"] == Json("echo four"));
+  CHECK(is_chain(lines()));
+
+  REQUIRE(::truncate((place / "audit").c_str(), 10) == 0);
+  CHECK(told(here.run("echo six"), "the file had become shorter"));
+  CHECK(here.run("echo seven").notes.empty());
+  REQUIRE(lines().size() == 3);
+  CHECK(lines()[0] == "{\"previous");
+  CHECK(parsed(lines()[1])["command"] == Json("echo six"));
+  CHECK(is_chain({lines()[1], lines()[2]}));
+}
+
+TEST_CASE("audit records that find no room wait, and are written in order when there is some") {
+  const support::TempDir place;
+  LocalOptions options;
+  options.audit_file = place / "audit";
+  const LocalExecutor here = make(options);
+  CHECK(here.run("echo one").notes.empty());
+  const auto size = support::read_file(place / "audit").size();
+  {
+    // The file may grow by so much and no more: the next record fits in part.
+    rlimit before{};
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+    rlimit limit = before;
+    limit.rlim_cur = size + 100;
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    const Result two = here.run("echo two");
+    const Result three = here.run("sudo three");
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+    for (const Result* result : {&two, &three}) {
+      REQUIRE(result->notes.size() == 1);
+      CHECK(begins(result->notes[0], "the audit record could not be written to "));
+    }
+    CHECK(support::read_file(place / "audit").size() == size);
+  }
+  CHECK(here.run("echo four").notes.empty());
+  const Strings lines = lines_of(support::read_file(place / "audit"));
+  REQUIRE(lines.size() == 4);
+  CHECK(parsed(lines[1])["command"] == Json("echo two"));
+  CHECK(parsed(lines[2])["command"] == Json("sudo three"));
+  CHECK(is_chain(lines));
+}
+
+TEST_CASE("of audit records that wait for room 1 MiB are kept, and the others counted") {
+  const support::TempDir place;
+  LocalOptions options;
+  options.audit_file = place / "audit";
+  const LocalExecutor here = make(options);
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  rlimit limit = before;
+  limit.rlim_cur = 0;
+  const std::string longest(16 * 1024 - 10, 'x');
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  for (int i = 0; i < 100; ++i) here.run("sudo " + std::to_string(i) + longest);
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+  here.run("sudo last");
+  const Strings lines = lines_of(support::read_file(place / "audit"));
+  REQUIRE(lines.size() > 50);
+  CHECK(lines.size() < 66);
+  CHECK(parsed(lines[0])["lost"] == Json(static_cast<std::int64_t>(101 - lines.size())));
+  CHECK(parsed(lines.back())["command"] == Json("sudo last"));
+  CHECK(parsed(lines.back()).find("lost") == nullptr);
+  CHECK(is_chain(lines));
+}
+
+TEST_CASE("a lock that somebody holds on the audit file does not stop commands") {
+  const support::TempDir place;
+  LocalOptions options;
+  options.audit_file = place / "audit";
+  const LocalExecutor here = make(options);
+  const codeexec::UniqueFd other(::open((place / "audit").c_str(), O_RDONLY | O_CLOEXEC));
+  REQUIRE(::flock(other.get(), LOCK_EX) == 0);
+  CHECK(here.run("echo one").succeeded());
+  CHECK(here.run("echo two").succeeded());
+  const Strings lines = lines_of(support::read_file(place / "audit"));
+  CHECK(lines.size() == 2);
+  CHECK(is_chain(lines));
 }
 
 TEST_CASE("16 threads append whole lines to the audit file, which keeps what it had") {
@@ -216,6 +427,7 @@ TEST_CASE("16 threads append whole lines to the audit file, which keeps what it 
     CHECK(record["rule"] == Json("sudo"));
   }
   CHECK(ids.size() == thread_count * each);
+  CHECK(is_chain({lines.begin() + 1, lines.end()}));
 }
 
 TEST_CASE("an audit record that cannot be written is told in the result") {

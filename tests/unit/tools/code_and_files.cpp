@@ -34,7 +34,13 @@ TEST_CASE("code runs from a file, and its tool passes the gate") {
   CHECK(r["code_file"] == Json(workspace + "/tools/quote.py"));
   CHECK(r["blocks"] == Json(1));
   CHECK(support::read_file(workspace + "/tools/quote.py") == code);
-  const Json record = parsed(support::read_file(audit));
+  const Strings records = lines_of(support::read_file(audit));
+  REQUIRE(records.size() == 2);
+  const Json saved = parsed(records[0]);
+  CHECK(saved["tool"] == Json("execute_code"));
+  CHECK(saved["command"] == Json("save '" + workspace + "/tools/quote.py'"));
+  CHECK(saved["input_bytes"] == Json(static_cast<std::int64_t>(code.size())));
+  const Json record = parsed(records[1]);
   CHECK(record["tool"] == Json("execute_code"));
   CHECK(record["code"] == Json(code));
 

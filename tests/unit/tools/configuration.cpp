@@ -177,13 +177,13 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       {"FILE", {missing + "/x", place.path()}},
       {"PATH", {missing, file, "sh", "", place.path()}},
       {"SECONDS", {"abc", "0", "-5", "", "1s", "0x10", "nan", "inf", "1e400", "31536001", "5,0"}},
-      {"BYTES", {"abc", "0", "-5", "", "1.5", "1k", "1e400", "1e16", "100"}},
       {"N", {"abc", "0", "-5", "", "1.5", "1e400", "1e16"}},
       {"PATTERN...", {"(", "a**", "[z-a]", "(?=x)", "(a)\\1"}},
       {"NAME=VALUE...", {"noequals", "=x", ""}},
       {"MODE", {"dock", "srt", "", "Local", "Strict"}},
       {"WORDS", {" ", "a\nb"}}};
   const Strings no_amounts = {"abc", "0", "-5", "", "1.5", "1k", "1e400", "1e16"};
+  const Strings no_sizes = {"abc", "0", "0k", "-5", "", "1.5", "m", "1kk", "1 k", "1e400", "1e16"};
   // Names are wrong in different ways; an agent may be called anything.
   const std::map<std::string, Strings> wrong_by_name = {
       {"disable-rule", {"sodu", ""}},
@@ -204,11 +204,12 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       {"pid-namespace", {"maybe"}},
       {"no-supervisor", {"maybe"}},
       {"no-watch-files", {"maybe"}},
+      {"max-output-size", {"abc", "0", "-5", "", "1.5", "1kk", "1e400", "1e16", "100"}},
       {"limit-cpu", no_amounts},
-      {"limit-memory", no_amounts},
-      {"limit-address-space", no_amounts},
-      {"limit-file-size", no_amounts},
-      {"limit-disk", no_amounts},
+      {"limit-memory", no_sizes},
+      {"limit-address-space", no_sizes},
+      {"limit-file-size", no_sizes},
+      {"limit-disk", no_sizes},
       {"no-auto-venv", {"maybe", "1"}}};
   for (const auto& option : options_of_help()) {
     const std::string& name = option.first;

@@ -85,7 +85,8 @@ inline std::vector<std::pair<std::string, std::string>> options_of_help() {
 
 inline bool is_special(const std::string& name) {
   return name == "config" || name == "run" || name == "check" || name == "list-rules" ||
-         name == "sandbox-report" || name == "doctor" || name == "help" || name == "version";
+         name == "sandbox-report" || name == "verify-audit" || name == "doctor" || name == "help" ||
+         name == "version";
 }
 
 inline std::string key_of(std::string name) {
@@ -96,7 +97,7 @@ inline std::string key_of(std::string name) {
 inline bool is_list(const std::string& value) { return ends(value, "..."); }
 
 inline bool is_number(const std::string& value) {
-  return value == "SECONDS" || value == "BYTES" || value == "N" || value == "CPUS";
+  return value == "SECONDS" || value == "N" || value == "CPUS";
 }
 
 // A command that tells its process number and then runs until somebody ends it.

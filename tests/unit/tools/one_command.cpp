@@ -315,3 +315,123 @@ TEST_CASE("SIGTERM during --run kills the command, and the result is still print
   CHECK(server.wait() == 1);
   CHECK(dies(pid));
 }
+
+// --verify-audit ----------------------------------------------------------------------------------
+
+namespace {
+
+ProcessResult verify(const std::string& file) { return run_program({"--verify-audit", file}); }
+
+std::string with_lines(const Strings& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("--verify-audit names the first line that is not as it was written") {
+  const TempDir place;
+  const std::string audit = place / "audit";
+  for (const char* word : {"one", "two", "three", "four", "five"})
+    run_program({"--audit-file", audit, "--run", std::string("echo ") + word});
+  const std::string whole = support::read_file(audit);
+  const Strings lines = lines_of(whole);
+  REQUIRE(lines.size() == 5);
+  const ProcessResult fine = verify(audit);
+  CHECK(fine.exit_code == 0);
+  CHECK(fine.err == "");
+  CHECK(fine.out == audit + ": 5 records as they were written; the last hash is " +
+                        parsed(lines[4])["hash"].as_string() + "\n");
+
+  const auto check_broken = [&](const Strings& changed, std::size_t number, const char* what) {
+    CAPTURE(number);
+    const ProcessResult r = verify(place.file("changed", with_lines(changed)));
+    CHECK(r.exit_code == 1);
+    CHECK(begins(r.out, place / "changed" + ": line " + std::to_string(number) + " " + what));
+  };
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    Strings changed = lines;
+    const std::size_t at = changed[i].find("\"exit_code\":0");
+    REQUIRE(at != std::string::npos);
+    changed[i][at + 12] = '1';
+    check_broken(changed, i + 1, "was changed after it had been written");
+    changed = lines;
+    changed[i].resize(changed[i].size() / 2);
+    check_broken(changed, i + 1, "is cut, or is no record of this log");
+    changed = lines;
+    changed.insert(changed.begin() + static_cast<std::ptrdiff_t>(i) + 1, "{}");
+    check_broken(changed, i + 2, "is cut, or is no record of this log");
+    if (i == 0 || i + 1 == lines.size()) continue;
+    changed = lines;
+    changed.erase(changed.begin() + static_cast<std::ptrdiff_t>(i));
+    check_broken(changed, i + 1, "does not follow the line before it");
+    changed = lines;
+    std::swap(changed[i], changed[i + 1]);
+    check_broken(changed, i + 1, "does not follow the line before it");
+    changed = lines;
+    changed.insert(changed.begin() + static_cast<std::ptrdiff_t>(i), lines[0]);
+    check_broken(changed, i + 1, "does not follow the line before it");
+  }
+  const ProcessResult unfinished = verify(place.file("changed", whole.substr(0, whole.size() - 1)));
+  CHECK(unfinished.exit_code == 1);
+  CHECK(begins(unfinished.out, place / "changed" + ": line 5 is cut"));
+
+  // A log that began before records had hashes.
+  const ProcessResult older = verify(place.file("changed", "{\"time\":\"\"}\n" + whole));
+  CHECK(older.exit_code == 0);
+  CHECK(begins(older.out, place / "changed" + ": 5 records as they were written, after 1 lines"));
+  CHECK(verify(place.file("changed", "")).exit_code == 0);
+  check_refused(verify(place / "missing"), "codeexec-mcp: cannot open");
+  check_refused(verify(place.path()), "codeexec-mcp: cannot read");
+}
+
+TEST_CASE("two servers write one audit log, with the ids of what they were asked") {
+  const TempDir place;
+  const std::string audit = place / "audit";
+  const Strings arguments = {"--audit-file", audit, "--workspace", place.path()};
+  {
+    Server one(arguments);
+    Server two(arguments);
+    for (int i = 0; i < 5; ++i) {
+      one.use("execute_command", R"({"command":"echo one","session_id":"s1"})");
+      two.use("execute_command", R"({"command":"echo two"})");
+    }
+    one.use("write_file", R"({"file_path":"a","content":"abc"})");
+    const Json shell = two.use("start_background_shell", R"({"command":"cat; exit 3"})");
+    const std::string id = shell["shell_id"].as_string();
+    two.use("write_background_shell",
+            Json::object({{"shell_id", id}, {"input", "abc"}, {"close_input", true}}));
+    two.use("get_background_shell_output", Json::object({{"shell_id", id}, {"wait_for", "exit"}}));
+    CHECK(one.finish().empty());
+    CHECK(two.finish().empty());
+    const Strings lines = lines_of(support::read_file(audit));
+    REQUIRE(lines.size() == 13);
+    CHECK(verify(audit).exit_code == 0);
+    const Json command = parsed(lines[0]);
+    CHECK(command["client"] == Json("test 1"));
+    CHECK(command["session_id"] == Json("s1"));
+    CHECK(!command["request"].as_string().empty());
+    const Json file = parsed(lines[10]);
+    CHECK(file["tool"] == Json("write_file"));
+    CHECK(file["input_bytes"] == Json(3));
+    const char* const sha256_of_abc =
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    CHECK(file["input_sha256"] == Json(sha256_of_abc));
+    const Json input = parsed(lines[11]);
+    CHECK(input["tool"] == Json("write_background_shell"));
+    CHECK(input["shell_id"] == Json(id));
+    CHECK(input["input_sha256"] == Json(sha256_of_abc));
+    const Json ended = parsed(lines[12]);
+    CHECK(ended["tool"] == Json("start_background_shell"));
+    CHECK(ended["shell_id"] == Json(id));
+    CHECK(ended["exit_code"] == Json(3));
+    CHECK(ended["stdout_sha256"] == Json(sha256_of_abc));
+  }
+}
+
+TEST_CASE("--list-rules refuses a rule that there is not") {
+  const ProcessResult r = run_program({"--list-rules", "--disable-rule", "sodu"});
+  check_refused(r, "codeexec-mcp: ");
+  CHECK(support::has(r.err, "sodu"));
+}

@@ -1,0 +1,159 @@
+// The audit log as a file: a chain of hashes.
+
+#include "executor/executor_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+std::string_view audit_hash(std::string_view line) {
+  const std::size_t end_size = audit_end.size() + sha256_digits + 2;
+  if (line.size() < audit_begin.size() + end_size || !starts_with(line, audit_begin)) return {};
+  line.remove_prefix(line.size() - end_size);
+  if (!starts_with(line, audit_end) || !ends_with(line, "\"}")) return {};
+  return line.substr(audit_end.size(), sha256_digits);
+}
+
+}  // namespace inner
+
+namespace detail {
+
+Expected<std::unique_ptr<AuditFile>> AuditFile::open(const std::string& path) {
+  const std::string subject = concat({"audit_file: ", quoted(path)});
+  if (has_nul(path))
+    return make_error(ErrorCode::invalid_argument, concat({subject, " has a NUL byte"}));
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  auto file = std::make_unique<AuditFile>();
+  file->path_ = path;
+  file->name_ = path.substr(folder == "." ? 0 : folder.size());
+  file->folder_.reset(
+      above_standard_streams(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  if (!file->folder_) return system_error(errno, subject);
+  const int error = file->open_file();
+  if (error == EMEDIUMTYPE)
+    return make_error(ErrorCode::invalid_argument,
+                      concat({subject, " is neither a file nor a device"}));
+  if (error != 0) return system_error(error, subject);
+  return file;
+}
+
+// An errno, or 0. The file that was open before stays when there is no other.
+int AuditFile::open_file() {
+  UniqueFd fd(above_standard_streams(::openat(
+      folder_.get(), name_.c_str(),
+      O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK, 0600)));
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0) return errno;
+  if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode)) return EMEDIUMTYPE;
+  regular_ = S_ISREG(status.st_mode);
+  file_ = std::move(fd);
+  size_ = -1;
+  return 0;
+}
+
+// flock(2) knows no time limit, and whoever can open the file can hold its lock: so it is asked for
+// a number of times, in about 200 ms, and then done without.
+bool AuditFile::lock() const {
+  constexpr int most_tries = 200;
+  for (int i = 0; i < most_tries; ++i) {
+    if (::flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return true;
+    if (errno != EWOULDBLOCK && errno != EINTR) return false;
+    ::poll(nullptr, 0, 1);
+  }
+  return false;
+}
+
+// Finds the end of the file, which others may have moved, and its last hash. What somebody should
+// be told of the file, or nothing.
+std::string AuditFile::follow() {
+  struct stat status {};
+  if (::fstat(file_.get(), &status) != 0 || status.st_size == size_) return {};
+  const bool is_cut = status.st_size < size_;
+  size_ = status.st_size;
+  cut_ = false;
+  // An empty file goes on with what was the last hash elsewhere.
+  if (size_ > 0) {
+    char end[audit_end.size() + sha256_digits + 3];
+    const auto count = std::min<off_t>(size_, sizeof end);
+    const ssize_t got = ::pread(file_.get(), end, static_cast<std::size_t>(count), size_ - count);
+    std::string_view line(end, got > 0 ? static_cast<std::size_t>(got) : 0);
+    cut_ = line.empty() || line.back() != '\n';
+    if (!cut_) line.remove_suffix(1);
+    previous_ = audit_hash(concat({audit_begin, line}));
+  }
+  return is_cut ? "the file had become shorter" : "";
+}
+
+// An errno, or 0.
+int AuditFile::write_line(const std::string& record) {
+  std::string line = concat({cut_ ? "\n" : "", audit_begin, previous_, "\","});
+  const std::size_t begin = cut_ ? 1 : 0;
+  if (!notice_.empty()) line += concat({"\"notice\":\"", notice_, "\","});
+  if (lost_ > 0) line += concat({"\"lost\":", std::to_string(lost_), ","});
+  line += std::string_view(record).substr(1, record.size() - 2);
+  const std::string hash = sha256(std::string_view(line).substr(begin));
+  line += concat({audit_end, hash, "\"}\n"});
+  const ssize_t written = write_to_file(file_.get(), line);
+  if (written != static_cast<ssize_t>(line.size())) {
+    const int error = written < 0 ? errno : ENOSPC;
+    // Half a line is taken back; where that fails, the next line begins behind it.
+    if (written > 0 && (!regular_ || ::ftruncate(file_.get(), size_) != 0)) size_ = -1;
+    return error;
+  }
+  if (size_ >= 0) size_ += written;
+  previous_ = hash;
+  cut_ = false;
+  notice_.clear();
+  lost_ = 0;
+  return 0;
+}
+
+std::string AuditFile::append(std::string record) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  std::string problem;
+  int error = 0;
+  bool locked = false;
+  if (regular_) {
+    struct stat here {};
+    struct stat named {};
+    const bool known = ::fstat(file_.get(), &here) == 0;
+    const bool same = known &&
+                      ::fstatat(folder_.get(), name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+                      here.st_dev == named.st_dev && here.st_ino == named.st_ino;
+    if (!same) {
+      notice_ = "the file had been removed or replaced";
+      problem = notice_;
+      error = open_file();
+    }
+  }
+  if (error == 0 && regular_) {
+    locked = lock();
+    const std::string noticed = follow();
+    if (!noticed.empty()) problem = notice_ = noticed;
+  }
+  waiting_bytes_ += record.size();
+  waiting_.push_back(std::move(record));
+  while (error == 0 && !waiting_.empty()) {
+    error = write_line(waiting_.front());
+    if (error != 0) break;
+    waiting_bytes_ -= waiting_.front().size();
+    waiting_.pop_front();
+  }
+  if (locked) ::flock(file_.get(), LOCK_UN);
+  for (; waiting_bytes_ > max_waiting; waiting_.pop_front(), ++lost_)
+    waiting_bytes_ -= waiting_.front().size();
+  if (error != 0)
+    return concat({"the audit record could not be written to ", quoted(path_), ": ",
+                   error == EMEDIUMTYPE ? "it is no file any more" : errno_text(error)});
+  return problem.empty() ? problem : concat({"audit log ", quoted(path_), ": ", problem});
+}
+
+}  // namespace detail
+
+}  // namespace v0_1
+}  // namespace codeexec
