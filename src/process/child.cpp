@@ -214,7 +214,8 @@ void Process::State::step(const std::vector<pollfd>& set, ReadBuffer& buffer) {
   if (options.carrier && (options.carrier->ended() || events_of(set, slot_exit)))
     return carrier_ended(buffer, now);
   if (events_of(set, slot_exit)) leader_ended(buffer, now);
-  check_time(now);
+  // Callbacks may have taken long. After its end, what lies in the pipes is read first.
+  check_time(phase == Phase::draining ? now : Clock::now());
 }
 
 // The command has told its end, or the program that carries it has gone without that.
@@ -249,6 +250,7 @@ void Process::State::check_time(Clock::time_point now) {
   if (phase == Phase::running || phase == Phase::asked_to_end) {
     if (now >= heartbeat_at) {
       options.on_heartbeat();
+      now = Clock::now();
       heartbeat_at = later(now, options.heartbeat);
     }
   }
