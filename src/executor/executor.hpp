@@ -68,7 +68,7 @@ struct Command {
   std::optional<Session> session = {};
   // Empty: the executor's. One that exceeds its max_timeout is cut down to that; a note says so.
   std::optional<std::chrono::milliseconds> timeout = {};
-  Variables environment = {};  // wins over everything else
+  Variables environment = {};              // wins over everything else
   std::string input = {};                  // for standard input; empty: /dev/null
   bool keep_input_open = false;            // start() only: Execution::write() may follow
   bool merge_streams = false;              // both streams in `out`, in their true order
@@ -83,8 +83,8 @@ struct Command {
   std::string code = {};
 
   // Live output as raw bytes, and a sign of life every `heartbeat`. Called by the thread that
-  // drives the command: the caller of run(), or the library's event thread after start(). They
-  // must not throw, block for long or use the same Execution.
+  // drives the command: the caller of run(), or the library's event thread after start(). The rules
+  // for callbacks stand in ProcessOptions; on_end and on_audit have the same.
   Function<void(Stream, std::string_view)> on_output = {};
   std::chrono::milliseconds heartbeat = no_limit;
   Function<void()> on_heartbeat = {};

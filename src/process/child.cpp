@@ -16,6 +16,12 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+inline namespace inner {
+
+void call_back(FunctionRef<void()> callback) noexcept { callback(); }
+
+}  // namespace inner
+
 // Fails the start for a mistake of the caller's, before anything is made.
 bool Process::State::refuse_options() {
   const auto any_nul = [&](const std::vector<std::string>& texts) {
@@ -249,7 +255,7 @@ void Process::State::check_time(Clock::time_point now) {
   const bool cancelled = cancel_asked.load() || (options.cancel && options.cancel->cancelled());
   if (phase == Phase::running || phase == Phase::asked_to_end) {
     if (now >= heartbeat_at) {
-      options.on_heartbeat();
+      call_back([&] { options.on_heartbeat(); });
       now = Clock::now();
       heartbeat_at = later(now, options.heartbeat);
     }

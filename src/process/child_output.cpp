@@ -91,7 +91,7 @@ void Process::State::keep_output(Output& output, std::string_view bytes) {
     const std::lock_guard<std::mutex> lock(mutex);
     output.capture.add(bytes);
   }
-  options.on_output(output.stream, bytes);
+  call_back([&] { options.on_output(output.stream, bytes); });
 }
 
 void Process::State::spill(Output& output, std::string_view bytes) {
