@@ -1770,7 +1770,8 @@ struct ExecutorOptions {
 };
 
 // Runs commands: judges each by policy and path rules, starts it, bounds it and records it. This is
-// the seam between what is asked and where it happens. Safe from any thread.
+// the seam between what is asked and where it happens. Safe from any thread; a pthread_cancel() is
+// acted upon after the call.
 //
 // The first refusal stands: of the policy, the timeout, the work_dir, read-only roots, the delete
 // guard, in this order. The last two know of a command what Policy::judge() tells of its files:
@@ -22267,6 +22268,7 @@ bool Process::done() const {
 }
 
 bool Process::wait_for(std::chrono::milliseconds time) const {
+  const CancellationPause pause;
   std::unique_lock<std::mutex> lock(state_->mutex);
   if (in_event_thread()) return state_->done;
   const Clock::time_point until = later(Clock::now(), time);
@@ -22647,6 +22649,7 @@ struct Execution::State {
 };
 
 Execution Executor::start(const Command& command) const {
+  const CancellationPause pause;
   Admission admission = admit(command);
   Execution execution;
   execution.state_ = std::make_shared<Execution::State>();
@@ -23694,6 +23697,7 @@ void Executor::Gate::record(Result& result, const Asked& asked) const {
 }
 
 Result Executor::run(const Command& command) const {
+  const CancellationPause pause;
   Admission admission = admit(command);
   Result& result = admission.result;
   admission.process.keep_input_open = false;  // nobody could write to it
@@ -23707,6 +23711,7 @@ Result Executor::run(const Command& command) const {
 }
 
 void Executor::record(Result& result, const std::string& tool) const {
+  const CancellationPause pause;
   gate_->mask(result);
   gate_->record(result, {tool, {}, utc_timestamp()});
 }
@@ -23718,6 +23723,7 @@ Result Executor::run(std::string_view script) const {
 }
 
 Result Executor::check(const Command& command) const {
+  const CancellationPause pause;
   Judgement judgement;
   Admission admission = screen(command, judgement, false);
   gate_->mask(admission.result);
@@ -23725,6 +23731,7 @@ Result Executor::check(const Command& command) const {
 }
 
 Judgement Executor::judge(const Command& command) const {
+  const CancellationPause pause;
   Judgement judgement;
   const Admission admission = screen(command, judgement, true);
   const Result& result = admission.result;
@@ -24314,6 +24321,7 @@ std::string LocalExecutor::facts_of(const LocalOptions& options) {
 }
 
 Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
+  const CancellationPause pause;
   LocalExecutor executor;
   EnvironmentOptions variables = options.environment;
   variables.workspace = options.workspace.empty() ? "." : options.workspace;
@@ -25007,6 +25015,7 @@ BackgroundShells::~BackgroundShells() {
 }
 
 Expected<ShellStatus> BackgroundShells::start(const Command& command, Result* failure) {
+  const CancellationPause pause;
   State& state = *state_;
   if (auto place = state.reserve(); !place) return place.error();
   Command changed;
@@ -25031,6 +25040,7 @@ Expected<ShellStatus> BackgroundShells::start(const Command& command, Result* fa
 }
 
 ForegroundRun BackgroundShells::run(const Command& command, std::chrono::milliseconds time) {
+  const CancellationPause pause;
   const std::shared_ptr<State> state = state_;
   const Clock::time_point deadline = later(Clock::now(), time);
   ForegroundRun run;
@@ -25101,6 +25111,7 @@ Expected<ShellOutput> BackgroundShells::read(std::string_view id, ShellCursor si
 }
 
 Expected<ShellWaitEnd> BackgroundShells::wait(std::string_view id, const ShellWait& until) const {
+  const CancellationPause pause;
   const Clock::time_point deadline = later(Clock::now(), until.time);
   const auto shell = state_->find(id);
   if (!shell) return shell.error();
@@ -28352,6 +28363,7 @@ void ContainerExecutor::Place::Execs::start_those_asked_for() {
 }
 
 Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOptions& options) {
+  const CancellationPause pause;
   ContainerExecutor executor;
   ExecutorOptions general = options;
   // What is not mounted is not there.

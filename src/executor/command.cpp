@@ -7,6 +7,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "process/process.hpp"
+#include "process/start_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -66,6 +67,7 @@ struct Execution::State {
 };
 
 Execution Executor::start(const Command& command) const {
+  const CancellationPause pause;
   Admission admission = admit(command);
   Execution execution;
   execution.state_ = std::make_shared<Execution::State>();

@@ -193,7 +193,8 @@ struct ExecutorOptions {
 };
 
 // Runs commands: judges each by policy and path rules, starts it, bounds it and records it. This is
-// the seam between what is asked and where it happens. Safe from any thread.
+// the seam between what is asked and where it happens. Safe from any thread; a pthread_cancel() is
+// acted upon after the call.
 //
 // The first refusal stands: of the policy, the timeout, the work_dir, read-only roots, the delete
 // guard, in this order. The last two know of a command what Policy::judge() tells of its files:

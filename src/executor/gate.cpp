@@ -11,6 +11,7 @@
 #include "policy/policy.hpp"
 #include "policy/policy_internal.hpp"
 #include "process/process.hpp"
+#include "process/start_internal.hpp"
 #include "sandbox/sandbox.hpp"
 
 namespace codeexec {
@@ -308,6 +309,7 @@ void Executor::Gate::record(Result& result, const Asked& asked) const {
 }
 
 Result Executor::run(const Command& command) const {
+  const CancellationPause pause;
   Admission admission = admit(command);
   Result& result = admission.result;
   admission.process.keep_input_open = false;  // nobody could write to it
@@ -321,6 +323,7 @@ Result Executor::run(const Command& command) const {
 }
 
 void Executor::record(Result& result, const std::string& tool) const {
+  const CancellationPause pause;
   gate_->mask(result);
   gate_->record(result, {tool, {}, utc_timestamp()});
 }
@@ -332,6 +335,7 @@ Result Executor::run(std::string_view script) const {
 }
 
 Result Executor::check(const Command& command) const {
+  const CancellationPause pause;
   Judgement judgement;
   Admission admission = screen(command, judgement, false);
   gate_->mask(admission.result);
@@ -339,6 +343,7 @@ Result Executor::check(const Command& command) const {
 }
 
 Judgement Executor::judge(const Command& command) const {
+  const CancellationPause pause;
   Judgement judgement;
   const Admission admission = screen(command, judgement, true);
   const Result& result = admission.result;

@@ -259,6 +259,7 @@ bool Process::done() const {
 }
 
 bool Process::wait_for(std::chrono::milliseconds time) const {
+  const CancellationPause pause;
   std::unique_lock<std::mutex> lock(state_->mutex);
   if (in_event_thread()) return state_->done;
   const Clock::time_point until = later(Clock::now(), time);
