@@ -1483,8 +1483,13 @@ struct ProcessOptions {
   std::shared_ptr<Carrier> carrier = {};
 
   std::optional<CancelToken> cancel = {};  // stops the run like a timeout
-  // These are called in the thread that waits: the caller's in run_process(), this library's in
-  // Process. They must return soon, and must not wait for or destroy their own Process.
+  // Callbacks. run_process() calls them in its caller's thread. Those of all started programs,
+  // on_end among them, share one thread of this library. They should return soon: until then no
+  // output is read and no deadline is kept, of any started program; deadlines are looked at after
+  // each call. In that thread they may start programs and use handles, also their own, but not
+  // wait: wait() on one that is not done() ends this program with a message, wait_for() returns
+  // done() at once, and a handle that goes away has its program killed without waiting for that.
+  // An exception that leaves a callback ends this program, too (std::terminate).
   // Raw bytes, as they arrive; but what may be the beginning of a secret waits for its end.
   Function<void(Stream, std::string_view)> on_output = {};
   std::chrono::milliseconds heartbeat = no_limit;
@@ -1532,20 +1537,22 @@ struct ProcessResult {
 ProcessResult run_process(const ProcessOptions& options);
 
 // A running program. All started ones share one thread of this library, which begins with the first
-// Process and has ended when the last one's destructor returns. Members are safe from any thread
-// (except moving and destroying); a copy made by fork(2) of the host does nothing.
+// Process and has ended when the last one's destructor returns (in a callback: soon after). Members
+// are safe from any thread (except moving and destroying); a copy made by fork(2) of the host does
+// nothing.
 class Process {
  public:
   // `on_end`, when given, is called once in this library's thread with the final result, before
-  // done() is true and wait() returns. When the start failed it is not called; `failure`, when
-  // given, then holds all that is known, and the error the same errno and message.
+  // done() is true and wait() returns; ProcessOptions has the rules for callbacks. When the start
+  // failed it is not called; `failure`, when given, then holds all that is known, and the error the
+  // same errno and message.
   static Expected<Process> start(ProcessOptions options,
                                  Function<void(const ProcessResult&)> on_end = {},
                                  ProcessResult* failure = nullptr);
 
   Process(Process&& other) noexcept;
   Process& operator=(Process&& other) noexcept;
-  // Kills the process group at once, with SIGKILL, and waits for the end.
+  // Kills the process group at once, with SIGKILL, and waits for the end (but in a callback).
   ~Process();
 
   int pid() const noexcept;
@@ -1655,8 +1662,8 @@ struct Command {
   std::string code = {};
 
   // Live output as raw bytes, and a sign of life every `heartbeat`. Called by the thread that
-  // drives the command: the caller of run(), or the library's event thread after start(). They
-  // must not throw, block for long or use the same Execution.
+  // drives the command: the caller of run(), or the library's event thread after start(). The rules
+  // for callbacks stand in ProcessOptions; on_end and on_audit have the same.
   Function<void(Stream, std::string_view)> on_output = {};
   std::chrono::milliseconds heartbeat = no_limit;
   Function<void()> on_heartbeat = {};
@@ -1790,7 +1797,8 @@ struct ExecutorOptions {
 };
 
 // Runs commands: judges each by policy and path rules, starts it, bounds it and records it. This is
-// the seam between what is asked and where it happens. Safe from any thread.
+// the seam between what is asked and where it happens. Safe from any thread; a pthread_cancel() is
+// acted upon after the call.
 //
 // The first refusal stands: of the policy, the timeout, the work_dir, read-only roots, the delete
 // guard, in this order. The last two know of a command what Policy::judge() tells of its files:
@@ -2005,8 +2013,9 @@ struct ForegroundRun {
 
 // Runs commands that pass the executor's gate and are not waited for. Each has both streams read
 // all the time, into rings of the executor's max_output bytes; no thread and no polling for any.
-// All members are safe from any thread, but not from the callbacks of a command of theirs. The
-// executor is borrowed: it must be there for start() and run().
+// All members are safe from any thread. In callbacks of started commands, wait() and run() end this
+// program with a message, and kill() and the destructor do not wait for the end; see
+// ProcessOptions. The executor is borrowed: it must be there for start() and run().
 //   Errors of all that take an id: not_found for one that is not known (any more).
 class BackgroundShells {
  public:
@@ -19221,6 +19230,13 @@ class CancellationPause {
   int before_ = 0;
 };
 
+// True in a thread that calls the callbacks of started programs. Whatever it would wait for there
+// is told by itself.
+bool in_event_thread() noexcept;
+
+// Ends this program with a message that names the function: waiting would never end.
+[[noreturn]] void abort_in_callback(const char* function);
+
 Clock::time_point later(Clock::time_point from, std::chrono::milliseconds time);
 
 // Waits until a descriptor is ready or the deadline has passed. Interruptions count as events.
@@ -21145,6 +21161,9 @@ namespace {
 
 std::string next_run_variable(std::uint64_t ticks);
 
+// An exception cannot go on from here: the program that runs would be left with nobody to end it.
+void call_back(FunctionRef<void()> callback) noexcept;
+
 }  // namespace
 
 // Fields above the mutex belong to the thread that pumps; those below are shared with the handles.
@@ -21378,6 +21397,12 @@ void Carrier::Line::end() {
 // process/child.cpp -------------------------------------------------------------------------------
 // One program: its start, its events, its deadlines.
 
+namespace {
+
+void call_back(FunctionRef<void()> callback) noexcept { callback(); }
+
+}  // namespace
+
 // Fails the start for a mistake of the caller's, before anything is made.
 bool Process::State::refuse_options() {
   const auto any_nul = [&](const std::vector<std::string>& texts) {
@@ -21576,7 +21601,8 @@ void Process::State::step(const std::vector<pollfd>& set, ReadBuffer& buffer) {
   if (options.carrier && (options.carrier->ended() || events_of(set, slot_exit)))
     return carrier_ended(buffer, now);
   if (events_of(set, slot_exit)) leader_ended(buffer, now);
-  check_time(now);
+  // Callbacks may have taken long. After its end, what lies in the pipes is read first.
+  check_time(phase == Phase::draining ? now : Clock::now());
 }
 
 // The command has told its end, or the program that carries it has gone without that.
@@ -21610,7 +21636,8 @@ void Process::State::check_time(Clock::time_point now) {
   const bool cancelled = cancel_asked.load() || (options.cancel && options.cancel->cancelled());
   if (phase == Phase::running || phase == Phase::asked_to_end) {
     if (now >= heartbeat_at) {
-      options.on_heartbeat();
+      call_back([&] { options.on_heartbeat(); });
+      now = Clock::now();
       heartbeat_at = later(now, options.heartbeat);
     }
   }
@@ -21664,11 +21691,13 @@ void Process::State::output_event(Output& output, short events, ReadBuffer& buff
 }
 
 void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time_point now) {
-  // So many and no more: `yes` must not keep a deadline from being seen.
-  constexpr int most_reads = 16;
+  // So many and no more: `yes` must not keep a deadline from being seen. A callback may take its
+  // time, so that the clock is looked at after each.
+  const int most_reads = options.on_output ? 1 : 16;
   for (int count = 0; count < most_reads; ++count) {
-    const bool direct = !options.carrier && options.spill_dir.empty() && output.redactor.empty() &&
-                        !options.hash_output && output.capture.keeps_only_end(buffer_size);
+    const bool direct = !options.carrier && !options.on_output && !options.hash_output &&
+                        options.spill_dir.empty() && output.redactor.empty() &&
+                        output.capture.keeps_only_end(buffer_size);
     const ssize_t size =
         direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), buffer_size);
     if (size < 0 && errno == EINTR) continue;
@@ -21696,7 +21725,7 @@ ssize_t Process::State::read_in_place(Output& output) {
   Capture& capture = output.capture;
   iovec pieces[most_pieces];
   int count = 0;
-  std::unique_lock<std::mutex> lock(mutex);
+  const std::lock_guard<std::mutex> lock(mutex);
   for (std::size_t planned = 0; planned < buffer_size && count < most_pieces; ++count) {
     std::size_t size = buffer_size - planned;
     pieces[count].iov_base = capture.room(capture.total_ + planned, size);
@@ -21704,12 +21733,7 @@ ssize_t Process::State::read_in_place(Output& output) {
     planned += size;
   }
   const ssize_t size = ::readv(output.pipe.get(), pieces, count);
-  if (size <= 0) return size;
-  capture.total_ += static_cast<std::uint64_t>(size);
-  lock.unlock();
-  if (options.on_output)
-    capture.visit(capture.total_ - static_cast<std::uint64_t>(size), capture.total_,
-                  [&](std::string_view piece) { options.on_output(output.stream, piece); });
+  if (size > 0) capture.total_ += static_cast<std::uint64_t>(size);
   return size;
 }
 
@@ -21738,7 +21762,7 @@ void Process::State::keep_output(Output& output, std::string_view bytes) {
     const std::lock_guard<std::mutex> lock(mutex);
     output.capture.add(bytes);
   }
-  options.on_output(output.stream, bytes);
+  call_back([&] { options.on_output(output.stream, bytes); });
 }
 
 void Process::State::spill(Output& output, std::string_view bytes) {
@@ -22153,7 +22177,7 @@ void Process::State::finish(bool abandon) {
     add_to_message("not all of its standard input could be written: " + errno_text(input_error));
   fill_output(out, result.out, result.out_counts, result.out_file);
   fill_output(err, result.err, result.err_counts, result.err_file);
-  on_end(result);
+  call_back([&] { on_end(result); });
   const std::lock_guard<std::mutex> lock(mutex);
   done = true;
   ended_event.notify_all();
@@ -22180,7 +22204,31 @@ ProcessResult run_process(const ProcessOptions& options) {
 
 // Many children -----------------------------------------------------------------------------------
 
+namespace {
+
+// The process in which this thread calls callbacks; a fork made in one has no such thread.
+thread_local pid_t event_thread_of = 0;
+
+}  // namespace
+
+namespace {
+
+bool in_event_thread() noexcept { return event_thread_of != 0 && event_thread_of == ::getpid(); }
+
+void abort_in_callback(const char* function) {
+  std::fprintf(stderr,
+               "codeexec: %s was called in a callback of a started program, on the thread that it "
+               "would wait for\n",
+               function);
+  std::abort();
+}
+
+}  // namespace
+
 // The thread owns `running`; handles hand over through `incoming` and wake it by the pipe.
+//
+// The last handle joins the thread. One that is dropped in a callback, on the thread itself, cannot
+// do that: it leaves its reference to `self`, and the thread ends when nothing runs any more.
 struct Process::Reactor {
   static std::shared_ptr<Reactor> shared(int& error);
   Reactor() = default;
@@ -22190,6 +22238,8 @@ struct Process::Reactor {
 
   void add(std::shared_ptr<State> state);
   void wake();
+  // Takes the reference of a handle that may not wait.
+  void keep(std::shared_ptr<Reactor> handle);
   // False in a fork of the process that made it, which has no such thread.
   bool is_ours() const { return owner == ::getpid(); }
 
@@ -22206,6 +22256,7 @@ struct Process::Reactor {
   std::vector<std::shared_ptr<State>> running = {};
   std::mutex mutex = {};
   std::vector<std::shared_ptr<State>> incoming = {};
+  std::shared_ptr<Reactor> self = {};
   bool ending = false;
 };
 
@@ -22238,6 +22289,11 @@ int Process::Reactor::begin() {
 
 Process::Reactor::~Reactor() {
   if (!has_thread) return;
+  if (::pthread_equal(thread, ::pthread_self())) {
+    event_thread_of = 0;
+    ::pthread_detach(thread);
+    return;
+  }
   {
     const std::lock_guard<std::mutex> lock(mutex);
     ending = true;
@@ -22261,7 +22317,15 @@ void Process::Reactor::wake() {
     ::poll(nullptr, 0, 1);
 }
 
+// Under the mutex to the end: with the reference the thread may destroy this object.
+void Process::Reactor::keep(std::shared_ptr<Reactor> handle) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  self.swap(handle);
+  wake();
+}
+
 void* Process::Reactor::thread_main(void* self) {
+  event_thread_of = ::getpid();
   static_cast<Reactor*>(self)->loop();
   return nullptr;
 }
@@ -22271,6 +22335,7 @@ void Process::Reactor::loop() {
   std::vector<pollfd> set;
   for (;;) {
     Clock::time_point deadline = Clock::time_point::max();
+    std::shared_ptr<Reactor> last;
     {
       const std::lock_guard<std::mutex> lock(mutex);
       if (ending) return;
@@ -22279,7 +22344,10 @@ void Process::Reactor::loop() {
       if (!incoming.empty()) deadline = Clock::now();
       for (std::shared_ptr<State>& state : incoming) running.push_back(std::move(state));
       incoming.clear();
+      if (running.empty()) last.swap(self);
     }
+    last.reset();
+    if (!in_event_thread()) return;  // that was the last reference, and this object is gone
     set.assign(1, {wake_out.get(), POLLIN, 0});
     for (const std::shared_ptr<State>& state : running) {
       state->add_descriptors(set);
@@ -22347,8 +22415,13 @@ void Process::end() noexcept {
   }
   const CancellationPause pause;
   state_->kill_asked.store(true);
-  reactor_->wake();
-  (void)wait();
+  if (in_event_thread()) {
+    Reactor& reactor = *reactor_;
+    reactor.keep(std::move(reactor_));
+  } else {
+    reactor_->wake();
+    (void)wait();
+  }
   state_.reset();
   reactor_.reset();
 }
@@ -22361,7 +22434,9 @@ bool Process::done() const {
 }
 
 bool Process::wait_for(std::chrono::milliseconds time) const {
+  const CancellationPause pause;
   std::unique_lock<std::mutex> lock(state_->mutex);
+  if (in_event_thread()) return state_->done;
   const Clock::time_point until = later(Clock::now(), time);
   if (until == Clock::time_point::max()) {
     state_->ended_event.wait(lock, [&] { return state_->done; });
@@ -22371,7 +22446,7 @@ bool Process::wait_for(std::chrono::milliseconds time) const {
 }
 
 const ProcessResult& Process::wait() const {
-  (void)wait_for(no_limit);
+  if (!wait_for(no_limit)) abort_in_callback("wait()");
   return state_->result;
 }
 
@@ -22775,11 +22850,13 @@ struct Execution::State {
   std::shared_ptr<Result> known = std::make_shared<Result>();
   Result asked = {};
   Redactor redactor = {};
-  std::shared_ptr<const void> home = {};  // what it ran in: goes away after the process
+  // What it ran in: goes away after the process, which may outlive a handle dropped in a callback.
+  std::shared_ptr<const void> home = {};
   std::optional<Process> process = {};
 };
 
 Execution Executor::start(const Command& command) const {
+  const CancellationPause pause;
   Admission admission = admit(command);
   Execution execution;
   execution.state_ = std::make_shared<Execution::State>();
@@ -22790,7 +22867,8 @@ Execution Executor::start(const Command& command) const {
     state.redactor = gate_->redactor;
     auto on_end = [gate = gate_, known = state.known, told = command.on_end,
                    record = gate_->record_of(command, admission.time),
-                   ending = std::move(admission.ending)](const ProcessResult& ended) {
+                   ending = std::move(admission.ending),
+                   home = state.home](const ProcessResult& ended) mutable {
       gate->conclude(ending, ended, *known);
       gate->mask(*known);
       if (gate->recording()) {
@@ -22801,6 +22879,7 @@ Execution Executor::start(const Command& command) const {
         known->notes = std::move(result.notes);
       }
       told();
+      home.reset();
     };
     state.asked = *state.known;
     gate_->mask(state.asked);
@@ -24008,6 +24087,7 @@ void Executor::Gate::record(Result& result, AuditRecord record) const {
 }
 
 Result Executor::run(const Command& command) const {
+  const CancellationPause pause;
   Admission admission = admit(command);
   Result& result = admission.result;
   admission.process.keep_input_open = false;  // nobody could write to it
@@ -24021,6 +24101,7 @@ Result Executor::run(const Command& command) const {
 }
 
 void Executor::record(Result& result, const Command& asked) const {
+  const CancellationPause pause;
   gate_->mask(result);
   gate_->record(result, gate_->record_of(asked, utc_timestamp()));
 }
@@ -24032,6 +24113,7 @@ Result Executor::run(std::string_view script) const {
 }
 
 Result Executor::check(const Command& command) const {
+  const CancellationPause pause;
   Judgement judgement;
   Admission admission = screen(command, judgement, false);
   gate_->mask(admission.result);
@@ -24039,6 +24121,7 @@ Result Executor::check(const Command& command) const {
 }
 
 Judgement Executor::judge(const Command& command) const {
+  const CancellationPause pause;
   Judgement judgement;
   const Admission admission = screen(command, judgement, true);
   const Result& result = admission.result;
@@ -24628,6 +24711,7 @@ std::string LocalExecutor::facts_of(const LocalOptions& options) {
 }
 
 Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
+  const CancellationPause pause;
   LocalExecutor executor;
   EnvironmentOptions variables = options.environment;
   variables.workspace = options.workspace.empty() ? "." : options.workspace;
@@ -25090,6 +25174,7 @@ bool BackgroundShells::Shell::has_ended() const {
 
 ShellWaitEnd BackgroundShells::Shell::wait(Waiter& waiter, const ShellWait& until,
                                            Clock::time_point deadline) const {
+  if (in_event_thread()) abort_in_callback("wait() or run() of BackgroundShells");
   LineSearch out(Stream::out, until.since.out);
   LineSearch err(Stream::err, until.since.err);
   for (;;) {
@@ -25321,6 +25406,7 @@ BackgroundShells::~BackgroundShells() {
 }
 
 Expected<ShellStatus> BackgroundShells::start(const Command& command, Result* failure) {
+  const CancellationPause pause;
   State& state = *state_;
   if (auto place = state.reserve(); !place) return place.error();
   Command changed;
@@ -25345,6 +25431,7 @@ Expected<ShellStatus> BackgroundShells::start(const Command& command, Result* fa
 }
 
 ForegroundRun BackgroundShells::run(const Command& command, std::chrono::milliseconds time) {
+  const CancellationPause pause;
   const std::shared_ptr<State> state = state_;
   const Clock::time_point deadline = later(Clock::now(), time);
   ForegroundRun run;
@@ -25415,6 +25502,7 @@ Expected<ShellOutput> BackgroundShells::read(std::string_view id, ShellCursor si
 }
 
 Expected<ShellWaitEnd> BackgroundShells::wait(std::string_view id, const ShellWait& until) const {
+  const CancellationPause pause;
   const Clock::time_point deadline = later(Clock::now(), until.time);
   const auto shell = state_->find(id);
   if (!shell) return shell.error();
@@ -28667,6 +28755,7 @@ void ContainerExecutor::Place::Execs::start_those_asked_for() {
 }
 
 Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOptions& options) {
+  const CancellationPause pause;
   ContainerExecutor executor;
   ExecutorOptions general = options;
   // What is not mounted is not there.

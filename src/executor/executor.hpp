@@ -83,8 +83,8 @@ struct Command {
   std::string code = {};
 
   // Live output as raw bytes, and a sign of life every `heartbeat`. Called by the thread that
-  // drives the command: the caller of run(), or the library's event thread after start(). They
-  // must not throw, block for long or use the same Execution.
+  // drives the command: the caller of run(), or the library's event thread after start(). The rules
+  // for callbacks stand in ProcessOptions; on_end and on_audit have the same.
   Function<void(Stream, std::string_view)> on_output = {};
   std::chrono::milliseconds heartbeat = no_limit;
   Function<void()> on_heartbeat = {};
@@ -218,7 +218,8 @@ struct ExecutorOptions {
 };
 
 // Runs commands: judges each by policy and path rules, starts it, bounds it and records it. This is
-// the seam between what is asked and where it happens. Safe from any thread.
+// the seam between what is asked and where it happens. Safe from any thread; a pthread_cancel() is
+// acted upon after the call.
 //
 // The first refusal stands: of the policy, the timeout, the work_dir, read-only roots, the delete
 // guard, in this order. The last two know of a command what Policy::judge() tells of its files:

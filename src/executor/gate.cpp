@@ -11,6 +11,7 @@
 #include "policy/policy.hpp"
 #include "policy/policy_internal.hpp"
 #include "process/process.hpp"
+#include "process/start_internal.hpp"
 #include "sandbox/sandbox.hpp"
 
 namespace codeexec {
@@ -325,6 +326,7 @@ void Executor::Gate::record(Result& result, AuditRecord record) const {
 }
 
 Result Executor::run(const Command& command) const {
+  const CancellationPause pause;
   Admission admission = admit(command);
   Result& result = admission.result;
   admission.process.keep_input_open = false;  // nobody could write to it
@@ -338,6 +340,7 @@ Result Executor::run(const Command& command) const {
 }
 
 void Executor::record(Result& result, const Command& asked) const {
+  const CancellationPause pause;
   gate_->mask(result);
   gate_->record(result, gate_->record_of(asked, utc_timestamp()));
 }
@@ -349,6 +352,7 @@ Result Executor::run(std::string_view script) const {
 }
 
 Result Executor::check(const Command& command) const {
+  const CancellationPause pause;
   Judgement judgement;
   Admission admission = screen(command, judgement, false);
   gate_->mask(admission.result);
@@ -356,6 +360,7 @@ Result Executor::check(const Command& command) const {
 }
 
 Judgement Executor::judge(const Command& command) const {
+  const CancellationPause pause;
   Judgement judgement;
   const Admission admission = screen(command, judgement, true);
   const Result& result = admission.result;

@@ -198,8 +198,13 @@ struct ProcessOptions {
   std::shared_ptr<Carrier> carrier = {};
 
   std::optional<CancelToken> cancel = {};  // stops the run like a timeout
-  // These are called in the thread that waits: the caller's in run_process(), this library's in
-  // Process. They must return soon, and must not wait for or destroy their own Process.
+  // Callbacks. run_process() calls them in its caller's thread. Those of all started programs,
+  // on_end among them, share one thread of this library. They should return soon: until then no
+  // output is read and no deadline is kept, of any started program; deadlines are looked at after
+  // each call. In that thread they may start programs and use handles, also their own, but not
+  // wait: wait() on one that is not done() ends this program with a message, wait_for() returns
+  // done() at once, and a handle that goes away has its program killed without waiting for that.
+  // An exception that leaves a callback ends this program, too (std::terminate).
   // Raw bytes, as they arrive; but what may be the beginning of a secret waits for its end.
   Function<void(Stream, std::string_view)> on_output = {};
   std::chrono::milliseconds heartbeat = no_limit;
@@ -247,20 +252,22 @@ struct ProcessResult {
 ProcessResult run_process(const ProcessOptions& options);
 
 // A running program. All started ones share one thread of this library, which begins with the first
-// Process and has ended when the last one's destructor returns. Members are safe from any thread
-// (except moving and destroying); a copy made by fork(2) of the host does nothing.
+// Process and has ended when the last one's destructor returns (in a callback: soon after). Members
+// are safe from any thread (except moving and destroying); a copy made by fork(2) of the host does
+// nothing.
 class Process {
  public:
   // `on_end`, when given, is called once in this library's thread with the final result, before
-  // done() is true and wait() returns. When the start failed it is not called; `failure`, when
-  // given, then holds all that is known, and the error the same errno and message.
+  // done() is true and wait() returns; ProcessOptions has the rules for callbacks. When the start
+  // failed it is not called; `failure`, when given, then holds all that is known, and the error the
+  // same errno and message.
   static Expected<Process> start(ProcessOptions options,
                                  Function<void(const ProcessResult&)> on_end = {},
                                  ProcessResult* failure = nullptr);
 
   Process(Process&& other) noexcept;
   Process& operator=(Process&& other) noexcept;
-  // Kills the process group at once, with SIGKILL, and waits for the end.
+  // Kills the process group at once, with SIGKILL, and waits for the end (but in a callback).
   ~Process();
 
   int pid() const noexcept;

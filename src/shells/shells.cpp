@@ -194,6 +194,7 @@ BackgroundShells::~BackgroundShells() {
 }
 
 Expected<ShellStatus> BackgroundShells::start(const Command& command, Result* failure) {
+  const CancellationPause pause;
   State& state = *state_;
   if (auto place = state.reserve(); !place) return place.error();
   Command changed;
@@ -218,6 +219,7 @@ Expected<ShellStatus> BackgroundShells::start(const Command& command, Result* fa
 }
 
 ForegroundRun BackgroundShells::run(const Command& command, std::chrono::milliseconds time) {
+  const CancellationPause pause;
   const std::shared_ptr<State> state = state_;
   const Clock::time_point deadline = later(Clock::now(), time);
   ForegroundRun run;
@@ -288,6 +290,7 @@ Expected<ShellOutput> BackgroundShells::read(std::string_view id, ShellCursor si
 }
 
 Expected<ShellWaitEnd> BackgroundShells::wait(std::string_view id, const ShellWait& until) const {
+  const CancellationPause pause;
   const Clock::time_point deadline = later(Clock::now(), until.time);
   const auto shell = state_->find(id);
   if (!shell) return shell.error();
