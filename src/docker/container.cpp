@@ -240,12 +240,17 @@ bool Container::State::has_own_tmp() const {
 }
 
 // The script of set_up_script, with what it needs, and what comes then.
-std::vector<std::string> Container::State::set_up_words(const char* then) const {
+std::vector<std::string> Container::State::set_up_words(const char* then,
+                                                        const Beacons* beacons) const {
+  std::string look;
+  if (beacons)
+    for (const std::string& path : beacons->paths())
+      look += concat({"[ -e ", shell_word(path), " ] || echo codeexec unseen; "});
   const std::size_t colon = std::min(user.find(':'), user.size());
   const std::string uid = user.substr(0, colon);
   const std::string gid = colon < user.size() ? user.substr(colon + 1) : uid;
   const bool by_number = options.sudo && is_number(uid) && is_number(gid) && uid != "0";
-  std::vector<std::string> words = {"-c", concat({set_up_script, then}), "codeexec",
+  std::vector<std::string> words = {"-c", concat({set_up_script, look, then}), "codeexec",
                                     by_number ? uid : "", by_number ? gid : ""};
   if (has_own_tmp()) words.emplace_back("/tmp");
   for (const auto& scratch : options.scratch) words.push_back(scratch.first);

@@ -51,6 +51,25 @@ ContainerHealth health_of(const Json& container);
 double number_with_unit(std::string_view text);
 
 inline constexpr char ready_line[] = "codeexec ready\n";
+inline constexpr char unseen_line[] = "codeexec unseen\n";
+
+// Empty files in the folders that a container has at their own paths, while it is made. Where the
+// container does not see them, its engine is of another machine, which has other folders there. A
+// folder that this program cannot write to is not compared.
+class Beacons {
+ public:
+  explicit Beacons(const std::vector<Mount>& mounts);
+  ~Beacons();
+  Beacons(const Beacons&) = delete;
+  Beacons& operator=(const Beacons&) = delete;
+  // Of a file in each folder.
+  const std::vector<std::string>& paths() const { return paths_; }
+
+ private:
+  const std::string name_ = ".codeexec-" + random_hex(16);
+  std::vector<UniqueFd> folders_ = {};
+  std::vector<std::string> paths_ = {};
+};
 
 // Runs an installer, and kills it when standard input ends: when this program gives up on it, or
 // dies.
@@ -100,8 +119,8 @@ struct Container::State {
   Expected<void> take_turn(const std::optional<CancelToken>& cancel);
   void end_turn(bool is_running);
   bool has_own_tmp() const;
-  std::vector<std::string> set_up_words(const char* then) const;
-  std::vector<std::string> configuration() const;
+  std::vector<std::string> set_up_words(const char* then, const Beacons* beacons = nullptr) const;
+  std::vector<std::string> configuration(const Beacons* beacons = nullptr) const;
   std::vector<std::string> labels() const;
   bool is_own(const Json& container) const;
   Error foreign() const;
@@ -110,8 +129,10 @@ struct Container::State {
   Expected<bool> reuse(const Json& found, const std::optional<CancelToken>& cancel);
   Expected<void> get_image(const std::optional<CancelToken>& cancel);
   Expected<void> create(const std::optional<CancelToken>& cancel);
-  Expected<void> hold(const std::vector<std::string>& words,
-                      const std::optional<CancelToken>& cancel);
+  Expected<std::string> hold(const std::vector<std::string>& words,
+                             const std::optional<CancelToken>& cancel);
+  Expected<void> look_for(const Beacons& beacons, std::string_view told,
+                          const std::optional<CancelToken>& cancel);
   Expected<void> set_up(const std::optional<CancelToken>& cancel);
   Expected<void> install(const std::optional<CancelToken>& cancel);
   Expected<void> install(const char* kind, std::vector<std::string> words,

@@ -357,6 +357,49 @@ TEST_CASE("container: a mount that leads elsewhere by now is noticed") {
   CHECK(has(made.error().message, "leads elsewhere by now"));
 }
 
+TEST_CASE("container: an engine with another folder at the path of one of ours is refused") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  const std::string ours = folder.directory("ours");
+  const std::string theirs = folder.directory("theirs");
+  // What an engine of another machine does with a path that both machines have.
+  const std::string program =
+      folder.file("docker",
+                  "#!/bin/sh\nn=$#\nwhile [ $n -gt 0 ]; do a=$1; shift; n=$((n - 1))\n"
+                  "  case $a in type=bind,src=" +
+                      ours + ",*) a=type=bind,src=" + theirs +
+                      ",${a#*,*,} ;; esac\n  set -- \"$@\" \"$a\"\ndone\nexec docker \"$@\"\n",
+                  0755);
+  for (const bool persistent : {false, true}) {
+    for (const mode_t mode : {mode_t{0755}, mode_t{0700}}) {
+      CAPTURE(persistent);
+      CAPTURE(mode);
+      REQUIRE(::chmod(ours.c_str(), mode) == 0);
+      REQUIRE(::chmod(theirs.c_str(), mode) == 0);
+      REQUIRE(::chown(ours.c_str(), 1234, 1234) == 0);
+      REQUIRE(::chown(theirs.c_str(), 1234, 1234) == 0);
+      ContainerOptions options = small(fresh_agent());
+      options.persistent = persistent;
+      options.mounts = {{ours, {}, Permission::write}};
+      {
+        const Container container = make(options);
+        const Remover remover{container.name()};
+        require(container.ensure());
+      }
+      options.engine.program = program;
+      const Container container = make(options);
+      const auto made = container.ensure();
+      REQUIRE_FALSE(made);
+      CAPTURE(made.error().message);
+      CHECK(made.error().code == ErrorCode::invalid_argument);
+      CHECK(has(made.error().message, "another " + ours + " than this one"));
+      CHECK_FALSE(is_there(container.name()));
+      for (const std::string& place : {ours, theirs}) CHECK(::rmdir(place.c_str()) == 0);
+      for (const std::string& place : {ours, theirs}) REQUIRE(::mkdir(place.c_str(), 0755) == 0);
+    }
+  }
+}
+
 TEST_CASE("container: health, information and use of the machine") {
   if (!has_engine()) return;
   ContainerOptions options = small(fresh_agent());
