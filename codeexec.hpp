@@ -26870,6 +26870,9 @@ struct Container::State {
   void forget();
   void log(std::string_view event) { events->add(event); }
   Expected<void> save_log(const std::string& path);
+  // For the next result: a command could not know it. At most 16 are kept.
+  void add_note(std::string note);
+  std::vector<std::string> take_notes();
   Expected<Json> look(const std::optional<CancelToken>& cancel = {}) const;
   Expected<void> stop();
   // Both together remove it. The first takes the turn and lets the engine begin.
@@ -26902,7 +26905,8 @@ struct Container::State {
                           const std::optional<CancelToken>& cancel);
   Expected<void> set_up(const std::optional<CancelToken>& cancel);
   Expected<void> install(const std::optional<CancelToken>& cancel);
-  Expected<void> install(const char* kind, std::vector<std::string> words,
+  // Whether the packages are installed; those that are not required may be missing.
+  Expected<bool> install(const char* kind, std::vector<std::string> words,
                          const std::vector<std::string>& packages,
                          const std::optional<CancelToken>& cancel);
   void discard();
@@ -26918,10 +26922,12 @@ struct Container::State {
   mutable std::mutex mutex = {};
   bool running = false;  // as far as is known
   bool made = false;     // there may be one
+  bool in_use = false;   // this object has made or found it before
   bool busy = false;     // somebody has the turn
   CancelToken turn_ended = {};
   std::optional<Process> lifeline = {};  // of one that is not persistent
   std::string started_at = {};           // with that
+  std::vector<std::string> notes = {};
 };
 
 // An exec for one command: started, then given its command, then the carrier of that.
@@ -27327,6 +27333,7 @@ Expected<void> Container::State::take_turn(const std::optional<CancelToken>& can
 void Container::State::end_turn(bool is_running) {
   std::unique_lock<std::mutex> lock(mutex);
   running = is_running;
+  in_use = in_use || is_running;
   busy = false;
   const CancelToken ended = turn_ended;
   lock.unlock();
@@ -27366,6 +27373,16 @@ void Container::State::Log::add(std::string_view event) {
 void Container::State::tell(std::string_view event) {
   log(event);
   options.on_progress(events->redactor.redact(event));
+}
+
+void Container::State::add_note(std::string note) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (notes.size() < 16) notes.push_back(std::move(note));
+}
+
+std::vector<std::string> Container::State::take_notes() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return std::exchange(notes, {});
 }
 
 Expected<Json> Container::State::look(const std::optional<CancelToken>& cancel) const {
@@ -27599,6 +27616,7 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
   const bool may_be_there = made || options.persistent;
   const bool died = lifeline && lifeline->done();
   if (died) lifeline.reset();
+  bool replaced = in_use;
   lock.unlock();
   if (died) tell(concat({"the container ", name, " has ended; it is made anew"}));
   // Another program may make the same one, or remove it, between two looks.
@@ -27616,8 +27634,13 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
       if (!reused) return reused.error();
       if (*reused) return {};
       if (auto ok = clear(found["Id"].as_string(), cancel); !ok) return ok;
+      replaced = true;
     }
     auto created = create(cancel);
+    if (created && replaced)
+      add_note(
+          "the container was made anew: the files in /tmp and all else that was not in a "
+          "folder of the host, installed packages and running programs of before are gone");
     if (created) return created;
     const bool is_conflict = created.error().message.find("already in use") != std::string::npos;
     if (!is_conflict) discard();
@@ -27661,6 +27684,10 @@ Expected<bool> Container::State::reuse(const Json& found,
       return false;
     if (auto started = ask({"start", name}, "start", cancel); !started) return started.error();
     tell(concat({"the container ", name, " was started again"}));
+    if (health.status != "created")
+      add_note(
+          "the container had been stopped and was started again: the files in /tmp and "
+          "running programs of before are gone");
   }
   if (auto ok = set_up(cancel); !ok) return ok.error();
   if (auto ok = install(cancel); !ok) return ok.error();
@@ -27810,30 +27837,32 @@ Expected<void> Container::State::install(const std::optional<CancelToken>& cance
   // A program that died while it installed must not leave a half for a whole.
   if (options.persistent && ask(by_root("[ -e /.codeexec-packages ]"), "look into", cancel))
     return {};
-  if (!packages.system.empty())
-    if (auto ok = install("system",
-                          {"sh", "-c",
-                           "apt-get -q update && exec apt-get -q install -y "
-                           "--no-install-recommends -- \"$@\"",
-                           "sh"},
-                          packages.system, cancel);
-        !ok)
-      return ok;
-  if (!packages.python.empty())
-    if (auto ok =
-            install("python", {"python3", "-m", "pip", "install", "--"}, packages.python, cancel);
-        !ok)
-      return ok;
-  if (!packages.npm.empty())
-    if (auto ok = install("npm", {"npm", "install", "-g", "--"}, packages.npm, cancel); !ok)
-      return ok;
-  if (options.persistent) (void)ask(by_root(": >/.codeexec-packages"), "mark", cancel);
+  struct Kind {
+    const char* name;
+    std::vector<std::string> words;
+    const std::vector<std::string>& packages;
+  };
+  const Kind kinds[] = {
+      {"system",
+       {"sh", "-c",
+        "apt-get -q update && exec apt-get -q install -y --no-install-recommends -- \"$@\"", "sh"},
+       packages.system},
+      {"python", {"python3", "-m", "pip", "install", "--"}, packages.python},
+      {"npm", {"npm", "install", "-g", "--"}, packages.npm}};
+  bool all = true;
+  for (const Kind& kind : kinds) {
+    if (kind.packages.empty()) continue;
+    const auto done = install(kind.name, kind.words, kind.packages, cancel);
+    if (!done) return done.error();
+    all = all && *done;
+  }
+  if (options.persistent && all) (void)ask(by_root(": >/.codeexec-packages"), "mark", cancel);
   return {};
 }
 
 // By root, who owns the programs of the image, so that commands find what is installed and cannot
 // change it.
-Expected<void> Container::State::install(const char* kind, std::vector<std::string> words,
+Expected<bool> Container::State::install(const char* kind, std::vector<std::string> words,
                                          const std::vector<std::string>& packages,
                                          const std::optional<CancelToken>& cancel) {
   const std::string what = concat({"install ", kind, " packages: ", joined(packages, " ")});
@@ -27865,7 +27894,7 @@ Expected<void> Container::State::install(const char* kind, std::vector<std::stri
   call.cancel = cancel;
   const ProcessResult result = run_process(call);
   log(utf8_suffix(result.out, 4096));
-  if (result.succeeded()) return {};
+  if (result.succeeded()) return true;
   log(utf8_suffix(result.err, 4096));
   Error error = engine_error(options.engine, result, what);
   // What an installer says last is what went wrong.
@@ -27876,7 +27905,8 @@ Expected<void> Container::State::install(const char* kind, std::vector<std::stri
                     without_line_ends(result.err.empty() ? result.out : result.err), 400))});
   if (options.packages.required || result.outcome == Outcome::cancelled) return error;
   tell(error.message);
-  return {};
+  add_note(std::move(error.message));
+  return false;
 }
 
 // docker/remove.cpp -------------------------------------------------------------------------------
@@ -28419,7 +28449,9 @@ std::string ContainerExecutor::describe_place() const {
     text +=
         " It has Debian's tools, git, gh, curl, ripgrep, compilers for C and C++, Python with pip, "
         "uv, pytest, requests, numpy and pandas, and Node.js with npm.";
-  if (!installed.empty()) text += concat({" Installed besides: ", joined(installed, ", "), "."});
+  if (!installed.empty())
+    text += concat({" Installed when the container is made: ", joined(installed, ", "),
+                    "; a result says so when one could not be had."});
   if (!online) text += " The network is switched off: nothing can be downloaded.";
   if (options.network == ContainerNetwork::host) text += " The network is the host's.";
   if (!options.sudo)
@@ -28494,6 +28526,8 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
 
   auto exec = begin(request, command.cancel, admission);
   if (!exec) return {};
+  for (std::string& note : container.state_->take_notes())
+    admission.result.notes.push_back(std::move(note));
   if (has_input)
     if (auto ok = exec->connect_input(); !ok) return ok.error();
   if (command.session) admission.ending.session_text = [exec] { return exec->session_text(); };
@@ -28917,7 +28951,12 @@ class UserContainers::User final : public ContainerExecutor {
   Expected<void> place(const Command& command, Admission& admission) const override {
     admission.directory.path = user_workspace;
     admission.result.work_dir = user_workspace;
-    return ContainerExecutor::place(command, admission);
+    auto placed = ContainerExecutor::place(command, admission);
+    // What our own commands learn is for the user's next one.
+    if (!files_)
+      for (std::string& note : admission.result.notes)
+        container().state_->add_note(std::move(note));
+    return placed;
   }
 
   std::shared_ptr<const User> files_ = {};  // in the same container, without a policy

@@ -186,6 +186,7 @@ Expected<void> Container::State::take_turn(const std::optional<CancelToken>& can
 void Container::State::end_turn(bool is_running) {
   std::unique_lock<std::mutex> lock(mutex);
   running = is_running;
+  in_use = in_use || is_running;
   busy = false;
   const CancelToken ended = turn_ended;
   lock.unlock();
@@ -225,6 +226,16 @@ void Container::State::Log::add(std::string_view event) {
 void Container::State::tell(std::string_view event) {
   log(event);
   options.on_progress(events->redactor.redact(event));
+}
+
+void Container::State::add_note(std::string note) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (notes.size() < 16) notes.push_back(std::move(note));
+}
+
+std::vector<std::string> Container::State::take_notes() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return std::exchange(notes, {});
 }
 
 Expected<Json> Container::State::look(const std::optional<CancelToken>& cancel) const {

@@ -103,6 +103,9 @@ struct Container::State {
   void forget();
   void log(std::string_view event) { events->add(event); }
   Expected<void> save_log(const std::string& path);
+  // For the next result: a command could not know it. At most 16 are kept.
+  void add_note(std::string note);
+  std::vector<std::string> take_notes();
   Expected<Json> look(const std::optional<CancelToken>& cancel = {}) const;
   Expected<void> stop();
   // Both together remove it. The first takes the turn and lets the engine begin.
@@ -135,7 +138,8 @@ struct Container::State {
                           const std::optional<CancelToken>& cancel);
   Expected<void> set_up(const std::optional<CancelToken>& cancel);
   Expected<void> install(const std::optional<CancelToken>& cancel);
-  Expected<void> install(const char* kind, std::vector<std::string> words,
+  // Whether the packages are installed; those that are not required may be missing.
+  Expected<bool> install(const char* kind, std::vector<std::string> words,
                          const std::vector<std::string>& packages,
                          const std::optional<CancelToken>& cancel);
   void discard();
@@ -151,10 +155,12 @@ struct Container::State {
   mutable std::mutex mutex = {};
   bool running = false;  // as far as is known
   bool made = false;     // there may be one
+  bool in_use = false;   // this object has made or found it before
   bool busy = false;     // somebody has the turn
   CancelToken turn_ended = {};
   std::optional<Process> lifeline = {};  // of one that is not persistent
   std::string started_at = {};           // with that
+  std::vector<std::string> notes = {};
 };
 
 // An exec for one command: started, then given its command, then the carrier of that.

@@ -129,6 +129,7 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
   const bool may_be_there = made || options.persistent;
   const bool died = lifeline && lifeline->done();
   if (died) lifeline.reset();
+  bool replaced = in_use;
   lock.unlock();
   if (died) tell(concat({"the container ", name, " has ended; it is made anew"}));
   // Another program may make the same one, or remove it, between two looks.
@@ -146,8 +147,13 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
       if (!reused) return reused.error();
       if (*reused) return {};
       if (auto ok = clear(found["Id"].as_string(), cancel); !ok) return ok;
+      replaced = true;
     }
     auto created = create(cancel);
+    if (created && replaced)
+      add_note(
+          "the container was made anew: the files in /tmp and all else that was not in a "
+          "folder of the host, installed packages and running programs of before are gone");
     if (created) return created;
     const bool is_conflict = created.error().message.find("already in use") != std::string::npos;
     if (!is_conflict) discard();
@@ -191,6 +197,10 @@ Expected<bool> Container::State::reuse(const Json& found,
       return false;
     if (auto started = ask({"start", name}, "start", cancel); !started) return started.error();
     tell(concat({"the container ", name, " was started again"}));
+    if (health.status != "created")
+      add_note(
+          "the container had been stopped and was started again: the files in /tmp and "
+          "running programs of before are gone");
   }
   if (auto ok = set_up(cancel); !ok) return ok.error();
   if (auto ok = install(cancel); !ok) return ok.error();
@@ -340,30 +350,32 @@ Expected<void> Container::State::install(const std::optional<CancelToken>& cance
   // A program that died while it installed must not leave a half for a whole.
   if (options.persistent && ask(by_root("[ -e /.codeexec-packages ]"), "look into", cancel))
     return {};
-  if (!packages.system.empty())
-    if (auto ok = install("system",
-                          {"sh", "-c",
-                           "apt-get -q update && exec apt-get -q install -y "
-                           "--no-install-recommends -- \"$@\"",
-                           "sh"},
-                          packages.system, cancel);
-        !ok)
-      return ok;
-  if (!packages.python.empty())
-    if (auto ok =
-            install("python", {"python3", "-m", "pip", "install", "--"}, packages.python, cancel);
-        !ok)
-      return ok;
-  if (!packages.npm.empty())
-    if (auto ok = install("npm", {"npm", "install", "-g", "--"}, packages.npm, cancel); !ok)
-      return ok;
-  if (options.persistent) (void)ask(by_root(": >/.codeexec-packages"), "mark", cancel);
+  struct Kind {
+    const char* name;
+    std::vector<std::string> words;
+    const std::vector<std::string>& packages;
+  };
+  const Kind kinds[] = {
+      {"system",
+       {"sh", "-c",
+        "apt-get -q update && exec apt-get -q install -y --no-install-recommends -- \"$@\"", "sh"},
+       packages.system},
+      {"python", {"python3", "-m", "pip", "install", "--"}, packages.python},
+      {"npm", {"npm", "install", "-g", "--"}, packages.npm}};
+  bool all = true;
+  for (const Kind& kind : kinds) {
+    if (kind.packages.empty()) continue;
+    const auto done = install(kind.name, kind.words, kind.packages, cancel);
+    if (!done) return done.error();
+    all = all && *done;
+  }
+  if (options.persistent && all) (void)ask(by_root(": >/.codeexec-packages"), "mark", cancel);
   return {};
 }
 
 // By root, who owns the programs of the image, so that commands find what is installed and cannot
 // change it.
-Expected<void> Container::State::install(const char* kind, std::vector<std::string> words,
+Expected<bool> Container::State::install(const char* kind, std::vector<std::string> words,
                                          const std::vector<std::string>& packages,
                                          const std::optional<CancelToken>& cancel) {
   const std::string what = concat({"install ", kind, " packages: ", joined(packages, " ")});
@@ -395,7 +407,7 @@ Expected<void> Container::State::install(const char* kind, std::vector<std::stri
   call.cancel = cancel;
   const ProcessResult result = run_process(call);
   log(utf8_suffix(result.out, 4096));
-  if (result.succeeded()) return {};
+  if (result.succeeded()) return true;
   log(utf8_suffix(result.err, 4096));
   Error error = engine_error(options.engine, result, what);
   // What an installer says last is what went wrong.
@@ -406,7 +418,8 @@ Expected<void> Container::State::install(const char* kind, std::vector<std::stri
                     without_line_ends(result.err.empty() ? result.out : result.err), 400))});
   if (options.packages.required || result.outcome == Outcome::cancelled) return error;
   tell(error.message);
-  return {};
+  add_note(std::move(error.message));
+  return false;
 }
 
 }  // namespace v0_1

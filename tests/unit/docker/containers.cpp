@@ -534,6 +534,75 @@ TEST_CASE("packages: installed by pip with the version that was asked for") {
   CHECK_FALSE(has(used.out, "="));
 }
 
+// The notes of the first command and of the one after it.
+std::vector<std::string> first_notes(const codeexec::ContainerExecutor& executor) {
+  const codeexec::Result first = executor.run("true");
+  CHECK_MESSAGE(first.succeeded(), first.summary());
+  CHECK(executor.run("true").notes.empty());
+  return first.notes;
+}
+
+TEST_CASE("packages: what cannot be had is a note of the first result, and is tried again") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  codeexec::ContainerExecutorOptions options;
+  options.workspace = folder.path();
+  for (const bool persistent : {false, true}) {
+    CAPTURE(persistent);
+    options.agent_id = fresh_agent();
+    options.container = small({});
+    options.container.network = ContainerNetwork::host;
+    options.container.persistent = persistent;
+    options.container.packages.python = {"nothing-of-that-name"};  // the image has no Python
+    std::string id;
+    for (int program = 0; program < 2; ++program) {
+      const auto executor = codeexec::ContainerExecutor::create(options);
+      REQUIRE_MESSAGE(executor, executor.error().message);
+      CHECK(has(executor->describe_place(), "Installed when the container is made: nothing-of"));
+      const auto notes = first_notes(*executor);
+      REQUIRE(notes.size() == 1);
+      CHECK(support::begins(notes[0], "cannot install python packages: nothing-of-that-name "));
+      const std::string found = executor->container().info()->id;
+      if (program == 1) CHECK((found == id) == persistent);
+      if (program == 1) require(executor->container().remove());
+      id = found;
+    }
+  }
+}
+
+TEST_CASE("container: that it was replaced or restarted is a note of the next result") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  codeexec::ContainerExecutorOptions options;
+  options.workspace = folder.path();
+  for (const bool persistent : {false, true}) {
+    CAPTURE(persistent);
+    options.agent_id = fresh_agent();
+    options.container = small({});
+    options.container.persistent = persistent;
+    const auto executor = codeexec::ContainerExecutor::create(options);
+    REQUIRE_MESSAGE(executor, executor.error().message);
+    const std::string& name = executor->container().name();
+    CHECK(first_notes(*executor).empty());
+    REQUIRE(docker({"rm", "-f", name}).succeeded());
+    auto notes = first_notes(*executor);
+    REQUIRE(notes.size() == 1);
+    CHECK(has(notes[0], "the container was made anew: "));
+    if (!persistent) continue;
+    REQUIRE(docker({"kill", name}).succeeded());
+    notes = first_notes(*executor);
+    REQUIRE(notes.size() == 1);
+    CHECK(has(notes[0], "was started again: "));
+    options.container.memory = 64 << 20;
+    const auto other = codeexec::ContainerExecutor::create(options);
+    REQUIRE(other);
+    notes = first_notes(*other);
+    REQUIRE(notes.size() == 1);
+    CHECK(has(notes[0], "the container was made anew: "));
+    require(other->container().remove());
+  }
+}
+
 // Many agents -------------------------------------------------------------------------------------
 
 TEST_CASE("manager: an agent has one executor, and what it was made for stays") {
