@@ -944,11 +944,11 @@ class DeleteGuard {
 
   // Whether a file may be deleted: it does not exist, is no regular file, is auto-generated, or was
   // read or created. The reference's texts:
-  //   Cannot delete 'PATH': File must be read before deletion. Use read (including
-  //   read_multimodal_files) or diff tools to view the file first.
+  //   Cannot delete 'PATH': File must be read before deletion. View it with read_file,
+  //   cat or diff first.
   // and for a list with several such files
   //   Cannot delete N unread file(s). Examples: A, B, C (and K more). Please read files before
-  //   deletion using Read or read_multimodal_files.
+  //   deletion, with read_file or cat.
   //   Errors: permission_denied; that of a path that cannot be resolved.
   Expected<void> can_delete(std::string_view path) const;
   Expected<void> can_delete_files(const std::vector<std::string>& paths) const;
@@ -14472,15 +14472,15 @@ Expected<void> DeleteGuard::can_delete_files(const std::vector<std::string>& pat
   }
   if (unread.count() == 0) return {};
   if (unread.count() == 1)
-    return make_error(ErrorCode::permission_denied,
-                      concat({"Cannot delete '", unread.text(),
-                              "': File must be read before deletion. Use read (including "
-                              "read_multimodal_files) or diff tools to view the file first."}));
+    return make_error(
+        ErrorCode::permission_denied,
+        concat(
+            {"Cannot delete '", unread.text(),
+             "': File must be read before deletion. View it with read_file, cat or diff first."}));
   return make_error(ErrorCode::permission_denied,
                     concat({"Cannot delete ", std::to_string(unread.count()),
                             " unread file(s). Examples: ", unread.text(),
-                            ". Please read files before deletion using Read or "
-                            "read_multimodal_files."}));
+                            ". Please read files before deletion, with read_file or cat."}));
 }
 
 Expected<void> DeleteGuard::can_delete_directory(std::string_view path) const {
@@ -23245,16 +23245,25 @@ std::string AuditFile::append(std::string record) {
 
 namespace {
 
+// A command may have put a link in place of any name below the workspace, so none is followed.
 Expected<void> link_skills(const std::string& workspace, const std::string& skills_dir) {
-  const std::string folder = workspace + "/.agent";
-  const std::string link = folder + "/skills";
-  if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
+  const std::string folder = concat({workspace == "/" ? "" : workspace, "/.agent"});
+  const auto root = open_canonical_directory(workspace);
+  if (root && ::mkdirat(root->get(), ".agent", 0777) != 0 && errno != EEXIST)
     return system_error(errno, concat({"cannot make ", quoted(folder), " for the skills"}));
-  if (::symlink(skills_dir.c_str(), link.c_str()) == 0) return {};
-  const int error = errno;
-  const auto present = canonical_path(link);
-  if (error == EEXIST && present && *present == skills_dir) return {};
-  return system_error(error, concat({"cannot link the skills as ", quoted(link)}));
+  const auto opened = root ? open_canonical_directory(folder) : root.error();
+  int error = opened ? 0 : opened.error().system_error;
+  if (opened && ::symlinkat(skills_dir.c_str(), opened->get(), "skills") != 0) {
+    error = errno;
+    struct stat present {};
+    struct stat wanted {};
+    if (error == EEXIST && ::fstatat(opened->get(), "skills", &present, 0) == 0 &&
+        ::stat(skills_dir.c_str(), &wanted) == 0 && present.st_dev == wanted.st_dev &&
+        present.st_ino == wanted.st_ino)
+      error = 0;
+  }
+  if (error == 0) return {};
+  return system_error(error, concat({"cannot link the skills as ", quoted(folder + "/skills")}));
 }
 
 }  // namespace
@@ -27288,6 +27297,25 @@ ContainerHealth health_of(const Json& container);
 double number_with_unit(std::string_view text);
 
 inline constexpr char ready_line[] = "codeexec ready\n";
+inline constexpr char unseen_line[] = "codeexec unseen\n";
+
+// Empty files in the folders that a container has at their own paths, while it is made. Where the
+// container does not see them, its engine is of another machine, which has other folders there. A
+// folder that this program cannot write to is not compared.
+class Beacons {
+ public:
+  explicit Beacons(const std::vector<Mount>& mounts);
+  ~Beacons();
+  Beacons(const Beacons&) = delete;
+  Beacons& operator=(const Beacons&) = delete;
+  // Of a file in each folder.
+  const std::vector<std::string>& paths() const { return paths_; }
+
+ private:
+  const std::string name_ = ".codeexec-" + random_hex(16);
+  std::vector<UniqueFd> folders_ = {};
+  std::vector<std::string> paths_ = {};
+};
 
 // Runs an installer, and kills it when standard input ends: when this program gives up on it, or
 // dies.
@@ -27321,6 +27349,9 @@ struct Container::State {
   void forget();
   void log(std::string_view event) { events->add(event); }
   Expected<void> save_log(const std::string& path);
+  // For the next result: a command could not know it. At most 16 are kept.
+  void add_note(std::string note);
+  std::vector<std::string> take_notes();
   Expected<Json> look(const std::optional<CancelToken>& cancel = {}) const;
   Expected<void> stop();
   // Both together remove it. The first takes the turn and lets the engine begin.
@@ -27337,8 +27368,8 @@ struct Container::State {
   Expected<void> take_turn(const std::optional<CancelToken>& cancel);
   void end_turn(bool is_running);
   bool has_own_tmp() const;
-  std::vector<std::string> set_up_words(const char* then) const;
-  std::vector<std::string> configuration() const;
+  std::vector<std::string> set_up_words(const char* then, const Beacons* beacons = nullptr) const;
+  std::vector<std::string> configuration(const Beacons* beacons = nullptr) const;
   std::vector<std::string> labels() const;
   bool is_own(const Json& container) const;
   Error foreign() const;
@@ -27347,11 +27378,14 @@ struct Container::State {
   Expected<bool> reuse(const Json& found, const std::optional<CancelToken>& cancel);
   Expected<void> get_image(const std::optional<CancelToken>& cancel);
   Expected<void> create(const std::optional<CancelToken>& cancel);
-  Expected<void> hold(const std::vector<std::string>& words,
-                      const std::optional<CancelToken>& cancel);
+  Expected<std::string> hold(const std::vector<std::string>& words,
+                             const std::optional<CancelToken>& cancel);
+  Expected<void> look_for(const Beacons& beacons, std::string_view told,
+                          const std::optional<CancelToken>& cancel);
   Expected<void> set_up(const std::optional<CancelToken>& cancel);
   Expected<void> install(const std::optional<CancelToken>& cancel);
-  Expected<void> install(const char* kind, std::vector<std::string> words,
+  // Whether the packages are installed; those that are not required may be missing.
+  Expected<bool> install(const char* kind, std::vector<std::string> words,
                          const std::vector<std::string>& packages,
                          const std::optional<CancelToken>& cancel);
   void discard();
@@ -27367,10 +27401,12 @@ struct Container::State {
   mutable std::mutex mutex = {};
   bool running = false;  // as far as is known
   bool made = false;     // there may be one
+  bool in_use = false;   // this object has made or found it before
   bool busy = false;     // somebody has the turn
   CancelToken turn_ended = {};
   std::optional<Process> lifeline = {};  // of one that is not persistent
   std::string started_at = {};           // with that
+  std::vector<std::string> notes = {};
 };
 
 // An exec for one command: started, then given its command, then the carrier of that.
@@ -27776,6 +27812,7 @@ Expected<void> Container::State::take_turn(const std::optional<CancelToken>& can
 void Container::State::end_turn(bool is_running) {
   std::unique_lock<std::mutex> lock(mutex);
   running = is_running;
+  in_use = in_use || is_running;
   busy = false;
   const CancelToken ended = turn_ended;
   lock.unlock();
@@ -27817,6 +27854,16 @@ void Container::State::tell(std::string_view event) {
   options.on_progress(events->redactor.redact(event));
 }
 
+void Container::State::add_note(std::string note) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (notes.size() < 16) notes.push_back(std::move(note));
+}
+
+std::vector<std::string> Container::State::take_notes() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return std::exchange(notes, {});
+}
+
 Expected<Json> Container::State::look(const std::optional<CancelToken>& cancel) const {
   auto found = inspect(options.engine, "container", {name}, cancel);
   if (found && !found->is_null()) return Json((*found)[0]);
@@ -27830,12 +27877,17 @@ bool Container::State::has_own_tmp() const {
 }
 
 // The script of set_up_script, with what it needs, and what comes then.
-std::vector<std::string> Container::State::set_up_words(const char* then) const {
+std::vector<std::string> Container::State::set_up_words(const char* then,
+                                                        const Beacons* beacons) const {
+  std::string look;
+  if (beacons)
+    for (const std::string& path : beacons->paths())
+      look += concat({"[ -e ", shell_word(path), " ] || echo codeexec unseen; "});
   const std::size_t colon = std::min(user.find(':'), user.size());
   const std::string uid = user.substr(0, colon);
   const std::string gid = colon < user.size() ? user.substr(colon + 1) : uid;
   const bool by_number = options.sudo && is_number(uid) && is_number(gid) && uid != "0";
-  std::vector<std::string> words = {"-c", concat({set_up_script, then}), "codeexec",
+  std::vector<std::string> words = {"-c", concat({set_up_script, look, then}), "codeexec",
                                     by_number ? uid : "", by_number ? gid : ""};
   if (has_own_tmp()) words.emplace_back("/tmp");
   for (const auto& scratch : options.scratch) words.push_back(scratch.first);
@@ -27931,8 +27983,29 @@ void Container::log(std::string_view event) const { state_->log(event); }
 // docker/create.cpp -------------------------------------------------------------------------------
 // One container: how it is made, held and set up.
 
-// The arguments of `run` that the options make, up to the command.
-std::vector<std::string> Container::State::configuration() const {
+namespace {
+
+Beacons::Beacons(const std::vector<Mount>& mounts) {
+  for (const Mount& mount : mounts) {
+    if (mount.permission == Permission::none || mount.target != mount.source) continue;
+    auto folder = open_canonical_directory(mount.source);
+    if (!folder) continue;
+    const UniqueFd file(::openat(folder->get(), name_.c_str(),
+                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+    if (!file) continue;
+    folders_.push_back(std::move(*folder));
+    paths_.push_back(concat({mount.source, "/", name_}));
+  }
+}
+
+Beacons::~Beacons() {
+  for (const UniqueFd& folder : folders_) ::unlinkat(folder.get(), name_.c_str(), 0);
+}
+
+}  // namespace
+
+// The arguments of `run` that the options make, with the command.
+std::vector<std::string> Container::State::configuration(const Beacons* beacons) const {
   std::vector<std::string> words = {
       "--init",   "--user",        "0:0",      "--network",        codeexec::name(options.network),
       "--pull",   "never",         "--ulimit", "nofile=4096:4096", "--ulimit",
@@ -27976,7 +28049,8 @@ std::vector<std::string> Container::State::configuration() const {
   words.push_back(options.image);
   const std::vector<std::string> command =
       set_up_words(options.persistent ? "while :; do sleep 3600; done"
-                                      : "echo codeexec ready; while read -r _; do :; done");
+                                      : "echo codeexec ready; while read -r _; do :; done",
+                   beacons);
   words.insert(words.end(), command.begin(), command.end());
   return words;
 }
@@ -28021,6 +28095,7 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
   const bool may_be_there = made || options.persistent;
   const bool died = lifeline && lifeline->done();
   if (died) lifeline.reset();
+  bool replaced = in_use;
   lock.unlock();
   if (died) tell(concat({"the container ", name, " has ended; it is made anew"}));
   // Another program may make the same one, or remove it, between two looks.
@@ -28038,8 +28113,13 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
       if (!reused) return reused.error();
       if (*reused) return {};
       if (auto ok = clear(found["Id"].as_string(), cancel); !ok) return ok;
+      replaced = true;
     }
     auto created = create(cancel);
+    if (created && replaced)
+      add_note(
+          "the container was made anew: the files in /tmp and all else that was not in a "
+          "folder of the host, installed packages and running programs of before are gone");
     if (created) return created;
     const bool is_conflict = created.error().message.find("already in use") != std::string::npos;
     if (!is_conflict) discard();
@@ -28078,14 +28158,16 @@ Expected<bool> Container::State::reuse(const Json& found,
     return true;
   }
   if (!options.persistent) return health.running;
-  if (health.running) {
-    if (auto ok = install(cancel); !ok) return ok.error();
-    return true;
+  if (!health.running) {
+    if (health.status != "exited" && health.status != "created" && health.status != "stopped")
+      return false;
+    if (auto started = ask({"start", name}, "start", cancel); !started) return started.error();
+    tell(concat({"the container ", name, " was started again"}));
+    if (health.status != "created")
+      add_note(
+          "the container had been stopped and was started again: the files in /tmp and "
+          "running programs of before are gone");
   }
-  if (health.status != "exited" && health.status != "created" && health.status != "stopped")
-    return false;
-  if (auto started = ask({"start", name}, "start", cancel); !started) return started.error();
-  tell(concat({"the container ", name, " was started again"}));
   if (auto ok = set_up(cancel); !ok) return ok.error();
   if (auto ok = install(cancel); !ok) return ok.error();
   return true;
@@ -28124,10 +28206,12 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
     const std::lock_guard<std::mutex> lock(mutex);
     made = true;
   }
+  std::optional<Beacons> beacons;
+  if (!options.persistent) beacons.emplace(options.mounts);
   std::vector<std::string> words = {"run", "--name", name};
-  for (const auto& more : {labels(), configuration()})
+  for (const auto& more : {labels(), configuration(beacons ? &*beacons : nullptr)})
     words.insert(words.end(), more.begin(), more.end());
-  if (options.persistent) {
+  if (!beacons) {
     words.insert(words.begin() + 1, "-d");
     auto started = ask_engine(options.engine, words, options.engine.run_timeout,
                               concat({"make the container ", name}), cancel);
@@ -28141,16 +28225,19 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
     }
   } else {
     words.insert(words.begin() + 1, {"-i", "--rm"});
-    if (auto ok = hold(words, cancel); !ok) return ok;
+    const auto told = hold(words, cancel);
+    if (!told) return told.error();
+    if (auto ok = look_for(*beacons, *told, cancel); !ok) return ok;
   }
   log(concat({"container ", name, " made of ", options.image, " for ", user, ", network ",
               codeexec::name(options.network)}));
   return install(cancel);
 }
 
-// Starts one that lives as long as its standard input is held open, by this process.
-Expected<void> Container::State::hold(const std::vector<std::string>& words,
-                                      const std::optional<CancelToken>& cancel) {
+// Starts one that lives as long as its standard input is held open, by this process. Returns what
+// it printed until it was ready.
+Expected<std::string> Container::State::hold(const std::vector<std::string>& words,
+                                             const std::optional<CancelToken>& cancel) {
   const std::string what = concat({"make the container ", name});
   const CancelToken told;
   ProcessOptions call = engine_call(options.engine, words, no_limit);
@@ -28172,24 +28259,52 @@ Expected<void> Container::State::hold(const std::vector<std::string>& words,
     failure.wall_time = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
     return engine_error(options.engine, failure, what);
   }
-  if (started->read(Stream::out, 0).text.find(ready_line) == std::string::npos)
+  std::string printed = started->read(Stream::out, 0).text;
+  if (printed.find(ready_line) == std::string::npos)
     return engine_error(options.engine, started->wait(), what);
   const auto found = look(cancel);
   if (!found) return found.error();
   started_at = health_of(*found).started_at;
   const std::lock_guard<std::mutex> lock(mutex);
   lifeline = std::move(*started);
-  return {};
+  return printed;
+}
+
+// Without capabilities, root may not see what is in a folder; then the user of commands looks.
+Expected<void> Container::State::look_for(const Beacons& beacons, std::string_view told,
+                                          const std::optional<CancelToken>& cancel) {
+  if (told.find(unseen_line) == std::string_view::npos) return {};
+  std::vector<std::string> words = {
+      "exec",
+      "--user",
+      user,
+      name,
+      "sh",
+      "-c",
+      "for f; do d=${f%/*}; [ ! -x \"$d\" ] || [ -e \"$f\" ] || echo \"$d\"; done",
+      "codeexec"};
+  words.insert(words.end(), beacons.paths().begin(), beacons.paths().end());
+  const auto missing = ask(words, "look into", cancel);
+  if (!missing) return missing.error();
+  if (missing->empty()) return {};
+  std::string_view folders = *missing;
+  return make_error(
+      ErrorCode::invalid_argument,
+      concat({"mounts: the engine's machine has another ", printable(take_part(folders, '\n')),
+              " than this one, and commands would work on that. Let both see the same folder at "
+              "that path, or use an engine of this machine (docker_host, docker_context, "
+              "$DOCKER_HOST)"}));
 }
 
 // The first process of one that is persistent does the same by itself, but tells nobody when.
 Expected<void> Container::State::set_up(const std::optional<CancelToken>& cancel) {
+  const Beacons beacons(options.mounts);
   std::vector<std::string> words = {"exec", "--user", "0:0", name, "sh"};
-  const std::vector<std::string> script = set_up_words(":");
+  const std::vector<std::string> script = set_up_words(":", &beacons);
   words.insert(words.end(), script.begin(), script.end());
-  auto done = ask(words, "prepare", cancel);
+  const auto done = ask(words, "prepare", cancel);
   if (!done) return done.error();
-  return {};
+  return look_for(beacons, *done, cancel);
 }
 
 Expected<void> Container::State::install(const std::optional<CancelToken>& cancel) {
@@ -28201,30 +28316,32 @@ Expected<void> Container::State::install(const std::optional<CancelToken>& cance
   // A program that died while it installed must not leave a half for a whole.
   if (options.persistent && ask(by_root("[ -e /.codeexec-packages ]"), "look into", cancel))
     return {};
-  if (!packages.system.empty())
-    if (auto ok = install("system",
-                          {"sh", "-c",
-                           "apt-get -q update && exec apt-get -q install -y "
-                           "--no-install-recommends -- \"$@\"",
-                           "sh"},
-                          packages.system, cancel);
-        !ok)
-      return ok;
-  if (!packages.python.empty())
-    if (auto ok =
-            install("python", {"python3", "-m", "pip", "install", "--"}, packages.python, cancel);
-        !ok)
-      return ok;
-  if (!packages.npm.empty())
-    if (auto ok = install("npm", {"npm", "install", "-g", "--"}, packages.npm, cancel); !ok)
-      return ok;
-  if (options.persistent) (void)ask(by_root(": >/.codeexec-packages"), "mark", cancel);
+  struct Kind {
+    const char* name;
+    std::vector<std::string> words;
+    const std::vector<std::string>& packages;
+  };
+  const Kind kinds[] = {
+      {"system",
+       {"sh", "-c",
+        "apt-get -q update && exec apt-get -q install -y --no-install-recommends -- \"$@\"", "sh"},
+       packages.system},
+      {"python", {"python3", "-m", "pip", "install", "--"}, packages.python},
+      {"npm", {"npm", "install", "-g", "--"}, packages.npm}};
+  bool all = true;
+  for (const Kind& kind : kinds) {
+    if (kind.packages.empty()) continue;
+    const auto done = install(kind.name, kind.words, kind.packages, cancel);
+    if (!done) return done.error();
+    all = all && *done;
+  }
+  if (options.persistent && all) (void)ask(by_root(": >/.codeexec-packages"), "mark", cancel);
   return {};
 }
 
 // By root, who owns the programs of the image, so that commands find what is installed and cannot
 // change it.
-Expected<void> Container::State::install(const char* kind, std::vector<std::string> words,
+Expected<bool> Container::State::install(const char* kind, std::vector<std::string> words,
                                          const std::vector<std::string>& packages,
                                          const std::optional<CancelToken>& cancel) {
   const std::string what = concat({"install ", kind, " packages: ", joined(packages, " ")});
@@ -28256,7 +28373,7 @@ Expected<void> Container::State::install(const char* kind, std::vector<std::stri
   call.cancel = cancel;
   const ProcessResult result = run_process(call);
   log(utf8_suffix(result.out, 4096));
-  if (result.succeeded()) return {};
+  if (result.succeeded()) return true;
   log(utf8_suffix(result.err, 4096));
   Error error = engine_error(options.engine, result, what);
   // What an installer says last is what went wrong.
@@ -28267,7 +28384,8 @@ Expected<void> Container::State::install(const char* kind, std::vector<std::stri
                     without_line_ends(result.err.empty() ? result.out : result.err), 400))});
   if (options.packages.required || result.outcome == Outcome::cancelled) return error;
   tell(error.message);
-  return {};
+  add_note(std::move(error.message));
+  return false;
 }
 
 // docker/remove.cpp -------------------------------------------------------------------------------
@@ -28811,7 +28929,9 @@ std::string ContainerExecutor::describe_place() const {
     text +=
         " It has Debian's tools, git, gh, curl, ripgrep, compilers for C and C++, Python with pip, "
         "uv, pytest, requests, numpy and pandas, and Node.js with npm.";
-  if (!installed.empty()) text += concat({" Installed besides: ", joined(installed, ", "), "."});
+  if (!installed.empty())
+    text += concat({" Installed when the container is made: ", joined(installed, ", "),
+                    "; a result says so when one could not be had."});
   if (!online) text += " The network is switched off: nothing can be downloaded.";
   if (options.network == ContainerNetwork::host) text += " The network is the host's.";
   if (!options.sudo)
@@ -28886,6 +29006,8 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
 
   auto exec = begin(request, command.cancel, admission);
   if (!exec) return {};
+  for (std::string& note : container.state_->take_notes())
+    admission.result.notes.push_back(std::move(note));
   if (has_input)
     if (auto ok = exec->connect_input(); !ok) return ok.error();
   if (command.session) admission.ending.session_text = [exec] { return exec->session_text(); };
@@ -29310,7 +29432,12 @@ class UserContainers::User final : public ContainerExecutor {
   Expected<void> place(const Command& command, Admission& admission) const override {
     admission.directory.path = user_workspace;
     admission.result.work_dir = user_workspace;
-    return ContainerExecutor::place(command, admission);
+    auto placed = ContainerExecutor::place(command, admission);
+    // What our own commands learn is for the user's next one.
+    if (!files_)
+      for (std::string& note : admission.result.notes)
+        container().state_->add_note(std::move(note));
+    return placed;
   }
 
   std::shared_ptr<const User> files_ = {};  // in the same container, without a policy

@@ -186,6 +186,7 @@ Expected<void> Container::State::take_turn(const std::optional<CancelToken>& can
 void Container::State::end_turn(bool is_running) {
   std::unique_lock<std::mutex> lock(mutex);
   running = is_running;
+  in_use = in_use || is_running;
   busy = false;
   const CancelToken ended = turn_ended;
   lock.unlock();
@@ -227,6 +228,16 @@ void Container::State::tell(std::string_view event) {
   options.on_progress(events->redactor.redact(event));
 }
 
+void Container::State::add_note(std::string note) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (notes.size() < 16) notes.push_back(std::move(note));
+}
+
+std::vector<std::string> Container::State::take_notes() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return std::exchange(notes, {});
+}
+
 Expected<Json> Container::State::look(const std::optional<CancelToken>& cancel) const {
   auto found = inspect(options.engine, "container", {name}, cancel);
   if (found && !found->is_null()) return Json((*found)[0]);
@@ -240,12 +251,17 @@ bool Container::State::has_own_tmp() const {
 }
 
 // The script of set_up_script, with what it needs, and what comes then.
-std::vector<std::string> Container::State::set_up_words(const char* then) const {
+std::vector<std::string> Container::State::set_up_words(const char* then,
+                                                        const Beacons* beacons) const {
+  std::string look;
+  if (beacons)
+    for (const std::string& path : beacons->paths())
+      look += concat({"[ -e ", shell_word(path), " ] || echo codeexec unseen; "});
   const std::size_t colon = std::min(user.find(':'), user.size());
   const std::string uid = user.substr(0, colon);
   const std::string gid = colon < user.size() ? user.substr(colon + 1) : uid;
   const bool by_number = options.sudo && is_number(uid) && is_number(gid) && uid != "0";
-  std::vector<std::string> words = {"-c", concat({set_up_script, then}), "codeexec",
+  std::vector<std::string> words = {"-c", concat({set_up_script, look, then}), "codeexec",
                                     by_number ? uid : "", by_number ? gid : ""};
   if (has_own_tmp()) words.emplace_back("/tmp");
   for (const auto& scratch : options.scratch) words.push_back(scratch.first);

@@ -141,7 +141,9 @@ std::string ContainerExecutor::describe_place() const {
     text +=
         " It has Debian's tools, git, gh, curl, ripgrep, compilers for C and C++, Python with pip, "
         "uv, pytest, requests, numpy and pandas, and Node.js with npm.";
-  if (!installed.empty()) text += concat({" Installed besides: ", joined(installed, ", "), "."});
+  if (!installed.empty())
+    text += concat({" Installed when the container is made: ", joined(installed, ", "),
+                    "; a result says so when one could not be had."});
   if (!online) text += " The network is switched off: nothing can be downloaded.";
   if (options.network == ContainerNetwork::host) text += " The network is the host's.";
   if (!options.sudo)
@@ -216,6 +218,8 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
 
   auto exec = begin(request, command.cancel, admission);
   if (!exec) return {};
+  for (std::string& note : container.state_->take_notes())
+    admission.result.notes.push_back(std::move(note));
   if (has_input)
     if (auto ok = exec->connect_input(); !ok) return ok.error();
   if (command.session) admission.ending.session_text = [exec] { return exec->session_text(); };

@@ -51,6 +51,25 @@ ContainerHealth health_of(const Json& container);
 double number_with_unit(std::string_view text);
 
 inline constexpr char ready_line[] = "codeexec ready\n";
+inline constexpr char unseen_line[] = "codeexec unseen\n";
+
+// Empty files in the folders that a container has at their own paths, while it is made. Where the
+// container does not see them, its engine is of another machine, which has other folders there. A
+// folder that this program cannot write to is not compared.
+class Beacons {
+ public:
+  explicit Beacons(const std::vector<Mount>& mounts);
+  ~Beacons();
+  Beacons(const Beacons&) = delete;
+  Beacons& operator=(const Beacons&) = delete;
+  // Of a file in each folder.
+  const std::vector<std::string>& paths() const { return paths_; }
+
+ private:
+  const std::string name_ = ".codeexec-" + random_hex(16);
+  std::vector<UniqueFd> folders_ = {};
+  std::vector<std::string> paths_ = {};
+};
 
 // Runs an installer, and kills it when standard input ends: when this program gives up on it, or
 // dies.
@@ -84,6 +103,9 @@ struct Container::State {
   void forget();
   void log(std::string_view event) { events->add(event); }
   Expected<void> save_log(const std::string& path);
+  // For the next result: a command could not know it. At most 16 are kept.
+  void add_note(std::string note);
+  std::vector<std::string> take_notes();
   Expected<Json> look(const std::optional<CancelToken>& cancel = {}) const;
   Expected<void> stop();
   // Both together remove it. The first takes the turn and lets the engine begin.
@@ -100,8 +122,8 @@ struct Container::State {
   Expected<void> take_turn(const std::optional<CancelToken>& cancel);
   void end_turn(bool is_running);
   bool has_own_tmp() const;
-  std::vector<std::string> set_up_words(const char* then) const;
-  std::vector<std::string> configuration() const;
+  std::vector<std::string> set_up_words(const char* then, const Beacons* beacons = nullptr) const;
+  std::vector<std::string> configuration(const Beacons* beacons = nullptr) const;
   std::vector<std::string> labels() const;
   bool is_own(const Json& container) const;
   Error foreign() const;
@@ -110,11 +132,14 @@ struct Container::State {
   Expected<bool> reuse(const Json& found, const std::optional<CancelToken>& cancel);
   Expected<void> get_image(const std::optional<CancelToken>& cancel);
   Expected<void> create(const std::optional<CancelToken>& cancel);
-  Expected<void> hold(const std::vector<std::string>& words,
-                      const std::optional<CancelToken>& cancel);
+  Expected<std::string> hold(const std::vector<std::string>& words,
+                             const std::optional<CancelToken>& cancel);
+  Expected<void> look_for(const Beacons& beacons, std::string_view told,
+                          const std::optional<CancelToken>& cancel);
   Expected<void> set_up(const std::optional<CancelToken>& cancel);
   Expected<void> install(const std::optional<CancelToken>& cancel);
-  Expected<void> install(const char* kind, std::vector<std::string> words,
+  // Whether the packages are installed; those that are not required may be missing.
+  Expected<bool> install(const char* kind, std::vector<std::string> words,
                          const std::vector<std::string>& packages,
                          const std::optional<CancelToken>& cancel);
   void discard();
@@ -130,10 +155,12 @@ struct Container::State {
   mutable std::mutex mutex = {};
   bool running = false;  // as far as is known
   bool made = false;     // there may be one
+  bool in_use = false;   // this object has made or found it before
   bool busy = false;     // somebody has the turn
   CancelToken turn_ended = {};
   std::optional<Process> lifeline = {};  // of one that is not persistent
   std::string started_at = {};           // with that
+  std::vector<std::string> notes = {};
 };
 
 // An exec for one command: started, then given its command, then the carrier of that.

@@ -6,17 +6,40 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "base/platform_internal.hpp"
 #include "executor/executor_internal.hpp"
 #include "json/json.hpp"
 #include "paths/paths.hpp"
+#include "paths/paths_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
-// The arguments of `run` that the options make, up to the command.
-std::vector<std::string> Container::State::configuration() const {
+inline namespace inner {
+
+Beacons::Beacons(const std::vector<Mount>& mounts) {
+  for (const Mount& mount : mounts) {
+    if (mount.permission == Permission::none || mount.target != mount.source) continue;
+    auto folder = open_canonical_directory(mount.source);
+    if (!folder) continue;
+    const UniqueFd file(::openat(folder->get(), name_.c_str(),
+                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+    if (!file) continue;
+    folders_.push_back(std::move(*folder));
+    paths_.push_back(concat({mount.source, "/", name_}));
+  }
+}
+
+Beacons::~Beacons() {
+  for (const UniqueFd& folder : folders_) ::unlinkat(folder.get(), name_.c_str(), 0);
+}
+
+}  // namespace inner
+
+// The arguments of `run` that the options make, with the command.
+std::vector<std::string> Container::State::configuration(const Beacons* beacons) const {
   std::vector<std::string> words = {
       "--init",   "--user",        "0:0",      "--network",        codeexec::name(options.network),
       "--pull",   "never",         "--ulimit", "nofile=4096:4096", "--ulimit",
@@ -60,7 +83,8 @@ std::vector<std::string> Container::State::configuration() const {
   words.push_back(options.image);
   const std::vector<std::string> command =
       set_up_words(options.persistent ? "while :; do sleep 3600; done"
-                                      : "echo codeexec ready; while read -r _; do :; done");
+                                      : "echo codeexec ready; while read -r _; do :; done",
+                   beacons);
   words.insert(words.end(), command.begin(), command.end());
   return words;
 }
@@ -105,6 +129,7 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
   const bool may_be_there = made || options.persistent;
   const bool died = lifeline && lifeline->done();
   if (died) lifeline.reset();
+  bool replaced = in_use;
   lock.unlock();
   if (died) tell(concat({"the container ", name, " has ended; it is made anew"}));
   // Another program may make the same one, or remove it, between two looks.
@@ -122,8 +147,13 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
       if (!reused) return reused.error();
       if (*reused) return {};
       if (auto ok = clear(found["Id"].as_string(), cancel); !ok) return ok;
+      replaced = true;
     }
     auto created = create(cancel);
+    if (created && replaced)
+      add_note(
+          "the container was made anew: the files in /tmp and all else that was not in a "
+          "folder of the host, installed packages and running programs of before are gone");
     if (created) return created;
     const bool is_conflict = created.error().message.find("already in use") != std::string::npos;
     if (!is_conflict) discard();
@@ -162,14 +192,16 @@ Expected<bool> Container::State::reuse(const Json& found,
     return true;
   }
   if (!options.persistent) return health.running;
-  if (health.running) {
-    if (auto ok = install(cancel); !ok) return ok.error();
-    return true;
+  if (!health.running) {
+    if (health.status != "exited" && health.status != "created" && health.status != "stopped")
+      return false;
+    if (auto started = ask({"start", name}, "start", cancel); !started) return started.error();
+    tell(concat({"the container ", name, " was started again"}));
+    if (health.status != "created")
+      add_note(
+          "the container had been stopped and was started again: the files in /tmp and "
+          "running programs of before are gone");
   }
-  if (health.status != "exited" && health.status != "created" && health.status != "stopped")
-    return false;
-  if (auto started = ask({"start", name}, "start", cancel); !started) return started.error();
-  tell(concat({"the container ", name, " was started again"}));
   if (auto ok = set_up(cancel); !ok) return ok.error();
   if (auto ok = install(cancel); !ok) return ok.error();
   return true;
@@ -208,10 +240,12 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
     const std::lock_guard<std::mutex> lock(mutex);
     made = true;
   }
+  std::optional<Beacons> beacons;
+  if (!options.persistent) beacons.emplace(options.mounts);
   std::vector<std::string> words = {"run", "--name", name};
-  for (const auto& more : {labels(), configuration()})
+  for (const auto& more : {labels(), configuration(beacons ? &*beacons : nullptr)})
     words.insert(words.end(), more.begin(), more.end());
-  if (options.persistent) {
+  if (!beacons) {
     words.insert(words.begin() + 1, "-d");
     auto started = ask_engine(options.engine, words, options.engine.run_timeout,
                               concat({"make the container ", name}), cancel);
@@ -225,16 +259,19 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
     }
   } else {
     words.insert(words.begin() + 1, {"-i", "--rm"});
-    if (auto ok = hold(words, cancel); !ok) return ok;
+    const auto told = hold(words, cancel);
+    if (!told) return told.error();
+    if (auto ok = look_for(*beacons, *told, cancel); !ok) return ok;
   }
   log(concat({"container ", name, " made of ", options.image, " for ", user, ", network ",
               codeexec::name(options.network)}));
   return install(cancel);
 }
 
-// Starts one that lives as long as its standard input is held open, by this process.
-Expected<void> Container::State::hold(const std::vector<std::string>& words,
-                                      const std::optional<CancelToken>& cancel) {
+// Starts one that lives as long as its standard input is held open, by this process. Returns what
+// it printed until it was ready.
+Expected<std::string> Container::State::hold(const std::vector<std::string>& words,
+                                             const std::optional<CancelToken>& cancel) {
   const std::string what = concat({"make the container ", name});
   const CancelToken told;
   ProcessOptions call = engine_call(options.engine, words, no_limit);
@@ -256,24 +293,52 @@ Expected<void> Container::State::hold(const std::vector<std::string>& words,
     failure.wall_time = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
     return engine_error(options.engine, failure, what);
   }
-  if (started->read(Stream::out, 0).text.find(ready_line) == std::string::npos)
+  std::string printed = started->read(Stream::out, 0).text;
+  if (printed.find(ready_line) == std::string::npos)
     return engine_error(options.engine, started->wait(), what);
   const auto found = look(cancel);
   if (!found) return found.error();
   started_at = health_of(*found).started_at;
   const std::lock_guard<std::mutex> lock(mutex);
   lifeline = std::move(*started);
-  return {};
+  return printed;
+}
+
+// Without capabilities, root may not see what is in a folder; then the user of commands looks.
+Expected<void> Container::State::look_for(const Beacons& beacons, std::string_view told,
+                                          const std::optional<CancelToken>& cancel) {
+  if (told.find(unseen_line) == std::string_view::npos) return {};
+  std::vector<std::string> words = {
+      "exec",
+      "--user",
+      user,
+      name,
+      "sh",
+      "-c",
+      "for f; do d=${f%/*}; [ ! -x \"$d\" ] || [ -e \"$f\" ] || echo \"$d\"; done",
+      "codeexec"};
+  words.insert(words.end(), beacons.paths().begin(), beacons.paths().end());
+  const auto missing = ask(words, "look into", cancel);
+  if (!missing) return missing.error();
+  if (missing->empty()) return {};
+  std::string_view folders = *missing;
+  return make_error(
+      ErrorCode::invalid_argument,
+      concat({"mounts: the engine's machine has another ", printable(take_part(folders, '\n')),
+              " than this one, and commands would work on that. Let both see the same folder at "
+              "that path, or use an engine of this machine (docker_host, docker_context, "
+              "$DOCKER_HOST)"}));
 }
 
 // The first process of one that is persistent does the same by itself, but tells nobody when.
 Expected<void> Container::State::set_up(const std::optional<CancelToken>& cancel) {
+  const Beacons beacons(options.mounts);
   std::vector<std::string> words = {"exec", "--user", "0:0", name, "sh"};
-  const std::vector<std::string> script = set_up_words(":");
+  const std::vector<std::string> script = set_up_words(":", &beacons);
   words.insert(words.end(), script.begin(), script.end());
-  auto done = ask(words, "prepare", cancel);
+  const auto done = ask(words, "prepare", cancel);
   if (!done) return done.error();
-  return {};
+  return look_for(beacons, *done, cancel);
 }
 
 Expected<void> Container::State::install(const std::optional<CancelToken>& cancel) {
@@ -285,30 +350,32 @@ Expected<void> Container::State::install(const std::optional<CancelToken>& cance
   // A program that died while it installed must not leave a half for a whole.
   if (options.persistent && ask(by_root("[ -e /.codeexec-packages ]"), "look into", cancel))
     return {};
-  if (!packages.system.empty())
-    if (auto ok = install("system",
-                          {"sh", "-c",
-                           "apt-get -q update && exec apt-get -q install -y "
-                           "--no-install-recommends -- \"$@\"",
-                           "sh"},
-                          packages.system, cancel);
-        !ok)
-      return ok;
-  if (!packages.python.empty())
-    if (auto ok =
-            install("python", {"python3", "-m", "pip", "install", "--"}, packages.python, cancel);
-        !ok)
-      return ok;
-  if (!packages.npm.empty())
-    if (auto ok = install("npm", {"npm", "install", "-g", "--"}, packages.npm, cancel); !ok)
-      return ok;
-  if (options.persistent) (void)ask(by_root(": >/.codeexec-packages"), "mark", cancel);
+  struct Kind {
+    const char* name;
+    std::vector<std::string> words;
+    const std::vector<std::string>& packages;
+  };
+  const Kind kinds[] = {
+      {"system",
+       {"sh", "-c",
+        "apt-get -q update && exec apt-get -q install -y --no-install-recommends -- \"$@\"", "sh"},
+       packages.system},
+      {"python", {"python3", "-m", "pip", "install", "--"}, packages.python},
+      {"npm", {"npm", "install", "-g", "--"}, packages.npm}};
+  bool all = true;
+  for (const Kind& kind : kinds) {
+    if (kind.packages.empty()) continue;
+    const auto done = install(kind.name, kind.words, kind.packages, cancel);
+    if (!done) return done.error();
+    all = all && *done;
+  }
+  if (options.persistent && all) (void)ask(by_root(": >/.codeexec-packages"), "mark", cancel);
   return {};
 }
 
 // By root, who owns the programs of the image, so that commands find what is installed and cannot
 // change it.
-Expected<void> Container::State::install(const char* kind, std::vector<std::string> words,
+Expected<bool> Container::State::install(const char* kind, std::vector<std::string> words,
                                          const std::vector<std::string>& packages,
                                          const std::optional<CancelToken>& cancel) {
   const std::string what = concat({"install ", kind, " packages: ", joined(packages, " ")});
@@ -340,7 +407,7 @@ Expected<void> Container::State::install(const char* kind, std::vector<std::stri
   call.cancel = cancel;
   const ProcessResult result = run_process(call);
   log(utf8_suffix(result.out, 4096));
-  if (result.succeeded()) return {};
+  if (result.succeeded()) return true;
   log(utf8_suffix(result.err, 4096));
   Error error = engine_error(options.engine, result, what);
   // What an installer says last is what went wrong.
@@ -351,7 +418,8 @@ Expected<void> Container::State::install(const char* kind, std::vector<std::stri
                     without_line_ends(result.err.empty() ? result.out : result.err), 400))});
   if (options.packages.required || result.outcome == Outcome::cancelled) return error;
   tell(error.message);
-  return {};
+  add_note(std::move(error.message));
+  return false;
 }
 
 }  // namespace v0_1

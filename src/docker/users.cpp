@@ -124,7 +124,12 @@ class UserContainers::User final : public ContainerExecutor {
   Expected<void> place(const Command& command, Admission& admission) const override {
     admission.directory.path = user_workspace;
     admission.result.work_dir = user_workspace;
-    return ContainerExecutor::place(command, admission);
+    auto placed = ContainerExecutor::place(command, admission);
+    // What our own commands learn is for the user's next one.
+    if (!files_)
+      for (std::string& note : admission.result.notes)
+        container().state_->add_note(std::move(note));
+    return placed;
   }
 
   std::shared_ptr<const User> files_ = {};  // in the same container, without a policy

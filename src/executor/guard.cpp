@@ -7,6 +7,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "paths/paths.hpp"
+#include "paths/paths_internal.hpp"
 #include "paths/walk_internal.hpp"
 #include "policy/policy.hpp"
 
@@ -15,16 +16,25 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
+// A command may have put a link in place of any name below the workspace, so none is followed.
 Expected<void> link_skills(const std::string& workspace, const std::string& skills_dir) {
-  const std::string folder = workspace + "/.agent";
-  const std::string link = folder + "/skills";
-  if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
+  const std::string folder = concat({workspace == "/" ? "" : workspace, "/.agent"});
+  const auto root = open_canonical_directory(workspace);
+  if (root && ::mkdirat(root->get(), ".agent", 0777) != 0 && errno != EEXIST)
     return system_error(errno, concat({"cannot make ", quoted(folder), " for the skills"}));
-  if (::symlink(skills_dir.c_str(), link.c_str()) == 0) return {};
-  const int error = errno;
-  const auto present = canonical_path(link);
-  if (error == EEXIST && present && *present == skills_dir) return {};
-  return system_error(error, concat({"cannot link the skills as ", quoted(link)}));
+  const auto opened = root ? open_canonical_directory(folder) : root.error();
+  int error = opened ? 0 : opened.error().system_error;
+  if (opened && ::symlinkat(skills_dir.c_str(), opened->get(), "skills") != 0) {
+    error = errno;
+    struct stat present {};
+    struct stat wanted {};
+    if (error == EEXIST && ::fstatat(opened->get(), "skills", &present, 0) == 0 &&
+        ::stat(skills_dir.c_str(), &wanted) == 0 && present.st_dev == wanted.st_dev &&
+        present.st_ino == wanted.st_ino)
+      error = 0;
+  }
+  if (error == 0) return {};
+  return system_error(error, concat({"cannot link the skills as ", quoted(folder + "/skills")}));
 }
 
 }  // namespace inner

@@ -231,15 +231,15 @@ Expected<void> DeleteGuard::can_delete_files(const std::vector<std::string>& pat
   }
   if (unread.count() == 0) return {};
   if (unread.count() == 1)
-    return make_error(ErrorCode::permission_denied,
-                      concat({"Cannot delete '", unread.text(),
-                              "': File must be read before deletion. Use read (including "
-                              "read_multimodal_files) or diff tools to view the file first."}));
+    return make_error(
+        ErrorCode::permission_denied,
+        concat(
+            {"Cannot delete '", unread.text(),
+             "': File must be read before deletion. View it with read_file, cat or diff first."}));
   return make_error(ErrorCode::permission_denied,
                     concat({"Cannot delete ", std::to_string(unread.count()),
                             " unread file(s). Examples: ", unread.text(),
-                            ". Please read files before deletion using Read or "
-                            "read_multimodal_files."}));
+                            ". Please read files before deletion, with read_file or cat."}));
 }
 
 Expected<void> DeleteGuard::can_delete_directory(std::string_view path) const {

@@ -123,11 +123,11 @@ class DeleteGuard {
 
   // Whether a file may be deleted: it does not exist, is no regular file, is auto-generated, or was
   // read or created. The reference's texts:
-  //   Cannot delete 'PATH': File must be read before deletion. Use read (including
-  //   read_multimodal_files) or diff tools to view the file first.
+  //   Cannot delete 'PATH': File must be read before deletion. View it with read_file,
+  //   cat or diff first.
   // and for a list with several such files
   //   Cannot delete N unread file(s). Examples: A, B, C (and K more). Please read files before
-  //   deletion using Read or read_multimodal_files.
+  //   deletion, with read_file or cat.
   //   Errors: permission_denied; that of a path that cannot be resolved.
   Expected<void> can_delete(std::string_view path) const;
   Expected<void> can_delete_files(const std::vector<std::string>& paths) const;

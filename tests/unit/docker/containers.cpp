@@ -357,6 +357,49 @@ TEST_CASE("container: a mount that leads elsewhere by now is noticed") {
   CHECK(has(made.error().message, "leads elsewhere by now"));
 }
 
+TEST_CASE("container: an engine with another folder at the path of one of ours is refused") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  const std::string ours = folder.directory("ours");
+  const std::string theirs = folder.directory("theirs");
+  // What an engine of another machine does with a path that both machines have.
+  const std::string program =
+      folder.file("docker",
+                  "#!/bin/sh\nn=$#\nwhile [ $n -gt 0 ]; do a=$1; shift; n=$((n - 1))\n"
+                  "  case $a in type=bind,src=" +
+                      ours + ",*) a=type=bind,src=" + theirs +
+                      ",${a#*,*,} ;; esac\n  set -- \"$@\" \"$a\"\ndone\nexec docker \"$@\"\n",
+                  0755);
+  for (const bool persistent : {false, true}) {
+    for (const mode_t mode : {mode_t{0755}, mode_t{0700}}) {
+      CAPTURE(persistent);
+      CAPTURE(mode);
+      REQUIRE(::chmod(ours.c_str(), mode) == 0);
+      REQUIRE(::chmod(theirs.c_str(), mode) == 0);
+      REQUIRE(::chown(ours.c_str(), 1234, 1234) == 0);
+      REQUIRE(::chown(theirs.c_str(), 1234, 1234) == 0);
+      ContainerOptions options = small(fresh_agent());
+      options.persistent = persistent;
+      options.mounts = {{ours, {}, Permission::write}};
+      {
+        const Container container = make(options);
+        const Remover remover{container.name()};
+        require(container.ensure());
+      }
+      options.engine.program = program;
+      const Container container = make(options);
+      const auto made = container.ensure();
+      REQUIRE_FALSE(made);
+      CAPTURE(made.error().message);
+      CHECK(made.error().code == ErrorCode::invalid_argument);
+      CHECK(has(made.error().message, "another " + ours + " than this one"));
+      CHECK_FALSE(is_there(container.name()));
+      for (const std::string& place : {ours, theirs}) CHECK(::rmdir(place.c_str()) == 0);
+      for (const std::string& place : {ours, theirs}) REQUIRE(::mkdir(place.c_str(), 0755) == 0);
+    }
+  }
+}
+
 TEST_CASE("container: health, information and use of the machine") {
   if (!has_engine()) return;
   ContainerOptions options = small(fresh_agent());
@@ -489,6 +532,75 @@ TEST_CASE("packages: installed by pip with the version that was asked for") {
   CHECK(used.succeeded());
   CHECK(has(used.out, "1.1"));
   CHECK_FALSE(has(used.out, "="));
+}
+
+// The notes of the first command and of the one after it.
+std::vector<std::string> first_notes(const codeexec::ContainerExecutor& executor) {
+  const codeexec::Result first = executor.run("true");
+  CHECK_MESSAGE(first.succeeded(), first.summary());
+  CHECK(executor.run("true").notes.empty());
+  return first.notes;
+}
+
+TEST_CASE("packages: what cannot be had is a note of the first result, and is tried again") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  codeexec::ContainerExecutorOptions options;
+  options.workspace = folder.path();
+  for (const bool persistent : {false, true}) {
+    CAPTURE(persistent);
+    options.agent_id = fresh_agent();
+    options.container = small({});
+    options.container.network = ContainerNetwork::host;
+    options.container.persistent = persistent;
+    options.container.packages.python = {"nothing-of-that-name"};  // the image has no Python
+    std::string id;
+    for (int program = 0; program < 2; ++program) {
+      const auto executor = codeexec::ContainerExecutor::create(options);
+      REQUIRE_MESSAGE(executor, executor.error().message);
+      CHECK(has(executor->describe_place(), "Installed when the container is made: nothing-of"));
+      const auto notes = first_notes(*executor);
+      REQUIRE(notes.size() == 1);
+      CHECK(support::begins(notes[0], "cannot install python packages: nothing-of-that-name "));
+      const std::string found = executor->container().info()->id;
+      if (program == 1) CHECK((found == id) == persistent);
+      if (program == 1) require(executor->container().remove());
+      id = found;
+    }
+  }
+}
+
+TEST_CASE("container: that it was replaced or restarted is a note of the next result") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  codeexec::ContainerExecutorOptions options;
+  options.workspace = folder.path();
+  for (const bool persistent : {false, true}) {
+    CAPTURE(persistent);
+    options.agent_id = fresh_agent();
+    options.container = small({});
+    options.container.persistent = persistent;
+    const auto executor = codeexec::ContainerExecutor::create(options);
+    REQUIRE_MESSAGE(executor, executor.error().message);
+    const std::string& name = executor->container().name();
+    CHECK(first_notes(*executor).empty());
+    REQUIRE(docker({"rm", "-f", name}).succeeded());
+    auto notes = first_notes(*executor);
+    REQUIRE(notes.size() == 1);
+    CHECK(has(notes[0], "the container was made anew: "));
+    if (!persistent) continue;
+    REQUIRE(docker({"kill", name}).succeeded());
+    notes = first_notes(*executor);
+    REQUIRE(notes.size() == 1);
+    CHECK(has(notes[0], "was started again: "));
+    options.container.memory = 64 << 20;
+    const auto other = codeexec::ContainerExecutor::create(options);
+    REQUIRE(other);
+    notes = first_notes(*other);
+    REQUIRE(notes.size() == 1);
+    CHECK(has(notes[0], "the container was made anew: "));
+    require(other->container().remove());
+  }
 }
 
 // Many agents -------------------------------------------------------------------------------------

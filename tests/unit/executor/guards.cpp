@@ -227,8 +227,7 @@ namespace {
 
 std::string unread(const std::string& path) {
   return "Cannot delete '" + path +
-         "': File must be read before deletion. Use read (including read_multimodal_files) or "
-         "diff tools to view the file first.";
+         "': File must be read before deletion. View it with read_file, cat or diff first.";
 }
 
 }  // namespace
@@ -256,14 +255,13 @@ TEST_CASE("delete guard: what no command has read or made is not deleted") {
 
   CHECK(here.run("cat a").succeeded());
   refused("rm a b", unread(place / "b"));
-  refused("rm a b c d e", "Cannot delete 4 unread file(s). Examples: " + place / "b" + ", " +
-                              (place / "c") + ", " + (place / "d") +
-                              " (and 1 more). Please read files before deletion using Read or "
-                              "read_multimodal_files.");
+  refused("rm a b c d e",
+          "Cannot delete 4 unread file(s). Examples: " + place / "b" + ", " + (place / "c") + ", " +
+              (place / "d") +
+              " (and 1 more). Please read files before deletion, with read_file or cat.");
   refused("rm ?", "Cannot delete 4 unread file(s). Examples: " + place / "b" + ", " +
                       (place / "c") + ", " + (place / "d") +
-                      " (and 1 more). Please read files before deletion using Read or "
-                      "read_multimodal_files.");
+                      " (and 1 more). Please read files before deletion, with read_file or cat.");
   CHECK(here.run("rm a").succeeded());
   CHECK(!support::exists(place / "a"));
 

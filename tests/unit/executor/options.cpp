@@ -160,6 +160,17 @@ TEST_CASE("W-24: skills are linked once, and never in place of something else") 
     CHECK(r.out == "a file");
     CHECK(r.notes.size() == 1);
   }
+  SUBCASE("no link is made where a link leads") {
+    const support::TempDir place;
+    const support::TempDir outside;
+    support::make_symlink(outside.path(), place / ".agent");
+    LocalOptions options = in(place);
+    options.skills_dir = skills.path();
+    const Result r = make(options).run("true");
+    CHECK(!support::exists(outside / "skills"));
+    REQUIRE(r.notes.size() == 1);
+    CHECK(has(r.notes[0], "cannot link the skills as "));
+  }
 }
 
 TEST_CASE("the summary of every outcome") {

@@ -18,8 +18,7 @@ using support::true_as_ordinary_user;
 namespace {
 
 const std::string delete_hint =
-    "': File must be read before deletion. Use read (including read_multimodal_files) or diff "
-    "tools to view the file first.";
+    "': File must be read before deletion. View it with read_file, cat or diff first.";
 
 std::string unread(const std::string& path) { return "Cannot delete '" + path + delete_hint; }
 
@@ -121,15 +120,13 @@ TEST_CASE("the delete guard: a file may go when it was read or made, with the re
   CHECK(objection(guard.can_delete_files({a, b, c})) == unread(c));
   CHECK(objection(guard.can_delete_files({a, b})) == "");
   CHECK(objection(guard.can_delete_files({})) == "");
-  const std::string several =
-      " unread file(s). Examples: " + c + ", " + d +
-      ". Please read files before deletion using Read or read_multimodal_files.";
+  const std::string several = " unread file(s). Examples: " + c + ", " + d +
+                              ". Please read files before deletion, with read_file or cat.";
   CHECK(objection(guard.can_delete_files({d, a, c})) == "Cannot delete 2" + several);
   const DeleteGuard nobody;
   CHECK(objection(nobody.can_delete_files({d, c, b, a})) ==
         "Cannot delete 4 unread file(s). Examples: " + a + ", " + b + ", " + c +
-            " (and 1 more). Please read files before deletion using Read or "
-            "read_multimodal_files.");
+            " (and 1 more). Please read files before deletion, with read_file or cat.");
 
   auto stats = guard.stats();
   CHECK(stats.read_files == 1);

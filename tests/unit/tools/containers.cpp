@@ -259,7 +259,7 @@ TEST_CASE("the model is told what the container is and has") {
             R"({"preinstall":{"python":["polars>=1"]}})"});
   CHECK(has(sudo, "sudo needs no password: `sudo apt-get install -y PACKAGE`"));
   CHECK(has(sudo, "The network is the host's."));
-  CHECK(has(sudo, "Installed besides: polars>=1."));
+  CHECK(has(sudo, "Installed when the container is made: polars>=1; a result says"));
   CHECK(has(told({"--enable-sudo"}), "sudo needs no password."));
 }
 

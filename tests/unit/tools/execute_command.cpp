@@ -78,9 +78,9 @@ TEST_CASE("the delete guard remembers what the commands of a conversation read")
   Server server(Strings{"--workspace", place.path(), "--delete-guard"});
   const Json r = server.execute("rm a");
   CHECK(r["rule"] == Json("delete-guard"));
-  check_failure(r, "Cannot delete '" + (place / "a") +
-                       "': File must be read before deletion. Use read (including "
-                       "read_multimodal_files) or diff tools to view the file first.");
+  check_failure(
+      r, "Cannot delete '" + (place / "a") +
+             "': File must be read before deletion. View it with read_file, cat or diff first.");
   CHECK(server.execute("cat a")["stdout"] == Json("x"));
   CHECK(server.execute("rm a")["success"] == Json(true));
   CHECK(!support::exists(place / "a"));

@@ -486,6 +486,8 @@ TEST_CASE("the example configurations are good, and do what their README says") 
     CHECK(has(readme, file.substr(configs.size())));
     const ProcessResult r = run_program({"--config", file, "--check", "ls"}, CODEEXEC_ROOT);
     CHECK(r.exit_code == 0);
+    // An engine with two processors takes no more.
+    CHECK(parsed(support::read_file(file))["docker_cpu_limit"].as_number() <= 2);
     // Some of the user's own may not be there.
     for (const std::string& line : lines_of(r.err))
       CHECK_MESSAGE(begins(line, "codeexec-mcp: credentials: "), line);
@@ -498,8 +500,26 @@ TEST_CASE("the example configurations are good, and do what their README says") 
   for (const char* command : {"git push", "git push origin main", "gh pr merge 5", "rm -rf build",
                               "gh repo delete x", "cd src && git commit -m x"})
     CHECK_MESSAGE(rule("github_read_only.json", command) == "blocked-commands", command);
-  for (const char* command : {"git status", "gh issue list", "git log --oneline", "rm x"})
+  for (const char* command :
+       {"git status", "gh issue list", "git log --oneline -5 main -- src",
+        "gh pr view 5 --comments", "gh api repos/o/r/pulls --jq=.[].title",
+        "gh api -X GET search/code?q=x", "git clone https://github.com/o/r --depth=1",
+        "cd r && git log | head -3"})
     CHECK_MESSAGE(rule("github_read_only.json", command) == "", command);
+  for (const char* command :
+       {"rm x", "gh api -X DELETE repos/o/r", "gh api repos/o/r -XDELETE",
+        "gh api repos/o/r -f a=b", "gh release upload v1 file", "gh pr review 5 --approve",
+        "git tag -d v1", "git branch -D x", "git log --output=x", "git fetch --upload-pack=touch",
+        "git clone -c a=b x", "sh x", "gh alias set x 'api -X DELETE'", "gh extension install x",
+        "python3 x.py"})
+    CHECK_MESSAGE(rule("github_read_only.json", command) == "allowed-commands", command);
+  for (const char* command :
+       {"pytest -q", "uv run pytest", "python3 -m pytest tests -k a", "cat x | head",
+        "cd tests && grep -rn a .", "git diff --stat main", "cat x > y"})
+    CHECK_MESSAGE(rule("verification.json", command) == "", command);
+  for (const char* command : {"python3 -c 'print(1)'", "python3 x.py", "uv run python x.py",
+                              "rg --pre sh x", "git diff --output=y", "git commit -m x", "cp x y"})
+    CHECK_MESSAGE(rule("verification.json", command) == "allowed-commands", command);
   CHECK(parsed(support::read_file(configs + "github_read_only.json"))["blocked_commands"].size() ==
         30);
   CHECK(rule("full_development.json", "sudo apt-get update") == "");
