@@ -1502,6 +1502,8 @@ struct ProcessResult {
   std::string out_file = {};  // the spill file, when one was made
   std::string err_file = {};
   bool pipe_held = false;  // reading stopped although somebody still held a pipe open
+  // Processes that ran on when it had ended, and were killed, as far as a supervisor counted them.
+  std::uint64_t left_behind = 0;
   std::chrono::microseconds wall_time{0};
   std::chrono::microseconds cpu_time{0};  // user and system, of the program and what it waited for
   std::uint64_t peak_memory = 0;          // bytes: resident set of the largest process
@@ -18979,9 +18981,10 @@ struct SupervisorReport {
   long pid;    // of the command, as the supervisor sees it
   bool known;  // that it ended as follows
   bool exited;
-  int value;       // exit status or signal
-  bool all_ended;  // nothing of the run is left
-  bool denied;     // some of it cannot be killed: it is another user's
+  int value;                  // exit status or signal
+  bool all_ended;             // nothing of the run is left
+  bool denied;                // some of it cannot be killed: it is another user's
+  std::uint64_t left_behind;  // processes that were killed when the command had ended
   rusage usage;
 };
 
@@ -19914,7 +19917,11 @@ CODEEXEC_IN_CHILD bool reap_ended(Supervision& run) {
     const bool is_command = pid == report.pid && !report.known;
     const long reaped = raw(SYS_waitid, P_PID, pid, &run.info, WEXITED | WNOHANG | __WALL,
                             is_command ? &report.usage : nullptr);
-    if (!is_command || reaped < 0) continue;
+    if (reaped < 0) continue;
+    if (!is_command) {
+      if (run.info.si_code == CLD_KILLED && run.info.si_status == SIGKILL) ++report.left_behind;
+      continue;
+    }
     report.known = true;
     report.exited = run.info.si_code == CLD_EXITED;
     report.value = run.info.si_status;
@@ -19979,9 +19986,15 @@ CODEEXEC_IN_CHILD void watch_command(Supervision& run) {
 }
 
 CODEEXEC_IN_CHILD void end_command(Supervision& run) {
-  // The command is not reaped yet: the number of its group is still its own.
-  raw(SYS_kill, -run.report.pid, SIGKILL);
-  raw(SYS_kill, run.report.pid, SIGKILL);
+  // Those that ended before the command, even by a SIGKILL of its own, are not counted.
+  run.report.all_ended = !reap_ended(run);
+  run.report.left_behind = 0;
+  if (run.report.all_ended) return;
+  const long group = run.report.pid;
+  // A child in the group that is not reaped yet keeps the group's number.
+  if (raw(SYS_waitid, P_PGID, group, &run.info, WEXITED | WNOHANG | WNOWAIT | __WALL, 0) == 0)
+    raw(SYS_kill, -group, SIGKILL);
+  if (!run.report.known) raw(SYS_kill, group, SIGKILL);
   run.report.all_ended = end_all(run);
 }
 
@@ -21897,6 +21910,7 @@ ExitStatus Process::State::last_status() {
   status.exited = supervisor.last.exited;
   status.value = supervisor.last.value;
   status.usage = supervisor.last.usage;
+  result.left_behind = supervisor.last.left_behind;
   if (supervisor.last.denied && !supervisor.last.all_ended)
     result.message = "some of its processes are another user's and are still running";
   supervisor.run.reset();
@@ -22292,6 +22306,9 @@ Json list_of(const std::vector<std::string>& texts);
 
 // What the audit log and the result of the tool tell alike, where it applies.
 void set_sandbox_fields(Json& object, const Result& r);
+
+// What is told of the processes that a command left behind; empty when there were none.
+std::string note_of_left_behind(const ProcessResult& ended);
 
 // What an access of a command comes to on the disk as it is now.
 struct Target {
@@ -23355,6 +23372,14 @@ std::string joined(const std::vector<std::string>& texts, std::string_view separ
   return result;
 }
 
+std::string note_of_left_behind(const ProcessResult& ended) {
+  const bool by_itself = ended.outcome == Outcome::exited || ended.outcome == Outcome::signaled;
+  if (!by_itself || ended.left_behind == 0) return {};
+  return ended.left_behind == 1 ? "1 process that the command left behind was ended"
+                                : concat({std::to_string(ended.left_behind),
+                                          " processes that the command left behind were ended"});
+}
+
 }  // namespace
 
 Executor::~Executor() = default;
@@ -23571,6 +23596,8 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
     std::replace(limit.begin(), limit.end(), '_', ' ');
     told.notes.push_back(concat({"the command reached its limit of ", limit}));
   }
+  if (std::string note = note_of_left_behind(ended); !note.empty())
+    told.notes.push_back(std::move(note));
   const Network network = told.sandbox ? told.sandbox->network : Network::host;
   if (network != Network::host && !ended.succeeded() &&
       (tells_of_no_network(ended.err, network) || tells_of_no_network(ended.out, network)))
@@ -31652,6 +31679,9 @@ std::size_t room_for_texts(std::size_t max_bytes);
 
 void shorten(Result& result, std::size_t room);
 
+// Adds to a note which tool does what the command could not.
+void name_tool(const ToolOptions& options, Result& result);
+
 // A failure that no command has caused, and the rule of a refusal.
 mcp::ToolResult failed(const std::string& message, const std::string& rule = {});
 
@@ -31993,6 +32023,14 @@ void shorten(Result& result, std::size_t room) {
           });
 }
 
+void name_tool(const ToolOptions& options, Result& result) {
+  if (is_disabled(options, "start_background_shell")) return;
+  const std::string note = note_of_left_behind(result);
+  if (note.empty()) return;
+  for (std::string& known : result.notes)
+    if (known == note) known += "; use start_background_shell";
+}
+
 mcp::ToolResult failed(const std::string& message, const std::string& rule) {
   Json object = Json::object({{"success", false}, {"error", to_utf8(message)}});
   if (!rule.empty()) object.set("rule", rule);
@@ -32286,6 +32324,7 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
     // What stderr would end with; it is no part of the bytes.
     const std::string closing = raw ? closing_message(run.result) : std::string();
     if (!closing.empty()) run.result.notes.push_back(closing);
+    name_tool(set.options, run.result);
     shorten(run.result, room);
     object = to_json(run.result);
   } else {
@@ -32624,8 +32663,9 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
       sum.add(refused_result(set, call, "running_time", set.use->refusal_of_command()));
       break;
     }
-    const CodeResult run = run_code(set.executor, {blocks[i]}, options);
+    CodeResult run = run_code(set.executor, {blocks[i]}, options);
     ended();
+    for (Result& result : run.results) name_tool(set.options, result);
     sum.add(run);
     going_on = run.succeeded;
   }
@@ -33017,8 +33057,13 @@ void add_command_tools(const Executor& executor, const ToolOptions& options,
       concat({"Runs a shell command and returns its exit code, stdout and stderr. Blocks until the "
               "command ends or its timeout passes (default ",
               seconds_text(executor.options().timeout),
-              " seconds); then it is killed together with everything it started. Standard input is "
-              "empty. Commands do not share a shell: the working directory and variables of one "
+              " seconds). Then everything it started is killed, also what `&` or nohup left in the "
+              "background",
+              is_disabled(options, "start_background_shell")
+                  ? ""
+                  : ": for that there is start_background_shell",
+              ". Standard input is empty. Commands do not share a shell: the working directory and "
+              "variables of one "
               "are gone in the next, unless both have the same session_id: then `cd` and `export` "
               "carry on."}),
       {required("command", "The command line, for the shell."), timeout_parameter(executor),

@@ -44,6 +44,14 @@ std::string joined(const std::vector<std::string>& texts, std::string_view separ
   return result;
 }
 
+std::string note_of_left_behind(const ProcessResult& ended) {
+  const bool by_itself = ended.outcome == Outcome::exited || ended.outcome == Outcome::signaled;
+  if (!by_itself || ended.left_behind == 0) return {};
+  return ended.left_behind == 1 ? "1 process that the command left behind was ended"
+                                : concat({std::to_string(ended.left_behind),
+                                          " processes that the command left behind were ended"});
+}
+
 }  // namespace inner
 
 Executor::~Executor() = default;
@@ -260,6 +268,8 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
     std::replace(limit.begin(), limit.end(), '_', ' ');
     told.notes.push_back(concat({"the command reached its limit of ", limit}));
   }
+  if (std::string note = note_of_left_behind(ended); !note.empty())
+    told.notes.push_back(std::move(note));
   const Network network = told.sandbox ? told.sandbox->network : Network::host;
   if (network != Network::host && !ended.succeeded() &&
       (tells_of_no_network(ended.err, network) || tells_of_no_network(ended.out, network)))

@@ -127,8 +127,9 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
       sum.add(refused_result(set, call, "running_time", set.use->refusal_of_command()));
       break;
     }
-    const CodeResult run = run_code(set.executor, {blocks[i]}, options);
+    CodeResult run = run_code(set.executor, {blocks[i]}, options);
     ended();
+    for (Result& result : run.results) name_tool(set.options, result);
     sum.add(run);
     going_on = run.succeeded;
   }

@@ -86,6 +86,7 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
     // What stderr would end with; it is no part of the bytes.
     const std::string closing = raw ? closing_message(run.result) : std::string();
     if (!closing.empty()) run.result.notes.push_back(closing);
+    name_tool(set.options, run.result);
     shorten(run.result, room);
     object = to_json(run.result);
   } else {

@@ -177,6 +177,14 @@ void shorten(Result& result, std::size_t room) {
           });
 }
 
+void name_tool(const ToolOptions& options, Result& result) {
+  if (is_disabled(options, "start_background_shell")) return;
+  const std::string note = note_of_left_behind(result);
+  if (note.empty()) return;
+  for (std::string& known : result.notes)
+    if (known == note) known += "; use start_background_shell";
+}
+
 mcp::ToolResult failed(const std::string& message, const std::string& rule) {
   Json object = Json::object({{"success", false}, {"error", to_utf8(message)}});
   if (!rule.empty()) object.set("rule", rule);

@@ -49,6 +49,9 @@ std::size_t room_for_texts(std::size_t max_bytes);
 
 void shorten(Result& result, std::size_t room);
 
+// Adds to a note which tool does what the command could not.
+void name_tool(const ToolOptions& options, Result& result);
+
 // A failure that no command has caused, and the rule of a refusal.
 mcp::ToolResult failed(const std::string& message, const std::string& rule = {});
 

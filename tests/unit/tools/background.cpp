@@ -273,6 +273,26 @@ TEST_CASE("W-33: nothing of ten shells survives a server that is killed, or whos
   }
 }
 
+TEST_CASE("a command that leaves processes behind is told what to use") {
+  const std::string note = "1 process that the command left behind was ended";
+  const std::string instead = "; use start_background_shell";
+  const Json arguments = Json::object({{"command", "sleep 300 & echo up"}});
+  Server server;
+  const Json r = server.execute_with(arguments);
+  CHECK(r["success"] == Json(true));
+  CHECK(r["notes"].dump() == "[\"" + note + instead + "\"]");
+  const Json code = server.use("execute_code",
+                               Json::object({{"code", "sleep 300 & echo up"}, {"language", "sh"}}));
+  CHECK(code["notes"].dump() == r["notes"].dump());
+  const auto told_of = [](const Json& list) {
+    return has(list["result"]["tools"][0]["description"].as_string(), "start_background_shell");
+  };
+  CHECK(told_of(server.ask("tools/list")));
+  Server without(Strings{"--disable-tool", "start_background_shell"});
+  CHECK(without.execute_with(arguments)["notes"].dump() == "[\"" + note + "\"]");
+  CHECK(!told_of(without.ask("tools/list")));
+}
+
 // in the background after a while -----------------------------------------------------------------
 
 TEST_CASE("a command that takes long goes on in the background") {
