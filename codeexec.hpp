@@ -2702,6 +2702,11 @@ struct ToolOptions {
   std::size_t max_waiters = mcp::ServerOptions().max_concurrent / 2;
   FairUse fair_use = {};
   std::vector<std::string> disabled_tools = {};  // names
+  // Results with all that to_json(Result) tells. Otherwise what a model learns nothing from is left
+  // out: outcome "exited", a key that is false, stdout_bytes and stderr_bytes when the stream is
+  // there as it was, sandbox, blocks 1, no code_file, no files; and of a command or a work_dir
+  // that is longer than 200 bytes stands the beginning. The first seven keys always come.
+  bool full_results = false;
 };
 
 // Adds the tools, by default all of these. The executor is borrowed: it must outlive serve(). What
@@ -31664,6 +31669,9 @@ std::string closing_message(const Result& result);
 
 Json execution_schema();
 
+// What stands in a reply at most of what the client has given, unless it wants full results.
+inline constexpr std::size_t longest_echo = 200;
+
 // Bytes that a text takes in a reply, which holds it twice: in the object, escaped once, and in the
 // text block, escaped once more. Follows the escapes of Json::dump().
 std::size_t bytes_in_reply(std::string_view text);
@@ -31677,10 +31685,15 @@ void shorten(const std::vector<std::string*>& texts, std::size_t room,
 // What is left for long texts in a reply of so many bytes.
 std::size_t room_for_texts(std::size_t max_bytes);
 
-void shorten(Result& result, std::size_t room);
-
 // Adds to a note which tool does what the command could not.
 void name_tool(const ToolOptions& options, Result& result);
+
+// A result as a model gets it: see ToolOptions::full_results. First cuts from `result` what is not
+// told, so that the texts fit into `room` bytes of a reply.
+Json result_json(const ToolOptions& options, Result& result, std::size_t room);
+
+// A command, path or argument as it is told to the one who gave it.
+std::string echoed(const ToolOptions& options, const std::string& text);
 
 // A failure that no command has caused, and the rule of a refusal.
 mcp::ToolResult failed(const std::string& message, const std::string& rule = {});
@@ -31705,12 +31718,19 @@ class RawOutput {
     const std::lock_guard<std::mutex> lock(mutex_);
     object.set("stdout", to_base64(out_));
     object.set("stderr", to_base64(err_));
-    object.set("stdout_truncated", result.out_counts.total_bytes > out_.size());
-    object.set("stderr_truncated", result.err_counts.total_bytes > err_.size());
+    set_cut(object, "stdout", result.out_counts.total_bytes, out_.size());
+    set_cut(object, "stderr", result.err_counts.total_bytes, err_.size());
     object.set("encoding", "base64");
   }
 
  private:
+  static void set_cut(Json& object, const std::string& stream, std::uint64_t total,
+                      std::uint64_t kept) {
+    const bool cut = total > kept;
+    if (cut || object.find(stream + "_truncated")) object.set(stream + "_truncated", cut);
+    if (cut) object.set(stream + "_bytes", total);
+  }
+
   const std::size_t max_bytes_;
   mutable std::mutex mutex_ = {};
   std::string out_ = {};
@@ -31955,16 +31975,16 @@ Json execution_schema() {
                  type("string", "What it printed; the middle is left out when too long."));
   properties.set("stderr", type("string", "The same for standard error, and why it did not run."));
   properties.set("execution_time", type("number", "Seconds."));
-  properties.set("command", type("string", "The command as it was given."));
+  properties.set("command", type("string", "The command, or its beginning."));
   properties.set("work_dir", type("string", "The directory it ran in."));
-  properties.set("outcome", type("string", "How it ended."));
-  properties.set("timed_out", type("boolean", "It was stopped at its deadline."));
-  properties.set("stdout_bytes", type("integer", "Bytes it wrote in all."));
-  properties.set("stderr_bytes", type("integer", "Bytes it wrote in all."));
-  properties.set("stdout_truncated", type("boolean", "stdout leaves something out."));
-  properties.set("stderr_truncated", type("boolean", "stderr leaves something out."));
   Json required = Json::array();
   for (const Json::Member& member : properties.members()) required.push_back(member.name);
+  properties.set("outcome", type("string", "How it ended; not told: exited."));
+  properties.set("timed_out", type("boolean", "It was stopped at its deadline."));
+  properties.set("stdout_bytes", type("integer", "Bytes it wrote in all, when they are not here."));
+  properties.set("stderr_bytes", type("integer", "The same for stderr."));
+  properties.set("stdout_truncated", type("boolean", "stdout leaves something out."));
+  properties.set("stderr_truncated", type("boolean", "stderr leaves something out."));
   Json schema = Json::object();
   schema.set("type", "object");
   schema.set("properties", std::move(properties));
@@ -32015,7 +32035,11 @@ std::size_t room_for_texts(std::size_t max_bytes) {
   return max_bytes - std::min(max_bytes, for_the_rest);
 }
 
-void shorten(Result& result, std::size_t room) {
+}  // namespace
+
+namespace {
+
+void fit(Result& result, std::size_t room) {
   shorten({&result.out, &result.err, &result.command, &result.work_dir, &result.message}, room,
           [&result](const std::string& text, std::size_t omitted) {
             if (&text == &result.out) result.out_counts.dropped_bytes += omitted;
@@ -32023,12 +32047,77 @@ void shorten(Result& result, std::size_t room) {
           });
 }
 
+// Without `full`: only what is not as usual.
+Json json_of(const Result& result, bool full) {
+  std::string err = result.err;
+  const std::string closing = closing_message(result);
+  if (!closing.empty() && !err.empty() && err.back() != '\n') err += '\n';
+  err += closing;
+
+  const auto seconds = static_cast<double>(result.wall_time.count()) / 1e6;
+  Json object = Json::object();
+  object.set("success", result.succeeded());
+  object.set("exit_code", json_exit_code(result));
+  object.set("stdout", result.out);
+  object.set("stderr", std::move(err));
+  object.set("execution_time", seconds);
+  object.set("command", result.command);
+  object.set("work_dir", result.work_dir);
+  const bool timed_out = result.outcome == Outcome::timed_out;
+  const auto differs = [full](const OutputCounts& counts) {
+    return full || counts.dropped_bytes > 0 || counts.invalid_bytes > 0;
+  };
+  const bool out_cut = result.out_counts.dropped_bytes > 0;
+  const bool err_cut = result.err_counts.dropped_bytes > 0;
+  if (full || result.outcome != Outcome::exited) object.set("outcome", name(result.outcome));
+  if (full || timed_out) object.set("timed_out", timed_out);
+  if (differs(result.out_counts)) object.set("stdout_bytes", result.out_counts.total_bytes);
+  if (differs(result.err_counts)) object.set("stderr_bytes", result.err_counts.total_bytes);
+  if (full || out_cut) object.set("stdout_truncated", out_cut);
+  if (full || err_cut) object.set("stderr_truncated", err_cut);
+  if (result.signal != 0) object.set("signal", result.signal);
+  if (!result.rule.empty()) object.set("rule", result.rule);
+  if (result.out_counts.invalid_bytes > 0)
+    object.set("stdout_invalid_bytes", result.out_counts.invalid_bytes);
+  if (result.err_counts.invalid_bytes > 0)
+    object.set("stderr_invalid_bytes", result.err_counts.invalid_bytes);
+  if (!result.out_file.empty()) object.set("stdout_file", result.out_file);
+  if (!result.err_file.empty()) object.set("stderr_file", result.err_file);
+  if (result.pipe_held) object.set("output_held_open", true);
+  Json notes = Json::array();
+  for (const std::string& note : result.notes) notes.push_back(note);
+  const bool told_elsewhere = !closing.empty() && closing.find(result.message) != std::string::npos;
+  if (!result.message.empty() && !told_elsewhere) notes.push_back(result.message);
+  if (notes.size() > 0) object.set("notes", std::move(notes));
+  set_sandbox_fields(object, result);
+  return object;
+}
+
+}  // namespace
+
+namespace {
+
+std::string echoed(const ToolOptions& options, const std::string& text) {
+  const std::size_t longest = options.full_results ? longest_audited_text : longest_echo;
+  if (text.size() <= longest) return text;
+  return concat({utf8_prefix(text, longest), "... (", std::to_string(text.size()), " bytes)"});
+}
+
 void name_tool(const ToolOptions& options, Result& result) {
-  if (is_disabled(options, "start_background_shell")) return;
-  const std::string note = note_of_left_behind(result);
-  if (note.empty()) return;
-  for (std::string& known : result.notes)
-    if (known == note) known += "; use start_background_shell";
+  const std::string left_behind = note_of_left_behind(result);
+  if (left_behind.empty() || is_disabled(options, "start_background_shell")) return;
+  for (std::string& note : result.notes)
+    if (note == left_behind) note += "; use start_background_shell";
+}
+
+Json result_json(const ToolOptions& options, Result& result, std::size_t room) {
+  if (!options.full_results) {
+    result.command = echoed(options, result.command);
+    result.work_dir = echoed(options, result.work_dir);
+    result.sandbox.reset();
+  }
+  fit(result, room);
+  return json_of(result, options.full_results);
 }
 
 mcp::ToolResult failed(const std::string& message, const std::string& rule) {
@@ -32069,10 +32158,11 @@ Result refused_result(const ToolSet& set, const mcp::Call& call, const char* bou
 
 mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
                        std::string message) {
-  const Result result = refused_result(set, call, bound, std::move(message));
+  Result result = refused_result(set, call, bound, std::move(message));
   if (call.tool() != "execute_code" && call.tool() != "execute_command")
     return failed(result.message);
-  return mcp::ToolResult::with_structured(to_json(result));
+  return mcp::ToolResult::with_structured(
+      result_json(set.options, result, room_for_texts(call.max_result_bytes())));
 }
 
 std::string shown_path(const ToolSet& set, const std::string& path) {
@@ -32116,44 +32206,7 @@ void listen(Command& command, const mcp::Call& call, const std::shared_ptr<RawOu
 
 }  // namespace
 
-Json to_json(const Result& result) {
-  std::string err = result.err;
-  const std::string closing = closing_message(result);
-  if (!closing.empty() && !err.empty() && err.back() != '\n') err += '\n';
-  err += closing;
-
-  const auto seconds = static_cast<double>(result.wall_time.count()) / 1e6;
-  Json object = Json::object();
-  object.set("success", result.succeeded());
-  object.set("exit_code", json_exit_code(result));
-  object.set("stdout", result.out);
-  object.set("stderr", std::move(err));
-  object.set("execution_time", seconds);
-  object.set("command", result.command);
-  object.set("work_dir", result.work_dir);
-  object.set("outcome", name(result.outcome));
-  object.set("timed_out", result.outcome == Outcome::timed_out);
-  object.set("stdout_bytes", result.out_counts.total_bytes);
-  object.set("stderr_bytes", result.err_counts.total_bytes);
-  object.set("stdout_truncated", result.out_counts.dropped_bytes > 0);
-  object.set("stderr_truncated", result.err_counts.dropped_bytes > 0);
-  if (result.signal != 0) object.set("signal", result.signal);
-  if (!result.rule.empty()) object.set("rule", result.rule);
-  if (result.out_counts.invalid_bytes > 0)
-    object.set("stdout_invalid_bytes", result.out_counts.invalid_bytes);
-  if (result.err_counts.invalid_bytes > 0)
-    object.set("stderr_invalid_bytes", result.err_counts.invalid_bytes);
-  if (!result.out_file.empty()) object.set("stdout_file", result.out_file);
-  if (!result.err_file.empty()) object.set("stderr_file", result.err_file);
-  if (result.pipe_held) object.set("output_held_open", true);
-  Json notes = Json::array();
-  for (const std::string& note : result.notes) notes.push_back(note);
-  const bool told_elsewhere = !closing.empty() && closing.find(result.message) != std::string::npos;
-  if (!result.message.empty() && !told_elsewhere) notes.push_back(result.message);
-  if (notes.size() > 0) object.set("notes", std::move(notes));
-  set_sandbox_fields(object, result);
-  return object;
-}
+Json to_json(const Result& result) { return json_of(result, true); }
 
 Json to_json(const Judgement& judgement) {
   const Verdict& verdict = judgement.verdict;
@@ -32272,9 +32325,9 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t room) {
     note += "; get_background_shell_output gives what it prints";
   if (!is_disabled(set.options, "kill_background_shell")) note += "; kill_background_shell ends it";
   so_far.notes.push_back(note);
-  shorten(so_far, room);
-  Json object = to_json(so_far);
-  object.set("stderr", so_far.err);
+  const std::string err = so_far.err;
+  Json object = result_json(set.options, so_far, room);
+  object.set("stderr", err);
   object.set("outcome", "running");
   object.set("shell_id", shell.id);
   return object;
@@ -32325,8 +32378,7 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
     const std::string closing = raw ? closing_message(run.result) : std::string();
     if (!closing.empty()) run.result.notes.push_back(closing);
     name_tool(set.options, run.result);
-    shorten(run.result, room);
-    object = to_json(run.result);
+    object = result_json(set.options, run.result, room);
   } else {
     run.result = run.shell.result;
     object = running_json(set, run.shell, room);
@@ -32408,14 +32460,14 @@ Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Cal
   return std::optional<ShellWaitEnd>(*end);
 }
 
-Json shell_json(const ShellStatus& shell, std::size_t longest_command = longest_audited_text) {
+Json shell_json(const ToolOptions& options, const ShellStatus& shell, std::size_t room) {
   const Result& r = shell.result;
   Json object = Json::object();
   object.set("shell_id", shell.id);
   object.set("status", name(shell.state));
   object.set("exit_code", shell_exit_code(shell));
   object.set("pid", r.pid);
-  object.set("command", std::string(utf8_prefix(r.command, longest_command)));
+  object.set("command", std::string(utf8_prefix(echoed(options, r.command), room)));
   object.set("cwd", r.work_dir);
   object.set("start_time", shell.start_time);
   object.set("duration_seconds", static_cast<double>(shell.duration.count()) / 1000.0);
@@ -32423,7 +32475,10 @@ Json shell_json(const ShellStatus& shell, std::size_t longest_command = longest_
   object.set("stderr_bytes", r.err_counts.total_bytes);
   if (shell.state == ShellState::running) return object;
   // What else there is to tell of an end, with the names that execute_command has for it.
-  const Json all = to_json(r);
+  Result end = r;
+  end.out.clear();
+  end.err.clear();
+  const Json all = result_json(options, end, room);
   for (const char* key : {"outcome", "timed_out", "signal", "output_held_open", "notes", "sandbox",
                           "limits_reached", "changed_files", "redactions"})
     if (const Json* value = all.find(key)) object.set(key, *value);
@@ -32454,7 +32509,7 @@ mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
   Json object = Json::object();
   object.set("shell_id", shell->id);
   object.set("status", name(shell->state));
-  object.set("command", std::string(utf8_prefix(shell->result.command, longest_audited_text)));
+  object.set("command", echoed(set.options, shell->result.command));
   object.set("pid", shell->result.pid);
   object.set("work_dir", shell->result.work_dir);
   if (!shell->result.notes.empty()) object.set("notes", list_of(shell->result.notes));
@@ -32503,7 +32558,8 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
 mcp::ToolReply get_background_shell_status(ToolSet& set, const mcp::Call& call) {
   const auto shell = set.shells.status(call.argument("shell_id").as_string());
   if (!shell) return failed(shell.error().message);
-  return mcp::ToolResult::with_structured(shell_json(*shell));
+  return mcp::ToolResult::with_structured(
+      shell_json(set.options, *shell, room_for_texts(call.max_result_bytes())));
 }
 
 mcp::ToolReply list_background_shells(ToolSet& set, const mcp::Call& call) {
@@ -32511,8 +32567,7 @@ mcp::ToolReply list_background_shells(ToolSet& set, const mcp::Call& call) {
   // All commands together may take half of a reply, of which a byte takes at most 13.
   const std::size_t room = call.max_result_bytes() / 26 / std::max<std::size_t>(known.size(), 1);
   Json list = Json::array();
-  for (const ShellStatus& shell : known)
-    list.push_back(shell_json(shell, std::min(room, longest_audited_text)));
+  for (const ShellStatus& shell : known) list.push_back(shell_json(set.options, shell, room));
   const auto size = list.size();
   return mcp::ToolResult::with_structured(
       Json::object({{"shells", std::move(list)}, {"count", size}}));
@@ -32669,14 +32724,16 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
     sum.add(run);
     going_on = run.succeeded;
   }
-  Result all = sum.result();
-  shorten(all, room_for_texts(call.max_result_bytes()));
+  const bool full = set.options.full_results;
   Json files = Json::array();
   for (const std::string& file : sum.files()) files.push_back(shown_path(set, file));
-  Json object = to_json(all);
-  object.set("code_file", sum.files().empty() ? Json() : files[0]);
-  object.set("files", std::move(files));
-  object.set("blocks", sum.blocks());
+  Result all = sum.result();
+  Json object = result_json(set.options, all, room_for_texts(call.max_result_bytes()));
+  if (full || files.size() > 0) {
+    object.set("code_file", files.size() > 0 ? files[0] : Json());
+    object.set("files", std::move(files));
+  }
+  if (full || sum.blocks() != 1) object.set("blocks", sum.blocks());
   return mcp::ToolResult::with_structured(std::move(object));
 }
 
@@ -32857,8 +32914,8 @@ mcp::ToolReply execute_bash(const UserContainers& containers, const std::string&
   listen(command, call, {});
   auto result = containers.execute_bash(user_id, std::move(command));
   if (!result) return failed(result.error().message);
-  shorten(*result, room_for_texts(call.max_result_bytes()));
-  return mcp::ToolResult::with_structured(to_json(*result));
+  return mcp::ToolResult::with_structured(
+      result_json({}, *result, room_for_texts(call.max_result_bytes())));
 }
 
 mcp::ToolReply read_user_file(const UserContainers& containers, const std::string& user_id,
@@ -33647,6 +33704,8 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"running-time", "SECONDS", "of all commands together; then all are refused",
        &config.tools.fair_use.running_time},
       {"disable-tool", "NAME...", "tools that are not offered", &config.tools.disabled_tools},
+      {"full-results", nullptr, "all keys of a result, and the whole command in it",
+       &config.tools.full_results},
   };
 }
 
