@@ -1509,6 +1509,8 @@ struct ProcessResult {
   std::string out_file = {};  // the spill file, when one was made
   std::string err_file = {};
   bool pipe_held = false;  // reading stopped although somebody still held a pipe open
+  // Processes that ran on when it had ended, and were killed, as far as a supervisor counted them.
+  std::uint64_t left_behind = 0;
   std::chrono::microseconds wall_time{0};
   std::chrono::microseconds cpu_time{0};  // user and system, of the program and what it waited for
   std::uint64_t peak_memory = 0;          // bytes: resident set of the largest process
@@ -2743,6 +2745,11 @@ struct ToolOptions {
   std::size_t max_waiters = mcp::ServerOptions().max_concurrent / 2;
   FairUse fair_use = {};
   std::vector<std::string> disabled_tools = {};  // names
+  // Results with all that to_json(Result) tells. Otherwise what a model learns nothing from is left
+  // out: outcome "exited", a key that is false, stdout_bytes and stderr_bytes when the stream is
+  // there as it was, sandbox, blocks 1, no code_file, no files; and of a command or a work_dir
+  // that is longer than 200 bytes stands the beginning. The first seven keys always come.
+  bool full_results = false;
 };
 
 // Adds the tools, by default all of these. The executor is borrowed: it must outlive serve(). What
@@ -19150,9 +19157,10 @@ struct SupervisorReport {
   long pid;    // of the command, as the supervisor sees it
   bool known;  // that it ended as follows
   bool exited;
-  int value;       // exit status or signal
-  bool all_ended;  // nothing of the run is left
-  bool denied;     // some of it cannot be killed: it is another user's
+  int value;                  // exit status or signal
+  bool all_ended;             // nothing of the run is left
+  bool denied;                // some of it cannot be killed: it is another user's
+  std::uint64_t left_behind;  // processes that were killed when the command had ended
   rusage usage;
 };
 
@@ -20092,7 +20100,11 @@ CODEEXEC_IN_CHILD bool reap_ended(Supervision& run) {
     const bool is_command = pid == report.pid && !report.known;
     const long reaped = raw(SYS_waitid, P_PID, pid, &run.info, WEXITED | WNOHANG | __WALL,
                             is_command ? &report.usage : nullptr);
-    if (!is_command || reaped < 0) continue;
+    if (reaped < 0) continue;
+    if (!is_command) {
+      if (run.info.si_code == CLD_KILLED && run.info.si_status == SIGKILL) ++report.left_behind;
+      continue;
+    }
     report.known = true;
     report.exited = run.info.si_code == CLD_EXITED;
     report.value = run.info.si_status;
@@ -20157,9 +20169,15 @@ CODEEXEC_IN_CHILD void watch_command(Supervision& run) {
 }
 
 CODEEXEC_IN_CHILD void end_command(Supervision& run) {
-  // The command is not reaped yet: the number of its group is still its own.
-  raw(SYS_kill, -run.report.pid, SIGKILL);
-  raw(SYS_kill, run.report.pid, SIGKILL);
+  // Those that ended before the command, even by a SIGKILL of its own, are not counted.
+  run.report.all_ended = !reap_ended(run);
+  run.report.left_behind = 0;
+  if (run.report.all_ended) return;
+  const long group = run.report.pid;
+  // A child in the group that is not reaped yet keeps the group's number.
+  if (raw(SYS_waitid, P_PGID, group, &run.info, WEXITED | WNOHANG | WNOWAIT | __WALL, 0) == 0)
+    raw(SYS_kill, -group, SIGKILL);
+  if (!run.report.known) raw(SYS_kill, group, SIGKILL);
   run.report.all_ended = end_all(run);
 }
 
@@ -22086,6 +22104,7 @@ ExitStatus Process::State::last_status() {
   status.exited = supervisor.last.exited;
   status.value = supervisor.last.value;
   status.usage = supervisor.last.usage;
+  result.left_behind = supervisor.last.left_behind;
   if (supervisor.last.denied && !supervisor.last.all_ended)
     result.message = "some of its processes are another user's and are still running";
   supervisor.run.reset();
@@ -22577,6 +22596,9 @@ Json list_of(const std::vector<std::string>& texts);
 // What the audit log and the result of the tool tell alike, where it applies.
 void set_sandbox_fields(Json& object, const Result& r);
 
+// What is told of the processes that a command left behind; empty when there were none.
+std::string note_of_left_behind(const ProcessResult& ended);
+
 // What an access of a command comes to on the disk as it is now.
 struct Target {
   const FileAccess* access = nullptr;
@@ -22687,6 +22709,9 @@ struct Executor::Ending {
   std::vector<std::string> created_files = {};
   // The files of LocalOptions::watch_files that changed since it began.
   Function<std::vector<std::string>()> changed_files = {};
+  // What the command can reach, and whether HOME and TMPDIR are its own.
+  Network network = Network::host;
+  bool own_home = false;
   // For who keeps a log of its own: what is told of the command, and what became of it.
   Function<void(const Result&, const ProcessResult&)> log = {};
 
@@ -22740,6 +22765,7 @@ struct Executor::Gate {
     for (const std::string& path : created)
       if (is_file(path)) delete_guard->mark_created(path);
   }
+  std::string writable(const Ending& ending) const;
   // Tells in `told` what is to be seen when a command has ended. `ended` may be part of it.
   void conclude(const Ending& ending, const ProcessResult& ended, Result& told) const;
   // Masks secrets in what is told of a command, once.
@@ -23789,20 +23815,160 @@ bool Session::State::take(const detail::SessionState& told, const std::string& f
 
 namespace {
 
-// What programs print that could not reach the network, or that the variables of such a command
-// (see offline_variables) kept from trying.
-bool tells_of_no_network(std::string_view output, Network network) {
+// Why a command may fail here and not elsewhere.
+enum class Cause {
+  none,
+  shared_memory,
+  shims,
+  identity,
+  signals,
+  network,
+  refused_connection,
+  files,
+  processes
+};
+
+// What programs print then, in lower case. `before` stands at most a few lines before it.
+struct Symptom {
+  const char* words;
+  const char* before;
+  Cause cause;
+};
+
+// The first that is found counts. Some come from the variables of such a command, see
+// offline_variables().
+constexpr Symptom symptoms[] = {
+    {"permission denied", "semlock", Cause::shared_memory},
+    {"permission denied", "/dev/shm", Cause::shared_memory},
+    {"pyenv: cannot rehash", "", Cause::shims},
+    {"tell me who you are", "", Cause::identity},
+    {"operation not permitted", "kill", Cause::signals},
+    {"no such process", "kill", Cause::signals},
+    {"could not resolve host", "", Cause::network},
+    {"name resolution", "", Cause::network},
+    {"eai_again", "", Cause::network},
+    {"network is unreachable", "", Cause::network},
+    {"failed to connect to", "", Cause::network},
+    {"failed to establish a new connection", "", Cause::network},
+    {"connect eacces", "", Cause::network},
+    {"syscall: 'connect'", "eacces", Cause::network},
+    {"urlopen error [errno 13]", "", Cause::network},
+    {"permission denied", "socket", Cause::network},
+    {"permission denied", "connecting to", Cause::network},
+    {"enotcached", "", Cause::network},
+    {"offline mode", "", Cause::network},
+    {"--offline was specified", "", Cause::network},
+    {"could not be found in registry index", "", Cause::network},
+    {"network was disabled", "", Cause::network},
+    {"goproxy=off", "", Cause::network},
+    {"no matching distribution found", "", Cause::network},
+    {"connection refused", "", Cause::refused_connection},
+    {"econnrefused", "", Cause::refused_connection},
+    {"permission denied", "", Cause::files},
+    {"read-only file system", "", Cause::files},
+    {"cannot fork", "", Cause::processes},
+    {"can't start new thread", "", Cause::processes},
+    {"resource temporarily unavailable", "", Cause::processes},
+};
+
+// Programs that were told to be quiet, and left with these.
+struct QuietFailure {
+  const char* program;
+  int exit_code;
+};
+constexpr QuietFailure quiet_failures[] = {{"wget", 4}, {"curl", 6}, {"curl", 7}};
+
+bool shows(const std::string& text, const Symptom& symptom) {
+  constexpr std::size_t few_lines = 400;
+  const std::size_t at = text.rfind(symptom.words);
+  if (at == std::string::npos) return false;
+  const std::size_t begin = at - std::min(at, few_lines);
+  return std::string_view(text).substr(begin, at - begin).find(symptom.before) !=
+         std::string_view::npos;
+}
+
+// Whether a command that is held so can fail for that.
+bool possible(Cause cause, const Result& told, Network network) {
+  const bool confined = told.sandbox && told.sandbox->mode != SandboxMode::off;
+  const auto names = [&](const std::vector<std::string>& features, std::string_view name) {
+    return std::any_of(features.begin(), features.end(),
+                       [name](const std::string& feature) { return starts_with(feature, name); });
+  };
+  switch (cause) {
+    case Cause::network:
+      return network != Network::host;
+    case Cause::refused_connection:
+      return network == Network::loopback;
+    case Cause::identity:
+      return confined || !told.container.empty();
+    case Cause::files:
+      // A file that is no program is refused everywhere.
+      return confined && told.exit_code != 126 && names(told.sandbox->enforced, "filesystem");
+    case Cause::processes:
+      return confined && (names(told.sandbox->enforced, "processes") ||
+                          names(told.sandbox->missing, "processes"));
+    case Cause::none:
+    case Cause::shared_memory:
+    case Cause::shims:
+    case Cause::signals:
+      break;
+  }
+  return confined;
+}
+
+Cause cause_in(std::string_view output, const Result& told, Network network) {
   constexpr std::size_t most = std::size_t{64} << 10;  // the reason stands at the end
   std::string text(output.substr(output.size() - std::min(output.size(), most)));
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  for (const char* words :
-       {"could not resolve host", "name resolution", "eai_again", "network is unreachable",
-        "failed to connect to", "socket: permission denied", "enotcached", "offline mode",
-        "--offline was specified", "network was disabled", "goproxy=off",
-        "no matching distribution found"})
-    if (text.find(words) != std::string::npos) return true;
-  return network == Network::loopback && text.find("connection refused") != std::string::npos;
+  for (const Symptom& symptom : symptoms)
+    if (possible(symptom.cause, told, network) && shows(text, symptom)) return symptom.cause;
+  return Cause::none;
+}
+
+Cause cause_of_failure(const ProcessResult& ended, const Result& told, Network network) {
+  if (ended.succeeded()) return Cause::none;
+  for (const std::string* output : {&ended.err, &ended.out})
+    if (const Cause cause = cause_in(*output, told, network); cause != Cause::none) return cause;
+  if (network == Network::host || !ended.err.empty()) return Cause::none;
+  for (const QuietFailure& failure : quiet_failures)
+    if (ended.exit_code == failure.exit_code &&
+        told.command.find(failure.program) != std::string::npos)
+      return Cause::network;
+  return Cause::none;
+}
+
+// What is allowed, and which option allows more.
+std::string advice_for(Cause cause, Network network, const std::string& writable) {
+  switch (cause) {
+    case Cause::none:
+      break;
+    case Cause::shared_memory:
+      return "/dev/shm is closed to commands here (option shared_memory)";
+    case Cause::shims:
+      return "pyenv's own files cannot be changed here: use the pip of a .venv in the workspace";
+    case Cause::identity:
+      return "the user's git configuration is not seen here: set user.name and user.email in the "
+             "repository";
+    case Cause::signals:
+      return "a command can signal only what it has started itself; kill_background_shell ends a "
+             "background command";
+    case Cause::refused_connection:
+    case Cause::network:
+      if (network != Network::loopback)
+        return concat(
+            {"The network is switched off for commands here (network: ", name(network), ")"});
+      return "Each command has a 127.0.0.1 of its own here, and nothing else of the network "
+             "(network: loopback): run a server and its client in one command";
+    case Cause::files:
+      return concat({"Commands can change files only below ", writable,
+                     ", and read only these, the system and its tools (options allowed_paths, "
+                     "read_only)"});
+    case Cause::processes:
+      return "the processes and threads of commands are limited here (option limit_processes), and "
+             "others of the user may count, too";
+  }
+  return {};
 }
 
 }  // namespace
@@ -23813,6 +23979,14 @@ std::string joined(const std::vector<std::string>& texts, std::string_view separ
   std::string result;
   for (const std::string& text : texts) result += concat({result.empty() ? "" : separator, text});
   return result;
+}
+
+std::string note_of_left_behind(const ProcessResult& ended) {
+  const bool by_itself = ended.outcome == Outcome::exited || ended.outcome == Outcome::signaled;
+  if (!by_itself || ended.left_behind == 0) return {};
+  return ended.left_behind == 1 ? "1 process that the command left behind was ended"
+                                : concat({std::to_string(ended.left_behind),
+                                          " processes that the command left behind were ended"});
 }
 
 }  // namespace
@@ -24027,6 +24201,14 @@ Executor::Admission Executor::admit(const Command& given) const {
   return admission;
 }
 
+std::string Executor::Gate::writable(const Ending& ending) const {
+  std::vector<std::string> writable;
+  for (const Root& root : paths.roots())
+    if (root.permission == Permission::write) writable.push_back(root.path);
+  if (paths.roots().empty()) writable.push_back(options.workspace);
+  return joined(writable, ", ") + (ending.own_home ? " and in $HOME and $TMPDIR (not /tmp)" : "");
+}
+
 void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
                               Result& told) const {
   remember(ending.read_files, ending.created_files);
@@ -24034,11 +24216,11 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
     std::replace(limit.begin(), limit.end(), '_', ' ');
     told.notes.push_back(concat({"the command reached its limit of ", limit}));
   }
-  const Network network = told.sandbox ? told.sandbox->network : Network::host;
-  if (network != Network::host && !ended.succeeded() &&
-      (tells_of_no_network(ended.err, network) || tells_of_no_network(ended.out, network)))
-    told.notes.push_back(
-        concat({"The network is switched off for commands here (network: ", name(network), ")"}));
+  if (std::string note = note_of_left_behind(ended); !note.empty())
+    told.notes.push_back(std::move(note));
+  const Cause cause = cause_of_failure(ended, told, ending.network);
+  if (cause != Cause::none)
+    told.notes.push_back(advice_for(cause, ending.network, writable(ending)));
   if (const std::string why = ending.session ? ending.hand_on(ended) : ""; !why.empty())
     told.notes.push_back(
         concat({"the session keeps its folder and variables as they were: ", why}));
@@ -24835,6 +25017,7 @@ void LocalExecutor::confine(Admission& admission) const {
   ProcessOptions& process = admission.process;
   Result& result = admission.result;
   result.sandbox = place_->report;
+  admission.ending.network = place_->report->network;
   process.sandbox = place_->sandbox;
   process.secrets = place_->environment.secrets();
   process.supervised = process.supervised || place_->supervised;
@@ -24885,6 +25068,7 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
   auto home = place_->next_home();
   if (!home) return home.error();
   admission.home = *home;
+  admission.ending.own_home = *home != nullptr;
   auto environment = place_->resolve(command, admission.directory.path, home->get());
   if (!environment) return environment.error();
   if (!place_->skills_dir.empty()) {
@@ -28956,6 +29140,8 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   auto environment = place_->environment.resolve(work_dir, command.environment);
   if (!environment) return environment.error();
   admission.result.venv = environment->venv;
+  if (container.options().network == ContainerNetwork::none)
+    admission.ending.network = Network::none;
 
   // The command, as the body of a function that the script calls in a process of its own, and what
   // the script does before.
@@ -32270,6 +32456,9 @@ std::string closing_message(const Result& result);
 
 Json execution_schema();
 
+// What stands in a reply at most of what the client has given, unless it wants full results.
+inline constexpr std::size_t longest_echo = 200;
+
 // Bytes that a text takes in a reply, which holds it twice: in the object, escaped once, and in the
 // text block, escaped once more. Follows the escapes of Json::dump().
 std::size_t bytes_in_reply(std::string_view text);
@@ -32283,7 +32472,15 @@ void shorten(const std::vector<std::string*>& texts, std::size_t room,
 // What is left for long texts in a reply of so many bytes.
 std::size_t room_for_texts(std::size_t max_bytes);
 
-void shorten(Result& result, std::size_t room);
+// Adds to a note which tool does what the command could not.
+void name_tool(const ToolOptions& options, Result& result);
+
+// A result as a model gets it: see ToolOptions::full_results. First cuts from `result` what is not
+// told, so that the texts fit into `room` bytes of a reply.
+Json result_json(const ToolOptions& options, Result& result, std::size_t room);
+
+// A command, path or argument as it is told to the one who gave it.
+std::string echoed(const ToolOptions& options, const std::string& text);
 
 // A failure that no command has caused, and the rule of a refusal.
 mcp::ToolResult failed(const std::string& message, const std::string& rule = {});
@@ -32308,12 +32505,19 @@ class RawOutput {
     const std::lock_guard<std::mutex> lock(mutex_);
     object.set("stdout", to_base64(out_));
     object.set("stderr", to_base64(err_));
-    object.set("stdout_truncated", result.out_counts.total_bytes > out_.size());
-    object.set("stderr_truncated", result.err_counts.total_bytes > err_.size());
+    set_cut(object, "stdout", result.out_counts.total_bytes, out_.size());
+    set_cut(object, "stderr", result.err_counts.total_bytes, err_.size());
     object.set("encoding", "base64");
   }
 
  private:
+  static void set_cut(Json& object, const std::string& stream, std::uint64_t total,
+                      std::uint64_t kept) {
+    const bool cut = total > kept;
+    if (cut || object.find(stream + "_truncated")) object.set(stream + "_truncated", cut);
+    if (cut) object.set(stream + "_bytes", total);
+  }
+
   const std::size_t max_bytes_;
   mutable std::mutex mutex_ = {};
   std::string out_ = {};
@@ -32561,16 +32765,16 @@ Json execution_schema() {
                  type("string", "What it printed; the middle is left out when too long."));
   properties.set("stderr", type("string", "The same for standard error, and why it did not run."));
   properties.set("execution_time", type("number", "Seconds."));
-  properties.set("command", type("string", "The command as it was given."));
+  properties.set("command", type("string", "The command, or its beginning."));
   properties.set("work_dir", type("string", "The directory it ran in."));
-  properties.set("outcome", type("string", "How it ended."));
-  properties.set("timed_out", type("boolean", "It was stopped at its deadline."));
-  properties.set("stdout_bytes", type("integer", "Bytes it wrote in all."));
-  properties.set("stderr_bytes", type("integer", "Bytes it wrote in all."));
-  properties.set("stdout_truncated", type("boolean", "stdout leaves something out."));
-  properties.set("stderr_truncated", type("boolean", "stderr leaves something out."));
   Json required = Json::array();
   for (const Json::Member& member : properties.members()) required.push_back(member.name);
+  properties.set("outcome", type("string", "How it ended; not told: exited."));
+  properties.set("timed_out", type("boolean", "It was stopped at its deadline."));
+  properties.set("stdout_bytes", type("integer", "Bytes it wrote in all, when they are not here."));
+  properties.set("stderr_bytes", type("integer", "The same for stderr."));
+  properties.set("stdout_truncated", type("boolean", "stdout leaves something out."));
+  properties.set("stderr_truncated", type("boolean", "stderr leaves something out."));
   Json schema = Json::object();
   schema.set("type", "object");
   schema.set("properties", std::move(properties));
@@ -32621,12 +32825,89 @@ std::size_t room_for_texts(std::size_t max_bytes) {
   return max_bytes - std::min(max_bytes, for_the_rest);
 }
 
-void shorten(Result& result, std::size_t room) {
+}  // namespace
+
+namespace {
+
+void fit(Result& result, std::size_t room) {
   shorten({&result.out, &result.err, &result.command, &result.work_dir, &result.message}, room,
           [&result](const std::string& text, std::size_t omitted) {
             if (&text == &result.out) result.out_counts.dropped_bytes += omitted;
             if (&text == &result.err) result.err_counts.dropped_bytes += omitted;
           });
+}
+
+// Without `full`: only what is not as usual.
+Json json_of(const Result& result, bool full) {
+  std::string err = result.err;
+  const std::string closing = closing_message(result);
+  if (!closing.empty() && !err.empty() && err.back() != '\n') err += '\n';
+  err += closing;
+
+  const auto seconds = static_cast<double>(result.wall_time.count()) / 1e6;
+  Json object = Json::object();
+  object.set("success", result.succeeded());
+  object.set("exit_code", json_exit_code(result));
+  object.set("stdout", result.out);
+  object.set("stderr", std::move(err));
+  object.set("execution_time", seconds);
+  object.set("command", result.command);
+  object.set("work_dir", result.work_dir);
+  const bool timed_out = result.outcome == Outcome::timed_out;
+  const auto differs = [full](const OutputCounts& counts) {
+    return full || counts.dropped_bytes > 0 || counts.invalid_bytes > 0;
+  };
+  const bool out_cut = result.out_counts.dropped_bytes > 0;
+  const bool err_cut = result.err_counts.dropped_bytes > 0;
+  if (full || result.outcome != Outcome::exited) object.set("outcome", name(result.outcome));
+  if (full || timed_out) object.set("timed_out", timed_out);
+  if (differs(result.out_counts)) object.set("stdout_bytes", result.out_counts.total_bytes);
+  if (differs(result.err_counts)) object.set("stderr_bytes", result.err_counts.total_bytes);
+  if (full || out_cut) object.set("stdout_truncated", out_cut);
+  if (full || err_cut) object.set("stderr_truncated", err_cut);
+  if (result.signal != 0) object.set("signal", result.signal);
+  if (!result.rule.empty()) object.set("rule", result.rule);
+  if (result.out_counts.invalid_bytes > 0)
+    object.set("stdout_invalid_bytes", result.out_counts.invalid_bytes);
+  if (result.err_counts.invalid_bytes > 0)
+    object.set("stderr_invalid_bytes", result.err_counts.invalid_bytes);
+  if (!result.out_file.empty()) object.set("stdout_file", result.out_file);
+  if (!result.err_file.empty()) object.set("stderr_file", result.err_file);
+  if (result.pipe_held) object.set("output_held_open", true);
+  Json notes = Json::array();
+  for (const std::string& note : result.notes) notes.push_back(note);
+  const bool told_elsewhere = !closing.empty() && closing.find(result.message) != std::string::npos;
+  if (!result.message.empty() && !told_elsewhere) notes.push_back(result.message);
+  if (notes.size() > 0) object.set("notes", std::move(notes));
+  set_sandbox_fields(object, result);
+  return object;
+}
+
+}  // namespace
+
+namespace {
+
+std::string echoed(const ToolOptions& options, const std::string& text) {
+  const std::size_t longest = options.full_results ? longest_audited_text : longest_echo;
+  if (text.size() <= longest) return text;
+  return concat({utf8_prefix(text, longest), "... (", std::to_string(text.size()), " bytes)"});
+}
+
+void name_tool(const ToolOptions& options, Result& result) {
+  const std::string left_behind = note_of_left_behind(result);
+  if (left_behind.empty() || is_disabled(options, "start_background_shell")) return;
+  for (std::string& note : result.notes)
+    if (note == left_behind) note += "; use start_background_shell";
+}
+
+Json result_json(const ToolOptions& options, Result& result, std::size_t room) {
+  if (!options.full_results) {
+    result.command = echoed(options, result.command);
+    result.work_dir = echoed(options, result.work_dir);
+    result.sandbox.reset();
+  }
+  fit(result, room);
+  return json_of(result, options.full_results);
 }
 
 mcp::ToolResult failed(const std::string& message, const std::string& rule) {
@@ -32667,10 +32948,11 @@ Result refused_result(const ToolSet& set, const mcp::Call& call, const char* bou
 
 mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
                        std::string message) {
-  const Result result = refused_result(set, call, bound, std::move(message));
+  Result result = refused_result(set, call, bound, std::move(message));
   if (call.tool() != "execute_code" && call.tool() != "execute_command")
     return failed(result.message);
-  return mcp::ToolResult::with_structured(to_json(result));
+  return mcp::ToolResult::with_structured(
+      result_json(set.options, result, room_for_texts(call.max_result_bytes())));
 }
 
 std::string shown_path(const ToolSet& set, const std::string& path) {
@@ -32718,44 +33000,7 @@ void listen(Command& command, const mcp::Call& call, const std::shared_ptr<RawOu
 
 }  // namespace
 
-Json to_json(const Result& result) {
-  std::string err = result.err;
-  const std::string closing = closing_message(result);
-  if (!closing.empty() && !err.empty() && err.back() != '\n') err += '\n';
-  err += closing;
-
-  const auto seconds = static_cast<double>(result.wall_time.count()) / 1e6;
-  Json object = Json::object();
-  object.set("success", result.succeeded());
-  object.set("exit_code", json_exit_code(result));
-  object.set("stdout", result.out);
-  object.set("stderr", std::move(err));
-  object.set("execution_time", seconds);
-  object.set("command", result.command);
-  object.set("work_dir", result.work_dir);
-  object.set("outcome", name(result.outcome));
-  object.set("timed_out", result.outcome == Outcome::timed_out);
-  object.set("stdout_bytes", result.out_counts.total_bytes);
-  object.set("stderr_bytes", result.err_counts.total_bytes);
-  object.set("stdout_truncated", result.out_counts.dropped_bytes > 0);
-  object.set("stderr_truncated", result.err_counts.dropped_bytes > 0);
-  if (result.signal != 0) object.set("signal", result.signal);
-  if (!result.rule.empty()) object.set("rule", result.rule);
-  if (result.out_counts.invalid_bytes > 0)
-    object.set("stdout_invalid_bytes", result.out_counts.invalid_bytes);
-  if (result.err_counts.invalid_bytes > 0)
-    object.set("stderr_invalid_bytes", result.err_counts.invalid_bytes);
-  if (!result.out_file.empty()) object.set("stdout_file", result.out_file);
-  if (!result.err_file.empty()) object.set("stderr_file", result.err_file);
-  if (result.pipe_held) object.set("output_held_open", true);
-  Json notes = Json::array();
-  for (const std::string& note : result.notes) notes.push_back(note);
-  const bool told_elsewhere = !closing.empty() && closing.find(result.message) != std::string::npos;
-  if (!result.message.empty() && !told_elsewhere) notes.push_back(result.message);
-  if (notes.size() > 0) object.set("notes", std::move(notes));
-  set_sandbox_fields(object, result);
-  return object;
-}
+Json to_json(const Result& result) { return json_of(result, true); }
 
 Json to_json(const Judgement& judgement) {
   const Verdict& verdict = judgement.verdict;
@@ -32874,9 +33119,9 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t room) {
     note += "; get_background_shell_output gives what it prints";
   if (!is_disabled(set.options, "kill_background_shell")) note += "; kill_background_shell ends it";
   so_far.notes.push_back(note);
-  shorten(so_far, room);
-  Json object = to_json(so_far);
-  object.set("stderr", so_far.err);
+  const std::string err = so_far.err;
+  Json object = result_json(set.options, so_far, room);
+  object.set("stderr", err);
   object.set("outcome", "running");
   object.set("shell_id", shell.id);
   return object;
@@ -32926,8 +33171,8 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
     // What stderr would end with; it is no part of the bytes.
     const std::string closing = raw ? closing_message(run.result) : std::string();
     if (!closing.empty()) run.result.notes.push_back(closing);
-    shorten(run.result, room);
-    object = to_json(run.result);
+    name_tool(set.options, run.result);
+    object = result_json(set.options, run.result, room);
   } else {
     run.result = run.shell.result;
     object = running_json(set, run.shell, room);
@@ -33009,14 +33254,14 @@ Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Cal
   return std::optional<ShellWaitEnd>(*end);
 }
 
-Json shell_json(const ShellStatus& shell, std::size_t longest_command = longest_audited_text) {
+Json shell_json(const ToolOptions& options, const ShellStatus& shell, std::size_t room) {
   const Result& r = shell.result;
   Json object = Json::object();
   object.set("shell_id", shell.id);
   object.set("status", name(shell.state));
   object.set("exit_code", shell_exit_code(shell));
   object.set("pid", r.pid);
-  object.set("command", std::string(utf8_prefix(r.command, longest_command)));
+  object.set("command", std::string(utf8_prefix(echoed(options, r.command), room)));
   object.set("cwd", r.work_dir);
   object.set("start_time", shell.start_time);
   object.set("duration_seconds", static_cast<double>(shell.duration.count()) / 1000.0);
@@ -33024,7 +33269,10 @@ Json shell_json(const ShellStatus& shell, std::size_t longest_command = longest_
   object.set("stderr_bytes", r.err_counts.total_bytes);
   if (shell.state == ShellState::running) return object;
   // What else there is to tell of an end, with the names that execute_command has for it.
-  const Json all = to_json(r);
+  Result end = r;
+  end.out.clear();
+  end.err.clear();
+  const Json all = result_json(options, end, room);
   for (const char* key : {"outcome", "timed_out", "signal", "output_held_open", "notes", "sandbox",
                           "limits_reached", "changed_files", "redactions"})
     if (const Json* value = all.find(key)) object.set(key, *value);
@@ -33055,7 +33303,7 @@ mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
   Json object = Json::object();
   object.set("shell_id", shell->id);
   object.set("status", name(shell->state));
-  object.set("command", std::string(utf8_prefix(shell->result.command, longest_audited_text)));
+  object.set("command", echoed(set.options, shell->result.command));
   object.set("pid", shell->result.pid);
   object.set("work_dir", shell->result.work_dir);
   if (!shell->result.notes.empty()) object.set("notes", list_of(shell->result.notes));
@@ -33104,7 +33352,8 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
 mcp::ToolReply get_background_shell_status(ToolSet& set, const mcp::Call& call) {
   const auto shell = set.shells.status(call.argument("shell_id").as_string());
   if (!shell) return failed(shell.error().message);
-  return mcp::ToolResult::with_structured(shell_json(*shell));
+  return mcp::ToolResult::with_structured(
+      shell_json(set.options, *shell, room_for_texts(call.max_result_bytes())));
 }
 
 mcp::ToolReply list_background_shells(ToolSet& set, const mcp::Call& call) {
@@ -33112,8 +33361,7 @@ mcp::ToolReply list_background_shells(ToolSet& set, const mcp::Call& call) {
   // All commands together may take half of a reply, of which a byte takes at most 13.
   const std::size_t room = call.max_result_bytes() / 26 / std::max<std::size_t>(known.size(), 1);
   Json list = Json::array();
-  for (const ShellStatus& shell : known)
-    list.push_back(shell_json(shell, std::min(room, longest_audited_text)));
+  for (const ShellStatus& shell : known) list.push_back(shell_json(set.options, shell, room));
   const auto size = list.size();
   return mcp::ToolResult::with_structured(
       Json::object({{"shells", std::move(list)}, {"count", size}}));
@@ -33275,19 +33523,22 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
       sum.add(refused_result(set, call, "running_time", set.use->refusal_of_command()));
       break;
     }
-    const CodeResult run = run_code(set.executor, {blocks[i]}, options);
+    CodeResult run = run_code(set.executor, {blocks[i]}, options);
     ended();
+    for (Result& result : run.results) name_tool(set.options, result);
     sum.add(run);
     going_on = run.succeeded;
   }
-  Result all = sum.result();
-  shorten(all, room_for_texts(call.max_result_bytes()));
+  const bool full = set.options.full_results;
   Json files = Json::array();
   for (const std::string& file : sum.files()) files.push_back(shown_path(set, file));
-  Json object = to_json(all);
-  object.set("code_file", sum.files().empty() ? Json() : files[0]);
-  object.set("files", std::move(files));
-  object.set("blocks", sum.blocks());
+  Result all = sum.result();
+  Json object = result_json(set.options, all, room_for_texts(call.max_result_bytes()));
+  if (full || files.size() > 0) {
+    object.set("code_file", files.size() > 0 ? files[0] : Json());
+    object.set("files", std::move(files));
+  }
+  if (full || sum.blocks() != 1) object.set("blocks", sum.blocks());
   return mcp::ToolResult::with_structured(std::move(object));
 }
 
@@ -33472,8 +33723,8 @@ mcp::ToolReply execute_bash(const UserContainers& containers, const std::string&
   listen(command, call, {});
   auto result = containers.execute_bash(user_id, std::move(command));
   if (!result) return failed(result.error().message);
-  shorten(*result, room_for_texts(call.max_result_bytes()));
-  return mcp::ToolResult::with_structured(to_json(*result));
+  return mcp::ToolResult::with_structured(
+      result_json({}, *result, room_for_texts(call.max_result_bytes())));
 }
 
 mcp::ToolReply read_user_file(const UserContainers& containers, const std::string& user_id,
@@ -33672,8 +33923,13 @@ void add_command_tools(const Executor& executor, const ToolOptions& options,
       concat({"Runs a shell command and returns its exit code, stdout and stderr. Blocks until the "
               "command ends or its timeout passes (default ",
               seconds_text(executor.options().timeout),
-              " seconds); then it is killed together with everything it started. Standard input is "
-              "empty. Commands do not share a shell: the working directory and variables of one "
+              " seconds). Then everything it started is killed, also what `&` or nohup left in the "
+              "background",
+              is_disabled(options, "start_background_shell")
+                  ? ""
+                  : ": for that there is start_background_shell",
+              ". Standard input is empty. Commands do not share a shell: the working directory and "
+              "variables of one "
               "are gone in the next, unless both have the same session_id: then `cd` and `export` "
               "carry on."}),
       {required("command", "The command line, for the shell."), timeout_parameter(executor),
@@ -34263,6 +34519,8 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"running-time", "SECONDS", "of all commands together; then all are refused",
        &config.tools.fair_use.running_time},
       {"disable-tool", "NAME...", "tools that are not offered", &config.tools.disabled_tools},
+      {"full-results", nullptr, "all keys of a result, and the whole command in it",
+       &config.tools.full_results},
   };
 }
 

@@ -168,6 +168,8 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   auto environment = place_->environment.resolve(work_dir, command.environment);
   if (!environment) return environment.error();
   admission.result.venv = environment->venv;
+  if (container.options().network == ContainerNetwork::none)
+    admission.ending.network = Network::none;
 
   // The command, as the body of a function that the script calls in a process of its own, and what
   // the script does before.

@@ -103,6 +103,9 @@ Json list_of(const std::vector<std::string>& texts);
 // What the audit log and the result of the tool tell alike, where it applies.
 void set_sandbox_fields(Json& object, const Result& r);
 
+// What is told of the processes that a command left behind; empty when there were none.
+std::string note_of_left_behind(const ProcessResult& ended);
+
 // What an access of a command comes to on the disk as it is now.
 struct Target {
   const FileAccess* access = nullptr;

@@ -19,20 +19,160 @@ inline namespace v0_1 {
 
 namespace {
 
-// What programs print that could not reach the network, or that the variables of such a command
-// (see offline_variables) kept from trying.
-bool tells_of_no_network(std::string_view output, Network network) {
+// Why a command may fail here and not elsewhere.
+enum class Cause {
+  none,
+  shared_memory,
+  shims,
+  identity,
+  signals,
+  network,
+  refused_connection,
+  files,
+  processes
+};
+
+// What programs print then, in lower case. `before` stands at most a few lines before it.
+struct Symptom {
+  const char* words;
+  const char* before;
+  Cause cause;
+};
+
+// The first that is found counts. Some come from the variables of such a command, see
+// offline_variables().
+constexpr Symptom symptoms[] = {
+    {"permission denied", "semlock", Cause::shared_memory},
+    {"permission denied", "/dev/shm", Cause::shared_memory},
+    {"pyenv: cannot rehash", "", Cause::shims},
+    {"tell me who you are", "", Cause::identity},
+    {"operation not permitted", "kill", Cause::signals},
+    {"no such process", "kill", Cause::signals},
+    {"could not resolve host", "", Cause::network},
+    {"name resolution", "", Cause::network},
+    {"eai_again", "", Cause::network},
+    {"network is unreachable", "", Cause::network},
+    {"failed to connect to", "", Cause::network},
+    {"failed to establish a new connection", "", Cause::network},
+    {"connect eacces", "", Cause::network},
+    {"syscall: 'connect'", "eacces", Cause::network},
+    {"urlopen error [errno 13]", "", Cause::network},
+    {"permission denied", "socket", Cause::network},
+    {"permission denied", "connecting to", Cause::network},
+    {"enotcached", "", Cause::network},
+    {"offline mode", "", Cause::network},
+    {"--offline was specified", "", Cause::network},
+    {"could not be found in registry index", "", Cause::network},
+    {"network was disabled", "", Cause::network},
+    {"goproxy=off", "", Cause::network},
+    {"no matching distribution found", "", Cause::network},
+    {"connection refused", "", Cause::refused_connection},
+    {"econnrefused", "", Cause::refused_connection},
+    {"permission denied", "", Cause::files},
+    {"read-only file system", "", Cause::files},
+    {"cannot fork", "", Cause::processes},
+    {"can't start new thread", "", Cause::processes},
+    {"resource temporarily unavailable", "", Cause::processes},
+};
+
+// Programs that were told to be quiet, and left with these.
+struct QuietFailure {
+  const char* program;
+  int exit_code;
+};
+constexpr QuietFailure quiet_failures[] = {{"wget", 4}, {"curl", 6}, {"curl", 7}};
+
+bool shows(const std::string& text, const Symptom& symptom) {
+  constexpr std::size_t few_lines = 400;
+  const std::size_t at = text.rfind(symptom.words);
+  if (at == std::string::npos) return false;
+  const std::size_t begin = at - std::min(at, few_lines);
+  return std::string_view(text).substr(begin, at - begin).find(symptom.before) !=
+         std::string_view::npos;
+}
+
+// Whether a command that is held so can fail for that.
+bool possible(Cause cause, const Result& told, Network network) {
+  const bool confined = told.sandbox && told.sandbox->mode != SandboxMode::off;
+  const auto names = [&](const std::vector<std::string>& features, std::string_view name) {
+    return std::any_of(features.begin(), features.end(),
+                       [name](const std::string& feature) { return starts_with(feature, name); });
+  };
+  switch (cause) {
+    case Cause::network:
+      return network != Network::host;
+    case Cause::refused_connection:
+      return network == Network::loopback;
+    case Cause::identity:
+      return confined || !told.container.empty();
+    case Cause::files:
+      // A file that is no program is refused everywhere.
+      return confined && told.exit_code != 126 && names(told.sandbox->enforced, "filesystem");
+    case Cause::processes:
+      return confined && (names(told.sandbox->enforced, "processes") ||
+                          names(told.sandbox->missing, "processes"));
+    case Cause::none:
+    case Cause::shared_memory:
+    case Cause::shims:
+    case Cause::signals:
+      break;
+  }
+  return confined;
+}
+
+Cause cause_in(std::string_view output, const Result& told, Network network) {
   constexpr std::size_t most = std::size_t{64} << 10;  // the reason stands at the end
   std::string text(output.substr(output.size() - std::min(output.size(), most)));
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  for (const char* words :
-       {"could not resolve host", "name resolution", "eai_again", "network is unreachable",
-        "failed to connect to", "socket: permission denied", "enotcached", "offline mode",
-        "--offline was specified", "network was disabled", "goproxy=off",
-        "no matching distribution found"})
-    if (text.find(words) != std::string::npos) return true;
-  return network == Network::loopback && text.find("connection refused") != std::string::npos;
+  for (const Symptom& symptom : symptoms)
+    if (possible(symptom.cause, told, network) && shows(text, symptom)) return symptom.cause;
+  return Cause::none;
+}
+
+Cause cause_of_failure(const ProcessResult& ended, const Result& told, Network network) {
+  if (ended.succeeded()) return Cause::none;
+  for (const std::string* output : {&ended.err, &ended.out})
+    if (const Cause cause = cause_in(*output, told, network); cause != Cause::none) return cause;
+  if (network == Network::host || !ended.err.empty()) return Cause::none;
+  for (const QuietFailure& failure : quiet_failures)
+    if (ended.exit_code == failure.exit_code &&
+        told.command.find(failure.program) != std::string::npos)
+      return Cause::network;
+  return Cause::none;
+}
+
+// What is allowed, and which option allows more.
+std::string advice_for(Cause cause, Network network, const std::string& writable) {
+  switch (cause) {
+    case Cause::none:
+      break;
+    case Cause::shared_memory:
+      return "/dev/shm is closed to commands here (option shared_memory)";
+    case Cause::shims:
+      return "pyenv's own files cannot be changed here: use the pip of a .venv in the workspace";
+    case Cause::identity:
+      return "the user's git configuration is not seen here: set user.name and user.email in the "
+             "repository";
+    case Cause::signals:
+      return "a command can signal only what it has started itself; kill_background_shell ends a "
+             "background command";
+    case Cause::refused_connection:
+    case Cause::network:
+      if (network != Network::loopback)
+        return concat(
+            {"The network is switched off for commands here (network: ", name(network), ")"});
+      return "Each command has a 127.0.0.1 of its own here, and nothing else of the network "
+             "(network: loopback): run a server and its client in one command";
+    case Cause::files:
+      return concat({"Commands can change files only below ", writable,
+                     ", and read only these, the system and its tools (options allowed_paths, "
+                     "read_only)"});
+    case Cause::processes:
+      return "the processes and threads of commands are limited here (option limit_processes), and "
+             "others of the user may count, too";
+  }
+  return {};
 }
 
 }  // namespace
@@ -43,6 +183,14 @@ std::string joined(const std::vector<std::string>& texts, std::string_view separ
   std::string result;
   for (const std::string& text : texts) result += concat({result.empty() ? "" : separator, text});
   return result;
+}
+
+std::string note_of_left_behind(const ProcessResult& ended) {
+  const bool by_itself = ended.outcome == Outcome::exited || ended.outcome == Outcome::signaled;
+  if (!by_itself || ended.left_behind == 0) return {};
+  return ended.left_behind == 1 ? "1 process that the command left behind was ended"
+                                : concat({std::to_string(ended.left_behind),
+                                          " processes that the command left behind were ended"});
 }
 
 }  // namespace inner
@@ -257,6 +405,14 @@ Executor::Admission Executor::admit(const Command& given) const {
   return admission;
 }
 
+std::string Executor::Gate::writable(const Ending& ending) const {
+  std::vector<std::string> writable;
+  for (const Root& root : paths.roots())
+    if (root.permission == Permission::write) writable.push_back(root.path);
+  if (paths.roots().empty()) writable.push_back(options.workspace);
+  return joined(writable, ", ") + (ending.own_home ? " and in $HOME and $TMPDIR (not /tmp)" : "");
+}
+
 void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
                               Result& told) const {
   remember(ending.read_files, ending.created_files);
@@ -264,11 +420,11 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
     std::replace(limit.begin(), limit.end(), '_', ' ');
     told.notes.push_back(concat({"the command reached its limit of ", limit}));
   }
-  const Network network = told.sandbox ? told.sandbox->network : Network::host;
-  if (network != Network::host && !ended.succeeded() &&
-      (tells_of_no_network(ended.err, network) || tells_of_no_network(ended.out, network)))
-    told.notes.push_back(
-        concat({"The network is switched off for commands here (network: ", name(network), ")"}));
+  if (std::string note = note_of_left_behind(ended); !note.empty())
+    told.notes.push_back(std::move(note));
+  const Cause cause = cause_of_failure(ended, told, ending.network);
+  if (cause != Cause::none)
+    told.notes.push_back(advice_for(cause, ending.network, writable(ending)));
   if (const std::string why = ending.session ? ending.hand_on(ended) : ""; !why.empty())
     told.notes.push_back(
         concat({"the session keeps its folder and variables as they were: ", why}));

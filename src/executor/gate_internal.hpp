@@ -24,6 +24,9 @@ struct Executor::Ending {
   std::vector<std::string> created_files = {};
   // The files of LocalOptions::watch_files that changed since it began.
   Function<std::vector<std::string>()> changed_files = {};
+  // What the command can reach, and whether HOME and TMPDIR are its own.
+  Network network = Network::host;
+  bool own_home = false;
   // For who keeps a log of its own: what is told of the command, and what became of it.
   Function<void(const Result&, const ProcessResult&)> log = {};
 
@@ -77,6 +80,7 @@ struct Executor::Gate {
     for (const std::string& path : created)
       if (is_file(path)) delete_guard->mark_created(path);
   }
+  std::string writable(const Ending& ending) const;
   // Tells in `told` what is to be seen when a command has ended. `ended` may be part of it.
   void conclude(const Ending& ending, const ProcessResult& ended, Result& told) const;
   // Masks secrets in what is told of a command, once.

@@ -202,6 +202,7 @@ void LocalExecutor::confine(Admission& admission) const {
   ProcessOptions& process = admission.process;
   Result& result = admission.result;
   result.sandbox = place_->report;
+  admission.ending.network = place_->report->network;
   process.sandbox = place_->sandbox;
   process.secrets = place_->environment.secrets();
   process.supervised = process.supervised || place_->supervised;
@@ -252,6 +253,7 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
   auto home = place_->next_home();
   if (!home) return home.error();
   admission.home = *home;
+  admission.ending.own_home = *home != nullptr;
   auto environment = place_->resolve(command, admission.directory.path, home->get());
   if (!environment) return environment.error();
   if (!place_->skills_dir.empty()) {

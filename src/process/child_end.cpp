@@ -252,6 +252,7 @@ ExitStatus Process::State::last_status() {
   status.exited = supervisor.last.exited;
   status.value = supervisor.last.value;
   status.usage = supervisor.last.usage;
+  result.left_behind = supervisor.last.left_behind;
   if (supervisor.last.denied && !supervisor.last.all_ended)
     result.message = "some of its processes are another user's and are still running";
   supervisor.run.reset();

@@ -72,9 +72,10 @@ struct SupervisorReport {
   long pid;    // of the command, as the supervisor sees it
   bool known;  // that it ended as follows
   bool exited;
-  int value;       // exit status or signal
-  bool all_ended;  // nothing of the run is left
-  bool denied;     // some of it cannot be killed: it is another user's
+  int value;                  // exit status or signal
+  bool all_ended;             // nothing of the run is left
+  bool denied;                // some of it cannot be killed: it is another user's
+  std::uint64_t left_behind;  // processes that were killed when the command had ended
   rusage usage;
 };
 

@@ -224,6 +224,8 @@ struct ProcessResult {
   std::string out_file = {};  // the spill file, when one was made
   std::string err_file = {};
   bool pipe_held = false;  // reading stopped although somebody still held a pipe open
+  // Processes that ran on when it had ended, and were killed, as far as a supervisor counted them.
+  std::uint64_t left_behind = 0;
   std::chrono::microseconds wall_time{0};
   std::chrono::microseconds cpu_time{0};  // user and system, of the program and what it waited for
   std::uint64_t peak_memory = 0;          // bytes: resident set of the largest process

@@ -165,7 +165,11 @@ CODEEXEC_IN_CHILD bool reap_ended(Supervision& run) {
     const bool is_command = pid == report.pid && !report.known;
     const long reaped = raw(SYS_waitid, P_PID, pid, &run.info, WEXITED | WNOHANG | __WALL,
                             is_command ? &report.usage : nullptr);
-    if (!is_command || reaped < 0) continue;
+    if (reaped < 0) continue;
+    if (!is_command) {
+      if (run.info.si_code == CLD_KILLED && run.info.si_status == SIGKILL) ++report.left_behind;
+      continue;
+    }
     report.known = true;
     report.exited = run.info.si_code == CLD_EXITED;
     report.value = run.info.si_status;
@@ -230,9 +234,15 @@ CODEEXEC_IN_CHILD void watch_command(Supervision& run) {
 }
 
 CODEEXEC_IN_CHILD void end_command(Supervision& run) {
-  // The command is not reaped yet: the number of its group is still its own.
-  raw(SYS_kill, -run.report.pid, SIGKILL);
-  raw(SYS_kill, run.report.pid, SIGKILL);
+  // Those that ended before the command, even by a SIGKILL of its own, are not counted.
+  run.report.all_ended = !reap_ended(run);
+  run.report.left_behind = 0;
+  if (run.report.all_ended) return;
+  const long group = run.report.pid;
+  // A child in the group that is not reaped yet keeps the group's number.
+  if (raw(SYS_waitid, P_PGID, group, &run.info, WEXITED | WNOHANG | WNOWAIT | __WALL, 0) == 0)
+    raw(SYS_kill, -group, SIGKILL);
+  if (!run.report.known) raw(SYS_kill, group, SIGKILL);
   run.report.all_ended = end_all(run);
 }
 

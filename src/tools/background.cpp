@@ -79,14 +79,14 @@ Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Cal
   return std::optional<ShellWaitEnd>(*end);
 }
 
-Json shell_json(const ShellStatus& shell, std::size_t longest_command = longest_audited_text) {
+Json shell_json(const ToolOptions& options, const ShellStatus& shell, std::size_t room) {
   const Result& r = shell.result;
   Json object = Json::object();
   object.set("shell_id", shell.id);
   object.set("status", name(shell.state));
   object.set("exit_code", shell_exit_code(shell));
   object.set("pid", r.pid);
-  object.set("command", std::string(utf8_prefix(r.command, longest_command)));
+  object.set("command", std::string(utf8_prefix(echoed(options, r.command), room)));
   object.set("cwd", r.work_dir);
   object.set("start_time", shell.start_time);
   object.set("duration_seconds", static_cast<double>(shell.duration.count()) / 1000.0);
@@ -94,7 +94,10 @@ Json shell_json(const ShellStatus& shell, std::size_t longest_command = longest_
   object.set("stderr_bytes", r.err_counts.total_bytes);
   if (shell.state == ShellState::running) return object;
   // What else there is to tell of an end, with the names that execute_command has for it.
-  const Json all = to_json(r);
+  Result end = r;
+  end.out.clear();
+  end.err.clear();
+  const Json all = result_json(options, end, room);
   for (const char* key : {"outcome", "timed_out", "signal", "output_held_open", "notes", "sandbox",
                           "limits_reached", "changed_files", "redactions"})
     if (const Json* value = all.find(key)) object.set(key, *value);
@@ -125,7 +128,7 @@ mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
   Json object = Json::object();
   object.set("shell_id", shell->id);
   object.set("status", name(shell->state));
-  object.set("command", std::string(utf8_prefix(shell->result.command, longest_audited_text)));
+  object.set("command", echoed(set.options, shell->result.command));
   object.set("pid", shell->result.pid);
   object.set("work_dir", shell->result.work_dir);
   if (!shell->result.notes.empty()) object.set("notes", list_of(shell->result.notes));
@@ -174,7 +177,8 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
 mcp::ToolReply get_background_shell_status(ToolSet& set, const mcp::Call& call) {
   const auto shell = set.shells.status(call.argument("shell_id").as_string());
   if (!shell) return failed(shell.error().message);
-  return mcp::ToolResult::with_structured(shell_json(*shell));
+  return mcp::ToolResult::with_structured(
+      shell_json(set.options, *shell, room_for_texts(call.max_result_bytes())));
 }
 
 mcp::ToolReply list_background_shells(ToolSet& set, const mcp::Call& call) {
@@ -182,8 +186,7 @@ mcp::ToolReply list_background_shells(ToolSet& set, const mcp::Call& call) {
   // All commands together may take half of a reply, of which a byte takes at most 13.
   const std::size_t room = call.max_result_bytes() / 26 / std::max<std::size_t>(known.size(), 1);
   Json list = Json::array();
-  for (const ShellStatus& shell : known)
-    list.push_back(shell_json(shell, std::min(room, longest_audited_text)));
+  for (const ShellStatus& shell : known) list.push_back(shell_json(set.options, shell, room));
   const auto size = list.size();
   return mcp::ToolResult::with_structured(
       Json::object({{"shells", std::move(list)}, {"count", size}}));

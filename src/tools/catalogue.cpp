@@ -59,8 +59,13 @@ void add_command_tools(const Executor& executor, const ToolOptions& options,
       concat({"Runs a shell command and returns its exit code, stdout and stderr. Blocks until the "
               "command ends or its timeout passes (default ",
               seconds_text(executor.options().timeout),
-              " seconds); then it is killed together with everything it started. Standard input is "
-              "empty. Commands do not share a shell: the working directory and variables of one "
+              " seconds). Then everything it started is killed, also what `&` or nohup left in the "
+              "background",
+              is_disabled(options, "start_background_shell")
+                  ? ""
+                  : ": for that there is start_background_shell",
+              ". Standard input is empty. Commands do not share a shell: the working directory and "
+              "variables of one "
               "are gone in the next, unless both have the same session_id: then `cd` and `export` "
               "carry on."}),
       {required("command", "The command line, for the shell."), timeout_parameter(executor),

@@ -127,19 +127,22 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
       sum.add(refused_result(set, call, "running_time", set.use->refusal_of_command()));
       break;
     }
-    const CodeResult run = run_code(set.executor, {blocks[i]}, options);
+    CodeResult run = run_code(set.executor, {blocks[i]}, options);
     ended();
+    for (Result& result : run.results) name_tool(set.options, result);
     sum.add(run);
     going_on = run.succeeded;
   }
-  Result all = sum.result();
-  shorten(all, room_for_texts(call.max_result_bytes()));
+  const bool full = set.options.full_results;
   Json files = Json::array();
   for (const std::string& file : sum.files()) files.push_back(shown_path(set, file));
-  Json object = to_json(all);
-  object.set("code_file", sum.files().empty() ? Json() : files[0]);
-  object.set("files", std::move(files));
-  object.set("blocks", sum.blocks());
+  Result all = sum.result();
+  Json object = result_json(set.options, all, room_for_texts(call.max_result_bytes()));
+  if (full || files.size() > 0) {
+    object.set("code_file", files.size() > 0 ? files[0] : Json());
+    object.set("files", std::move(files));
+  }
+  if (full || sum.blocks() != 1) object.set("blocks", sum.blocks());
   return mcp::ToolResult::with_structured(std::move(object));
 }
 

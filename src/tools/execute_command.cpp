@@ -34,9 +34,9 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t room) {
     note += "; get_background_shell_output gives what it prints";
   if (!is_disabled(set.options, "kill_background_shell")) note += "; kill_background_shell ends it";
   so_far.notes.push_back(note);
-  shorten(so_far, room);
-  Json object = to_json(so_far);
-  object.set("stderr", so_far.err);
+  const std::string err = so_far.err;
+  Json object = result_json(set.options, so_far, room);
+  object.set("stderr", err);
   object.set("outcome", "running");
   object.set("shell_id", shell.id);
   return object;
@@ -86,8 +86,8 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
     // What stderr would end with; it is no part of the bytes.
     const std::string closing = raw ? closing_message(run.result) : std::string();
     if (!closing.empty()) run.result.notes.push_back(closing);
-    shorten(run.result, room);
-    object = to_json(run.result);
+    name_tool(set.options, run.result);
+    object = result_json(set.options, run.result, room);
   } else {
     run.result = run.shell.result;
     object = running_json(set, run.shell, room);

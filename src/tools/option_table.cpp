@@ -175,6 +175,8 @@ std::vector<Option> option_table(ServerConfig& config) {
       {"running-time", "SECONDS", "of all commands together; then all are refused",
        &config.tools.fair_use.running_time},
       {"disable-tool", "NAME...", "tools that are not offered", &config.tools.disabled_tools},
+      {"full-results", nullptr, "all keys of a result, and the whole command in it",
+       &config.tools.full_results},
   };
 }
 

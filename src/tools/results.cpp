@@ -109,16 +109,16 @@ Json execution_schema() {
                  type("string", "What it printed; the middle is left out when too long."));
   properties.set("stderr", type("string", "The same for standard error, and why it did not run."));
   properties.set("execution_time", type("number", "Seconds."));
-  properties.set("command", type("string", "The command as it was given."));
+  properties.set("command", type("string", "The command, or its beginning."));
   properties.set("work_dir", type("string", "The directory it ran in."));
-  properties.set("outcome", type("string", "How it ended."));
-  properties.set("timed_out", type("boolean", "It was stopped at its deadline."));
-  properties.set("stdout_bytes", type("integer", "Bytes it wrote in all."));
-  properties.set("stderr_bytes", type("integer", "Bytes it wrote in all."));
-  properties.set("stdout_truncated", type("boolean", "stdout leaves something out."));
-  properties.set("stderr_truncated", type("boolean", "stderr leaves something out."));
   Json required = Json::array();
   for (const Json::Member& member : properties.members()) required.push_back(member.name);
+  properties.set("outcome", type("string", "How it ended; not told: exited."));
+  properties.set("timed_out", type("boolean", "It was stopped at its deadline."));
+  properties.set("stdout_bytes", type("integer", "Bytes it wrote in all, when they are not here."));
+  properties.set("stderr_bytes", type("integer", "The same for stderr."));
+  properties.set("stdout_truncated", type("boolean", "stdout leaves something out."));
+  properties.set("stderr_truncated", type("boolean", "stderr leaves something out."));
   Json schema = Json::object();
   schema.set("type", "object");
   schema.set("properties", std::move(properties));
@@ -169,12 +169,89 @@ std::size_t room_for_texts(std::size_t max_bytes) {
   return max_bytes - std::min(max_bytes, for_the_rest);
 }
 
-void shorten(Result& result, std::size_t room) {
+}  // namespace inner
+
+namespace {
+
+void fit(Result& result, std::size_t room) {
   shorten({&result.out, &result.err, &result.command, &result.work_dir, &result.message}, room,
           [&result](const std::string& text, std::size_t omitted) {
             if (&text == &result.out) result.out_counts.dropped_bytes += omitted;
             if (&text == &result.err) result.err_counts.dropped_bytes += omitted;
           });
+}
+
+// Without `full`: only what is not as usual.
+Json json_of(const Result& result, bool full) {
+  std::string err = result.err;
+  const std::string closing = closing_message(result);
+  if (!closing.empty() && !err.empty() && err.back() != '\n') err += '\n';
+  err += closing;
+
+  const auto seconds = static_cast<double>(result.wall_time.count()) / 1e6;
+  Json object = Json::object();
+  object.set("success", result.succeeded());
+  object.set("exit_code", json_exit_code(result));
+  object.set("stdout", result.out);
+  object.set("stderr", std::move(err));
+  object.set("execution_time", seconds);
+  object.set("command", result.command);
+  object.set("work_dir", result.work_dir);
+  const bool timed_out = result.outcome == Outcome::timed_out;
+  const auto differs = [full](const OutputCounts& counts) {
+    return full || counts.dropped_bytes > 0 || counts.invalid_bytes > 0;
+  };
+  const bool out_cut = result.out_counts.dropped_bytes > 0;
+  const bool err_cut = result.err_counts.dropped_bytes > 0;
+  if (full || result.outcome != Outcome::exited) object.set("outcome", name(result.outcome));
+  if (full || timed_out) object.set("timed_out", timed_out);
+  if (differs(result.out_counts)) object.set("stdout_bytes", result.out_counts.total_bytes);
+  if (differs(result.err_counts)) object.set("stderr_bytes", result.err_counts.total_bytes);
+  if (full || out_cut) object.set("stdout_truncated", out_cut);
+  if (full || err_cut) object.set("stderr_truncated", err_cut);
+  if (result.signal != 0) object.set("signal", result.signal);
+  if (!result.rule.empty()) object.set("rule", result.rule);
+  if (result.out_counts.invalid_bytes > 0)
+    object.set("stdout_invalid_bytes", result.out_counts.invalid_bytes);
+  if (result.err_counts.invalid_bytes > 0)
+    object.set("stderr_invalid_bytes", result.err_counts.invalid_bytes);
+  if (!result.out_file.empty()) object.set("stdout_file", result.out_file);
+  if (!result.err_file.empty()) object.set("stderr_file", result.err_file);
+  if (result.pipe_held) object.set("output_held_open", true);
+  Json notes = Json::array();
+  for (const std::string& note : result.notes) notes.push_back(note);
+  const bool told_elsewhere = !closing.empty() && closing.find(result.message) != std::string::npos;
+  if (!result.message.empty() && !told_elsewhere) notes.push_back(result.message);
+  if (notes.size() > 0) object.set("notes", std::move(notes));
+  set_sandbox_fields(object, result);
+  return object;
+}
+
+}  // namespace
+
+inline namespace inner {
+
+std::string echoed(const ToolOptions& options, const std::string& text) {
+  const std::size_t longest = options.full_results ? longest_audited_text : longest_echo;
+  if (text.size() <= longest) return text;
+  return concat({utf8_prefix(text, longest), "... (", std::to_string(text.size()), " bytes)"});
+}
+
+void name_tool(const ToolOptions& options, Result& result) {
+  const std::string left_behind = note_of_left_behind(result);
+  if (left_behind.empty() || is_disabled(options, "start_background_shell")) return;
+  for (std::string& note : result.notes)
+    if (note == left_behind) note += "; use start_background_shell";
+}
+
+Json result_json(const ToolOptions& options, Result& result, std::size_t room) {
+  if (!options.full_results) {
+    result.command = echoed(options, result.command);
+    result.work_dir = echoed(options, result.work_dir);
+    result.sandbox.reset();
+  }
+  fit(result, room);
+  return json_of(result, options.full_results);
 }
 
 mcp::ToolResult failed(const std::string& message, const std::string& rule) {
@@ -215,10 +292,11 @@ Result refused_result(const ToolSet& set, const mcp::Call& call, const char* bou
 
 mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
                        std::string message) {
-  const Result result = refused_result(set, call, bound, std::move(message));
+  Result result = refused_result(set, call, bound, std::move(message));
   if (call.tool() != "execute_code" && call.tool() != "execute_command")
     return failed(result.message);
-  return mcp::ToolResult::with_structured(to_json(result));
+  return mcp::ToolResult::with_structured(
+      result_json(set.options, result, room_for_texts(call.max_result_bytes())));
 }
 
 std::string shown_path(const ToolSet& set, const std::string& path) {
@@ -266,44 +344,7 @@ void listen(Command& command, const mcp::Call& call, const std::shared_ptr<RawOu
 
 }  // namespace inner
 
-Json to_json(const Result& result) {
-  std::string err = result.err;
-  const std::string closing = closing_message(result);
-  if (!closing.empty() && !err.empty() && err.back() != '\n') err += '\n';
-  err += closing;
-
-  const auto seconds = static_cast<double>(result.wall_time.count()) / 1e6;
-  Json object = Json::object();
-  object.set("success", result.succeeded());
-  object.set("exit_code", json_exit_code(result));
-  object.set("stdout", result.out);
-  object.set("stderr", std::move(err));
-  object.set("execution_time", seconds);
-  object.set("command", result.command);
-  object.set("work_dir", result.work_dir);
-  object.set("outcome", name(result.outcome));
-  object.set("timed_out", result.outcome == Outcome::timed_out);
-  object.set("stdout_bytes", result.out_counts.total_bytes);
-  object.set("stderr_bytes", result.err_counts.total_bytes);
-  object.set("stdout_truncated", result.out_counts.dropped_bytes > 0);
-  object.set("stderr_truncated", result.err_counts.dropped_bytes > 0);
-  if (result.signal != 0) object.set("signal", result.signal);
-  if (!result.rule.empty()) object.set("rule", result.rule);
-  if (result.out_counts.invalid_bytes > 0)
-    object.set("stdout_invalid_bytes", result.out_counts.invalid_bytes);
-  if (result.err_counts.invalid_bytes > 0)
-    object.set("stderr_invalid_bytes", result.err_counts.invalid_bytes);
-  if (!result.out_file.empty()) object.set("stdout_file", result.out_file);
-  if (!result.err_file.empty()) object.set("stderr_file", result.err_file);
-  if (result.pipe_held) object.set("output_held_open", true);
-  Json notes = Json::array();
-  for (const std::string& note : result.notes) notes.push_back(note);
-  const bool told_elsewhere = !closing.empty() && closing.find(result.message) != std::string::npos;
-  if (!result.message.empty() && !told_elsewhere) notes.push_back(result.message);
-  if (notes.size() > 0) object.set("notes", std::move(notes));
-  set_sandbox_fields(object, result);
-  return object;
-}
+Json to_json(const Result& result) { return json_of(result, true); }
 
 Json to_json(const Judgement& judgement) {
   const Verdict& verdict = judgement.verdict;

@@ -51,6 +51,11 @@ struct ToolOptions {
   std::size_t max_waiters = mcp::ServerOptions().max_concurrent / 2;
   FairUse fair_use = {};
   std::vector<std::string> disabled_tools = {};  // names
+  // Results with all that to_json(Result) tells. Otherwise what a model learns nothing from is left
+  // out: outcome "exited", a key that is false, stdout_bytes and stderr_bytes when the stream is
+  // there as it was, sandbox, blocks 1, no code_file, no files; and of a command or a work_dir
+  // that is longer than 200 bytes stands the beginning. The first seven keys always come.
+  bool full_results = false;
 };
 
 // Adds the tools, by default all of these. The executor is borrowed: it must outlive serve(). What

@@ -34,6 +34,9 @@ std::string closing_message(const Result& result);
 
 Json execution_schema();
 
+// What stands in a reply at most of what the client has given, unless it wants full results.
+inline constexpr std::size_t longest_echo = 200;
+
 // Bytes that a text takes in a reply, which holds it twice: in the object, escaped once, and in the
 // text block, escaped once more. Follows the escapes of Json::dump().
 std::size_t bytes_in_reply(std::string_view text);
@@ -47,7 +50,15 @@ void shorten(const std::vector<std::string*>& texts, std::size_t room,
 // What is left for long texts in a reply of so many bytes.
 std::size_t room_for_texts(std::size_t max_bytes);
 
-void shorten(Result& result, std::size_t room);
+// Adds to a note which tool does what the command could not.
+void name_tool(const ToolOptions& options, Result& result);
+
+// A result as a model gets it: see ToolOptions::full_results. First cuts from `result` what is not
+// told, so that the texts fit into `room` bytes of a reply.
+Json result_json(const ToolOptions& options, Result& result, std::size_t room);
+
+// A command, path or argument as it is told to the one who gave it.
+std::string echoed(const ToolOptions& options, const std::string& text);
 
 // A failure that no command has caused, and the rule of a refusal.
 mcp::ToolResult failed(const std::string& message, const std::string& rule = {});
@@ -72,12 +83,19 @@ class RawOutput {
     const std::lock_guard<std::mutex> lock(mutex_);
     object.set("stdout", to_base64(out_));
     object.set("stderr", to_base64(err_));
-    object.set("stdout_truncated", result.out_counts.total_bytes > out_.size());
-    object.set("stderr_truncated", result.err_counts.total_bytes > err_.size());
+    set_cut(object, "stdout", result.out_counts.total_bytes, out_.size());
+    set_cut(object, "stderr", result.err_counts.total_bytes, err_.size());
     object.set("encoding", "base64");
   }
 
  private:
+  static void set_cut(Json& object, const std::string& stream, std::uint64_t total,
+                      std::uint64_t kept) {
+    const bool cut = total > kept;
+    if (cut || object.find(stream + "_truncated")) object.set(stream + "_truncated", cut);
+    if (cut) object.set(stream + "_bytes", total);
+  }
+
   const std::size_t max_bytes_;
   mutable std::mutex mutex_ = {};
   std::string out_ = {};

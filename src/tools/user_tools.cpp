@@ -31,8 +31,8 @@ mcp::ToolReply execute_bash(const UserContainers& containers, const std::string&
   listen(command, call, {});
   auto result = containers.execute_bash(user_id, std::move(command));
   if (!result) return failed(result.error().message);
-  shorten(*result, room_for_texts(call.max_result_bytes()));
-  return mcp::ToolResult::with_structured(to_json(*result));
+  return mcp::ToolResult::with_structured(
+      result_json({}, *result, room_for_texts(call.max_result_bytes())));
 }
 
 mcp::ToolReply read_user_file(const UserContainers& containers, const std::string& user_id,

@@ -175,6 +175,18 @@ async def scenario(name, mode, version, place=Here()):
         check(python["stdout"] == f"{project}/.venv\n", "the venv of the project", python)
         check(result["command"] == "pytest -q" and result["work_dir"] == project, "echo", result)
 
+    async def told_what_it_does_not_know():
+        """Nothing but the seven keys when nothing happened, and a note when something did."""
+        result = await run("true " + "x" * 300)
+        others = [key for key in result if key != "container"]
+        check(others == KEYS, "no other keys", result)
+        check(result["command"] == "true " + "x" * 195 + "... (305 bytes)", "its beginning", result)
+        left = await run("sleep 300 & echo up")
+        check(left["success"] and left["stdout"] == "up\n", "a success", left)
+        if "container" not in left:
+            note = "1 process that the command left behind was ended; use start_background_shell"
+            check(left["notes"] == [note], "a note", left)
+
     async def all_pass():
         check((await run("sed -i 's/a - b.*/a + b/' adder.py"))["success"], "sed")
         result = await run("pytest -q")
@@ -228,6 +240,7 @@ async def scenario(name, mode, version, place=Here()):
         await step("lists the tools", lists_the_tools)
         await step("makes a Python project with a .venv and pytest", makes_a_project)
         await step("runs its tests: one fails", one_fails)
+        await step("is told what it does not know", told_what_it_does_not_know)
         await step("repairs it and runs its tests: all pass", all_pass)
         await step("gets a refusal as a result", refusal)
         await step("sees progress while a command runs", progress)

@@ -107,6 +107,17 @@ END`);
     check(result.command === 'pytest -q' && result.work_dir === project, 'echo', result);
   });
 
+  await step('is told what it does not know', async () => {
+    const result = await run(`true ${'x'.repeat(300)}`);
+    const others = Object.keys(result).filter((key) => key !== 'container');
+    check(others.join() === keys.join(), 'no other keys', result);
+    check(result.command === `true ${'x'.repeat(195)}... (305 bytes)`, 'its beginning', result);
+    const left = await run('sleep 300 & echo up');
+    check(left.success && left.stdout === 'up\n', 'a success', left);
+    const note = '1 process that the command left behind was ended; use start_background_shell';
+    check(left.container || left.notes?.join() === note, 'a note', left);
+  });
+
   await step('repairs it and runs its tests: all pass', async () => {
     check((await run("sed -i 's/a - b.*/a + b/' adder.py")).success, 'sed');
     const result = await run('pytest -q');

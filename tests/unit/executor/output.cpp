@@ -130,6 +130,22 @@ TEST_CASE("W-13: a background job neither delays the result nor outlives it") {
   CHECK(watch.soon());
 }
 
+TEST_CASE("a background job that was ended is told") {
+  const LocalExecutor here = make({});
+  const auto notes_of = [&](const std::string& script) {
+    std::string notes;
+    for (const std::string& note : here.run(script).notes) notes += note + "|";
+    return notes;
+  };
+  CHECK(notes_of("sleep 300 &") == "1 process that the command left behind was ended|");
+  CHECK(notes_of("nohup sleep 300 > nohup.out 2>&1 & sleep 300 & exit 3") ==
+        "2 processes that the command left behind were ended|");
+  CHECK(notes_of("sleep 300 & kill $!; wait") == "");
+  Command command = Command::shell("sleep 300 & sleep 300");
+  command.timeout = std::chrono::milliseconds(100);
+  CHECK(here.run(command).notes.empty());
+}
+
 TEST_CASE("W-09 W-33: nothing of a command outlives it, or a host that is killed") {
   ProcessOptions probe;
   probe.argv = {"/bin/sh", "-c", "cat /proc/$PPID/comm"};

@@ -397,9 +397,11 @@ TEST_CASE("without a network, package managers are told not to try, by the weake
 TEST_CASE("a command that fails for want of a network is told why") {
   const support::TempDir place;
   LocalOptions options = sandboxed_in(place);
-  const std::string begin = "The network is switched off for commands here";
+  const std::string begin[] = {"The network is switched off for commands here",
+                               "Each command has a 127.0.0.1 of its own here"};
   const auto hint = [&](const LocalExecutor& executor, const std::string& script) {
-    return note_of(executor.run(script), begin);
+    const codeexec::Result r = executor.run(script);
+    return note_of(r, begin[0]) + note_of(r, begin[1]);
   };
   const std::string resolve = "echo 'curl: (6) Could NOT resolve host: x' >&2; exit 6";
   CHECK(hint(make(options), resolve) == "");
@@ -410,7 +412,11 @@ TEST_CASE("a command that fails for want of a network is told why") {
       MESSAGE("SKIPPED: no network " << std::string(codeexec::name(network)) << " here");
       continue;
     }
-    const std::string told = begin + " (network: " + codeexec::name(network) + ")";
+    const std::string told = network == Network::none
+                                 ? begin[0] + " (network: none)"
+                                 : begin[1] +
+                                       ", and nothing else of the network (network: loopback): run "
+                                       "a server and its client in one command";
     CHECK(hint(here, resolve) == told);
     for (const char* words :
          {"Temporary failure in name resolution", "getaddrinfo EAI_AGAIN registry.npmjs.org",
@@ -418,19 +424,91 @@ TEST_CASE("a command that fails for want of a network is told why") {
           "curl: (7) Failed to connect to 192.0.2.1 port 80", "dial udp: socket: permission denied",
           "ERROR: No matching distribution found for x", "module lookup disabled by GOPROXY=off",
           "you're in offline mode", "--offline was specified",
-          "Packages were unavailable because the network was disabled"}) {
+          "Packages were unavailable because the network was disabled",
+          "Failed to establish a new connection: [Errno 13]", "Error: connect EACCES 192.0.2.1:80",
+          "code: 'EACCES',\n  syscall: 'connect'", "<urlopen error [Errno 13] Permission denied>",
+          "sock = socket(af, socktype)\n\nPermissionError: [Errno 13] Permission denied",
+          "Connecting to 192.0.2.1:80... failed: Permission denied.",
+          "error: the crate x could not be found in registry index."}) {
       CAPTURE(words);
       CHECK(hint(here, "echo \"" + std::string(words) + "\"; false") == told);
     }
     CHECK(hint(here, "echo Connection refused; false") ==
           (network == Network::loopback ? told : ""));
     CHECK(here.start(Command::shell(resolve)).wait().notes == Strings{told});
+    CHECK(hint(here, "echo Error: connect ECONNREFUSED 127.0.0.1:80; false") ==
+          (network == Network::loopback ? told : ""));
+    for (const char* quiet : {": wget; exit 4", ": curl; exit 6", ": curl; exit 7"})
+      CHECK(hint(here, quiet) == told);
+    for (const char* other : {": wget; exit 5", "echo >&2; : curl; exit 7", "exit 4"})
+      CHECK(hint(here, other) == "");
     CHECK(hint(here, "echo 'Could not resolve host' >&2") == "");
     CHECK(hint(here, "echo 'no such file'; false") == "");
     // The reason stands at the end of a long output.
     CHECK(hint(here, "seq 1 200000; echo EAI_AGAIN; false") == told);
     CHECK(hint(here, "echo EAI_AGAIN; seq 1 200000; false") == "");
   }
+}
+
+TEST_CASE("a command that the sandbox has refused something is told what is allowed") {
+  const support::TempDir place;
+  LocalOptions options = sandboxed_in(place);
+  const LocalExecutor here = make(options);
+  const auto& enforced = here.sandbox_report().enforced;
+  if (std::find(enforced.begin(), enforced.end(), "filesystem") == enforced.end()) {
+    MESSAGE("SKIPPED: no sandbox here");
+    return;
+  }
+  const auto notes_of = [](const LocalExecutor& executor, const std::string& script) {
+    std::string notes;
+    for (const std::string& note : executor.run(script).notes) notes += note + "|";
+    return notes;
+  };
+  const auto printed = [&](const std::string& text) {
+    return notes_of(here, "printf '%s\n' \"" + text + "\" >&2; false");
+  };
+  const std::string files =
+      "Commands can change files only below " + place.path() +
+      " and in $HOME and $TMPDIR (not /tmp), and read only these, the system and its tools "
+      "(options allowed_paths, read_only)|";
+  for (const char* script : {"touch /tmp/codeexec-test-not-there/x /tmp/x", "ls /", "echo > /tmp/x",
+                             "echo 'x: Permission denied'; false"}) {
+    CAPTURE(script);
+    CHECK(notes_of(here, script) == files);
+  }
+  CHECK(printed("x: Read-only file system") == files);
+  // It may be for another reason, or none.
+  CHECK(notes_of(here, "echo echo x > tool; ./tool") == "");
+  CHECK(notes_of(here, "ls / 2> error; cat error >&2; true") == "");
+  CHECK(notes_of(here, "touch nowhere/x") == "");
+
+  const std::string memory = "/dev/shm is closed to commands here (option shared_memory)|";
+  CHECK(printed("sl = self._semlock = _multiprocessing.SemLock(\n\nPermissionError: [Errno 13] "
+                "Permission denied") == memory);
+  CHECK(notes_of(here, "echo > /dev/shm/x") == memory);
+  const std::string signals =
+      "a command can signal only what it has started itself; kill_background_shell ends a "
+      "background command|";
+  CHECK(notes_of(here, "kill -0 " + std::to_string(::getpid())) == signals);
+  CHECK(printed("pkill: killing pid 7 failed: Operation not permitted") == signals);
+  CHECK(printed("kill: No such process") == signals);
+  CHECK(printed("mount: Operation not permitted") == "");
+  CHECK(printed("mktemp: failed: Permission denied\npyenv: cannot rehash: it isn't writable") ==
+        "pyenv's own files cannot be changed here: use the pip of a .venv in the workspace|");
+  CHECK(printed("*** Please tell me who you are.") ==
+        "the user's git configuration is not seen here: set user.name and user.email in the "
+        "repository|");
+  CHECK(printed("sh: 0: Cannot fork") == "");
+
+  options.roots = {{place.path(), Permission::read}, {place.directory("w"), Permission::write}};
+  options.private_home = codeexec::PrivateHome::off;
+  CHECK(begins(notes_of(make(options), "ls /"),
+               "Commands can change files only below " + (place / "w") + ", and read"));
+  options = {};
+  options.workspace = place.path();
+  const LocalExecutor open = make(options);
+  for (const char* text : {"Permission denied", "kill: No such process", "tell me who you are"})
+    CHECK(notes_of(open, "echo " + std::string(text) + "; false") == "");
 }
 
 TEST_CASE("files that the user's tools run later are watched in a sandbox") {

@@ -165,6 +165,31 @@ TEST_CASE("W-09: under a supervisor nothing outlives a run that ended by itself"
   }
 }
 
+TEST_CASE("what a command left behind is counted") {
+  if (!has_supervisor()) return;
+  struct Row {
+    const char* script;
+    std::uint64_t count;
+  };
+  const Row rows[] = {
+      {"true", 0},
+      {"sleep 3714 & sleep 3714 &", 2},
+      {"setsid sleep 3714 & kill -9 $$", 1},
+      {"(setsid sleep 3714 > /dev/null 2>&1 &) & wait", 1},
+      {"sleep 0 & wait", 0},
+      // Killed by the command itself, which does not wait for it.
+      {"sleep 3714 & kill -9 $!; while kill -0 $!; do grep -q ') Z' /proc/$!/stat && break; done",
+       0},
+      {"sleep 3714 & kill -9 $!; wait", 0}};
+  for (const Row& row : rows) {
+    CAPTURE(row.script);
+    LifeLine life;
+    const ProcessResult r = run_clean(supervised_shell(row.script, life));
+    CHECK(r.left_behind == row.count);
+    CHECK(life.all_gone());
+  }
+}
+
 TEST_CASE("W-09: under a supervisor nothing outlives a timeout or a cancel") {
   if (!has_supervisor()) return;
   for (const char* script : survivors) {

@@ -75,8 +75,8 @@ TEST_CASE("background shells have the names, arguments and keys of the reference
   CHECK(output["exit_code"] == Json(3));
 
   status = server.use("get_background_shell_status", shell_arguments(id));
-  CHECK(status["outcome"] == Json("exited"));
-  CHECK(status["timed_out"] == Json(false));
+  CHECK(status["outcome"].is_null());
+  CHECK(status["timed_out"].is_null());
   const Json killed = server.use("kill_background_shell", shell_arguments(id));
   CHECK(names_of(killed) == "shell_id status signal message");
   CHECK(killed["status"] == Json("failed"));
@@ -186,7 +186,7 @@ TEST_CASE("an unknown shell is an error that says what to do") {
 }
 
 TEST_CASE("a list of shells with long commands fits into a reply") {
-  Server server(Strings{"--max-background-shells", "60"});
+  Server server(Strings{"--max-background-shells", "60", "--full-results"});
   for (int i = 0; i < 60; ++i) start_shell(server, "exec sleep 300 #" + std::string(16000, '\1'));
   const Json list = server.use("list_background_shells");
   CHECK(list["count"] == Json(60));
@@ -273,6 +273,26 @@ TEST_CASE("W-33: nothing of ten shells survives a server that is killed, or whos
   }
 }
 
+TEST_CASE("a command that leaves processes behind is told what to use") {
+  const std::string note = "1 process that the command left behind was ended";
+  const std::string instead = "; use start_background_shell";
+  const Json arguments = Json::object({{"command", "sleep 300 & echo up"}});
+  Server server;
+  const Json r = server.execute_with(arguments);
+  CHECK(r["success"] == Json(true));
+  CHECK(r["notes"].dump() == "[\"" + note + instead + "\"]");
+  const Json code = server.use("execute_code",
+                               Json::object({{"code", "sleep 300 & echo up"}, {"language", "sh"}}));
+  CHECK(code["notes"].dump() == r["notes"].dump());
+  const auto told_of = [](const Json& list) {
+    return has(list["result"]["tools"][0]["description"].as_string(), "start_background_shell");
+  };
+  CHECK(told_of(server.ask("tools/list")));
+  Server without(Strings{"--disable-tool", "start_background_shell"});
+  CHECK(without.execute_with(arguments)["notes"].dump() == "[\"" + note + "\"]");
+  CHECK(!told_of(without.ask("tools/list")));
+}
+
 // in the background after a while -----------------------------------------------------------------
 
 TEST_CASE("a command that takes long goes on in the background") {
@@ -293,7 +313,7 @@ TEST_CASE("a command that takes long goes on in the background") {
   CHECK(running["outcome"] == Json("running"));
   CHECK(running["stdout"] == Json("begun\n"));
   CHECK(running["stderr"] == Json(""));
-  CHECK(running["timed_out"] == Json(false));
+  CHECK(running["timed_out"].is_null());
   CHECK(has(running["notes"][0].as_string(), running["shell_id"].as_string()));
   CHECK(server.use("list_background_shells")["count"] == Json(1));
   go.write_text("go\n");

@@ -198,6 +198,7 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       {"docker-log-file", {""}},
       {"profile", {"", "user", "Commands"}},
       {"delete-guard", {"maybe"}},
+      {"full-results", {"maybe"}},
       {"unix-sockets", {"maybe"}},
       {"shared-memory", {"maybe"}},
       {"terminals", {"maybe"}},

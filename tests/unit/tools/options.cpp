@@ -373,6 +373,7 @@ const Row rows[] = {
     {"calls-per-minute", {"30"}, {}, "true"},
     {"running-time", {"60"}, {}, "true"},
     {"disable-tool", {"write_file", "execute_code"}, {}, "true"},
+    {"full-results", {}, {}, "true"},
 };
 
 // What the sandbox holds commands to where all of it is asked for.
