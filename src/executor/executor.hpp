@@ -68,7 +68,7 @@ struct Command {
   std::optional<Session> session = {};
   // Empty: the executor's. One that exceeds its max_timeout is cut down to that; a note says so.
   std::optional<std::chrono::milliseconds> timeout = {};
-  Variables environment = {};  // wins over everything else
+  Variables environment = {};              // wins over everything else
   std::string input = {};                  // for standard input; empty: /dev/null
   bool keep_input_open = false;            // start() only: Execution::write() may follow
   bool merge_streams = false;              // both streams in `out`, in their true order
@@ -186,7 +186,9 @@ struct ExecutorOptions {
   std::chrono::milliseconds max_timeout = std::chrono::hours(1);
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
   std::size_t max_output = std::size_t{1} << 20;  // bytes kept per stream: its head and its tail
-  std::string spill_dir = {};   // when set: a stream that outgrows max_output goes to a file here
+  // When set: a stream that outgrows max_output goes whole to a file here, which commands and the
+  // tools may read. It must not lie where a sandbox or container lets commands write.
+  std::string spill_dir = {};
   std::string agent_id = {};    // for the audit log
   std::string audit_file = {};  // one line of JSON per command, appended; made with mode 0600
   Function<void(const AuditRecord&)> on_audit = {};  // called in the thread that ends the command
@@ -326,8 +328,7 @@ class LocalExecutor : public Executor {
   struct Place;
   LocalExecutor() = default;
   static std::string facts_of(const LocalOptions& options);
-  static Expected<void> set_up_sandbox(const LocalOptions& options, const std::vector<Root>& roots,
-                                       const std::string& workspace, Place& place);
+  Expected<void> set_up_sandbox(const LocalOptions& options, Place& place) const;
   static Expected<void> open_session_pipe(Admission& admission);
   void confine(Admission& admission) const;
   Expected<void> place(const Command& command, Admission& admission) const override;
