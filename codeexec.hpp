@@ -1578,8 +1578,10 @@ struct ExecutorOptions {
   // When set: a stream that outgrows max_output goes whole to a file here, which commands and the
   // tools may read. It must not lie where a sandbox or container lets commands write.
   std::string spill_dir = {};
-  std::string agent_id = {};    // for the audit log
-  std::string audit_file = {};  // one line of JSON per command, appended; made with mode 0600
+  std::string agent_id = {};  // for the audit log
+  // One line of JSON per command, appended; made with mode 0600. Like spill_dir, it must not lie
+  // where a sandbox or container lets commands write.
+  std::string audit_file = {};
   Function<void(const AuditRecord&)> on_audit = {};  // called in the thread that ends the command
 };
 
@@ -22336,10 +22338,10 @@ class PrivateFolder {
   pid_t owner_ = ::getpid();
 };
 
-// The host writes there while commands run, so none of them may: it would read what others wrote
-// to a link of its own. `writable` is what they may change, canonical.
-Expected<void> check_spill_dir(const std::string& spill_dir,
-                               const std::vector<std::string>& writable);
+// What the host writes by itself must not lie where commands may write: one could put a link there,
+// or change the audit log. `writable` is what they may change, canonical.
+Expected<void> check_out_of_reach(const ExecutorOptions& options,
+                                  const std::vector<std::string>& writable);
 
 // The audit log, to be appended to. Only what takes every write at once is good enough: a pipe
 // would block the commands, or end the host with SIGPIPE.
@@ -23738,8 +23740,7 @@ Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options, Place&
   if (!wanted) return wanted.error();
   const bool on = wanted->mode != SandboxMode::off;
   if (on) {
-    const std::string& spill_dir = Executor::options().spill_dir;
-    if (auto ok = check_spill_dir(spill_dir, wanted->writable); !ok) return ok;
+    if (auto ok = check_out_of_reach(options, wanted->writable); !ok) return ok;
     place.writable = wanted->writable;
     for (std::string& path : wanted->writable) path = path_as_given(path, options);
     place.watch_files = options.watch_files;
@@ -24406,14 +24407,20 @@ bool Session::State::take(const detail::SessionState& told, const std::string& f
 
 namespace {
 
-Expected<void> check_spill_dir(const std::string& spill_dir,
-                               const std::vector<std::string>& writable) {
-  for (const std::string& path : writable)
-    if (codeexec::is_within(spill_dir, path))
-      return make_error(
-          ErrorCode::invalid_argument,
-          concat({"spill_dir: ", quoted(spill_dir), " lies where commands may write; ",
-                  "name a directory outside of ", quoted(path)}));
+Expected<void> check_out_of_reach(const ExecutorOptions& options,
+                                  const std::vector<std::string>& writable) {
+  const std::pair<const char*, const std::string&> own[] = {{"spill_dir", options.spill_dir},
+                                                            {"audit_file", options.audit_file}};
+  for (const auto& [option, given] : own) {
+    if (given.empty()) continue;
+    const auto path = canonical_path(given);
+    if (!path) return with_prefix(concat({option, ": "}), path.error());
+    for (const std::string& directory : writable)
+      if (codeexec::is_within(*path, directory))
+        return make_error(ErrorCode::invalid_argument,
+                          concat({option, ": ", quoted(*path), " lies where commands may write: ",
+                                  "choose a place outside of ", quoted(directory)}));
+  }
   return {};
 }
 
@@ -26724,8 +26731,7 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   std::vector<std::string> writable;
   for (const Mount& mount : container.options().mounts)
     if (mount.permission == Permission::write) writable.push_back(mount.source);
-  if (auto ok = check_spill_dir(executor.Executor::options().spill_dir, writable); !ok)
-    return ok.error();
+  if (auto ok = check_out_of_reach(general, writable); !ok) return ok.error();
 
   EnvironmentOptions variables = options.environment;
   variables.keep.clear();

@@ -104,8 +104,7 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   std::vector<std::string> writable;
   for (const Mount& mount : container.options().mounts)
     if (mount.permission == Permission::write) writable.push_back(mount.source);
-  if (auto ok = check_spill_dir(executor.Executor::options().spill_dir, writable); !ok)
-    return ok.error();
+  if (auto ok = check_out_of_reach(general, writable); !ok) return ok.error();
 
   EnvironmentOptions variables = options.environment;
   variables.keep.clear();

@@ -189,8 +189,10 @@ struct ExecutorOptions {
   // When set: a stream that outgrows max_output goes whole to a file here, which commands and the
   // tools may read. It must not lie where a sandbox or container lets commands write.
   std::string spill_dir = {};
-  std::string agent_id = {};    // for the audit log
-  std::string audit_file = {};  // one line of JSON per command, appended; made with mode 0600
+  std::string agent_id = {};  // for the audit log
+  // One line of JSON per command, appended; made with mode 0600. Like spill_dir, it must not lie
+  // where a sandbox or container lets commands write.
+  std::string audit_file = {};
   Function<void(const AuditRecord&)> on_audit = {};  // called in the thread that ends the command
 };
 

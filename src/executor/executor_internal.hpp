@@ -77,10 +77,10 @@ class PrivateFolder {
   pid_t owner_ = ::getpid();
 };
 
-// The host writes there while commands run, so none of them may: it would read what others wrote
-// to a link of its own. `writable` is what they may change, canonical.
-Expected<void> check_spill_dir(const std::string& spill_dir,
-                               const std::vector<std::string>& writable);
+// What the host writes by itself must not lie where commands may write: one could put a link there,
+// or change the audit log. `writable` is what they may change, canonical.
+Expected<void> check_out_of_reach(const ExecutorOptions& options,
+                                  const std::vector<std::string>& writable);
 
 // The audit log, to be appended to. Only what takes every write at once is good enough: a pipe
 // would block the commands, or end the host with SIGPIPE.

@@ -122,8 +122,7 @@ Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options, Place&
   if (!wanted) return wanted.error();
   const bool on = wanted->mode != SandboxMode::off;
   if (on) {
-    const std::string& spill_dir = Executor::options().spill_dir;
-    if (auto ok = check_spill_dir(spill_dir, wanted->writable); !ok) return ok;
+    if (auto ok = check_out_of_reach(options, wanted->writable); !ok) return ok;
     place.writable = wanted->writable;
     for (std::string& path : wanted->writable) path = path_as_given(path, options);
     place.watch_files = options.watch_files;

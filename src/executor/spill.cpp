@@ -14,14 +14,20 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-Expected<void> check_spill_dir(const std::string& spill_dir,
-                               const std::vector<std::string>& writable) {
-  for (const std::string& path : writable)
-    if (codeexec::is_within(spill_dir, path))
-      return make_error(
-          ErrorCode::invalid_argument,
-          concat({"spill_dir: ", quoted(spill_dir), " lies where commands may write; ",
-                  "name a directory outside of ", quoted(path)}));
+Expected<void> check_out_of_reach(const ExecutorOptions& options,
+                                  const std::vector<std::string>& writable) {
+  const std::pair<const char*, const std::string&> own[] = {{"spill_dir", options.spill_dir},
+                                                            {"audit_file", options.audit_file}};
+  for (const auto& [option, given] : own) {
+    if (given.empty()) continue;
+    const auto path = canonical_path(given);
+    if (!path) return with_prefix(concat({option, ": "}), path.error());
+    for (const std::string& directory : writable)
+      if (codeexec::is_within(*path, directory))
+        return make_error(ErrorCode::invalid_argument,
+                          concat({option, ": ", quoted(*path), " lies where commands may write: ",
+                                  "choose a place outside of ", quoted(directory)}));
+  }
   return {};
 }
 

@@ -145,6 +145,13 @@ TEST_CASE("a sandbox reads the spill_dir and does not write to it") {
   CHECK(has(refused.error().message, "spill_dir: "));
   CHECK(has(refused.error().message, "lies where commands may write"));
 
+  options.spill_dir.clear();
+  options.audit_file = place / "spill/audit";
+  const auto unsafe = LocalExecutor::create(options);
+  REQUIRE(!unsafe);
+  CHECK(has(unsafe.error().message, "audit_file: "));
+  options.audit_file.clear();
+
   options.spill_dir = spill.path();
   const LocalExecutor here = make(options);
   const Result r = here.run("seq 1 20000");
