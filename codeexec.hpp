@@ -1462,8 +1462,11 @@ struct ProcessOptions {
   std::size_t max_output = std::size_t{1} << 20;
   bool keep_end_only = false;  // all of them from its end: for who follows the output
   // When not empty: a stream that outgrows max_output goes whole into a new file in this directory
-  // (mode 0600, name codeexec-<random>.out or .err), which is the caller's to delete.
+  // (mode 0600, name codeexec-<random>.out or .err), which is the caller's to delete. It is opened
+  // at the start: what takes its place later has no part in it.
   std::string spill_dir = {};
+  // That directory, opened by the caller and borrowed until the end; spill_dir then only names it.
+  int spill_dir_fd = -1;
   bool hash_output = false;  // sets OutputCounts::sha256; about 4 ms of processor time per MiB
   std::uint64_t max_spill = std::uint64_t{1} << 30;  // bytes per file; more is counted, not written
 
@@ -1785,14 +1788,17 @@ struct ExecutorOptions {
   std::chrono::milliseconds max_timeout = std::chrono::hours(1);
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
   std::size_t max_output = std::size_t{1} << 20;  // bytes kept per stream: its head and its tail
-  std::string spill_dir = {};  // when set: a stream that outgrows max_output goes to a file here
-  std::string agent_id = {};   // for the audit log
-  // One line of JSON per command, appended; made with mode 0600. Each begins with "previous", the
-  // hash of the line before it, and ends with "hash", the SHA-256 of all that stands before that
-  // member, so that `codeexec-mcp --verify-audit` sees what was changed, left out or put in (but
-  // for the whole file replaced, or its last lines cut off: who needs to know keeps the last hash
-  // elsewhere). Several programs may write to one file. A file that goes away is made anew, which a
-  // member "notice" tells. What cannot be written waits in memory, up to 1 MiB.
+  // When set: a stream that outgrows max_output goes whole to a file here, which commands and the
+  // tools may read. It must not lie where a sandbox or container lets commands write.
+  std::string spill_dir = {};
+  std::string agent_id = {};  // for the audit log
+  // One line of JSON per command, appended; made with mode 0600. Like spill_dir, it must not lie
+  // where a sandbox or container lets commands write. Each begins with "previous", the hash of the
+  // line before it, and ends with "hash", the SHA-256 of all that stands before that member, so
+  // that `codeexec-mcp --verify-audit` sees what was changed, left out or put in (but for the whole
+  // file replaced, or its last lines cut off: who needs to know keeps the last hash elsewhere).
+  // Several programs may write to one file. A file that goes away is made anew, which a member
+  // "notice" tells. What cannot be written waits in memory, up to 1 MiB.
   std::string audit_file = {};
   std::size_t audit_output = 0;  // bytes of each stream that records tell: its head and its tail
   Function<void(const AuditRecord&)> on_audit = {};  // called in the thread that ends the command
@@ -1934,8 +1940,7 @@ class LocalExecutor : public Executor {
   struct Place;
   LocalExecutor() = default;
   static std::string facts_of(const LocalOptions& options);
-  static Expected<void> set_up_sandbox(const LocalOptions& options, const std::vector<Root>& roots,
-                                       const std::string& workspace, Place& place);
+  Expected<void> set_up_sandbox(const LocalOptions& options, Place& place) const;
   static Expected<void> open_session_pipe(Admission& admission);
   void confine(Admission& admission) const;
   Expected<void> place(const Command& command, Admission& admission) const override;
@@ -20427,8 +20432,8 @@ void abandon_child(pid_t pid);
 
 void reap_abandoned();
 
-// A new file for the whole of a stream. -1 and errno on failure.
-int open_spill_file(const std::string& directory, std::string_view suffix, std::string& path);
+// A new file in an open directory, for the whole of a stream. -1 and errno on failure.
+int open_spill_file(int directory, std::string_view suffix, std::string& name);
 
 }  // namespace
 
@@ -20719,12 +20724,12 @@ void reap_abandoned() {
 
 namespace {
 
-int open_spill_file(const std::string& directory, std::string_view suffix, std::string& path) {
+int open_spill_file(int directory, std::string_view suffix, std::string& name) {
   const std::string random = random_hex(12);
   if (random.empty()) return -1;
-  path = concat({directory, "/codeexec-", random, suffix});
-  return above_standard_streams(
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  name = concat({"codeexec-", random, suffix});
+  constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+  return above_standard_streams(::openat(directory, name.c_str(), flags, 0600));
 }
 
 }  // namespace
@@ -21280,6 +21285,8 @@ struct Process::State {
 #endif
   Output out;
   Output err;
+  UniqueFd spill_directory = UniqueFd();  // when the caller has not opened it
+  int spill_error = 0;                    // errno that kept it from being opened
   UniqueFd input = UniqueFd();
   int input_error = 0;              // errno that ended it too soon
   std::string_view unwritten = {};  // of options.input, then of `current_input`
@@ -21316,6 +21323,7 @@ struct Process::State {
   static constexpr std::size_t no_slot = std::size_t(-1);
 
   bool refuse_options();
+  void open_spill_directory();
   bool fail(SpawnStep step, int error, std::string message);
   bool adopt();
   void fill_pipe();
@@ -21454,6 +21462,18 @@ bool Process::State::fail(SpawnStep step, int error, std::string message) {
   return false;
 }
 
+// A program that may write there could put a link in its place while it runs.
+void Process::State::open_spill_directory() {
+  if (options.spill_dir.empty() || options.spill_dir_fd >= 0) return;
+#if defined(O_PATH)
+  constexpr int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+#else
+  constexpr int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+#endif
+  spill_directory.reset(above_standard_streams(::open(options.spill_dir.c_str(), flags)));
+  if (!spill_directory) spill_error = errno;
+}
+
 bool Process::State::start(bool hold_writers) {
   reap_abandoned();
   if (!options.carrier && refuse_options()) return false;
@@ -21462,6 +21482,7 @@ bool Process::State::start(bool hold_writers) {
     result.outcome = Outcome::cancelled;
     return false;
   }
+  open_spill_directory();
   if (options.carrier) return adopt();
 #if defined(__linux__)
   start_ticks = ticks_now();
@@ -21789,10 +21810,15 @@ void Process::State::spill(Output& output, std::string_view bytes) {
     if (output.capture.total_bytes() + bytes.size() <= options.max_output) return;
     file.tried = true;
     const bool is_out = output.stream == Stream::out;
-    file.file.reset(open_spill_file(options.spill_dir, is_out ? ".out" : ".err", file.path));
-    if (!file.file) {
-      file.problem = concat({"cannot make ", quoted(file.path), ": ", errno_text(errno)});
-      file.path.clear();
+    const int directory = spill_directory ? spill_directory.get() : options.spill_dir_fd;
+    std::string name;
+    file.file.reset(open_spill_file(directory, is_out ? ".out" : ".err", name));
+    name.insert(0, options.spill_dir + "/");
+    if (file.file) {
+      file.path = std::move(name);
+    } else {
+      const int error = spill_error != 0 ? spill_error : errno;
+      file.problem = concat({"cannot make ", quoted(name), ": ", errno_text(error)});
     }
     // Nothing was dropped so far: what is kept is the stream.
     output.capture.visit(0, output.capture.total_bytes(),
@@ -22588,6 +22614,41 @@ inline constexpr std::size_t sha256_digits = 64;
 // The hash that the line of a record ends with; empty when it is not one.
 std::string_view audit_hash(std::string_view line);
 
+// A directory with a random name and a folder `tmp` in it, removed with all that is in it. It is
+// locked as long as it is in use: one that is not belonged to a program that was killed.
+class PrivateFolder {
+ public:
+  // In an open directory, whose canonical path is `parent`. `option` is what errors name.
+  static Expected<std::shared_ptr<const PrivateFolder>> create(const char* option, int directory,
+                                                               const std::string& parent,
+                                                               std::string_view prefix);
+  // In the TMPDIR of this process, or /tmp, where those of this prefix go that nobody uses.
+  static Expected<std::shared_ptr<const PrivateFolder>> create(const char* option,
+                                                               std::string_view prefix);
+
+  PrivateFolder(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
+  ~PrivateFolder();
+
+  const std::string& path() const noexcept { return path_; }
+  std::string temporary() const { return path_ + "/tmp"; }
+  int fd() const noexcept { return fd_.get(); }
+
+ private:
+  // An errno, or 0. EWOULDBLOCK: another program, looking for what was left, was faster.
+  static int prepare(int fd);
+
+  std::string path_;
+  UniqueFd fd_;
+  pid_t owner_ = ::getpid();
+};
+
+// What the host writes by itself must not lie where commands may write: one could put a link there,
+// or change the audit log. `writable` is what they may change, canonical.
+Expected<void> check_out_of_reach(const ExecutorOptions& options,
+                                  const std::vector<std::string>& writable);
+
 // Never replaces what is there: it may be the user's own.
 Expected<void> link_skills(const std::string& workspace, const std::string& skills_dir);
 
@@ -22737,6 +22798,8 @@ struct Executor::Gate {
   ExecutorOptions options = {};
   Policy policy;
   PathRules paths;
+  PathRules file_rules = {};  // with what the host writes for commands and tools to read
+  UniqueFd spill_directory = {};
   std::optional<DeleteGuard> delete_guard = {};
   bool has_read_only_roots = false;
   // With such a guard and a policy that lets pass what it cannot read: objects to just that.
@@ -22749,6 +22812,8 @@ struct Executor::Gate {
       : policy(std::move(judged_by)), paths(std::move(confined_by)) {}
   bool recording() const { return audit || options.on_audit; }
   bool guards_files() const { return has_read_only_roots || delete_guard; }
+  // Opens the spill_dir, for the host to write to and for tools to read.
+  Expected<void> set_up_files();
   // Each of these refuses the first target that it objects to.
   void guard_read_only(const std::vector<Target>& targets, Admission& admission) const;
   void guard_deletions(const std::vector<Target>& targets, Admission& admission) const;
@@ -24053,6 +24118,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   auto spill_dir = usable_directory("spill_dir", options.spill_dir, W_OK | X_OK);
   if (!spill_dir) return spill_dir.error();
   gate->options.spill_dir = std::move(*spill_dir);
+  if (auto ok = gate->set_up_files(); !ok) return ok.error();
   if (!options.audit_file.empty()) {
     auto audit = detail::AuditFile::open(options.audit_file);
     if (!audit) return audit.error();
@@ -24074,8 +24140,6 @@ const DeleteGuard* Executor::delete_guard() const noexcept {
 }
 
 std::string Executor::home(const Command&, std::string_view) const { return {}; }
-
-PathRules Executor::file_rules() const { return paths(); }
 
 // Everything that may refuse a command; nothing is changed by it. `judgement` is filled `in_full`
 // when that is asked for or needed, and has nothing but the policy's verdict otherwise.
@@ -24191,6 +24255,7 @@ Executor::Admission Executor::admit(const Command& given) const {
   process.supervised = command.background;
   process.spill_dir = options.spill_dir;
   process.hash_output = gate_->recording();
+  process.spill_dir_fd = gate_->spill_directory.get();
   process.timeout = result.timeout;
   process.kill_grace = options.kill_grace;
   process.cancel = command.cancel;
@@ -24330,7 +24395,7 @@ Judgement Executor::judge(const Command& command) const {
 // This host as a place for commands.
 
 struct LocalExecutor::Place {
-  class Home;
+  using Home = PrivateFolder;  // for HOME and TMPDIR to lead to
 
   Environment environment;
   std::string shell;
@@ -24372,31 +24437,6 @@ struct LocalExecutor::Place {
   Expected<std::shared_ptr<const Home>> next_home() const;
   Expected<CommandEnvironment> resolve(const Command& command, std::string_view work_dir,
                                        const Home* home) const;
-};
-
-// A directory for HOME and TMPDIR to lead to, which is removed with all that is in it. It is locked
-// as long as it is in use: one that is not belonged to a program that was killed.
-class LocalExecutor::Place::Home {
- public:
-  // `parent` is a canonical path.
-  static Expected<std::shared_ptr<const Home>> create(const std::string& parent,
-                                                      std::string_view prefix);
-
-  Home(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
-  Home(const Home&) = delete;
-  Home& operator=(const Home&) = delete;
-  ~Home();
-
-  const std::string& path() const noexcept { return path_; }
-  std::string temporary() const { return path_ + "/tmp"; }
-
- private:
-  // An errno, or 0. EWOULDBLOCK: another program, looking for what was left, was faster.
-  static int prepare(int fd);
-
-  std::string path_;
-  UniqueFd fd_;
-  pid_t owner_ = ::getpid();
 };
 
 // executor/private_home.cpp -----------------------------------------------------------------------
@@ -24534,77 +24574,88 @@ void TreeRemoval::move_up(int parent, const char* entry) {
   }
 }
 
-constexpr std::string_view home_prefix = "codeexec-home-";
+constexpr std::size_t random_size = 6;  // of a folder's name, after its prefix
 
-// Removes homes in a directory that nobody uses any more: a few, as the caller waits for it.
-void remove_left_homes(const std::string& parent) {
+// Removes folders in a directory that nobody uses any more: a few, as the caller waits for it.
+void remove_left_folders(int parent, std::string_view prefix) {
   constexpr int most = 16;
-  constexpr std::size_t random_size = 6;
-  const UniqueFd directory(
-      above_standard_streams(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-  if (!directory) return;
   int removed = 0;
-  for_each_entry_in(directory.get(), [&](const char* entry) {
+  for_each_entry_in(parent, [&](const char* entry) {
     const std::string_view text = entry;
-    if (!starts_with(text, home_prefix) || text.size() != home_prefix.size() + random_size)
-      return true;
+    if (!starts_with(text, prefix) || text.size() != prefix.size() + random_size) return true;
     const auto is_own = [](const struct stat& status) {
       return S_ISDIR(status.st_mode) && status.st_uid == ::geteuid();
     };
     struct stat status {};
-    if (::fstatat(directory.get(), entry, &status, AT_SYMLINK_NOFOLLOW) != 0 || !is_own(status))
-      return true;
-    const UniqueFd home = open_for_removal(directory.get(), entry);
+    if (::fstatat(parent, entry, &status, AT_SYMLINK_NOFOLLOW) != 0 || !is_own(status)) return true;
+    const UniqueFd home = open_for_removal(parent, entry);
     if (!home || ::fstat(home.get(), &status) != 0 || !is_own(status)) return true;
     if (::flock(home.get(), LOCK_EX | LOCK_NB) != 0) return true;
     TreeRemoval(home.get()).run();
-    ::unlinkat(directory.get(), entry, AT_REMOVEDIR);
+    ::unlinkat(parent, entry, AT_REMOVEDIR);
     return ++removed < most;
   });
 }
 
 }  // namespace
 
-Expected<std::shared_ptr<const LocalExecutor::Place::Home>> LocalExecutor::Place::Home::create(
-    const std::string& parent, std::string_view prefix) {
+namespace {
+
+Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char* option,
+                                                                     int directory,
+                                                                     const std::string& parent,
+                                                                     std::string_view prefix) {
   constexpr int most_tries = 10;
   int error = EWOULDBLOCK;
-  for (int tries = 0; tries < most_tries && error == EWOULDBLOCK; ++tries) {
-    std::string path = concat({parent, "/", prefix, "XXXXXX"});
-    if (!::mkdtemp(&path[0])) {
+  for (int tries = 0; tries < most_tries && (error == EWOULDBLOCK || error == EEXIST); ++tries) {
+    const std::string random = random_hex(random_size / 2);
+    const std::string name = concat({prefix, random});
+    if (random.empty() || ::mkdirat(directory, name.c_str(), 0700) != 0) {
       error = errno;
-      break;
+      continue;
     }
-    UniqueFd fd(above_standard_streams(::open(path.c_str(), listed_directory_flags)));
+    UniqueFd fd(above_standard_streams(::openat(directory, name.c_str(), listed_directory_flags)));
     error = fd ? prepare(fd.get()) : errno;
-    if (error == 0) return std::make_shared<const Home>(std::move(path), std::move(fd));
-    ::rmdir(path.c_str());
+    if (error == 0)
+      return std::make_shared<const PrivateFolder>(concat({parent, "/", name}), std::move(fd));
+    ::unlinkat(directory, name.c_str(), AT_REMOVEDIR);
   }
-  return system_error(error, concat({"private_home: cannot make a directory in ", quoted(parent)}));
+  return system_error(error, concat({option, ": cannot make a directory in ", quoted(parent)}));
 }
 
-LocalExecutor::Place::Home::~Home() {
+Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char* option,
+                                                                     std::string_view prefix) {
+  const char* const given = std::getenv("TMPDIR");
+  auto parent = canonical_path(given && *given == '/' ? given : "/tmp");
+  if (!parent) return with_prefix(concat({option, ": "}), parent.error());
+  auto directory = open_canonical_directory(*parent);
+  if (!directory)
+    return system_error(directory.error().system_error,
+                        concat({option, ": cannot make a directory in ", quoted(*parent)}));
+  remove_left_folders(directory->get(), prefix);
+  return create(option, directory->get(), *parent, prefix);
+}
+
+PrivateFolder::~PrivateFolder() {
   // A fork of the program has a copy of this object, and no part in the directory.
   if (owner_ != ::getpid()) return;
   TreeRemoval(fd_.get()).run();
   ::rmdir(path_.c_str());
 }
 
-int LocalExecutor::Place::Home::prepare(int fd) {
+int PrivateFolder::prepare(int fd) {
   // On a file system without locks nobody removes what was left.
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return EWOULDBLOCK;
   if (::mkdirat(fd, "tmp", 0700) == 0) return 0;
   return errno == ENOENT ? EWOULDBLOCK : errno;
 }
 
+}  // namespace
+
 Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {
   if (options.sandbox.mode == SandboxMode::off || options.private_home == PrivateHome::off)
     return {};
-  const char* const given = std::getenv("TMPDIR");
-  auto parent = canonical_path(given && *given == '/' ? given : "/tmp");
-  if (!parent) return with_prefix("private_home: ", parent.error());
-  remove_left_homes(*parent);
-  auto made = Home::create(*parent, home_prefix);
+  auto made = Home::create("private_home", "codeexec-home-");
   if (!made) return made.error();
   homes = std::move(*made);
   home_per_command = options.private_home == PrivateHome::command;
@@ -24615,12 +24666,54 @@ Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {
   return {};
 }
 
-// The home of one more command, or null.
+// The home of one more command, or null. By descriptor: commands may write to what it is made in.
 Expected<std::shared_ptr<const LocalExecutor::Place::Home>> LocalExecutor::Place::next_home()
     const {
   if (!home_per_command) return homes;
-  return Home::create(homes->path(), "command-");
+  return Home::create("private_home", homes->fd(), homes->path(), "command-");
 }
+
+// executor/spill.cpp ------------------------------------------------------------------------------
+// Where outputs go whole that are too long to be kept.
+
+namespace {
+
+Expected<void> check_out_of_reach(const ExecutorOptions& options,
+                                  const std::vector<std::string>& writable) {
+  const std::pair<const char*, const std::string&> own[] = {{"spill_dir", options.spill_dir},
+                                                            {"audit_file", options.audit_file}};
+  for (const auto& [option, given] : own) {
+    if (given.empty()) continue;
+    const auto path = canonical_path(given);
+    if (!path) return with_prefix(concat({option, ": "}), path.error());
+    for (const std::string& directory : writable)
+      if (codeexec::is_within(*path, directory))
+        return make_error(ErrorCode::invalid_argument,
+                          concat({option, ": ", quoted(*path), " lies where commands may write: ",
+                                  "choose a place outside of ", quoted(directory)}));
+  }
+  return {};
+}
+
+}  // namespace
+
+Expected<void> Executor::Gate::set_up_files() {
+  file_rules = paths;
+  if (options.spill_dir.empty()) return {};
+  auto directory = open_canonical_directory(options.spill_dir);
+  if (!directory) return with_prefix("spill_dir: ", directory.error());
+  spill_directory = std::move(*directory);
+  if (paths.permission(options.spill_dir) != Permission::none) return {};
+  PathOptions wider;
+  wider.roots = paths.roots();
+  wider.roots.push_back({options.spill_dir, Permission::read});
+  auto rules = PathRules::create(wider);
+  if (!rules) return with_prefix("spill_dir: ", rules.error());
+  file_rules = std::move(*rules);
+  return {};
+}
+
+PathRules Executor::file_rules() const { return gate_->file_rules; }
 
 // executor/confinement.cpp ------------------------------------------------------------------------
 // What the sandbox of a local executor grants.
@@ -24676,9 +24769,10 @@ struct NeededPath {
   const char* option;
   const std::string& path;
 };
-std::array<NeededPath, 3> needed_paths(const LocalOptions& options) {
+std::array<NeededPath, 4> needed_paths(const LocalOptions& options) {
   return {{{"venv_path", options.environment.venv_path},
            {"skills_dir", options.skills_dir},
+           {"spill_dir", options.spill_dir},
            {"shell", options.shell}}};
 }
 
@@ -24920,26 +25014,25 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   auto place =
       std::make_shared<Place>(std::move(*environment), options.shell, std::move(*skills_dir));
   if (auto ok = place->make_homes(options); !ok) return ok.error();
-  if (auto ok = set_up_sandbox(options, executor.paths().roots(), executor.workspace(), *place);
-      !ok)
-    return ok.error();
+  if (auto ok = executor.set_up_sandbox(options, *place); !ok) return ok.error();
   place->supervised = options.supervised;
   place->facts = facts_of(options);
-  auto file_rules = place->make_file_rules(executor.paths(), options.sandbox.readable);
+  std::vector<std::string> readable = options.sandbox.readable;
+  if (!executor.options().spill_dir.empty()) readable.push_back(executor.options().spill_dir);
+  auto file_rules = place->make_file_rules(executor.Executor::file_rules(), readable);
   if (!file_rules) return file_rules.error();
   place->file_rules = std::move(*file_rules);
   executor.place_ = std::move(place);
   return executor;
 }
 
-Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options,
-                                             const std::vector<Root>& roots,
-                                             const std::string& workspace, Place& place) {
+Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options, Place& place) const {
   std::vector<std::string> missing;
-  auto wanted = complete_sandbox(options, roots, workspace, missing);
+  auto wanted = complete_sandbox(options, paths().roots(), workspace(), missing);
   if (!wanted) return wanted.error();
   const bool on = wanted->mode != SandboxMode::off;
   if (on) {
+    if (auto ok = check_out_of_reach(options, wanted->writable); !ok) return ok;
     place.writable = wanted->writable;
     for (std::string& path : wanted->writable) path = path_as_given(path, options);
     place.watch_files = options.watch_files;
@@ -29074,6 +29167,10 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   if (!completed) return completed.error();
   Container container(std::move(*completed));
   if (auto ok = executor.set_up(general, container.options().secrets); !ok) return ok.error();
+  std::vector<std::string> writable;
+  for (const Mount& mount : container.options().mounts)
+    if (mount.permission == Permission::write) writable.push_back(mount.source);
+  if (auto ok = check_out_of_reach(general, writable); !ok) return ok.error();
 
   EnvironmentOptions variables = options.environment;
   variables.keep.clear();

@@ -245,6 +245,7 @@
 #include "executor/session.cpp"
 #include "executor/gate.cpp"
 #include "executor/private_home.cpp"
+#include "executor/spill.cpp"
 #include "executor/confinement.cpp"
 #include "executor/local.cpp"
 

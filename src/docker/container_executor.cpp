@@ -102,6 +102,10 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   if (!completed) return completed.error();
   Container container(std::move(*completed));
   if (auto ok = executor.set_up(general, container.options().secrets); !ok) return ok.error();
+  std::vector<std::string> writable;
+  for (const Mount& mount : container.options().mounts)
+    if (mount.permission == Permission::write) writable.push_back(mount.source);
+  if (auto ok = check_out_of_reach(general, writable); !ok) return ok.error();
 
   EnvironmentOptions variables = options.environment;
   variables.keep.clear();

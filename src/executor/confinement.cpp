@@ -65,9 +65,10 @@ struct NeededPath {
   const char* option;
   const std::string& path;
 };
-std::array<NeededPath, 3> needed_paths(const LocalOptions& options) {
+std::array<NeededPath, 4> needed_paths(const LocalOptions& options) {
   return {{{"venv_path", options.environment.venv_path},
            {"skills_dir", options.skills_dir},
+           {"spill_dir", options.spill_dir},
            {"shell", options.shell}}};
 }
 

@@ -204,14 +204,17 @@ struct ExecutorOptions {
   std::chrono::milliseconds max_timeout = std::chrono::hours(1);
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
   std::size_t max_output = std::size_t{1} << 20;  // bytes kept per stream: its head and its tail
-  std::string spill_dir = {};  // when set: a stream that outgrows max_output goes to a file here
-  std::string agent_id = {};   // for the audit log
-  // One line of JSON per command, appended; made with mode 0600. Each begins with "previous", the
-  // hash of the line before it, and ends with "hash", the SHA-256 of all that stands before that
-  // member, so that `codeexec-mcp --verify-audit` sees what was changed, left out or put in (but
-  // for the whole file replaced, or its last lines cut off: who needs to know keeps the last hash
-  // elsewhere). Several programs may write to one file. A file that goes away is made anew, which a
-  // member "notice" tells. What cannot be written waits in memory, up to 1 MiB.
+  // When set: a stream that outgrows max_output goes whole to a file here, which commands and the
+  // tools may read. It must not lie where a sandbox or container lets commands write.
+  std::string spill_dir = {};
+  std::string agent_id = {};  // for the audit log
+  // One line of JSON per command, appended; made with mode 0600. Like spill_dir, it must not lie
+  // where a sandbox or container lets commands write. Each begins with "previous", the hash of the
+  // line before it, and ends with "hash", the SHA-256 of all that stands before that member, so
+  // that `codeexec-mcp --verify-audit` sees what was changed, left out or put in (but for the whole
+  // file replaced, or its last lines cut off: who needs to know keeps the last hash elsewhere).
+  // Several programs may write to one file. A file that goes away is made anew, which a member
+  // "notice" tells. What cannot be written waits in memory, up to 1 MiB.
   std::string audit_file = {};
   std::size_t audit_output = 0;  // bytes of each stream that records tell: its head and its tail
   Function<void(const AuditRecord&)> on_audit = {};  // called in the thread that ends the command
@@ -353,8 +356,7 @@ class LocalExecutor : public Executor {
   struct Place;
   LocalExecutor() = default;
   static std::string facts_of(const LocalOptions& options);
-  static Expected<void> set_up_sandbox(const LocalOptions& options, const std::vector<Root>& roots,
-                                       const std::string& workspace, Place& place);
+  Expected<void> set_up_sandbox(const LocalOptions& options, Place& place) const;
   static Expected<void> open_session_pipe(Admission& admission);
   void confine(Admission& admission) const;
   Expected<void> place(const Command& command, Admission& admission) const override;

@@ -257,6 +257,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   auto spill_dir = usable_directory("spill_dir", options.spill_dir, W_OK | X_OK);
   if (!spill_dir) return spill_dir.error();
   gate->options.spill_dir = std::move(*spill_dir);
+  if (auto ok = gate->set_up_files(); !ok) return ok.error();
   if (!options.audit_file.empty()) {
     auto audit = detail::AuditFile::open(options.audit_file);
     if (!audit) return audit.error();
@@ -278,8 +279,6 @@ const DeleteGuard* Executor::delete_guard() const noexcept {
 }
 
 std::string Executor::home(const Command&, std::string_view) const { return {}; }
-
-PathRules Executor::file_rules() const { return paths(); }
 
 // Everything that may refuse a command; nothing is changed by it. `judgement` is filled `in_full`
 // when that is asked for or needed, and has nothing but the policy's verdict otherwise.
@@ -395,6 +394,7 @@ Executor::Admission Executor::admit(const Command& given) const {
   process.supervised = command.background;
   process.spill_dir = options.spill_dir;
   process.hash_output = gate_->recording();
+  process.spill_dir_fd = gate_->spill_directory.get();
   process.timeout = result.timeout;
   process.kill_grace = options.kill_grace;
   process.cancel = command.cancel;

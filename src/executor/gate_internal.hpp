@@ -52,6 +52,8 @@ struct Executor::Gate {
   ExecutorOptions options = {};
   Policy policy;
   PathRules paths;
+  PathRules file_rules = {};  // with what the host writes for commands and tools to read
+  UniqueFd spill_directory = {};
   std::optional<DeleteGuard> delete_guard = {};
   bool has_read_only_roots = false;
   // With such a guard and a policy that lets pass what it cannot read: objects to just that.
@@ -64,6 +66,8 @@ struct Executor::Gate {
       : policy(std::move(judged_by)), paths(std::move(confined_by)) {}
   bool recording() const { return audit || options.on_audit; }
   bool guards_files() const { return has_read_only_roots || delete_guard; }
+  // Opens the spill_dir, for the host to write to and for tools to read.
+  Expected<void> set_up_files();
   // Each of these refuses the first target that it objects to.
   void guard_read_only(const std::vector<Target>& targets, Admission& admission) const;
   void guard_deletions(const std::vector<Target>& targets, Admission& admission) const;

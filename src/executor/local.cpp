@@ -105,26 +105,25 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   auto place =
       std::make_shared<Place>(std::move(*environment), options.shell, std::move(*skills_dir));
   if (auto ok = place->make_homes(options); !ok) return ok.error();
-  if (auto ok = set_up_sandbox(options, executor.paths().roots(), executor.workspace(), *place);
-      !ok)
-    return ok.error();
+  if (auto ok = executor.set_up_sandbox(options, *place); !ok) return ok.error();
   place->supervised = options.supervised;
   place->facts = facts_of(options);
-  auto file_rules = place->make_file_rules(executor.paths(), options.sandbox.readable);
+  std::vector<std::string> readable = options.sandbox.readable;
+  if (!executor.options().spill_dir.empty()) readable.push_back(executor.options().spill_dir);
+  auto file_rules = place->make_file_rules(executor.Executor::file_rules(), readable);
   if (!file_rules) return file_rules.error();
   place->file_rules = std::move(*file_rules);
   executor.place_ = std::move(place);
   return executor;
 }
 
-Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options,
-                                             const std::vector<Root>& roots,
-                                             const std::string& workspace, Place& place) {
+Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options, Place& place) const {
   std::vector<std::string> missing;
-  auto wanted = complete_sandbox(options, roots, workspace, missing);
+  auto wanted = complete_sandbox(options, paths().roots(), workspace(), missing);
   if (!wanted) return wanted.error();
   const bool on = wanted->mode != SandboxMode::off;
   if (on) {
+    if (auto ok = check_out_of_reach(options, wanted->writable); !ok) return ok;
     place.writable = wanted->writable;
     for (std::string& path : wanted->writable) path = path_as_given(path, options);
     place.watch_files = options.watch_files;

@@ -14,7 +14,7 @@ namespace codeexec {
 inline namespace v0_1 {
 
 struct LocalExecutor::Place {
-  class Home;
+  using Home = PrivateFolder;  // for HOME and TMPDIR to lead to
 
   Environment environment;
   std::string shell;
@@ -56,31 +56,6 @@ struct LocalExecutor::Place {
   Expected<std::shared_ptr<const Home>> next_home() const;
   Expected<CommandEnvironment> resolve(const Command& command, std::string_view work_dir,
                                        const Home* home) const;
-};
-
-// A directory for HOME and TMPDIR to lead to, which is removed with all that is in it. It is locked
-// as long as it is in use: one that is not belonged to a program that was killed.
-class LocalExecutor::Place::Home {
- public:
-  // `parent` is a canonical path.
-  static Expected<std::shared_ptr<const Home>> create(const std::string& parent,
-                                                      std::string_view prefix);
-
-  Home(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
-  Home(const Home&) = delete;
-  Home& operator=(const Home&) = delete;
-  ~Home();
-
-  const std::string& path() const noexcept { return path_; }
-  std::string temporary() const { return path_ + "/tmp"; }
-
- private:
-  // An errno, or 0. EWOULDBLOCK: another program, looking for what was left, was faster.
-  static int prepare(int fd);
-
-  std::string path_;
-  UniqueFd fd_;
-  pid_t owner_ = ::getpid();
 };
 
 }  // namespace v0_1

@@ -1,6 +1,7 @@
 // Private homes: made for commands, and removed with all that is in them.
 
 #include "executor/executor.hpp"
+#include "executor/executor_internal.hpp"
 #include "executor/local_internal.hpp"
 
 #include "base/base.hpp"
@@ -145,77 +146,88 @@ void TreeRemoval::move_up(int parent, const char* entry) {
   }
 }
 
-constexpr std::string_view home_prefix = "codeexec-home-";
+constexpr std::size_t random_size = 6;  // of a folder's name, after its prefix
 
-// Removes homes in a directory that nobody uses any more: a few, as the caller waits for it.
-void remove_left_homes(const std::string& parent) {
+// Removes folders in a directory that nobody uses any more: a few, as the caller waits for it.
+void remove_left_folders(int parent, std::string_view prefix) {
   constexpr int most = 16;
-  constexpr std::size_t random_size = 6;
-  const UniqueFd directory(
-      above_standard_streams(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-  if (!directory) return;
   int removed = 0;
-  for_each_entry_in(directory.get(), [&](const char* entry) {
+  for_each_entry_in(parent, [&](const char* entry) {
     const std::string_view text = entry;
-    if (!starts_with(text, home_prefix) || text.size() != home_prefix.size() + random_size)
-      return true;
+    if (!starts_with(text, prefix) || text.size() != prefix.size() + random_size) return true;
     const auto is_own = [](const struct stat& status) {
       return S_ISDIR(status.st_mode) && status.st_uid == ::geteuid();
     };
     struct stat status {};
-    if (::fstatat(directory.get(), entry, &status, AT_SYMLINK_NOFOLLOW) != 0 || !is_own(status))
-      return true;
-    const UniqueFd home = open_for_removal(directory.get(), entry);
+    if (::fstatat(parent, entry, &status, AT_SYMLINK_NOFOLLOW) != 0 || !is_own(status)) return true;
+    const UniqueFd home = open_for_removal(parent, entry);
     if (!home || ::fstat(home.get(), &status) != 0 || !is_own(status)) return true;
     if (::flock(home.get(), LOCK_EX | LOCK_NB) != 0) return true;
     TreeRemoval(home.get()).run();
-    ::unlinkat(directory.get(), entry, AT_REMOVEDIR);
+    ::unlinkat(parent, entry, AT_REMOVEDIR);
     return ++removed < most;
   });
 }
 
 }  // namespace
 
-Expected<std::shared_ptr<const LocalExecutor::Place::Home>> LocalExecutor::Place::Home::create(
-    const std::string& parent, std::string_view prefix) {
+inline namespace inner {
+
+Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char* option,
+                                                                     int directory,
+                                                                     const std::string& parent,
+                                                                     std::string_view prefix) {
   constexpr int most_tries = 10;
   int error = EWOULDBLOCK;
-  for (int tries = 0; tries < most_tries && error == EWOULDBLOCK; ++tries) {
-    std::string path = concat({parent, "/", prefix, "XXXXXX"});
-    if (!::mkdtemp(&path[0])) {
+  for (int tries = 0; tries < most_tries && (error == EWOULDBLOCK || error == EEXIST); ++tries) {
+    const std::string random = random_hex(random_size / 2);
+    const std::string name = concat({prefix, random});
+    if (random.empty() || ::mkdirat(directory, name.c_str(), 0700) != 0) {
       error = errno;
-      break;
+      continue;
     }
-    UniqueFd fd(above_standard_streams(::open(path.c_str(), listed_directory_flags)));
+    UniqueFd fd(above_standard_streams(::openat(directory, name.c_str(), listed_directory_flags)));
     error = fd ? prepare(fd.get()) : errno;
-    if (error == 0) return std::make_shared<const Home>(std::move(path), std::move(fd));
-    ::rmdir(path.c_str());
+    if (error == 0)
+      return std::make_shared<const PrivateFolder>(concat({parent, "/", name}), std::move(fd));
+    ::unlinkat(directory, name.c_str(), AT_REMOVEDIR);
   }
-  return system_error(error, concat({"private_home: cannot make a directory in ", quoted(parent)}));
+  return system_error(error, concat({option, ": cannot make a directory in ", quoted(parent)}));
 }
 
-LocalExecutor::Place::Home::~Home() {
+Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char* option,
+                                                                     std::string_view prefix) {
+  const char* const given = std::getenv("TMPDIR");
+  auto parent = canonical_path(given && *given == '/' ? given : "/tmp");
+  if (!parent) return with_prefix(concat({option, ": "}), parent.error());
+  auto directory = open_canonical_directory(*parent);
+  if (!directory)
+    return system_error(directory.error().system_error,
+                        concat({option, ": cannot make a directory in ", quoted(*parent)}));
+  remove_left_folders(directory->get(), prefix);
+  return create(option, directory->get(), *parent, prefix);
+}
+
+PrivateFolder::~PrivateFolder() {
   // A fork of the program has a copy of this object, and no part in the directory.
   if (owner_ != ::getpid()) return;
   TreeRemoval(fd_.get()).run();
   ::rmdir(path_.c_str());
 }
 
-int LocalExecutor::Place::Home::prepare(int fd) {
+int PrivateFolder::prepare(int fd) {
   // On a file system without locks nobody removes what was left.
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return EWOULDBLOCK;
   if (::mkdirat(fd, "tmp", 0700) == 0) return 0;
   return errno == ENOENT ? EWOULDBLOCK : errno;
 }
 
+}  // namespace inner
+
 Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {
   if (options.sandbox.mode == SandboxMode::off || options.private_home == PrivateHome::off)
     return {};
-  const char* const given = std::getenv("TMPDIR");
-  auto parent = canonical_path(given && *given == '/' ? given : "/tmp");
-  if (!parent) return with_prefix("private_home: ", parent.error());
-  remove_left_homes(*parent);
-  auto made = Home::create(*parent, home_prefix);
+  auto made = Home::create("private_home", "codeexec-home-");
   if (!made) return made.error();
   homes = std::move(*made);
   home_per_command = options.private_home == PrivateHome::command;
@@ -226,11 +238,11 @@ Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {
   return {};
 }
 
-// The home of one more command, or null.
+// The home of one more command, or null. By descriptor: commands may write to what it is made in.
 Expected<std::shared_ptr<const LocalExecutor::Place::Home>> LocalExecutor::Place::next_home()
     const {
   if (!home_per_command) return homes;
-  return Home::create(homes->path(), "command-");
+  return Home::create("private_home", homes->fd(), homes->path(), "command-");
 }
 
 }  // namespace v0_1

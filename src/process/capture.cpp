@@ -11,12 +11,12 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-int open_spill_file(const std::string& directory, std::string_view suffix, std::string& path) {
+int open_spill_file(int directory, std::string_view suffix, std::string& name) {
   const std::string random = random_hex(12);
   if (random.empty()) return -1;
-  path = concat({directory, "/codeexec-", random, suffix});
-  return above_standard_streams(
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  name = concat({"codeexec-", random, suffix});
+  constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+  return above_standard_streams(::openat(directory, name.c_str(), flags, 0600));
 }
 
 }  // namespace inner

@@ -55,6 +55,18 @@ bool Process::State::fail(SpawnStep step, int error, std::string message) {
   return false;
 }
 
+// A program that may write there could put a link in its place while it runs.
+void Process::State::open_spill_directory() {
+  if (options.spill_dir.empty() || options.spill_dir_fd >= 0) return;
+#if defined(O_PATH)
+  constexpr int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+#else
+  constexpr int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+#endif
+  spill_directory.reset(above_standard_streams(::open(options.spill_dir.c_str(), flags)));
+  if (!spill_directory) spill_error = errno;
+}
+
 bool Process::State::start(bool hold_writers) {
   reap_abandoned();
   if (!options.carrier && refuse_options()) return false;
@@ -63,6 +75,7 @@ bool Process::State::start(bool hold_writers) {
     result.outcome = Outcome::cancelled;
     return false;
   }
+  open_spill_directory();
   if (options.carrier) return adopt();
 #if defined(__linux__)
   start_ticks = ticks_now();

@@ -168,6 +168,8 @@ struct Process::State {
 #endif
   Output out;
   Output err;
+  UniqueFd spill_directory = UniqueFd();  // when the caller has not opened it
+  int spill_error = 0;                    // errno that kept it from being opened
   UniqueFd input = UniqueFd();
   int input_error = 0;              // errno that ended it too soon
   std::string_view unwritten = {};  // of options.input, then of `current_input`
@@ -204,6 +206,7 @@ struct Process::State {
   static constexpr std::size_t no_slot = std::size_t(-1);
 
   bool refuse_options();
+  void open_spill_directory();
   bool fail(SpawnStep step, int error, std::string message);
   bool adopt();
   void fill_pipe();

@@ -102,10 +102,15 @@ void Process::State::spill(Output& output, std::string_view bytes) {
     if (output.capture.total_bytes() + bytes.size() <= options.max_output) return;
     file.tried = true;
     const bool is_out = output.stream == Stream::out;
-    file.file.reset(open_spill_file(options.spill_dir, is_out ? ".out" : ".err", file.path));
-    if (!file.file) {
-      file.problem = concat({"cannot make ", quoted(file.path), ": ", errno_text(errno)});
-      file.path.clear();
+    const int directory = spill_directory ? spill_directory.get() : options.spill_dir_fd;
+    std::string name;
+    file.file.reset(open_spill_file(directory, is_out ? ".out" : ".err", name));
+    name.insert(0, options.spill_dir + "/");
+    if (file.file) {
+      file.path = std::move(name);
+    } else {
+      const int error = spill_error != 0 ? spill_error : errno;
+      file.problem = concat({"cannot make ", quoted(name), ": ", errno_text(error)});
     }
     // Nothing was dropped so far: what is kept is the stream.
     output.capture.visit(0, output.capture.total_bytes(),

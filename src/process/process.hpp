@@ -177,8 +177,11 @@ struct ProcessOptions {
   std::size_t max_output = std::size_t{1} << 20;
   bool keep_end_only = false;  // all of them from its end: for who follows the output
   // When not empty: a stream that outgrows max_output goes whole into a new file in this directory
-  // (mode 0600, name codeexec-<random>.out or .err), which is the caller's to delete.
+  // (mode 0600, name codeexec-<random>.out or .err), which is the caller's to delete. It is opened
+  // at the start: what takes its place later has no part in it.
   std::string spill_dir = {};
+  // That directory, opened by the caller and borrowed until the end; spill_dir then only names it.
+  int spill_dir_fd = -1;
   bool hash_output = false;  // sets OutputCounts::sha256; about 4 ms of processor time per MiB
   std::uint64_t max_spill = std::uint64_t{1} << 30;  // bytes per file; more is counted, not written
 

@@ -67,8 +67,8 @@ void abandon_child(pid_t pid);
 
 void reap_abandoned();
 
-// A new file for the whole of a stream. -1 and errno on failure.
-int open_spill_file(const std::string& directory, std::string_view suffix, std::string& path);
+// A new file in an open directory, for the whole of a stream. -1 and errno on failure.
+int open_spill_file(int directory, std::string_view suffix, std::string& name);
 
 }  // namespace inner
 

@@ -110,6 +110,73 @@ TEST_CASE("with spill_dir the whole of a long stream is in a file") {
   }
 }
 
+TEST_CASE("a command cannot lead the whole of a stream elsewhere") {
+  const support::TempDir place;
+  LocalOptions options = in(place);
+  options.max_output = 1024;
+  options.spill_dir = place.directory("spill");
+  const std::string other = place.directory("other");
+  const LocalExecutor here = make(options);
+  const Result r = here.run("mv spill moved; ln -s " + other + " spill; seq 1 20000");
+  CHECK(r.out_counts.file_bytes == 108894);
+  CHECK(support::names_in(other).empty());
+  CHECK(support::names_in(place / "moved").size() == 1);
+
+  // By hand, as run_process() takes it.
+  codeexec::ProcessOptions process;
+  process.argv = {"/bin/sh", "-c", "mv moved spilled; ln -s " + other + " moved; seq 1 20000"};
+  process.environment = {"PATH=/usr/bin:/bin"};
+  process.work_dir = place.path();
+  process.max_output = 1024;
+  process.spill_dir = place / "moved";
+  CHECK(codeexec::run_process(process).out_counts.file_bytes == 108894);
+  CHECK(support::names_in(other).empty());
+}
+
+TEST_CASE("a sandbox reads the spill_dir and does not write to it") {
+  const support::TempDir place;
+  const support::TempDir spill;
+  LocalOptions options = in(place);
+  options.max_output = 1024;
+  options.sandbox.mode = codeexec::SandboxMode::best_effort;
+  options.spill_dir = place.directory("spill");
+  const auto refused = LocalExecutor::create(options);
+  REQUIRE(!refused);
+  CHECK(has(refused.error().message, "spill_dir: "));
+  CHECK(has(refused.error().message, "lies where commands may write"));
+
+  options.spill_dir.clear();
+  options.audit_file = place / "spill/audit";
+  const auto unsafe = LocalExecutor::create(options);
+  REQUIRE(!unsafe);
+  CHECK(has(unsafe.error().message, "audit_file: "));
+  options.audit_file.clear();
+
+  options.spill_dir = spill.path();
+  const LocalExecutor here = make(options);
+  const Result r = here.run("seq 1 20000");
+  REQUIRE(!r.out_file.empty());
+  CHECK(here.file_rules().permission(r.out_file) == codeexec::Permission::read);
+  CHECK(output_of(here, "sed -n 10000p " + r.out_file) == "10000\n");
+  const auto& enforced = here.sandbox_report().enforced;
+  if (std::find(enforced.begin(), enforced.end(), "filesystem") == enforced.end()) return;
+  CHECK(!here.run("echo more >> " + r.out_file).succeeded());
+  CHECK(!here.run("echo new > " + spill / "new").succeeded());
+  CHECK(support::names_in(spill.path()).size() == 1);
+}
+
+TEST_CASE("with roots and no sandbox, tools read the spill_dir") {
+  const support::TempDir place;
+  LocalOptions options = in(place);
+  options.roots = {{place.directory("work"), codeexec::Permission::write}};
+  options.workspace = options.roots[0].path;
+  options.spill_dir = place.directory("spill");
+  const LocalExecutor here = make(options);
+  CHECK(here.file_rules().permission(place / "spill/x") == codeexec::Permission::read);
+  CHECK(here.file_rules().permission(place / "x") == codeexec::Permission::none);
+  CHECK(here.paths().permission(place / "spill/x") == codeexec::Permission::none);
+}
+
 TEST_CASE("W-15 W-16: output is repaired where it is not UTF-8, and else left as it is") {
   const LocalExecutor here = make({});
   const Result r = here.run("printf 'ok\\377\\n'; exit 7");
