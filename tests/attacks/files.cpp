@@ -174,6 +174,13 @@ int set_attribute(const Arguments& a) {
   return tell("setxattr", result);
 }
 
+// As long as it is held, whoever else opens the file waits.
+int hold_lease(const Arguments& a) {
+  const int fd = ::open(a[0].c_str(), O_RDONLY);
+  if (fd < 0) return tell("open", -1);
+  return tell("lease", ::fcntl(fd, 1024 /* F_SETLEASE */, F_WRLCK));
+}
+
 // Linux 6.17: the flags of a file by its path, without opening it.
 int set_file_flags(const Arguments& a) {
   struct {
@@ -224,6 +231,7 @@ Verbs file_verbs() {
       {"deep-tree", 1, deep_tree},
       {"watch", 1, watch},
       {"set-attribute", 1, set_attribute},
+      {"hold-lease", 1, hold_lease},
       {"set-file-flags", 1, set_file_flags},
       {"memory-program", 2, memory_program},
   };

@@ -73,6 +73,8 @@ writes("W48", "copy a tree over one outside",
 writes("W49", "unpack an archive with .. in its names",
        'tar -cPf t.tar --transform "s,^,../out/," attack.sh; tar -xPf t.tar')
 
+attack("W90", "let everybody wait who opens a file (a lease)", succeeded,
+       '"$A" hold-lease "$RO/canary"')
 writes("W50", "write through descriptors that the server was started with", '"$A" inherited',
        setup=inherit, no_control=IDLE)
 attack("W51", "make a character device", lambda case, run: made_device(case),
