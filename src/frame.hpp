@@ -193,6 +193,7 @@
 #include "policy/protected_paths.cpp"
 #include "policy/judge.cpp"
 #include "policy/wrappers.cpp"
+#include "policy/wrapped_languages.cpp"
 #include "policy/repeaters.cpp"
 #include "policy/nested_shells.cpp"
 #include "policy/code_reader.cpp"

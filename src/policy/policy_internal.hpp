@@ -21,6 +21,12 @@ bool sweeps(std::string_view name);
 // Whether a list of names with blanks between them has `name`, or one that it abbreviates.
 bool lists_option(std::string_view list, std::string_view name);
 
+// Whether such a list has `name` itself.
+bool lists_name(std::string_view list, std::string_view name);
+
+// Whether a long option is followed by its argument.
+bool takes_argument(const Syntax& syntax, std::string_view name);
+
 // NAME=value, as a word of env or sudo.
 bool is_assignment(std::string_view text);
 
@@ -64,7 +70,10 @@ struct Form {
   std::size_t size = 0;
   unsigned level = 0;    // how many programs were peeled off
   bool in_find = false;  // find runs it for all that is below its roots
-  bool code = false;     // runs out of an interpreter's code
+  // Where find begins; and, with `process` set, the names it looks for.
+  const std::vector<shell::Word>* roots = nullptr;
+  bool code = false;   // runs out of an interpreter's code
+  bool holes = false;  // what is unknown in it is no reason to refuse
   const shell::Input* input = nullptr;
 
   Form from(std::size_t first) const {
@@ -118,7 +127,7 @@ std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order,
       Part argument;
       if (equals != std::string_view::npos) {
         argument = {text.substr(equals + 1), &word};
-      } else if (lists_option(syntax.longs, name) && i < form.size) {
+      } else if (takes_argument(syntax, name) && i < form.size) {
         argument = part_of(form.words[i++]);
       } else if (lists_option(syntax.twice, name) && i + 1 < form.size) {
         argument = part_of(form.words[i]);

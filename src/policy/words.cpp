@@ -42,6 +42,17 @@ bool lists_option(std::string_view list, std::string_view name) {
   return false;
 }
 
+bool lists_name(std::string_view list, std::string_view name) {
+  while (!list.empty())
+    if (take_part(list, ' ') == name) return true;
+  return false;
+}
+
+bool takes_argument(const Syntax& syntax, std::string_view name) {
+  if (!starts_with(syntax.longs, "!")) return lists_option(syntax.longs, name);
+  return !lists_name(syntax.longs.substr(1), name);
+}
+
 bool is_assignment(std::string_view text) {
   const std::size_t equals = text.find('=');
   return equals != std::string_view::npos && is_name(text.substr(0, equals));
