@@ -11842,6 +11842,7 @@ struct Wrapper {
 //   t    a switch of the sixth field turns j into no j, and no j into j
 //   L    a switch of the sixth field says that nothing runs
 //   o    options may stand anywhere, and no command follows
+//   p    of o: each operand is a script
 //   r    more options may follow the words before the command
 //   v    a command of its own follows: the row to go on with is "name command"
 //   q    as v; a word ; begins the next command
@@ -11854,7 +11855,11 @@ inline constexpr std::string_view wrapper_table =
     "ansible;oe;aimufMtTCK;args module-name inventory user extra-vars limit;a args\n"
     "asdf;=pyenv\n"
     "at;I\n"
+    "autossh;1eijr;BbcDEeFIiJLlMmOoPpQRSWw;;o\n"
     "batch;I\n"
+    "bsdtar;=tar\n"
+    "buildah;v\n"
+    "buildah run;1er;v;volume mount user workingdir\n"
     "builtin\n"
     "bundle;v\n"
     "bundle exec\n"
@@ -11870,9 +11875,11 @@ inline constexpr std::string_view wrapper_table =
     "capsh;H\n"
     "catchsegv\n"
     "choom;;np;adjust pid\n"
+    "chpst;;ueUbmdofpxnr/\n"
     "chroot;1;;groups userspec\n"
     "chrt;1;TPD;sched-runtime sched-period sched-deadline\n"
     "command;Lt;;;;v V\n"
+    "concurrently;po;ncplm;names prefix prefix-colors kill-others max-processes\n"
     "conda;v\n"
     "conda run;;np;name prefix cwd\n"
     "cpulimit;;lpec;limit pid exe cpu\n"
@@ -11895,16 +11902,20 @@ inline constexpr std::string_view wrapper_table =
     "privileged publish-all quiet read-only replace rm rmi sig-proxy tty disable-content-trust;;"
     "entrypoint\n"
     "docker-compose;=docker compose\n"
+    "dotenv;;efvp\n"
+    "dumb-init;;r\n"
     "eatmydata\n"
     "entr;t;;;;s\n"
     "env;E;uCS;unset chdir split-string\n"
     "ex;=vim\n"
     "exec;;a\n"
+    "expect;oh;c;;c\n"
     "fakeroot;;lsib;lib faked\n"
+    "fd;C;;;;x exec X exec-batch\n"
     "find;F\n"
     "firejail\n"
     "flock;1r;wEc;timeout wait conflict-exit-code command;c command\n"
-    "gdb;C;;;ex iex eval-command init-eval-command\n"
+    "gdb;C;;;ex iex eval-command init-eval-command;args\n"
     "git;vG;Cc;git-dir work-tree namespace exec-path super-prefix config-env\n"
     "git bisect;v\n"
     "git bisect run\n"
@@ -11923,8 +11934,13 @@ inline constexpr std::string_view wrapper_table =
     "git submodule foreach;jh\n"
     "gmake;=make\n"
     "gosu;1\n"
+    "gsed;=sed\n"
+    "gtar;=tar\n"
     "gvim;=vim\n"
     "hatch;=poetry\n"
+    "hyperfine;po;wmrMPDLsScCnNu;warmup min-runs max-runs runs setup prepare conclude cleanup "
+    "parameter-list parameter-scan export-json export-markdown export-csv style shell command-name "
+    "time-unit output;setup prepare conclude cleanup s p c\n"
     "i386\n"
     "i686\n"
     "ionice;;cnpPu;class classdata pid pgid uid\n"
@@ -11935,6 +11951,7 @@ inline constexpr std::string_view wrapper_table =
     "leave-stdin-open;;\n"
     "ld.so;Lt;;library-path preload audit argv0 inhibit-rpath glibc-hwcaps-prepend "
     "glibc-hwcaps-mask;;list verify help\n"
+    "less;C\n"
     "linux32\n"
     "linux64\n"
     "ltrace;;aADeFlnopsuwxX;output library indent\n"
@@ -11948,10 +11965,15 @@ inline constexpr std::string_view wrapper_table =
     "mise;v;CEj;cd env jobs\n"
     "mise exec;;c;command cd;c command\n"
     "mise x;=mise exec\n"
+    "mosh;1er;p;ssh port;ssh\n"
+    "nc;oh;ceGgiIoPpqsTVwWXx;exec sh-exec;e c exec sh-exec\n"
+    "ncat;=nc\n"
     "nerdctl;=docker\n"
     "nice;;n;adjustment\n"
+    "nix;C;;;;c command\n"
     "nix-shell;oh;pAIiE;run command attr packages expr;run command\n"
     "nocache;;n\n"
+    "nodemon;oh;xwei;exec watch ext ignore;x exec\n"
     "nohup\n"
     "npm;v;Cw;prefix workspace loglevel cache\n"
     "npm exec;;pcw;package call workspace;c call\n"
@@ -11965,6 +11987,10 @@ inline constexpr std::string_view wrapper_table =
     "sshlogin colsep joblog timeout delay halt results retries tmpdir workdir wd load memfree nice "
     "seqreplace recstart recend block\n"
     "pdm;=poetry\n"
+    "perf;v\n"
+    "perf record;;eopCFctGu\n"
+    "perf stat;;eopCrGxI\n"
+    "perf trace;=perf record\n"
     "pipenv;=poetry\n"
     "pipx;v\n"
     "pipx run;;;spec python pip-args index-url\n"
@@ -11988,9 +12014,12 @@ inline constexpr std::string_view wrapper_table =
     "partial-dir temp-dir backup-dir suffix compare-dest copy-dest link-dest log-file "
     "password-file bwlimit max-size min-size timeout port chmod chown info debug out-format;"
     "e rsh rsync-path\n"
+    "runcon;;turlc\n"
     "runuser;R;csgGwu;command session-command shell group supp-group whitelist-environment user\n"
     "rustup;v\n"
     "rustup run;1\n"
+    "rvim;=vim\n"
+    "rye;=poetry\n"
     "scp;oh;cDFiJloPSX;;o S\n"
     "screen;Ne;cehpsSTt\n"
     "script;W;cEIOBTmo;command echo log-in log-out log-io log-timing logging-format output-limit\n"
@@ -11999,8 +12028,11 @@ inline constexpr std::string_view wrapper_table =
     "setpriv;;;ruid euid reuid rgid egid regid groups inh-caps ambient-caps bounding-set "
     "securebits pdeathsig selinux-label apparmor-profile landlock-access landlock-rule\n"
     "setsid\n"
+    "setuidgid;1\n"
     "sftp;oh;BbcDFiJloPRsSX;;o S s\n"
     "sg;1jr;c;;c\n"
+    "socat;po;bdtTuUL\n"
+    "spawn\n"
     "ssh;1eijr;BbcDEeFIiJLlmOoPpQRSWw;;o\n"
     "ssh-agent;;aEtPO\n"
     "sshpass;;pfdP\n"
@@ -12023,7 +12055,8 @@ inline constexpr std::string_view wrapper_table =
     "taskset;1\n"
     "time;;fo;format output\n"
     "timeout;1;ks;kill-after signal\n"
-    "tmux;q;cfLST\n"
+    "tini;;pe\n"
+    "tmux;q;cfLST;;c\n"
     "tmux display-popup;ej;bcdehsStTwxy\n"
     "tmux new;=tmux new-session\n"
     "tmux new-session;ej;cefFnstxy\n"
@@ -12056,11 +12089,13 @@ inline constexpr std::string_view wrapper_table =
     "uvx;=uv run\n"
     "vagrant;v\n"
     "vagrant ssh;oe;c;command;c command\n"
+    "valgrind\n"
     "vi;=vim\n"
     "view;=vim\n"
     "vim;C;;;c cmd\n"
     "vimdiff;=vim\n"
     "watch;jt;nq;interval equexit;;x exec\n"
+    "watchexec;j;wefiEdsr;watch exts filter ignore env debounce signal shell\n"
     "x86_64\n"
     "xargs;X;aEIdLnPs;arg-file delimiter max-args max-procs max-chars process-slot-var\n"
     "xvfb-run;;efnpsw;error-file auth-file server-num xauth-protocol server-args wait\n"
@@ -12696,7 +12731,7 @@ void Judge::judge_program(const Form& form, std::string_view name) {
     use_operands(*program, form, case_.collecting, [&](Use use, const Part& part, bool recursive) {
       use_file(use, part, recursive, form);
     });
-  if (name == "export" || name == "declare" || name == "typeset")
+  if (lists_name("export declare typeset readonly", name))
     for (std::size_t i = 1; i < form.size; ++i) judge_exported(form, form.words[i]);
   Wrapper wrapper;
   const bool loader = starts_with(name, "ld-") && name.find(".so") != std::string_view::npos;
@@ -12823,7 +12858,9 @@ void Judge::peel_plain(const Wrapper& wrapper, const Form& form) {
     }
   };
   const Order order = wrapper.has('o') ? Order::options_anywhere : Order::stop_at_operand;
-  std::size_t i = read_arguments(form, wrapper.syntax, order, on_option, ignore_part);
+  std::size_t i = read_arguments(form, wrapper.syntax, order, on_option, [&](const Part& operand) {
+    if (wrapper.has('p')) run_option(form, operand);
+  });
   if (wrapper.has('o')) return;
   if (wrapper.has('v') || wrapper.has('q')) return peel_verb(wrapper, form, i);
   if (wrapper.has('L') && joins) return;
@@ -12944,11 +12981,12 @@ void Judge::run_string(const Form& form, const Part& part, std::size_t first_arg
 }
 
 void Judge::run_option(const Form& form, const Part& part) {
-  // ProxyCommand=..., exec=...
+  // ProxyCommand=..., exec=..., SYSTEM:...
   std::string_view text = part.text;
-  const std::size_t at = text.find_first_of("= ");
+  const std::size_t at = text.find_first_of("=: ");
   const std::string key = in_lower_case(text.substr(0, at));
-  if (at != std::string_view::npos && (key == "exec" || ends_with(key, "command")))
+  if (at != std::string_view::npos &&
+      (key == "exec" || key == "system" || key == "shell" || ends_with(key, "command")))
     text.remove_prefix(at + 1);
   if (form.holes) return run_guess(form, text);
   run_string(form, {text, part.word});
@@ -12970,14 +13008,20 @@ void Judge::peel_capsh(const Form& form) {
 void Judge::peel_script(const Wrapper& wrapper, const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i)
     if (form.words[i].text == "--") return add_form(form.from(i + 1));
-  Part script;
+  Part file;
   read_arguments(
       form, wrapper.syntax, Order::options_anywhere,
       [&](std::string_view name, const Part& argument) {
-        if (lists_option("c command", name)) script = argument;
+        if (lists_option("c command", name) && argument.word) run_string(form, argument);
       },
-      [&](const Part& operand) { use_file(Use::write, operand, false, form); });
-  if (script.word) run_string(form, script);
+      [&](const Part& operand) {
+        // Behind the file, BSD has a command.
+        if (file.word && file.word == operand.word - 1)
+          add_form(form.from(static_cast<std::size_t>(operand.word - form.words)));
+        else
+          use_file(Use::write, operand, false, form);
+        file = operand;
+      });
 }
 
 void Judge::peel_runuser(const Wrapper& wrapper, const Form& form) {
@@ -13039,7 +13083,7 @@ void Judge::peel_console(const Wrapper& wrapper, const Form& form) {
     if (text.size() < 2 || text[0] != '-') continue;
     std::string_view value = text.substr(1 + (text[1] == '-'));
     const std::string_view name = take_part(value, '=');
-    if (name == "args") return add_form(form.from(i + 1));
+    if (lists_name(wrapper.programs, name)) return add_form(form.from(i + 1));
     if (!value.empty() && lists_name(wrapper.scripts, name))
       judge_console(form, {value, &form.words[i]});
     else if (lists_name(wrapper.scripts, name) && i + 1 < form.size)
@@ -13075,7 +13119,9 @@ void Judge::peel_make(const Wrapper& wrapper, const Form& form) {
         else if (form.input->kind == shell::Input::Kind::unknown)
           refuse_opaque(form, *argument.word, "what it reads is not known before it runs");
       },
-      ignore_part);
+      [&](const Part& operand) {
+        if (starts_with(operand.text, "SHELL=")) run_guess(form, operand.text.substr(6));
+      });
 }
 
 void Judge::judge_makefile(const Form& form, std::string_view text) {
@@ -13350,7 +13396,7 @@ void Judge::peel_find(Form form) {
     if ((form.words[i].text != "-name" && form.words[i].text != "-iname") ||
         is_pattern(sought.text))
       continue;
-    places.push_back(word_like(sought, sought.text));
+    places.push_back(word_like(sought, in_lower_case(sought.text)));
     places.back().process = true;
   }
   if (!case_.charge_words(places.size())) return;
@@ -13512,14 +13558,14 @@ std::vector<shell::Word> Judge::protected_producers() {
 void Judge::peel_xargs(const Wrapper& wrapper, const Form& form) {
   std::string_view mark;
   char delimiter = '\0';
-  bool from_file = false;
+  bool from_file = false, nulls = false;
   const std::size_t i = read_arguments(
       form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
         if (name == "I") mark = argument.text;
         if (name == "i" || name == "replace") mark = argument.word ? argument.text : "{}";
         if (name == "a" || name == "arg-file") from_file = true;
-        if (name == "0" || name == "null") delimiter = '\n';
+        if (name == "0" || name == "null") nulls = true;
         if (name == "d" || name == "delimiter") delimiter = delimiter_of(argument.text);
       },
       ignore_part);
@@ -13528,9 +13574,17 @@ void Judge::peel_xargs(const Wrapper& wrapper, const Form& form) {
   Form command = form.from(i);
   const shell::Input& input = *form.input;
   command.input = &nothing;
-  if (from_file || input.kind == shell::Input::Kind::unknown || is_unknown(input.text))
-    return run_with_unknown(command, mark);
-  const std::vector<std::string> items = split_input(input.text, !mark.empty(), delimiter);
+  std::string text = input.text;
+  if (nulls) {
+    // A NUL byte may be one, or an unknown part.
+    delimiter = '\n';
+    std::replace(text.begin(), text.end(), '\0', '\n');
+  }
+  if (from_file || input.kind == shell::Input::Kind::unknown || is_unknown(input.text)) {
+    run_with_unknown(command, mark);
+    if (text.empty() || is_unknown(text)) return;
+  }
+  const std::vector<std::string> items = split_input(text, !mark.empty(), delimiter);
   if (mark.empty()) {
     std::vector<shell::Word> words(command.words, command.words + command.size);
     for (const std::string& item : items) words.push_back(word_read(form.words[0], item));

@@ -301,7 +301,7 @@ void Judge::judge_program(const Form& form, std::string_view name) {
     use_operands(*program, form, case_.collecting, [&](Use use, const Part& part, bool recursive) {
       use_file(use, part, recursive, form);
     });
-  if (name == "export" || name == "declare" || name == "typeset")
+  if (lists_name("export declare typeset readonly", name))
     for (std::size_t i = 1; i < form.size; ++i) judge_exported(form, form.words[i]);
   Wrapper wrapper;
   const bool loader = starts_with(name, "ld-") && name.find(".so") != std::string_view::npos;

@@ -83,7 +83,7 @@ void Judge::peel_find(Form form) {
     if ((form.words[i].text != "-name" && form.words[i].text != "-iname") ||
         is_pattern(sought.text))
       continue;
-    places.push_back(word_like(sought, sought.text));
+    places.push_back(word_like(sought, in_lower_case(sought.text)));
     places.back().process = true;
   }
   if (!case_.charge_words(places.size())) return;
@@ -245,14 +245,14 @@ std::vector<shell::Word> Judge::protected_producers() {
 void Judge::peel_xargs(const Wrapper& wrapper, const Form& form) {
   std::string_view mark;
   char delimiter = '\0';
-  bool from_file = false;
+  bool from_file = false, nulls = false;
   const std::size_t i = read_arguments(
       form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
         if (name == "I") mark = argument.text;
         if (name == "i" || name == "replace") mark = argument.word ? argument.text : "{}";
         if (name == "a" || name == "arg-file") from_file = true;
-        if (name == "0" || name == "null") delimiter = '\n';
+        if (name == "0" || name == "null") nulls = true;
         if (name == "d" || name == "delimiter") delimiter = delimiter_of(argument.text);
       },
       ignore_part);
@@ -261,9 +261,17 @@ void Judge::peel_xargs(const Wrapper& wrapper, const Form& form) {
   Form command = form.from(i);
   const shell::Input& input = *form.input;
   command.input = &nothing;
-  if (from_file || input.kind == shell::Input::Kind::unknown || is_unknown(input.text))
-    return run_with_unknown(command, mark);
-  const std::vector<std::string> items = split_input(input.text, !mark.empty(), delimiter);
+  std::string text = input.text;
+  if (nulls) {
+    // A NUL byte may be one, or an unknown part.
+    delimiter = '\n';
+    std::replace(text.begin(), text.end(), '\0', '\n');
+  }
+  if (from_file || input.kind == shell::Input::Kind::unknown || is_unknown(input.text)) {
+    run_with_unknown(command, mark);
+    if (text.empty() || is_unknown(text)) return;
+  }
+  const std::vector<std::string> items = split_input(text, !mark.empty(), delimiter);
   if (mark.empty()) {
     std::vector<shell::Word> words(command.words, command.words + command.size);
     for (const std::string& item : items) words.push_back(word_read(form.words[0], item));

@@ -41,7 +41,7 @@ void Judge::peel_console(const Wrapper& wrapper, const Form& form) {
     if (text.size() < 2 || text[0] != '-') continue;
     std::string_view value = text.substr(1 + (text[1] == '-'));
     const std::string_view name = take_part(value, '=');
-    if (name == "args") return add_form(form.from(i + 1));
+    if (lists_name(wrapper.programs, name)) return add_form(form.from(i + 1));
     if (!value.empty() && lists_name(wrapper.scripts, name))
       judge_console(form, {value, &form.words[i]});
     else if (lists_name(wrapper.scripts, name) && i + 1 < form.size)
@@ -77,7 +77,9 @@ void Judge::peel_make(const Wrapper& wrapper, const Form& form) {
         else if (form.input->kind == shell::Input::Kind::unknown)
           refuse_opaque(form, *argument.word, "what it reads is not known before it runs");
       },
-      ignore_part);
+      [&](const Part& operand) {
+        if (starts_with(operand.text, "SHELL=")) run_guess(form, operand.text.substr(6));
+      });
 }
 
 void Judge::judge_makefile(const Form& form, std::string_view text) {

@@ -117,7 +117,9 @@ void Judge::peel_plain(const Wrapper& wrapper, const Form& form) {
     }
   };
   const Order order = wrapper.has('o') ? Order::options_anywhere : Order::stop_at_operand;
-  std::size_t i = read_arguments(form, wrapper.syntax, order, on_option, ignore_part);
+  std::size_t i = read_arguments(form, wrapper.syntax, order, on_option, [&](const Part& operand) {
+    if (wrapper.has('p')) run_option(form, operand);
+  });
   if (wrapper.has('o')) return;
   if (wrapper.has('v') || wrapper.has('q')) return peel_verb(wrapper, form, i);
   if (wrapper.has('L') && joins) return;
@@ -238,11 +240,12 @@ void Judge::run_string(const Form& form, const Part& part, std::size_t first_arg
 }
 
 void Judge::run_option(const Form& form, const Part& part) {
-  // ProxyCommand=..., exec=...
+  // ProxyCommand=..., exec=..., SYSTEM:...
   std::string_view text = part.text;
-  const std::size_t at = text.find_first_of("= ");
+  const std::size_t at = text.find_first_of("=: ");
   const std::string key = in_lower_case(text.substr(0, at));
-  if (at != std::string_view::npos && (key == "exec" || ends_with(key, "command")))
+  if (at != std::string_view::npos &&
+      (key == "exec" || key == "system" || key == "shell" || ends_with(key, "command")))
     text.remove_prefix(at + 1);
   if (form.holes) return run_guess(form, text);
   run_string(form, {text, part.word});
@@ -264,14 +267,20 @@ void Judge::peel_capsh(const Form& form) {
 void Judge::peel_script(const Wrapper& wrapper, const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i)
     if (form.words[i].text == "--") return add_form(form.from(i + 1));
-  Part script;
+  Part file;
   read_arguments(
       form, wrapper.syntax, Order::options_anywhere,
       [&](std::string_view name, const Part& argument) {
-        if (lists_option("c command", name)) script = argument;
+        if (lists_option("c command", name) && argument.word) run_string(form, argument);
       },
-      [&](const Part& operand) { use_file(Use::write, operand, false, form); });
-  if (script.word) run_string(form, script);
+      [&](const Part& operand) {
+        // Behind the file, BSD has a command.
+        if (file.word && file.word == operand.word - 1)
+          add_form(form.from(static_cast<std::size_t>(operand.word - form.words)));
+        else
+          use_file(Use::write, operand, false, form);
+        file = operand;
+      });
 }
 
 void Judge::peel_runuser(const Wrapper& wrapper, const Form& form) {
