@@ -42,6 +42,11 @@ bool lists_option(std::string_view list, std::string_view name) {
   return false;
 }
 
+bool takes_argument(const Syntax& syntax, std::string_view name) {
+  if (!starts_with(syntax.longs, "!")) return lists_option(syntax.longs, name);
+  return !has_entry(syntax.longs.substr(1), name);
+}
+
 bool is_assignment(std::string_view text) {
   const std::size_t equals = text.find('=');
   return equals != std::string_view::npos && is_name(text.substr(0, equals));
@@ -114,7 +119,7 @@ std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order, 
       Part argument;
       if (equals != std::string_view::npos) {
         argument = {text.substr(equals + 1), &word};
-      } else if (lists_option(syntax.longs, name) && i < form.size) {
+      } else if (takes_argument(syntax, name) && i < form.size) {
         argument = part_of(form.words[i++]);
       } else if (lists_option(syntax.twice, name) && i + 1 < form.size) {
         argument = part_of(form.words[i]);
