@@ -185,6 +185,7 @@
 #include "shell/editing.cpp"
 #include "shell/control.cpp"
 #include "shell/functions.cpp"
+#include "shell/bodies.cpp"
 #include "shell/simple.cpp"
 #include "shell/builtins.cpp"
 #include "shell/output.cpp"

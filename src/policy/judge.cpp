@@ -154,6 +154,8 @@ void Judge::use_file(Use use, const Part& part, bool recursive, const Form& form
   if (use == Use::read && !case_.collecting) return;
   if (part.text == "-" && (use == Use::read || use == Use::write)) return;
   const PathText path = path_of(part);
+  if (command_->widened && recursive && is_unknown(part.text.substr(0, 1)))
+    case_.too_complex = true;
   switch (use) {
     case Use::mv_target:
       if (is_dev_null(path)) {

@@ -242,7 +242,7 @@ void ShellWalker::make_local(std::string_view name) {
   auto& locals = activations_.back().locals;
   for (const auto& local : locals)
     if (local.first == name) return;
-  if (locals.size() < 64) locals.emplace_back(std::string(name), variable_of(name));
+  if (locals.size() < 64) locals.emplace_back(std::string(name), find_variable(name));
 }
 
 void ShellWalker::run_declare(const shell::Command& command, std::size_t at) {
@@ -254,16 +254,16 @@ void ShellWalker::run_declare(const shell::Command& command, std::size_t at) {
     const shell::Word& word = command.words[i];
     if (!word.text.empty() && (word.text[0] == '-' || word.text[0] == '+')) {
       changes_value = changes_value || word.text.find_first_of("aAilun") != std::string::npos;
-      references_ = references_ || word.text.find('n') != std::string::npos;
+      if (word.text.find('n') != std::string::npos) use_references();
       keeps_value = keeps_value || word.text.find('r') != std::string::npos;
       continue;
     }
     const std::size_t equals = word.text.find('=');
     const std::string_view declared = std::string_view(word.text).substr(0, equals);
     if (local) make_local(declared);
-    if (changes_value && is_name(declared)) attributes_[std::string(declared)] = "i";
+    if (changes_value) set_attribute(declared, 'i');
     if (equals == std::string::npos) {
-      if (keeps_value && is_name(declared)) attributes_[std::string(declared)] += 'r';
+      if (keeps_value) set_attribute(declared, 'r');
       continue;
     }
     const bool append = equals > 0 && word.text[equals - 1] == '+';
@@ -277,7 +277,7 @@ void ShellWalker::run_declare(const shell::Command& command, std::size_t at) {
     text.home = starts_with(text.text, "~");
     if (changes_value || append) text = unknown_text();
     assign(name, scalar_value(std::move(text)));
-    if (keeps_value) attributes_[name] += 'r';
+    if (keeps_value) set_attribute(name, 'r');
   }
 }
 
@@ -334,7 +334,7 @@ void ShellWalker::run_hash(const shell::Command& command, std::size_t at) {
 
 void ShellWalker::set_alias(const std::string& name, std::string value) {
   std::string& alias = aliases_[name];
-  if (alias != value) ++aliases_set_;
+  if (alias != value) ++definitions_;
   alias = std::move(value);
 }
 

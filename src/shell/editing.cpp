@@ -156,7 +156,6 @@ void ShellWalker::run_arithmetic_text(std::string_view text) {
 }
 
 void ShellWalker::run_arithmetic_value(std::string_view name) {
-  if (variables_.find(name) == variables_.end()) return;
   const ShellValue value = value_of(name);
   for (const ShellText& element : value.elements)
     if (has_substitution(element.text)) run_expansion_text(element.text);

@@ -71,7 +71,7 @@ ShellWalker::Parameter ShellWalker::read_parameter(const ShellPart& part) {
     return parameter;
   }
   if (part.subscript != no_index) return element_parameter(part);
-  if (name == "PWD" && variables_.find(name) == variables_.end()) {
+  if (name == "PWD" && variable_of(name).values[0].environment) {
     read_elements(value_of(work_dir_key), parameter);
     if (parameter.state == Parameter::State::set && !is_whole_path(parameter.elements[0]))
       parameter.state = Parameter::State::unknown;
@@ -205,7 +205,7 @@ bool ShellWalker::apply_operation(const ShellPart& part, Parameter& parameter, F
         return false;
       }
       if (part.operation == '=') {
-        if (part.indirect) references_ = true;
+        if (part.indirect) use_references();
         // What it gives is the variable's value, split like one.
         const ShellText value = expand_single(part.operand);
         assign(part.text, scalar_value(value));
@@ -275,7 +275,7 @@ void ShellWalker::assume_operand(const ShellPart& part, Fields& fields) {
   fields.word.assumed = true;
   fields.assumed = outer;
   if (part.operation != '=') return;
-  if (part.indirect) references_ = true;
+  if (part.indirect) use_references();
   if (steers_programs(part.text)) {
     ShellNode here;
     here.begin = fields.begin;

@@ -201,6 +201,7 @@ shell::Command ShellWalker::tell(const ShellNode& node, shell::Command command) 
   command.background = background_;
   command.defined = defined_;
   command.tolerant = tolerant_;
+  command.widened = widened_;
   const ShellValue& directory = value_of(work_dir_key);
   if (!directory.elements.empty()) {
     charge(directory.elements[0].text.size());
@@ -244,6 +245,8 @@ void ShellWalker::follow(shell::Payload payload, const shell::Command& command) 
 void ShellWalker::run_text(std::string text, const shell::Command& command, bool tolerant) {
   if (!enter(command.begin)) return;
   const bool is_known = !has_nul(text);
+  // Strings that are run count together, and more than once where they are run so.
+  syntax_.most_simple = 4 * options_.limits.max_written;
   syntax_.texts.push_back(std::move(text));
   const auto begin = static_cast<std::uint32_t>(command.begin);
   const auto end = static_cast<std::uint32_t>(command.end);

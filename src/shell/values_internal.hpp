@@ -47,9 +47,11 @@ inline ShellValue array_value(std::vector<ShellText> elements = {}) {
 
 struct ShellVariable {
   std::vector<ShellValue> values = {};  // what it is, depending on the branches taken
-  std::uint64_t last_read = 0;          // a step of the walk
   std::uint64_t frame = 0;              // that knows its former value
+  bool used = false;                    // in a recording: read by a command
 };
+
+using ShellVariables = std::map<std::string, ShellVariable, std::less<>>;
 
 }  // namespace inner
 
