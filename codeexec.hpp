@@ -8077,35 +8077,42 @@ struct ShellText {
   bool assumed = false;
   bool glob = false;
   bool home = false;
+  bool split = false;  // of an element: may be several words, or none
   bool operator==(const ShellText& other) const {
     return text == other.text && assumed == other.assumed && glob == other.glob &&
-           home == other.home;
+           home == other.home && split == other.split;
   }
   bool known() const { return !has_nul(text); }
 };
 
 inline ShellText unknown_text() { return {std::string(1, '\0')}; }
+inline ShellText unknown_words() { return {std::string(1, '\0'), false, false, false, true}; }
 
 // One value that a variable may have.
 struct ShellValue {
   std::vector<ShellText> elements = {};  // one, unless it is an array
+  std::vector<long long> indexes = {};   // of the elements; empty: they are 0, 1, 2 ...
   bool array = false;
   bool unset = false;
   bool environment = false;  // whatever the script was started with
   bool operator==(const ShellValue& other) const {
-    return elements == other.elements && array == other.array && unset == other.unset &&
-           environment == other.environment;
+    return elements == other.elements && indexes == other.indexes && array == other.array &&
+           unset == other.unset && environment == other.environment;
   }
 };
 
 inline ShellValue scalar_value(ShellText text) {
   ShellValue value;
+  text.split = false;
   value.elements.push_back(std::move(text));
   return value;
 }
 
 inline ShellValue array_value(std::vector<ShellText> elements = {}) {
-  return {std::move(elements), true};
+  ShellValue value;
+  value.elements = std::move(elements);
+  value.array = true;
+  return value;
 }
 
 struct ShellVariable {
@@ -8246,7 +8253,7 @@ class ShellWalker {
   // The one string that a word makes.
   ShellText expand_single(std::uint32_t index);
   static ShellText text_of(shell::Word word) {
-    return {std::move(word.text), word.assumed, word.glob, word.home};
+    return {std::move(word.text), word.assumed, word.glob, word.home, word.split};
   }
 
   // {a,b} and {1..3} ------------------------------------------------------------------------------
@@ -8291,8 +8298,9 @@ class ShellWalker {
     };
     State state = State::set;
     std::vector<ShellText> elements = {};
-    bool all = false;   // $@ or ${name[@]}: a field for each element even in quotes
-    bool many = false;  // $@, $*, ${name[@]}, ${name[*]}
+    bool all = false;  // $@ or ${name[@]}: a field for each element even in quotes
+    std::vector<long long> indexes = {};  // as ShellValue has them
+    bool many = false;                    // $@, $*, ${name[@]}, ${name[*]}
   };
 
   void expand_parameter(const ShellPart& part, Fields& fields);
@@ -8336,8 +8344,7 @@ class ShellWalker {
   static bool remove_match(const ShellPart& part, std::string_view pattern, std::string& text);
   bool replace(const ShellPart& part, std::string_view operand, std::string& text);
   // ${@:2}, ${name[@]:1:3}. Positional parameters count from 1.
-  static bool take_slice(const ShellPart& part, std::string_view operand,
-                         std::vector<ShellText>& elements);
+  static bool take_slice(const ShellPart& part, std::string_view operand, Parameter& parameter);
   static bool take_substring(std::string_view operand, std::string& text);
   static bool is_ascii(std::string_view text) {
     return std::all_of(text.begin(), text.end(), [](char c) { return (c & 0x80) == 0; });
@@ -8506,6 +8513,11 @@ class ShellWalker {
   void run_assignment(const ShellAssignment& assignment, shell::Command& command);
   // NAME+=value and NAME[subscript]=value.
   ShellValue appended(const ShellAssignment& assignment, ShellValue value);
+  // NAME=(elements), behind those that `array` has.
+  ShellValue with_elements(const ShellAssignment& assignment, ShellValue array);
+  // An index that is not known makes all of them unknown.
+  void put_element(ShellValue& array, std::string_view index, ShellText text);
+  static bool is_uncertain(const ShellValue& value, std::size_t count);
 
   void expand_redirections(const ShellNode& node, std::vector<shell::Redirection>& out,
                            shell::Input& input);
@@ -9320,8 +9332,7 @@ void ShellWalker::add_parameter(const ShellPart& part, const Parameter& paramete
     if (i > 0 && !separate) add_text(fields, parameter.all ? " " : joint(), true);
     add_value_text(fields, parameter.elements[i], part.quoted);
     // What was not known when it became an element may have been several, or none.
-    if (parameter.many && !parameter.elements[i].known() && !fields.single)
-      fields.word.split = true;
+    if (parameter.many && parameter.elements[i].split && !fields.single) fields.word.split = true;
   }
   if (parameter.elements.empty() && part.quoted && !parameter.all) add_text(fields, {}, true);
 }
@@ -9356,9 +9367,12 @@ ShellWalker::Parameter ShellWalker::read_parameter(const ShellPart& part) {
     return parameter;
   }
   const ShellValue& value = value_of(name);
-  if (value.array && value.elements.size() > 1) {
+  if (value.array && (value.elements.size() > 1 || !value.indexes.empty())) {
     // Without a subscript, an array is its first element.
-    parameter.elements.push_back(value.elements[0]);
+    if (!value.indexes.empty() && value.indexes[0] != 0)
+      parameter.state = Parameter::State::unset;
+    else
+      parameter.elements.push_back(value.elements[0]);
     return parameter;
   }
   read_elements(value, parameter);
@@ -9367,11 +9381,13 @@ ShellWalker::Parameter ShellWalker::read_parameter(const ShellPart& part) {
 
 void ShellWalker::read_elements(const ShellValue& value, Parameter& parameter) {
   charge(value.elements.size());
+  parameter.indexes = value.indexes;
   if (value.unset || (value.array && value.elements.empty() && !parameter.many)) {
     parameter.state = Parameter::State::unset;
   } else if (value.environment) {
     parameter.state = Parameter::State::environment;
-  } else if (value.elements.size() == 1 && value.elements[0].text == std::string_view("\0", 1)) {
+  } else if (value.elements.size() == 1 && value.elements[0].text == std::string_view("\0", 1) &&
+             (!value.array || value.elements[0].split)) {
     parameter.state = Parameter::State::unknown;
   } else {
     parameter.elements = value.elements;
@@ -9386,16 +9402,9 @@ ShellWalker::Parameter ShellWalker::positional_parameter(std::string_view name) 
   const std::size_t index = read ? static_cast<std::size_t>(number) - 1 : value.elements.size();
   charge(std::min(index, value.elements.size()));
   // Behind words that may be several, positions are not certain.
-  for (std::size_t i = 0; i < value.elements.size() && i <= index; ++i)
-    if (!value.elements[i].known()) parameter.state = Parameter::State::unknown;
-  if (parameter.state == Parameter::State::unknown) {
-    if (index < value.elements.size() && value.elements[index].text.size() > 1) {
-      parameter.state = Parameter::State::set;
-      parameter.elements.push_back(value.elements[index]);
-    }
-    return parameter;
-  }
-  if (index < value.elements.size())
+  if (is_uncertain(value, index + 1))
+    parameter.state = Parameter::State::unknown;
+  else if (index < value.elements.size())
     parameter.elements.push_back(value.elements[index]);
   else
     parameter.state = Parameter::State::unset;
@@ -9406,9 +9415,9 @@ ShellWalker::Parameter ShellWalker::count_parameter() {
   Parameter parameter;
   const ShellValue& value = value_of(positional_key);
   charge(value.elements.size());
-  for (const ShellText& element : value.elements)
-    if (!element.known()) parameter.state = Parameter::State::unknown;
-  if (parameter.state == Parameter::State::set)
+  if (is_uncertain(value, value.elements.size()))
+    parameter.state = Parameter::State::unknown;
+  else
     parameter.elements.push_back({std::to_string(value.elements.size())});
   return parameter;
 }
@@ -9429,8 +9438,15 @@ ShellWalker::Parameter ShellWalker::element_parameter(const ShellPart& part) {
     return parameter;
   }
   const auto size = static_cast<long long>(value.elements.size());
-  if (index < 0) index += size;
-  if (index >= 0 && index < size && !value.unset)
+  if (index < 0) index += value.indexes.empty() ? size : value.indexes.back() + 1;
+  const auto at = std::lower_bound(value.indexes.begin(), value.indexes.end(), index);
+  if (!value.indexes.empty())
+    index = at != value.indexes.end() && *at == index ? at - value.indexes.begin() : -1;
+  // What is wholly unknown may be an array.
+  const bool any = !value.array && size > 0 && !value.elements[0].known();
+  if (any || is_uncertain(value, static_cast<std::size_t>(index < 0 ? size : index + 1)))
+    parameter.state = Parameter::State::unknown;
+  else if (index >= 0 && index < size && !value.unset)
     parameter.elements.push_back(value.elements[static_cast<std::size_t>(index)]);
   else
     parameter.state = Parameter::State::unset;
@@ -9511,7 +9527,7 @@ bool ShellWalker::apply_operation(const ShellPart& part, Parameter& parameter, F
   if (parameter.state == State::unset) return false;
   bool known = parameter.state == State::set && operand.known() && is_plain_pattern(part, operand);
   if (part.operation == ':' && parameter.many) {
-    known = known && take_slice(part, operand.text, parameter.elements);
+    known = known && take_slice(part, operand.text, parameter);
   } else {
     for (ShellText& element : parameter.elements)
       known = known && element.known() && !element.home && edit(part, operand.text, element.text);
@@ -9657,7 +9673,8 @@ bool ShellWalker::replace(const ShellPart& part, std::string_view operand, std::
 }
 
 bool ShellWalker::take_slice(const ShellPart& part, std::string_view operand,
-                             std::vector<ShellText>& elements) {
+                             Parameter& parameter) {
+  std::vector<ShellText>& elements = parameter.elements;
   const std::size_t colon = operand.find(':');
   const bool positional = part.text == "@" || part.text == "*";
   long long offset = 0;
@@ -9668,7 +9685,10 @@ bool ShellWalker::take_slice(const ShellPart& part, std::string_view operand,
       (!read_decimal(operand.substr(colon + 1), length) || length < 0))
     return false;
   for (const ShellText& element : elements)
-    if (!element.known()) return false;
+    if (element.split) return false;
+  const std::vector<long long>& indexes = parameter.indexes;
+  if (!indexes.empty())
+    offset = std::lower_bound(indexes.begin(), indexes.end(), offset) - indexes.begin();
   const std::size_t from =
       std::min(static_cast<std::size_t>(offset) - (positional ? 1U : 0U), elements.size());
   const std::size_t count = std::min(static_cast<std::size_t>(length), elements.size() - from);
@@ -10135,7 +10155,7 @@ void ShellWalker::define(std::uint32_t index, const ShellNode& node) {
   shell::Input input;
   std::swap(input, input_);
   open_frame();
-  assign(positional_key, array_value({unknown_text()}));
+  assign(positional_key, array_value({unknown_words()}));
   run(item(node.nodes, 0));
   take_frame();
   std::swap(input, input_);
@@ -10162,7 +10182,7 @@ void ShellWalker::call(const shell::Command& command, const std::vector<std::uin
   if (running == max_activations) {
     // Recursion with ever new arguments: from here on, with any.
     activation.arguments.assign(1, std::string(1, '\0'));
-    arguments.elements.push_back(unknown_text());
+    arguments.elements.push_back(unknown_words());
   } else {
     for (std::size_t i = 1; i < command.words.size(); ++i)
       arguments.elements.push_back(text_of(command.words[i]));
@@ -10469,18 +10489,17 @@ void ShellWalker::keep_declared(std::string_view name, const Changes& changes) {
 void ShellWalker::run_assignment(const ShellAssignment& assignment, shell::Command& command) {
   ShellValue value;
   if (assignment.array) {
-    value.array = true;
-    std::vector<shell::Word> words;
-    Fields fields{words};
-    for (std::size_t i = 0; i < size(assignment.elements) && !stopped(); ++i)
-      expand_word(item(assignment.elements, i), fields);
-    for (shell::Word& word : words) value.elements.push_back(text_of(std::move(word)));
+    value = with_elements(assignment, array_value());
+    // The elements of an associative array have no order.
+    for (const shell::Word& word : command.words)
+      if (assignment.declared && starts_with(word.text, "-") &&
+          word.text.find('A') != std::string::npos)
+        value = array_value({unknown_words()});
   } else {
     value.elements.push_back(expand_single(assignment.value));
+    if (assignment.append && assignment.subscript == no_index)
+      value = appended(assignment, std::move(value));
   }
-
-  if (assignment.append && assignment.subscript == no_index)
-    value = appended(assignment, std::move(value));
   shell::Assignment told;
   told.name = std::string(assignment.name);
   for (const ShellText& element : value.elements) {
@@ -10501,35 +10520,91 @@ ShellValue ShellWalker::appended(const ShellAssignment& assignment, ShellValue v
   ShellValue whole = value_of(assignment.name);
   if (assignment.subscript != no_index) {
     const ShellText subscript = expand_single(assignment.subscript);
-    long long index = 0;
-    const bool fits = read_decimal(subscript.text, index) && !whole.environment &&
-                      index == static_cast<long long>(whole.unset ? 0 : whole.elements.size());
-    const bool fresh = whole.environment && read_integer(subscript.text, index) && index == 0;
-    if (assignment.append || !(fits || fresh)) {
-      // What the array holds then is known no more than as one of its elements.
-      return array_value({unknown_text()});
-    }
     charge(whole.elements.size());
-    if (fresh || whole.unset) whole = ShellValue();
+    if (whole.unset) whole = ShellValue();
+    if (assignment.append || is_uncertain(whole, whole.elements.size()))
+      return array_value({unknown_words()});
     whole.array = true;
-    whole.elements.push_back(std::move(value.elements[0]));
+    whole.environment = false;
+    put_element(whole, subscript.text, std::move(value.elements[0]));
     return whole;
   }
   if (whole.unset) return value;
   if (whole.environment) return scalar_value(unknown_text());
-  if (value.array) {
-    whole.array = true;
-    for (ShellText& element : value.elements) whole.elements.push_back(std::move(element));
-    charge(whole.elements.size());
-    return whole;
-  }
   if (whole.elements.empty()) whole.elements.emplace_back();
+  if (!whole.indexes.empty() && whole.indexes[0] != 0) put_element(whole, "0", {});
   ShellText& target = whole.elements[0];
   charge(target.text.size());
   target.text += value.elements[0].home ? std::string(1, '\0') : value.elements[0].text;
   target.assumed = target.assumed || value.elements[0].assumed;
   target.glob = target.glob || value.elements[0].glob;
   return whole;
+}
+
+ShellValue ShellWalker::with_elements(const ShellAssignment& assignment, ShellValue array) {
+  if (assignment.append) {
+    array = value_of(assignment.name);
+    if (array.unset) array = ShellValue();
+    if (array.environment) array = array_value({unknown_words()});
+    array.array = true;
+    charge(array.elements.size());
+  }
+  for (std::size_t i = 0; i < size(assignment.elements) && !stopped(); ++i) {
+    const std::uint32_t index = item(assignment.elements, i);
+    const ShellRange parts = syntax_.words[index].parts;
+    if (size(parts) > 0 && !syntax_.parts[parts.begin].quoted &&
+        starts_with(syntax_.parts[parts.begin].text, "[")) {
+      ShellText text = expand_single(index);
+      const std::size_t close = text.text.find("]=");
+      const bool adds = close == std::string::npos && text.text.find("]+=") != std::string::npos;
+      if (close != std::string::npos || adds) {
+        const std::string subscript = adds ? std::string() : text.text.substr(1, close - 1);
+        text.text.erase(0, close + 2);
+        put_element(array, subscript, std::move(text));
+        continue;
+      }
+    }
+    std::vector<shell::Word> words;
+    Fields fields{words};
+    expand_word(index, fields);
+    for (shell::Word& word : words) {
+      const long long next = array.indexes.empty() ? static_cast<long long>(array.elements.size())
+                                                   : array.indexes.back() + 1;
+      if (!array.indexes.empty()) array.indexes.push_back(next);
+      array.elements.push_back(text_of(std::move(word)));
+    }
+  }
+  return array;
+}
+
+void ShellWalker::put_element(ShellValue& array, std::string_view index, ShellText text) {
+  long long number = 0;
+  if (!read_decimal(index, number) || number < 0 || is_uncertain(array, array.elements.size())) {
+    array = array_value({unknown_words()});
+    return;
+  }
+  const auto count = static_cast<long long>(array.elements.size());
+  if (array.indexes.empty() && number != count)
+    for (long long i = 0; i < count; ++i) array.indexes.push_back(i);
+  charge(array.indexes.size());
+  if (array.indexes.empty() && number == count) {
+    array.elements.push_back(std::move(text));
+    return;
+  }
+  const auto at = std::lower_bound(array.indexes.begin(), array.indexes.end(), number);
+  const auto element = array.elements.begin() + (at - array.indexes.begin());
+  if (at != array.indexes.end() && *at == number) {
+    *element = std::move(text);
+  } else {
+    array.indexes.insert(at, number);
+    array.elements.insert(element, std::move(text));
+  }
+}
+
+bool ShellWalker::is_uncertain(const ShellValue& value, std::size_t count) {
+  for (std::size_t i = 0; i < count && i < value.elements.size(); ++i)
+    if (value.elements[i].split) return true;
+  return false;
 }
 
 void ShellWalker::expand_redirections(const ShellNode& node, std::vector<shell::Redirection>& out,
@@ -10948,18 +11023,20 @@ void ShellWalker::run_declare(const shell::Command& command, std::size_t at) {
   const bool local = builtin == "local" || builtin == "declare" || builtin == "typeset";
   bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
   bool keeps_value = builtin == "readonly";
+  bool array = false;  // -a alone
   for (std::size_t i = at + 1; i < command.words.size(); ++i) {
     const shell::Word& word = command.words[i];
     if (!word.text.empty() && (word.text[0] == '-' || word.text[0] == '+')) {
       changes_value = changes_value || word.text.find_first_of("aAilun") != std::string::npos;
       if (word.text.find('n') != std::string::npos) use_references();
+      array = word.text == "-a";
       keeps_value = keeps_value || word.text.find('r') != std::string::npos;
       continue;
     }
     const std::size_t equals = word.text.find('=');
     const std::string_view declared = std::string_view(word.text).substr(0, equals);
     if (local) make_local(declared);
-    if (changes_value) set_attribute(declared, 'i');
+    if (changes_value && !array) set_attribute(declared, 'i');
     if (equals == std::string::npos) {
       if (keeps_value) set_attribute(declared, 'r');
       continue;
@@ -11061,8 +11138,8 @@ void ShellWalker::run_shift(const shell::Command& command, std::size_t at) {
   ShellValue value = value_of(positional_key);
   charge(value.elements.size());
   const auto size = static_cast<long long>(value.elements.size());
-  if (count < 0 || (size > 0 && !value.elements[0].known())) {
-    value.elements.assign(1, unknown_text());
+  if (count < 0 || is_uncertain(value, static_cast<std::size_t>(count))) {
+    value.elements.assign(1, unknown_words());
   } else if (count <= size) {
     value.elements.erase(value.elements.begin(),
                          value.elements.begin() + static_cast<std::ptrdiff_t>(count));

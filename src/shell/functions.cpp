@@ -28,7 +28,7 @@ void ShellWalker::define(std::uint32_t index, const ShellNode& node) {
   shell::Input input;
   std::swap(input, input_);
   open_frame();
-  assign(positional_key, array_value({unknown_text()}));
+  assign(positional_key, array_value({unknown_words()}));
   run(item(node.nodes, 0));
   take_frame();
   std::swap(input, input_);
@@ -55,7 +55,7 @@ void ShellWalker::call(const shell::Command& command, const std::vector<std::uin
   if (running == max_activations) {
     // Recursion with ever new arguments: from here on, with any.
     activation.arguments.assign(1, std::string(1, '\0'));
-    arguments.elements.push_back(unknown_text());
+    arguments.elements.push_back(unknown_words());
   } else {
     for (std::size_t i = 1; i < command.words.size(); ++i)
       arguments.elements.push_back(text_of(command.words[i]));

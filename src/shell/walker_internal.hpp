@@ -137,7 +137,7 @@ class ShellWalker {
   // The one string that a word makes.
   ShellText expand_single(std::uint32_t index);
   static ShellText text_of(shell::Word word) {
-    return {std::move(word.text), word.assumed, word.glob, word.home};
+    return {std::move(word.text), word.assumed, word.glob, word.home, word.split};
   }
 
   // {a,b} and {1..3} ------------------------------------------------------------------------------
@@ -182,8 +182,9 @@ class ShellWalker {
     };
     State state = State::set;
     std::vector<ShellText> elements = {};
-    bool all = false;   // $@ or ${name[@]}: a field for each element even in quotes
-    bool many = false;  // $@, $*, ${name[@]}, ${name[*]}
+    bool all = false;  // $@ or ${name[@]}: a field for each element even in quotes
+    std::vector<long long> indexes = {};  // as ShellValue has them
+    bool many = false;                    // $@, $*, ${name[@]}, ${name[*]}
   };
 
   void expand_parameter(const ShellPart& part, Fields& fields);
@@ -227,8 +228,7 @@ class ShellWalker {
   static bool remove_match(const ShellPart& part, std::string_view pattern, std::string& text);
   bool replace(const ShellPart& part, std::string_view operand, std::string& text);
   // ${@:2}, ${name[@]:1:3}. Positional parameters count from 1.
-  static bool take_slice(const ShellPart& part, std::string_view operand,
-                         std::vector<ShellText>& elements);
+  static bool take_slice(const ShellPart& part, std::string_view operand, Parameter& parameter);
   static bool take_substring(std::string_view operand, std::string& text);
   static bool is_ascii(std::string_view text) {
     return std::all_of(text.begin(), text.end(), [](char c) { return (c & 0x80) == 0; });
@@ -397,6 +397,11 @@ class ShellWalker {
   void run_assignment(const ShellAssignment& assignment, shell::Command& command);
   // NAME+=value and NAME[subscript]=value.
   ShellValue appended(const ShellAssignment& assignment, ShellValue value);
+  // NAME=(elements), behind those that `array` has.
+  ShellValue with_elements(const ShellAssignment& assignment, ShellValue array);
+  // An index that is not known makes all of them unknown.
+  void put_element(ShellValue& array, std::string_view index, ShellText text);
+  static bool is_uncertain(const ShellValue& value, std::size_t count);
 
   void expand_redirections(const ShellNode& node, std::vector<shell::Redirection>& out,
                            shell::Input& input);
