@@ -216,6 +216,8 @@ void Judge::use_file(Use use, const Part& part, bool recursive, const Form& form
   if (use == Use::read && !case_.collecting) return;
   if (part.text == "-" && (use == Use::read || use == Use::write)) return;
   const PathText path = path_of(part);
+  if (command_->widened && recursive && is_unknown(part.text.substr(0, 1)))
+    case_.too_complex = true;
   // A connection, which the network's rules are for.
   if (in_places(path, "/dev/tcp /dev/udp", false)) return;
   switch (use) {

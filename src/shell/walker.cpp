@@ -23,6 +23,7 @@ shell::Outcome ShellWalker::walk(std::string_view script) {
     stop(ErrorCode::parse, "NUL byte", nul);
     return std::move(outcome_);
   }
+  syntax_.most_simple = options_.limits.max_written;
   last_in_shell_ = script.find("lastpipe") != std::string_view::npos;
   if (!options_.work_dir.empty()) set_work_dir({options_.work_dir});
   ShellParser parser(syntax_, options_, script,
