@@ -1197,18 +1197,21 @@ const char* name(Network network) noexcept;
 struct Limits {
   std::uint64_t cpu_time = 0;  // seconds of each process (RLIMIT_CPU), then SIGXCPU and SIGKILL
   // Bytes. Where a cgroup can be made: of all processes together, and the largest is killed.
-  // Elsewhere of each process: its private writable memory (RLIMIT_DATA); allocations fail.
+  // Elsewhere of each process: its private writable memory (RLIMIT_DATA); allocations fail. That is
+  // memory_per_process in the report, memory is missing, and strict refuses.
   std::uint64_t memory = 0;
   // Bytes of addresses in each process (RLIMIT_AS). Better left off: it counts what is reserved and
   // never used, of which Node takes 16 GiB for a WebAssembly, and Java 4 GiB.
   std::uint64_t address_space = 0;
   // Where a cgroup can be made: processes and threads of the command. Elsewhere those of the user
-  // in all (RLIMIT_NPROC), which the kernel does not count for root: report() says when it is moot.
+  // in all (RLIMIT_NPROC), which the kernel does not count for root: processes_per_user in the
+  // report, but not for root; processes is missing, and strict refuses.
   std::uint64_t processes = 0;
   std::uint64_t open_files = 0;  // descriptors of each process (RLIMIT_NOFILE)
   std::uint64_t file_size = 0;   // bytes of each file that is written (RLIMIT_FSIZE), then SIGXFSZ
-  // Bytes by which the file system of the first writable root may fill up during a command,
-  // whoever fills it. Looked at four times a second; the command is killed.
+  // Bytes by which each of the file systems of the writable directories may fill up during a
+  // command, whoever fills it. Looked at four times a second, and the command is killed; and at its
+  // end, which is told. Also the most that one file may have, as with file_size.
   std::uint64_t disk = 0;
 };
 
@@ -16036,7 +16039,8 @@ struct SandboxState {
   SandboxOptions options = {};
   SandboxReport report = {};
   std::vector<SandboxGrant> grants = {};
-  UniqueFd disk_root = UniqueFd();  // where Limits::disk counts; none without that limit
+  // Where Limits::disk counts, a directory of each file system; none without that limit.
+  std::vector<UniqueFd> disk_roots = {};
 #if CODEEXEC_HAS_SANDBOX
   SandboxPlan plan = {};
   // Where the cgroups of runs are made, when one is needed and can be made. With cgroup v2 it is
@@ -18556,7 +18560,7 @@ class SandboxBuilder {
     state_.plan.supervised = sandboxed;
     if (sandboxed)
       if (auto opened = open_grants(); !opened) return opened;
-    if (options_.limits.disk != 0) find_disk_root();
+    if (options_.limits.disk != 0) find_disk_roots();
     set_limits();
     if (sandboxed) {
       state_.report.network = network_;
@@ -18638,13 +18642,17 @@ class SandboxBuilder {
     });
   }
 
-  // The first writable directory that there is.
-  void find_disk_root() {
+  // A few at most: each costs every command two system calls.
+  void find_disk_roots() {
+    constexpr std::size_t most_file_systems = 8;
+    std::vector<dev_t> devices;
     for (const std::string& path : options_.writable) {
       auto opened = open_grant(path);
-      if (!opened) continue;
-      state_.disk_root.reset(above_standard_streams(opened->fd.release()));
-      return;
+      if (!opened || devices.size() == most_file_systems) continue;
+      const dev_t device = opened->status.st_dev;
+      if (std::find(devices.begin(), devices.end(), device) != devices.end()) continue;
+      devices.push_back(device);
+      state_.disk_roots.emplace_back(above_standard_streams(opened->fd.release()));
     }
   }
 
@@ -18658,6 +18666,14 @@ class SandboxBuilder {
     state_.rlimits.push_back(limit);
   }
 
+  // What the kernel offers without a cgroup is another limit, and has another name.
+  void instead_of_cgroup(const char* limit, const char* what, const char* other) {
+    miss(limit, concat({"no cgroup can be made here, so ", what,
+                        "; set sandbox to best_effort for that, or run this program by "
+                        "`systemd-run --user --scope -p Delegate=yes`"}));
+    if (other) other_limits_.push_back(other);
+  }
+
   void set_limits() {
     const Limits& limits = options_.limits;
     // A second between the signal that can be caught and the one that cannot.
@@ -18665,21 +18681,29 @@ class SandboxBuilder {
     if (limits.address_space != 0)
       add_rlimit(RLIMIT_AS, limits.address_space, limits.address_space);
     if (limits.open_files != 0) add_rlimit(RLIMIT_NOFILE, limits.open_files, limits.open_files);
-    if (limits.file_size != 0) add_rlimit(RLIMIT_FSIZE, limits.file_size, limits.file_size);
+    // Nothing tells when a disk fills up, but one file does.
+    std::uint64_t file_size = limits.file_size;
+    if (limits.disk != 0 && (file_size == 0 || limits.disk < file_size)) file_size = limits.disk;
+    if (file_size != 0) add_rlimit(RLIMIT_FSIZE, file_size, file_size);
     if (limits.memory != 0) {
       state_.memory_base = find_cgroup_base(true);
-      if (state_.memory_base.directory.empty())
+      if (state_.memory_base.directory.empty()) {
         add_rlimit(RLIMIT_DATA, limits.memory, limits.memory);
+        instead_of_cgroup("memory", "it holds for each process alone", "memory_per_process");
+      }
     }
     if (limits.processes != 0) {
       state_.process_base = find_cgroup_base(false);
       if (state_.process_base.directory.empty()) {
         add_rlimit(RLIMIT_NPROC, limits.processes, limits.processes);
         if (::getuid() == 0)
-          miss("processes", "there is no cgroup for it, and the kernel does not count root's");
+          instead_of_cgroup("processes", "the kernel does not count root's", nullptr);
+        else
+          instead_of_cgroup("processes", "all of the user's are counted", "processes_per_user");
       }
     }
-    if (limits.disk != 0 && !state_.disk_root) miss("disk", "no writable directory is granted");
+    if (limits.disk != 0 && state_.disk_roots.empty())
+      miss("disk", "no writable directory is granted");
     state_.plan.rlimits = state_.rlimits.data();
     state_.plan.rlimit_count = state_.rlimits.size();
   }
@@ -19022,6 +19046,7 @@ class SandboxBuilder {
     }
     for (const NamedLimit& limit : limit_names)
       if (options_.limits.*limit.value != 0) features.emplace_back(limit.name);
+    features.insert(features.end(), other_limits_.begin(), other_limits_.end());
     for (const std::string& feature : features) {
       const auto missing = missing_.find(feature);
       if (missing == missing_.end())
@@ -19045,6 +19070,7 @@ class SandboxBuilder {
   Network network_ = options_.network;
   std::vector<Grant> grants_ = {};
   std::map<std::string, std::string> missing_ = {};
+  std::vector<const char*> other_limits_ = {};
   int abi_ = 0;
   std::string landlock_problem_ = {};
   bool with_filter_ = true;
@@ -21291,7 +21317,7 @@ struct Process::State {
   Clock::time_point timeout_at = Clock::time_point::max();
   Clock::time_point heartbeat_at = Clock::time_point::max();
   Clock::time_point disk_check_at = Clock::time_point::max();
-  std::uint64_t free_disk = 0;  // bytes, at the start
+  std::vector<std::uint64_t> free_disk = {};  // bytes at the start, of each file system
   bool disk_reached = false;
   Clock::time_point phase_until = {};  // of asked_to_end and killed
   Clock::time_point drain_until = {};
@@ -21335,6 +21361,7 @@ struct Process::State {
   void close_input();
   void check_time(Clock::time_point now);
   void check_disk(Clock::time_point now);
+  bool disk_filled() const;
   void ask_to_end(Outcome why, Clock::time_point now);
   void kill_all();
   void kill_background();
@@ -21509,10 +21536,10 @@ bool Process::State::start(bool hold_writers) {
   set_nonblocking(out.pipe);
   set_nonblocking(err.pipe);
   set_times();
-  if (options.sandbox.state_ && options.sandbox.state_->disk_root) {
-    free_disk = free_bytes(options.sandbox.state_->disk_root);
-    disk_check_at = started;
-  }
+  if (options.sandbox.state_)
+    for (const UniqueFd& root : options.sandbox.state_->disk_roots)
+      free_disk.push_back(free_bytes(root));
+  if (!free_disk.empty()) disk_check_at = started;
   return true;
 }
 
@@ -21859,13 +21886,20 @@ void Process::State::close_input() {
 // process/child_end.cpp ---------------------------------------------------------------------------
 // One program: how it is killed, and what is told of its end.
 
+bool Process::State::disk_filled() const {
+  for (std::size_t i = 0; i < free_disk.size(); ++i) {
+    const Sandbox::State& sandbox = *options.sandbox.state_;
+    const std::uint64_t now = free_bytes(sandbox.disk_roots[i]);
+    if (now < free_disk[i] && free_disk[i] - now > sandbox.options.limits.disk) return true;
+  }
+  return false;
+}
+
 // Nothing tells when a disk fills up, so it is looked at now and then.
 void Process::State::check_disk(Clock::time_point now) {
   constexpr std::chrono::milliseconds interval(250);
-  const Sandbox::State& sandbox = *options.sandbox.state_;
-  const std::uint64_t free_now = free_bytes(sandbox.disk_root);
   disk_check_at = later(now, interval);
-  if (free_now >= free_disk || free_disk - free_now <= sandbox.options.limits.disk) return;
+  if (!disk_filled()) return;
   disk_reached = true;
   ask_to_end(Outcome::signaled, now);
 }
@@ -22147,8 +22181,13 @@ void Process::State::name_limits() {
   const bool cpu_used_up = static_cast<std::uint64_t>(cpu_seconds.count()) >= limits.cpu_time;
   if (limits.cpu_time > 0 && (ended_by(SIGXCPU) || (ended_by(SIGKILL) && cpu_used_up)))
     result.limits_reached.push_back("cpu_time");
-  if (limits.file_size > 0 && ended_by(SIGXFSZ)) result.limits_reached.push_back("file_size");
-  if (disk_reached) result.limits_reached.push_back("disk");
+  // Both bound a file; the smaller one has ended it.
+  const bool by_size =
+      limits.file_size > 0 && (limits.disk == 0 || limits.file_size <= limits.disk);
+  const bool by_disk = limits.disk > 0 && !by_size;
+  if (by_size && ended_by(SIGXFSZ)) result.limits_reached.push_back("file_size");
+  if (disk_reached || (by_disk && ended_by(SIGXFSZ)) || disk_filled())
+    result.limits_reached.push_back("disk");
 #if CODEEXEC_HAS_SANDBOX
   for (std::string& name : cgroup.finish()) result.limits_reached.push_back(std::move(name));
 #endif
@@ -33703,11 +33742,11 @@ std::vector<Option> option_table(ServerConfig& config) {
        &config.no_supervisor, Where::local},
       {"limit-cpu", "SECONDS", "whole ones, of each process of a command", &limits.cpu_time,
        Where::local},
-      {"limit-memory", "BYTES", "of a command, where there are cgroups; else of each process",
+      {"limit-memory", "BYTES", "of a command; without cgroups of each process, or refused",
        &limits.memory, Where::local},
       {"limit-address-space", "BYTES", "of each process; better --limit-memory",
        &limits.address_space, Where::local},
-      {"limit-processes", "N", "and threads of a command; without cgroups of the whole user",
+      {"limit-processes", "N", "and threads of a command; without cgroups as --limit-memory",
        &limits.processes, Where::local},
       {"limit-open-files", "N", "descriptors of each process", &limits.open_files, Where::local},
       {"limit-file-size", "BYTES", "of each file that is written", &limits.file_size, Where::local},

@@ -43,7 +43,7 @@ class SandboxBuilder {
     state_.plan.supervised = sandboxed;
     if (sandboxed)
       if (auto opened = open_grants(); !opened) return opened;
-    if (options_.limits.disk != 0) find_disk_root();
+    if (options_.limits.disk != 0) find_disk_roots();
     set_limits();
     if (sandboxed) {
       state_.report.network = network_;
@@ -125,13 +125,17 @@ class SandboxBuilder {
     });
   }
 
-  // The first writable directory that there is.
-  void find_disk_root() {
+  // A few at most: each costs every command two system calls.
+  void find_disk_roots() {
+    constexpr std::size_t most_file_systems = 8;
+    std::vector<dev_t> devices;
     for (const std::string& path : options_.writable) {
       auto opened = open_grant(path);
-      if (!opened) continue;
-      state_.disk_root.reset(above_standard_streams(opened->fd.release()));
-      return;
+      if (!opened || devices.size() == most_file_systems) continue;
+      const dev_t device = opened->status.st_dev;
+      if (std::find(devices.begin(), devices.end(), device) != devices.end()) continue;
+      devices.push_back(device);
+      state_.disk_roots.emplace_back(above_standard_streams(opened->fd.release()));
     }
   }
 
@@ -145,6 +149,14 @@ class SandboxBuilder {
     state_.rlimits.push_back(limit);
   }
 
+  // What the kernel offers without a cgroup is another limit, and has another name.
+  void instead_of_cgroup(const char* limit, const char* what, const char* other) {
+    miss(limit, concat({"no cgroup can be made here, so ", what,
+                        "; set sandbox to best_effort for that, or run this program by "
+                        "`systemd-run --user --scope -p Delegate=yes`"}));
+    if (other) other_limits_.push_back(other);
+  }
+
   void set_limits() {
     const Limits& limits = options_.limits;
     // A second between the signal that can be caught and the one that cannot.
@@ -152,21 +164,29 @@ class SandboxBuilder {
     if (limits.address_space != 0)
       add_rlimit(RLIMIT_AS, limits.address_space, limits.address_space);
     if (limits.open_files != 0) add_rlimit(RLIMIT_NOFILE, limits.open_files, limits.open_files);
-    if (limits.file_size != 0) add_rlimit(RLIMIT_FSIZE, limits.file_size, limits.file_size);
+    // Nothing tells when a disk fills up, but one file does.
+    std::uint64_t file_size = limits.file_size;
+    if (limits.disk != 0 && (file_size == 0 || limits.disk < file_size)) file_size = limits.disk;
+    if (file_size != 0) add_rlimit(RLIMIT_FSIZE, file_size, file_size);
     if (limits.memory != 0) {
       state_.memory_base = find_cgroup_base(true);
-      if (state_.memory_base.directory.empty())
+      if (state_.memory_base.directory.empty()) {
         add_rlimit(RLIMIT_DATA, limits.memory, limits.memory);
+        instead_of_cgroup("memory", "it holds for each process alone", "memory_per_process");
+      }
     }
     if (limits.processes != 0) {
       state_.process_base = find_cgroup_base(false);
       if (state_.process_base.directory.empty()) {
         add_rlimit(RLIMIT_NPROC, limits.processes, limits.processes);
         if (::getuid() == 0)
-          miss("processes", "there is no cgroup for it, and the kernel does not count root's");
+          instead_of_cgroup("processes", "the kernel does not count root's", nullptr);
+        else
+          instead_of_cgroup("processes", "all of the user's are counted", "processes_per_user");
       }
     }
-    if (limits.disk != 0 && !state_.disk_root) miss("disk", "no writable directory is granted");
+    if (limits.disk != 0 && state_.disk_roots.empty())
+      miss("disk", "no writable directory is granted");
     state_.plan.rlimits = state_.rlimits.data();
     state_.plan.rlimit_count = state_.rlimits.size();
   }
@@ -509,6 +529,7 @@ class SandboxBuilder {
     }
     for (const NamedLimit& limit : limit_names)
       if (options_.limits.*limit.value != 0) features.emplace_back(limit.name);
+    features.insert(features.end(), other_limits_.begin(), other_limits_.end());
     for (const std::string& feature : features) {
       const auto missing = missing_.find(feature);
       if (missing == missing_.end())
@@ -532,6 +553,7 @@ class SandboxBuilder {
   Network network_ = options_.network;
   std::vector<Grant> grants_ = {};
   std::map<std::string, std::string> missing_ = {};
+  std::vector<const char*> other_limits_ = {};
   int abi_ = 0;
   std::string landlock_problem_ = {};
   bool with_filter_ = true;

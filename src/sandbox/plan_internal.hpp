@@ -106,7 +106,8 @@ struct SandboxState {
   SandboxOptions options = {};
   SandboxReport report = {};
   std::vector<SandboxGrant> grants = {};
-  UniqueFd disk_root = UniqueFd();  // where Limits::disk counts; none without that limit
+  // Where Limits::disk counts, a directory of each file system; none without that limit.
+  std::vector<UniqueFd> disk_roots = {};
 #if CODEEXEC_HAS_SANDBOX
   SandboxPlan plan = {};
   // Where the cgroups of runs are made, when one is needed and can be made. With cgroup v2 it is

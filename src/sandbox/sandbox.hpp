@@ -28,18 +28,21 @@ const char* name(Network network) noexcept;
 struct Limits {
   std::uint64_t cpu_time = 0;  // seconds of each process (RLIMIT_CPU), then SIGXCPU and SIGKILL
   // Bytes. Where a cgroup can be made: of all processes together, and the largest is killed.
-  // Elsewhere of each process: its private writable memory (RLIMIT_DATA); allocations fail.
+  // Elsewhere of each process: its private writable memory (RLIMIT_DATA); allocations fail. That is
+  // memory_per_process in the report, memory is missing, and strict refuses.
   std::uint64_t memory = 0;
   // Bytes of addresses in each process (RLIMIT_AS). Better left off: it counts what is reserved and
   // never used, of which Node takes 16 GiB for a WebAssembly, and Java 4 GiB.
   std::uint64_t address_space = 0;
   // Where a cgroup can be made: processes and threads of the command. Elsewhere those of the user
-  // in all (RLIMIT_NPROC), which the kernel does not count for root: report() says when it is moot.
+  // in all (RLIMIT_NPROC), which the kernel does not count for root: processes_per_user in the
+  // report, but not for root; processes is missing, and strict refuses.
   std::uint64_t processes = 0;
   std::uint64_t open_files = 0;  // descriptors of each process (RLIMIT_NOFILE)
   std::uint64_t file_size = 0;   // bytes of each file that is written (RLIMIT_FSIZE), then SIGXFSZ
-  // Bytes by which the file system of the first writable root may fill up during a command,
-  // whoever fills it. Looked at four times a second; the command is killed.
+  // Bytes by which each of the file systems of the writable directories may fill up during a
+  // command, whoever fills it. Looked at four times a second, and the command is killed; and at its
+  // end, which is told. Also the most that one file may have, as with file_size.
   std::uint64_t disk = 0;
 };
 

@@ -5,14 +5,14 @@ import stat
 
 from cases import attack
 from judges import shown, succeeded, survived, victim_limited
-from limits import limited
 from network import sends
 from reads import reads
 from servers import kill_supervisor
 from setups import terminal
 
 attack("M01", "chmod outside", lambda case, run: metadata_changed(case),
-       'chmod 600 "$OUT/canary"', gap="Landlock has no right for it; --pid-namespace", closed_by=["--pid-namespace"])
+       'chmod 600 "$OUT/canary"', gap="Landlock has no right for it; --pid-namespace",
+       closed_by=["--pid-namespace"])
 attack("M02", "times of a file outside", lambda case, run: metadata_changed(case),
        'touch -d 2001-01-01 "$OUT/canary"',
        gap="Landlock has no right for it; --pid-namespace", closed_by=["--pid-namespace"])
@@ -68,9 +68,6 @@ attack("M20", "a program with the set-user-ID bit in the workspace",
        gap="the workspace is the command's; do not run the server as root")
 attack("M21", "many files", shown("^1000$"), "seq 1000 | xargs touch; ls | grep -c '^[0-9]'",
        gap="--limit-disk counts bytes; a file system of its own")
-limited("M24", "the memory of many processes", shown("^filled 8$"), '"$A" memory-of-many 8 30',
-        ["--limit-memory", str(100 << 20)], gap_varies=True,
-        gap="without a cgroup the limit holds for each process; --limit-processes, too")
 attack("M22", "the supervisor is killed from outside: daemons live on",
        lambda case, run: survived(case, run, 1.0), '"$A" bare-daemon "$HOLD"; sleep 100',
        run=kill_supervisor, no_control="without a sandbox there is none",
