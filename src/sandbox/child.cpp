@@ -75,29 +75,39 @@ CODEEXEC_IN_CHILD long guard_place(long directory, const SandboxPlace& place) {
   return result;
 }
 
+// A copy of a writable directory, or -ENOENT when that is not there, or is another: it then stays
+// read-only, as there is no right to write to it either.
+CODEEXEC_IN_CHILD long copy_writable(const SandboxPlace& place) {
+  const long copy = copy_mount(AT_FDCWD, place.path, AT_SYMLINK_NOFOLLOW);
+  if (copy < 0) return copy == -ENOTDIR || copy == -ELOOP ? -ENOENT : copy;
+  struct stat found;
+  long known = raw(SYS_fstat, copy, &found);
+  if (known == 0 && (found.st_dev != place.device || found.st_ino != place.inode)) known = -ENOENT;
+  if (known == 0) return copy;
+  raw(SYS_close, copy);
+  return known;
+}
+
 // The copies of the writable directories are made before everything becomes read-only, and take
 // their places after.
 CODEEXEC_IN_CHILD long keep_writable(const SandboxPlan& plan) {
   constexpr int from_descriptor = 4;  // MOVE_MOUNT_F_EMPTY_PATH
   int copies[most_writable];
   for (std::size_t i = 0; i < plan.writable_count; ++i) {
-    const long copy = copy_mount(AT_FDCWD, plan.writable[i].path, AT_SYMLINK_NOFOLLOW);
-    if (copy < 0) return copy;
+    const long copy = copy_writable(plan.writable[i]);
+    if (copy < 0 && copy != -ENOENT) return copy;
     copies[i] = static_cast<int>(copy);
-    struct stat found;
-    const long known = raw(SYS_fstat, copy, &found);
-    if (known < 0) return known;
-    if (found.st_dev != plan.writable[i].device || found.st_ino != plan.writable[i].inode)
-      return -ESTALE;
   }
   long result = make_read_only(AT_FDCWD, "/", 0);
   for (std::size_t i = 0; i < plan.writable_count && result >= 0; ++i) {
+    if (copies[i] < 0) continue;
     result =
         raw(number_of_move_mount, copies[i], "", AT_FDCWD, plan.writable[i].path, from_descriptor);
     for (std::size_t j = 0; j < plan.guarded_count && result >= 0; ++j)
       result = guard_place(copies[i], plan.guarded[j]);
   }
-  for (std::size_t i = 0; i < plan.writable_count; ++i) raw(SYS_close, copies[i]);
+  for (std::size_t i = 0; i < plan.writable_count; ++i)
+    if (copies[i] >= 0) raw(SYS_close, copies[i]);
   return result;
 }
 

@@ -128,6 +128,21 @@ TEST_CASE("sandbox: writable directories within each other, and one that is a fi
                   "touch m/deep/.git/hooks/x 2> /dev/null || echo kept") == "y\ndeep\ny\nkept\n");
 }
 
+TEST_CASE("sandbox: a writable directory that has gone, or gave way to another") {
+  if (!has_mounts()) return;
+  Repository place;
+  place.options.writable.push_back(place.directory.directory("gone"));
+  place.options.writable.push_back(place.directory.directory("other"));
+  auto sandbox = Sandbox::create(place.options);
+  REQUIRE(sandbox);
+  REQUIRE(::rmdir((place.directory / "gone").c_str()) == 0);
+  REQUIRE(::rename((place.directory / "other").c_str(), (place.directory / "old").c_str()) == 0);
+  place.directory.directory("other");
+  CHECK(output_of(run_in(*sandbox,
+                         "touch here && ls here; chmod 700 ../other 2> /dev/null || echo no",
+                         place.directory / "ws")) == "here\nno\n");
+}
+
 TEST_CASE("sandbox: /dev/shm stays writable among mounts of one's own") {
   if (!has_mounts() || !support::exists("/dev/shm")) return;
   Repository place;
