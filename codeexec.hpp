@@ -1873,10 +1873,15 @@ struct LocalOptions : ExecutorOptions {
   // In a sandbox: notice when a command changes what the user's own tools will run, directly in the
   // work_dir and each writable root (of 64 roots at most). Changes are told in
   // Result::changed_files, 100 at most; they are not prevented. Watched are
-  //   .git, when it becomes another one or a file; in it config, config.worktree, commondir and,
-  //     but for samples, what is in hooks
-  //   what is in .husky, .vscode, .idea and .ssh (256 entries of each, not below them)
-  //   .envrc .gitconfig .npmrc .yarnrc .yarnrc.yml .config/git/config
+  //   .git, when it becomes another one or a file; in it config, config.worktree, commondir,
+  //     info/attributes and, but for samples, what is in hooks; config and hooks in modules/* and
+  //     worktrees/*; what is in the folder of the work tree that core.hooksPath names
+  //   the same of SUB/.git, where there are at most 64 folders SUB (not hidden ones)
+  //   what is in .husky, .vscode, .idea, .ssh, .devcontainer and .github/workflows (256 entries of
+  //     each, not below them)
+  //   .envrc .gdbinit .gitconfig .npmrc .yarnrc .yarnrc.yml .pre-commit-config.yaml .mise.toml
+  //   .devcontainer.json .mcp.json .cursor/mcp.json .claude/settings.json
+  //   .claude/settings.local.json .cargo/config .cargo/config.toml .config/git/config
   //   .profile .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshenv .zprofile
   //   .zshrc .zlogin .zlogout .kshrc .cshrc .tcshrc .login .config/fish/config.fish
   // A change is told by what the kernel keeps of a file: its identity, size, rights and times.
@@ -16655,29 +16660,39 @@ CODEEXEC_IN_CHILD long guard_place(long directory, const SandboxPlace& place) {
   return result;
 }
 
+// A copy of a writable directory, or -ENOENT when that is not there, or is another: it then stays
+// read-only, as there is no right to write to it either.
+CODEEXEC_IN_CHILD long copy_writable(const SandboxPlace& place) {
+  const long copy = copy_mount(AT_FDCWD, place.path, AT_SYMLINK_NOFOLLOW);
+  if (copy < 0) return copy == -ENOTDIR || copy == -ELOOP ? -ENOENT : copy;
+  struct stat found;
+  long known = raw(SYS_fstat, copy, &found);
+  if (known == 0 && (found.st_dev != place.device || found.st_ino != place.inode)) known = -ENOENT;
+  if (known == 0) return copy;
+  raw(SYS_close, copy);
+  return known;
+}
+
 // The copies of the writable directories are made before everything becomes read-only, and take
 // their places after.
 CODEEXEC_IN_CHILD long keep_writable(const SandboxPlan& plan) {
   constexpr int from_descriptor = 4;  // MOVE_MOUNT_F_EMPTY_PATH
   int copies[most_writable];
   for (std::size_t i = 0; i < plan.writable_count; ++i) {
-    const long copy = copy_mount(AT_FDCWD, plan.writable[i].path, AT_SYMLINK_NOFOLLOW);
-    if (copy < 0) return copy;
+    const long copy = copy_writable(plan.writable[i]);
+    if (copy < 0 && copy != -ENOENT) return copy;
     copies[i] = static_cast<int>(copy);
-    struct stat found;
-    const long known = raw(SYS_fstat, copy, &found);
-    if (known < 0) return known;
-    if (found.st_dev != plan.writable[i].device || found.st_ino != plan.writable[i].inode)
-      return -ESTALE;
   }
   long result = make_read_only(AT_FDCWD, "/", 0);
   for (std::size_t i = 0; i < plan.writable_count && result >= 0; ++i) {
+    if (copies[i] < 0) continue;
     result =
         raw(number_of_move_mount, copies[i], "", AT_FDCWD, plan.writable[i].path, from_descriptor);
     for (std::size_t j = 0; j < plan.guarded_count && result >= 0; ++j)
       result = guard_place(copies[i], plan.guarded[j]);
   }
-  for (std::size_t i = 0; i < plan.writable_count; ++i) raw(SYS_close, copies[i]);
+  for (std::size_t i = 0; i < plan.writable_count; ++i)
+    if (copies[i] >= 0) raw(SYS_close, copies[i]);
   return result;
 }
 
@@ -22542,31 +22557,44 @@ struct Target {
 class WatchedFiles {
  public:
   static constexpr std::size_t max_directories = 64;
-  static constexpr std::size_t max_entries = 256;  // of one directory
+  static constexpr std::size_t max_files = 8192;       // in all
+  static constexpr std::size_t max_entries = 256;      // of one directory
+  static constexpr std::size_t max_listed = 4096;      // of one that is watched
+  static constexpr std::size_t max_repositories = 64;  // directly below one that is watched
   static constexpr std::size_t max_changes = 100;
 
   // Nothing.
   WatchedFiles() = default;
-  explicit WatchedFiles(std::vector<std::string> directories);
+  explicit WatchedFiles(std::vector<std::string> directories, bool below = true);
 
   // Paths of those that are others now than they were then, are new, or have gone.
   std::vector<std::string> changes() const;
 
  private:
   using Print = std::array<std::uint64_t, 9>;
+  // A watched directory, and its path with a slash at the end.
+  struct Place {
+    int fd;
+    std::string start;
+  };
 
   // Of a directory only which one it is: its times change with every file in it.
   static Print print_of(const struct stat& status);
+  static bool is_another(const std::pair<const std::string, Print>& known);
+  static std::string text_of(const Place& place, const std::string& file);
+  static std::vector<std::string> entries_of(const Place& place, const std::string& path);
 
-  // True when it is a directory (and not a link to one). Most of what is looked for is not there,
-  // so a path is only made of what is.
-  bool look_at_one(int root, const std::string& start, const char* file);
-
-  void look_at_entries(int root, const std::string& start, const char* path);
-
+  // True when it is a directory (and not a link to one).
+  bool look_at_one(const Place& place, const std::string& file);
+  void look_at_entries(const Place& place, const std::string& path);
+  void look_at_repository(const Place& place, const std::string& git);
+  // Those of watched_paths that begin with an entry; all of them when that is empty.
+  void look_at_watched(const Place& place, std::string_view entry);
   void look_at(const std::string& directory);
 
   std::vector<std::string> directories_ = {};
+  bool below_ = true;  // whether repositories below are looked at: not where there are too many
+  std::size_t left_ = max_files;
   std::map<std::string, Print> prints_ = {};
 };
 
@@ -23212,27 +23240,99 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
 
 namespace {
 
-WatchedFiles::WatchedFiles(std::vector<std::string> directories)
-    : directories_(std::move(directories)) {
+// Below a watched directory. With a slash at its end: what lies in it, and not below that.
+constexpr std::string_view watched_paths[] = {".envrc",
+                                              ".gitconfig",
+                                              ".npmrc",
+                                              ".yarnrc",
+                                              ".yarnrc.yml",
+                                              ".profile",
+                                              ".bashrc",
+                                              ".bash_profile",
+                                              ".bash_login",
+                                              ".bash_logout",
+                                              ".bash_aliases",
+                                              ".zshenv",
+                                              ".zprofile",
+                                              ".zshrc",
+                                              ".zlogin",
+                                              ".zlogout",
+                                              ".kshrc",
+                                              ".cshrc",
+                                              ".tcshrc",
+                                              ".login",
+                                              ".gdbinit",
+                                              ".mcp.json",
+                                              ".mise.toml",
+                                              ".pre-commit-config.yaml",
+                                              ".devcontainer.json",
+                                              ".devcontainer/",
+                                              ".husky/",
+                                              ".vscode/",
+                                              ".idea/",
+                                              ".ssh/",
+                                              ".github/workflows/",
+                                              ".claude/settings.json",
+                                              ".claude/settings.local.json",
+                                              ".cursor/mcp.json",
+                                              ".cargo/config",
+                                              ".cargo/config.toml",
+                                              ".config/git/config",
+                                              ".config/fish/config.fish"};
+
+// The value of core.hooksPath in the text of a git configuration, or "". Of several any one will
+// do: the file itself is watched. Only what lies in the work tree is of interest here.
+std::string hooks_path_in(const std::string& config) {
+  constexpr std::string_view key = "hookspath";
+  const std::size_t at = in_lower_case(config).find(key);
+  if (at == std::string::npos) return {};
+  std::string_view rest = std::string_view(config).substr(at + key.size());
+  std::string_view line = take_part(rest, '\n');
+  constexpr const char* around = " \t\r=\"";
+  line.remove_prefix(std::min(line.find_first_not_of(around), line.size()));
+  line = line.substr(0, line.find_last_not_of(around) + 1);
+  const std::string parts = concat({"/", line, "/"});
+  if (starts_with(line, "/") || parts.find("/../") != std::string::npos || has_nul(parts))
+    return {};
+  return std::string(line);
+}
+
+struct CloseListing {
+  void operator()(DIR* listing) const noexcept { ::closedir(listing); }
+};
+
+}  // namespace
+
+namespace {
+
+WatchedFiles::WatchedFiles(std::vector<std::string> directories, bool below)
+    : directories_(std::move(directories)), below_(below) {
   for (const std::string& directory : directories_) look_at(directory);
 }
 
 std::vector<std::string> WatchedFiles::changes() const {
   std::vector<std::string> changed;
   if (directories_.empty()) return changed;
-  const WatchedFiles now(directories_);
+  const WatchedFiles now(directories_, below_);
   auto before = prints_.begin();
   auto after = now.prints_.begin();
   while (changed.size() < max_changes && (before != prints_.end() || after != now.prints_.end())) {
     const bool gone =
         after == now.prints_.end() || (before != prints_.end() && before->first < after->first);
     const bool added = !gone && (before == prints_.end() || after->first < before->first);
-    if (gone || added || before->second != after->second)
+    if (gone ? is_another(*before) : added || before->second != after->second)
       changed.push_back(gone ? before->first : after->first);
     if (!added) ++before;
     if (!gone) ++after;
   }
   return changed;
+}
+
+// What lies beyond a bound in the second look only is still there.
+bool WatchedFiles::is_another(const std::pair<const std::string, Print>& known) {
+  struct stat status {};
+  return ::fstatat(AT_FDCWD, known.first.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+         print_of(status) != known.second;
 }
 
 WatchedFiles::Print WatchedFiles::print_of(const struct stat& status) {
@@ -23255,48 +23355,107 @@ WatchedFiles::Print WatchedFiles::print_of(const struct stat& status) {
   return print;
 }
 
-bool WatchedFiles::look_at_one(int root, const std::string& start, const char* file) {
+bool WatchedFiles::look_at_one(const Place& place, const std::string& file) {
   struct stat status {};
-  if (::fstatat(root, file, &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
-  prints_[start + file] = print_of(status);
+  if (left_ == 0 || ::fstatat(place.fd, file.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+    return false;
+  --left_;
+  prints_[place.start + file] = print_of(status);
   return S_ISDIR(status.st_mode);
 }
 
-void WatchedFiles::look_at_entries(int root, const std::string& start, const char* path) {
-  if (!look_at_one(root, start, path)) return;
-  std::size_t left = max_entries;
-  for_each_entry(start + path, [&](std::string_view file) {
-    // git leaves samples alone, and makes a dozen of them.
-    if (ends_with(file, ".sample")) return true;
-    if (left-- == 0) return false;
-    look_at_one(root, start, concat({path, "/", file}).c_str());
-    return true;
-  });
+void WatchedFiles::look_at_entries(const Place& place, const std::string& path) {
+  if (!look_at_one(place, path)) return;
+  for (const std::string& file : entries_of(place, path)) look_at_one(place, file);
 }
 
+std::vector<std::string> WatchedFiles::entries_of(const Place& place, const std::string& path) {
+  std::vector<std::string> files;
+  for_each_entry(place.start + path, [&](std::string_view file) {
+    // git leaves samples alone, and makes a dozen of them.
+    if (!ends_with(file, ".sample")) files.push_back(concat({path, "/", file}));
+    return files.size() < max_entries;
+  });
+  return files;
+}
+
+void WatchedFiles::look_at_repository(const Place& place, const std::string& git) {
+  if (!look_at_one(place, git)) return;
+  for (const char* file : {"/config.worktree", "/commondir", "/info/attributes"})
+    look_at_one(place, git + file);
+  look_at_entries(place, git + "/hooks");
+  const std::string config = git + "/config";
+  look_at_one(place, config);
+  const std::string hooks = hooks_path_in(text_of(place, config));
+  const std::size_t tree = git.rfind('/') + 1;  // npos + 1 is 0
+  if (!hooks.empty()) look_at_entries(place, git.substr(0, tree) + hooks);
+  for (const char* parts : {"/modules", "/worktrees"}) {
+    struct stat status {};
+    const std::string path = git + parts;
+    if (::fstatat(place.fd, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISDIR(status.st_mode))
+      continue;
+    std::vector<std::string> found = entries_of(place, path);
+    found.resize(std::min(found.size(), max_repositories));
+    for (const std::string& part : found) {
+      look_at_one(place, part + "/config");
+      look_at_one(place, part + "/config.worktree");
+      look_at_entries(place, part + "/hooks");
+    }
+  }
+}
+
+// What a command may have put there can be anything: no link is followed, and nothing waited for.
+std::string WatchedFiles::text_of(const Place& place, const std::string& file) {
+  constexpr std::size_t most = std::size_t{64} << 10;
+  constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  const UniqueFd fd(above_standard_streams(::openat(place.fd, file.c_str(), flags)));
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  std::string text(std::min(static_cast<std::size_t>(status.st_size), most), '\0');
+  const ssize_t size = ::read(fd.get(), &text[0], text.size());
+  text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+  return text;
+}
+
+void WatchedFiles::look_at_watched(const Place& place, std::string_view entry) {
+  for (const std::string_view path : watched_paths) {
+    if (!entry.empty() && path.substr(0, path.find('/')) != entry) continue;
+    if (ends_with(path, "/"))
+      look_at_entries(place, std::string(path.substr(0, path.size() - 1)));
+    else
+      look_at_one(place, std::string(path));
+  }
+}
+
+// Most of what is looked for is not there, so the directory is listed, unless it is large.
 void WatchedFiles::look_at(const std::string& directory) {
-  const UniqueFd opened(above_standard_streams(
+  UniqueFd opened(above_standard_streams(
       ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK)));
   if (!opened) return;
-  const int root = opened.get();
-  const std::string start = directory == "/" ? directory : directory + "/";
-  if (look_at_one(root, start, ".git")) {
-    for (const char* file : {".git/config", ".git/config.worktree", ".git/commondir"})
-      look_at_one(root, start, file);
-    look_at_entries(root, start, ".git/hooks");
+  const std::unique_ptr<DIR, CloseListing> listing(::fdopendir(opened.get()));
+  if (!listing) return;
+  const Place place = {opened.release(), directory == "/" ? directory : directory + "/"};
+  std::vector<std::string> repositories;
+  std::size_t left = max_listed;
+  const dirent* entry = nullptr;
+  while (left > 0 && (entry = ::readdir(listing.get())) != nullptr) {
+    --left;
+    const std::string_view name = entry->d_name;
+    if (name == ".git")
+      look_at_repository(place, ".git");
+    else if (starts_with(name, "."))
+      look_at_watched(place, name);
+    else if (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN)
+      repositories.push_back(concat({name, "/.git"}));
   }
-  for (const char* path : {".husky", ".vscode", ".idea", ".ssh"})
-    look_at_entries(root, start, path);
-  for (const char* file :
-       {".envrc",        ".gitconfig", ".npmrc",        ".yarnrc",     ".yarnrc.yml",
-        ".profile",      ".bashrc",    ".bash_profile", ".bash_login", ".bash_logout",
-        ".bash_aliases", ".zshenv",    ".zprofile",     ".zshrc",      ".zlogin",
-        ".zlogout",      ".kshrc",     ".cshrc",        ".tcshrc",     ".login"})
-    look_at_one(root, start, file);
-  struct stat status {};
-  if (::fstatat(root, ".config", &status, AT_SYMLINK_NOFOLLOW) != 0) return;
-  for (const char* file : {".config/git/config", ".config/fish/config.fish"})
-    look_at_one(root, start, file);
+  if (left == 0) {
+    look_at_repository(place, ".git");
+    look_at_watched(place, {});
+  }
+  if (left == 0 || repositories.size() > max_repositories) below_ = false;
+  if (!below_) return;
+  for (const std::string& git : repositories) look_at_repository(place, git);
 }
 
 }  // namespace
