@@ -132,10 +132,10 @@ bool Process::State::start(bool hold_writers) {
   set_nonblocking(out.pipe);
   set_nonblocking(err.pipe);
   set_times();
-  if (options.sandbox.state_ && options.sandbox.state_->disk_root) {
-    free_disk = free_bytes(options.sandbox.state_->disk_root);
-    disk_check_at = started;
-  }
+  if (options.sandbox.state_)
+    for (const UniqueFd& root : options.sandbox.state_->disk_roots)
+      free_disk.push_back(free_bytes(root));
+  if (!free_disk.empty()) disk_check_at = started;
   return true;
 }
 

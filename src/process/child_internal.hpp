@@ -184,7 +184,7 @@ struct Process::State {
   Clock::time_point timeout_at = Clock::time_point::max();
   Clock::time_point heartbeat_at = Clock::time_point::max();
   Clock::time_point disk_check_at = Clock::time_point::max();
-  std::uint64_t free_disk = 0;  // bytes, at the start
+  std::vector<std::uint64_t> free_disk = {};  // bytes at the start, of each file system
   bool disk_reached = false;
   Clock::time_point phase_until = {};  // of asked_to_end and killed
   Clock::time_point drain_until = {};
@@ -229,6 +229,7 @@ struct Process::State {
   void close_input();
   void check_time(Clock::time_point now);
   void check_disk(Clock::time_point now);
+  bool disk_filled() const;
   void ask_to_end(Outcome why, Clock::time_point now);
   void kill_all();
   void kill_background();

@@ -17,7 +17,20 @@ inline namespace v0_1 {
 
 namespace {
 
+bool wants_mounts(const SandboxOptions& options) {
+  return options.pid_namespace || !options.protected_paths.empty();
+}
+
+// What a report tells of besides sandbox_features, where it is asked for.
+void add_features(const SandboxOptions& options, std::vector<std::string>& features) {
+  if (options.pid_namespace) features.emplace_back("pid_namespace");
+  if (wants_mounts(options)) features.emplace_back("metadata");
+  if (!options.protected_paths.empty()) features.emplace_back("protected_paths");
+}
+
 #if CODEEXEC_HAS_SANDBOX
+constexpr const char* mount_features[] = {"metadata", "protected_paths"};
+
 // Fills in a state: the plan, and the report of what it does.
 class SandboxBuilder {
  public:
@@ -30,7 +43,7 @@ class SandboxBuilder {
     state_.plan.supervised = sandboxed;
     if (sandboxed)
       if (auto opened = open_grants(); !opened) return opened;
-    if (options_.limits.disk != 0) find_disk_root();
+    if (options_.limits.disk != 0) find_disk_roots();
     set_limits();
     if (sandboxed) {
       state_.report.network = network_;
@@ -66,6 +79,10 @@ class SandboxBuilder {
     missing_.emplace(feature, std::move(why));
   }
 
+  void miss_mounts(const std::string& why) {
+    for (const char* feature : mount_features) miss(feature, why);
+  }
+
   Expected<void> open_grants() {
     for (const std::string& path : options_.writable)
       if (auto added = open_one(path, writable_rights); !added) return added;
@@ -93,7 +110,7 @@ class SandboxBuilder {
           concat({"read_only: ", quoted(path), " lies in a writable directory"}));
       return {};
     }
-    state_.grants.push_back({opened->path, opened->status.st_dev, opened->status.st_ino});
+    state_.grants.push_back({opened->path, opened->status.st_dev, opened->status.st_ino, writable});
     Grant grant;
     grant.file = std::move(*opened);
     grant.given = path;
@@ -108,13 +125,17 @@ class SandboxBuilder {
     });
   }
 
-  // The first writable directory that there is.
-  void find_disk_root() {
+  // A few at most: each costs every command two system calls.
+  void find_disk_roots() {
+    constexpr std::size_t most_file_systems = 8;
+    std::vector<dev_t> devices;
     for (const std::string& path : options_.writable) {
       auto opened = open_grant(path);
-      if (!opened) continue;
-      state_.disk_root.reset(above_standard_streams(opened->fd.release()));
-      return;
+      if (!opened || devices.size() == most_file_systems) continue;
+      const dev_t device = opened->status.st_dev;
+      if (std::find(devices.begin(), devices.end(), device) != devices.end()) continue;
+      devices.push_back(device);
+      state_.disk_roots.emplace_back(above_standard_streams(opened->fd.release()));
     }
   }
 
@@ -128,6 +149,14 @@ class SandboxBuilder {
     state_.rlimits.push_back(limit);
   }
 
+  // What the kernel offers without a cgroup is another limit, and has another name.
+  void instead_of_cgroup(const char* limit, const char* what, const char* other) {
+    miss(limit, concat({"no cgroup can be made here, so ", what,
+                        "; set sandbox to best_effort for that, or run this program by "
+                        "`systemd-run --user --scope -p Delegate=yes`"}));
+    if (other) other_limits_.push_back(other);
+  }
+
   void set_limits() {
     const Limits& limits = options_.limits;
     // A second between the signal that can be caught and the one that cannot.
@@ -135,21 +164,29 @@ class SandboxBuilder {
     if (limits.address_space != 0)
       add_rlimit(RLIMIT_AS, limits.address_space, limits.address_space);
     if (limits.open_files != 0) add_rlimit(RLIMIT_NOFILE, limits.open_files, limits.open_files);
-    if (limits.file_size != 0) add_rlimit(RLIMIT_FSIZE, limits.file_size, limits.file_size);
+    // Nothing tells when a disk fills up, but one file does.
+    std::uint64_t file_size = limits.file_size;
+    if (limits.disk != 0 && (file_size == 0 || limits.disk < file_size)) file_size = limits.disk;
+    if (file_size != 0) add_rlimit(RLIMIT_FSIZE, file_size, file_size);
     if (limits.memory != 0) {
       state_.memory_base = find_cgroup_base(true);
-      if (state_.memory_base.directory.empty())
+      if (state_.memory_base.directory.empty()) {
         add_rlimit(RLIMIT_DATA, limits.memory, limits.memory);
+        instead_of_cgroup("memory", "it holds for each process alone", "memory_per_process");
+      }
     }
     if (limits.processes != 0) {
       state_.process_base = find_cgroup_base(false);
       if (state_.process_base.directory.empty()) {
         add_rlimit(RLIMIT_NPROC, limits.processes, limits.processes);
         if (::getuid() == 0)
-          miss("processes", "there is no cgroup for it, and the kernel does not count root's");
+          instead_of_cgroup("processes", "the kernel does not count root's", nullptr);
+        else
+          instead_of_cgroup("processes", "all of the user's are counted", "processes_per_user");
       }
     }
-    if (limits.disk != 0 && !state_.disk_root) miss("disk", "no writable directory is granted");
+    if (limits.disk != 0 && state_.disk_roots.empty())
+      miss("disk", "no writable directory is granted");
     state_.plan.rlimits = state_.rlimits.data();
     state_.plan.rlimit_count = state_.rlimits.size();
   }
@@ -263,6 +300,8 @@ class SandboxBuilder {
     plan.clone_flags = 0;
     plan.loopback = network_ == Network::loopback;
     plan.mount_proc = with_processes_;
+    plan.read_only = with_mounts_;
+    if (with_mounts_) plan.clone_flags |= CLONE_NEWNS;
     if (plan.loopback) plan.clone_flags |= CLONE_NEWNET;
     if (with_processes_) plan.clone_flags |= CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC;
     plan.uid_map = nullptr;
@@ -278,11 +317,44 @@ class SandboxBuilder {
     plan.gid_map = state_.gid_map.c_str();
   }
 
+  // Everything that can be written to, sorted, so that what lies in another is mounted on that.
+  void prepare_mounts() {
+    if (!wants_mounts(options_)) return;
+    std::vector<SandboxPlace>& places = state_.writable;
+    for (const SandboxGrant& grant : state_.grants)
+      if (grant.writable) places.push_back({grant.path.c_str(), grant.device, grant.inode, false});
+    struct stat shared {};
+    if (options_.shared_memory) state_.shared_memory = real_path_of("/dev/shm");
+    if (::lstat(state_.shared_memory.c_str(), &shared) == 0)
+      places.push_back({state_.shared_memory.c_str(), shared.st_dev, shared.st_ino, false});
+    can_mount_ = places.size() <= most_writable;
+    if (!can_mount_) return miss_mounts("there are more than 32 writable directories");
+    std::sort(places.begin(), places.end(), [](const SandboxPlace& a, const SandboxPlace& b) {
+      return std::strcmp(a.path, b.path) < 0;
+    });
+    // What lies above is kept in its place, or it could be moved away with all that is in it.
+    for (const std::string& path : options_.protected_paths) {
+      for (std::size_t end = path.find('/'); end != std::string::npos;
+           end = path.find('/', end + 1))
+        state_.guarded_paths.emplace(path.substr(0, end), false);
+      state_.guarded_paths[path] = true;
+    }
+    for (const auto& guarded : state_.guarded_paths)
+      state_.guarded.push_back({guarded.first.c_str(), 0, 0, guarded.second});
+    SandboxPlan& plan = state_.plan;
+    plan.writable = places.data();
+    plan.writable_count = places.size();
+    plan.guarded = state_.guarded.data();
+    plan.guarded_count = state_.guarded.size();
+  }
+
   // trial -----------------------------------------------------------------------------------------
 
   Expected<void> try_plan() {
     const AbstractListener listener;
+    prepare_mounts();
     with_processes_ = options_.pid_namespace;
+    with_mounts_ = can_mount_;
     bool user_namespace = ::geteuid() != 0;
     for (;;) {
       choose_namespaces(user_namespace);
@@ -345,6 +417,7 @@ class SandboxBuilder {
   void give_up_all(const char* why) {
     for (const char* feature : sandbox_features) missing_[feature] = why;
     if (options_.pid_namespace) missing_["pid_namespace"] = why;
+    for (const char* feature : mount_features) missing_[feature] = why;
     drop_ruleset(why);
     with_filter_ = false;
     build_program();
@@ -356,10 +429,15 @@ class SandboxBuilder {
     state_.plan.no_new_privs = false;
   }
 
-  // The process table goes first, as it needs most, but comes back when the network was at fault.
+  // What is missed least goes first, but comes back when the network was at fault.
   Expected<void> leave_out_namespace(long error) {
     const std::string why = "no namespaces can be made here: " +
                             errno_text(error != 0 ? static_cast<int>(-error) : ENOSYS);
+    if (with_mounts_) {
+      with_mounts_ = false;
+      miss_mounts(why);
+      return {};
+    }
     if (with_processes_) {
       with_processes_ = false;
       miss("pid_namespace", why);
@@ -367,6 +445,9 @@ class SandboxBuilder {
     }
     with_processes_ = options_.pid_namespace;
     missing_.erase("pid_namespace");
+    with_mounts_ = can_mount_;
+    if (can_mount_)
+      for (const char* feature : mount_features) missing_.erase(feature);
     return give_up_loopback(why);
   }
 
@@ -420,6 +501,7 @@ class SandboxBuilder {
     if (has(breach_abstract)) miss("abstract_sockets", reason_of_scope(broken));
     if (has(breach_capability | breach_privilege)) miss("privileges", broken);
     if (has(breach_filter)) miss("system_calls", broken);
+    if (has(breach_metadata)) miss_mounts(broken);
     judge_network(breaches);
   }
 
@@ -443,10 +525,11 @@ class SandboxBuilder {
     std::vector<std::string> features;
     if (sandboxed) {
       features.assign(std::begin(sandbox_features), std::end(sandbox_features));
-      if (options_.pid_namespace) features.emplace_back("pid_namespace");
+      add_features(options_, features);
     }
     for (const NamedLimit& limit : limit_names)
       if (options_.limits.*limit.value != 0) features.emplace_back(limit.name);
+    features.insert(features.end(), other_limits_.begin(), other_limits_.end());
     for (const std::string& feature : features) {
       const auto missing = missing_.find(feature);
       if (missing == missing_.end())
@@ -470,10 +553,13 @@ class SandboxBuilder {
   Network network_ = options_.network;
   std::vector<Grant> grants_ = {};
   std::map<std::string, std::string> missing_ = {};
+  std::vector<const char*> other_limits_ = {};
   int abi_ = 0;
   std::string landlock_problem_ = {};
   bool with_filter_ = true;
   bool with_processes_ = false;
+  bool can_mount_ = false;
+  bool with_mounts_ = false;
 };
 #else
 // Nothing of it can be had here.
@@ -482,14 +568,15 @@ Expected<void> build_without_kernel(SandboxState& state) {
   if (auto checked = check_sandbox_options(options); !checked) return checked;
   state.report.mode = options.mode;
   constexpr const char* why = ": not on this system";
-  std::vector<const char*> features;
+  std::vector<std::string> features;
   if (options.mode != SandboxMode::off) {
     features.assign(std::begin(sandbox_features), std::end(sandbox_features));
-    if (options.pid_namespace) features.push_back("pid_namespace");
+    add_features(options, features);
   }
   for (const NamedLimit& limit : limit_names)
-    if (options.limits.*limit.value != 0) features.push_back(limit.name);
-  for (const char* feature : features) state.report.missing.push_back(concat({feature, why}));
+    if (options.limits.*limit.value != 0) features.emplace_back(limit.name);
+  for (const std::string& feature : features)
+    state.report.missing.push_back(concat({feature, why}));
   if (options.mode == SandboxMode::strict)
     return make_error(ErrorCode::unsupported,
                       "sandbox: strict mode needs Linux on x86_64 or aarch64");

@@ -45,6 +45,15 @@ struct LandlockRule {
   std::int32_t fd = -1;
 };
 
+// A place to mount something on: itself, for what else the mount is.
+struct SandboxPlace {
+  const char* path = nullptr;  // of a writable directory absolute, else below each of them
+  dev_t device = 0;            // of a writable one: the file that it was at create()
+  ino_t inode = 0;
+  bool read_only = false;  // else it is only kept from being moved away
+};
+inline constexpr std::size_t most_writable = 32;
+
 // Everything that the processes of a run need of a sandbox, as plain data that outlives them.
 struct SandboxPlan {
   bool supervised = true;         // a supervisor stands between this program and the command
@@ -54,6 +63,12 @@ struct SandboxPlan {
   const char* gid_map = nullptr;
   bool loopback = false;    // bring `lo` up
   bool mount_proc = false;  // a /proc of the new process table
+  // Everything is mounted read-only but these, and in these again what is protected.
+  bool read_only = false;
+  const SandboxPlace* writable = nullptr;
+  std::size_t writable_count = 0;  // at most most_writable
+  const SandboxPlace* guarded = nullptr;
+  std::size_t guarded_count = 0;
 
   int ruleset = -1;  // Landlock's, or -1
   // With mount_proc: what the ruleset is made of, because a /proc that is mounted only then needs
@@ -83,6 +98,7 @@ struct SandboxGrant {
   std::string path = {};
   dev_t device = 0;
   ino_t inode = 0;
+  bool writable = false;
 };
 
 // One policy; the plan points into it.
@@ -90,7 +106,8 @@ struct SandboxState {
   SandboxOptions options = {};
   SandboxReport report = {};
   std::vector<SandboxGrant> grants = {};
-  UniqueFd disk_root = UniqueFd();  // where Limits::disk counts; none without that limit
+  // Where Limits::disk counts, a directory of each file system; none without that limit.
+  std::vector<UniqueFd> disk_roots = {};
 #if CODEEXEC_HAS_SANDBOX
   SandboxPlan plan = {};
   // Where the cgroups of runs are made, when one is needed and can be made. With cgroup v2 it is
@@ -103,6 +120,10 @@ struct SandboxState {
   std::vector<LandlockRule> rules = {};
   std::vector<sock_filter> filter = {};
   std::vector<SandboxRlimit> rlimits = {};
+  std::vector<SandboxPlace> writable = {};
+  std::vector<SandboxPlace> guarded = {};
+  std::map<std::string, bool> guarded_paths = {};  // relative ones, and whether they are read-only
+  std::string shared_memory = {};
   std::string uid_map = {};
   std::string gid_map = {};
 #endif
