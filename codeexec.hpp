@@ -26804,6 +26804,10 @@ ProgramIdentity own_identity();
 // Whether the program that made a container has ended. In doubt it has not.
 bool is_orphan(const Json& container, const ProgramIdentity& own);
 
+// Whether the program that made a container still runs, as far as can be seen from here, and is
+// not this one.
+bool has_other_maker(const Json& container, const ProgramIdentity& own);
+
 // A text as a part of a name: letters, digits, _ . and -, at most so many.
 std::string plain_name(std::string_view text, std::size_t longest);
 
@@ -26895,6 +26899,8 @@ struct Container::State {
   bool is_own(const Json& container) const;
   Error foreign() const;
   Expected<void> make(const std::optional<CancelToken>& cancel);
+  Expected<void> check_unused(const Json& found) const;
+  bool lower_cpus(std::string_view refusal);
   Expected<void> clear(const std::string& id, const std::optional<CancelToken>& cancel);
   Expected<bool> reuse(const Json& found, const std::optional<CancelToken>& cancel);
   Expected<void> get_image(const std::optional<CancelToken>& cancel);
@@ -26927,6 +26933,7 @@ struct Container::State {
   CancelToken turn_ended = {};
   std::optional<Process> lifeline = {};  // of one that is not persistent
   std::string started_at = {};           // with that
+  double cpus = options.cpus;            // that the engine takes
   std::vector<std::string> notes = {};
 };
 
@@ -27191,17 +27198,32 @@ ProgramIdentity own_identity() {
   return own;
 }
 
-bool is_orphan(const Json& container, const ProgramIdentity& own) {
+namespace {
+
+enum class Maker { unknown, gone, running };
+
+Maker maker_of(const Json& container, const ProgramIdentity& own) {
   if (label_of(container, "codeexec.host") != own.host ||
       label_of(container, "codeexec.ns") != own.space)
-    return false;
-  if (label_of(container, "codeexec.boot") != own.boot) return true;
+    return Maker::unknown;
+  if (label_of(container, "codeexec.boot") != own.boot) return Maker::gone;
   const std::string& start = label_of(container, "codeexec.start");
   const pid_t pid = leading_number(label_of(container, "codeexec.pid"), pid_t{0});
-  if (own.start.empty() || start.empty() || pid <= 0) return false;
+  if (own.start.empty() || start.empty() || pid <= 0) return Maker::unknown;
   const std::string now = start_of_process(pid);
-  if (!now.empty()) return now != start;
-  return ::kill(pid, 0) != 0 && errno == ESRCH;
+  if (!now.empty()) return now == start ? Maker::running : Maker::gone;
+  return ::kill(pid, 0) != 0 && errno == ESRCH ? Maker::gone : Maker::unknown;
+}
+
+}  // namespace
+
+bool is_orphan(const Json& container, const ProgramIdentity& own) {
+  return maker_of(container, own) == Maker::gone;
+}
+
+bool has_other_maker(const Json& container, const ProgramIdentity& own) {
+  return maker_of(container, own) == Maker::running &&
+         label_of(container, "codeexec.pid") != own.pid;
 }
 
 std::string plain_name(std::string_view text, std::size_t longest) {
@@ -27543,8 +27565,7 @@ std::vector<std::string> Container::State::configuration(const Beacons* beacons)
   if (options.memory != 0)
     for (const char* option : {"--memory", "--memory-swap"})
       add(option, std::to_string(options.memory) + "b");
-  if (options.cpus > 0)
-    add("--cpus", seconds_text(std::chrono::milliseconds(std::llround(options.cpus * 1000))));
+  if (cpus > 0) add("--cpus", seconds_text(std::chrono::milliseconds(std::llround(cpus * 1000))));
   add("--pids-limit", options.pids == 0 ? "-1" : std::to_string(options.pids));
   if (options.shm_size != 0) add("--shm-size", std::to_string(options.shm_size) + "b");
   // Users of a rootless podman are others in its containers, unless it is told to keep them.
@@ -27633,6 +27654,7 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
       auto reused = reuse(found, cancel);
       if (!reused) return reused.error();
       if (*reused) return {};
+      if (auto ok = check_unused(found); !ok) return ok;
       if (auto ok = clear(found["Id"].as_string(), cancel); !ok) return ok;
       replaced = true;
     }
@@ -27642,10 +27664,37 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
           "the container was made anew: the files in /tmp and all else that was not in a "
           "folder of the host, installed packages and running programs of before are gone");
     if (created) return created;
+    if (lower_cpus(created.error().message)) continue;
     const bool is_conflict = created.error().message.find("already in use") != std::string::npos;
     if (!is_conflict) discard();
     if (!is_conflict || !options.persistent || tries == most_tries) return created;
   }
+}
+
+// One that another program works in is not taken from it. Each exec that is started ahead counts,
+// so that this is known of programs that have found it, too.
+Expected<void> Container::State::check_unused(const Json& found) const {
+  const ProgramIdentity own = own_identity();
+  if (label_of(found, "codeexec.pid") == own.pid && label_of(found, "codeexec.start") == own.start)
+    return {};
+  if (!has_other_maker(found, own) && found["ExecIDs"].size() == 0) return {};
+  return make_error(ErrorCode::invalid_argument,
+                    concat({"another program uses the container ", name,
+                            ", which has other options: end that program, give both the same "
+                            "options, or set another agent_id or instance_id"}));
+}
+
+// An engine refuses more processors than its machine has, and says how many these are.
+bool Container::State::lower_cpus(std::string_view refusal) {
+  constexpr std::string_view words = "ange of CPUs is from 0.01 to ";
+  const std::size_t at = refusal.find(words);
+  if (at == std::string_view::npos) return false;
+  const int most = leading_number(refusal.substr(at + words.size()), 0);
+  if (!(most > 0 && most < cpus)) return false;
+  cpus = most;
+  tell(concat({"cpus: the engine's machine has ", std::to_string(most),
+               ", fewer than the limit: all of them may be used"}));
+  return true;
 }
 
 // Removes what stands in the way, or waits until whoever removes it already, such as the engine by
