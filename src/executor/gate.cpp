@@ -265,9 +265,8 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
       (tells_of_no_network(ended.err, network) || tells_of_no_network(ended.out, network)))
     told.notes.push_back(
         concat({"The network is switched off for commands here (network: ", name(network), ")"}));
-  if (const std::string why = ending.session ? ending.hand_on(ended) : ""; !why.empty())
-    told.notes.push_back(
-        concat({"the session keeps its folder and variables as they were: ", why}));
+  if (std::string note = ending.session ? ending.hand_on(ended, paths) : ""; !note.empty())
+    told.notes.push_back(std::move(note));
   told.changed_files = ending.changed_files();
   if (!told.changed_files.empty())
     told.notes.push_back(concat({"changed during the command, and used outside of the sandbox by ",
