@@ -41,9 +41,8 @@ Beacons::~Beacons() {
 // The arguments of `run` that the options make, with the command.
 std::vector<std::string> Container::State::configuration(const Beacons* beacons) const {
   std::vector<std::string> words = {
-      "--init",   "--user",        "0:0",      "--network",        codeexec::name(options.network),
-      "--pull",   "never",         "--ulimit", "nofile=4096:4096", "--ulimit",
-      "core=0:0", "--stop-signal", "KILL"};
+      "--init",   "--user",           "0:0",      "--network", network(options), "--pull", "never",
+      "--ulimit", "nofile=4096:4096", "--ulimit", "core=0:0",  "--stop-signal",  "KILL"};
   const auto add = [&words](const char* option, const std::string& value) {
     words.insert(words.end(), {option, value});
   };
@@ -70,6 +69,7 @@ std::vector<std::string> Container::State::configuration(const Beacons* beacons)
     if (has_own_tmp()) add_scratch("/tmp", options.tmp_size);
   }
   for (const auto& [path, size] : options.scratch) add_scratch(path, size);
+  for (const std::string& word : options.engine_options) words.push_back(concat({"--", word}));
   for (const Mount& mount : options.mounts) {
     // A directory that is kept away is covered by an empty one.
     if (mount.permission == Permission::none)
@@ -291,7 +291,7 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
     if (auto ok = look_for(*beacons, *told, cancel); !ok) return ok;
   }
   log(concat({"container ", name, " made of ", options.image, " for ", user, ", network ",
-              codeexec::name(options.network)}));
+              network(options)}));
   return install(cancel);
 }
 

@@ -253,6 +253,39 @@ TEST_CASE("container: a persistent one is found, started and woken again") {
   }
 }
 
+TEST_CASE("container: options of the engine reach it, and so do its refusals") {
+  if (!has_engine()) return;
+  ContainerOptions options = small(fresh_agent());
+  options.engine_options = {"add-host=somewhere:192.0.2.1", "ulimit=nofile=99:99",
+                            "--cap-add=CHOWN"};
+  const Container container = make(options);
+  require(container.ensure());
+  const Json host = look(container.name())["HostConfig"];
+  CHECK(has(host["ExtraHosts"].dump(), "somewhere:192.0.2.1"));
+  CHECK(has(host["CapAdd"].dump(), "CHOWN"));
+  CHECK(docker({"exec", container.name(), "sh", "-c", "ulimit -n"}).out == "99\n");
+  const TempDir folder;
+  codeexec::ContainerExecutorOptions asked;
+  asked.workspace = folder.path();
+  asked.container = options;
+  bool is_told = false;
+  for (const auto& check : codeexec::check_engine(asked))
+    is_told |= !check.ok && check.message == "the container is held less by cap-add=CHOWN";
+  CHECK(is_told);
+
+  options.engine_options = {"runtime=nothing-of-that-name"};
+  const auto made = make(options).ensure();
+  REQUIRE_FALSE(made);
+  CAPTURE(made.error().message);
+  CHECK(has(made.error().message, "nothing-of-that-name"));
+  CHECK(has(made.error().message, "`docker info` lists the runtimes"));
+  options.engine_options.clear();
+  options.network_name = fresh_agent();
+  const auto lost = make(options).ensure();
+  REQUIRE_FALSE(lost);
+  CHECK(has(lost.error().message, options.network_name));
+}
+
 TEST_CASE("container: no more processors are asked for than the engine has") {
   if (!has_engine()) return;
   for (const bool persistent : {false, true}) {
