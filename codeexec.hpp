@@ -2284,6 +2284,12 @@ struct ContainerOptions {
   // the root is writable.
   bool sudo = false;
   ContainerNetwork network = ContainerNetwork::none;
+  // A network that the engine has by that name, in place of `network`. Empty: none.
+  std::string network_name = {};
+  // More options of the engine's `run`, by their long names and without dashes: "runtime=runsc",
+  // "device=/dev/fuse", "privileged". They are checked by nobody but the engine; those that this
+  // library sets itself are errors. on_progress is told of those that weaken the container.
+  std::vector<std::string> engine_options = {};
   std::uint64_t memory = std::uint64_t{2} << 30;      // bytes, swap included; 0: no bound
   double cpus = 2;                                    // processors; 0: no bound
   std::uint64_t pids = 256;                           // processes and threads; 0: no bound
@@ -24816,12 +24822,23 @@ struct Executor::Ending {
   std::string folder = {};
   std::string mark = {};
   Function<std::string()> session_text = {};
-  // Why the session stays as it was; empty when it does not.
-  std::string hand_on(const ProcessResult& ended) const {
-    if (ended.outcome != Outcome::exited) return "the command did not end by itself";
-    const auto told = detail::parse_session_state(session_text(), mark);
-    if (!told) return told.error().message;
-    return session->take(*told, folder, resets) ? "" : "more than 256 variables or 64 KiB changed";
+  // What the session does not take over, and why; empty when it takes all. A folder where the next
+  // command would be refused is not taken.
+  std::string hand_on(const ProcessResult& ended, const PathRules& paths) const {
+    constexpr std::string_view all = "the session keeps its folder and variables as they were: ";
+    if (ended.outcome != Outcome::exited) return concat({all, "the command did not end by itself"});
+    auto told = detail::parse_session_state(session_text(), mark);
+    if (!told) return concat({all, told.error().message});
+    std::string note;
+    if (paths.permission(told->work_dir) == Permission::none) {
+      const std::string there = shell_word(to_utf8(told->work_dir));
+      note = concat({"the session stays in ", printable(folder), ", because ", there,
+                     " is not within the folders that commands may start in; `cd ", there,
+                     " && ...` works in one command"});
+      told->work_dir = folder;
+    }
+    if (session->take(*told, folder, resets)) return note;
+    return concat({all, "more than 256 variables or 64 KiB changed"});
   }
 };
 
@@ -26450,9 +26467,8 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
   const Cause cause = cause_of_failure(ended, told, ending.network);
   if (cause != Cause::none)
     told.notes.push_back(advice_for(cause, ending.network, writable(ending)));
-  if (const std::string why = ending.session ? ending.hand_on(ended) : ""; !why.empty())
-    told.notes.push_back(
-        concat({"the session keeps its folder and variables as they were: ", why}));
+  if (std::string note = ending.session ? ending.hand_on(ended, paths) : ""; !note.empty())
+    told.notes.push_back(std::move(note));
   told.changed_files = ending.changed_files();
   if (!told.changed_files.empty())
     told.notes.push_back(concat({"changed during the command, and used outside of the sandbox by ",
@@ -28804,6 +28820,12 @@ Error bad_option(std::string_view option, std::string_view problem);
 // Letters of ASCII, digits, _ and those of `more`; the first is none of `more`.
 bool is_plain(std::string_view text, std::string_view more);
 
+// The network of a container, as the engine calls it.
+std::string network(const ContainerOptions& options);
+
+// Those of engine_options that take away from what holds a command, with a blank between them.
+std::string weakened_by(const ContainerOptions& options);
+
 Expected<void> check_engine_options(const EngineOptions& engine);
 
 }  // namespace
@@ -28892,6 +28914,10 @@ constexpr EngineTrouble engine_troubles[] = {
     {"is not running", ErrorCode::io, "somebody has stopped it; the next command starts it"},
     {"such container", ErrorCode::not_found, "somebody has removed it; the next command makes it"},
     {"memory limit", ErrorCode::invalid_argument, "set memory to 6 MiB or more"},
+    {"unknown runtime", ErrorCode::invalid_argument, "`docker info` lists the runtimes it has"},
+    {"runtime name", ErrorCode::invalid_argument, "`docker info` lists the runtimes it has"},
+    {"select device driver", ErrorCode::unsupported,
+     "the engine's machine needs the GPU's toolkit"},
     {"range of cpus", ErrorCode::invalid_argument, "set cpus to no more than that"},
     {"bind source path does not exist", ErrorCode::not_found,
      "mounts are paths of the engine's machine"},
@@ -29625,12 +29651,33 @@ Expected<void> check_packages(const ContainerOptions& options) {
   if (packages.empty()) return {};
   for (const auto* list : {&packages.system, &packages.python, &packages.npm})
     if (auto ok = check_words("packages", *list); !ok) return ok.error();
-  if (options.network == ContainerNetwork::none)
+  if (network(options) == "none")
     return bad_option("packages", "installing needs a network: set network to bridge");
   if (!options.sudo && !(packages.system.empty() && packages.npm.empty()))
     return bad_option("packages", "system and npm packages need sudo");
   if (!*options.read_only_root) return {};
   return bad_option("packages", "read_only_root leaves no place to install them");
+}
+
+// Whether the name of an engine's option is one of a list, which begins and ends with a blank.
+bool is_listed(std::string_view word, std::string_view list) {
+  return list.find(concat({" ", word.substr(0, word.find('=')), " "})) != std::string_view::npos;
+}
+
+// What is set here, and what would part the container from this program.
+Expected<void> check_engine_words(std::vector<std::string>& words) {
+  for (std::string& word : words) {
+    word.erase(0, std::min(word.find_first_not_of('-'), word.size()));
+    const std::string_view option = std::string_view(word).substr(0, word.find('='));
+    if (!is_plain(option, "-") || option.size() < 2 || word != printable(word))
+      return bad_option("engine_options",
+                        concat({quoted(word), " is no long option such as device=/dev/fuse"}));
+    if (is_listed(word,
+                  " attach cidfile detach detach-keys entrypoint help interactive label label-file "
+                  "name net network pull restart rm sig-proxy stop-signal tty user "))
+      return bad_option("engine_options", concat({quoted(option), " is set by codeexec itself"}));
+  }
+  return {};
 }
 
 Expected<void> check_bounds(const ContainerOptions& options) {
@@ -29662,6 +29709,28 @@ bool is_plain(std::string_view text, std::string_view more) {
   return std::all_of(text.begin(), text.end(), [more](char c) {
     return is_name_char(c) || more.find(c) != std::string_view::npos;
   });
+}
+
+std::string network(const ContainerOptions& options) {
+  return options.network_name.empty() ? name(options.network) : options.network_name;
+}
+
+std::string weakened_by(const ContainerOptions& options) {
+  std::string found;
+  for (const std::string& word : options.engine_options) {
+    const bool is_unconfined = word.find("unconfined") != std::string::npos ||
+                               word.find("disable") != std::string::npos ||
+                               word.find("false") != std::string::npos;
+    const bool is_shared = ends_with(word, "=host");
+    if (is_listed(
+            word,
+            " cap-add cgroup-parent device device-cgroup-rule gpus group-add mount privileged "
+            "sysctl volume volumes-from ") ||
+        (is_unconfined && is_listed(word, " security-opt ")) ||
+        (is_shared && is_listed(word, " cgroupns ipc pid userns uts ")))
+      found += concat({found.empty() ? "" : " ", word});
+  }
+  return found;
 }
 
 Expected<void> check_engine_options(const EngineOptions& engine) {
@@ -29696,6 +29765,12 @@ Expected<ContainerOptions> complete(const ContainerOptions& options) {
         variable != printable(variable) || has_nul(value))
       return bad_option("environment", concat({quoted(variable), " cannot be a variable"}));
   if (auto ok = check_bounds(complete); !ok) return ok.error();
+  if (auto ok = check_engine_words(complete.engine_options); !ok) return ok.error();
+  if (!complete.network_name.empty() && !is_plain(complete.network_name, ".-"))
+    return bad_option("network",
+                      concat({quoted(complete.network_name), " is no name of a network"}));
+  if (const std::string weak = weakened_by(complete); !weak.empty())
+    complete.on_progress(concat({"engine_options: the container is held less by ", weak}));
   if (auto ok = check_packages(complete); !ok) return ok.error();
   if (auto ok = complete_credentials(complete); !ok) return ok.error();
   if (auto ok = complete_mounts(complete); !ok) return ok.error();
@@ -29734,6 +29809,10 @@ ProgramIdentity own_identity();
 
 // Whether the program that made a container has ended. In doubt it has not.
 bool is_orphan(const Json& container, const ProgramIdentity& own);
+
+// Whether the program that made a container still runs, as far as can be seen from here, and is
+// not this one.
+bool has_other_maker(const Json& container, const ProgramIdentity& own);
 
 // A text as a part of a name: letters, digits, _ . and -, at most so many.
 std::string plain_name(std::string_view text, std::size_t longest);
@@ -29826,6 +29905,8 @@ struct Container::State {
   bool is_own(const Json& container) const;
   Error foreign() const;
   Expected<void> make(const std::optional<CancelToken>& cancel);
+  Expected<void> check_unused(const Json& found) const;
+  bool lower_cpus(std::string_view refusal);
   Expected<void> clear(const std::string& id, const std::optional<CancelToken>& cancel);
   Expected<bool> reuse(const Json& found, const std::optional<CancelToken>& cancel);
   Expected<void> get_image(const std::optional<CancelToken>& cancel);
@@ -29858,6 +29939,7 @@ struct Container::State {
   CancelToken turn_ended = {};
   std::optional<Process> lifeline = {};  // of one that is not persistent
   std::string started_at = {};           // with that
+  double cpus = options.cpus;            // that the engine takes
   std::vector<std::string> notes = {};
 };
 
@@ -30122,17 +30204,32 @@ ProgramIdentity own_identity() {
   return own;
 }
 
-bool is_orphan(const Json& container, const ProgramIdentity& own) {
+namespace {
+
+enum class Maker { unknown, gone, running };
+
+Maker maker_of(const Json& container, const ProgramIdentity& own) {
   if (label_of(container, "codeexec.host") != own.host ||
       label_of(container, "codeexec.ns") != own.space)
-    return false;
-  if (label_of(container, "codeexec.boot") != own.boot) return true;
+    return Maker::unknown;
+  if (label_of(container, "codeexec.boot") != own.boot) return Maker::gone;
   const std::string& start = label_of(container, "codeexec.start");
   const pid_t pid = leading_number(label_of(container, "codeexec.pid"), pid_t{0});
-  if (own.start.empty() || start.empty() || pid <= 0) return false;
+  if (own.start.empty() || start.empty() || pid <= 0) return Maker::unknown;
   const std::string now = start_of_process(pid);
-  if (!now.empty()) return now != start;
-  return ::kill(pid, 0) != 0 && errno == ESRCH;
+  if (!now.empty()) return now == start ? Maker::running : Maker::gone;
+  return ::kill(pid, 0) != 0 && errno == ESRCH ? Maker::gone : Maker::unknown;
+}
+
+}  // namespace
+
+bool is_orphan(const Json& container, const ProgramIdentity& own) {
+  return maker_of(container, own) == Maker::gone;
+}
+
+bool has_other_maker(const Json& container, const ProgramIdentity& own) {
+  return maker_of(container, own) == Maker::running &&
+         label_of(container, "codeexec.pid") != own.pid;
 }
 
 std::string plain_name(std::string_view text, std::size_t longest) {
@@ -30459,9 +30556,8 @@ Beacons::~Beacons() {
 // The arguments of `run` that the options make, with the command.
 std::vector<std::string> Container::State::configuration(const Beacons* beacons) const {
   std::vector<std::string> words = {
-      "--init",   "--user",        "0:0",      "--network",        codeexec::name(options.network),
-      "--pull",   "never",         "--ulimit", "nofile=4096:4096", "--ulimit",
-      "core=0:0", "--stop-signal", "KILL"};
+      "--init",   "--user",           "0:0",      "--network", network(options), "--pull", "never",
+      "--ulimit", "nofile=4096:4096", "--ulimit", "core=0:0",  "--stop-signal",  "KILL"};
   const auto add = [&words](const char* option, const std::string& value) {
     words.insert(words.end(), {option, value});
   };
@@ -30474,8 +30570,7 @@ std::vector<std::string> Container::State::configuration(const Beacons* beacons)
   if (options.memory != 0)
     for (const char* option : {"--memory", "--memory-swap"})
       add(option, std::to_string(options.memory) + "b");
-  if (options.cpus > 0)
-    add("--cpus", seconds_text(std::chrono::milliseconds(std::llround(options.cpus * 1000))));
+  if (cpus > 0) add("--cpus", seconds_text(std::chrono::milliseconds(std::llround(cpus * 1000))));
   add("--pids-limit", options.pids == 0 ? "-1" : std::to_string(options.pids));
   if (options.shm_size != 0) add("--shm-size", std::to_string(options.shm_size) + "b");
   // Users of a rootless podman are others in its containers, unless it is told to keep them.
@@ -30489,6 +30584,7 @@ std::vector<std::string> Container::State::configuration(const Beacons* beacons)
     if (has_own_tmp()) add_scratch("/tmp", options.tmp_size);
   }
   for (const auto& [path, size] : options.scratch) add_scratch(path, size);
+  for (const std::string& word : options.engine_options) words.push_back(concat({"--", word}));
   for (const Mount& mount : options.mounts) {
     // A directory that is kept away is covered by an empty one.
     if (mount.permission == Permission::none)
@@ -30564,6 +30660,7 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
       auto reused = reuse(found, cancel);
       if (!reused) return reused.error();
       if (*reused) return {};
+      if (auto ok = check_unused(found); !ok) return ok;
       if (auto ok = clear(found["Id"].as_string(), cancel); !ok) return ok;
       replaced = true;
     }
@@ -30573,10 +30670,37 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
           "the container was made anew: the files in /tmp and all else that was not in a "
           "folder of the host, installed packages and running programs of before are gone");
     if (created) return created;
+    if (lower_cpus(created.error().message)) continue;
     const bool is_conflict = created.error().message.find("already in use") != std::string::npos;
     if (!is_conflict) discard();
     if (!is_conflict || !options.persistent || tries == most_tries) return created;
   }
+}
+
+// One that another program works in is not taken from it. Each exec that is started ahead counts,
+// so that this is known of programs that have found it, too.
+Expected<void> Container::State::check_unused(const Json& found) const {
+  const ProgramIdentity own = own_identity();
+  if (label_of(found, "codeexec.pid") == own.pid && label_of(found, "codeexec.start") == own.start)
+    return {};
+  if (!has_other_maker(found, own) && found["ExecIDs"].size() == 0) return {};
+  return make_error(ErrorCode::invalid_argument,
+                    concat({"another program uses the container ", name,
+                            ", which has other options: end that program, give both the same "
+                            "options, or set another agent_id or instance_id"}));
+}
+
+// An engine refuses more processors than its machine has, and says how many these are.
+bool Container::State::lower_cpus(std::string_view refusal) {
+  constexpr std::string_view words = "ange of CPUs is from 0.01 to ";
+  const std::size_t at = refusal.find(words);
+  if (at == std::string_view::npos) return false;
+  const int most = leading_number(refusal.substr(at + words.size()), 0);
+  if (!(most > 0 && most < cpus)) return false;
+  cpus = most;
+  tell(concat({"cpus: the engine's machine has ", std::to_string(most),
+               ", fewer than the limit: all of them may be used"}));
+  return true;
 }
 
 // Removes what stands in the way, or waits until whoever removes it already, such as the engine by
@@ -30682,7 +30806,7 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
     if (auto ok = look_for(*beacons, *told, cancel); !ok) return ok;
   }
   log(concat({"container ", name, " made of ", options.image, " for ", user, ", network ",
-              codeexec::name(options.network)}));
+              network(options)}));
   return install(cancel);
 }
 
@@ -31367,7 +31491,7 @@ const Container& ContainerExecutor::container() const noexcept { return place_->
 
 std::string ContainerExecutor::describe_place() const {
   const ContainerOptions& options = container().options();
-  const bool online = options.network != ContainerNetwork::none;
+  const bool online = network(options) != "none";
   std::vector<std::string> installed;
   for (const auto* list :
        {&options.packages.system, &options.packages.python, &options.packages.npm})
@@ -31389,7 +31513,7 @@ std::string ContainerExecutor::describe_place() const {
     text += concat({" Installed when the container is made: ", joined(installed, ", "),
                     "; a result says so when one could not be had."});
   if (!online) text += " The network is switched off: nothing can be downloaded.";
-  if (options.network == ContainerNetwork::host) text += " The network is the host's.";
+  if (network(options) == "host") text += " The network is the host's.";
   if (!options.sudo)
     text += concat({" There is no sudo: ",
                     online ? "pip and npm install for you alone; for system packages " : "",
@@ -31588,7 +31712,7 @@ Expected<ContainerExecutor> ContainerManager::executor(const ContainerExecutorOp
   const ContainerOptions& asked = made->container().options();
   const char* other = nullptr;
   if (old.image != asked.image) other = "image";
-  if (old.network != asked.network) other = "network";
+  if (network(old) != network(asked)) other = "network";
   if (found->second.workspace() != made->workspace()) other = "workspace";
   if (!other) return found->second;
   return make_error(ErrorCode::invalid_argument,
@@ -31759,8 +31883,8 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
               starts_with(runs_as, "0:") ? ", root without capabilities: the workspace is root's"
                                          : ""}));
   const bool alone = !has("interface");
-  add("network", alone == (wanted.network == ContainerNetwork::none),
-      concat({"network ", name(wanted.network), alone ? ": nothing is reached" : ""}));
+  add("network", alone == (network(wanted) == "none"),
+      concat({"network ", network(wanted), alone ? ": nothing is reached" : ""}));
   const auto in_force = [&](const char* key, std::uint64_t bound) {
     return bound == 0 || probed(result.out, key) == std::to_string(bound);
   };
@@ -31772,6 +31896,8 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
       missing.empty() ? "all bounds are in force"
                       : concat({"not in force:", missing,
                                 " (the engine may not use cgroups for it: rootless, cgroup v1)"}));
+  if (const std::string weak = weakened_by(wanted); !weak.empty())
+    add("options", false, concat({"the container is held less by ", weak}));
   const Result again = executor->run("true");
   add("warm", again.succeeded(),
       concat({"a command takes ",
@@ -36494,6 +36620,10 @@ struct ServerConfig {
   std::string image_policy = name(ContainerOptions().image_policy);
   std::string container_network = name(ContainerOptions().network);
   std::uint64_t warm = ContainerOptions().warm;
+  std::string runtime = {};
+  std::string gpus = {};
+  std::vector<std::string> add_host = {};
+  std::vector<std::string> dns = {};
   Json credentials = {};
   Json packages = {};
   bool packages_required = false;
@@ -36712,6 +36842,16 @@ std::vector<Option> option_table(ServerConfig& config) {
        &config.image_policy, Where::containers},
       {"docker-network-mode", "MODE", "of the container: none (default), bridge, host",
        &config.container_network, Where::containers},
+      {"docker-network", "NAME", "a network of the engine's own, in place of a mode",
+       &box.network_name, Where::containers},
+      {"docker-dns", "ADDRESS...", "name servers", &config.dns, Where::containers},
+      {"docker-add-host", "NAME:ADDRESS...", "names with their addresses", &config.add_host,
+       Where::containers},
+      {"docker-runtime", "NAME", "of the engine, such as runsc (gVisor)", &config.runtime,
+       Where::containers},
+      {"docker-gpus", "GPUS", "such as all", &config.gpus, Where::containers},
+      {"docker-option", "WORD...", "more of its `run`, such as device=/dev/fuse; see the README",
+       &box.engine_options, Where::containers},
       {"docker-memory-limit", "SIZE", "of the container, such as 512m; 0: none (default: 2g)",
        Amount{&box.memory, true}, Where::containers},
       {"docker-cpu-limit", "CPUS", "such as 1.5; 0: none (default: 2)", &box.cpus,
@@ -37418,6 +37558,13 @@ Expected<ContainerOptions> container_options(const ServerConfig& config) {
   if (!policy) return policy.error();
   options.image_policy = *policy;
   options.sudo = config.enable_sudo;
+  const auto add = [&options](const char* option, const std::string& value) {
+    if (!value.empty()) options.engine_options.push_back(concat({option, "=", value}));
+  };
+  add("runtime", config.runtime);
+  add("gpus", config.gpus);
+  for (const std::string& address : config.dns) add("dns", address);
+  for (const std::string& host : config.add_host) add("add-host", host);
   options.warm = static_cast<std::size_t>(config.warm);
   if (!config.credentials.is_null()) {
     auto credentials = credentials_from_json(config.credentials);
@@ -37470,17 +37617,14 @@ namespace {
 
 Error in_our_words(Error error, bool container) {
   using Name = std::pair<std::string_view, std::string_view>;
-  constexpr Name of_containers[] = {{"cpus", "docker_cpu_limit"},
-                                    {"credentials", "docker_credentials"},
-                                    {"image", "docker_image"},
-                                    {"log_file", "docker_log_file"},
-                                    {"memory", "docker_memory_limit"},
-                                    {"mounts", "docker_mount"},
-                                    {"packages", "docker_packages"},
-                                    {"skills_dir", "skills_path"},
-                                    {"tools_dir", "tools_path"},
-                                    {"user", "docker_user"},
-                                    {"warm", "docker_warm"}};
+  constexpr Name of_containers[] = {
+      {"cpus", "docker_cpu_limit"},    {"credentials", "docker_credentials"},
+      {"image", "docker_image"},       {"engine_options", "docker_option"},
+      {"log_file", "docker_log_file"}, {"memory", "docker_memory_limit"},
+      {"mounts", "docker_mount"},      {"network", "docker_network"},
+      {"packages", "docker_packages"}, {"skills_dir", "skills_path"},
+      {"tools_dir", "tools_path"},     {"user", "docker_user"},
+      {"warm", "docker_warm"}};
   constexpr Name of_all[] = {{"disabled_rules", "disable_rule"},
                              {"disabled_tools", "disable_tool"},
                              {"keep", "keep_env"},

@@ -44,17 +44,32 @@ ProgramIdentity own_identity() {
   return own;
 }
 
-bool is_orphan(const Json& container, const ProgramIdentity& own) {
+namespace {
+
+enum class Maker { unknown, gone, running };
+
+Maker maker_of(const Json& container, const ProgramIdentity& own) {
   if (label_of(container, "codeexec.host") != own.host ||
       label_of(container, "codeexec.ns") != own.space)
-    return false;
-  if (label_of(container, "codeexec.boot") != own.boot) return true;
+    return Maker::unknown;
+  if (label_of(container, "codeexec.boot") != own.boot) return Maker::gone;
   const std::string& start = label_of(container, "codeexec.start");
   const pid_t pid = leading_number(label_of(container, "codeexec.pid"), pid_t{0});
-  if (own.start.empty() || start.empty() || pid <= 0) return false;
+  if (own.start.empty() || start.empty() || pid <= 0) return Maker::unknown;
   const std::string now = start_of_process(pid);
-  if (!now.empty()) return now != start;
-  return ::kill(pid, 0) != 0 && errno == ESRCH;
+  if (!now.empty()) return now == start ? Maker::running : Maker::gone;
+  return ::kill(pid, 0) != 0 && errno == ESRCH ? Maker::gone : Maker::unknown;
+}
+
+}  // namespace
+
+bool is_orphan(const Json& container, const ProgramIdentity& own) {
+  return maker_of(container, own) == Maker::gone;
+}
+
+bool has_other_maker(const Json& container, const ProgramIdentity& own) {
+  return maker_of(container, own) == Maker::running &&
+         label_of(container, "codeexec.pid") != own.pid;
 }
 
 std::string plain_name(std::string_view text, std::size_t longest) {

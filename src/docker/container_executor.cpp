@@ -127,7 +127,7 @@ const Container& ContainerExecutor::container() const noexcept { return place_->
 
 std::string ContainerExecutor::describe_place() const {
   const ContainerOptions& options = container().options();
-  const bool online = options.network != ContainerNetwork::none;
+  const bool online = network(options) != "none";
   std::vector<std::string> installed;
   for (const auto* list :
        {&options.packages.system, &options.packages.python, &options.packages.npm})
@@ -149,7 +149,7 @@ std::string ContainerExecutor::describe_place() const {
     text += concat({" Installed when the container is made: ", joined(installed, ", "),
                     "; a result says so when one could not be had."});
   if (!online) text += " The network is switched off: nothing can be downloaded.";
-  if (options.network == ContainerNetwork::host) text += " The network is the host's.";
+  if (network(options) == "host") text += " The network is the host's.";
   if (!options.sudo)
     text += concat({" There is no sudo: ",
                     online ? "pip and npm install for you alone; for system packages " : "",

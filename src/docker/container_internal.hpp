@@ -37,6 +37,10 @@ ProgramIdentity own_identity();
 // Whether the program that made a container has ended. In doubt it has not.
 bool is_orphan(const Json& container, const ProgramIdentity& own);
 
+// Whether the program that made a container still runs, as far as can be seen from here, and is
+// not this one.
+bool has_other_maker(const Json& container, const ProgramIdentity& own);
+
 // A text as a part of a name: letters, digits, _ . and -, at most so many.
 std::string plain_name(std::string_view text, std::size_t longest);
 
@@ -128,6 +132,8 @@ struct Container::State {
   bool is_own(const Json& container) const;
   Error foreign() const;
   Expected<void> make(const std::optional<CancelToken>& cancel);
+  Expected<void> check_unused(const Json& found) const;
+  bool lower_cpus(std::string_view refusal);
   Expected<void> clear(const std::string& id, const std::optional<CancelToken>& cancel);
   Expected<bool> reuse(const Json& found, const std::optional<CancelToken>& cancel);
   Expected<void> get_image(const std::optional<CancelToken>& cancel);
@@ -160,6 +166,7 @@ struct Container::State {
   CancelToken turn_ended = {};
   std::optional<Process> lifeline = {};  // of one that is not persistent
   std::string started_at = {};           // with that
+  double cpus = options.cpus;            // that the engine takes
   std::vector<std::string> notes = {};
 };
 

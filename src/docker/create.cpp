@@ -41,9 +41,8 @@ Beacons::~Beacons() {
 // The arguments of `run` that the options make, with the command.
 std::vector<std::string> Container::State::configuration(const Beacons* beacons) const {
   std::vector<std::string> words = {
-      "--init",   "--user",        "0:0",      "--network",        codeexec::name(options.network),
-      "--pull",   "never",         "--ulimit", "nofile=4096:4096", "--ulimit",
-      "core=0:0", "--stop-signal", "KILL"};
+      "--init",   "--user",           "0:0",      "--network", network(options), "--pull", "never",
+      "--ulimit", "nofile=4096:4096", "--ulimit", "core=0:0",  "--stop-signal",  "KILL"};
   const auto add = [&words](const char* option, const std::string& value) {
     words.insert(words.end(), {option, value});
   };
@@ -56,8 +55,7 @@ std::vector<std::string> Container::State::configuration(const Beacons* beacons)
   if (options.memory != 0)
     for (const char* option : {"--memory", "--memory-swap"})
       add(option, std::to_string(options.memory) + "b");
-  if (options.cpus > 0)
-    add("--cpus", seconds_text(std::chrono::milliseconds(std::llround(options.cpus * 1000))));
+  if (cpus > 0) add("--cpus", seconds_text(std::chrono::milliseconds(std::llround(cpus * 1000))));
   add("--pids-limit", options.pids == 0 ? "-1" : std::to_string(options.pids));
   if (options.shm_size != 0) add("--shm-size", std::to_string(options.shm_size) + "b");
   // Users of a rootless podman are others in its containers, unless it is told to keep them.
@@ -71,6 +69,7 @@ std::vector<std::string> Container::State::configuration(const Beacons* beacons)
     if (has_own_tmp()) add_scratch("/tmp", options.tmp_size);
   }
   for (const auto& [path, size] : options.scratch) add_scratch(path, size);
+  for (const std::string& word : options.engine_options) words.push_back(concat({"--", word}));
   for (const Mount& mount : options.mounts) {
     // A directory that is kept away is covered by an empty one.
     if (mount.permission == Permission::none)
@@ -146,6 +145,7 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
       auto reused = reuse(found, cancel);
       if (!reused) return reused.error();
       if (*reused) return {};
+      if (auto ok = check_unused(found); !ok) return ok;
       if (auto ok = clear(found["Id"].as_string(), cancel); !ok) return ok;
       replaced = true;
     }
@@ -155,10 +155,37 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
           "the container was made anew: the files in /tmp and all else that was not in a "
           "folder of the host, installed packages and running programs of before are gone");
     if (created) return created;
+    if (lower_cpus(created.error().message)) continue;
     const bool is_conflict = created.error().message.find("already in use") != std::string::npos;
     if (!is_conflict) discard();
     if (!is_conflict || !options.persistent || tries == most_tries) return created;
   }
+}
+
+// One that another program works in is not taken from it. Each exec that is started ahead counts,
+// so that this is known of programs that have found it, too.
+Expected<void> Container::State::check_unused(const Json& found) const {
+  const ProgramIdentity own = own_identity();
+  if (label_of(found, "codeexec.pid") == own.pid && label_of(found, "codeexec.start") == own.start)
+    return {};
+  if (!has_other_maker(found, own) && found["ExecIDs"].size() == 0) return {};
+  return make_error(ErrorCode::invalid_argument,
+                    concat({"another program uses the container ", name,
+                            ", which has other options: end that program, give both the same "
+                            "options, or set another agent_id or instance_id"}));
+}
+
+// An engine refuses more processors than its machine has, and says how many these are.
+bool Container::State::lower_cpus(std::string_view refusal) {
+  constexpr std::string_view words = "ange of CPUs is from 0.01 to ";
+  const std::size_t at = refusal.find(words);
+  if (at == std::string_view::npos) return false;
+  const int most = leading_number(refusal.substr(at + words.size()), 0);
+  if (!(most > 0 && most < cpus)) return false;
+  cpus = most;
+  tell(concat({"cpus: the engine's machine has ", std::to_string(most),
+               ", fewer than the limit: all of them may be used"}));
+  return true;
 }
 
 // Removes what stands in the way, or waits until whoever removes it already, such as the engine by
@@ -264,7 +291,7 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
     if (auto ok = look_for(*beacons, *told, cancel); !ok) return ok;
   }
   log(concat({"container ", name, " made of ", options.image, " for ", user, ", network ",
-              codeexec::name(options.network)}));
+              network(options)}));
   return install(cancel);
 }
 

@@ -97,6 +97,12 @@ struct ContainerOptions {
   // the root is writable.
   bool sudo = false;
   ContainerNetwork network = ContainerNetwork::none;
+  // A network that the engine has by that name, in place of `network`. Empty: none.
+  std::string network_name = {};
+  // More options of the engine's `run`, by their long names and without dashes: "runtime=runsc",
+  // "device=/dev/fuse", "privileged". They are checked by nobody but the engine; those that this
+  // library sets itself are errors. on_progress is told of those that weaken the container.
+  std::vector<std::string> engine_options = {};
   std::uint64_t memory = std::uint64_t{2} << 30;      // bytes, swap included; 0: no bound
   double cpus = 2;                                    // processors; 0: no bound
   std::uint64_t pids = 256;                           // processes and threads; 0: no bound

@@ -85,6 +85,12 @@ Error bad_option(std::string_view option, std::string_view problem);
 // Letters of ASCII, digits, _ and those of `more`; the first is none of `more`.
 bool is_plain(std::string_view text, std::string_view more);
 
+// The network of a container, as the engine calls it.
+std::string network(const ContainerOptions& options);
+
+// Those of engine_options that take away from what holds a command, with a blank between them.
+std::string weakened_by(const ContainerOptions& options);
+
 Expected<void> check_engine_options(const EngineOptions& engine);
 
 }  // namespace inner

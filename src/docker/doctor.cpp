@@ -98,8 +98,8 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
               starts_with(runs_as, "0:") ? ", root without capabilities: the workspace is root's"
                                          : ""}));
   const bool alone = !has("interface");
-  add("network", alone == (wanted.network == ContainerNetwork::none),
-      concat({"network ", name(wanted.network), alone ? ": nothing is reached" : ""}));
+  add("network", alone == (network(wanted) == "none"),
+      concat({"network ", network(wanted), alone ? ": nothing is reached" : ""}));
   const auto in_force = [&](const char* key, std::uint64_t bound) {
     return bound == 0 || probed(result.out, key) == std::to_string(bound);
   };
@@ -111,6 +111,8 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
       missing.empty() ? "all bounds are in force"
                       : concat({"not in force:", missing,
                                 " (the engine may not use cgroups for it: rootless, cgroup v1)"}));
+  if (const std::string weak = weakened_by(wanted); !weak.empty())
+    add("options", false, concat({"the container is held less by ", weak}));
   const Result again = executor->run("true");
   add("warm", again.succeeded(),
       concat({"a command takes ",

@@ -39,7 +39,7 @@ Expected<ContainerExecutor> ContainerManager::executor(const ContainerExecutorOp
   const ContainerOptions& asked = made->container().options();
   const char* other = nullptr;
   if (old.image != asked.image) other = "image";
-  if (old.network != asked.network) other = "network";
+  if (network(old) != network(asked)) other = "network";
   if (found->second.workspace() != made->workspace()) other = "workspace";
   if (!other) return found->second;
   return make_error(ErrorCode::invalid_argument,

@@ -169,12 +169,33 @@ Expected<void> check_packages(const ContainerOptions& options) {
   if (packages.empty()) return {};
   for (const auto* list : {&packages.system, &packages.python, &packages.npm})
     if (auto ok = check_words("packages", *list); !ok) return ok.error();
-  if (options.network == ContainerNetwork::none)
+  if (network(options) == "none")
     return bad_option("packages", "installing needs a network: set network to bridge");
   if (!options.sudo && !(packages.system.empty() && packages.npm.empty()))
     return bad_option("packages", "system and npm packages need sudo");
   if (!*options.read_only_root) return {};
   return bad_option("packages", "read_only_root leaves no place to install them");
+}
+
+// Whether the name of an engine's option is one of a list, which begins and ends with a blank.
+bool is_listed(std::string_view word, std::string_view list) {
+  return list.find(concat({" ", word.substr(0, word.find('=')), " "})) != std::string_view::npos;
+}
+
+// What is set here, and what would part the container from this program.
+Expected<void> check_engine_words(std::vector<std::string>& words) {
+  for (std::string& word : words) {
+    word.erase(0, std::min(word.find_first_not_of('-'), word.size()));
+    const std::string_view option = std::string_view(word).substr(0, word.find('='));
+    if (!is_plain(option, "-") || option.size() < 2 || word != printable(word))
+      return bad_option("engine_options",
+                        concat({quoted(word), " is no long option such as device=/dev/fuse"}));
+    if (is_listed(word,
+                  " attach cidfile detach detach-keys entrypoint help interactive label label-file "
+                  "name net network pull restart rm sig-proxy stop-signal tty user "))
+      return bad_option("engine_options", concat({quoted(option), " is set by codeexec itself"}));
+  }
+  return {};
 }
 
 Expected<void> check_bounds(const ContainerOptions& options) {
@@ -206,6 +227,28 @@ bool is_plain(std::string_view text, std::string_view more) {
   return std::all_of(text.begin(), text.end(), [more](char c) {
     return is_name_char(c) || more.find(c) != std::string_view::npos;
   });
+}
+
+std::string network(const ContainerOptions& options) {
+  return options.network_name.empty() ? name(options.network) : options.network_name;
+}
+
+std::string weakened_by(const ContainerOptions& options) {
+  std::string found;
+  for (const std::string& word : options.engine_options) {
+    const bool is_unconfined = word.find("unconfined") != std::string::npos ||
+                               word.find("disable") != std::string::npos ||
+                               word.find("false") != std::string::npos;
+    const bool is_shared = ends_with(word, "=host");
+    if (is_listed(
+            word,
+            " cap-add cgroup-parent device device-cgroup-rule gpus group-add mount privileged "
+            "sysctl volume volumes-from ") ||
+        (is_unconfined && is_listed(word, " security-opt ")) ||
+        (is_shared && is_listed(word, " cgroupns ipc pid userns uts ")))
+      found += concat({found.empty() ? "" : " ", word});
+  }
+  return found;
 }
 
 Expected<void> check_engine_options(const EngineOptions& engine) {
@@ -240,6 +283,12 @@ Expected<ContainerOptions> complete(const ContainerOptions& options) {
         variable != printable(variable) || has_nul(value))
       return bad_option("environment", concat({quoted(variable), " cannot be a variable"}));
   if (auto ok = check_bounds(complete); !ok) return ok.error();
+  if (auto ok = check_engine_words(complete.engine_options); !ok) return ok.error();
+  if (!complete.network_name.empty() && !is_plain(complete.network_name, ".-"))
+    return bad_option("network",
+                      concat({quoted(complete.network_name), " is no name of a network"}));
+  if (const std::string weak = weakened_by(complete); !weak.empty())
+    complete.on_progress(concat({"engine_options: the container is held less by ", weak}));
   if (auto ok = check_packages(complete); !ok) return ok.error();
   if (auto ok = complete_credentials(complete); !ok) return ok.error();
   if (auto ok = complete_mounts(complete); !ok) return ok.error();

@@ -425,9 +425,8 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
   const Cause cause = cause_of_failure(ended, told, ending.network);
   if (cause != Cause::none)
     told.notes.push_back(advice_for(cause, ending.network, writable(ending)));
-  if (const std::string why = ending.session ? ending.hand_on(ended) : ""; !why.empty())
-    told.notes.push_back(
-        concat({"the session keeps its folder and variables as they were: ", why}));
+  if (std::string note = ending.session ? ending.hand_on(ended, paths) : ""; !note.empty())
+    told.notes.push_back(std::move(note));
   told.changed_files = ending.changed_files();
   if (!told.changed_files.empty())
     told.notes.push_back(concat({"changed during the command, and used outside of the sandbox by ",

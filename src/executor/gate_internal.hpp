@@ -37,12 +37,23 @@ struct Executor::Ending {
   std::string folder = {};
   std::string mark = {};
   Function<std::string()> session_text = {};
-  // Why the session stays as it was; empty when it does not.
-  std::string hand_on(const ProcessResult& ended) const {
-    if (ended.outcome != Outcome::exited) return "the command did not end by itself";
-    const auto told = detail::parse_session_state(session_text(), mark);
-    if (!told) return told.error().message;
-    return session->take(*told, folder, resets) ? "" : "more than 256 variables or 64 KiB changed";
+  // What the session does not take over, and why; empty when it takes all. A folder where the next
+  // command would be refused is not taken.
+  std::string hand_on(const ProcessResult& ended, const PathRules& paths) const {
+    constexpr std::string_view all = "the session keeps its folder and variables as they were: ";
+    if (ended.outcome != Outcome::exited) return concat({all, "the command did not end by itself"});
+    auto told = detail::parse_session_state(session_text(), mark);
+    if (!told) return concat({all, told.error().message});
+    std::string note;
+    if (paths.permission(told->work_dir) == Permission::none) {
+      const std::string there = shell_word(to_utf8(told->work_dir));
+      note = concat({"the session stays in ", printable(folder), ", because ", there,
+                     " is not within the folders that commands may start in; `cd ", there,
+                     " && ...` works in one command"});
+      told->work_dir = folder;
+    }
+    if (session->take(*told, folder, resets)) return note;
+    return concat({all, "more than 256 variables or 64 KiB changed"});
   }
 };
 

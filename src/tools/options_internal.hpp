@@ -53,6 +53,10 @@ struct ServerConfig {
   std::string image_policy = name(ContainerOptions().image_policy);
   std::string container_network = name(ContainerOptions().network);
   std::uint64_t warm = ContainerOptions().warm;
+  std::string runtime = {};
+  std::string gpus = {};
+  std::vector<std::string> add_host = {};
+  std::vector<std::string> dns = {};
   Json credentials = {};
   Json packages = {};
   bool packages_required = false;

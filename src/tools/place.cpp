@@ -109,6 +109,13 @@ Expected<ContainerOptions> container_options(const ServerConfig& config) {
   if (!policy) return policy.error();
   options.image_policy = *policy;
   options.sudo = config.enable_sudo;
+  const auto add = [&options](const char* option, const std::string& value) {
+    if (!value.empty()) options.engine_options.push_back(concat({option, "=", value}));
+  };
+  add("runtime", config.runtime);
+  add("gpus", config.gpus);
+  for (const std::string& address : config.dns) add("dns", address);
+  for (const std::string& host : config.add_host) add("add-host", host);
   options.warm = static_cast<std::size_t>(config.warm);
   if (!config.credentials.is_null()) {
     auto credentials = credentials_from_json(config.credentials);
@@ -161,17 +168,14 @@ inline namespace inner {
 
 Error in_our_words(Error error, bool container) {
   using Name = std::pair<std::string_view, std::string_view>;
-  constexpr Name of_containers[] = {{"cpus", "docker_cpu_limit"},
-                                    {"credentials", "docker_credentials"},
-                                    {"image", "docker_image"},
-                                    {"log_file", "docker_log_file"},
-                                    {"memory", "docker_memory_limit"},
-                                    {"mounts", "docker_mount"},
-                                    {"packages", "docker_packages"},
-                                    {"skills_dir", "skills_path"},
-                                    {"tools_dir", "tools_path"},
-                                    {"user", "docker_user"},
-                                    {"warm", "docker_warm"}};
+  constexpr Name of_containers[] = {
+      {"cpus", "docker_cpu_limit"},    {"credentials", "docker_credentials"},
+      {"image", "docker_image"},       {"engine_options", "docker_option"},
+      {"log_file", "docker_log_file"}, {"memory", "docker_memory_limit"},
+      {"mounts", "docker_mount"},      {"network", "docker_network"},
+      {"packages", "docker_packages"}, {"skills_dir", "skills_path"},
+      {"tools_dir", "tools_path"},     {"user", "docker_user"},
+      {"warm", "docker_warm"}};
   constexpr Name of_all[] = {{"disabled_rules", "disable_rule"},
                              {"disabled_tools", "disable_tool"},
                              {"keep", "keep_env"},

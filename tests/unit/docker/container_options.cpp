@@ -135,6 +135,38 @@ TEST_CASE("container options: bounds that no engine takes") {
   CHECK(support::begins(with([](auto& o) { o.start_timeout = milliseconds(-1); }), "timeouts"));
 }
 
+TEST_CASE("container options: more options of the engine") {
+  const auto problem = [](const std::string& word) {
+    ContainerOptions options;
+    options.engine_options = {word};
+    return problem_of(options);
+  };
+  for (const char* good : {"privileged", "--privileged", "ulimit=nproc=9", "device=/dev/fuse"})
+    CHECK(problem(good) == "accepted");
+  for (const char* bad : {"", "-", "=", "v=/:/x", "a b", "device=a\nb", "=x"})
+    CHECK(has(problem(bad), "is no long option"));
+  for (const char* own : {"name=x", "--rm", "rm=false", "entrypoint=x", "network=host", "user=0"})
+    CHECK(has(problem(own), "is set by codeexec itself"));
+  ContainerOptions options;
+  std::vector<std::string> progress;
+  options.on_progress = [&progress](std::string_view line) { progress.emplace_back(line); };
+  options.engine_options = {"runtime=x",
+                            "ulimit=nproc=9",
+                            "add-host=a:1.2.3.4",
+                            "dns=9.9.9.9",
+                            "security-opt=seccomp=/profile.json",
+                            "platform=linux/arm64"};
+  CHECK(codeexec::complete(options));
+  CHECK(progress.empty());
+  options.engine_options = {
+      "--privileged",   "dns=9.9.9.9", "cap-add=ALL", "pid=host", "security-opt=seccomp=unconfined",
+      "volume=/:/host", "gpus=all"};
+  CHECK(codeexec::complete(options));
+  CHECK(progress == std::vector<std::string>{
+                        "engine_options: the container is held less by privileged cap-add=ALL "
+                        "pid=host security-opt=seccomp=unconfined volume=/:/host gpus=all"});
+}
+
 TEST_CASE("W-40: no container sees the host's system, its home or the engine's socket") {
   const TempDir folder;
   const std::string socket = folder.directory("run") + "/engine.sock";

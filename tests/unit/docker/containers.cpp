@@ -253,6 +253,107 @@ TEST_CASE("container: a persistent one is found, started and woken again") {
   }
 }
 
+TEST_CASE("container: options of the engine reach it, and so do its refusals") {
+  if (!has_engine()) return;
+  ContainerOptions options = small(fresh_agent());
+  options.engine_options = {"add-host=somewhere:192.0.2.1", "ulimit=nofile=99:99",
+                            "--cap-add=CHOWN"};
+  const Container container = make(options);
+  require(container.ensure());
+  const Json host = look(container.name())["HostConfig"];
+  CHECK(has(host["ExtraHosts"].dump(), "somewhere:192.0.2.1"));
+  CHECK(has(host["CapAdd"].dump(), "CHOWN"));
+  CHECK(docker({"exec", container.name(), "sh", "-c", "ulimit -n"}).out == "99\n");
+  const TempDir folder;
+  codeexec::ContainerExecutorOptions asked;
+  asked.workspace = folder.path();
+  asked.container = options;
+  bool is_told = false;
+  for (const auto& check : codeexec::check_engine(asked))
+    is_told |= !check.ok && check.message == "the container is held less by cap-add=CHOWN";
+  CHECK(is_told);
+
+  options.engine_options = {"runtime=nothing-of-that-name"};
+  const auto made = make(options).ensure();
+  REQUIRE_FALSE(made);
+  CAPTURE(made.error().message);
+  CHECK(has(made.error().message, "nothing-of-that-name"));
+  CHECK(has(made.error().message, "`docker info` lists the runtimes"));
+  options.engine_options.clear();
+  options.network_name = fresh_agent();
+  const auto lost = make(options).ensure();
+  REQUIRE_FALSE(lost);
+  CHECK(has(lost.error().message, options.network_name));
+}
+
+TEST_CASE("container: no more processors are asked for than the engine has") {
+  if (!has_engine()) return;
+  for (const bool persistent : {false, true}) {
+    ContainerOptions options = small(fresh_agent());
+    options.persistent = persistent;
+    options.cpus = 5000;
+    std::vector<std::string> progress;
+    options.on_progress = [&progress](std::string_view line) { progress.emplace_back(line); };
+    const Container container = make(options);
+    const Remover remover{container.name()};
+    require(container.ensure());
+    REQUIRE(progress.size() == 1);
+    CHECK(has(progress[0], "cpus: the engine's machine has "));
+    const auto cpus = look(container.name())["HostConfig"]["NanoCpus"].as_integer();
+    CHECK(cpus >= 1000000000);
+    CHECK(cpus < 5000000000000);
+    // The container is found again, though it has other bounds.
+    if (persistent) {
+      const std::string id = container.info()->id;
+      require(make(options).ensure());
+      CHECK(container.info()->id == id);
+    }
+  }
+}
+
+TEST_CASE("container: a persistent one that another program uses is not taken from it") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  codeexec::ContainerExecutorOptions options;
+  options.workspace = folder.path();
+  options.agent_id = fresh_agent();
+  options.container = small({});
+  options.container.persistent = true;
+  const auto in_another_program = [&](std::uint64_t memory) {
+    return support::in_other_host([&]() -> std::string {
+      codeexec::ContainerExecutorOptions other = options;
+      other.container.memory = memory;
+      const auto executor = codeexec::ContainerExecutor::create(other);
+      if (!executor) return executor.error().message;
+      const codeexec::Result result = executor->run("true");
+      return result.succeeded() ? "ran" : result.message;
+    });
+  };
+  const std::string refusal = "another program uses the container ";
+  std::string name;
+  {
+    // Found, not made, by this program.
+    REQUIRE(in_another_program(options.container.memory) == "ran");
+    const auto executor = codeexec::ContainerExecutor::create(options);
+    REQUIRE_MESSAGE(executor, executor.error().message);
+    name = executor->container().name();
+    CHECK(executor->run("true").succeeded());
+    // The next command's exec is started ahead of it, by a thread.
+    CHECK(support::comes_true([&] { return look(name)["ExecIDs"].size() > 0; }));
+    CHECK(support::begins(in_another_program(64 << 20), refusal + name));
+    CHECK(executor->run("true").notes.empty());
+  }
+  CHECK(support::comes_true([&] { return look(name)["ExecIDs"].size() == 0; }));
+  CHECK(in_another_program(64 << 20) == "ran");
+  // Made by this program, which has no exec in it.
+  options.container.warm = 0;
+  const auto executor = codeexec::ContainerExecutor::create(options);
+  REQUIRE(executor);
+  CHECK(executor->run("true").succeeded());
+  CHECK(support::begins(in_another_program(64 << 20), refusal + name));
+  require(executor->container().remove());
+}
+
 TEST_CASE("container: one of that name that is not ours is never touched") {
   if (!has_engine()) return;
   ContainerOptions options = small(fresh_agent());

@@ -526,15 +526,19 @@ TEST_CASE("the folder of a session is judged like any work_dir") {
     CHECK(run("export HOME=" + place.directory / "ro").succeeded());
     CHECK(run("rm -f ~/file").rule == "read-only");
   }
-  SUBCASE("outside of the roots nothing runs, until a work_dir is given") {
-    CHECK(run("cd " + outside.path()).succeeded());
-    CHECK(session.work_dir() == outside.path());
-    const Result r = run("pwd");
-    CHECK(r.rule == "work_dir");
-    CHECK_MESSAGE(has(r.message, "give a work_dir"), r.message);
-    CHECK(run("pwd", ".").out == place.directory.path() + "\n");
-    CHECK(run("pwd").out == place.directory.path() + "\n");
-    CHECK_FALSE(has(run("pwd", outside.path()).message, "session"));
+  SUBCASE("outside of the roots it stays where it was, and says so once") {
+    CHECK(run("cd sub").notes.empty());
+    const Result left = run("export A=1; cd " + outside.path());
+    CHECK(left.succeeded());
+    REQUIRE(left.notes.size() == 1);
+    CHECK(support::begins(left.notes[0], "the session stays in " + place.sub() + ", because '" +
+                                             outside.path() + "' is not within"));
+    CHECK(session.work_dir() == place.sub());
+    const Result next = run("echo $A; pwd");
+    CHECK(next.out == "1\n" + place.sub() + "\n");
+    CHECK(next.notes.empty());
+    CHECK(run("cd " + outside.path() + " && pwd").out == outside.path() + "\n");
+    CHECK(run("pwd", outside.path()).rule == "work_dir");
   }
   SUBCASE("a folder that has gone") {
     CHECK(run("mkdir -p new; cd new").succeeded());

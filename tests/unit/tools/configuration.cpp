@@ -161,6 +161,10 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
   // For what --help calls a value: what it cannot be.
   const std::map<std::string, Strings> wrong = {
       {"ADDRESS", {""}},
+      {"ADDRESS...", {""}},
+      {"NAME:ADDRESS...", {""}},
+      {"GPUS", {""}},
+      {"WORD...", {"", "-v", "/dev/fuse", "name=x", "network=host", "a=\x01"}},
       {"BOOL", {"maybe", "", "1"}},
       {"CPUS", {"abc", "-1", "", "2x", "1e400"}},
       {"ID", {""}},
@@ -191,6 +195,7 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       {"keep-env", {"A=B", "", "A*B"}},
       {"secret-env", {"A=B", "", "CODEEXEC_NOT_THERE"}},
       {"enable-sudo", {"maybe"}},
+      {"docker-network", {"", "a b", "-x"}},
       {"docker-packages-required", {"maybe"}},
       {"docker-persistent", {"maybe"}},
       {"docker-pids-limit", {"abc", "-5", "", "1.5", "1k", "1e400", "1e16"}},
