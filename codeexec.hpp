@@ -2718,8 +2718,8 @@ struct ToolOptions {
 //   execute_command(command, timeout?, work_dir?, session_id?, run_in_background_after?, encoding?)
 //     to_json(Result). With encoding "base64": stdout and stderr are base64 of their first bytes,
 //     `encoding` tells so, and the message that would end stderr is one of the notes. When the
-//     command goes on in the background: what there is so far, outcome "running", success false,
-//     exit_code -1, and shell_id. To a client that wants progress, what is printed comes as
+//     command goes on in the background: what there is so far, outcome "running", success true,
+//     exit_code null, and shell_id. To a client that wants progress, what is printed comes as
 //     messages. With a session_id (1 to 64 of A-Z a-z 0-9 . _ -) the commands of one name share a
 //     Session, which the first makes; the answer ends with session_id and session_work_dir, its
 //     folder now. A server has 100 of them; then the one goes that was not used for the longest.
@@ -22285,6 +22285,12 @@ inline constexpr std::size_t longest_audited_text = std::size_t{16} << 10;
 // 60 s as "60", 1500 ms as "1.5", -250 ms as "-0.25".
 std::string seconds_text(std::chrono::milliseconds time);
 
+// The same with its unit: "1 second", "1.5 seconds".
+std::string count_of_seconds(std::chrono::milliseconds time);
+
+// "SIGSEGV (segmentation fault)".
+std::string signal_text(int number);
+
 // The present as RFC 3339 in UTC with milliseconds: 2026-01-31T12:00:00.250Z.
 std::string utc_timestamp();
 
@@ -22546,6 +22552,36 @@ struct Executor::Admission {
 // executor/command.cpp ----------------------------------------------------------------------------
 // Commands, results, and handles on commands that run.
 
+namespace {
+
+std::string signal_text(int number) {
+  struct Name {
+    int number;
+    const char* text;
+  };
+  constexpr Name names[] = {{SIGHUP, "SIGHUP"},
+                            {SIGINT, "SIGINT"},
+                            {SIGQUIT, "SIGQUIT"},
+                            {SIGILL, "SIGILL (illegal instruction)"},
+                            {SIGTRAP, "SIGTRAP"},
+                            {SIGABRT, "SIGABRT (aborted)"},
+                            {SIGBUS, "SIGBUS (bus error)"},
+                            {SIGFPE, "SIGFPE (arithmetic error)"},
+                            {SIGKILL, "SIGKILL"},
+                            {SIGSEGV, "SIGSEGV (segmentation fault)"},
+                            {SIGPIPE, "SIGPIPE (nobody reads its output)"},
+                            {SIGALRM, "SIGALRM"},
+                            {SIGTERM, "SIGTERM"},
+                            {SIGXCPU, "SIGXCPU (limit of CPU time)"},
+                            {SIGXFSZ, "SIGXFSZ (limit of file size)"},
+                            {SIGSYS, "SIGSYS (refused system call)"}};
+  for (const Name& name : names)
+    if (name.number == number) return name.text;
+  return concat({"signal ", std::to_string(number)});
+}
+
+}  // namespace
+
 Command Command::shell(std::string script) {
   Command command;
   command.script = std::move(script);
@@ -22565,7 +22601,7 @@ std::string Result::summary() const {
       text = concat({"exited with status ", std::to_string(exit_code)});
       break;
     case Outcome::signaled:
-      text = concat({"killed by signal ", std::to_string(signal)});
+      text = concat({"killed by ", signal_text(signal)});
       break;
     case Outcome::timed_out:
       text = concat({"timed out after ", seconds_text(timeout), " s"});
@@ -22690,6 +22726,10 @@ std::string seconds_text(std::chrono::milliseconds time) {
   std::string fraction = std::to_string(1000 + rest).substr(1);
   while (fraction.back() == '0') fraction.pop_back();
   return concat({text, ".", fraction});
+}
+
+std::string count_of_seconds(std::chrono::milliseconds time) {
+  return seconds_text(time) + (time == std::chrono::seconds(1) ? " second" : " seconds");
 }
 
 std::string utc_timestamp() {
@@ -23667,7 +23707,7 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
   if (result.timeout > options.max_timeout && !command.background) {
     result.notes.push_back(
         concat({"timeout reduced from ", seconds_text(result.timeout), " to ",
-                seconds_text(options.max_timeout), " seconds, the longest that is allowed here"}));
+                count_of_seconds(options.max_timeout), ", the longest that is allowed here"}));
     result.timeout = options.max_timeout;
   }
 
@@ -23679,9 +23719,10 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
   if (!directory) {
     admission.refuse("work_dir",
                      concat({directory.error().message,
-                             command.work_dir == given.work_dir
-                                 ? ""
-                                 : "; the session is there: give a work_dir to leave"}));
+                             command.work_dir != given.work_dir
+                                 ? "; the session is there: give a work_dir to leave"
+                             : starts_with(command.work_dir, "~") ? "; `~` is not expanded here"
+                                                                  : ""}));
     // What lies within the roots may be shown as it was understood; it helps against typing errors.
     const auto path = canonical_path(result.work_dir, options.workspace);
     if (path && gate_->paths.permission(*path) != Permission::none) result.work_dir = *path;
@@ -23753,6 +23794,8 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
     std::replace(limit.begin(), limit.end(), '_', ' ');
     told.notes.push_back(concat({"the command reached its limit of ", limit}));
   }
+  if (ended.outcome == Outcome::signaled)
+    told.notes.push_back(concat({"ended by ", signal_text(ended.signal)}));
   if (std::string note = note_of_left_behind(ended); !note.empty())
     told.notes.push_back(std::move(note));
   const Cause cause = cause_of_failure(ended, told, ending.network);
@@ -25175,7 +25218,7 @@ ForegroundRun BackgroundShells::run(const Command& command, std::chrono::millise
     end = shell.wait(waiter, until, later(shell.started, longest));
     if (end == ShellWaitEnd::timed_out)
       shell.notes.push_back(
-          concat({"ended after the ", seconds_text(longest), " seconds that a command may take in ",
+          concat({"ended after the ", count_of_seconds(longest), " that a command may take in ",
                   "the foreground, because as many run in the background as may"}));
   }
   if (end != ShellWaitEnd::ended) shell.execution.cancel();
@@ -31970,6 +32013,9 @@ mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bo
                        std::string message);
 
 // A name, too, may have a secret in it.
+// A command of nothing but blanks.
+bool is_empty_script(const std::string& script);
+
 std::string shown_path(const ToolSet& set, const std::string& path);
 
 // Bounds the command by what is left of the running time and counts it. False: there is nothing
@@ -32099,7 +32145,7 @@ int json_exit_code(const Result& result) {
 std::string closing_message(const Result& result) {
   switch (result.outcome) {
     case Outcome::timed_out:
-      return concat({"Command timed out after ", seconds_text(result.timeout), " seconds"});
+      return concat({"Command timed out after ", count_of_seconds(result.timeout)});
     case Outcome::cancelled:
       return "Command was cancelled";
     case Outcome::refused:
@@ -32120,11 +32166,13 @@ Json execution_schema() {
     return Json::object({{"type", type_name}, {"description", description}});
   };
   Json properties = Json::object();
-  properties.set("success", type("boolean", "The command left with exit code 0, in time."));
-  properties.set("exit_code",
-                 type("integer",
-                      "Exit code; minus the signal's number when a signal killed it; -1 when it "
-                      "timed out, was refused, did not start or is still running."));
+  properties.set("success",
+                 type("boolean", "The command left with exit code 0, in time, or still runs."));
+  Json exit_code = type("integer",
+                        "Minus the signal's number when a signal killed it; -1 when it timed out, "
+                        "was refused or did not start; null while it runs.");
+  exit_code.set("type", Json::array({"integer", "null"}));
+  properties.set("exit_code", std::move(exit_code));
   properties.set("stdout",
                  type("string", "What it printed; the middle is left out when too long."));
   properties.set("stderr", type("string", "The same for standard error, and why it did not run."));
@@ -32319,6 +32367,10 @@ mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bo
       result_json(set.options, result, room_for_texts(call.max_result_bytes())));
 }
 
+bool is_empty_script(const std::string& script) {
+  return script.find_first_not_of(" \t\r\n") == std::string::npos;
+}
+
 std::string shown_path(const ToolSet& set, const std::string& path) {
   return set.executor.redact(to_utf8(path));
 }
@@ -32481,6 +32533,8 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t room) {
   so_far.notes.push_back(note);
   const std::string err = so_far.err;
   Json object = result_json(set.options, so_far, room);
+  object.set("success", true);
+  object.set("exit_code", Json());
   object.set("stderr", err);
   object.set("outcome", "running");
   object.set("shell_id", shell.id);
@@ -32494,6 +32548,7 @@ namespace {
 mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
   command.cancel = call.cancel_token();
+  if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
   const Json& session_id = call.argument("session_id");
   if (session_id.is_string()) {
     if (!is_session_id(session_id.as_string()))
@@ -32645,6 +32700,7 @@ namespace {
 
 mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
+  if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
   command.background = true;
   command.keep_input_open = true;
   Function<void()> ended;
@@ -33267,8 +33323,8 @@ void add_command_tools(const Executor& executor, const ToolOptions& options,
       "execute_command", "Run a command", Effect::runs,
       concat({"Runs a shell command and returns its exit code, stdout and stderr. Blocks until the "
               "command ends or its timeout passes (default ",
-              seconds_text(executor.options().timeout),
-              " seconds). Then everything it started is killed, also what `&` or nohup left in the "
+              count_of_seconds(executor.options().timeout),
+              "). Then everything it started is killed, also what `&` or nohup left in the "
               "background",
               is_disabled(options, "start_background_shell")
                   ? ""
@@ -33464,14 +33520,14 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   if (has_tool("execute_command"))
     sentences.push_back(concat(
         {"execute_command runs shell commands, by default in ", to_utf8(executor.workspace()),
-         ". A command may take ", seconds_text(executor.options().timeout),
-         " seconds unless it asks for more (at most ", seconds_text(executor.options().max_timeout),
+         ". A command may take ", count_of_seconds(executor.options().timeout),
+         " unless it asks for more (at most ", seconds_text(executor.options().max_timeout),
          "). It gets no standard input and no terminal. Of each of its streams ",
          std::to_string(settings.max_output), " bytes are kept, the beginning and the end."}));
   if (has_tool("execute_command") && options.run_in_background_after != no_limit)
     sentences.push_back(
-        concat({"What still runs after ", seconds_text(options.run_in_background_after),
-                " seconds goes on in the background."}));
+        concat({"What still runs after ", count_of_seconds(options.run_in_background_after),
+                " goes on in the background."}));
   if (has_tool("start_background_shell"))
     sentences.push_back(
         concat({"For servers and long work use start_background_shell (at most ",
@@ -33500,7 +33556,7 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
         {"Each tool may be called ", std::to_string(use.calls_per_minute), " times in a minute."}));
   if (runs_commands && use.running_time != no_limit)
     sentences.push_back(
-        concat({"All commands together may take ", seconds_text(use.running_time), " seconds."}));
+        concat({"All commands together may take ", count_of_seconds(use.running_time), "."}));
   if (const std::string place = executor.describe_place(); runs_commands && !place.empty())
     sentences.push_back(place);
   return joined(sentences, " ");
@@ -33511,7 +33567,7 @@ std::string describe(const UserContainers& containers) {
   std::vector<std::string> sentences = {
       concat({"execute_bash runs commands in a container of your own, in /workspace. A command may "
               "take ",
-              seconds_text(options.timeout), " seconds unless it asks for more."})};
+              count_of_seconds(options.timeout), " unless it asks for more."})};
   if (!options.tools_dir.empty())
     sentences.emplace_back(
         "/tools has Python modules: look at them with ls and read_docstring, then import them.");

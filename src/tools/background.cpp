@@ -109,6 +109,7 @@ inline namespace inner {
 
 mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
+  if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
   command.background = true;
   command.keep_input_open = true;
   Function<void()> ended;

@@ -36,6 +36,8 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t room) {
   so_far.notes.push_back(note);
   const std::string err = so_far.err;
   Json object = result_json(set.options, so_far, room);
+  object.set("success", true);
+  object.set("exit_code", Json());
   object.set("stderr", err);
   object.set("outcome", "running");
   object.set("shell_id", shell.id);
@@ -49,6 +51,7 @@ inline namespace inner {
 mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
   command.cancel = call.cancel_token();
+  if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
   const Json& session_id = call.argument("session_id");
   if (session_id.is_string()) {
     if (!is_session_id(session_id.as_string()))

@@ -181,6 +181,9 @@ mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bo
                        std::string message);
 
 // A name, too, may have a secret in it.
+// A command of nothing but blanks.
+bool is_empty_script(const std::string& script);
+
 std::string shown_path(const ToolSet& set, const std::string& path);
 
 // Bounds the command by what is left of the running time and counts it. False: there is nothing
