@@ -31882,6 +31882,17 @@ void shorten(const std::vector<std::string*>& texts, std::size_t room,
 // What is left for long texts in a reply of so many bytes.
 std::size_t room_for_texts(std::size_t max_bytes);
 
+// What a terminal would show of a text: `\r` and backspaces applied within their lines, without
+// escape sequences. Linear; takes four bytes for each of the longest such line.
+std::string as_on_terminal(std::string_view text);
+
+// Bytes of an escape sequence at the end of a text whose rest has not come yet.
+std::size_t unfinished_escape(std::string_view text);
+
+// The streams as a model gets them. Secrets that come together by that are masked, where there is
+// an executor.
+void show_as_on_terminal(Result& result, const Executor* executor = nullptr);
+
 // Adds to a note which tool does what the command could not.
 void name_tool(const ToolOptions& options, Result& result);
 
@@ -32444,6 +32455,154 @@ Json to_json(const Judgement& judgement) {
   return object;
 }
 
+// tools/terminal.cpp ------------------------------------------------------------------------------
+// What a terminal would show of an output.
+//
+// A line on which a program has gone back, by `\r` or a backspace, is written over cell by cell, as
+// progress bars expect it. Escape sequences show nothing; those that erase in a line do that. What
+// moves between lines is left out. A `\r` before the end of a line is a part of that end.
+//
+//   ESC [ 0-?... !-/... @-~      CSI: colours, cursor, erasing
+//   ESC ] ... BEL or ESC \       OSC: titles, links; P X ^ _ likewise
+//   ESC !-/... 0-~               character sets and others
+
+namespace {
+
+constexpr char escape = '\x1b';
+
+bool is_between(char c, char first, char last) { return c >= first && c <= last; }
+
+// Where the sequence ends that begins at `at`; npos when the text ends before it. One that is
+// broken off ends there.
+std::size_t end_of_escape(std::string_view text, std::size_t at) {
+  if (++at >= text.size()) return std::string_view::npos;
+  const char kind = text[at++];
+  if (kind == ']' || kind == 'P' || kind == 'X' || kind == '^' || kind == '_') {
+    const std::size_t end = text.find_first_of("\a\x1b\n", at);
+    if (end == std::string_view::npos) return end;
+    if (text[end] == '\a') return end + 1;
+    if (text[end] == '\n') return at;
+    if (end + 1 == text.size()) return std::string_view::npos;
+    return text[end + 1] == '\\' ? end + 2 : at;
+  }
+  const bool is_csi = kind == '[';
+  if (!is_csi && !is_between(kind, ' ', '/')) return is_between(kind, '0', '~') ? at : at - 1;
+  while (at < text.size() && is_between(text[at], ' ', is_csi ? '?' : '/')) ++at;
+  if (at == text.size()) return std::string_view::npos;
+  return is_between(text[at], is_csi ? '@' : '0', '~') ? at + 1 : at;
+}
+
+// A line of cells, each of a character of up to four bytes.
+class Cells {
+ public:
+  void put(std::string_view character) {
+    if (at_ == cells_.size()) cells_.append(width, unused);
+    for (std::size_t i = 0; i < width; ++i)
+      cells_[at_ + i] = i < character.size() ? character[i] : unused;
+    at_ += width;
+  }
+  void go_to_begin() { at_ = 0; }
+  void go_back() { at_ -= std::min(at_, width); }
+  void erase_from_here() { cells_.resize(at_); }
+  // And goes to its begin, as programs that erase all do next.
+  void erase_all() {
+    cells_.clear();
+    at_ = 0;
+  }
+  void move_to(std::string& text) {
+    for (const char byte : cells_)
+      if (byte != unused) text += byte;
+    erase_all();
+  }
+
+ private:
+  static constexpr std::size_t width = 4;
+  static constexpr char unused = '\xff';  // in no UTF-8
+  std::string cells_ = {};
+  std::size_t at_ = 0;
+};
+
+std::size_t size_of_character(std::string_view text, std::size_t at) {
+  std::size_t size = 1;
+  while (size < 4 && at + size < text.size() && is_between(text[at + size], '\x80', '\xbf')) ++size;
+  return size;
+}
+
+void show_line(std::string_view line, Cells& cells) {
+  for (std::size_t at = 0; at < line.size();) {
+    const char c = line[at];
+    if (c == '\r') {
+      cells.go_to_begin();
+    } else if (c == '\b') {
+      cells.go_back();
+    } else if (c == escape) {
+      std::size_t end = end_of_escape(line, at);
+      // A text without its end takes nothing with it.
+      if (end == std::string_view::npos)
+        end = line.substr(at + 1, 1) == "[" ? line.size() : std::min(at + 2, line.size());
+      const std::string_view sequence = line.substr(at + 1, end - at - 1);
+      if (sequence == "[K" || sequence == "[0K") cells.erase_from_here();
+      if (sequence == "[2K") cells.erase_all();
+      at = end;
+      continue;
+    } else if (c != '\a') {
+      const std::size_t size = size_of_character(line, at);
+      cells.put(line.substr(at, size));
+      at += size;
+      continue;
+    }
+    ++at;
+  }
+}
+
+bool shows_as_it_is(std::string_view text) {
+  for (const char c : {'\r', '\b', '\a', escape})
+    if (text.find(c) != std::string_view::npos) return false;
+  return true;
+}
+
+}  // namespace
+
+namespace {
+
+std::string as_on_terminal(std::string_view text) {
+  if (shows_as_it_is(text)) return std::string(text);
+  std::string shown;
+  Cells cells;
+  for (std::size_t begin = 0; begin < text.size();) {
+    std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::size_t next = std::min(end + 1, text.size());
+    while (end < text.size() && end > begin && text[end - 1] == '\r') --end;
+    const std::string_view line = text.substr(begin, end - begin);
+    if (shows_as_it_is(line)) {
+      shown += line;
+    } else {
+      show_line(line, cells);
+      cells.move_to(shown);
+    }
+    shown += text.substr(end, next - end);
+    begin = next;
+  }
+  return shown;
+}
+
+void show_as_on_terminal(Result& result, const Executor* executor) {
+  for (std::string* text : {&result.out, &result.err}) {
+    if (shows_as_it_is(*text)) continue;
+    *text = as_on_terminal(*text);
+    if (executor) *text = executor->redact(*text);
+  }
+}
+
+std::size_t unfinished_escape(std::string_view text) {
+  constexpr std::size_t longest = 1024;
+  const std::size_t at = text.rfind(escape);
+  if (at == std::string_view::npos || text.size() - at > longest) return 0;
+  return end_of_escape(text, at) == std::string_view::npos ? text.size() - at : 0;
+}
+
+}  // namespace
+
 // tools/use.cpp -----------------------------------------------------------------------------------
 // Fair use: how long and how many commands may run.
 
@@ -32524,6 +32683,7 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t room) {
     so_far.out_counts.dropped_bytes = output->out.missed;
     so_far.err_counts.dropped_bytes = output->err.missed;
   }
+  show_as_on_terminal(so_far, &set.executor);
   so_far.outcome = Outcome::unknown;
   so_far.wall_time = shell.duration;
   std::string note = concat({"the command goes on in the background as ", shell.id});
@@ -32587,6 +32747,7 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
     const std::string closing = raw ? closing_message(run.result) : std::string();
     if (!closing.empty()) run.result.notes.push_back(closing);
     name_tool(set.options, run.result);
+    show_as_on_terminal(run.result, &set.executor);
     object = result_json(set.options, run.result, room);
   } else {
     run.result = run.shell.result;
@@ -32742,6 +32903,12 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   if (!output) return failed(output.error().message);
   std::string& out = output->out.text;
   std::string& err = output->err.text;
+  if (output->status.state == ShellState::running)
+    for (Capture::Chunk* chunk : {&output->out, &output->err}) {
+      const std::size_t waits = unfinished_escape(chunk->text);
+      chunk->text.resize(chunk->text.size() - waits);
+      chunk->next -= waits;
+    }
   std::uint64_t missed[] = {output->out.missed, output->err.missed};
   if (const Json& tail = call.argument("tail"); tail.is_number()) {
     for (std::string* text : {&out, &err}) {
@@ -32750,6 +32917,7 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
       *text = std::string(last);
     }
   }
+  for (std::string* text : {&out, &err}) *text = set.executor.redact(as_on_terminal(*text));
   shorten({&out, &err}, room_for_texts(call.max_result_bytes()),
           [&](const std::string& text, std::size_t omitted) { missed[&text == &err] += omitted; });
   Json object = Json::object();
@@ -32938,6 +33106,7 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
   Json files = Json::array();
   for (const std::string& file : sum.files()) files.push_back(shown_path(set, file));
   Result all = sum.result();
+  show_as_on_terminal(all, &set.executor);
   Json object = result_json(set.options, all, room_for_texts(call.max_result_bytes()));
   if (full || files.size() > 0) {
     object.set("code_file", files.size() > 0 ? files[0] : Json());
@@ -33124,6 +33293,7 @@ mcp::ToolReply execute_bash(const UserContainers& containers, const std::string&
   listen(command, call, {});
   auto result = containers.execute_bash(user_id, std::move(command));
   if (!result) return failed(result.error().message);
+  show_as_on_terminal(*result);
   return mcp::ToolResult::with_structured(
       result_json({}, *result, room_for_texts(call.max_result_bytes())));
 }
@@ -34498,6 +34668,25 @@ Expected<PolicyOptions> policy_options(const ServerConfig& config) {
   return policy;
 }
 
+// Output goes to a model: without colours, pagers and what else needs a terminal, unless the
+// operator has it otherwise. Not CI=1, which makes package managers keep to their lock files and
+// builds fail for warnings.
+EnvironmentOptions without_terminal(EnvironmentOptions options) {
+  for (const char* variable : {"NO_COLOR=1", "TERM=dumb", "PAGER=cat", "GIT_PAGER=cat"}) {
+    const std::string_view text = variable;
+    const std::size_t equals = text.find('=');
+    const std::string name(text.substr(0, equals));
+    const auto& usual = EnvironmentOptions().keep;
+    const bool is_set = std::any_of(options.set.begin(), options.set.end(),
+                                    [&](const auto& given) { return given.first == name; });
+    const bool is_host =
+        std::find(usual.begin(), usual.end(), name) == usual.end() && is_kept(name, options);
+    if (is_set || (is_host && std::getenv(name.c_str()))) continue;
+    options.set.emplace_back(name, text.substr(equals + 1));
+  }
+  return options;
+}
+
 // What is the same wherever commands run. To name what is read-only must not forbid everything
 // else; nor is everything given away where commands are confined: there, `writable` may be changed.
 Expected<ExecutorOptions> common_options(const ServerConfig& config, const std::string& writable) {
@@ -34526,6 +34715,7 @@ Expected<LocalOptions> local_options(const ServerConfig& config) {
   auto common = common_options(config, off ? "/" : workspace_of(config));
   if (!common) return common.error();
   static_cast<ExecutorOptions&>(options) = std::move(*common);
+  options.environment = without_terminal(std::move(options.environment));
   options.environment.auto_venv = !config.no_auto_venv;
   return options;
 }
@@ -34573,7 +34763,7 @@ Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig
     if (!folder->empty())
       options.container.mounts.push_back({std::move(*folder), skills ? "/skills" : "/tools"});
   }
-  options.environment = config.local.environment;
+  options.environment = without_terminal(config.local.environment);
   options.environment.auto_venv = !config.no_auto_venv;
   options.shell = config.local.shell;
   return options;

@@ -281,6 +281,7 @@
 #include "mcp/server.cpp"
 
 #include "tools/results.cpp"
+#include "tools/terminal.cpp"
 #include "tools/use.cpp"
 #include "tools/execute_command.cpp"
 #include "tools/background.cpp"
