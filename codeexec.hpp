@@ -2798,8 +2798,8 @@ struct ToolOptions {
 //   execute_command(command, timeout?, work_dir?, session_id?, run_in_background_after?, encoding?)
 //     to_json(Result). With encoding "base64": stdout and stderr are base64 of their first bytes,
 //     `encoding` tells so, and the message that would end stderr is one of the notes. When the
-//     command goes on in the background: what there is so far, outcome "running", success false,
-//     exit_code -1, and shell_id. To a client that wants progress, what is printed comes as
+//     command goes on in the background: what there is so far, outcome "running", success true,
+//     exit_code null, and shell_id. To a client that wants progress, what is printed comes as
 //     messages. With a session_id (1 to 64 of A-Z a-z 0-9 . _ -) the commands of one name share a
 //     Session, which the first makes; the answer ends with session_id and session_work_dir, its
 //     folder now. A server has 100 of them; then the one goes that was not used for the longest.
@@ -24616,6 +24616,12 @@ inline constexpr std::size_t longest_audited_text = std::size_t{16} << 10;
 // 60 s as "60", 1500 ms as "1.5", -250 ms as "-0.25".
 std::string seconds_text(std::chrono::milliseconds time);
 
+// The same with its unit: "1 second", "1.5 seconds".
+std::string count_of_seconds(std::chrono::milliseconds time);
+
+// "SIGSEGV (segmentation fault)".
+std::string signal_text(int number);
+
 // The present as RFC 3339 in UTC with milliseconds: 2026-01-31T12:00:00.250Z.
 std::string utc_timestamp();
 
@@ -24942,6 +24948,36 @@ struct Executor::Admission {
 // executor/command.cpp ----------------------------------------------------------------------------
 // Commands, results, and handles on commands that run.
 
+namespace {
+
+std::string signal_text(int number) {
+  struct Name {
+    int number;
+    const char* text;
+  };
+  constexpr Name names[] = {{SIGHUP, "SIGHUP"},
+                            {SIGINT, "SIGINT"},
+                            {SIGQUIT, "SIGQUIT"},
+                            {SIGILL, "SIGILL (illegal instruction)"},
+                            {SIGTRAP, "SIGTRAP"},
+                            {SIGABRT, "SIGABRT (aborted)"},
+                            {SIGBUS, "SIGBUS (bus error)"},
+                            {SIGFPE, "SIGFPE (arithmetic error)"},
+                            {SIGKILL, "SIGKILL"},
+                            {SIGSEGV, "SIGSEGV (segmentation fault)"},
+                            {SIGPIPE, "SIGPIPE (nobody reads its output)"},
+                            {SIGALRM, "SIGALRM"},
+                            {SIGTERM, "SIGTERM"},
+                            {SIGXCPU, "SIGXCPU (limit of CPU time)"},
+                            {SIGXFSZ, "SIGXFSZ (limit of file size)"},
+                            {SIGSYS, "SIGSYS (refused system call)"}};
+  for (const Name& name : names)
+    if (name.number == number) return name.text;
+  return concat({"signal ", std::to_string(number)});
+}
+
+}  // namespace
+
 Command Command::shell(std::string script) {
   Command command;
   command.script = std::move(script);
@@ -24961,7 +24997,7 @@ std::string Result::summary() const {
       text = concat({"exited with status ", std::to_string(exit_code)});
       break;
     case Outcome::signaled:
-      text = concat({"killed by signal ", std::to_string(signal)});
+      text = concat({"killed by ", signal_text(signal)});
       break;
     case Outcome::timed_out:
       text = concat({"timed out after ", seconds_text(timeout), " s"});
@@ -25101,6 +25137,10 @@ std::string seconds_text(std::chrono::milliseconds time) {
   std::string fraction = std::to_string(1000 + rest).substr(1);
   while (fraction.back() == '0') fraction.pop_back();
   return concat({text, ".", fraction});
+}
+
+std::string count_of_seconds(std::chrono::milliseconds time) {
+  return seconds_text(time) + (time == std::chrono::seconds(1) ? " second" : " seconds");
 }
 
 std::string utc_timestamp() {
@@ -26374,7 +26414,7 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
   if (result.timeout > options.max_timeout && !command.background) {
     result.notes.push_back(
         concat({"timeout reduced from ", seconds_text(result.timeout), " to ",
-                seconds_text(options.max_timeout), " seconds, the longest that is allowed here"}));
+                count_of_seconds(options.max_timeout), ", the longest that is allowed here"}));
     result.timeout = options.max_timeout;
   }
 
@@ -26386,9 +26426,10 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
   if (!directory) {
     admission.refuse("work_dir",
                      concat({directory.error().message,
-                             command.work_dir == given.work_dir
-                                 ? ""
-                                 : "; the session is there: give a work_dir to leave"}));
+                             command.work_dir != given.work_dir
+                                 ? "; the session is there: give a work_dir to leave"
+                             : starts_with(command.work_dir, "~") ? "; `~` is not expanded here"
+                                                                  : ""}));
     // What lies within the roots may be shown as it was understood; it helps against typing errors.
     const auto path = canonical_path(result.work_dir, options.workspace);
     if (path && gate_->paths.permission(*path) != Permission::none) result.work_dir = *path;
@@ -26462,6 +26503,8 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
     std::replace(limit.begin(), limit.end(), '_', ' ');
     told.notes.push_back(concat({"the command reached its limit of ", limit}));
   }
+  if (ended.outcome == Outcome::signaled)
+    told.notes.push_back(concat({"ended by ", signal_text(ended.signal)}));
   if (std::string note = note_of_left_behind(ended); !note.empty())
     told.notes.push_back(std::move(note));
   const Cause cause = cause_of_failure(ended, told, ending.network);
@@ -27945,7 +27988,7 @@ ForegroundRun BackgroundShells::run(const Command& command, std::chrono::millise
     end = shell.wait(waiter, until, later(shell.started, longest));
     if (end == ShellWaitEnd::timed_out)
       shell.notes.push_back(
-          concat({"ended after the ", seconds_text(longest), " seconds that a command may take in ",
+          concat({"ended after the ", count_of_seconds(longest), " that a command may take in ",
                   "the foreground, because as many run in the background as may"}));
   }
   if (end != ShellWaitEnd::ended) shell.execution.cancel();
@@ -34870,6 +34913,17 @@ void shorten(const std::vector<std::string*>& texts, std::size_t room,
 // What is left for long texts in a reply of so many bytes.
 std::size_t room_for_texts(std::size_t max_bytes);
 
+// What a terminal would show of a text: `\r` and backspaces applied within their lines, without
+// escape sequences. Linear; takes four bytes for each of the longest such line.
+std::string as_on_terminal(std::string_view text);
+
+// Bytes of an escape sequence at the end of a text whose rest has not come yet.
+std::size_t unfinished_escape(std::string_view text);
+
+// The streams as a model gets them. Secrets that come together by that are masked, where there is
+// an executor.
+void show_as_on_terminal(Result& result, const Executor* executor = nullptr);
+
 // Adds to a note which tool does what the command could not.
 void name_tool(const ToolOptions& options, Result& result);
 
@@ -35001,6 +35055,9 @@ mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bo
                        std::string message);
 
 // A name, too, may have a secret in it.
+// A command of nothing but blanks.
+bool is_empty_script(const std::string& script);
+
 std::string shown_path(const ToolSet& set, const std::string& path);
 
 // Bounds the command by what is left of the running time and counts it. False: there is nothing
@@ -35133,7 +35190,7 @@ int json_exit_code(const Result& result) {
 std::string closing_message(const Result& result) {
   switch (result.outcome) {
     case Outcome::timed_out:
-      return concat({"Command timed out after ", seconds_text(result.timeout), " seconds"});
+      return concat({"Command timed out after ", count_of_seconds(result.timeout)});
     case Outcome::cancelled:
       return "Command was cancelled";
     case Outcome::refused:
@@ -35154,11 +35211,13 @@ Json execution_schema() {
     return Json::object({{"type", type_name}, {"description", description}});
   };
   Json properties = Json::object();
-  properties.set("success", type("boolean", "The command left with exit code 0, in time."));
-  properties.set("exit_code",
-                 type("integer",
-                      "Exit code; minus the signal's number when a signal killed it; -1 when it "
-                      "timed out, was refused, did not start or is still running."));
+  properties.set("success",
+                 type("boolean", "The command left with exit code 0, in time, or still runs."));
+  Json exit_code = type("integer",
+                        "Minus the signal's number when a signal killed it; -1 when it timed out, "
+                        "was refused or did not start; null while it runs.");
+  exit_code.set("type", Json::array({"integer", "null"}));
+  properties.set("exit_code", std::move(exit_code));
   properties.set("stdout",
                  type("string", "What it printed; the middle is left out when too long."));
   properties.set("stderr", type("string", "The same for standard error, and why it did not run."));
@@ -35353,6 +35412,10 @@ mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bo
       result_json(set.options, result, room_for_texts(call.max_result_bytes())));
 }
 
+bool is_empty_script(const std::string& script) {
+  return script.find_first_not_of(" \t\r\n") == std::string::npos;
+}
+
 std::string shown_path(const ToolSet& set, const std::string& path) {
   return set.executor.redact(to_utf8(path));
 }
@@ -35510,6 +35573,7 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t room) {
     so_far.out_counts.dropped_bytes = output->out.missed;
     so_far.err_counts.dropped_bytes = output->err.missed;
   }
+  show_as_on_terminal(so_far, &set.executor);
   so_far.outcome = Outcome::unknown;
   so_far.wall_time = shell.duration;
   std::string note = concat({"the command goes on in the background as ", shell.id});
@@ -35519,6 +35583,8 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t room) {
   so_far.notes.push_back(note);
   const std::string err = so_far.err;
   Json object = result_json(set.options, so_far, room);
+  object.set("success", true);
+  object.set("exit_code", Json());
   object.set("stderr", err);
   object.set("outcome", "running");
   object.set("shell_id", shell.id);
@@ -35532,6 +35598,7 @@ namespace {
 mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
   command.cancel = call.cancel_token();
+  if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
   const Json& session_id = call.argument("session_id");
   if (session_id.is_string()) {
     if (!is_session_id(session_id.as_string()))
@@ -35570,6 +35637,7 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
     const std::string closing = raw ? closing_message(run.result) : std::string();
     if (!closing.empty()) run.result.notes.push_back(closing);
     name_tool(set.options, run.result);
+    show_as_on_terminal(run.result, &set.executor);
     object = result_json(set.options, run.result, room);
   } else {
     run.result = run.shell.result;
@@ -35683,6 +35751,7 @@ namespace {
 
 mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
+  if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
   command.background = true;
   command.keep_input_open = true;
   Function<void()> ended;
@@ -35724,6 +35793,12 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   if (!output) return failed(output.error().message);
   std::string& out = output->out.text;
   std::string& err = output->err.text;
+  if (output->status.state == ShellState::running)
+    for (Capture::Chunk* chunk : {&output->out, &output->err}) {
+      const std::size_t waits = unfinished_escape(chunk->text);
+      chunk->text.resize(chunk->text.size() - waits);
+      chunk->next -= waits;
+    }
   std::uint64_t missed[] = {output->out.missed, output->err.missed};
   if (const Json& tail = call.argument("tail"); tail.is_number()) {
     for (std::string* text : {&out, &err}) {
@@ -35732,6 +35807,7 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
       *text = std::string(last);
     }
   }
+  for (std::string* text : {&out, &err}) *text = set.executor.redact(as_on_terminal(*text));
   shorten({&out, &err}, room_for_texts(call.max_result_bytes()),
           [&](const std::string& text, std::size_t omitted) { missed[&text == &err] += omitted; });
   Json object = Json::object();
@@ -35931,6 +36007,7 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
   Json files = Json::array();
   for (const std::string& file : sum.files()) files.push_back(shown_path(set, file));
   Result all = sum.result();
+  show_as_on_terminal(all, &set.executor);
   Json object = result_json(set.options, all, room_for_texts(call.max_result_bytes()));
   if (full || files.size() > 0) {
     object.set("code_file", files.size() > 0 ? files[0] : Json());
@@ -36121,6 +36198,7 @@ mcp::ToolReply execute_bash(const UserContainers& containers, const std::string&
   listen(command, call, {});
   auto result = containers.execute_bash(user_id, std::move(command));
   if (!result) return failed(result.error().message);
+  show_as_on_terminal(*result);
   return mcp::ToolResult::with_structured(
       result_json({}, *result, room_for_texts(call.max_result_bytes())));
 }
@@ -36320,8 +36398,8 @@ void add_command_tools(const Executor& executor, const ToolOptions& options,
       "execute_command", "Run a command", Effect::runs,
       concat({"Runs a shell command and returns its exit code, stdout and stderr. Blocks until the "
               "command ends or its timeout passes (default ",
-              seconds_text(executor.options().timeout),
-              " seconds). Then everything it started is killed, also what `&` or nohup left in the "
+              count_of_seconds(executor.options().timeout),
+              "). Then everything it started is killed, also what `&` or nohup left in the "
               "background",
               is_disabled(options, "start_background_shell")
                   ? ""
@@ -36517,14 +36595,14 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   if (has_tool("execute_command"))
     sentences.push_back(concat(
         {"execute_command runs shell commands, by default in ", to_utf8(executor.workspace()),
-         ". A command may take ", seconds_text(executor.options().timeout),
-         " seconds unless it asks for more (at most ", seconds_text(executor.options().max_timeout),
+         ". A command may take ", count_of_seconds(executor.options().timeout),
+         " unless it asks for more (at most ", seconds_text(executor.options().max_timeout),
          "). It gets no standard input and no terminal. Of each of its streams ",
          std::to_string(settings.max_output), " bytes are kept, the beginning and the end."}));
   if (has_tool("execute_command") && options.run_in_background_after != no_limit)
     sentences.push_back(
-        concat({"What still runs after ", seconds_text(options.run_in_background_after),
-                " seconds goes on in the background."}));
+        concat({"What still runs after ", count_of_seconds(options.run_in_background_after),
+                " goes on in the background."}));
   if (has_tool("start_background_shell"))
     sentences.push_back(
         concat({"For servers and long work use start_background_shell (at most ",
@@ -36553,7 +36631,7 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
         {"Each tool may be called ", std::to_string(use.calls_per_minute), " times in a minute."}));
   if (runs_commands && use.running_time != no_limit)
     sentences.push_back(
-        concat({"All commands together may take ", seconds_text(use.running_time), " seconds."}));
+        concat({"All commands together may take ", count_of_seconds(use.running_time), "."}));
   if (const std::string place = executor.describe_place(); runs_commands && !place.empty())
     sentences.push_back(place);
   return joined(sentences, " ");
@@ -36564,7 +36642,7 @@ std::string describe(const UserContainers& containers) {
   std::vector<std::string> sentences = {
       concat({"execute_bash runs commands in a container of your own, in /workspace. A command may "
               "take ",
-              seconds_text(options.timeout), " seconds unless it asks for more."})};
+              count_of_seconds(options.timeout), " unless it asks for more."})};
   if (!options.tools_dir.empty())
     sentences.emplace_back(
         "/tools has Python modules: look at them with ls and read_docstring, then import them.");
@@ -37517,6 +37595,25 @@ Expected<PolicyOptions> policy_options(const ServerConfig& config) {
   return policy;
 }
 
+// Output goes to a model: without colours, pagers and what else needs a terminal, unless the
+// operator has it otherwise. Not CI=1, which makes package managers keep to their lock files and
+// builds fail for warnings.
+EnvironmentOptions without_terminal(EnvironmentOptions options) {
+  for (const char* variable : {"NO_COLOR=1", "TERM=dumb", "PAGER=cat", "GIT_PAGER=cat"}) {
+    const std::string_view text = variable;
+    const std::size_t equals = text.find('=');
+    const std::string name(text.substr(0, equals));
+    const auto& usual = EnvironmentOptions().keep;
+    const bool is_set = std::any_of(options.set.begin(), options.set.end(),
+                                    [&](const auto& given) { return given.first == name; });
+    const bool is_host =
+        std::find(usual.begin(), usual.end(), name) == usual.end() && is_kept(name, options);
+    if (is_set || (is_host && std::getenv(name.c_str()))) continue;
+    options.set.emplace_back(name, text.substr(equals + 1));
+  }
+  return options;
+}
+
 // What is the same wherever commands run. To name what is read-only must not forbid everything
 // else; nor is everything given away where commands are confined: there, `writable` may be changed.
 Expected<ExecutorOptions> common_options(const ServerConfig& config, const std::string& writable) {
@@ -37546,6 +37643,7 @@ Expected<LocalOptions> local_options(const ServerConfig& config) {
   auto common = common_options(config, off ? "/" : workspace_of(config));
   if (!common) return common.error();
   static_cast<ExecutorOptions&>(options) = std::move(*common);
+  options.environment = without_terminal(std::move(options.environment));
   options.environment.auto_venv = !config.no_auto_venv;
   return options;
 }
@@ -37600,7 +37698,7 @@ Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig
     if (!folder->empty())
       options.container.mounts.push_back({std::move(*folder), skills ? "/skills" : "/tools"});
   }
-  options.environment = config.local.environment;
+  options.environment = without_terminal(config.local.environment);
   options.environment.auto_venv = !config.no_auto_venv;
   options.shell = config.local.shell;
   return options;
@@ -38119,6 +38217,154 @@ int server_main(int argc, char** argv) {
   warn_of_workspace(executor);
   return serve(executor, config, signals.token());
 }
+
+// tools/terminal.cpp ------------------------------------------------------------------------------
+// What a terminal would show of an output.
+//
+// A line on which a program has gone back, by `\r` or a backspace, is written over cell by cell, as
+// progress bars expect it. Escape sequences show nothing; those that erase in a line do that. What
+// moves between lines is left out. A `\r` before the end of a line is a part of that end.
+//
+//   ESC [ 0-?... !-/... @-~      CSI: colours, cursor, erasing
+//   ESC ] ... BEL or ESC \       OSC: titles, links; P X ^ _ likewise
+//   ESC !-/... 0-~               character sets and others
+
+namespace {
+
+constexpr char escape = '\x1b';
+
+bool is_between(char c, char first, char last) { return c >= first && c <= last; }
+
+// Where the sequence ends that begins at `at`; npos when the text ends before it. One that is
+// broken off ends there.
+std::size_t end_of_escape(std::string_view text, std::size_t at) {
+  if (++at >= text.size()) return std::string_view::npos;
+  const char kind = text[at++];
+  if (kind == ']' || kind == 'P' || kind == 'X' || kind == '^' || kind == '_') {
+    const std::size_t end = text.find_first_of("\a\x1b\n", at);
+    if (end == std::string_view::npos) return end;
+    if (text[end] == '\a') return end + 1;
+    if (text[end] == '\n') return at;
+    if (end + 1 == text.size()) return std::string_view::npos;
+    return text[end + 1] == '\\' ? end + 2 : at;
+  }
+  const bool is_csi = kind == '[';
+  if (!is_csi && !is_between(kind, ' ', '/')) return is_between(kind, '0', '~') ? at : at - 1;
+  while (at < text.size() && is_between(text[at], ' ', is_csi ? '?' : '/')) ++at;
+  if (at == text.size()) return std::string_view::npos;
+  return is_between(text[at], is_csi ? '@' : '0', '~') ? at + 1 : at;
+}
+
+// A line of cells, each of a character of up to four bytes.
+class Cells {
+ public:
+  void put(std::string_view character) {
+    if (at_ == cells_.size()) cells_.append(width, unused);
+    for (std::size_t i = 0; i < width; ++i)
+      cells_[at_ + i] = i < character.size() ? character[i] : unused;
+    at_ += width;
+  }
+  void go_to_begin() { at_ = 0; }
+  void go_back() { at_ -= std::min(at_, width); }
+  void erase_from_here() { cells_.resize(at_); }
+  // And goes to its begin, as programs that erase all do next.
+  void erase_all() {
+    cells_.clear();
+    at_ = 0;
+  }
+  void move_to(std::string& text) {
+    for (const char byte : cells_)
+      if (byte != unused) text += byte;
+    erase_all();
+  }
+
+ private:
+  static constexpr std::size_t width = 4;
+  static constexpr char unused = '\xff';  // in no UTF-8
+  std::string cells_ = {};
+  std::size_t at_ = 0;
+};
+
+std::size_t size_of_character(std::string_view text, std::size_t at) {
+  std::size_t size = 1;
+  while (size < 4 && at + size < text.size() && is_between(text[at + size], '\x80', '\xbf')) ++size;
+  return size;
+}
+
+void show_line(std::string_view line, Cells& cells) {
+  for (std::size_t at = 0; at < line.size();) {
+    const char c = line[at];
+    if (c == '\r') {
+      cells.go_to_begin();
+    } else if (c == '\b') {
+      cells.go_back();
+    } else if (c == escape) {
+      std::size_t end = end_of_escape(line, at);
+      // A text without its end takes nothing with it.
+      if (end == std::string_view::npos)
+        end = line.substr(at + 1, 1) == "[" ? line.size() : std::min(at + 2, line.size());
+      const std::string_view sequence = line.substr(at + 1, end - at - 1);
+      if (sequence == "[K" || sequence == "[0K") cells.erase_from_here();
+      if (sequence == "[2K") cells.erase_all();
+      at = end;
+      continue;
+    } else if (c != '\a') {
+      const std::size_t size = size_of_character(line, at);
+      cells.put(line.substr(at, size));
+      at += size;
+      continue;
+    }
+    ++at;
+  }
+}
+
+bool shows_as_it_is(std::string_view text) {
+  for (const char c : {'\r', '\b', '\a', escape})
+    if (text.find(c) != std::string_view::npos) return false;
+  return true;
+}
+
+}  // namespace
+
+namespace {
+
+std::string as_on_terminal(std::string_view text) {
+  if (shows_as_it_is(text)) return std::string(text);
+  std::string shown;
+  Cells cells;
+  for (std::size_t begin = 0; begin < text.size();) {
+    std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::size_t next = std::min(end + 1, text.size());
+    while (end < text.size() && end > begin && text[end - 1] == '\r') --end;
+    const std::string_view line = text.substr(begin, end - begin);
+    if (shows_as_it_is(line)) {
+      shown += line;
+    } else {
+      show_line(line, cells);
+      cells.move_to(shown);
+    }
+    shown += text.substr(end, next - end);
+    begin = next;
+  }
+  return shown;
+}
+
+void show_as_on_terminal(Result& result, const Executor* executor) {
+  for (std::string* text : {&result.out, &result.err}) {
+    if (shows_as_it_is(*text)) continue;
+    *text = as_on_terminal(*text);
+    if (executor) *text = executor->redact(*text);
+  }
+}
+
+std::size_t unfinished_escape(std::string_view text) {
+  constexpr std::size_t longest = 1024;
+  const std::size_t at = text.rfind(escape);
+  if (at == std::string_view::npos || text.size() - at > longest) return 0;
+  return end_of_escape(text, at) == std::string_view::npos ? text.size() - at : 0;
+}
+
+}  // namespace
 
 }  // namespace v0_1
 }  // namespace codeexec

@@ -304,6 +304,7 @@
 #include "tools/place.cpp"
 #include "tools/check.cpp"
 #include "tools/server.cpp"
+#include "tools/terminal.cpp"
 
 // with --only: #pragma GCC diagnostic pop
 #endif  // CODEEXEC_IMPLEMENTATION

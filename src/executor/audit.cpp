@@ -36,6 +36,10 @@ std::string seconds_text(std::chrono::milliseconds time) {
   return concat({text, ".", fraction});
 }
 
+std::string count_of_seconds(std::chrono::milliseconds time) {
+  return seconds_text(time) + (time == std::chrono::seconds(1) ? " second" : " seconds");
+}
+
 std::string utc_timestamp() {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);

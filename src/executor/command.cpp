@@ -12,6 +12,36 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+inline namespace inner {
+
+std::string signal_text(int number) {
+  struct Name {
+    int number;
+    const char* text;
+  };
+  constexpr Name names[] = {{SIGHUP, "SIGHUP"},
+                            {SIGINT, "SIGINT"},
+                            {SIGQUIT, "SIGQUIT"},
+                            {SIGILL, "SIGILL (illegal instruction)"},
+                            {SIGTRAP, "SIGTRAP"},
+                            {SIGABRT, "SIGABRT (aborted)"},
+                            {SIGBUS, "SIGBUS (bus error)"},
+                            {SIGFPE, "SIGFPE (arithmetic error)"},
+                            {SIGKILL, "SIGKILL"},
+                            {SIGSEGV, "SIGSEGV (segmentation fault)"},
+                            {SIGPIPE, "SIGPIPE (nobody reads its output)"},
+                            {SIGALRM, "SIGALRM"},
+                            {SIGTERM, "SIGTERM"},
+                            {SIGXCPU, "SIGXCPU (limit of CPU time)"},
+                            {SIGXFSZ, "SIGXFSZ (limit of file size)"},
+                            {SIGSYS, "SIGSYS (refused system call)"}};
+  for (const Name& name : names)
+    if (name.number == number) return name.text;
+  return concat({"signal ", std::to_string(number)});
+}
+
+}  // namespace inner
+
 Command Command::shell(std::string script) {
   Command command;
   command.script = std::move(script);
@@ -31,7 +61,7 @@ std::string Result::summary() const {
       text = concat({"exited with status ", std::to_string(exit_code)});
       break;
     case Outcome::signaled:
-      text = concat({"killed by signal ", std::to_string(signal)});
+      text = concat({"killed by ", signal_text(signal)});
       break;
     case Outcome::timed_out:
       text = concat({"timed out after ", seconds_text(timeout), " s"});

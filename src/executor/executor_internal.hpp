@@ -71,6 +71,12 @@ inline constexpr std::size_t longest_audited_text = std::size_t{16} << 10;
 // 60 s as "60", 1500 ms as "1.5", -250 ms as "-0.25".
 std::string seconds_text(std::chrono::milliseconds time);
 
+// The same with its unit: "1 second", "1.5 seconds".
+std::string count_of_seconds(std::chrono::milliseconds time);
+
+// "SIGSEGV (segmentation fault)".
+std::string signal_text(int number);
+
 // The present as RFC 3339 in UTC with milliseconds: 2026-01-31T12:00:00.250Z.
 std::string utc_timestamp();
 

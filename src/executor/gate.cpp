@@ -332,7 +332,7 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
   if (result.timeout > options.max_timeout && !command.background) {
     result.notes.push_back(
         concat({"timeout reduced from ", seconds_text(result.timeout), " to ",
-                seconds_text(options.max_timeout), " seconds, the longest that is allowed here"}));
+                count_of_seconds(options.max_timeout), ", the longest that is allowed here"}));
     result.timeout = options.max_timeout;
   }
 
@@ -344,9 +344,10 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
   if (!directory) {
     admission.refuse("work_dir",
                      concat({directory.error().message,
-                             command.work_dir == given.work_dir
-                                 ? ""
-                                 : "; the session is there: give a work_dir to leave"}));
+                             command.work_dir != given.work_dir
+                                 ? "; the session is there: give a work_dir to leave"
+                             : starts_with(command.work_dir, "~") ? "; `~` is not expanded here"
+                                                                  : ""}));
     // What lies within the roots may be shown as it was understood; it helps against typing errors.
     const auto path = canonical_path(result.work_dir, options.workspace);
     if (path && gate_->paths.permission(*path) != Permission::none) result.work_dir = *path;
@@ -420,6 +421,8 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
     std::replace(limit.begin(), limit.end(), '_', ' ');
     told.notes.push_back(concat({"the command reached its limit of ", limit}));
   }
+  if (ended.outcome == Outcome::signaled)
+    told.notes.push_back(concat({"ended by ", signal_text(ended.signal)}));
   if (std::string note = note_of_left_behind(ended); !note.empty())
     told.notes.push_back(std::move(note));
   const Cause cause = cause_of_failure(ended, told, ending.network);

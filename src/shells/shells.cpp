@@ -256,7 +256,7 @@ ForegroundRun BackgroundShells::run(const Command& command, std::chrono::millise
     end = shell.wait(waiter, until, later(shell.started, longest));
     if (end == ShellWaitEnd::timed_out)
       shell.notes.push_back(
-          concat({"ended after the ", seconds_text(longest), " seconds that a command may take in ",
+          concat({"ended after the ", count_of_seconds(longest), " that a command may take in ",
                   "the foreground, because as many run in the background as may"}));
   }
   if (end != ShellWaitEnd::ended) shell.execution.cancel();

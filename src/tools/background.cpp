@@ -110,6 +110,7 @@ inline namespace inner {
 
 mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
+  if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
   command.background = true;
   command.keep_input_open = true;
   Function<void()> ended;
@@ -151,6 +152,12 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   if (!output) return failed(output.error().message);
   std::string& out = output->out.text;
   std::string& err = output->err.text;
+  if (output->status.state == ShellState::running)
+    for (Capture::Chunk* chunk : {&output->out, &output->err}) {
+      const std::size_t waits = unfinished_escape(chunk->text);
+      chunk->text.resize(chunk->text.size() - waits);
+      chunk->next -= waits;
+    }
   std::uint64_t missed[] = {output->out.missed, output->err.missed};
   if (const Json& tail = call.argument("tail"); tail.is_number()) {
     for (std::string* text : {&out, &err}) {
@@ -159,6 +166,7 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
       *text = std::string(last);
     }
   }
+  for (std::string* text : {&out, &err}) *text = set.executor.redact(as_on_terminal(*text));
   shorten({&out, &err}, room_for_texts(call.max_result_bytes()),
           [&](const std::string& text, std::size_t omitted) { missed[&text == &err] += omitted; });
   Json object = Json::object();

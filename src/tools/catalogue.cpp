@@ -58,8 +58,8 @@ void add_command_tools(const Executor& executor, const ToolOptions& options,
       "execute_command", "Run a command", Effect::runs,
       concat({"Runs a shell command and returns its exit code, stdout and stderr. Blocks until the "
               "command ends or its timeout passes (default ",
-              seconds_text(executor.options().timeout),
-              " seconds). Then everything it started is killed, also what `&` or nohup left in the "
+              count_of_seconds(executor.options().timeout),
+              "). Then everything it started is killed, also what `&` or nohup left in the "
               "background",
               is_disabled(options, "start_background_shell")
                   ? ""

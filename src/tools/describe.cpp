@@ -21,14 +21,14 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   if (has_tool("execute_command"))
     sentences.push_back(concat(
         {"execute_command runs shell commands, by default in ", to_utf8(executor.workspace()),
-         ". A command may take ", seconds_text(executor.options().timeout),
-         " seconds unless it asks for more (at most ", seconds_text(executor.options().max_timeout),
+         ". A command may take ", count_of_seconds(executor.options().timeout),
+         " unless it asks for more (at most ", seconds_text(executor.options().max_timeout),
          "). It gets no standard input and no terminal. Of each of its streams ",
          std::to_string(settings.max_output), " bytes are kept, the beginning and the end."}));
   if (has_tool("execute_command") && options.run_in_background_after != no_limit)
     sentences.push_back(
-        concat({"What still runs after ", seconds_text(options.run_in_background_after),
-                " seconds goes on in the background."}));
+        concat({"What still runs after ", count_of_seconds(options.run_in_background_after),
+                " goes on in the background."}));
   if (has_tool("start_background_shell"))
     sentences.push_back(
         concat({"For servers and long work use start_background_shell (at most ",
@@ -57,7 +57,7 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
         {"Each tool may be called ", std::to_string(use.calls_per_minute), " times in a minute."}));
   if (runs_commands && use.running_time != no_limit)
     sentences.push_back(
-        concat({"All commands together may take ", seconds_text(use.running_time), " seconds."}));
+        concat({"All commands together may take ", count_of_seconds(use.running_time), "."}));
   if (const std::string place = executor.describe_place(); runs_commands && !place.empty())
     sentences.push_back(place);
   return joined(sentences, " ");
@@ -68,7 +68,7 @@ std::string describe(const UserContainers& containers) {
   std::vector<std::string> sentences = {
       concat({"execute_bash runs commands in a container of your own, in /workspace. A command may "
               "take ",
-              seconds_text(options.timeout), " seconds unless it asks for more."})};
+              count_of_seconds(options.timeout), " unless it asks for more."})};
   if (!options.tools_dir.empty())
     sentences.emplace_back(
         "/tools has Python modules: look at them with ls and read_docstring, then import them.");

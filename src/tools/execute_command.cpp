@@ -27,6 +27,7 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t room) {
     so_far.out_counts.dropped_bytes = output->out.missed;
     so_far.err_counts.dropped_bytes = output->err.missed;
   }
+  show_as_on_terminal(so_far, &set.executor);
   so_far.outcome = Outcome::unknown;
   so_far.wall_time = shell.duration;
   std::string note = concat({"the command goes on in the background as ", shell.id});
@@ -36,6 +37,8 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t room) {
   so_far.notes.push_back(note);
   const std::string err = so_far.err;
   Json object = result_json(set.options, so_far, room);
+  object.set("success", true);
+  object.set("exit_code", Json());
   object.set("stderr", err);
   object.set("outcome", "running");
   object.set("shell_id", shell.id);
@@ -49,6 +52,7 @@ inline namespace inner {
 mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
   command.cancel = call.cancel_token();
+  if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
   const Json& session_id = call.argument("session_id");
   if (session_id.is_string()) {
     if (!is_session_id(session_id.as_string()))
@@ -87,6 +91,7 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
     const std::string closing = raw ? closing_message(run.result) : std::string();
     if (!closing.empty()) run.result.notes.push_back(closing);
     name_tool(set.options, run.result);
+    show_as_on_terminal(run.result, &set.executor);
     object = result_json(set.options, run.result, room);
   } else {
     run.result = run.shell.result;

@@ -6,6 +6,7 @@
 #include "base/base_internal.hpp"
 #include "docker/docker.hpp"
 #include "environment/environment.hpp"
+#include "environment/environment_internal.hpp"
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
 #include "json/json.hpp"
@@ -68,6 +69,25 @@ Expected<PolicyOptions> policy_options(const ServerConfig& config) {
   return policy;
 }
 
+// Output goes to a model: without colours, pagers and what else needs a terminal, unless the
+// operator has it otherwise. Not CI=1, which makes package managers keep to their lock files and
+// builds fail for warnings.
+EnvironmentOptions without_terminal(EnvironmentOptions options) {
+  for (const char* variable : {"NO_COLOR=1", "TERM=dumb", "PAGER=cat", "GIT_PAGER=cat"}) {
+    const std::string_view text = variable;
+    const std::size_t equals = text.find('=');
+    const std::string name(text.substr(0, equals));
+    const auto& usual = EnvironmentOptions().keep;
+    const bool is_set = std::any_of(options.set.begin(), options.set.end(),
+                                    [&](const auto& given) { return given.first == name; });
+    const bool is_host =
+        std::find(usual.begin(), usual.end(), name) == usual.end() && is_kept(name, options);
+    if (is_set || (is_host && std::getenv(name.c_str()))) continue;
+    options.set.emplace_back(name, text.substr(equals + 1));
+  }
+  return options;
+}
+
 // What is the same wherever commands run. To name what is read-only must not forbid everything
 // else; nor is everything given away where commands are confined: there, `writable` may be changed.
 Expected<ExecutorOptions> common_options(const ServerConfig& config, const std::string& writable) {
@@ -97,6 +117,7 @@ Expected<LocalOptions> local_options(const ServerConfig& config) {
   auto common = common_options(config, off ? "/" : workspace_of(config));
   if (!common) return common.error();
   static_cast<ExecutorOptions&>(options) = std::move(*common);
+  options.environment = without_terminal(std::move(options.environment));
   options.environment.auto_venv = !config.no_auto_venv;
   return options;
 }
@@ -151,7 +172,7 @@ Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig
     if (!folder->empty())
       options.container.mounts.push_back({std::move(*folder), skills ? "/skills" : "/tools"});
   }
-  options.environment = config.local.environment;
+  options.environment = without_terminal(config.local.environment);
   options.environment.auto_venv = !config.no_auto_venv;
   options.shell = config.local.shell;
   return options;

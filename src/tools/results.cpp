@@ -79,7 +79,7 @@ int json_exit_code(const Result& result) {
 std::string closing_message(const Result& result) {
   switch (result.outcome) {
     case Outcome::timed_out:
-      return concat({"Command timed out after ", seconds_text(result.timeout), " seconds"});
+      return concat({"Command timed out after ", count_of_seconds(result.timeout)});
     case Outcome::cancelled:
       return "Command was cancelled";
     case Outcome::refused:
@@ -100,11 +100,13 @@ Json execution_schema() {
     return Json::object({{"type", type_name}, {"description", description}});
   };
   Json properties = Json::object();
-  properties.set("success", type("boolean", "The command left with exit code 0, in time."));
-  properties.set("exit_code",
-                 type("integer",
-                      "Exit code; minus the signal's number when a signal killed it; -1 when it "
-                      "timed out, was refused, did not start or is still running."));
+  properties.set("success",
+                 type("boolean", "The command left with exit code 0, in time, or still runs."));
+  Json exit_code = type("integer",
+                        "Minus the signal's number when a signal killed it; -1 when it timed out, "
+                        "was refused or did not start; null while it runs.");
+  exit_code.set("type", Json::array({"integer", "null"}));
+  properties.set("exit_code", std::move(exit_code));
   properties.set("stdout",
                  type("string", "What it printed; the middle is left out when too long."));
   properties.set("stderr", type("string", "The same for standard error, and why it did not run."));
@@ -297,6 +299,10 @@ mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bo
     return failed(result.message);
   return mcp::ToolResult::with_structured(
       result_json(set.options, result, room_for_texts(call.max_result_bytes())));
+}
+
+bool is_empty_script(const std::string& script) {
+  return script.find_first_not_of(" \t\r\n") == std::string::npos;
 }
 
 std::string shown_path(const ToolSet& set, const std::string& path) {

@@ -67,8 +67,8 @@ struct ToolOptions {
 //   execute_command(command, timeout?, work_dir?, session_id?, run_in_background_after?, encoding?)
 //     to_json(Result). With encoding "base64": stdout and stderr are base64 of their first bytes,
 //     `encoding` tells so, and the message that would end stderr is one of the notes. When the
-//     command goes on in the background: what there is so far, outcome "running", success false,
-//     exit_code -1, and shell_id. To a client that wants progress, what is printed comes as
+//     command goes on in the background: what there is so far, outcome "running", success true,
+//     exit_code null, and shell_id. To a client that wants progress, what is printed comes as
 //     messages. With a session_id (1 to 64 of A-Z a-z 0-9 . _ -) the commands of one name share a
 //     Session, which the first makes; the answer ends with session_id and session_work_dir, its
 //     folder now. A server has 100 of them; then the one goes that was not used for the longest.

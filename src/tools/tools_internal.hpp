@@ -50,6 +50,17 @@ void shorten(const std::vector<std::string*>& texts, std::size_t room,
 // What is left for long texts in a reply of so many bytes.
 std::size_t room_for_texts(std::size_t max_bytes);
 
+// What a terminal would show of a text: `\r` and backspaces applied within their lines, without
+// escape sequences. Linear; takes four bytes for each of the longest such line.
+std::string as_on_terminal(std::string_view text);
+
+// Bytes of an escape sequence at the end of a text whose rest has not come yet.
+std::size_t unfinished_escape(std::string_view text);
+
+// The streams as a model gets them. Secrets that come together by that are masked, where there is
+// an executor.
+void show_as_on_terminal(Result& result, const Executor* executor = nullptr);
+
 // Adds to a note which tool does what the command could not.
 void name_tool(const ToolOptions& options, Result& result);
 
@@ -181,6 +192,9 @@ mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bo
                        std::string message);
 
 // A name, too, may have a secret in it.
+// A command of nothing but blanks.
+bool is_empty_script(const std::string& script);
+
 std::string shown_path(const ToolSet& set, const std::string& path);
 
 // Bounds the command by what is left of the running time and counts it. False: there is nothing

@@ -31,6 +31,7 @@ mcp::ToolReply execute_bash(const UserContainers& containers, const std::string&
   listen(command, call, {});
   auto result = containers.execute_bash(user_id, std::move(command));
   if (!result) return failed(result.error().message);
+  show_as_on_terminal(*result);
   return mcp::ToolResult::with_structured(
       result_json({}, *result, room_for_texts(call.max_result_bytes())));
 }

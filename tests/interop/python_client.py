@@ -230,7 +230,7 @@ async def scenario(name, mode, version, place=Here()):
             timeout=1,
         )
         check(not result["success"] and result["exit_code"] == -1, "exit code", result)
-        check("Command timed out after 1 seconds" in result["stderr"], "message", result)
+        check("Command timed out after 1 second" in result["stderr"], "message", result)
         check("begun" in result["stdout"], "what it had printed", result)
         for duration in (first, second, third):
             await until(f"sleep {duration} is gone", lambda: not alive(duration), 3)

@@ -351,8 +351,9 @@ class Tools:
         # On a busy machine it may need longer to print its first line.
         for seconds in (0.3, 1, 3, 10):
             answer = await self.execute(command, run_in_background_after=seconds)
-            check(answer["outcome"] == "running" and not answer["success"], "running", answer)
-            check(answer["exit_code"] == -1, "no exit code", answer)
+            check(answer["outcome"] == "running" and answer["success"], "running", answer)
+            check(answer["exit_code"] is None, "no exit code", answer)
+            check(len(answer["notes"]) == 1, "one note", answer)
             shell = answer["shell_id"]
             if answer["stdout"]:
                 break

@@ -169,7 +169,7 @@ END`);
       { timeout: 1 },
     );
     check(!result.success && result.exit_code === -1, 'exit code', result);
-    check(result.stderr.includes('Command timed out after 1 seconds'), 'message', result);
+    check(result.stderr.includes('Command timed out after 1 second'), 'message', result);
     check(result.stdout.includes('begun'), 'what it had printed', result);
     for (const duration of [first, second, third]) {
       await until(`sleep ${duration} is gone`, () => !alive(duration), 3);

@@ -669,7 +669,7 @@ TEST_CASE("user containers: the tools at work") {
   const Json late = call("execute_bash", {{"command", "echo so far; sleep 100"}, {"timeout", 1}});
   CHECK(late["exit_code"] == Json(-1));
   CHECK(late["stdout"] == Json("so far\n"));
-  CHECK(late["stderr"] == Json("Command timed out after 1 seconds"));
+  CHECK(late["stderr"] == Json("Command timed out after 1 second"));
 
   const Json written =
       call("write_file", {{"file_path", "/workspace/f.txt"}, {"content", "caf\xc3\xa9\nb\nc\n"}});

@@ -35,6 +35,14 @@ TEST_CASE("empty and blank commands succeed and do nothing") {
   }
 }
 
+TEST_CASE("a signal that ended a command is told by its name") {
+  const LocalExecutor here = make({});
+  const Result r = here.run("kill -SEGV $$");
+  CHECK(r.signal == SIGSEGV);
+  CHECK(r.notes == Strings{"ended by SIGSEGV (segmentation fault)"});
+  CHECK(here.run("kill -USR1 $$").notes == Strings{"ended by signal " + std::to_string(SIGUSR1)});
+}
+
 TEST_CASE("NUL bytes in any part of a command are told and start nothing") {
   const support::TempDir place;
   const LocalExecutor here = make(in(place));

@@ -50,11 +50,23 @@ TEST_CASE("every wrong option is an error of create() that names it") {
       {"workspace", [&](LocalOptions& o) { o.workspace = missing; }},
       {"workspace", [&](LocalOptions& o) { o.workspace = file; }},
       {"workspace", [&](LocalOptions& o) { o.workspace = nul; }},
-      {"allowed_paths", [&](LocalOptions& o) { o.roots = {{missing, Permission::write}}; }},
-      {"allowed_paths", [&](LocalOptions& o) { o.roots = {{file, Permission::write}}; }},
-      {"allowed_paths", [&](LocalOptions& o) { o.roots = {{"", Permission::write}}; }},
+      {"allowed_paths",
+       [&](LocalOptions& o) {
+         o.roots = {{missing, Permission::write}};
+       }},
+      {"allowed_paths",
+       [&](LocalOptions& o) {
+         o.roots = {{file, Permission::write}};
+       }},
+      {"allowed_paths",
+       [&](LocalOptions& o) {
+         o.roots = {{"", Permission::write}};
+       }},
       {"allowed_commands", [](LocalOptions& o) { o.policy.allowed = {"("}; }},
-      {"blocked_commands", [](LocalOptions& o) { o.policy.blocked = {"ok", "(?=x)"}; }},
+      {"blocked_commands",
+       [](LocalOptions& o) {
+         o.policy.blocked = {"ok", "(?=x)"};
+       }},
       {"disabled_rules", [](LocalOptions& o) { o.policy.disabled_rules = {"sodu"}; }},
       {"spill_dir", [&](LocalOptions& o) { o.spill_dir = missing; }},
       {"spill_dir", [&](LocalOptions& o) { o.spill_dir = file; }},
@@ -77,7 +89,10 @@ TEST_CASE("every wrong option is an error of create() that names it") {
       {"command_prefix", [](LocalOptions& o) { o.environment.command_prefix = " "; }},
       {"command_prefix", [](LocalOptions& o) { o.environment.command_prefix = "a\nb"; }},
       {"keep", [](LocalOptions& o) { o.environment.keep = {"A=B"}; }},
-      {"set", [](LocalOptions& o) { o.environment.set = {{"", "x"}}; }},
+      {"set",
+       [](LocalOptions& o) {
+         o.environment.set = {{"", "x"}};
+       }},
   };
   for (const Case& each : cases) {
     LocalOptions options = in(place);
@@ -184,7 +199,7 @@ TEST_CASE("the summary of every outcome") {
   CHECK(r.summary() == "exited with status 3" + tail);
   r.outcome = Outcome::signaled;
   r.signal = 9;
-  CHECK(r.summary() == "killed by signal 9" + tail);
+  CHECK(r.summary() == "killed by SIGKILL" + tail);
   r.outcome = Outcome::timed_out;
   r.timeout = milliseconds(1500);
   CHECK(r.summary() == "timed out after 1.5 s" + tail);

@@ -197,7 +197,8 @@ TEST_CASE("work_dir: the reference's messages, exactly, and work_dir as the refe
       {"missing", "Working directory does not exist: " + root + "/missing", root + "/missing"},
       {"sub/../missing/x", "Working directory does not exist: " + root + "/missing/x",
        root + "/missing/x"},
-      {"~", "Working directory does not exist: " + root + "/~", root + "/~"},
+      {"~", "Working directory does not exist: " + root + "/~; `~` is not expanded here",
+       root + "/~"},
       {"file.txt", "Working directory is not a directory: " + root + "/file.txt",
        root + "/file.txt"}};
   for (const Case& each : cases) {

@@ -264,7 +264,7 @@ TEST_CASE("to_json(Judgement): what is not UTF-8 or not known does no harm") {
 
 TEST_CASE("the keys of a result: the reference's seven, then ours, then what applies") {
   CHECK(names_of(run_command("echo x")) == all_keys);
-  CHECK(names_of(run_command("kill -9 $$")) == all_keys + " signal");
+  CHECK(names_of(run_command("kill -9 $$")) == all_keys + " signal notes");
   CHECK(names_of(run_command("sudo ls")) == all_keys + " rule");
   CHECK(names_of(run_command("printf '\\377'; printf '\\377' >&2")) ==
         all_keys + " stdout_invalid_bytes stderr_invalid_bytes");

@@ -54,7 +54,7 @@ TEST_CASE("parity 4 command_timeout") {
   Server server;
   const Json r = server.execute_with(
       parsed(R"({"command":"python -c \"import time; time.sleep(100)\"","timeout":1})"));
-  CHECK(r["stderr"] == Json("Command timed out after 1 seconds"));
+  CHECK(r["stderr"] == Json("Command timed out after 1 second"));
   CHECK(r["execution_time"].as_number() < 60);
 }
 
