@@ -292,6 +292,7 @@
 #include "tools/file_tools.cpp"
 #include "tools/option_setter.cpp"
 #include "tools/option_table.cpp"
+#include "tools/output.cpp"
 #include "tools/place.cpp"
 #include "tools/results.cpp"
 #include "tools/server.cpp"

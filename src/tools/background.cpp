@@ -94,8 +94,9 @@ Json shell_json(const ShellStatus& shell, std::size_t longest_command = longest_
   if (shell.state == ShellState::running) return object;
   // What else there is to tell of an end, with the names that execute_command has for it.
   const Json all = to_json(r);
-  for (const char* key : {"outcome", "timed_out", "signal", "output_held_open", "notes", "sandbox",
-                          "limits_reached", "changed_files", "redactions"})
+  for (const char* key :
+       {"outcome", "timed_out", "signal", "output_held_open", "notes", "stdout_file", "stderr_file",
+        "sandbox", "limits_reached", "changed_files", "redactions"})
     if (const Json* value = all.find(key)) object.set(key, *value);
   return object;
 }
@@ -108,6 +109,7 @@ mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
   command.background = true;
   command.keep_input_open = true;
+  command.max_output = set.options.max_output;
   Function<void()> ended;
   if (!count_time(set, command, ended))
     return refuse(set, call, "running_time", set.use->refusal_of_command());
@@ -155,8 +157,16 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
       *text = std::string(last);
     }
   }
+  const std::size_t most = wanted_output(set, call);
+  for (std::string* text : {&out, &err}) missed[text == &err] += cut_output(*text, most);
   shorten({&out, &err}, room_for_texts(call.max_result_bytes()),
           [&](const std::string& text, std::size_t omitted) { missed[&text == &err] += omitted; });
+  Json notes = Json::array();
+  for (const Stream stream : {Stream::out, Stream::err}) {
+    const Capture::Chunk& chunk = stream == Stream::out ? output->out : output->err;
+    if (missed[stream == Stream::err] > 0 && !chunk.file.empty())
+      notes.push_back(note_of_rest(set.options, stream, chunk.next, chunk.file, chunk.next));
+  }
   Json object = Json::object();
   object.set("shell_id", id);
   object.set("stdout", std::move(out));
@@ -167,6 +177,7 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   if (*waited) object.set("wait", name(**waited));
   if (missed[0] > 0) object.set("stdout_missed_bytes", missed[0]);
   if (missed[1] > 0) object.set("stderr_missed_bytes", missed[1]);
+  if (notes.size() > 0) object.set("notes", std::move(notes));
   return mcp::ToolResult::with_structured(std::move(object));
 }
 

@@ -79,7 +79,9 @@ Expected<ExecutorOptions> common_options(const ServerConfig& config, const std::
     options.roots.push_back({writable, Permission::write});
   for (const std::string& path : config.read_only)
     options.roots.push_back({path, Permission::read});
-  options.max_output = static_cast<std::size_t>(config.max_output);
+  // Background commands keep more than one answer shows.
+  if (config.max_output < 1024 || config.max_output > options.max_output)
+    options.max_output = static_cast<std::size_t>(config.max_output);
   if (options.timeout.count() == 0)
     options.timeout = std::min(ExecutorOptions().timeout, options.max_timeout);
   return options;

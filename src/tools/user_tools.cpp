@@ -28,9 +28,12 @@ mcp::ToolReply execute_bash(const UserContainers& containers, const std::string&
                             const mcp::Call& call) {
   Command command = command_of(call, "command");
   command.cancel = call.cancel_token();
+  const ToolOptions usual;
+  command.max_output = usual.max_output;
   listen(command, call, {});
   auto result = containers.execute_bash(user_id, std::move(command));
   if (!result) return failed(result.error().message);
+  fit_output(usual, usual.max_output, *result);
   shorten(*result, room_for_texts(call.max_result_bytes()));
   return mcp::ToolResult::with_structured(to_json(*result));
 }
