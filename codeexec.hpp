@@ -2743,8 +2743,8 @@ struct ToolOptions {
 //     refused. Its standard input stays open.
 //   get_background_shell_output(shell_id, since?, tail?, wait_for?, timeout?, max_output?)
 //     {shell_id, stdout, stderr, status, exit_code, next, wait?, stdout_missed_bytes?,
-//     stderr_missed_bytes?, notes?}. `next` as `since` gives what comes after. `tail`: the last lines
-//     alone. wait_for is a pattern (see Regex) that a line after `since` must match, or "exit";
+//     stderr_missed_bytes?, notes?}. `next` as `since` gives what comes after. `tail`: the last
+//     lines alone. wait_for is a pattern (see Regex) that a line after `since` must match, or "exit";
 //     `wait` then says how the waiting ended: matched, ended, timed_out (after `timeout`, 30 by
 //     default).
 //   get_background_shell_status(shell_id)
@@ -29392,7 +29392,8 @@ inline constexpr std::size_t longest_notice = 4096;    // bytes of a progress me
 inline constexpr std::size_t deepest_output = 60;      // clients give up at 64 levels and more
 inline constexpr std::size_t longest_envelope = 160;   // bytes around id, result and serverInfo
 inline constexpr std::size_t smallest_reply = 4096;    // lower bound of ServerOptions::max_reply
-inline constexpr unsigned answered_bad_lines = 8;  // in a row; later ones could be an echo of ours
+inline constexpr unsigned answered_bad_lines = 8;   // in a row; later ones could be an echo of ours
+inline constexpr unsigned answered_bad_ids = 1000;  // in a row, of those whose id can be read
 // More than a short call takes when the thread it has woken gets its processor for a while; else
 // such a call would never count as short again. Less than what a client notices.
 inline constexpr std::chrono::microseconds quick_time{200};
@@ -31169,7 +31170,7 @@ std::string Session::discover_result() const {
     append_member(result, "instructions", options_.instructions);
     result += ',';
   }
-  result += concat({"\"ttlMs\":3600000,\"cacheScope\":\"public\",\"_meta\":{\"", server_info_key,
+  result += concat({"\"ttlMs\":3600000,\"cacheScope\":\"private\",\"_meta\":{\"", server_info_key,
                     "\":", server_info_, "}}"});
   return result;
 }
@@ -31184,7 +31185,7 @@ std::string Session::list_result(bool modern) const {
   result += ']';
   if (modern)
     result +=
-        concat({",\"resultType\":\"complete\",\"ttlMs\":3600000,\"cacheScope\":\"public\","
+        concat({",\"resultType\":\"complete\",\"ttlMs\":3600000,\"cacheScope\":\"private\","
                 "\"_meta\":{\"",
                 server_info_key, "\":", server_info_, "}"});
   result += '}';
@@ -31458,9 +31459,9 @@ void Session::on_too_long(const Id& id) {
 }
 
 // Answers a line that is no message. After a few in a row that is only logged: what comes in could
-// be the echo of our own answers.
+// be the echo of our own answers. A client waits for the answer to an id, so those are more.
 void Session::refuse_line(const Id& id, int code, std::string message) {
-  if (bad_lines_ < answered_bad_lines) {
+  if (bad_lines_ < (id.spelling.empty() ? answered_bad_lines : answered_bad_ids)) {
     ++bad_lines_;
     log(message);
     fail(nullptr, id.spelling, rpc_error(code, std::move(message)));
