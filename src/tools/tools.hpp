@@ -77,9 +77,9 @@ struct ToolOptions {
 //   get_background_shell_output(shell_id, since?, tail?, wait_for?, timeout?, max_output?)
 //     {shell_id, stdout, stderr, status, exit_code, next, wait?, stdout_missed_bytes?,
 //     stderr_missed_bytes?, notes?}. `next` as `since` gives what comes after. `tail`: the last
-//     lines alone. wait_for is a pattern (see Regex) that a line after `since` must match, or "exit";
-//     `wait` then says how the waiting ended: matched, ended, timed_out (after `timeout`, 30 by
-//     default).
+//     lines alone. wait_for is a pattern (see Regex) that a line after `since` must match, or
+//     "exit"; `wait` then says how the waiting ended: matched, ended, timed_out (after `timeout`,
+//     30 by default).
 //   get_background_shell_status(shell_id)
 //     {shell_id, status, exit_code, pid, command, cwd, start_time, duration_seconds, stdout_bytes,
 //     stderr_bytes} and, when it has ended, what to_json(Result) adds. status is a ShellState.
