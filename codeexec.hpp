@@ -1346,6 +1346,7 @@ class Capture {
     std::string text = {};     // well-formed UTF-8
     std::uint64_t next = 0;    // the cursor for the next call
     std::uint64_t missed = 0;  // bytes after the cursor that are no longer kept
+    std::string file = {};     // the spill file, when there is one; set by Process::read()
   };
 
   // Half of max_bytes (rounded down) is kept from the start, the rest from the end.
@@ -1482,12 +1483,13 @@ struct ProcessOptions {
   // Bytes kept per stream, see Capture.
   std::size_t max_output = std::size_t{1} << 20;
   bool keep_end_only = false;  // all of them from its end: for who follows the output
-  // When not empty: a stream that outgrows max_output goes whole into a new file in this directory
-  // (mode 0600, name codeexec-<random>.out or .err), which is the caller's to delete. It is opened
-  // at the start: what takes its place later has no part in it.
+  // When not empty: a stream that outgrows max_output, or spill_above when that is less, goes whole
+  // into a new file in this directory (mode 0600, name codeexec-<random>.out or .err), which is the
+  // caller's to delete. It is opened at the start: what takes its place later has no part in it.
   std::string spill_dir = {};
   // That directory, opened by the caller and borrowed until the end; spill_dir then only names it.
   int spill_dir_fd = -1;
+  std::size_t spill_above = static_cast<std::size_t>(-1);
   bool hash_output = false;  // sets OutputCounts::sha256; about 4 ms of processor time per MiB
   std::uint64_t max_spill = std::uint64_t{1} << 30;  // bytes per file; more is counted, not written
 
@@ -1673,10 +1675,13 @@ struct Command {
   std::optional<Session> session = {};
   // Empty: the executor's. One that exceeds its max_timeout is cut down to that; a note says so.
   std::optional<std::chrono::milliseconds> timeout = {};
-  Variables environment = {};              // wins over everything else
-  std::string input = {};                  // for standard input; empty: /dev/null
-  bool keep_input_open = false;            // start() only: Execution::write() may follow
-  bool merge_streams = false;              // both streams in `out`, in their true order
+  Variables environment = {};    // wins over everything else
+  std::string input = {};        // for standard input; empty: /dev/null
+  bool keep_input_open = false;  // start() only: Execution::write() may follow
+  bool merge_streams = false;    // both streams in `out`, in their true order
+  // Bytes kept per stream, in place of the executor's max_output. Of a background command the
+  // greater of the two is kept. A longer stream goes to a file, where files are made.
+  std::optional<std::size_t> max_output = {};
   bool keep_end_only = false;              // of long output: the end, and nothing of the start
   std::optional<CancelToken> cancel = {};  // ends the command when cancelled, from any thread
   // Runs beside other work, as a server or a long training does: without a timeout of its own it
@@ -1812,6 +1817,13 @@ struct ExecutorOptions {
   // When set: a stream that outgrows max_output goes whole to a file here, which commands and the
   // tools may read. It must not lie where a sandbox or container lets commands write.
   std::string spill_dir = {};
+  // Without a spill_dir: such files go to a directory that is made in the TMPDIR of this process,
+  // or /tmp, and removed with the last copy of the executor; when this process is killed, by the
+  // next executor that makes one. Of more than max_spill_total bytes together the oldest files are
+  // removed, and a note says so.
+  bool private_spill_dir = false;
+  std::uint64_t max_spill = std::uint64_t{64} << 20;  // bytes per file; the rest is not written
+  std::uint64_t max_spill_total = std::uint64_t{256} << 20;
   std::string agent_id = {};  // for the audit log
   // One line of JSON per command, appended; made with mode 0600. Like spill_dir, it must not lie
   // where a sandbox or container lets commands write. Each begins with "previous", the hash of the
@@ -2772,6 +2784,9 @@ struct FairUse {
 };
 
 struct ToolOptions {
+  // Bytes of each stream of a command in an answer, its head and its tail; a call may ask for less.
+  // With ExecutorOptions::spill_dir or private_spill_dir a note names a file that has the whole.
+  std::size_t max_output = 30000;
   ShellOptions shells = {};
   // Of an execute_command that does not say it: after so long a command that is still running goes
   // on in the background. no_limit: it stays in the foreground.
@@ -2795,7 +2810,8 @@ struct ToolOptions {
 // A failure that no command has caused is an error result: {"success": false, "error": message}.
 // Times are in seconds, sizes in bytes. A shell_id that is not known is such a failure.
 //
-//   execute_command(command, timeout?, work_dir?, session_id?, run_in_background_after?, encoding?)
+//   execute_command(command, timeout?, work_dir?, session_id?, run_in_background_after?, encoding?,
+//   max_output?)
 //     to_json(Result). With encoding "base64": stdout and stderr are base64 of their first bytes,
 //     `encoding` tells so, and the message that would end stderr is one of the notes. When the
 //     command goes on in the background: what there is so far, outcome "running", success true,
@@ -2806,12 +2822,12 @@ struct ToolOptions {
 //   start_background_shell(command, work_dir?, timeout?)
 //     {shell_id, status, command, pid, work_dir, notes?}; or {success, error, rule?} when it was
 //     refused. Its standard input stays open.
-//   get_background_shell_output(shell_id, since?, tail?, wait_for?, timeout?)
+//   get_background_shell_output(shell_id, since?, tail?, wait_for?, timeout?, max_output?)
 //     {shell_id, stdout, stderr, status, exit_code, next, wait?, stdout_missed_bytes?,
-//     stderr_missed_bytes?}. `next` as `since` gives what comes after. `tail`: the last lines
-//     alone. wait_for is a pattern (see Regex) that a line after `since` must match, or "exit";
-//     `wait` then says how the waiting ended: matched, ended, timed_out (after `timeout`, 30 by
-//     default).
+//     stderr_missed_bytes?, notes?}. `next` as `since` gives what comes after. `tail`: the last
+//     lines alone. wait_for is a pattern (see Regex) that a line after `since` must match, or
+//     "exit"; `wait` then says how the waiting ended: matched, ended, timed_out (after `timeout`,
+//     30 by default).
 //   get_background_shell_status(shell_id)
 //     {shell_id, status, exit_code, pid, command, cwd, start_time, duration_seconds, stdout_bytes,
 //     stderr_bytes} and, when it has ended, what to_json(Result) adds. status is a ShellState.
@@ -2820,7 +2836,7 @@ struct ToolOptions {
 //     {shell_id, status: "killed", signal: "SIGTERM"}; or {shell_id, status, signal: null, message}
 //     when it had ended before.
 //   list_background_shells()                                   {shells, count}
-//   execute_code(code, language?, timeout?, work_dir?)
+//   execute_code(code, language?, timeout?, work_dir?, max_output?)
 //     to_json(Result) of all blocks together, then code_file, files and blocks (that ran; there may
 //     be 100). Without a language it is inferred; what does not look like code is taken for
 //     Markdown, as with the language "markdown", when it has fenced blocks.
@@ -23748,9 +23764,9 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
   // time, so that the clock is looked at after each.
   const int most_reads = options.on_output ? 1 : 16;
   for (int count = 0; count < most_reads; ++count) {
-    const bool direct = !options.carrier && !options.on_output && !options.hash_output &&
-                        options.spill_dir.empty() && output.redactor.empty() &&
-                        output.capture.keeps_only_end(buffer_size);
+    const bool spills = !options.spill_dir.empty() && (output.spill.file || !output.spill.tried);
+    const bool direct = !options.carrier && !options.on_output && !options.hash_output && !spills &&
+                        output.redactor.empty() && output.capture.keeps_only_end(buffer_size);
     const ssize_t size =
         direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), buffer_size);
     if (size < 0 && errno == EINTR) continue;
@@ -23821,7 +23837,8 @@ void Process::State::keep_output(Output& output, std::string_view bytes) {
 void Process::State::spill(Output& output, std::string_view bytes) {
   Spill& file = output.spill;
   if (!file.tried) {
-    if (output.capture.total_bytes() + bytes.size() <= options.max_output) return;
+    const std::size_t most = std::min(options.max_output, options.spill_above);
+    if (output.capture.total_bytes() + bytes.size() <= most) return;
     file.tried = true;
     const bool is_out = output.stream == Stream::out;
     const int directory = spill_directory ? spill_directory.get() : options.spill_dir_fd;
@@ -23829,6 +23846,7 @@ void Process::State::spill(Output& output, std::string_view bytes) {
     file.file.reset(open_spill_file(directory, is_out ? ".out" : ".err", name));
     name.insert(0, options.spill_dir + "/");
     if (file.file) {
+      const std::lock_guard<std::mutex> lock(mutex);
       file.path = std::move(name);
     } else {
       const int error = spill_error != 0 ? spill_error : errno;
@@ -24554,7 +24572,9 @@ void Process::close_input() const {
 Process::Chunk Process::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
   const State::Output& output = stream == Stream::out ? state_->out : state_->err;
-  return output.capture.read(cursor, state_->done, max_lines);
+  Chunk chunk = output.capture.read(cursor, state_->done, max_lines);
+  chunk.file = output.spill.path;
+  return chunk;
 }
 
 // executor/executor_internal.hpp ------------------------------------------------------------------
@@ -24856,6 +24876,11 @@ struct Executor::Gate {
   PathRules paths;
   PathRules file_rules = {};  // with what the host writes for commands and tools to read
   UniqueFd spill_directory = {};
+  std::shared_ptr<const PrivateFolder> private_spill = {};
+  // The files in it, oldest first: name and size.
+  mutable std::mutex spilled_mutex = {};
+  mutable std::deque<std::pair<std::string, std::uint64_t>> spilled = {};
+  mutable std::uint64_t spilled_bytes = 0;
   std::optional<DeleteGuard> delete_guard = {};
   bool has_read_only_roots = false;
   // With such a guard and a policy that lets pass what it cannot read: objects to just that.
@@ -24870,6 +24895,8 @@ struct Executor::Gate {
   bool guards_files() const { return has_read_only_roots || delete_guard; }
   // Opens the spill_dir, for the host to write to and for tools to read.
   Expected<void> set_up_files();
+  // Counts the files of a command that has ended, and removes the oldest when there are too many.
+  void bound_spilled(const ProcessResult& ended, Result& told) const;
   // Each of these refuses the first target that it objects to.
   void guard_read_only(const std::vector<Target>& targets, Admission& admission) const;
   void guard_deletions(const std::vector<Target>& targets, Admission& admission) const;
@@ -26473,11 +26500,17 @@ Executor::Admission Executor::admit(const Command& given) const {
   process.keep_input_open = command.keep_input_open;
   process.merge_streams = command.merge_streams;
   process.max_output = options.max_output;
+  if (command.max_output) {
+    process.spill_above = *command.max_output;
+    if (!command.background || *command.max_output > process.max_output)
+      process.max_output = *command.max_output;
+  }
   process.keep_end_only = command.keep_end_only;
   process.supervised = command.background;
   process.spill_dir = options.spill_dir;
   process.hash_output = gate_->recording();
   process.spill_dir_fd = gate_->spill_directory.get();
+  process.max_spill = options.max_spill;
   process.timeout = result.timeout;
   process.kill_grace = options.kill_grace;
   process.cancel = command.cancel;
@@ -26499,6 +26532,7 @@ std::string Executor::Gate::writable(const Ending& ending) const {
 void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
                               Result& told) const {
   remember(ending.read_files, ending.created_files);
+  bound_spilled(ended, told);
   for (std::string limit : ended.limits_reached) {
     std::replace(limit.begin(), limit.end(), '_', ' ');
     told.notes.push_back(concat({"the command reached its limit of ", limit}));
@@ -26923,6 +26957,12 @@ Expected<void> check_out_of_reach(const ExecutorOptions& options,
 
 Expected<void> Executor::Gate::set_up_files() {
   file_rules = paths;
+  if (options.spill_dir.empty() && options.private_spill_dir) {
+    auto made = PrivateFolder::create("private_spill_dir", "codeexec-output-");
+    if (!made) return made.error();
+    private_spill = std::move(*made);
+    options.spill_dir = private_spill->path();
+  }
   if (options.spill_dir.empty()) return {};
   auto directory = open_canonical_directory(options.spill_dir);
   if (!directory) return with_prefix("spill_dir: ", directory.error());
@@ -26935,6 +26975,31 @@ Expected<void> Executor::Gate::set_up_files() {
   if (!rules) return with_prefix("spill_dir: ", rules.error());
   file_rules = std::move(*rules);
   return {};
+}
+
+void Executor::Gate::bound_spilled(const ProcessResult& ended, Result& told) const {
+  if (!private_spill) return;
+  std::size_t removed = 0;
+  const std::lock_guard<std::mutex> lock(spilled_mutex);
+  for (const bool is_err : {false, true}) {
+    const std::string& file = is_err ? ended.err_file : ended.out_file;
+    if (file.empty()) continue;
+    // What an empty one takes, so that their number is bounded, too.
+    constexpr std::uint64_t least = 4096;
+    const std::uint64_t size = least + (is_err ? ended.err_counts : ended.out_counts).file_bytes;
+    spilled.emplace_back(base_name(file), size);
+    spilled_bytes += size;
+  }
+  for (; spilled_bytes > options.max_spill_total && !spilled.empty(); ++removed) {
+    ::unlinkat(spill_directory.get(), spilled.front().first.c_str(), 0);
+    spilled_bytes -= spilled.front().second;
+    spilled.pop_front();
+  }
+  if (removed > 0)
+    told.notes.push_back(concat({std::to_string(removed),
+                                 " of the oldest files of long output were removed: all together "
+                                 "may have ",
+                                 std::to_string(options.max_spill_total), " bytes"}));
 }
 
 PathRules Executor::file_rules() const { return gate_->file_rules; }
@@ -27253,7 +27318,9 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
 
 Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options, Place& place) const {
   std::vector<std::string> missing;
-  auto wanted = complete_sandbox(options, paths().roots(), workspace(), missing);
+  LocalOptions complete = options;
+  if (options.spill_dir.empty()) complete.spill_dir = Executor::options().spill_dir;
+  auto wanted = complete_sandbox(complete, paths().roots(), workspace(), missing);
   if (!wanted) return wanted.error();
   const bool on = wanted->mode != SandboxMode::off;
   place.protected_paths = wanted->protected_paths;
@@ -32467,7 +32534,8 @@ inline constexpr std::size_t longest_notice = 4096;    // bytes of a progress me
 inline constexpr std::size_t deepest_output = 60;      // clients give up at 64 levels and more
 inline constexpr std::size_t longest_envelope = 160;   // bytes around id, result and serverInfo
 inline constexpr std::size_t smallest_reply = 4096;    // lower bound of ServerOptions::max_reply
-inline constexpr unsigned answered_bad_lines = 8;  // in a row; later ones could be an echo of ours
+inline constexpr unsigned answered_bad_lines = 8;   // in a row; later ones could be an echo of ours
+inline constexpr unsigned answered_bad_ids = 1000;  // in a row, of those whose id can be read
 // More than a short call takes when the thread it has woken gets its processor for a while; else
 // such a call would never count as short again. Less than what a client notices.
 inline constexpr std::chrono::microseconds quick_time{200};
@@ -34055,9 +34123,9 @@ void Session::on_too_long(const Id& id) {
 }
 
 // Answers a line that is no message. After a few in a row that is only logged: what comes in could
-// be the echo of our own answers.
+// be the echo of our own answers. A client waits for the answer to an id, so those are more.
 void Session::refuse_line(const Id& id, int code, std::string message) {
-  if (bad_lines_ < answered_bad_lines) {
+  if (bad_lines_ < (id.spelling.empty() ? answered_bad_lines : answered_bad_ids)) {
     ++bad_lines_;
     log(message);
     fail(nullptr, id.spelling, rpc_error(code, std::move(message)));
@@ -34249,7 +34317,7 @@ std::string Session::discover_result() const {
     append_member(result, "instructions", options_.instructions);
     result += ',';
   }
-  result += concat({"\"ttlMs\":3600000,\"cacheScope\":\"public\",\"_meta\":{\"", server_info_key,
+  result += concat({"\"ttlMs\":3600000,\"cacheScope\":\"private\",\"_meta\":{\"", server_info_key,
                     "\":", server_info_, "}}"});
   return result;
 }
@@ -34264,7 +34332,7 @@ std::string Session::list_result(bool modern) const {
   result += ']';
   if (modern)
     result +=
-        concat({",\"resultType\":\"complete\",\"ttlMs\":3600000,\"cacheScope\":\"public\","
+        concat({",\"resultType\":\"complete\",\"ttlMs\":3600000,\"cacheScope\":\"private\","
                 "\"_meta\":{\"",
                 server_info_key, "\":", server_info_, "}"});
   result += '}';
@@ -34910,6 +34978,10 @@ std::size_t bytes_in_reply(std::string_view text);
 void shorten(const std::vector<std::string*>& texts, std::size_t room,
              FunctionRef<void(const std::string&, std::size_t omitted)> cut);
 
+// Leaves `most` bytes of a longer text, its head and its tail, and a line that says why. How many
+// bytes were left out.
+std::size_t cut_middle(std::string& text, std::size_t most, std::string_view why);
+
 // What is left for long texts in a reply of so many bytes.
 std::size_t room_for_texts(std::size_t max_bytes);
 
@@ -35063,6 +35135,19 @@ std::string shown_path(const ToolSet& set, const std::string& path);
 // Bounds the command by what is left of the running time and counts it. False: there is nothing
 // left. `ended` is to be called when it has ended, or did not start.
 bool count_time(const ToolSet& set, Command& command, Function<void()>& ended);
+
+// Bytes of each stream in the answer: those that the call asks for, as far as the operator allows.
+std::size_t wanted_output(const ToolSet& set, const mcp::Call& call);
+
+// Cuts one stream down to that; 0: it was not longer.
+std::size_t cut_output(std::string& text, std::size_t most);
+
+// What to say of a stream that is not all there. `file` may be empty.
+std::string note_of_rest(const ToolOptions& options, Stream stream, std::uint64_t total,
+                         const std::string& file, std::uint64_t file_bytes);
+
+// Both streams of a result, with a note for each that is not all there.
+void fit_output(const ToolOptions& options, std::size_t most, Result& result);
 
 Command command_of(const mcp::Call& call, const char* argument);
 
@@ -35268,12 +35353,8 @@ void shorten(const std::vector<std::string*>& texts, std::size_t room,
     std::string& longest = **std::max_element(
         texts.begin(), texts.end(),
         [](const std::string* a, const std::string* b) { return a->size() < b->size(); });
-    const std::string_view head = utf8_prefix(longest, longest.size() / 4);
-    const std::string_view tail = utf8_suffix(longest, longest.size() / 4);
-    const std::size_t omitted = longest.size() - head.size() - tail.size();
+    const std::size_t omitted = cut_middle(longest, longest.size() / 2, " to fit one reply");
     cut(longest, omitted);
-    longest = concat({head, "\n... (truncated to fit one reply: ", std::to_string(omitted),
-                      " bytes omitted) ...\n", tail});
   }
 }
 
@@ -35563,7 +35644,7 @@ bool is_session_id(std::string_view id) {
 namespace {
 
 // The reference's keys and what they mean while a command is still running.
-Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t room) {
+Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std::size_t room) {
   Result so_far = shell.result;
   if (const auto output = set.shells.read(shell.id)) {
     so_far.out = output->out.text;
@@ -35572,8 +35653,13 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t room) {
     so_far.err_counts.total_bytes = output->err.next;
     so_far.out_counts.dropped_bytes = output->out.missed;
     so_far.err_counts.dropped_bytes = output->err.missed;
+    so_far.out_file = output->out.file;
+    so_far.err_file = output->err.file;
+    so_far.out_counts.file_bytes = output->out.next;
+    so_far.err_counts.file_bytes = output->err.next;
   }
   show_as_on_terminal(so_far, &set.executor);
+  fit_output(set.options, most, so_far);
   so_far.outcome = Outcome::unknown;
   so_far.wall_time = shell.duration;
   std::string note = concat({"the command goes on in the background as ", shell.id});
@@ -35605,12 +35691,14 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
       return failed("session_id must be 1 to 64 of the characters A-Z a-z 0-9 . _ -");
     command.session = set.sessions.of(session_id.as_string());
   }
+  const std::size_t most = wanted_output(set, call);
+  command.max_output = most;
   std::size_t room = room_for_texts(call.max_result_bytes());
   std::shared_ptr<RawOutput> raw;
   // Base64 stands in the reply twice, a third longer than the bytes; that of both streams takes
   // eight ninths of the room at most.
   if (call.argument("encoding").as_string() == "base64") {
-    raw = std::make_shared<RawOutput>(std::min(set.executor.options().max_output, room / 6));
+    raw = std::make_shared<RawOutput>(std::min(most, room / 6));
     room /= 9;
   }
   listen(command, call, raw);
@@ -35638,10 +35726,11 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
     if (!closing.empty()) run.result.notes.push_back(closing);
     name_tool(set.options, run.result);
     show_as_on_terminal(run.result, &set.executor);
+    fit_output(set.options, most, run.result);
     object = result_json(set.options, run.result, room);
   } else {
     run.result = run.shell.result;
-    object = running_json(set, run.shell, room);
+    object = running_json(set, run.shell, most, room);
   }
   if (raw) raw->put(object, run.result);
   if (command.session) {
@@ -35739,8 +35828,9 @@ Json shell_json(const ToolOptions& options, const ShellStatus& shell, std::size_
   end.out.clear();
   end.err.clear();
   const Json all = result_json(options, end, room);
-  for (const char* key : {"outcome", "timed_out", "signal", "output_held_open", "notes", "sandbox",
-                          "limits_reached", "changed_files", "redactions"})
+  for (const char* key :
+       {"outcome", "timed_out", "signal", "output_held_open", "notes", "stdout_file", "stderr_file",
+        "sandbox", "limits_reached", "changed_files", "redactions"})
     if (const Json* value = all.find(key)) object.set(key, *value);
   return object;
 }
@@ -35754,6 +35844,7 @@ mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
   if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
   command.background = true;
   command.keep_input_open = true;
+  command.max_output = set.options.max_output;
   Function<void()> ended;
   if (!count_time(set, command, ended))
     return refuse(set, call, "running_time", set.use->refusal_of_command());
@@ -35808,8 +35899,16 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
     }
   }
   for (std::string* text : {&out, &err}) *text = set.executor.redact(as_on_terminal(*text));
+  const std::size_t most = wanted_output(set, call);
+  for (std::string* text : {&out, &err}) missed[text == &err] += cut_output(*text, most);
   shorten({&out, &err}, room_for_texts(call.max_result_bytes()),
           [&](const std::string& text, std::size_t omitted) { missed[&text == &err] += omitted; });
+  Json notes = Json::array();
+  for (const Stream stream : {Stream::out, Stream::err}) {
+    const Capture::Chunk& chunk = stream == Stream::out ? output->out : output->err;
+    if (missed[stream == Stream::err] > 0 && !chunk.file.empty())
+      notes.push_back(note_of_rest(set.options, stream, chunk.next, chunk.file, chunk.next));
+  }
   Json object = Json::object();
   object.set("shell_id", id);
   object.set("stdout", std::move(out));
@@ -35820,6 +35919,7 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   if (*waited) object.set("wait", name(**waited));
   if (missed[0] > 0) object.set("stdout_missed_bytes", missed[0]);
   if (missed[1] > 0) object.set("stderr_missed_bytes", missed[1]);
+  if (notes.size() > 0) object.set("notes", std::move(notes));
   return mcp::ToolResult::with_structured(std::move(object));
 }
 
@@ -35892,14 +35992,21 @@ constexpr std::size_t most_blocks = 100;
 // One result for all blocks: the last one's end, and everybody's output and time.
 class BlockSum {
  public:
-  BlockSum(const Executor& executor, const Command& command)
-      : out_(room(executor)), err_(room(executor)) {
+  BlockSum(const Executor& executor, const ToolOptions& options, const Command& command)
+      : options_(options),
+        most_(*command.max_output),
+        out_(3 * most_ + longest_line),
+        err_(3 * most_ + longest_line) {
     all_.work_dir = command.work_dir.empty() ? executor.workspace() : command.work_dir;
   }
 
   void add(const CodeResult& run) {
     files_.insert(files_.end(), run.files.begin(), run.files.end());
-    for (const Result& result : run.results) add(result);
+    constexpr std::size_t most_notes = 20;
+    for (Result result : run.results) {
+      if (all_.notes.size() < most_notes) fit_output(options_, most_, result);
+      add(result);
+    }
     if (!run.message.empty()) {
       all_.outcome = Outcome::not_started;
       all_.exit_code = -1;
@@ -35941,10 +36048,7 @@ class BlockSum {
  private:
   // The text of one command always fits: a byte that is not UTF-8 has become three, and a line
   // tells what was left out.
-  static std::size_t room(const Executor& executor) {
-    constexpr std::size_t longest_line = 256;
-    return 3 * executor.options().max_output + longest_line;
-  }
+  static constexpr std::size_t longest_line = 256;
   static OutputCounts sum_of(OutputCounts sum, const OutputCounts& counts) {
     sum.total_bytes += counts.total_bytes;
     sum.dropped_bytes += counts.dropped_bytes;
@@ -35957,6 +36061,8 @@ class BlockSum {
       if (std::find(sum.begin(), sum.end(), text) == sum.end()) sum.push_back(text);
   }
 
+  const ToolOptions& options_;
+  const std::size_t most_;  // of each stream of a block
   Capture out_;
   Capture err_;
   Result all_ = {};  // but for the output
@@ -35986,9 +36092,10 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
   options.languages = set.options.languages;
   options.command = command_of(call, "");
   options.command.cancel = call.cancel_token();
+  options.command.max_output = wanted_output(set, call);
   listen(options.command, call, {});
   const auto timeout = options.command.timeout;
-  BlockSum sum(set.executor, options.command);
+  BlockSum sum(set.executor, set.options, options.command);
   bool going_on = true;
   for (std::size_t i = 0; i < blocks.size() && going_on; ++i) {
     options.command.timeout = timeout;
@@ -36195,12 +36302,15 @@ mcp::ToolReply execute_bash(const UserContainers& containers, const std::string&
                             const mcp::Call& call) {
   Command command = command_of(call, "command");
   command.cancel = call.cancel_token();
+  const ToolOptions usual;
+  command.max_output = usual.max_output;
   listen(command, call, {});
   auto result = containers.execute_bash(user_id, std::move(command));
   if (!result) return failed(result.error().message);
   show_as_on_terminal(*result);
+  fit_output(usual, usual.max_output, *result);
   return mcp::ToolResult::with_structured(
-      result_json({}, *result, room_for_texts(call.max_result_bytes())));
+      result_json(usual, *result, room_for_texts(call.max_result_bytes())));
 }
 
 mcp::ToolReply read_user_file(const UserContainers& containers, const std::string& user_id,
@@ -36382,6 +36492,14 @@ mcp::Parameter timeout_parameter(const Executor& executor) {
                          seconds_text(executor.options().max_timeout), ". Not milliseconds."}));
 }
 
+mcp::Parameter max_output_parameter(const ToolOptions& options) {
+  mcp::Parameter bytes =
+      count("max_output", concat({"Bytes of each stream to show; default and most: ",
+                                  std::to_string(options.max_output), "."}));
+  bytes.minimum = 1;
+  return bytes;
+}
+
 using ToolHandler = mcp::ToolReply (*)(ToolSet&, const mcp::Call&);
 struct BoundTool {
   mcp::Tool tool;
@@ -36419,7 +36537,8 @@ void add_command_tools(const Executor& executor, const ToolOptions& options,
                        "): a command that is still running then goes on in the background, without "
                        "a timeout unless one is given, and the answer has its shell_id."})),
        choice("encoding", {"utf-8", "base64"},
-              "base64: stdout and stderr as they are, for binary output.")});
+              "base64: stdout and stderr as they are, for binary output."),
+       max_output_parameter(options)});
   tool.output_schema = execution_schema();
   tools.push_back({std::move(tool), execute_command});
   tools.push_back(
@@ -36431,11 +36550,13 @@ void add_command_tools(const Executor& executor, const ToolOptions& options,
            {required("code", "The code, or Markdown with fenced blocks."),
             parameter("language", mcp::ParameterType::string,
                       "The language; without it Markdown is looked for, then guessed."),
-            timeout_parameter(executor), work_dir_parameter(executor)}),
+            timeout_parameter(executor), work_dir_parameter(executor),
+            max_output_parameter(options)}),
        execute_code});
 }
 
-void add_shell_tools(const Executor& executor, std::vector<BoundTool>& tools) {
+void add_shell_tools(const Executor& executor, const ToolOptions& options,
+                     std::vector<BoundTool>& tools) {
   const mcp::Parameter shell_id =
       required("shell_id", "As start_background_shell or list_background_shells gave it.");
   const auto add = [&](const char* name, const char* title, Effect effect, const char* description,
@@ -36457,7 +36578,8 @@ void add_shell_tools(const Executor& executor, std::vector<BoundTool>& tools) {
            "wait_for", mcp::ParameterType::string,
            "Wait until a line that came after `since` matches this pattern (Python's syntax), "
            "or the command has ended; \"exit\": until it has ended."),
-       seconds("timeout", "Seconds to wait at most, with wait_for; default: 30.")},
+       seconds("timeout", "Seconds to wait at most, with wait_for; default: 30."),
+       max_output_parameter(options)},
       get_background_shell_output);
   add("get_background_shell_status", "Look after a background command", Effect::reads,
       "Tells whether a background command is running, stopped (exit code 0), failed or killed.",
@@ -36510,7 +36632,7 @@ void add_file_tools(std::vector<BoundTool>& tools) {
 std::vector<BoundTool> all_tools(const Executor& executor, const ToolOptions& options) {
   std::vector<BoundTool> tools;
   add_command_tools(executor, options, tools);
-  add_shell_tools(executor, tools);
+  add_shell_tools(executor, options, tools);
   add_file_tools(tools);
   return tools;
 }
@@ -36598,7 +36720,8 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
          ". A command may take ", count_of_seconds(executor.options().timeout),
          " unless it asks for more (at most ", seconds_text(executor.options().max_timeout),
          "). It gets no standard input and no terminal. Of each of its streams ",
-         std::to_string(settings.max_output), " bytes are kept, the beginning and the end."}));
+         std::to_string(options.max_output), " bytes are shown, the beginning and the end",
+         settings.spill_dir.empty() ? "." : "; a note names the file that has the whole."}));
   if (has_tool("execute_command") && options.run_in_background_after != no_limit)
     sentences.push_back(
         concat({"What still runs after ", count_of_seconds(options.run_in_background_after),
@@ -36676,7 +36799,7 @@ struct ServerConfig {
 
   // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
   LocalOptions local = {};
-  std::uint64_t max_output = LocalOptions().max_output;
+  std::uint64_t max_output = ToolOptions().max_output;
   std::uint64_t audit_output = 0;
   std::uint64_t max_concurrent = mcp::ServerOptions{}.max_concurrent;
   std::string policy_mode = "strict";
@@ -36855,7 +36978,7 @@ std::vector<Option> option_table(ServerConfig& config) {
        Where::all},
       {"max-timeout", "SECONDS", "the most a command may ask for (default: 3600)",
        &local.max_timeout},
-      {"max-output-size", "SIZE", "kept per stream: its head and its tail (default: 1048576)",
+      {"max-output-size", "SIZE", "shown per stream: its head and its tail (default: 30000)",
        Amount{&config.max_output, true, false}},
       {"policy", "MODE", "strict: understands the shell (default); compat: as MassGen judges",
        &config.policy_mode, Where::all},
@@ -36997,7 +37120,8 @@ std::vector<Option> option_table(ServerConfig& config) {
        Where::all},
       {"audit-output", "SIZE", "of each stream in these lines: its head and its tail (default: 0)",
        Amount{&config.audit_output, true}, Where::all},
-      {"spill-dir", "DIR", "outputs over the limit go whole to files here", &local.spill_dir},
+      {"spill-dir", "DIR", "long outputs go whole to files here (default: a private folder)",
+       &local.spill_dir},
       {"max-concurrent", "N", "commands at a time; others wait (default: 16)",
        &config.max_concurrent, Where::all},
       {"run-in-background-after", "SECONDS", "what still runs then goes on in the background",
@@ -37559,8 +37683,16 @@ Expected<Enum> parse_enum(std::string_view option, std::string_view value,
   return bad_value(option, value, concat({"one of ", all}));
 }
 
+// Clients start servers anywhere: where commands may not work, they start in the first place where
+// they may. Empty: the current directory.
 std::string workspace_of(const ServerConfig& config) {
-  return config.local.workspace.empty() ? "." : config.local.workspace;
+  PathOptions allowed;
+  allowed.roots = config.local.roots;
+  if (!config.local.workspace.empty() || allowed.roots.empty()) return config.local.workspace;
+  const auto rules = PathRules::create(allowed);
+  const auto here = canonical_path(".");
+  const bool may_work_here = !rules || !here || rules->permission(*here) != Permission::none;
+  return may_work_here ? std::string() : allowed.roots[0].path;
 }
 
 // Without paths there is nothing to confine commands to, unless it is asked for.
@@ -37615,17 +37747,23 @@ EnvironmentOptions without_terminal(EnvironmentOptions options) {
 }
 
 // What is the same wherever commands run. To name what is read-only must not forbid everything
-// else; nor is everything given away where commands are confined: there, `writable` may be changed.
-Expected<ExecutorOptions> common_options(const ServerConfig& config, const std::string& writable) {
+// else; nor is everything given away where commands are confined: there the workspace may be changed.
+Expected<ExecutorOptions> common_options(const ServerConfig& config, bool confined) {
   ExecutorOptions options = config.local;
+  options.workspace = workspace_of(config);
   auto policy = policy_options(config);
   if (!policy) return policy.error();
   options.policy = std::move(*policy);
   if (options.roots.empty() && !config.read_only.empty())
-    options.roots.push_back({writable, Permission::write});
+    options.roots.push_back({!confined                   ? "/"
+                             : options.workspace.empty() ? "."
+                                                         : options.workspace,
+                             Permission::write});
   for (const std::string& path : config.read_only)
     options.roots.push_back({path, Permission::read});
-  options.max_output = static_cast<std::size_t>(config.max_output);
+  // Background commands keep more than one answer shows.
+  if (config.max_output < 1024 || config.max_output > options.max_output)
+    options.max_output = static_cast<std::size_t>(config.max_output);
   options.audit_output = static_cast<std::size_t>(config.audit_output);
   if (options.timeout.count() == 0)
     options.timeout = std::min(ExecutorOptions().timeout, options.max_timeout);
@@ -37640,7 +37778,7 @@ Expected<LocalOptions> local_options(const ServerConfig& config) {
   LocalOptions options = config.local;
   if (auto ok = set_sandbox(config, options); !ok) return ok.error();
   const bool off = options.sandbox.mode == SandboxMode::off;
-  auto common = common_options(config, off ? "/" : workspace_of(config));
+  auto common = common_options(config, !off);
   if (!common) return common.error();
   static_cast<ExecutorOptions&>(options) = std::move(*common);
   options.environment = without_terminal(std::move(options.environment));
@@ -37684,7 +37822,7 @@ namespace {
 
 Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig& config) {
   ContainerExecutorOptions options;
-  auto common = common_options(config, workspace_of(config));
+  auto common = common_options(config, true);
   if (!common) return common.error();
   static_cast<ExecutorOptions&>(options) = std::move(*common);
   auto container = container_options(config);
@@ -38106,8 +38244,10 @@ int print_result(const Result& result) {
   return result.succeeded() ? 0 : 1;
 }
 
-int run_once(const Executor& executor, const std::string& script, const CancelToken& stop) {
+int run_once(const Executor& executor, const ServerConfig& config, const std::string& script,
+             const CancelToken& stop) {
   Command command = Command::shell(script);
+  command.max_output = static_cast<std::size_t>(config.max_output);
   command.cancel = stop;
   return print_result(executor.run(command));
 }
@@ -38133,6 +38273,7 @@ int serve(const ServerConfig& config, std::string instructions, const CancelToke
 
 int serve(const Executor& executor, const ServerConfig& config, const CancelToken& stop) {
   ToolOptions tools = config.tools;
+  tools.max_output = static_cast<std::size_t>(config.max_output);
   tools.shells.max_running = static_cast<std::size_t>(config.max_background_shells);
   tools.max_waiters = std::max<std::size_t>(1, static_cast<std::size_t>(config.max_concurrent) / 2);
   return serve(config, describe(executor, tools), stop,
@@ -38197,6 +38338,9 @@ int server_main(int argc, char** argv) {
   ::prctl(PR_SET_DUMPABLE, 0);
 #endif
   if (config.use == Option::users) return serve_user(config, *invocation);
+  // Whoever runs one command does not come back for its files.
+  config.local.private_spill_dir =
+      !invocation->run && !invocation->check && !invocation->doctor && !invocation->sandbox_report;
   const auto place = create_place(config);
   if (!place) return fail(2, place.error().message);
   const Executor& executor = *place->executor;
@@ -38213,7 +38357,7 @@ int server_main(int argc, char** argv) {
   if (invocation->check) return check(executor, *invocation->check);
   const TerminationSignals signals;
   if (signals.error() != 0) return fail(1, no_thread(signals.error()));
-  if (invocation->run) return run_once(executor, *invocation->run, signals.token());
+  if (invocation->run) return run_once(executor, config, *invocation->run, signals.token());
   warn_of_workspace(executor);
   return serve(executor, config, signals.token());
 }
@@ -38362,6 +38506,61 @@ std::size_t unfinished_escape(std::string_view text) {
   const std::size_t at = text.rfind(escape);
   if (at == std::string_view::npos || text.size() - at > longest) return 0;
   return end_of_escape(text, at) == std::string_view::npos ? text.size() - at : 0;
+}
+
+}  // namespace
+
+// tools/output.cpp --------------------------------------------------------------------------------
+// How much of an output an answer has, and where the rest is.
+
+namespace {
+
+std::size_t wanted_output(const ToolSet& set, const mcp::Call& call) {
+  const Json& asked = call.argument("max_output");
+  const std::size_t most = set.options.max_output;
+  return asked.is_number()
+             ? static_cast<std::size_t>(std::min<std::uint64_t>(count_of(asked), most))
+             : most;
+}
+
+std::size_t cut_middle(std::string& text, std::size_t most, std::string_view why) {
+  const std::string_view head = utf8_prefix(text, most / 2);
+  const std::string_view tail = utf8_suffix(text, most / 2);
+  const std::size_t omitted = text.size() - head.size() - tail.size();
+  text = concat({head, "\n... (truncated", why, ": ", std::to_string(omitted),
+                 " bytes omitted) ...\n", tail});
+  return omitted;
+}
+
+std::size_t cut_output(std::string& text, std::size_t most) {
+  // Text that was cut to so many bytes before has a line that says so.
+  constexpr std::size_t longest_line = 256;
+  if (text.size() <= most + longest_line) return 0;
+  return cut_middle(text, most, concat({", exceeded ", std::to_string(most), " bytes"}));
+}
+
+std::string note_of_rest(const ToolOptions& options, Stream stream, std::uint64_t total,
+                         const std::string& file, std::uint64_t file_bytes) {
+  std::string note = concat({stream == Stream::out ? "stdout" : "stderr", " has ",
+                             std::to_string(total), " bytes, and not all of them are here; "});
+  if (file.empty()) return note + "send it to a file to read it in parts";
+  note += file_bytes < total ? concat({"the first ", std::to_string(file_bytes), " are in "})
+                             : "all of it is in ";
+  note += file;
+  if (!is_disabled(options, "read_file")) note += ": use read_file with offset and count";
+  return note;
+}
+
+void fit_output(const ToolOptions& options, std::size_t most, Result& result) {
+  for (const Stream stream : {Stream::out, Stream::err}) {
+    const bool is_out = stream == Stream::out;
+    OutputCounts& counts = is_out ? result.out_counts : result.err_counts;
+    const std::string& file = is_out ? result.out_file : result.err_file;
+    counts.dropped_bytes += cut_output(is_out ? result.out : result.err, most);
+    if (counts.dropped_bytes > 0 || !file.empty())
+      result.notes.push_back(
+          note_of_rest(options, stream, counts.total_bytes, file, counts.file_bytes));
+  }
 }
 
 }  // namespace

@@ -305,6 +305,7 @@
 #include "tools/check.cpp"
 #include "tools/server.cpp"
 #include "tools/terminal.cpp"
+#include "tools/output.cpp"
 
 // with --only: #pragma GCC diagnostic pop
 #endif  // CODEEXEC_IMPLEMENTATION

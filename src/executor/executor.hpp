@@ -68,10 +68,13 @@ struct Command {
   std::optional<Session> session = {};
   // Empty: the executor's. One that exceeds its max_timeout is cut down to that; a note says so.
   std::optional<std::chrono::milliseconds> timeout = {};
-  Variables environment = {};              // wins over everything else
-  std::string input = {};                  // for standard input; empty: /dev/null
-  bool keep_input_open = false;            // start() only: Execution::write() may follow
-  bool merge_streams = false;              // both streams in `out`, in their true order
+  Variables environment = {};    // wins over everything else
+  std::string input = {};        // for standard input; empty: /dev/null
+  bool keep_input_open = false;  // start() only: Execution::write() may follow
+  bool merge_streams = false;    // both streams in `out`, in their true order
+  // Bytes kept per stream, in place of the executor's max_output. Of a background command the
+  // greater of the two is kept. A longer stream goes to a file, where files are made.
+  std::optional<std::size_t> max_output = {};
   bool keep_end_only = false;              // of long output: the end, and nothing of the start
   std::optional<CancelToken> cancel = {};  // ends the command when cancelled, from any thread
   // Runs beside other work, as a server or a long training does: without a timeout of its own it
@@ -207,6 +210,13 @@ struct ExecutorOptions {
   // When set: a stream that outgrows max_output goes whole to a file here, which commands and the
   // tools may read. It must not lie where a sandbox or container lets commands write.
   std::string spill_dir = {};
+  // Without a spill_dir: such files go to a directory that is made in the TMPDIR of this process,
+  // or /tmp, and removed with the last copy of the executor; when this process is killed, by the
+  // next executor that makes one. Of more than max_spill_total bytes together the oldest files are
+  // removed, and a note says so.
+  bool private_spill_dir = false;
+  std::uint64_t max_spill = std::uint64_t{64} << 20;  // bytes per file; the rest is not written
+  std::uint64_t max_spill_total = std::uint64_t{256} << 20;
   std::string agent_id = {};  // for the audit log
   // One line of JSON per command, appended; made with mode 0600. Like spill_dir, it must not lie
   // where a sandbox or container lets commands write. Each begins with "previous", the hash of the

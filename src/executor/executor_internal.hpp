@@ -136,7 +136,6 @@ class PrivateFolder {
 Expected<void> check_out_of_reach(const ExecutorOptions& options,
                                   const std::vector<std::string>& writable);
 
-
 // Never replaces what is there: it may be the user's own.
 Expected<void> link_skills(const std::string& workspace, const std::string& skills_dir);
 

@@ -391,11 +391,17 @@ Executor::Admission Executor::admit(const Command& given) const {
   process.keep_input_open = command.keep_input_open;
   process.merge_streams = command.merge_streams;
   process.max_output = options.max_output;
+  if (command.max_output) {
+    process.spill_above = *command.max_output;
+    if (!command.background || *command.max_output > process.max_output)
+      process.max_output = *command.max_output;
+  }
   process.keep_end_only = command.keep_end_only;
   process.supervised = command.background;
   process.spill_dir = options.spill_dir;
   process.hash_output = gate_->recording();
   process.spill_dir_fd = gate_->spill_directory.get();
+  process.max_spill = options.max_spill;
   process.timeout = result.timeout;
   process.kill_grace = options.kill_grace;
   process.cancel = command.cancel;
@@ -417,6 +423,7 @@ std::string Executor::Gate::writable(const Ending& ending) const {
 void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
                               Result& told) const {
   remember(ending.read_files, ending.created_files);
+  bound_spilled(ended, told);
   for (std::string limit : ended.limits_reached) {
     std::replace(limit.begin(), limit.end(), '_', ' ');
     told.notes.push_back(concat({"the command reached its limit of ", limit}));

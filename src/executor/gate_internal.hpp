@@ -65,6 +65,11 @@ struct Executor::Gate {
   PathRules paths;
   PathRules file_rules = {};  // with what the host writes for commands and tools to read
   UniqueFd spill_directory = {};
+  std::shared_ptr<const PrivateFolder> private_spill = {};
+  // The files in it, oldest first: name and size.
+  mutable std::mutex spilled_mutex = {};
+  mutable std::deque<std::pair<std::string, std::uint64_t>> spilled = {};
+  mutable std::uint64_t spilled_bytes = 0;
   std::optional<DeleteGuard> delete_guard = {};
   bool has_read_only_roots = false;
   // With such a guard and a policy that lets pass what it cannot read: objects to just that.
@@ -79,6 +84,8 @@ struct Executor::Gate {
   bool guards_files() const { return has_read_only_roots || delete_guard; }
   // Opens the spill_dir, for the host to write to and for tools to read.
   Expected<void> set_up_files();
+  // Counts the files of a command that has ended, and removes the oldest when there are too many.
+  void bound_spilled(const ProcessResult& ended, Result& told) const;
   // Each of these refuses the first target that it objects to.
   void guard_read_only(const std::vector<Target>& targets, Admission& admission) const;
   void guard_deletions(const std::vector<Target>& targets, Admission& admission) const;

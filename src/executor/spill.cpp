@@ -35,6 +35,12 @@ Expected<void> check_out_of_reach(const ExecutorOptions& options,
 
 Expected<void> Executor::Gate::set_up_files() {
   file_rules = paths;
+  if (options.spill_dir.empty() && options.private_spill_dir) {
+    auto made = PrivateFolder::create("private_spill_dir", "codeexec-output-");
+    if (!made) return made.error();
+    private_spill = std::move(*made);
+    options.spill_dir = private_spill->path();
+  }
   if (options.spill_dir.empty()) return {};
   auto directory = open_canonical_directory(options.spill_dir);
   if (!directory) return with_prefix("spill_dir: ", directory.error());
@@ -47,6 +53,31 @@ Expected<void> Executor::Gate::set_up_files() {
   if (!rules) return with_prefix("spill_dir: ", rules.error());
   file_rules = std::move(*rules);
   return {};
+}
+
+void Executor::Gate::bound_spilled(const ProcessResult& ended, Result& told) const {
+  if (!private_spill) return;
+  std::size_t removed = 0;
+  const std::lock_guard<std::mutex> lock(spilled_mutex);
+  for (const bool is_err : {false, true}) {
+    const std::string& file = is_err ? ended.err_file : ended.out_file;
+    if (file.empty()) continue;
+    // What an empty one takes, so that their number is bounded, too.
+    constexpr std::uint64_t least = 4096;
+    const std::uint64_t size = least + (is_err ? ended.err_counts : ended.out_counts).file_bytes;
+    spilled.emplace_back(base_name(file), size);
+    spilled_bytes += size;
+  }
+  for (; spilled_bytes > options.max_spill_total && !spilled.empty(); ++removed) {
+    ::unlinkat(spill_directory.get(), spilled.front().first.c_str(), 0);
+    spilled_bytes -= spilled.front().second;
+    spilled.pop_front();
+  }
+  if (removed > 0)
+    told.notes.push_back(concat({std::to_string(removed),
+                                 " of the oldest files of long output were removed: all together "
+                                 "may have ",
+                                 std::to_string(options.max_spill_total), " bytes"}));
 }
 
 PathRules Executor::file_rules() const { return gate_->file_rules; }

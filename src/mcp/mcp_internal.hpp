@@ -39,7 +39,8 @@ inline constexpr std::size_t longest_notice = 4096;    // bytes of a progress me
 inline constexpr std::size_t deepest_output = 60;      // clients give up at 64 levels and more
 inline constexpr std::size_t longest_envelope = 160;   // bytes around id, result and serverInfo
 inline constexpr std::size_t smallest_reply = 4096;    // lower bound of ServerOptions::max_reply
-inline constexpr unsigned answered_bad_lines = 8;  // in a row; later ones could be an echo of ours
+inline constexpr unsigned answered_bad_lines = 8;   // in a row; later ones could be an echo of ours
+inline constexpr unsigned answered_bad_ids = 1000;  // in a row, of those whose id can be read
 // More than a short call takes when the thread it has woken gets its processor for a while; else
 // such a call would never count as short again. Less than what a client notices.
 inline constexpr std::chrono::microseconds quick_time{200};

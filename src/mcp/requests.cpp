@@ -107,7 +107,7 @@ std::string Session::discover_result() const {
     append_member(result, "instructions", options_.instructions);
     result += ',';
   }
-  result += concat({"\"ttlMs\":3600000,\"cacheScope\":\"public\",\"_meta\":{\"", server_info_key,
+  result += concat({"\"ttlMs\":3600000,\"cacheScope\":\"private\",\"_meta\":{\"", server_info_key,
                     "\":", server_info_, "}}"});
   return result;
 }
@@ -122,7 +122,7 @@ std::string Session::list_result(bool modern) const {
   result += ']';
   if (modern)
     result +=
-        concat({",\"resultType\":\"complete\",\"ttlMs\":3600000,\"cacheScope\":\"public\","
+        concat({",\"resultType\":\"complete\",\"ttlMs\":3600000,\"cacheScope\":\"private\","
                 "\"_meta\":{\"",
                 server_info_key, "\":", server_info_, "}"});
   result += '}';

@@ -74,9 +74,9 @@ void Session::on_too_long(const Id& id) {
 }
 
 // Answers a line that is no message. After a few in a row that is only logged: what comes in could
-// be the echo of our own answers.
+// be the echo of our own answers. A client waits for the answer to an id, so those are more.
 void Session::refuse_line(const Id& id, int code, std::string message) {
-  if (bad_lines_ < answered_bad_lines) {
+  if (bad_lines_ < (id.spelling.empty() ? answered_bad_lines : answered_bad_ids)) {
     ++bad_lines_;
     log(message);
     fail(nullptr, id.spelling, rpc_error(code, std::move(message)));

@@ -26,9 +26,9 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
   // time, so that the clock is looked at after each.
   const int most_reads = options.on_output ? 1 : 16;
   for (int count = 0; count < most_reads; ++count) {
-    const bool direct = !options.carrier && !options.on_output && !options.hash_output &&
-                        options.spill_dir.empty() && output.redactor.empty() &&
-                        output.capture.keeps_only_end(buffer_size);
+    const bool spills = !options.spill_dir.empty() && (output.spill.file || !output.spill.tried);
+    const bool direct = !options.carrier && !options.on_output && !options.hash_output && !spills &&
+                        output.redactor.empty() && output.capture.keeps_only_end(buffer_size);
     const ssize_t size =
         direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), buffer_size);
     if (size < 0 && errno == EINTR) continue;
@@ -99,7 +99,8 @@ void Process::State::keep_output(Output& output, std::string_view bytes) {
 void Process::State::spill(Output& output, std::string_view bytes) {
   Spill& file = output.spill;
   if (!file.tried) {
-    if (output.capture.total_bytes() + bytes.size() <= options.max_output) return;
+    const std::size_t most = std::min(options.max_output, options.spill_above);
+    if (output.capture.total_bytes() + bytes.size() <= most) return;
     file.tried = true;
     const bool is_out = output.stream == Stream::out;
     const int directory = spill_directory ? spill_directory.get() : options.spill_dir_fd;
@@ -107,6 +108,7 @@ void Process::State::spill(Output& output, std::string_view bytes) {
     file.file.reset(open_spill_file(directory, is_out ? ".out" : ".err", name));
     name.insert(0, options.spill_dir + "/");
     if (file.file) {
+      const std::lock_guard<std::mutex> lock(mutex);
       file.path = std::move(name);
     } else {
       const int error = spill_error != 0 ? spill_error : errno;

@@ -308,7 +308,9 @@ void Process::close_input() const {
 Process::Chunk Process::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
   const State::Output& output = stream == Stream::out ? state_->out : state_->err;
-  return output.capture.read(cursor, state_->done, max_lines);
+  Chunk chunk = output.capture.read(cursor, state_->done, max_lines);
+  chunk.file = output.spill.path;
+  return chunk;
 }
 
 }  // namespace v0_1

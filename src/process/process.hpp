@@ -40,6 +40,7 @@ class Capture {
     std::string text = {};     // well-formed UTF-8
     std::uint64_t next = 0;    // the cursor for the next call
     std::uint64_t missed = 0;  // bytes after the cursor that are no longer kept
+    std::string file = {};     // the spill file, when there is one; set by Process::read()
   };
 
   // Half of max_bytes (rounded down) is kept from the start, the rest from the end.
@@ -176,12 +177,13 @@ struct ProcessOptions {
   // Bytes kept per stream, see Capture.
   std::size_t max_output = std::size_t{1} << 20;
   bool keep_end_only = false;  // all of them from its end: for who follows the output
-  // When not empty: a stream that outgrows max_output goes whole into a new file in this directory
-  // (mode 0600, name codeexec-<random>.out or .err), which is the caller's to delete. It is opened
-  // at the start: what takes its place later has no part in it.
+  // When not empty: a stream that outgrows max_output, or spill_above when that is less, goes whole
+  // into a new file in this directory (mode 0600, name codeexec-<random>.out or .err), which is the
+  // caller's to delete. It is opened at the start: what takes its place later has no part in it.
   std::string spill_dir = {};
   // That directory, opened by the caller and borrowed until the end; spill_dir then only names it.
   int spill_dir_fd = -1;
+  std::size_t spill_above = static_cast<std::size_t>(-1);
   bool hash_output = false;  // sets OutputCounts::sha256; about 4 ms of processor time per MiB
   std::uint64_t max_spill = std::uint64_t{1} << 30;  // bytes per file; more is counted, not written
 

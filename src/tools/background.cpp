@@ -98,8 +98,9 @@ Json shell_json(const ToolOptions& options, const ShellStatus& shell, std::size_
   end.out.clear();
   end.err.clear();
   const Json all = result_json(options, end, room);
-  for (const char* key : {"outcome", "timed_out", "signal", "output_held_open", "notes", "sandbox",
-                          "limits_reached", "changed_files", "redactions"})
+  for (const char* key :
+       {"outcome", "timed_out", "signal", "output_held_open", "notes", "stdout_file", "stderr_file",
+        "sandbox", "limits_reached", "changed_files", "redactions"})
     if (const Json* value = all.find(key)) object.set(key, *value);
   return object;
 }
@@ -113,6 +114,7 @@ mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
   if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
   command.background = true;
   command.keep_input_open = true;
+  command.max_output = set.options.max_output;
   Function<void()> ended;
   if (!count_time(set, command, ended))
     return refuse(set, call, "running_time", set.use->refusal_of_command());
@@ -167,8 +169,16 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
     }
   }
   for (std::string* text : {&out, &err}) *text = set.executor.redact(as_on_terminal(*text));
+  const std::size_t most = wanted_output(set, call);
+  for (std::string* text : {&out, &err}) missed[text == &err] += cut_output(*text, most);
   shorten({&out, &err}, room_for_texts(call.max_result_bytes()),
           [&](const std::string& text, std::size_t omitted) { missed[&text == &err] += omitted; });
+  Json notes = Json::array();
+  for (const Stream stream : {Stream::out, Stream::err}) {
+    const Capture::Chunk& chunk = stream == Stream::out ? output->out : output->err;
+    if (missed[stream == Stream::err] > 0 && !chunk.file.empty())
+      notes.push_back(note_of_rest(set.options, stream, chunk.next, chunk.file, chunk.next));
+  }
   Json object = Json::object();
   object.set("shell_id", id);
   object.set("stdout", std::move(out));
@@ -179,6 +189,7 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   if (*waited) object.set("wait", name(**waited));
   if (missed[0] > 0) object.set("stdout_missed_bytes", missed[0]);
   if (missed[1] > 0) object.set("stderr_missed_bytes", missed[1]);
+  if (notes.size() > 0) object.set("notes", std::move(notes));
   return mcp::ToolResult::with_structured(std::move(object));
 }
 

@@ -42,6 +42,14 @@ mcp::Parameter timeout_parameter(const Executor& executor) {
                          seconds_text(executor.options().max_timeout), ". Not milliseconds."}));
 }
 
+mcp::Parameter max_output_parameter(const ToolOptions& options) {
+  mcp::Parameter bytes =
+      count("max_output", concat({"Bytes of each stream to show; default and most: ",
+                                  std::to_string(options.max_output), "."}));
+  bytes.minimum = 1;
+  return bytes;
+}
+
 using ToolHandler = mcp::ToolReply (*)(ToolSet&, const mcp::Call&);
 struct BoundTool {
   mcp::Tool tool;
@@ -79,7 +87,8 @@ void add_command_tools(const Executor& executor, const ToolOptions& options,
                        "): a command that is still running then goes on in the background, without "
                        "a timeout unless one is given, and the answer has its shell_id."})),
        choice("encoding", {"utf-8", "base64"},
-              "base64: stdout and stderr as they are, for binary output.")});
+              "base64: stdout and stderr as they are, for binary output."),
+       max_output_parameter(options)});
   tool.output_schema = execution_schema();
   tools.push_back({std::move(tool), execute_command});
   tools.push_back(
@@ -91,11 +100,13 @@ void add_command_tools(const Executor& executor, const ToolOptions& options,
            {required("code", "The code, or Markdown with fenced blocks."),
             parameter("language", mcp::ParameterType::string,
                       "The language; without it Markdown is looked for, then guessed."),
-            timeout_parameter(executor), work_dir_parameter(executor)}),
+            timeout_parameter(executor), work_dir_parameter(executor),
+            max_output_parameter(options)}),
        execute_code});
 }
 
-void add_shell_tools(const Executor& executor, std::vector<BoundTool>& tools) {
+void add_shell_tools(const Executor& executor, const ToolOptions& options,
+                     std::vector<BoundTool>& tools) {
   const mcp::Parameter shell_id =
       required("shell_id", "As start_background_shell or list_background_shells gave it.");
   const auto add = [&](const char* name, const char* title, Effect effect, const char* description,
@@ -117,7 +128,8 @@ void add_shell_tools(const Executor& executor, std::vector<BoundTool>& tools) {
            "wait_for", mcp::ParameterType::string,
            "Wait until a line that came after `since` matches this pattern (Python's syntax), "
            "or the command has ended; \"exit\": until it has ended."),
-       seconds("timeout", "Seconds to wait at most, with wait_for; default: 30.")},
+       seconds("timeout", "Seconds to wait at most, with wait_for; default: 30."),
+       max_output_parameter(options)},
       get_background_shell_output);
   add("get_background_shell_status", "Look after a background command", Effect::reads,
       "Tells whether a background command is running, stopped (exit code 0), failed or killed.",
@@ -170,7 +182,7 @@ void add_file_tools(std::vector<BoundTool>& tools) {
 std::vector<BoundTool> all_tools(const Executor& executor, const ToolOptions& options) {
   std::vector<BoundTool> tools;
   add_command_tools(executor, options, tools);
-  add_shell_tools(executor, tools);
+  add_shell_tools(executor, options, tools);
   add_file_tools(tools);
   return tools;
 }

@@ -24,7 +24,8 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
          ". A command may take ", count_of_seconds(executor.options().timeout),
          " unless it asks for more (at most ", seconds_text(executor.options().max_timeout),
          "). It gets no standard input and no terminal. Of each of its streams ",
-         std::to_string(settings.max_output), " bytes are kept, the beginning and the end."}));
+         std::to_string(options.max_output), " bytes are shown, the beginning and the end",
+         settings.spill_dir.empty() ? "." : "; a note names the file that has the whole."}));
   if (has_tool("execute_command") && options.run_in_background_after != no_limit)
     sentences.push_back(
         concat({"What still runs after ", count_of_seconds(options.run_in_background_after),

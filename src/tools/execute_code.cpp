@@ -22,14 +22,21 @@ constexpr std::size_t most_blocks = 100;
 // One result for all blocks: the last one's end, and everybody's output and time.
 class BlockSum {
  public:
-  BlockSum(const Executor& executor, const Command& command)
-      : out_(room(executor)), err_(room(executor)) {
+  BlockSum(const Executor& executor, const ToolOptions& options, const Command& command)
+      : options_(options),
+        most_(*command.max_output),
+        out_(3 * most_ + longest_line),
+        err_(3 * most_ + longest_line) {
     all_.work_dir = command.work_dir.empty() ? executor.workspace() : command.work_dir;
   }
 
   void add(const CodeResult& run) {
     files_.insert(files_.end(), run.files.begin(), run.files.end());
-    for (const Result& result : run.results) add(result);
+    constexpr std::size_t most_notes = 20;
+    for (Result result : run.results) {
+      if (all_.notes.size() < most_notes) fit_output(options_, most_, result);
+      add(result);
+    }
     if (!run.message.empty()) {
       all_.outcome = Outcome::not_started;
       all_.exit_code = -1;
@@ -71,10 +78,7 @@ class BlockSum {
  private:
   // The text of one command always fits: a byte that is not UTF-8 has become three, and a line
   // tells what was left out.
-  static std::size_t room(const Executor& executor) {
-    constexpr std::size_t longest_line = 256;
-    return 3 * executor.options().max_output + longest_line;
-  }
+  static constexpr std::size_t longest_line = 256;
   static OutputCounts sum_of(OutputCounts sum, const OutputCounts& counts) {
     sum.total_bytes += counts.total_bytes;
     sum.dropped_bytes += counts.dropped_bytes;
@@ -87,6 +91,8 @@ class BlockSum {
       if (std::find(sum.begin(), sum.end(), text) == sum.end()) sum.push_back(text);
   }
 
+  const ToolOptions& options_;
+  const std::size_t most_;  // of each stream of a block
   Capture out_;
   Capture err_;
   Result all_ = {};  // but for the output
@@ -116,9 +122,10 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
   options.languages = set.options.languages;
   options.command = command_of(call, "");
   options.command.cancel = call.cancel_token();
+  options.command.max_output = wanted_output(set, call);
   listen(options.command, call, {});
   const auto timeout = options.command.timeout;
-  BlockSum sum(set.executor, options.command);
+  BlockSum sum(set.executor, set.options, options.command);
   bool going_on = true;
   for (std::size_t i = 0; i < blocks.size() && going_on; ++i) {
     options.command.timeout = timeout;

@@ -17,7 +17,7 @@ inline namespace v0_1 {
 namespace {
 
 // The reference's keys and what they mean while a command is still running.
-Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t room) {
+Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std::size_t room) {
   Result so_far = shell.result;
   if (const auto output = set.shells.read(shell.id)) {
     so_far.out = output->out.text;
@@ -26,8 +26,13 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t room) {
     so_far.err_counts.total_bytes = output->err.next;
     so_far.out_counts.dropped_bytes = output->out.missed;
     so_far.err_counts.dropped_bytes = output->err.missed;
+    so_far.out_file = output->out.file;
+    so_far.err_file = output->err.file;
+    so_far.out_counts.file_bytes = output->out.next;
+    so_far.err_counts.file_bytes = output->err.next;
   }
   show_as_on_terminal(so_far, &set.executor);
+  fit_output(set.options, most, so_far);
   so_far.outcome = Outcome::unknown;
   so_far.wall_time = shell.duration;
   std::string note = concat({"the command goes on in the background as ", shell.id});
@@ -59,12 +64,14 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
       return failed("session_id must be 1 to 64 of the characters A-Z a-z 0-9 . _ -");
     command.session = set.sessions.of(session_id.as_string());
   }
+  const std::size_t most = wanted_output(set, call);
+  command.max_output = most;
   std::size_t room = room_for_texts(call.max_result_bytes());
   std::shared_ptr<RawOutput> raw;
   // Base64 stands in the reply twice, a third longer than the bytes; that of both streams takes
   // eight ninths of the room at most.
   if (call.argument("encoding").as_string() == "base64") {
-    raw = std::make_shared<RawOutput>(std::min(set.executor.options().max_output, room / 6));
+    raw = std::make_shared<RawOutput>(std::min(most, room / 6));
     room /= 9;
   }
   listen(command, call, raw);
@@ -92,10 +99,11 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
     if (!closing.empty()) run.result.notes.push_back(closing);
     name_tool(set.options, run.result);
     show_as_on_terminal(run.result, &set.executor);
+    fit_output(set.options, most, run.result);
     object = result_json(set.options, run.result, room);
   } else {
     run.result = run.shell.result;
-    object = running_json(set, run.shell, room);
+    object = running_json(set, run.shell, most, room);
   }
   if (raw) raw->put(object, run.result);
   if (command.session) {

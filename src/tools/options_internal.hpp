@@ -31,7 +31,7 @@ struct ServerConfig {
 
   // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
   LocalOptions local = {};
-  std::uint64_t max_output = LocalOptions().max_output;
+  std::uint64_t max_output = ToolOptions().max_output;
   std::uint64_t audit_output = 0;
   std::uint64_t max_concurrent = mcp::ServerOptions{}.max_concurrent;
   std::string policy_mode = "strict";

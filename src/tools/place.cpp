@@ -33,8 +33,16 @@ Expected<Enum> parse_enum(std::string_view option, std::string_view value,
   return bad_value(option, value, concat({"one of ", all}));
 }
 
+// Clients start servers anywhere: where commands may not work, they start in the first place where
+// they may. Empty: the current directory.
 std::string workspace_of(const ServerConfig& config) {
-  return config.local.workspace.empty() ? "." : config.local.workspace;
+  PathOptions allowed;
+  allowed.roots = config.local.roots;
+  if (!config.local.workspace.empty() || allowed.roots.empty()) return config.local.workspace;
+  const auto rules = PathRules::create(allowed);
+  const auto here = canonical_path(".");
+  const bool may_work_here = !rules || !here || rules->permission(*here) != Permission::none;
+  return may_work_here ? std::string() : allowed.roots[0].path;
 }
 
 // Without paths there is nothing to confine commands to, unless it is asked for.
@@ -89,17 +97,23 @@ EnvironmentOptions without_terminal(EnvironmentOptions options) {
 }
 
 // What is the same wherever commands run. To name what is read-only must not forbid everything
-// else; nor is everything given away where commands are confined: there, `writable` may be changed.
-Expected<ExecutorOptions> common_options(const ServerConfig& config, const std::string& writable) {
+// else; nor is everything given away where commands are confined: there the workspace may be changed.
+Expected<ExecutorOptions> common_options(const ServerConfig& config, bool confined) {
   ExecutorOptions options = config.local;
+  options.workspace = workspace_of(config);
   auto policy = policy_options(config);
   if (!policy) return policy.error();
   options.policy = std::move(*policy);
   if (options.roots.empty() && !config.read_only.empty())
-    options.roots.push_back({writable, Permission::write});
+    options.roots.push_back({!confined                   ? "/"
+                             : options.workspace.empty() ? "."
+                                                         : options.workspace,
+                             Permission::write});
   for (const std::string& path : config.read_only)
     options.roots.push_back({path, Permission::read});
-  options.max_output = static_cast<std::size_t>(config.max_output);
+  // Background commands keep more than one answer shows.
+  if (config.max_output < 1024 || config.max_output > options.max_output)
+    options.max_output = static_cast<std::size_t>(config.max_output);
   options.audit_output = static_cast<std::size_t>(config.audit_output);
   if (options.timeout.count() == 0)
     options.timeout = std::min(ExecutorOptions().timeout, options.max_timeout);
@@ -114,7 +128,7 @@ Expected<LocalOptions> local_options(const ServerConfig& config) {
   LocalOptions options = config.local;
   if (auto ok = set_sandbox(config, options); !ok) return ok.error();
   const bool off = options.sandbox.mode == SandboxMode::off;
-  auto common = common_options(config, off ? "/" : workspace_of(config));
+  auto common = common_options(config, !off);
   if (!common) return common.error();
   static_cast<ExecutorOptions&>(options) = std::move(*common);
   options.environment = without_terminal(std::move(options.environment));
@@ -158,7 +172,7 @@ namespace {
 
 Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig& config) {
   ContainerExecutorOptions options;
-  auto common = common_options(config, workspace_of(config));
+  auto common = common_options(config, true);
   if (!common) return common.error();
   static_cast<ExecutorOptions&>(options) = std::move(*common);
   auto container = container_options(config);

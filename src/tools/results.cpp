@@ -157,12 +157,8 @@ void shorten(const std::vector<std::string*>& texts, std::size_t room,
     std::string& longest = **std::max_element(
         texts.begin(), texts.end(),
         [](const std::string* a, const std::string* b) { return a->size() < b->size(); });
-    const std::string_view head = utf8_prefix(longest, longest.size() / 4);
-    const std::string_view tail = utf8_suffix(longest, longest.size() / 4);
-    const std::size_t omitted = longest.size() - head.size() - tail.size();
+    const std::size_t omitted = cut_middle(longest, longest.size() / 2, " to fit one reply");
     cut(longest, omitted);
-    longest = concat({head, "\n... (truncated to fit one reply: ", std::to_string(omitted),
-                      " bytes omitted) ...\n", tail});
   }
 }
 

@@ -190,8 +190,10 @@ int print_result(const Result& result) {
   return result.succeeded() ? 0 : 1;
 }
 
-int run_once(const Executor& executor, const std::string& script, const CancelToken& stop) {
+int run_once(const Executor& executor, const ServerConfig& config, const std::string& script,
+             const CancelToken& stop) {
   Command command = Command::shell(script);
+  command.max_output = static_cast<std::size_t>(config.max_output);
   command.cancel = stop;
   return print_result(executor.run(command));
 }
@@ -217,6 +219,7 @@ int serve(const ServerConfig& config, std::string instructions, const CancelToke
 
 int serve(const Executor& executor, const ServerConfig& config, const CancelToken& stop) {
   ToolOptions tools = config.tools;
+  tools.max_output = static_cast<std::size_t>(config.max_output);
   tools.shells.max_running = static_cast<std::size_t>(config.max_background_shells);
   tools.max_waiters = std::max<std::size_t>(1, static_cast<std::size_t>(config.max_concurrent) / 2);
   return serve(config, describe(executor, tools), stop,
@@ -281,6 +284,9 @@ int server_main(int argc, char** argv) {
   ::prctl(PR_SET_DUMPABLE, 0);
 #endif
   if (config.use == Option::users) return serve_user(config, *invocation);
+  // Whoever runs one command does not come back for its files.
+  config.local.private_spill_dir =
+      !invocation->run && !invocation->check && !invocation->doctor && !invocation->sandbox_report;
   const auto place = create_place(config);
   if (!place) return fail(2, place.error().message);
   const Executor& executor = *place->executor;
@@ -297,7 +303,7 @@ int server_main(int argc, char** argv) {
   if (invocation->check) return check(executor, *invocation->check);
   const TerminationSignals signals;
   if (signals.error() != 0) return fail(1, no_thread(signals.error()));
-  if (invocation->run) return run_once(executor, *invocation->run, signals.token());
+  if (invocation->run) return run_once(executor, config, *invocation->run, signals.token());
   warn_of_workspace(executor);
   return serve(executor, config, signals.token());
 }

@@ -41,6 +41,9 @@ struct FairUse {
 };
 
 struct ToolOptions {
+  // Bytes of each stream of a command in an answer, its head and its tail; a call may ask for less.
+  // With ExecutorOptions::spill_dir or private_spill_dir a note names a file that has the whole.
+  std::size_t max_output = 30000;
   ShellOptions shells = {};
   // Of an execute_command that does not say it: after so long a command that is still running goes
   // on in the background. no_limit: it stays in the foreground.
@@ -64,7 +67,8 @@ struct ToolOptions {
 // A failure that no command has caused is an error result: {"success": false, "error": message}.
 // Times are in seconds, sizes in bytes. A shell_id that is not known is such a failure.
 //
-//   execute_command(command, timeout?, work_dir?, session_id?, run_in_background_after?, encoding?)
+//   execute_command(command, timeout?, work_dir?, session_id?, run_in_background_after?, encoding?,
+//   max_output?)
 //     to_json(Result). With encoding "base64": stdout and stderr are base64 of their first bytes,
 //     `encoding` tells so, and the message that would end stderr is one of the notes. When the
 //     command goes on in the background: what there is so far, outcome "running", success true,
@@ -75,12 +79,12 @@ struct ToolOptions {
 //   start_background_shell(command, work_dir?, timeout?)
 //     {shell_id, status, command, pid, work_dir, notes?}; or {success, error, rule?} when it was
 //     refused. Its standard input stays open.
-//   get_background_shell_output(shell_id, since?, tail?, wait_for?, timeout?)
+//   get_background_shell_output(shell_id, since?, tail?, wait_for?, timeout?, max_output?)
 //     {shell_id, stdout, stderr, status, exit_code, next, wait?, stdout_missed_bytes?,
-//     stderr_missed_bytes?}. `next` as `since` gives what comes after. `tail`: the last lines
-//     alone. wait_for is a pattern (see Regex) that a line after `since` must match, or "exit";
-//     `wait` then says how the waiting ended: matched, ended, timed_out (after `timeout`, 30 by
-//     default).
+//     stderr_missed_bytes?, notes?}. `next` as `since` gives what comes after. `tail`: the last
+//     lines alone. wait_for is a pattern (see Regex) that a line after `since` must match, or
+//     "exit"; `wait` then says how the waiting ended: matched, ended, timed_out (after `timeout`,
+//     30 by default).
 //   get_background_shell_status(shell_id)
 //     {shell_id, status, exit_code, pid, command, cwd, start_time, duration_seconds, stdout_bytes,
 //     stderr_bytes} and, when it has ended, what to_json(Result) adds. status is a ShellState.
@@ -89,7 +93,7 @@ struct ToolOptions {
 //     {shell_id, status: "killed", signal: "SIGTERM"}; or {shell_id, status, signal: null, message}
 //     when it had ended before.
 //   list_background_shells()                                   {shells, count}
-//   execute_code(code, language?, timeout?, work_dir?)
+//   execute_code(code, language?, timeout?, work_dir?, max_output?)
 //     to_json(Result) of all blocks together, then code_file, files and blocks (that ran; there may
 //     be 100). Without a language it is inferred; what does not look like code is taken for
 //     Markdown, as with the language "markdown", when it has fenced blocks.

@@ -47,6 +47,10 @@ std::size_t bytes_in_reply(std::string_view text);
 void shorten(const std::vector<std::string*>& texts, std::size_t room,
              FunctionRef<void(const std::string&, std::size_t omitted)> cut);
 
+// Leaves `most` bytes of a longer text, its head and its tail, and a line that says why. How many
+// bytes were left out.
+std::size_t cut_middle(std::string& text, std::size_t most, std::string_view why);
+
 // What is left for long texts in a reply of so many bytes.
 std::size_t room_for_texts(std::size_t max_bytes);
 
@@ -200,6 +204,19 @@ std::string shown_path(const ToolSet& set, const std::string& path);
 // Bounds the command by what is left of the running time and counts it. False: there is nothing
 // left. `ended` is to be called when it has ended, or did not start.
 bool count_time(const ToolSet& set, Command& command, Function<void()>& ended);
+
+// Bytes of each stream in the answer: those that the call asks for, as far as the operator allows.
+std::size_t wanted_output(const ToolSet& set, const mcp::Call& call);
+
+// Cuts one stream down to that; 0: it was not longer.
+std::size_t cut_output(std::string& text, std::size_t most);
+
+// What to say of a stream that is not all there. `file` may be empty.
+std::string note_of_rest(const ToolOptions& options, Stream stream, std::uint64_t total,
+                         const std::string& file, std::uint64_t file_bytes);
+
+// Both streams of a result, with a note for each that is not all there.
+void fit_output(const ToolOptions& options, std::size_t most, Result& result);
 
 Command command_of(const mcp::Call& call, const char* argument);
 

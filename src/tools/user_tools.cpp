@@ -28,12 +28,15 @@ mcp::ToolReply execute_bash(const UserContainers& containers, const std::string&
                             const mcp::Call& call) {
   Command command = command_of(call, "command");
   command.cancel = call.cancel_token();
+  const ToolOptions usual;
+  command.max_output = usual.max_output;
   listen(command, call, {});
   auto result = containers.execute_bash(user_id, std::move(command));
   if (!result) return failed(result.error().message);
   show_as_on_terminal(*result);
+  fit_output(usual, usual.max_output, *result);
   return mcp::ToolResult::with_structured(
-      result_json({}, *result, room_for_texts(call.max_result_bytes())));
+      result_json(usual, *result, room_for_texts(call.max_result_bytes())));
 }
 
 mcp::ToolReply read_user_file(const UserContainers& containers, const std::string& user_id,

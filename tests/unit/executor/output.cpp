@@ -165,6 +165,40 @@ TEST_CASE("a sandbox reads the spill_dir and does not write to it") {
   CHECK(support::names_in(spill.path()).size() == 1);
 }
 
+TEST_CASE("the files of a private spill directory are bounded, each and together") {
+  const support::TempDir place;
+  LocalOptions options = in(place);
+  options.max_output = 1024;
+  options.private_spill_dir = true;
+  options.max_spill = 50000;
+  options.max_spill_total = 120000;
+  std::string directory;
+  {
+    const LocalExecutor here = make(options);
+    directory = here.options().spill_dir;
+    const Result first = here.run("seq 1 20000");
+    CHECK(first.out_counts.file_bytes == 50000);
+    CHECK(has(first.message, "is not complete: max_spill is 50000 bytes"));
+    const Result second = here.run("seq 1 20000");
+    CHECK(second.notes.empty());
+    CHECK(support::exists(first.out_file));
+    const Result third = here.run("seq 1 20000");
+    REQUIRE(third.notes.size() == 1);
+    CHECK(third.notes[0] ==
+          "1 of the oldest files of long output were removed: all together may have 120000 bytes");
+    CHECK(!support::exists(first.out_file));
+    CHECK(support::exists(second.out_file));
+    CHECK(support::exists(third.out_file));
+    Command less = Command::shell("seq 1 100");
+    CHECK(here.run(less).out_file.empty());
+    less.max_output = 100;
+    const Result cut = here.run(less);
+    CHECK(cut.out_counts.dropped_bytes == 192);
+    CHECK(cut.out_counts.file_bytes == 292);
+  }
+  CHECK(!support::exists(directory));
+}
+
 TEST_CASE("with roots and no sandbox, tools read the spill_dir") {
   const support::TempDir place;
   LocalOptions options = in(place);

@@ -147,7 +147,7 @@ TEST_CASE("server/discover gives the modern versions only") {
   CHECK(talk.ask(modern("1", "server/discover")) ==
         parsed(R"({"jsonrpc":"2.0","id":1,"result":{"resultType":"complete",)"
                R"("supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},)"
-               R"("instructions":"Use it.","ttlMs":3600000,"cacheScope":"public",)"
+               R"("instructions":"Use it.","ttlMs":3600000,"cacheScope":"private",)"
                R"("_meta":{"io.modelcontextprotocol/serverInfo":{"name":"n","version":"1"}}}})"));
 }
 
@@ -221,7 +221,7 @@ TEST_CASE("both eras share one session, decided for each message") {
   const Json list = talk.ask(modern("2", "tools/list"))["result"];
   CHECK(list["resultType"] == Json("complete"));
   CHECK(list["ttlMs"].as_integer() > 0);
-  CHECK(list["cacheScope"] == Json("public"));
+  CHECK(list["cacheScope"] == Json("private"));
   CHECK(list["_meta"]["io.modelcontextprotocol/serverInfo"].is_object());
   const Json legacy_list = talk.ask(R"({"jsonrpc":"2.0","id":3,"method":"tools/list"})")["result"];
   CHECK(legacy_list.size() == 1);

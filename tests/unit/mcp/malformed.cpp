@@ -92,6 +92,17 @@ TEST_CASE("bad lines are answered eight times in a row, then only logged") {
   CHECK(talk.finish().empty());
 }
 
+TEST_CASE("bad lines whose id can be read are answered a thousand times in a row") {
+  Talk talk;
+  for (int i = 0; i < 20; ++i) talk.send("garbage");
+  for (int i = 0; i < 8; ++i) CHECK(code_of(talk.receive()) == -32700);
+  for (int i = 0; i < 1000; ++i) {
+    talk.send(R"({"jsonrpc":"2.0","id":)" + std::to_string(i) + R"(,"method":"ping")");
+    if (i < 992) CHECK(talk.receive()["id"] == Json(i));
+  }
+  talk.check_silent();
+}
+
 TEST_CASE("nesting deeper than 256 is a parse error, even 100,000 levels") {
   Talk talk;
   for (const std::size_t depth : {300u, 100000u}) {

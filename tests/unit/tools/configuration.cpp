@@ -103,6 +103,22 @@ TEST_CASE("W-01 W-02 W-08: the reference's example lists load from its keys, in 
     CHECK_MESSAGE(rule_of(read_only, "strict", command) == "", command);
 }
 
+TEST_CASE("without a workspace, commands start where they may work") {
+  const support::TempDir place;
+  const std::string first = place.directory("first");
+  const std::string second = place.directory("second");
+  const auto work_dir = [&](Strings arguments, const std::string& here) {
+    arguments.insert(arguments.end(), {"--sandbox", "off", "--run", "pwd"});
+    const ProcessResult r = run_program(arguments, here);
+    CHECK(r.err == "");
+    return parsed(r.out)["stdout"].as_string();
+  };
+  CHECK(work_dir({"--allowed-paths", first, second}, "/") == first + "\n");
+  CHECK(work_dir({"--allowed-paths", first, second}, second) == second + "\n");
+  CHECK(work_dir({"--read-only", first}, second) == second + "\n");
+  CHECK(work_dir({"--allowed-paths", first, "--workspace", first}, second) == first + "\n");
+}
+
 TEST_CASE("a workspace outside of the allowed paths is warned of at the start") {
   const support::TempDir allowed;
   const auto warnings = [&](const std::string& workspace) {

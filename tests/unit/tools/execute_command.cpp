@@ -41,7 +41,7 @@ TEST_CASE("the tool is described as the reference describes it") {
   CHECK(input["type"] == Json("object"));
   CHECK(input["required"] == parsed(R"(["command"])"));
   CHECK(names_of(input["properties"]) ==
-        "command timeout work_dir session_id run_in_background_after encoding");
+        "command timeout work_dir session_id run_in_background_after encoding max_output");
   CHECK(input["properties"]["command"]["type"] == Json("string"));
   const auto accepts = [&](const char* name, const char* type) {
     const Json& schema = input["properties"][name];
@@ -234,7 +234,7 @@ TEST_CASE("W-09: after a timeout nothing of the tree is alive") {
 TEST_CASE("W-13 W-15 W-16 W-22: odd commands and outputs through the server") {
   const TempDir place;
   Fifo fifo(place / "fifo");
-  Server server;
+  Server server(Strings{"--max-output-size", "1000000"});
   const Json background = server.execute("sleep 300 & echo $! > " + fifo.path() + "; echo started");
   CHECK(background["success"] == Json(true));
   CHECK(background["stdout"] == Json("started\n"));
@@ -442,7 +442,7 @@ TEST_CASE("an answer in base64 tells what else would end stderr") {
 }
 
 TEST_CASE("an answer in base64 has room for itself beside a long command") {
-  Server server;
+  Server server(Strings{"--max-output-size", "1000000"});
   const Json r = server.execute_with(
       Json::object({{"command", ": " + std::string(1900000, 'x') +
                                     "; head -c 1000000 /dev/zero | tr '\\0' x | tee /dev/stderr"},

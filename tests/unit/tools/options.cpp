@@ -168,7 +168,7 @@ const Strings user_container = {"--profile", "user-container", "<user>"};
 const Strings isolated = {"<sandbox>", "--network", "none"};
 
 const Row rows[] = {
-    {"allowed-paths", {"<place>", "<skills>"}, {}, "true", breaks, "work_dir"},
+    {"allowed-paths", {"<place>", "<skills>"}, {"--workspace", "/"}, "true", breaks, "work_dir"},
     {"read-only",
      {"<place>/ro", "<skills>"},
      {"--workspace", "<place>"},
