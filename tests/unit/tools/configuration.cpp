@@ -99,7 +99,7 @@ TEST_CASE("W-01 W-02 W-08: the reference's example lists load from its keys, in 
                "(git push)", "g\\it push", "bash -c 'git push'", "git -C . push", "X=1 git push"})
     CHECK_MESSAGE(rule_of(read_only, "strict", command) == "blocked-commands", command);
   for (const std::string& command :
-       Strings{"git status", "git pushx", "rm x", "echo git push", "git push origin"})
+       Strings{"git status", "git pushx", "rm build/x", "echo git push", "git push origin"})
     CHECK_MESSAGE(rule_of(read_only, "strict", command) == "", command);
 }
 
@@ -209,6 +209,7 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       {"disable-rule", {"sodu", ""}},
       {"disable-tool", {"write_files", ""}},
       {"keep-env", {"A=B", "", "A*B"}},
+      {"protect-paths", {"", "/usr", "../x", "a/../b"}},
       {"secret-env", {"A=B", "", "CODEEXEC_NOT_THERE"}},
       {"enable-sudo", {"maybe"}},
       {"docker-network", {"", "a b", "-x"}},

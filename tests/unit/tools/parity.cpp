@@ -97,7 +97,7 @@ TEST_CASE("parity 8 dangerous_command_patterns, 10 sudo_blocked_by_default, 13, 
       {"echo 'test' && sudo apt update", "sudo"},
       {"su - postgres", "su"},
       {"chown root:root file.txt", "chown"},
-      {"chmod +x script.sh", "chmod"},
+      {"chmod a+w script.sh", "chmod"},
       {"sudo apt-get install malicious-package", "sudo"}};
   for (const auto& [command, rule] : cases) check_verdict(server, command, rule);
 }
