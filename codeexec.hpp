@@ -12919,7 +12919,7 @@ constexpr unsigned sticky = 01000;
 constexpr unsigned others_write = 02;
 
 // What a mode does, as far as it matters here.
-struct Effect {
+struct ModeEffect {
   bool writable = false;  // for others
   bool sticks = false;    // a directory from which each removes only what is his
   bool risky = false;     // sets a bit, or copies permissions that are not known
@@ -12929,7 +12929,7 @@ bool has_any(std::string_view text, std::string_view letters) {
   return text.find_first_of(letters) != std::string_view::npos;
 }
 
-void apply_octal(std::string_view digits, Effect& effect) {
+void apply_octal(std::string_view digits, ModeEffect& effect) {
   unsigned value = 0;
   for (const char c : digits) value = (value << 3 | (static_cast<unsigned char>(c) & 7U)) & 07777;
   effect.risky |= (value & set_ids) != 0;
@@ -12938,7 +12938,7 @@ void apply_octal(std::string_view digits, Effect& effect) {
 }
 
 // u+rwx and the like; without a name of whom, others get no permission to write.
-void apply_symbolic(std::string_view clause, Effect& effect) {
+void apply_symbolic(std::string_view clause, ModeEffect& effect) {
   std::size_t at = std::min(clause.find_first_not_of("ugoa"), clause.size());
   const std::string_view who = clause.substr(0, at);
   const bool to_others = has_any(who, "oa");
@@ -12967,7 +12967,7 @@ namespace {
 
 bool is_risky_mode(std::string_view mode) {
   if (is_unknown(mode)) return true;
-  Effect effect;
+  ModeEffect effect;
   if (!mode.empty() && is_digit(mode[0]))
     apply_octal(mode, effect);
   else
@@ -13392,7 +13392,8 @@ std::uint32_t rules_in_force(const PolicyOptions& options) {
 
 struct Policy::Compiled {
   struct Pattern {
-    CompatRule rule;
+    const char* name;
+    const char* message;
     Regex regex;
   };
   PolicyOptions::Mode mode = PolicyOptions::Mode::strict;
@@ -13427,8 +13428,8 @@ struct Policy::Compiled {
   Verdict check_sanitizer(std::string_view script) const {
     for (const Pattern& pattern : sanitizer) {
       if (const auto span = pattern.regex.find(script))
-        return refusal(sanitizer_rules[static_cast<std::size_t>(pattern.rule.rule)].info.name,
-                       concat({"Potentially dangerous command detected: ", pattern.rule.message}),
+        return refusal(pattern.name,
+                       concat({"Potentially dangerous command detected: ", pattern.message}),
                        span->begin, span->end);
     }
     return {};
@@ -13522,7 +13523,8 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
     if (!compat || !(compiled->rules & bit(rule.rule))) continue;
     Expected<Regex> regex = Regex::compile(rule.pattern);
     if (!regex) return regex.error();
-    compiled->sanitizer.push_back({rule, *std::move(regex)});
+    compiled->sanitizer.push_back({sanitizer_rules[static_cast<std::size_t>(rule.rule)].info.name,
+                                   rule.message, *std::move(regex)});
   }
 
   Regex::Options how;
