@@ -8748,7 +8748,8 @@ class ShellWalker {
 
   void run_simple_once(const ShellNode& node);
   static bool is_special_builtin(std::string_view name);
-  void keep_declared(std::string_view name, const Changes& changes);
+  // Whether an assignment in front of the command is for it alone.
+  bool is_temporary(const ShellNode& node, std::string_view name) const;
 
   void run_assignment(const ShellAssignment& assignment, shell::Command& command);
   // NAME+=value and NAME[subscript]=value.
@@ -10577,8 +10578,9 @@ void ShellWalker::run_simple_once(const ShellNode& node) {
   if (!stopped()) run_effects(node, told);
   if (!temporary) return;
   const Changes changes = take_frame();
-  for (std::uint32_t i = node.assignments.begin; i < node.assignments.end; ++i)
-    if (syntax_.assignments[i].declared) keep_declared(syntax_.assignments[i].name, changes);
+  // What the command itself has set stays: IFS= read x.
+  for (const auto& [name, variable] : changes)
+    if (!is_temporary(node, name)) set_variable(name, variable);
   // In front of a special builtin they stay, by POSIX; in bash only when it is called sh.
   if (!is_special_builtin(told.words[0].text)) return;
   outcome_.dialect_dependent = true;
@@ -10593,9 +10595,10 @@ bool ShellWalker::is_special_builtin(std::string_view name) {
   return is_one_of(name, names);
 }
 
-void ShellWalker::keep_declared(std::string_view name, const Changes& changes) {
-  for (const auto& [changed, variable] : changes)
-    if (changed == name) set_variable(name, variable);
+bool ShellWalker::is_temporary(const ShellNode& node, std::string_view name) const {
+  for (std::uint32_t i = node.assignments.begin; i < node.assignments.end; ++i)
+    if (syntax_.assignments[i].name == name && !syntax_.assignments[i].declared) return true;
+  return false;
 }
 
 void ShellWalker::run_assignment(const ShellAssignment& assignment, shell::Command& command) {
@@ -14293,6 +14296,7 @@ void Judge::judge_shell(const Form& form) {
       const bool on = text[0] == '-';
       if (letter == 'n') reads_only = on;
       has_command |= letter == 'c' && on;
+      may_be_set_ |= letter == 'u' && on;
       from_input |= letter == 's' && on;
       i += shell_syntax.letters.find(letter) != std::string_view::npos;
     }
@@ -14869,7 +14873,8 @@ std::uint32_t rules_in_force(const PolicyOptions& options) {
 
 struct Policy::Compiled {
   struct Pattern {
-    CompatRule rule;
+    const char* name;
+    const char* message;
     Regex regex;
   };
   PolicyOptions::Mode mode = PolicyOptions::Mode::strict;
@@ -14904,8 +14909,8 @@ struct Policy::Compiled {
   Verdict check_sanitizer(std::string_view script) const {
     for (const Pattern& pattern : sanitizer) {
       if (const auto span = pattern.regex.find(script))
-        return refusal(sanitizer_rules[static_cast<std::size_t>(pattern.rule.rule)].info.name,
-                       concat({"Potentially dangerous command detected: ", pattern.rule.message}),
+        return refusal(pattern.name,
+                       concat({"Potentially dangerous command detected: ", pattern.message}),
                        span->begin, span->end);
     }
     return {};
@@ -14954,7 +14959,7 @@ struct Policy::Compiled {
     }
     if (judged.too_complex)
       return refusal("command-too-complex",
-                     "Command is too complex to be judged: simplify it or split it into several", 0,
+                     "Command is too complex to be judged; split it into several", 0,
                      script.size());
     return std::move(judged.verdict);
   }
@@ -14984,7 +14989,8 @@ struct Policy::Compiled {
     return refusal(
         limit ? "command-too-complex" : "syntax",
         concat({limit ? "Command is too complex to be judged: " : "Command cannot be understood: ",
-                printable(error.message), " (at byte ", std::to_string(at), ")"}),
+                printable(error.message), " (at byte ", std::to_string(at), ")",
+                limit ? "; split it into several" : ""}),
         at, std::min(at + 1, script.size()));
   }
 };
@@ -14999,7 +15005,8 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
     if (!compat || !(compiled->rules & bit(rule.rule))) continue;
     Expected<Regex> regex = Regex::compile(rule.pattern);
     if (!regex) return regex.error();
-    compiled->sanitizer.push_back({rule, *std::move(regex)});
+    compiled->sanitizer.push_back({sanitizer_rules[static_cast<std::size_t>(rule.rule)].info.name,
+                                   rule.message, *std::move(regex)});
   }
 
   Regex::Options how;
@@ -15062,7 +15069,7 @@ constexpr unsigned sticky = 01000;
 constexpr unsigned others_write = 02;
 
 // What a mode does, as far as it matters here.
-struct Effect {
+struct ModeEffect {
   bool writable = false;  // for others
   bool sticks = false;    // a directory from which each removes only what is his
   bool risky = false;     // sets a bit, or copies permissions that are not known
@@ -15072,7 +15079,7 @@ bool has_any(std::string_view text, std::string_view letters) {
   return text.find_first_of(letters) != std::string_view::npos;
 }
 
-void apply_octal(std::string_view digits, Effect& effect) {
+void apply_octal(std::string_view digits, ModeEffect& effect) {
   unsigned value = 0;
   for (const char c : digits) value = (value << 3 | (static_cast<unsigned char>(c) & 7U)) & 07777;
   effect.risky |= (value & set_ids) != 0;
@@ -15081,7 +15088,7 @@ void apply_octal(std::string_view digits, Effect& effect) {
 }
 
 // u+rwx and the like; without a name of whom, others get no permission to write.
-void apply_symbolic(std::string_view clause, Effect& effect) {
+void apply_symbolic(std::string_view clause, ModeEffect& effect) {
   std::size_t at = std::min(clause.find_first_not_of("ugoa"), clause.size());
   const std::string_view who = clause.substr(0, at);
   const bool to_others = has_any(who, "oa");
@@ -15110,7 +15117,7 @@ namespace {
 
 bool is_risky_mode(std::string_view mode) {
   if (is_unknown(mode)) return true;
-  Effect effect;
+  ModeEffect effect;
   if (!mode.empty() && is_digit(mode[0]))
     apply_octal(mode, effect);
   else

@@ -14,7 +14,7 @@ constexpr unsigned sticky = 01000;
 constexpr unsigned others_write = 02;
 
 // What a mode does, as far as it matters here.
-struct Effect {
+struct ModeEffect {
   bool writable = false;  // for others
   bool sticks = false;    // a directory from which each removes only what is his
   bool risky = false;     // sets a bit, or copies permissions that are not known
@@ -24,7 +24,7 @@ bool has_any(std::string_view text, std::string_view letters) {
   return text.find_first_of(letters) != std::string_view::npos;
 }
 
-void apply_octal(std::string_view digits, Effect& effect) {
+void apply_octal(std::string_view digits, ModeEffect& effect) {
   unsigned value = 0;
   for (const char c : digits) value = (value << 3 | (static_cast<unsigned char>(c) & 7U)) & 07777;
   effect.risky |= (value & set_ids) != 0;
@@ -33,7 +33,7 @@ void apply_octal(std::string_view digits, Effect& effect) {
 }
 
 // u+rwx and the like; without a name of whom, others get no permission to write.
-void apply_symbolic(std::string_view clause, Effect& effect) {
+void apply_symbolic(std::string_view clause, ModeEffect& effect) {
   std::size_t at = std::min(clause.find_first_not_of("ugoa"), clause.size());
   const std::string_view who = clause.substr(0, at);
   const bool to_others = has_any(who, "oa");
@@ -62,7 +62,7 @@ inline namespace inner {
 
 bool is_risky_mode(std::string_view mode) {
   if (is_unknown(mode)) return true;
-  Effect effect;
+  ModeEffect effect;
   if (!mode.empty() && is_digit(mode[0]))
     apply_octal(mode, effect);
   else

@@ -62,7 +62,8 @@ std::uint32_t rules_in_force(const PolicyOptions& options) {
 
 struct Policy::Compiled {
   struct Pattern {
-    CompatRule rule;
+    const char* name;
+    const char* message;
     Regex regex;
   };
   PolicyOptions::Mode mode = PolicyOptions::Mode::strict;
@@ -97,8 +98,8 @@ struct Policy::Compiled {
   Verdict check_sanitizer(std::string_view script) const {
     for (const Pattern& pattern : sanitizer) {
       if (const auto span = pattern.regex.find(script))
-        return refusal(sanitizer_rules[static_cast<std::size_t>(pattern.rule.rule)].info.name,
-                       concat({"Potentially dangerous command detected: ", pattern.rule.message}),
+        return refusal(pattern.name,
+                       concat({"Potentially dangerous command detected: ", pattern.message}),
                        span->begin, span->end);
     }
     return {};
@@ -147,7 +148,7 @@ struct Policy::Compiled {
     }
     if (judged.too_complex)
       return refusal("command-too-complex",
-                     "Command is too complex to be judged: simplify it or split it into several", 0,
+                     "Command is too complex to be judged; split it into several", 0,
                      script.size());
     return std::move(judged.verdict);
   }
@@ -177,7 +178,8 @@ struct Policy::Compiled {
     return refusal(
         limit ? "command-too-complex" : "syntax",
         concat({limit ? "Command is too complex to be judged: " : "Command cannot be understood: ",
-                printable(error.message), " (at byte ", std::to_string(at), ")"}),
+                printable(error.message), " (at byte ", std::to_string(at), ")",
+                limit ? "; split it into several" : ""}),
         at, std::min(at + 1, script.size()));
   }
 };
@@ -192,7 +194,8 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
     if (!compat || !(compiled->rules & bit(rule.rule))) continue;
     Expected<Regex> regex = Regex::compile(rule.pattern);
     if (!regex) return regex.error();
-    compiled->sanitizer.push_back({rule, *std::move(regex)});
+    compiled->sanitizer.push_back({sanitizer_rules[static_cast<std::size_t>(rule.rule)].info.name,
+                                   rule.message, *std::move(regex)});
   }
 
   Regex::Options how;
