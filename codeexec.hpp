@@ -11367,9 +11367,6 @@ bool lists_option(std::string_view list, std::string_view name);
 // Whether such a list has `name` itself.
 bool lists_name(std::string_view list, std::string_view name);
 
-// Whether a long option is followed by its argument.
-bool takes_argument(const Syntax& syntax, std::string_view name);
-
 // NAME=value, as a word of env or sudo.
 bool is_assignment(std::string_view text);
 
@@ -11584,11 +11581,6 @@ bool lists_name(std::string_view list, std::string_view name) {
   return false;
 }
 
-bool takes_argument(const Syntax& syntax, std::string_view name) {
-  if (!starts_with(syntax.longs, "!")) return lists_option(syntax.longs, name);
-  return !lists_name(syntax.longs.substr(1), name);
-}
-
 bool is_assignment(std::string_view text) {
   const std::size_t equals = text.find('=');
   return equals != std::string_view::npos && is_name(text.substr(0, equals));
@@ -11636,6 +11628,20 @@ std::string join(const Form& form) {
   }
   return text;
 }
+
+}  // namespace
+
+namespace {
+
+// Whether a long option is followed by its argument.
+bool takes_argument(const Syntax& syntax, std::string_view name) {
+  if (!starts_with(syntax.longs, "!")) return lists_option(syntax.longs, name);
+  return !lists_name(syntax.longs.substr(1), name);
+}
+
+}  // namespace
+
+namespace {
 
 std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order, OnOption on_option,
                            OnOperand on_operand) {
@@ -11853,6 +11859,9 @@ inline constexpr std::string_view wrapper_table =
     "adb;v;sHPt\n"
     "adb shell;ej\n"
     "ansible;oe;aimufMtTCK;args module-name inventory user extra-vars limit;a args\n"
+    "apptainer;v\n"
+    "apptainer exec;1e;BH;!cleanenv contain containall fakeroot nv writable writable-tmpfs "
+    "no-home\n"
     "asdf;=pyenv\n"
     "at;I\n"
     "autossh;1eijr;BbcDEeFIiJLlMmOoPpQRSWw;;o\n"
@@ -11883,6 +11892,8 @@ inline constexpr std::string_view wrapper_table =
     "conda;v\n"
     "conda run;;np;name prefix cwd\n"
     "cpulimit;;lpec;limit pid exe cpu\n"
+    "crictl;v;r\n"
+    "crictl exec;1e\n"
     "cross-env;a\n"
     "dbus-run-session;;;config-file dbus-daemon\n"
     "direnv;v\n"
@@ -11915,8 +11926,12 @@ inline constexpr std::string_view wrapper_table =
     "find;F\n"
     "firejail\n"
     "flock;1r;wEc;timeout wait conflict-exit-code command;c command\n"
+    "gcloud;v;;project zone\n"
+    "gcloud compute;v\n"
+    "gcloud compute ssh;oe;;command zone project;command\n"
     "gdb;C;;;ex iex eval-command init-eval-command;args\n"
     "git;vG;Cc;git-dir work-tree namespace exec-path super-prefix config-env\n"
+    "git archive;oh;o;remote exec format prefix output;exec\n"
     "git bisect;v\n"
     "git bisect run\n"
     "git clone;oGh;bcojuC;upload-pack config branch origin depth reference template;u upload-pack\n"
@@ -11926,6 +11941,7 @@ inline constexpr std::string_view wrapper_table =
     "git filter-branch;oh;d;setup subdirectory-filter env-filter tree-filter index-filter "
     "parent-filter msg-filter commit-filter tag-name-filter;env-filter tree-filter index-filter "
     "parent-filter msg-filter commit-filter tag-name-filter setup\n"
+    "git grep;oh;efABCmO;;O open-files-in-pager\n"
     "git ls-remote;=git fetch\n"
     "git pull;=git fetch\n"
     "git push;oh;o;receive-pack exec push-option;receive-pack exec\n"
@@ -11938,12 +11954,17 @@ inline constexpr std::string_view wrapper_table =
     "gtar;=tar\n"
     "gvim;=vim\n"
     "hatch;=poetry\n"
+    "heroku;v;a\n"
+    "heroku run;ej;a;app\n"
     "hyperfine;po;wmrMPDLsScCnNu;warmup min-runs max-runs runs setup prepare conclude cleanup "
     "parameter-list parameter-scan export-json export-markdown export-csv style shell command-name "
     "time-unit output;setup prepare conclude cleanup s p c\n"
     "i386\n"
     "i686\n"
     "ionice;;cnpPu;class classdata pid pgid uid\n"
+    "ip;v;n;netns\n"
+    "ip netns;v\n"
+    "ip netns exec;1\n"
     "kubectl;v;ns;!help warnings-as-errors insecure-skip-tls-verify match-server-version\n"
     "kubectl debug;=kubectl run\n"
     "kubectl exec;1er;cfn;!stdin tty quiet help\n"
@@ -11951,6 +11972,8 @@ inline constexpr std::string_view wrapper_table =
     "leave-stdin-open;;\n"
     "ld.so;Lt;;library-path preload audit argv0 inhibit-rpath glibc-hwcaps-prepend "
     "glibc-hwcaps-mask;;list verify help\n"
+    "lerna;v\n"
+    "lerna exec;;;scope ignore\n"
     "less;C\n"
     "linux32\n"
     "linux64\n"
@@ -11966,6 +11989,9 @@ inline constexpr std::string_view wrapper_table =
     "mise exec;;c;command cd;c command\n"
     "mise x;=mise exec\n"
     "mosh;1er;p;ssh port;ssh\n"
+    "multipass;v\n"
+    "multipass exec;1er\n"
+    "mysql;C;;;e execute\n"
     "nc;oh;ceGgiIoPpqsTVwWXx;exec sh-exec;e c exec sh-exec\n"
     "ncat;=nc\n"
     "nerdctl;=docker\n"
@@ -11977,6 +12003,7 @@ inline constexpr std::string_view wrapper_table =
     "nohup\n"
     "npm;v;Cw;prefix workspace loglevel cache\n"
     "npm exec;;pcw;package call workspace;c call\n"
+    "npm explore;1r\n"
     "npm x;=npm exec\n"
     "npx;=npm exec\n"
     "nsenter;;tSGW;target setuid setgid wdns\n"
@@ -12006,6 +12033,7 @@ inline constexpr std::string_view wrapper_table =
     "proot;;rbqwvkmRS;rootfs bind qemu cwd verbose kernel-release mount pwd\n"
     "proxychains;;f\n"
     "proxychains4;;f\n"
+    "psql;C;;;c command\n"
     "pyenv;v\n"
     "pyenv exec\n"
     "rbenv;=pyenv\n"
@@ -12031,6 +12059,7 @@ inline constexpr std::string_view wrapper_table =
     "setuidgid;1\n"
     "sftp;oh;BbcDFiJloPRsSX;;o S s\n"
     "sg;1jr;c;;c\n"
+    "singularity;=apptainer\n"
     "socat;po;bdtTuUL\n"
     "spawn\n"
     "ssh;1eijr;BbcDEeFIiJLlmOoPpQRSWw;;o\n"
@@ -12130,7 +12159,7 @@ inline constexpr std::string_view command_variables =
     "GIT_ASKPASS "
     "GIT_PROXY_COMMAND SSH_ASKPASS SUDO_ASKPASS PAGER EDITOR VISUAL FCEDIT MANPAGER BROWSER "
     "LESSOPEN "
-    "LESSCLOSE PROMPT_COMMAND RSYNC_RSH";
+    "LESSCLOSE PROMPT_COMMAND PS4 RSYNC_RSH";
 
 // The last parts of the names of git's settings whose value is a command, besides pager.* and
 // alias.*, in small letters.
@@ -12296,6 +12325,8 @@ class Judge {
   // wrappers --------------------------------------------------------------------------------------
 
   void peel(const Wrapper& wrapper, Form form);
+  // Whether the command reads a file that is named.
+  bool reads_file() const;
   void peel_plain(const Wrapper& wrapper, const Form& form);
   // The command from word `i` on, and behind each ; another.
   void peel_verb(const Wrapper& wrapper, Form form, std::size_t i);
@@ -12332,6 +12363,8 @@ class Judge {
   // vim and gdb: commands of theirs, of which some are for a shell.
   void peel_console(const Wrapper& wrapper, const Form& form);
   void judge_console(const Form& form, const Part& command);
+  // Whether the file that an option names is standard input, and known.
+  bool is_input(const Part& file, const Form& form);
   void peel_make(const Wrapper& wrapper, const Form& form);
   void judge_makefile(const Form& form, std::string_view text);
   void peel_sed(const Wrapper& wrapper, const Form& form);
@@ -12798,6 +12831,9 @@ void Judge::peel(const Wrapper& wrapper, Form form) {
     return;
   }
   form.holes = form.holes || wrapper.has('h') || wrapper.has('e');
+  // A file that is sent elsewhere is no more unknown than one that is named there.
+  static const shell::Input sent = {};
+  if (wrapper.has('e') && reads_file()) form.input = &sent;
   for (const char flag : wrapper.flags) {
     switch (flag) {
       case 'C':
@@ -12839,6 +12875,13 @@ void Judge::peel(const Wrapper& wrapper, Form form) {
     }
   }
   peel_plain(wrapper, form);
+}
+
+bool Judge::reads_file() const {
+  for (const shell::Redirection& redirection : command_->redirections)
+    if (redirection.kind == shell::Redirection::Kind::read && redirection.fd == 0)
+      return redirection.target.known() && !redirection.target.process;
+  return false;
 }
 
 void Judge::peel_plain(const Wrapper& wrapper, const Form& form) {
@@ -12974,7 +13017,7 @@ void Judge::run_words(const Form& form, std::string script, std::size_t first,
 
 void Judge::run_string(const Form& form, const Part& part, std::size_t first_argument) {
   Form unknown = form;
-  unknown.holes = command_->holes || (form.holes && !is_blank_or_unknown(part.text));
+  unknown.holes = form.holes && !is_blank_or_unknown(part.text);
   if (is_unknown(part.text))
     refuse_opaque(unknown, *part.word, "the script is not known before it runs");
   add_payload(form, std::string(part.text), false, first_argument);
@@ -13106,6 +13149,13 @@ void Judge::judge_console(const Form& form, const Part& command) {
 
 // make -------------------------------------------------------------------------------------------
 
+bool Judge::is_input(const Part& file, const Form& form) {
+  const bool input = file.text == "-" || file.text == "/dev/stdin";
+  if (file.word->process || (input && form.input->kind == shell::Input::Kind::unknown))
+    refuse_opaque(form, *file.word, "what it reads is not known before it runs");
+  return input && form.input->kind == shell::Input::Kind::known;
+}
+
 void Judge::peel_make(const Wrapper& wrapper, const Form& form) {
   read_arguments(
       form, wrapper.syntax, Order::options_anywhere,
@@ -13113,11 +13163,7 @@ void Judge::peel_make(const Wrapper& wrapper, const Form& form) {
         if (!argument.word) return;
         if (name == "eval" || name == "E") judge_makefile(form, argument.text);
         if (!lists_option("f file makefile", name)) return;
-        if (argument.text != "-" && argument.text != "/dev/stdin") return;
-        if (form.input->kind == shell::Input::Kind::known)
-          judge_makefile(form, form.input->text);
-        else if (form.input->kind == shell::Input::Kind::unknown)
-          refuse_opaque(form, *argument.word, "what it reads is not known before it runs");
+        if (is_input(argument, form)) judge_makefile(form, form.input->text);
       },
       [&](const Part& operand) {
         if (starts_with(operand.text, "SHELL=")) run_guess(form, operand.text.substr(6));
@@ -13172,6 +13218,8 @@ void Judge::peel_sed(const Wrapper& wrapper, const Form& form) {
       [&](std::string_view name, const Part& argument) {
         given = given || lists_option("e f expression file", name);
         if (argument.word && lists_option("e expression", name)) judge_sed(form, argument);
+        if (argument.word && lists_option("f file", name) && is_input(argument, form))
+          judge_sed(form, {form.input->text, argument.word});
       },
       [&](const Part& operand) {
         if (!first.word) first = operand;

@@ -25,9 +25,6 @@ bool lists_option(std::string_view list, std::string_view name);
 // Whether such a list has `name` itself.
 bool lists_name(std::string_view list, std::string_view name);
 
-// Whether a long option is followed by its argument.
-bool takes_argument(const Syntax& syntax, std::string_view name);
-
 // NAME=value, as a word of env or sudo.
 bool is_assignment(std::string_view text);
 

@@ -48,11 +48,6 @@ bool lists_name(std::string_view list, std::string_view name) {
   return false;
 }
 
-bool takes_argument(const Syntax& syntax, std::string_view name) {
-  if (!starts_with(syntax.longs, "!")) return lists_option(syntax.longs, name);
-  return !lists_name(syntax.longs.substr(1), name);
-}
-
 bool is_assignment(std::string_view text) {
   const std::size_t equals = text.find('=');
   return equals != std::string_view::npos && is_name(text.substr(0, equals));
@@ -100,6 +95,20 @@ std::string join(const Form& form) {
   }
   return text;
 }
+
+}  // namespace inner
+
+namespace {
+
+// Whether a long option is followed by its argument.
+bool takes_argument(const Syntax& syntax, std::string_view name) {
+  if (!starts_with(syntax.longs, "!")) return lists_option(syntax.longs, name);
+  return !lists_name(syntax.longs.substr(1), name);
+}
+
+}  // namespace
+
+inline namespace inner {
 
 std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order, OnOption on_option,
                            OnOperand on_operand) {

@@ -407,3 +407,16 @@ TEST_CASE("policy: sed, vim and gdb have commands for a shell") {
                     "less +F f",
                     "less +/sudo f"});
 }
+
+TEST_CASE("policy: git, sed, make and clients of databases read more than their operands") {
+  refuses(strict(), "sudo",
+          {"sed -f - f <<< '1e sudo id'", "git grep -O'sudo less' x",
+           "git grep --open-files-in-pager='sudo less' x", "psql -c '\\! sudo id'",
+           "mysql -e '\\! sudo id'", "PS4='$(sudo id)' bash -xc ls"});
+  refuses(strict(), "opaque-shell-input", {"make -f <(echo 'x:;sudo id')"});
+  passes(strict(), {"sed -f - f <<< 's/sudo/x/'", "psql -c \"select * from t where a != 'sudo x'\"",
+                    "psql -U u -d db -c 'drop table sudo'", "mysql -e 'show tables'",
+                    "git grep -n 'rm -rf'", "git archive --format=tar HEAD | tar -x -C /tmp/x",
+                    "PS4='+ ${BASH_SOURCE}:${LINENO}: ' bash -x build.sh",
+                    "git archive HEAD | ssh host 'tar xf - -C /srv'"});
+}
