@@ -3,6 +3,7 @@
 #include "policy/policy.hpp"
 #include "policy/judge_internal.hpp"
 #include "policy/policy_internal.hpp"
+#include "policy/rules_internal.hpp"
 #include "policy/tables_internal.hpp"
 
 #include "base/base.hpp"
@@ -61,7 +62,8 @@ std::uint32_t rules_in_force(const PolicyOptions& options) {
 
 struct Policy::Compiled {
   struct Pattern {
-    RuleInfo info;
+    const char* name;
+    const char* message;
     Regex regex;
   };
   PolicyOptions::Mode mode = PolicyOptions::Mode::strict;
@@ -96,8 +98,8 @@ struct Policy::Compiled {
   Verdict check_sanitizer(std::string_view script) const {
     for (const Pattern& pattern : sanitizer) {
       if (const auto span = pattern.regex.find(script))
-        return refusal(pattern.info.name,
-                       concat({"Potentially dangerous command detected: ", pattern.info.message}),
+        return refusal(pattern.name,
+                       concat({"Potentially dangerous command detected: ", pattern.message}),
                        span->begin, span->end);
     }
     return {};
@@ -157,6 +159,7 @@ struct Policy::Compiled {
     Judge judge(judged);
     shell::Outcome outcome = shell::walk(
         judged.script, options, [&judge](const shell::Visit& visit) { judge.visit(visit); });
+    judge.finish();
     // A name that the script defines may mean anything from then on.
     if (!allowed.empty() && !outcome.definitions.empty() && allowed_rank < judged.rank) {
       const shell::Definition& definition = outcome.definitions.front();
@@ -190,8 +193,8 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
     if (!compat || !(compiled->rules & bit(rule.rule))) continue;
     Expected<Regex> regex = Regex::compile(rule.pattern);
     if (!regex) return regex.error();
-    compiled->sanitizer.push_back(
-        {sanitizer_rules[static_cast<std::size_t>(rule.rule)].info, *std::move(regex)});
+    compiled->sanitizer.push_back({sanitizer_rules[static_cast<std::size_t>(rule.rule)].info.name,
+                                   rule.message, *std::move(regex)});
   }
 
   Regex::Options how;

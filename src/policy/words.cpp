@@ -42,10 +42,8 @@ bool lists_option(std::string_view list, std::string_view name) {
   return false;
 }
 
-bool lists_name(std::string_view list, std::string_view name) {
-  while (!list.empty())
-    if (take_part(list, ' ') == name) return true;
-  return false;
+bool has_entry(std::string_view list, std::string_view entry) {
+  return index_of(list, entry) != std::string_view::npos;
 }
 
 bool is_assignment(std::string_view text) {
@@ -103,7 +101,7 @@ namespace {
 // Whether a long option is followed by its argument.
 bool takes_argument(const Syntax& syntax, std::string_view name) {
   if (!starts_with(syntax.longs, "!")) return lists_option(syntax.longs, name);
-  return !lists_name(syntax.longs.substr(1), name);
+  return !has_entry(syntax.longs.substr(1), name);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ void Judge::judge_setting(const Form& form, std::string_view name, std::string_v
   const std::string_view last = std::string_view(key).substr(key.rfind('.') + 1);
   // An alias without ! is a command of git.
   const bool script = section == "alias" ? starts_with(value, "!")
-                                         : section == "pager" || lists_name(command_settings, last);
+                                         : section == "pager" || has_entry(command_settings, last);
   if (script) run_guess(form, value);
 }
 
@@ -41,12 +41,12 @@ void Judge::peel_console(const Wrapper& wrapper, const Form& form) {
     if (text.size() < 2 || text[0] != '-') continue;
     std::string_view value = text.substr(1 + (text[1] == '-'));
     const std::string_view name = take_part(value, '=');
-    if (lists_name(wrapper.programs, name)) return add_form(form.from(i + 1));
-    if (!value.empty() && lists_name(wrapper.scripts, name))
+    if (has_entry(wrapper.programs, name)) return add_form(form.from(i + 1));
+    if (!value.empty() && has_entry(wrapper.scripts, name))
       judge_console(form, {value, &form.words[i]});
-    else if (lists_name(wrapper.scripts, name) && i + 1 < form.size)
+    else if (has_entry(wrapper.scripts, name) && i + 1 < form.size)
       judge_console(form, part_of(form.words[++i]));
-    else if (lists_name(wrapper.scripts, text.substr(1, 1)))
+    else if (has_entry(wrapper.scripts, text.substr(1, 1)))
       judge_console(form, {text.substr(2), &form.words[i]});
   }
 }
@@ -57,7 +57,7 @@ void Judge::judge_console(const Form& form, const Part& command) {
   const std::size_t shell = text.find('!');
   if (shell != std::string_view::npos) return run_guess(form, text.substr(shell + 1));
   std::string_view rest = text;
-  if (lists_name("shell pipe terminal term", take_part(rest, ' '))) return run_guess(form, rest);
+  if (has_entry("shell pipe terminal term", take_part(rest, ' '))) return run_guess(form, rest);
   // :call system('...'), python os.system("...")
   read_code(Language::lua, text, form, *command.word);
 }
@@ -268,7 +268,7 @@ void Judge::peel_keys(const Wrapper& wrapper, const Form& form) {
       read_arguments(form, wrapper.syntax, Order::stop_at_operand, ignore_option, ignore_part);
   for (std::size_t i = first; i < form.size; ++i) {
     std::string_view word = form.words[i].text;
-    if (lists_name("Enter KPEnter C-m C-j", word)) word = "^M";
+    if (has_entry("Enter KPEnter C-m C-j", word)) word = "^M";
     if (word == "Space") word = " ";
     while (!word.empty()) {
       std::size_t size = 0;

@@ -216,7 +216,7 @@ void Judge::judge_variable(const Form& form, const shell::Word& word, std::strin
                            std::string_view value) {
   if (starts_with(name, "BASH_FUNC_"))
     refuse_opaque(form, word, "a shell would run what is not known before it runs");
-  if (lists_name(command_variables, name) || starts_with(name, "GIT_CONFIG_VALUE_"))
+  if (has_entry(command_variables, name) || starts_with(name, "GIT_CONFIG_VALUE_"))
     run_guess(form, value);
   if (name != "BASH_ENV" && name != "ENV") return;
   const std::string path = join_shell_path(command_->work_dir.text, value);

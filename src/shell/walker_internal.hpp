@@ -69,6 +69,7 @@ class ShellWalker {
   // expands some variables by itself.
   void run_value(std::string_view name, const ShellValue& value);
   void set_variable(std::string_view name, ShellVariable variable);
+  void set_unknown(std::string_view name);
   // Values that variables may have after all.
   void add_values(const Changes& changes);
   // Adds a value to those a variable may have.
