@@ -43,7 +43,9 @@ bool lists_option(std::string_view list, std::string_view name) {
 }
 
 bool has_entry(std::string_view list, std::string_view entry) {
-  return index_of(list, entry) != std::string_view::npos;
+  while (!list.empty())
+    if (take_part(list, ' ') == entry) return true;
+  return false;
 }
 
 bool is_assignment(std::string_view text) {
