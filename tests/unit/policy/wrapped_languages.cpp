@@ -420,3 +420,14 @@ TEST_CASE("policy: git, sed, make and clients of databases read more than their 
                     "PS4='+ ${BASH_SOURCE}:${LINENO}: ' bash -x build.sh",
                     "git archive HEAD | ssh host 'tar xf - -C /srv'"});
 }
+
+TEST_CASE(
+    "policy: scripts of settings and options may be known in part, and words are no commands") {
+  passes(
+      strict(),
+      {"tar -I \"zstd -T$(nproc)\" -cf a.tar .", "git submodule foreach \"git checkout $BRANCH\"",
+       "git rebase --exec \"make $T\" main", "git commit -m \"use docker exec web sudo\"",
+       "vim -c 'e sudo' f", "vim sudo", "BROWSER=none npm start", "export EDITOR=$(which vim)",
+       "VISUAL=\"$EDITOR\" git commit", "sed '0~4d;N;P;D' f", "sed '/a/I,+2d' f",
+       "sed \"s#$X#$Y#g\" f", "sed 's/x/y/;w out' f", "sed '5{s/e/x/}' f"});
+}

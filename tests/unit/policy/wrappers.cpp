@@ -657,3 +657,13 @@ TEST_CASE("policy: wrappers start wrappers, and send what they read") {
                     "ssh h \"test -f x && echo y || echo n\"",
                     "npm explore x -- npm test"});
 }
+
+TEST_CASE("policy: what runs elsewhere may be known in part, and words are no commands") {
+  passes(
+      strict(),
+      {"npx -c \"eslint $FILES\"", "hyperfine \"ls $X\" \"make -j$N\"",
+       "screen -dmS x bash -c \"cd $X && python server.py\"", "ssh host <<EOF\ncd $DIR\nmake\nEOF",
+       "docker exec -i c bash <<EOF\ncd $DIR\nmake\nEOF", "kubectl apply -f - <<EOF\nkind: $X\nEOF",
+       "docker run --rm -e CMD='sudo id' --label a=sudo img", "tmux rename-window sudo",
+       "tmux new -A -s sudo"});
+}
