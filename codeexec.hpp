@@ -12144,9 +12144,6 @@ bool find_file_program(std::string_view name, FileProgram& program);
 bool is_risky_mode(std::string_view mode);
 bool is_risky_acl(std::string_view entries);
 
-// Whether a long option is followed by its argument.
-bool takes_argument(const Syntax& syntax, std::string_view name);
-
 // NAME=value, as a word of env or sudo.
 bool is_assignment(std::string_view text);
 
@@ -12287,9 +12284,10 @@ bool lists_option(std::string_view list, std::string_view name) {
   return false;
 }
 
-bool takes_argument(const Syntax& syntax, std::string_view name) {
-  if (!starts_with(syntax.longs, "!")) return lists_option(syntax.longs, name);
-  return !has_entry(syntax.longs.substr(1), name);
+bool has_entry(std::string_view list, std::string_view entry) {
+  while (!list.empty())
+    if (take_part(list, ' ') == entry) return true;
+  return false;
 }
 
 bool is_assignment(std::string_view text) {
@@ -12339,6 +12337,20 @@ std::string join(const Form& form) {
   }
   return text;
 }
+
+}  // namespace
+
+namespace {
+
+// Whether a long option is followed by its argument.
+bool takes_argument(const Syntax& syntax, std::string_view name) {
+  if (!starts_with(syntax.longs, "!")) return lists_option(syntax.longs, name);
+  return !has_entry(syntax.longs.substr(1), name);
+}
+
+}  // namespace
+
+namespace {
 
 std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order, OnOption on_option,
                            OnOperand on_operand) {
@@ -12584,6 +12596,9 @@ inline constexpr std::string_view wrapper_table =
     "adb;v;sHPt\n"
     "adb shell;ej\n"
     "ansible;oe;aimufMtTCK;args module-name inventory user extra-vars limit;a args\n"
+    "apptainer;v\n"
+    "apptainer exec;1e;BH;!cleanenv contain containall fakeroot nv writable writable-tmpfs "
+    "no-home\n"
     "asdf;=pyenv\n"
     "at;I\n"
     "autossh;1eijr;BbcDEeFIiJLlMmOoPpQRSWw;;o\n"
@@ -12610,10 +12625,12 @@ inline constexpr std::string_view wrapper_table =
     "chroot;1;;groups userspec\n"
     "chrt;1;TPD;sched-runtime sched-period sched-deadline\n"
     "command;Lt;;;;v V\n"
-    "concurrently;po;ncplm;names prefix prefix-colors kill-others max-processes\n"
+    "concurrently;poh;ncplm;names prefix prefix-colors kill-others max-processes\n"
     "conda;v\n"
     "conda run;;np;name prefix cwd\n"
     "cpulimit;;lpec;limit pid exe cpu\n"
+    "crictl;v;r\n"
+    "crictl exec;1e\n"
     "cross-env;a\n"
     "dbus-run-session;;;config-file dbus-daemon\n"
     "direnv;v\n"
@@ -12646,8 +12663,12 @@ inline constexpr std::string_view wrapper_table =
     "find;F\n"
     "firejail\n"
     "flock;1r;wEc;timeout wait conflict-exit-code command;c command\n"
+    "gcloud;v;;project zone\n"
+    "gcloud compute;v\n"
+    "gcloud compute ssh;oe;;command zone project;command\n"
     "gdb;C;;;ex iex eval-command init-eval-command;args\n"
     "git;vG;Cc;git-dir work-tree namespace exec-path super-prefix config-env\n"
+    "git archive;oh;o;remote exec format prefix output;exec\n"
     "git bisect;v\n"
     "git bisect run\n"
     "git clone;oGh;bcojuC;upload-pack config branch origin depth reference template;u upload-pack\n"
@@ -12657,6 +12678,7 @@ inline constexpr std::string_view wrapper_table =
     "git filter-branch;oh;d;setup subdirectory-filter env-filter tree-filter index-filter "
     "parent-filter msg-filter commit-filter tag-name-filter;env-filter tree-filter index-filter "
     "parent-filter msg-filter commit-filter tag-name-filter setup\n"
+    "git grep;oh;efABCmO;;O open-files-in-pager\n"
     "git ls-remote;=git fetch\n"
     "git pull;=git fetch\n"
     "git push;oh;o;receive-pack exec push-option;receive-pack exec\n"
@@ -12669,12 +12691,17 @@ inline constexpr std::string_view wrapper_table =
     "gtar;=tar\n"
     "gvim;=vim\n"
     "hatch;=poetry\n"
-    "hyperfine;po;wmrMPDLsScCnNu;warmup min-runs max-runs runs setup prepare conclude cleanup "
+    "heroku;v;a\n"
+    "heroku run;ej;a;app\n"
+    "hyperfine;poh;wmrMPDLsScCnNu;warmup min-runs max-runs runs setup prepare conclude cleanup "
     "parameter-list parameter-scan export-json export-markdown export-csv style shell command-name "
     "time-unit output;setup prepare conclude cleanup s p c\n"
     "i386\n"
     "i686\n"
     "ionice;;cnpPu;class classdata pid pgid uid\n"
+    "ip;v;n;netns\n"
+    "ip netns;v\n"
+    "ip netns exec;1\n"
     "kubectl;v;ns;!help warnings-as-errors insecure-skip-tls-verify match-server-version\n"
     "kubectl debug;=kubectl run\n"
     "kubectl exec;1er;cfn;!stdin tty quiet help\n"
@@ -12682,6 +12709,8 @@ inline constexpr std::string_view wrapper_table =
     "leave-stdin-open;;\n"
     "ld.so;Lt;;library-path preload audit argv0 inhibit-rpath glibc-hwcaps-prepend "
     "glibc-hwcaps-mask;;list verify help\n"
+    "lerna;v\n"
+    "lerna exec;;;scope ignore\n"
     "less;C\n"
     "linux32\n"
     "linux64\n"
@@ -12694,9 +12723,12 @@ inline constexpr std::string_view wrapper_table =
     "man;oh;PCRLmMSsepEr;pager config-file locale manpath;P pager\n"
     "micromamba;=conda\n"
     "mise;v;CEj;cd env jobs\n"
-    "mise exec;;c;command cd;c command\n"
+    "mise exec;h;c;command cd;c command\n"
     "mise x;=mise exec\n"
     "mosh;1er;p;ssh port;ssh\n"
+    "multipass;v\n"
+    "multipass exec;1er\n"
+    "mysql;C;;;e execute\n"
     "nc;oh;ceGgiIoPpqsTVwWXx;exec sh-exec;e c exec sh-exec\n"
     "ncat;=nc\n"
     "nerdctl;=docker\n"
@@ -12707,7 +12739,8 @@ inline constexpr std::string_view wrapper_table =
     "nodemon;oh;xwei;exec watch ext ignore;x exec\n"
     "nohup\n"
     "npm;v;Cw;prefix workspace loglevel cache\n"
-    "npm exec;;pcw;package call workspace;c call\n"
+    "npm exec;h;pcw;package call workspace;c call\n"
+    "npm explore;1r\n"
     "npm x;=npm exec\n"
     "npx;=npm exec\n"
     "nsenter;;tSGW;target setuid setgid wdns\n"
@@ -12727,7 +12760,7 @@ inline constexpr std::string_view wrapper_table =
     "pipx run;;;spec python pip-args index-url\n"
     "pkexec;;;user\n"
     "pnpm;v;CF;dir filter\n"
-    "pnpm dlx;t;;package;;c shell-mode\n"
+    "pnpm dlx;th;;package;;c shell-mode\n"
     "pnpm exec;=pnpm dlx\n"
     "podman;=docker\n"
     "podman-compose;=docker compose\n"
@@ -12737,6 +12770,7 @@ inline constexpr std::string_view wrapper_table =
     "proot;;rbqwvkmRS;rootfs bind qemu cwd verbose kernel-release mount pwd\n"
     "proxychains;;f\n"
     "proxychains4;;f\n"
+    "psql;C;;;c command\n"
     "pyenv;v\n"
     "pyenv exec\n"
     "rbenv;=pyenv\n"
@@ -12762,6 +12796,7 @@ inline constexpr std::string_view wrapper_table =
     "setuidgid;1\n"
     "sftp;oh;BbcDFiJloPRsSX;;o S s\n"
     "sg;1jr;c;;c\n"
+    "singularity;=apptainer\n"
     "socat;po;bdtTuUL\n"
     "spawn\n"
     "ssh;1eijr;BbcDEeFIiJLlmOoPpQRSWw;;o\n"
@@ -12778,7 +12813,7 @@ inline constexpr std::string_view wrapper_table =
     "systemd-run;;puEHM;unit property description slice uid gid nice working-directory setenv "
     "service-type host machine on-active on-boot on-startup on-unit-active on-calendar "
     "timer-property\n"
-    "tar;T;fCbFgHIKLNTVX;file directory use-compress-program to-command checkpoint-action "
+    "tar;Th;fCbFgHIKLNTVX;file directory use-compress-program to-command checkpoint-action "
     "exclude transform owner group mode mtime files-from exclude-from format info-script "
     "new-volume-script rsh-command rmt-command strip-components xform;"
     "I F use-compress-program to-command checkpoint-action info-script new-volume-script "
@@ -12826,13 +12861,13 @@ inline constexpr std::string_view wrapper_table =
     "vim;C;;;c cmd\n"
     "vimdiff;=vim\n"
     "watch;jt;nq;interval equexit;;x exec\n"
-    "watchexec;j;wefiEdsr;watch exts filter ignore env debounce signal shell\n"
+    "watchexec;jh;wefiEdsr;watch exts filter ignore env debounce signal shell\n"
     "x86_64\n"
     "xargs;X;aEIdLnPs;arg-file delimiter max-args max-procs max-chars process-slot-var\n"
     "xvfb-run;;efnpsw;error-file auth-file server-num xauth-protocol server-args wait\n"
     "yarn;v;;cwd\n"
     "yarn dlx;;p;package\n"
-    "yarn exec;j\n";
+    "yarn exec;jh\n";
 
 // The name of the row that begins at `at`.
 constexpr std::string_view name_of_row(std::size_t at) {
@@ -12861,7 +12896,7 @@ inline constexpr std::string_view command_variables =
     "GIT_ASKPASS "
     "GIT_PROXY_COMMAND SSH_ASKPASS SUDO_ASKPASS PAGER EDITOR VISUAL FCEDIT MANPAGER BROWSER "
     "LESSOPEN "
-    "LESSCLOSE PROMPT_COMMAND RSYNC_RSH";
+    "LESSCLOSE PROMPT_COMMAND PS4 RSYNC_RSH";
 
 // The last parts of the names of git's settings whose value is a command, besides pager.* and
 // alias.*, in small letters.
@@ -13057,6 +13092,8 @@ class Judge {
   // wrappers --------------------------------------------------------------------------------------
 
   void peel(const Wrapper& wrapper, Form form);
+  // Whether the command reads a file that is named.
+  bool reads_file() const;
   void peel_plain(const Wrapper& wrapper, const Form& form);
   // The command from word `i` on, and behind each ; another.
   void peel_verb(const Wrapper& wrapper, Form form, std::size_t i);
@@ -13093,6 +13130,8 @@ class Judge {
   // vim and gdb: commands of theirs, of which some are for a shell.
   void peel_console(const Wrapper& wrapper, const Form& form);
   void judge_console(const Form& form, const Part& command);
+  // Whether the file that an option names is standard input, and known.
+  bool is_input(const Part& file, const Form& form);
   void peel_make(const Wrapper& wrapper, const Form& form);
   void judge_makefile(const Form& form, std::string_view text);
   void peel_sed(const Wrapper& wrapper, const Form& form);
@@ -13113,7 +13152,7 @@ class Judge {
   // Whether find picks what it finds by name, path, time or owner.
   static bool has_test(const Form& form, std::size_t first);
 
-  void peel_find(Form form);
+  void peel_find(const Form& form);
   // Whether the program is what find finds. It may be anything, but not below the workspace.
   static bool is_found(const Form& form);
   void judge_found(const Form& form);
@@ -13225,8 +13264,8 @@ void Judge::visit(const shell::Visit& visit) {
   payloads_ = &visit.payloads;
   has_base_ = false;
   environment_.clear();
-  note_variables();
   start_file_ = nullptr;
+  note_variables();
   if (!case_.posix && !command_->words.empty() &&
       (command_->words[0].text == "[[" || command_->words[0].text == "(("))
     case_.tests.emplace_back(command_->begin, command_->end);
@@ -13541,19 +13580,19 @@ void Judge::judge_pattern(const Form& form, std::string_view pattern) {
     matched = true;
     if (case_.charge_words(form.size)) judge_program(form, name);
   };
-  const auto try_all = [&](const auto& table) {
-    for (const auto& row : table) try_name(row.name);
-  };
   for (std::string_view table : {refused_programs, file_programs}) {
     while (!table.empty()) {
       std::string_view line = take_part(table, '\n');
       try_name(take_part(line, '|'));
     }
   }
-  for (std::size_t at = 0; at < wrapper_table.size(); at = wrapper_table.find('\n', at) + 1) {
-    const std::string_view name = name_of_row(at);
-    try_name(name);
+  for (std::string_view table = wrapper_table; !table.empty();) {
+    std::string_view line = take_part(table, '\n');
+    try_name(take_part(line, ';'));
   }
+  const auto try_all = [&](const auto& table) {
+    for (const auto& row : table) try_name(row.name);
+  };
   try_all(shells);
   try_all(interpreters);
   const bool blocking = !case_.terms.blocked.empty();
@@ -13632,6 +13671,9 @@ void Judge::peel(const Wrapper& wrapper, Form form) {
     return;
   }
   form.holes = form.holes || wrapper.has('h') || wrapper.has('e');
+  // A file that is sent elsewhere is no more unknown than one that is named there.
+  static const shell::Input sent = {};
+  if (wrapper.has('e') && reads_file()) form.input = &sent;
   for (const char flag : wrapper.flags) {
     switch (flag) {
       case 'C':
@@ -13673,6 +13715,13 @@ void Judge::peel(const Wrapper& wrapper, Form form) {
     }
   }
   peel_plain(wrapper, form);
+}
+
+bool Judge::reads_file() const {
+  for (const shell::Redirection& redirection : command_->redirections)
+    if (redirection.kind == shell::Redirection::Kind::read && redirection.fd == 0)
+      return redirection.target.known() && !redirection.target.process;
+  return false;
 }
 
 void Judge::peel_plain(const Wrapper& wrapper, const Form& form) {
@@ -13808,7 +13857,7 @@ void Judge::run_words(const Form& form, std::string script, std::size_t first,
 
 void Judge::run_string(const Form& form, const Part& part, std::size_t first_argument) {
   Form unknown = form;
-  unknown.holes = command_->holes || (form.holes && !is_blank_or_unknown(part.text));
+  unknown.holes = form.holes && !is_blank_or_unknown(part.text);
   if (is_unknown(part.text))
     refuse_opaque(unknown, *part.word, "the script is not known before it runs");
   add_payload(form, std::string(part.text), false, first_argument);
@@ -13909,16 +13958,6 @@ Judge::Roots Judge::roots_of(const Form& form) {
   return roots;
 }
 
-bool Judge::has_test(const Form& form, std::size_t first) {
-  for (std::size_t i = first; i + 1 < form.size; ++i) {
-    const std::string_view text = form.words[i].text;
-    if ((has_entry(find_tests, text) && !sweeps(form.words[i + 1].text)) ||
-        starts_with(text, "-newer"))
-      return true;
-  }
-  return false;
-}
-
 bool Judge::is_found(const Form& form) {
   return std::any_of(form.roots->begin(), form.roots->end(), [&form](const shell::Word& place) {
     std::string_view name = form.words[0].text;
@@ -13947,7 +13986,17 @@ void Judge::judge_found(const Form& form) {
   }
 }
 
-void Judge::peel_find(Form form) {
+bool Judge::has_test(const Form& form, std::size_t first) {
+  for (std::size_t i = first; i + 1 < form.size; ++i) {
+    const std::string_view text = form.words[i].text;
+    if ((has_entry(find_tests, text) && !sweeps(form.words[i + 1].text)) ||
+        starts_with(text, "-newer"))
+      return true;
+  }
+  return false;
+}
+
+void Judge::peel_find(const Form& form) {
   Roots roots = roots_of(form);
   Form start = form.from(roots.first);
   start.size = roots.last - roots.first;
@@ -13956,6 +14005,8 @@ void Judge::peel_find(Form form) {
     start.words = &here;
     start.size = 1;
   }
+  Form found = form;
+  found.tested = has_test(form, roots.last);
   const shell::Word* worst = &start.words[0];
   for (std::size_t i = 0; i < start.size; ++i) {
     const Part part = part_of(start.words[i]);
@@ -13974,16 +14025,15 @@ void Judge::peel_find(Form form) {
   }
   if (!case_.charge_words(places.size())) return;
   generated_.push_back(std::move(places));
-  form.roots = &generated_.back();
-  form.tested = has_test(form, roots.last);
+  found.roots = &generated_.back();
   for (std::size_t i = roots.last; i < form.size; ++i) {
     const std::string_view text = form.words[i].text;
     if (text == "-delete") {
       for (std::size_t root = 0; root < start.size; ++root)
-        use_file(Use::remove, part_of(start.words[root]), true, form);
+        use_file(Use::remove, part_of(start.words[root]), true, found);
     } else if (text == "-exec" || text == "-execdir" || text == "-ok" || text == "-okdir") {
       const std::size_t end = end_of_exec(form, i + 1);
-      add_exec(form, i + 1, end, start, *worst);
+      add_exec(found, i + 1, end, start, *worst);
       i = end;
     } else if (starts_with(text, "-fprint") || text == "-fls") {
       if (i + 1 < form.size) use_file(Use::write, part_of(form.words[++i]), false, form);
@@ -15445,10 +15495,6 @@ bool kills_all(const Form& form) {
 
 namespace {
 
-bool has_entry(std::string_view list, std::string_view entry) {
-  return index_of(list, entry) != std::string_view::npos;
-}
-
 bool find_file_program(std::string_view name, FileProgram& program) {
   std::string_view row = row_of(file_programs, name);
   if (row.empty()) return false;
@@ -15569,6 +15615,13 @@ void Judge::judge_console(const Form& form, const Part& command) {
 
 // make -------------------------------------------------------------------------------------------
 
+bool Judge::is_input(const Part& file, const Form& form) {
+  const bool input = file.text == "-" || file.text == "/dev/stdin";
+  if (file.word->process || (input && form.input->kind == shell::Input::Kind::unknown))
+    refuse_opaque(form, *file.word, "what it reads is not known before it runs");
+  return input && form.input->kind == shell::Input::Kind::known;
+}
+
 void Judge::peel_make(const Wrapper& wrapper, const Form& form) {
   read_arguments(
       form, wrapper.syntax, Order::options_anywhere,
@@ -15576,11 +15629,7 @@ void Judge::peel_make(const Wrapper& wrapper, const Form& form) {
         if (!argument.word) return;
         if (name == "eval" || name == "E") judge_makefile(form, argument.text);
         if (!lists_option("f file makefile", name)) return;
-        if (argument.text != "-" && argument.text != "/dev/stdin") return;
-        if (form.input->kind == shell::Input::Kind::known)
-          judge_makefile(form, form.input->text);
-        else if (form.input->kind == shell::Input::Kind::unknown)
-          refuse_opaque(form, *argument.word, "what it reads is not known before it runs");
+        if (is_input(argument, form)) judge_makefile(form, form.input->text);
       },
       [&](const Part& operand) {
         if (starts_with(operand.text, "SHELL=")) run_guess(form, operand.text.substr(6));
@@ -15635,6 +15684,8 @@ void Judge::peel_sed(const Wrapper& wrapper, const Form& form) {
       [&](std::string_view name, const Part& argument) {
         given = given || lists_option("e f expression file", name);
         if (argument.word && lists_option("e expression", name)) judge_sed(form, argument);
+        if (argument.word && lists_option("f file", name) && is_input(argument, form))
+          judge_sed(form, {form.input->text, argument.word});
       },
       [&](const Part& operand) {
         if (!first.word) first = operand;

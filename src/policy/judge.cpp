@@ -23,8 +23,8 @@ void Judge::visit(const shell::Visit& visit) {
   payloads_ = &visit.payloads;
   has_base_ = false;
   environment_.clear();
-  note_variables();
   start_file_ = nullptr;
+  note_variables();
   if (!case_.posix && !command_->words.empty() &&
       (command_->words[0].text == "[[" || command_->words[0].text == "(("))
     case_.tests.emplace_back(command_->begin, command_->end);
@@ -339,19 +339,19 @@ void Judge::judge_pattern(const Form& form, std::string_view pattern) {
     matched = true;
     if (case_.charge_words(form.size)) judge_program(form, name);
   };
-  const auto try_all = [&](const auto& table) {
-    for (const auto& row : table) try_name(row.name);
-  };
   for (std::string_view table : {refused_programs, file_programs}) {
     while (!table.empty()) {
       std::string_view line = take_part(table, '\n');
       try_name(take_part(line, '|'));
     }
   }
-  for (std::size_t at = 0; at < wrapper_table.size(); at = wrapper_table.find('\n', at) + 1) {
-    const std::string_view name = name_of_row(at);
-    try_name(name);
+  for (std::string_view table = wrapper_table; !table.empty();) {
+    std::string_view line = take_part(table, '\n');
+    try_name(take_part(line, ';'));
   }
+  const auto try_all = [&](const auto& table) {
+    for (const auto& row : table) try_name(row.name);
+  };
   try_all(shells);
   try_all(interpreters);
   const bool blocking = !case_.terms.blocked.empty();

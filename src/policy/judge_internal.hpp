@@ -198,6 +198,8 @@ class Judge {
   // wrappers --------------------------------------------------------------------------------------
 
   void peel(const Wrapper& wrapper, Form form);
+  // Whether the command reads a file that is named.
+  bool reads_file() const;
   void peel_plain(const Wrapper& wrapper, const Form& form);
   // The command from word `i` on, and behind each ; another.
   void peel_verb(const Wrapper& wrapper, Form form, std::size_t i);
@@ -234,6 +236,8 @@ class Judge {
   // vim and gdb: commands of theirs, of which some are for a shell.
   void peel_console(const Wrapper& wrapper, const Form& form);
   void judge_console(const Form& form, const Part& command);
+  // Whether the file that an option names is standard input, and known.
+  bool is_input(const Part& file, const Form& form);
   void peel_make(const Wrapper& wrapper, const Form& form);
   void judge_makefile(const Form& form, std::string_view text);
   void peel_sed(const Wrapper& wrapper, const Form& form);
@@ -254,7 +258,7 @@ class Judge {
   // Whether find picks what it finds by name, path, time or owner.
   static bool has_test(const Form& form, std::size_t first);
 
-  void peel_find(Form form);
+  void peel_find(const Form& form);
   // Whether the program is what find finds. It may be anything, but not below the workspace.
   static bool is_found(const Form& form);
   void judge_found(const Form& form);

@@ -32,9 +32,6 @@ bool find_file_program(std::string_view name, FileProgram& program);
 bool is_risky_mode(std::string_view mode);
 bool is_risky_acl(std::string_view entries);
 
-// Whether a long option is followed by its argument.
-bool takes_argument(const Syntax& syntax, std::string_view name);
-
 // NAME=value, as a word of env or sudo.
 bool is_assignment(std::string_view text);
 

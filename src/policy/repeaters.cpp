@@ -33,16 +33,6 @@ Judge::Roots Judge::roots_of(const Form& form) {
   return roots;
 }
 
-bool Judge::has_test(const Form& form, std::size_t first) {
-  for (std::size_t i = first; i + 1 < form.size; ++i) {
-    const std::string_view text = form.words[i].text;
-    if ((has_entry(find_tests, text) && !sweeps(form.words[i + 1].text)) ||
-        starts_with(text, "-newer"))
-      return true;
-  }
-  return false;
-}
-
 bool Judge::is_found(const Form& form) {
   return std::any_of(form.roots->begin(), form.roots->end(), [&form](const shell::Word& place) {
     std::string_view name = form.words[0].text;
@@ -71,7 +61,17 @@ void Judge::judge_found(const Form& form) {
   }
 }
 
-void Judge::peel_find(Form form) {
+bool Judge::has_test(const Form& form, std::size_t first) {
+  for (std::size_t i = first; i + 1 < form.size; ++i) {
+    const std::string_view text = form.words[i].text;
+    if ((has_entry(find_tests, text) && !sweeps(form.words[i + 1].text)) ||
+        starts_with(text, "-newer"))
+      return true;
+  }
+  return false;
+}
+
+void Judge::peel_find(const Form& form) {
   Roots roots = roots_of(form);
   Form start = form.from(roots.first);
   start.size = roots.last - roots.first;
@@ -80,6 +80,8 @@ void Judge::peel_find(Form form) {
     start.words = &here;
     start.size = 1;
   }
+  Form found = form;
+  found.tested = has_test(form, roots.last);
   const shell::Word* worst = &start.words[0];
   for (std::size_t i = 0; i < start.size; ++i) {
     const Part part = part_of(start.words[i]);
@@ -98,16 +100,15 @@ void Judge::peel_find(Form form) {
   }
   if (!case_.charge_words(places.size())) return;
   generated_.push_back(std::move(places));
-  form.roots = &generated_.back();
-  form.tested = has_test(form, roots.last);
+  found.roots = &generated_.back();
   for (std::size_t i = roots.last; i < form.size; ++i) {
     const std::string_view text = form.words[i].text;
     if (text == "-delete") {
       for (std::size_t root = 0; root < start.size; ++root)
-        use_file(Use::remove, part_of(start.words[root]), true, form);
+        use_file(Use::remove, part_of(start.words[root]), true, found);
     } else if (text == "-exec" || text == "-execdir" || text == "-ok" || text == "-okdir") {
       const std::size_t end = end_of_exec(form, i + 1);
-      add_exec(form, i + 1, end, start, *worst);
+      add_exec(found, i + 1, end, start, *worst);
       i = end;
     } else if (starts_with(text, "-fprint") || text == "-fls") {
       if (i + 1 < form.size) use_file(Use::write, part_of(form.words[++i]), false, form);

@@ -42,9 +42,10 @@ bool lists_option(std::string_view list, std::string_view name) {
   return false;
 }
 
-bool takes_argument(const Syntax& syntax, std::string_view name) {
-  if (!starts_with(syntax.longs, "!")) return lists_option(syntax.longs, name);
-  return !has_entry(syntax.longs.substr(1), name);
+bool has_entry(std::string_view list, std::string_view entry) {
+  while (!list.empty())
+    if (take_part(list, ' ') == entry) return true;
+  return false;
 }
 
 bool is_assignment(std::string_view text) {
@@ -94,6 +95,20 @@ std::string join(const Form& form) {
   }
   return text;
 }
+
+}  // namespace inner
+
+namespace {
+
+// Whether a long option is followed by its argument.
+bool takes_argument(const Syntax& syntax, std::string_view name) {
+  if (!starts_with(syntax.longs, "!")) return lists_option(syntax.longs, name);
+  return !has_entry(syntax.longs.substr(1), name);
+}
+
+}  // namespace
+
+inline namespace inner {
 
 std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order, OnOption on_option,
                            OnOperand on_operand) {

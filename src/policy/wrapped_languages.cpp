@@ -64,6 +64,13 @@ void Judge::judge_console(const Form& form, const Part& command) {
 
 // make -------------------------------------------------------------------------------------------
 
+bool Judge::is_input(const Part& file, const Form& form) {
+  const bool input = file.text == "-" || file.text == "/dev/stdin";
+  if (file.word->process || (input && form.input->kind == shell::Input::Kind::unknown))
+    refuse_opaque(form, *file.word, "what it reads is not known before it runs");
+  return input && form.input->kind == shell::Input::Kind::known;
+}
+
 void Judge::peel_make(const Wrapper& wrapper, const Form& form) {
   read_arguments(
       form, wrapper.syntax, Order::options_anywhere,
@@ -71,11 +78,7 @@ void Judge::peel_make(const Wrapper& wrapper, const Form& form) {
         if (!argument.word) return;
         if (name == "eval" || name == "E") judge_makefile(form, argument.text);
         if (!lists_option("f file makefile", name)) return;
-        if (argument.text != "-" && argument.text != "/dev/stdin") return;
-        if (form.input->kind == shell::Input::Kind::known)
-          judge_makefile(form, form.input->text);
-        else if (form.input->kind == shell::Input::Kind::unknown)
-          refuse_opaque(form, *argument.word, "what it reads is not known before it runs");
+        if (is_input(argument, form)) judge_makefile(form, form.input->text);
       },
       [&](const Part& operand) {
         if (starts_with(operand.text, "SHELL=")) run_guess(form, operand.text.substr(6));
@@ -130,6 +133,8 @@ void Judge::peel_sed(const Wrapper& wrapper, const Form& form) {
       [&](std::string_view name, const Part& argument) {
         given = given || lists_option("e f expression file", name);
         if (argument.word && lists_option("e expression", name)) judge_sed(form, argument);
+        if (argument.word && lists_option("f file", name) && is_input(argument, form))
+          judge_sed(form, {form.input->text, argument.word});
       },
       [&](const Part& operand) {
         if (!first.word) first = operand;

@@ -57,6 +57,9 @@ void Judge::peel(const Wrapper& wrapper, Form form) {
     return;
   }
   form.holes = form.holes || wrapper.has('h') || wrapper.has('e');
+  // A file that is sent elsewhere is no more unknown than one that is named there.
+  static const shell::Input sent = {};
+  if (wrapper.has('e') && reads_file()) form.input = &sent;
   for (const char flag : wrapper.flags) {
     switch (flag) {
       case 'C':
@@ -98,6 +101,13 @@ void Judge::peel(const Wrapper& wrapper, Form form) {
     }
   }
   peel_plain(wrapper, form);
+}
+
+bool Judge::reads_file() const {
+  for (const shell::Redirection& redirection : command_->redirections)
+    if (redirection.kind == shell::Redirection::Kind::read && redirection.fd == 0)
+      return redirection.target.known() && !redirection.target.process;
+  return false;
 }
 
 void Judge::peel_plain(const Wrapper& wrapper, const Form& form) {
@@ -233,7 +243,7 @@ void Judge::run_words(const Form& form, std::string script, std::size_t first,
 
 void Judge::run_string(const Form& form, const Part& part, std::size_t first_argument) {
   Form unknown = form;
-  unknown.holes = command_->holes || (form.holes && !is_blank_or_unknown(part.text));
+  unknown.holes = form.holes && !is_blank_or_unknown(part.text);
   if (is_unknown(part.text))
     refuse_opaque(unknown, *part.word, "the script is not known before it runs");
   add_payload(form, std::string(part.text), false, first_argument);

@@ -407,3 +407,27 @@ TEST_CASE("policy: sed, vim and gdb have commands for a shell") {
                     "less +F f",
                     "less +/sudo f"});
 }
+
+TEST_CASE("policy: git, sed, make and clients of databases read more than their operands") {
+  refuses(strict(), "sudo",
+          {"sed -f - f <<< '1e sudo id'", "git grep -O'sudo less' x",
+           "git grep --open-files-in-pager='sudo less' x", "psql -c '\\! sudo id'",
+           "mysql -e '\\! sudo id'", "PS4='$(sudo id)' bash -xc ls"});
+  refuses(strict(), "opaque-shell-input", {"make -f <(echo 'x:;sudo id')"});
+  passes(strict(), {"sed -f - f <<< 's/sudo/x/'", "psql -c \"select * from t where a != 'sudo x'\"",
+                    "psql -U u -d db -c 'drop table sudo'", "mysql -e 'show tables'",
+                    "git grep -n 'rm -rf'", "git archive --format=tar HEAD | tar -x -C /tmp/x",
+                    "PS4='+ ${BASH_SOURCE}:${LINENO}: ' bash -x build.sh",
+                    "git archive HEAD | ssh host 'tar xf - -C /srv'"});
+}
+
+TEST_CASE(
+    "policy: scripts of settings and options may be known in part, and words are no commands") {
+  passes(
+      strict(),
+      {"tar -I \"zstd -T$(nproc)\" -cf a.tar .", "git submodule foreach \"git checkout $BRANCH\"",
+       "git rebase --exec \"make $T\" main", "git commit -m \"use docker exec web sudo\"",
+       "vim -c 'e sudo' f", "vim sudo", "BROWSER=none npm start", "export EDITOR=$(which vim)",
+       "VISUAL=\"$EDITOR\" git commit", "sed '0~4d;N;P;D' f", "sed '/a/I,+2d' f",
+       "sed \"s#$X#$Y#g\" f", "sed 's/x/y/;w out' f", "sed '5{s/e/x/}' f"});
+}

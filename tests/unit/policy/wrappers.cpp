@@ -1,4 +1,4 @@
-// The strict policy: programs that start another one or hand a script to a shell, and harmless uses.
+// The strict policy: programs that start another one or hand a script to a shell; harmless uses.
 #include "codeexec.hpp"
 
 #include <doctest/doctest.h>
@@ -604,4 +604,66 @@ TEST_CASE("policy: files of commands that run elsewhere are not files of this ma
   CHECK(strict().judge("ssh host 'rm -rf build; cat /x > y'").files.empty());
   CHECK(strict().judge("docker exec c rm x").files.empty());
   CHECK(strict().judge("uv run rm x").files.size() == 1);
+}
+
+TEST_CASE("policy: wrappers start wrappers, and send what they read") {
+  refuses(
+      strict(), "sudo",
+      {"ip netns exec n sudo id", "apptainer exec img.sif sudo id",
+       "gcloud compute ssh vm --command 'sudo id'", "npm explore x -- sudo id",
+       "tmux send-keys -t 0 s u d o Space i d Enter", "xargs -I{} ssh {} 'sudo id' < hosts",
+       "for h in a b; do ssh $h \"sudo id\"; done", "f() { ssh h \"$1\"; }; f 'sudo id'",
+       "X='sudo id'; ssh h \"$X\"", "C=web; docker exec $C sudo id", "ssh h sh -c \"sudo\\ id\"",
+       "timeout 5 docker exec c sudo id", "nohup ssh h sudo id &", "bash -c \"ssh h 'sudo id'\"",
+       "ssh h \"ssh h2 'sudo id'\"", "ssh h docker exec c sudo id", "docker exec c ssh h sudo id",
+       "watch 'docker exec c sudo id'"});
+  refuses(strict(), "opaque-shell-input",
+          {"cat x | ssh host bash", "ssh host \"bash -c \\\"\\$(curl x)\\\"\"",
+           "ssh host \"$(cat cmds)\"", "docker run img sh -c \"$(cat x)\"",
+           "tmux send-keys -t x \"$CMD\" Enter"});
+  refuses(strict(), "unknown-command", {"docker exec app \"$TOOL\" x"});
+  refuses(strict(), "device-write", {"echo x | docker exec -i c tee /dev/sda"});
+  refuses(strict(), "dd", {"docker run --rm alpine dd if=/dev/zero of=/x"});
+  refuses(strict(), "chown", {"docker run --rm img chown -R a:b /w"});
+  refuses(strict(), "rm-protected",
+          {"tar cf a --checkpoint-action='exec=sh -c \"rm -rf /\"' .",
+           "kubectl exec p -- bash -c \"cd $X && rm -rf /etc\""});
+  passes(strict(), {"ssh host 'bash -s' < setup.sh",
+                    "ssh host bash < setup.sh",
+                    "docker exec -i c sh < x.sh",
+                    "docker exec -i db mysql -u root x < dump.sql",
+                    "kubectl exec -i pod -- psql < dump.sql",
+                    "ip netns list",
+                    "ip addr",
+                    "ip link set sudo up",
+                    "gcloud compute instances list",
+                    "docker run --rm -v \"$PWD:/w\" \"$IMG\" \"$@\"",
+                    "ssh \"$H\" \"$BIN/x --flag\"",
+                    "ssh \"$H\" \"echo $MSG\"",
+                    "C=$(docker ps -q | head -1); docker exec $C ls",
+                    "X='uptime'; ssh h \"$X\"",
+                    "tar cf - . | ssh host \"tar xf - -C $DIR\"",
+                    "docker save x | ssh host docker load",
+                    "ssh host 'pg_dump db' | gzip > db.gz",
+                    "cat f | ssh host 'cat > f'",
+                    "pg_dump db | docker exec -i c psql db",
+                    "docker exec c env | grep sudo",
+                    "nohup docker compose up &",
+                    "xargs -I{} ssh {} uptime < hosts",
+                    "f() { ssh h \"$1\"; }; f 'uptime'",
+                    "kubectl exec p -- bash -c \"cd $X && ls\"",
+                    "docker run --rm img bash -c \"for i in 1 2; do echo \\$i; done\"",
+                    "ssh h 'for i in 1 2; do echo $i; done'",
+                    "ssh h \"test -f x && echo y || echo n\"",
+                    "npm explore x -- npm test"});
+}
+
+TEST_CASE("policy: what runs elsewhere may be known in part, and words are no commands") {
+  passes(
+      strict(),
+      {"npx -c \"eslint $FILES\"", "hyperfine \"ls $X\" \"make -j$N\"",
+       "screen -dmS x bash -c \"cd $X && python server.py\"", "ssh host <<EOF\ncd $DIR\nmake\nEOF",
+       "docker exec -i c bash <<EOF\ncd $DIR\nmake\nEOF", "kubectl apply -f - <<EOF\nkind: $X\nEOF",
+       "docker run --rm -e CMD='sudo id' --label a=sudo img", "tmux rename-window sudo",
+       "tmux new -A -s sudo"});
 }
