@@ -18015,14 +18015,14 @@ struct LandlockRule {
   std::int32_t fd = -1;
 };
 
-// A place to mount something on: itself, for what else the mount is.
+// A writable directory, and the file that it was at create().
 struct SandboxPlace {
-  const char* path = nullptr;  // of a writable directory absolute, else below each of them
-  dev_t device = 0;            // of a writable one: the file that it was at create()
+  const char* path = nullptr;
+  dev_t device = 0;
   ino_t inode = 0;
-  bool read_only = false;  // else it is only kept from being moved away
 };
 inline constexpr std::size_t most_writable = 32;
+inline constexpr std::size_t most_disk_roots = 8;
 
 // Everything that the processes of a run need of a sandbox, as plain data that outlives them.
 struct SandboxPlan {
@@ -18036,9 +18036,10 @@ struct SandboxPlan {
   // Everything is mounted read-only but these, and in these again what is protected.
   bool read_only = false;
   const SandboxPlace* writable = nullptr;
-  std::size_t writable_count = 0;  // at most most_writable
-  const SandboxPlace* guarded = nullptr;
-  std::size_t guarded_count = 0;
+  std::size_t writable_count = 0;
+  // Paths below each of them, with a NUL after each and an empty one at the end. With a slash at
+  // its end it is only kept from being moved away.
+  const char* guarded = "";
 
   int ruleset = -1;  // Landlock's, or -1
   // With mount_proc: what the ruleset is made of, because a /proc that is mounted only then needs
@@ -18090,9 +18091,8 @@ struct SandboxState {
   std::vector<LandlockRule> rules = {};
   std::vector<sock_filter> filter = {};
   std::vector<SandboxRlimit> rlimits = {};
-  std::vector<SandboxPlace> writable = {};
-  std::vector<SandboxPlace> guarded = {};
-  std::map<std::string, bool> guarded_paths = {};  // relative ones, and whether they are read-only
+  SandboxPlace writable[most_writable] = {};
+  std::string guarded = {};
   std::string shared_memory = {};
   std::string uid_map = {};
   std::string gid_map = {};
@@ -18233,18 +18233,15 @@ Expected<void> check_sandbox_options(const SandboxOptions& options) {
     }
   }
   constexpr std::size_t most_protected = 64;
-  if (options.protected_paths.size() > most_protected)
-    return make_error(ErrorCode::invalid_argument, "protected_paths: there are more than 64");
   for (const std::string& path : options.protected_paths) {
     const std::string parts = concat({"/", path, "/"});
-    bool good = !has_nul(path);
+    bool good = options.protected_paths.size() <= most_protected && !has_nul(path);
     for (const char* other : {"//", "/./", "/../"})
       good = good && parts.find(other) == std::string::npos;
     if (!good)
       return make_error(ErrorCode::invalid_argument,
                         concat({"protected_paths: ", quoted(path),
-                                " is not a path below the writable directories, such as "
-                                "\".git/hooks\""}));
+                                " is no plain relative path, or one of more than 64"}));
   }
   constexpr std::uint64_t most = std::uint64_t{1} << 62;
   for (const NamedLimit& limit : limit_names) {
@@ -18662,31 +18659,39 @@ constexpr long number_of_move_mount = 429;
 constexpr long number_of_openat2 = 437;
 constexpr long number_of_mount_setattr = 442;
 
+// One form of all four is less code.
+CODEEXEC_IN_CHILD long mount_call(long number, long directory, const char* path, long third,
+                                  long fourth, long fifth) {
+  return raw(number, directory, path, third, fourth, fifth);
+}
+
 CODEEXEC_IN_CHILD long make_read_only(long directory, const char* path, int flags) {
   const std::uint64_t attributes[4] = {1, 0, 0, 0};  // set MOUNT_ATTR_RDONLY
-  return raw(number_of_mount_setattr, directory, path, AT_RECURSIVE | flags, &attributes[0],
-             sizeof attributes);
+  return mount_call(number_of_mount_setattr, directory, path, AT_RECURSIVE | flags,
+                    as_word(&attributes[0]), sizeof attributes);
 }
 
 // A mount of what is there already, which is nowhere yet.
 CODEEXEC_IN_CHILD long copy_mount(long directory, const char* path, int flags) {
   constexpr int open_tree_clone = 1;
-  return raw(number_of_open_tree, directory, path,
-             open_tree_clone | AT_RECURSIVE | O_CLOEXEC | flags);
+  return mount_call(number_of_open_tree, directory, path,
+                    open_tree_clone | AT_RECURSIVE | O_CLOEXEC | flags, 0, 0);
 }
 
-// Mounts on itself what is there of a place. A command that runs beside may turn it into a link at
+// Mounts on itself what is there of a path. A command that runs beside may turn it into a link at
 // any moment, so it is looked up once and without following any.
-CODEEXEC_IN_CHILD long guard_place(long directory, const SandboxPlace& place) {
+CODEEXEC_IN_CHILD long guard_place(long directory, const char* path, bool read_only) {
   constexpr int from_and_to_descriptor = 0x44;  // MOVE_MOUNT_F_EMPTY_PATH, T_EMPTY_PATH
   const std::uint64_t how[3] = {O_PATH | O_CLOEXEC, 0, 0x0c};  // RESOLVE_NO_SYMLINKS, BENEATH
-  const long found = raw(number_of_openat2, directory, place.path, &how[0], sizeof how);
+  const long found =
+      mount_call(number_of_openat2, directory, path, as_word(&how[0]), sizeof how, 0);
   if (found < 0)
     return found == -ENOENT || found == -ENOTDIR || found == -ELOOP || found == -EACCES ? 0 : found;
   const long copy = copy_mount(found, "", AT_EMPTY_PATH);
   long result = copy;
-  if (copy >= 0 && place.read_only) result = make_read_only(copy, "", AT_EMPTY_PATH);
-  if (result >= 0) result = raw(number_of_move_mount, copy, "", found, "", from_and_to_descriptor);
+  if (copy >= 0 && read_only) result = make_read_only(copy, "", AT_EMPTY_PATH);
+  if (result >= 0)
+    result = mount_call(number_of_move_mount, copy, "", found, as_word(""), from_and_to_descriptor);
   if (copy >= 0) raw(SYS_close, copy);
   raw(SYS_close, found);
   return result;
@@ -18718,10 +18723,15 @@ CODEEXEC_IN_CHILD long keep_writable(const SandboxPlan& plan) {
   long result = make_read_only(AT_FDCWD, "/", 0);
   for (std::size_t i = 0; i < plan.writable_count && result >= 0; ++i) {
     if (copies[i] < 0) continue;
-    result =
-        raw(number_of_move_mount, copies[i], "", AT_FDCWD, plan.writable[i].path, from_descriptor);
-    for (std::size_t j = 0; j < plan.guarded_count && result >= 0; ++j)
-      result = guard_place(copies[i], plan.guarded[j]);
+    result = mount_call(number_of_move_mount, copies[i], "", AT_FDCWD,
+                        as_word(plan.writable[i].path), from_descriptor);
+    const char* path = plan.guarded;
+    while (*path != '\0' && result >= 0) {
+      const char* end = path;
+      while (*end != '\0') ++end;
+      result = guard_place(copies[i], path, end[-1] != '/');
+      path = end + 1;
+    }
   }
   for (std::size_t i = 0; i < plan.writable_count; ++i)
     if (copies[i] >= 0) raw(SYS_close, copies[i]);
@@ -20593,8 +20603,6 @@ void add_features(const SandboxOptions& options, std::vector<std::string>& featu
 }
 
 #if CODEEXEC_HAS_SANDBOX
-constexpr const char* mount_features[] = {"metadata", "protected_paths"};
-
 // Fills in a state: the plan, and the report of what it does.
 class SandboxBuilder {
  public:
@@ -20643,10 +20651,6 @@ class SandboxBuilder {
     missing_.emplace(feature, std::move(why));
   }
 
-  void miss_mounts(const std::string& why) {
-    for (const char* feature : mount_features) miss(feature, why);
-  }
-
   Expected<void> open_grants() {
     for (const std::string& path : options_.writable)
       if (auto added = open_one(path, writable_rights); !added) return added;
@@ -20691,15 +20695,15 @@ class SandboxBuilder {
 
   // A few at most: each costs every command two system calls.
   void find_disk_roots() {
-    constexpr std::size_t most_file_systems = 8;
-    std::vector<dev_t> devices;
+    dev_t devices[most_disk_roots] = {};
     for (const std::string& path : options_.writable) {
       auto opened = open_grant(path);
-      if (!opened || devices.size() == most_file_systems) continue;
-      const dev_t device = opened->status.st_dev;
-      if (std::find(devices.begin(), devices.end(), device) != devices.end()) continue;
-      devices.push_back(device);
-      state_.disk_roots.emplace_back(above_standard_streams(opened->fd.release()));
+      std::size_t known = 0;
+      while (opened && known < state_.disk_roots.size() && devices[known] != opened->status.st_dev)
+        ++known;
+      if (!opened || known < state_.disk_roots.size() || known == most_disk_roots) continue;
+      devices[known] = opened->status.st_dev;
+      state_.disk_roots.push_back(UniqueFd(above_standard_streams(opened->fd.release())));
     }
   }
 
@@ -20718,7 +20722,7 @@ class SandboxBuilder {
     miss(limit, concat({"no cgroup can be made here, so ", what,
                         "; set sandbox to best_effort for that, or run this program by "
                         "`systemd-run --user --scope -p Delegate=yes`"}));
-    if (other) other_limits_.push_back(other);
+    if (other) other_limits_[other_count_++] = other;
   }
 
   void set_limits() {
@@ -20884,32 +20888,34 @@ class SandboxBuilder {
   // Everything that can be written to, sorted, so that what lies in another is mounted on that.
   void prepare_mounts() {
     if (!wants_mounts(options_)) return;
-    std::vector<SandboxPlace>& places = state_.writable;
+    can_mount_ = true;
     for (const SandboxGrant& grant : state_.grants)
-      if (grant.writable) places.push_back({grant.path.c_str(), grant.device, grant.inode, false});
+      if (grant.writable) add_writable(grant.path, grant.device, grant.inode);
     struct stat shared {};
     if (options_.shared_memory) state_.shared_memory = real_path_of("/dev/shm");
     if (::lstat(state_.shared_memory.c_str(), &shared) == 0)
-      places.push_back({state_.shared_memory.c_str(), shared.st_dev, shared.st_ino, false});
-    can_mount_ = places.size() <= most_writable;
-    if (!can_mount_) return miss_mounts("there are more than 32 writable directories");
-    std::sort(places.begin(), places.end(), [](const SandboxPlace& a, const SandboxPlace& b) {
-      return std::strcmp(a.path, b.path) < 0;
-    });
+      add_writable(state_.shared_memory, shared.st_dev, shared.st_ino);
+    if (!can_mount_) return miss("metadata", "there are more than 32 writable directories");
     // What lies above is kept in its place, or it could be moved away with all that is in it.
+    std::set<std::string> paths;
     for (const std::string& path : options_.protected_paths) {
+      paths.insert(path);
       for (std::size_t end = path.find('/'); end != std::string::npos;
            end = path.find('/', end + 1))
-        state_.guarded_paths.emplace(path.substr(0, end), false);
-      state_.guarded_paths[path] = true;
+        paths.insert(path.substr(0, end + 1));
     }
-    for (const auto& guarded : state_.guarded_paths)
-      state_.guarded.push_back({guarded.first.c_str(), 0, 0, guarded.second});
-    SandboxPlan& plan = state_.plan;
-    plan.writable = places.data();
-    plan.writable_count = places.size();
-    plan.guarded = state_.guarded.data();
-    plan.guarded_count = state_.guarded.size();
+    for (const std::string& path : paths) state_.guarded.append(path.c_str(), path.size() + 1);
+    state_.plan.writable = state_.writable;
+    state_.plan.guarded = state_.guarded.c_str();
+  }
+
+  void add_writable(const std::string& path, dev_t device, ino_t inode) {
+    std::size_t& count = state_.plan.writable_count;
+    if (count == most_writable) can_mount_ = false;
+    if (!can_mount_) return;
+    SandboxPlace* place = &state_.writable[count++];
+    for (; place != state_.writable && path < place[-1].path; --place) *place = place[-1];
+    *place = {path.c_str(), device, inode};
   }
 
   // trial -----------------------------------------------------------------------------------------
@@ -20981,7 +20987,7 @@ class SandboxBuilder {
   void give_up_all(const char* why) {
     for (const char* feature : sandbox_features) missing_[feature] = why;
     if (options_.pid_namespace) missing_["pid_namespace"] = why;
-    for (const char* feature : mount_features) missing_[feature] = why;
+    missing_["metadata"] = why;
     drop_ruleset(why);
     with_filter_ = false;
     build_program();
@@ -20999,7 +21005,7 @@ class SandboxBuilder {
                             errno_text(error != 0 ? static_cast<int>(-error) : ENOSYS);
     if (with_mounts_) {
       with_mounts_ = false;
-      miss_mounts(why);
+      miss("metadata", why);
       return {};
     }
     if (with_processes_) {
@@ -21010,8 +21016,7 @@ class SandboxBuilder {
     with_processes_ = options_.pid_namespace;
     missing_.erase("pid_namespace");
     with_mounts_ = can_mount_;
-    if (can_mount_)
-      for (const char* feature : mount_features) missing_.erase(feature);
+    if (can_mount_) missing_.erase("metadata");
     return give_up_loopback(why);
   }
 
@@ -21065,7 +21070,7 @@ class SandboxBuilder {
     if (has(breach_abstract)) miss("abstract_sockets", reason_of_scope(broken));
     if (has(breach_capability | breach_privilege)) miss("privileges", broken);
     if (has(breach_filter)) miss("system_calls", broken);
-    if (has(breach_metadata)) miss_mounts(broken);
+    if (has(breach_metadata)) miss("metadata", broken);
     judge_network(breaches);
   }
 
@@ -21093,9 +21098,10 @@ class SandboxBuilder {
     }
     for (const NamedLimit& limit : limit_names)
       if (options_.limits.*limit.value != 0) features.emplace_back(limit.name);
-    features.insert(features.end(), other_limits_.begin(), other_limits_.end());
+    for (std::size_t i = 0; i < other_count_; ++i) features.emplace_back(other_limits_[i]);
     for (const std::string& feature : features) {
-      const auto missing = missing_.find(feature);
+      // One is had by what the other is had by.
+      const auto missing = missing_.find(feature == "protected_paths" ? "metadata" : feature);
       if (missing == missing_.end())
         state_.report.enforced.push_back(feature);
       else
@@ -21117,7 +21123,8 @@ class SandboxBuilder {
   Network network_ = options_.network;
   std::vector<Grant> grants_ = {};
   std::map<std::string, std::string> missing_ = {};
-  std::vector<const char*> other_limits_ = {};
+  const char* other_limits_[2] = {};
+  std::size_t other_count_ = 0;
   int abi_ = 0;
   std::string landlock_problem_ = {};
   bool with_filter_ = true;
@@ -23388,7 +23395,8 @@ struct Process::State {
   Clock::time_point timeout_at = Clock::time_point::max();
   Clock::time_point heartbeat_at = Clock::time_point::max();
   Clock::time_point disk_check_at = Clock::time_point::max();
-  std::vector<std::uint64_t> free_disk = {};  // bytes at the start, of each file system
+  // Bytes at the start, of each file system where they are limited.
+  std::array<std::uint64_t, most_disk_roots> free_disk = {};
   bool disk_reached = false;
   Clock::time_point phase_until = {};  // of asked_to_end and killed
   Clock::time_point drain_until = {};
@@ -23628,9 +23636,10 @@ bool Process::State::start(bool hold_writers) {
   set_nonblocking(err.pipe);
   set_times();
   if (options.sandbox.state_)
-    for (const UniqueFd& root : options.sandbox.state_->disk_roots)
-      free_disk.push_back(free_bytes(root));
-  if (!free_disk.empty()) disk_check_at = started;
+    for (std::size_t i = 0; i < options.sandbox.state_->disk_roots.size(); ++i) {
+      free_disk[i] = free_bytes(options.sandbox.state_->disk_roots[i]);
+      disk_check_at = started;
+    }
   return true;
 }
 
@@ -23985,8 +23994,8 @@ void Process::State::close_input() {
 // One program: how it is killed, and what is told of its end.
 
 bool Process::State::disk_filled() const {
-  for (std::size_t i = 0; i < free_disk.size(); ++i) {
-    const Sandbox::State& sandbox = *options.sandbox.state_;
+  const Sandbox::State& sandbox = *options.sandbox.state_;
+  for (std::size_t i = 0; i < sandbox.disk_roots.size(); ++i) {
     const std::uint64_t now = free_bytes(sandbox.disk_roots[i]);
     if (now < free_disk[i] && free_disk[i] - now > sandbox.options.limits.disk) return true;
   }
@@ -24808,11 +24817,12 @@ class WatchedFiles {
   static Print print_of(const struct stat& status);
   static bool is_another(const std::pair<const std::string, Print>& known);
   static std::string text_of(const Place& place, const std::string& file);
-  static std::vector<std::string> entries_of(const Place& place, const std::string& path);
 
   // True when it is a directory (and not a link to one).
   bool look_at_one(const Place& place, const std::string& file);
-  void look_at_entries(const Place& place, const std::string& path);
+  // Of a folder that holds what is like repositories, the settings of each.
+  void look_at_entries(const Place& place, const std::string& path, bool repositories = false);
+  void look_at_settings(const Place& place, const std::string& git);
   void look_at_repository(const Place& place, const std::string& git);
   // Those of watched_paths that begin with an entry; all of them when that is empty.
   void look_at_watched(const Place& place, std::string_view entry);
@@ -25703,44 +25713,13 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
 namespace {
 
 // Below a watched directory. With a slash at its end: what lies in it, and not below that.
-constexpr std::string_view watched_paths[] = {".envrc",
-                                              ".gitconfig",
-                                              ".npmrc",
-                                              ".yarnrc",
-                                              ".yarnrc.yml",
-                                              ".profile",
-                                              ".bashrc",
-                                              ".bash_profile",
-                                              ".bash_login",
-                                              ".bash_logout",
-                                              ".bash_aliases",
-                                              ".zshenv",
-                                              ".zprofile",
-                                              ".zshrc",
-                                              ".zlogin",
-                                              ".zlogout",
-                                              ".kshrc",
-                                              ".cshrc",
-                                              ".tcshrc",
-                                              ".login",
-                                              ".gdbinit",
-                                              ".mcp.json",
-                                              ".mise.toml",
-                                              ".pre-commit-config.yaml",
-                                              ".devcontainer.json",
-                                              ".devcontainer/",
-                                              ".husky/",
-                                              ".vscode/",
-                                              ".idea/",
-                                              ".ssh/",
-                                              ".github/workflows/",
-                                              ".claude/settings.json",
-                                              ".claude/settings.local.json",
-                                              ".cursor/mcp.json",
-                                              ".cargo/config",
-                                              ".cargo/config.toml",
-                                              ".config/git/config",
-                                              ".config/fish/config.fish"};
+constexpr std::string_view watched_paths =
+    ".envrc .gitconfig .npmrc .yarnrc .yarnrc.yml .profile .bashrc .bash_profile .bash_login "
+    ".bash_logout .bash_aliases .zshenv .zprofile .zshrc .zlogin .zlogout .kshrc .cshrc .tcshrc "
+    ".login .gdbinit .mcp.json .mise.toml .pre-commit-config.yaml .devcontainer.json "
+    ".devcontainer/ .husky/ .vscode/ .idea/ .ssh/ .github/workflows/ .claude/settings.json "
+    ".claude/settings.local.json .cursor/mcp.json .cargo/config .cargo/config.toml "
+    ".config/git/config .config/fish/config.fish";
 
 // The value of core.hooksPath in the text of a git configuration, or "". Of several any one will
 // do: the file itself is watched. Only what lies in the work tree is of interest here.
@@ -25826,45 +25805,36 @@ bool WatchedFiles::look_at_one(const Place& place, const std::string& file) {
   return S_ISDIR(status.st_mode);
 }
 
-void WatchedFiles::look_at_entries(const Place& place, const std::string& path) {
+void WatchedFiles::look_at_entries(const Place& place, const std::string& path, bool repositories) {
   if (!look_at_one(place, path)) return;
-  for (const std::string& file : entries_of(place, path)) look_at_one(place, file);
-}
-
-std::vector<std::string> WatchedFiles::entries_of(const Place& place, const std::string& path) {
-  std::vector<std::string> files;
+  std::size_t left = repositories ? max_repositories : max_entries;
   for_each_entry(place.start + path, [&](std::string_view file) {
     // git leaves samples alone, and makes a dozen of them.
-    if (!ends_with(file, ".sample")) files.push_back(concat({path, "/", file}));
-    return files.size() < max_entries;
+    if (ends_with(file, ".sample")) return true;
+    if (left-- == 0) return false;
+    const std::string whole = concat({path, "/", file});
+    if (repositories)
+      look_at_settings(place, whole);
+    else
+      look_at_one(place, whole);
+    return true;
   });
-  return files;
+}
+
+void WatchedFiles::look_at_settings(const Place& place, const std::string& git) {
+  for (const char* file : {"/config", "/config.worktree", "/commondir", "/info/attributes"})
+    look_at_one(place, concat({git, file}));
+  look_at_entries(place, concat({git, "/hooks"}));
 }
 
 void WatchedFiles::look_at_repository(const Place& place, const std::string& git) {
   if (!look_at_one(place, git)) return;
-  for (const char* file : {"/config.worktree", "/commondir", "/info/attributes"})
-    look_at_one(place, git + file);
-  look_at_entries(place, git + "/hooks");
-  const std::string config = git + "/config";
-  look_at_one(place, config);
-  const std::string hooks = hooks_path_in(text_of(place, config));
+  look_at_settings(place, git);
+  const std::string hooks = hooks_path_in(text_of(place, concat({git, "/config"})));
   const std::size_t tree = git.rfind('/') + 1;  // npos + 1 is 0
-  if (!hooks.empty()) look_at_entries(place, git.substr(0, tree) + hooks);
-  for (const char* parts : {"/modules", "/worktrees"}) {
-    struct stat status {};
-    const std::string path = git + parts;
-    if (::fstatat(place.fd, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
-        !S_ISDIR(status.st_mode))
-      continue;
-    std::vector<std::string> found = entries_of(place, path);
-    found.resize(std::min(found.size(), max_repositories));
-    for (const std::string& part : found) {
-      look_at_one(place, part + "/config");
-      look_at_one(place, part + "/config.worktree");
-      look_at_entries(place, part + "/hooks");
-    }
-  }
+  if (!hooks.empty()) look_at_entries(place, concat({git.substr(0, tree), hooks}));
+  for (const char* parts : {"/modules", "/worktrees"})
+    look_at_entries(place, concat({git, parts}), true);
 }
 
 // What a command may have put there can be anything: no link is followed, and nothing waited for.
@@ -25881,7 +25851,9 @@ std::string WatchedFiles::text_of(const Place& place, const std::string& file) {
 }
 
 void WatchedFiles::look_at_watched(const Place& place, std::string_view entry) {
-  for (const std::string_view path : watched_paths) {
+  std::string_view rest = watched_paths;
+  while (!rest.empty()) {
+    const std::string_view path = take_part(rest, ' ');
     if (!entry.empty() && path.substr(0, path.find('/')) != entry) continue;
     if (ends_with(path, "/"))
       look_at_entries(place, std::string(path.substr(0, path.size() - 1)));
@@ -25898,8 +25870,8 @@ void WatchedFiles::look_at(const std::string& directory) {
   const std::unique_ptr<DIR, CloseListing> listing(::fdopendir(opened.get()));
   if (!listing) return;
   const Place place = {opened.release(), directory == "/" ? directory : directory + "/"};
-  std::vector<std::string> repositories;
   std::size_t left = max_listed;
+  std::size_t repositories = max_repositories;
   const dirent* entry = nullptr;
   while (left > 0 && (entry = ::readdir(listing.get())) != nullptr) {
     --left;
@@ -25908,16 +25880,17 @@ void WatchedFiles::look_at(const std::string& directory) {
       look_at_repository(place, ".git");
     else if (starts_with(name, "."))
       look_at_watched(place, name);
-    else if (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN)
-      repositories.push_back(concat({name, "/.git"}));
+    else if (!below_ || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN))
+      continue;
+    else if (repositories-- == 0)
+      below_ = false;
+    else
+      look_at_repository(place, concat({name, "/.git"}));
   }
-  if (left == 0) {
-    look_at_repository(place, ".git");
-    look_at_watched(place, {});
-  }
-  if (left == 0 || repositories.size() > max_repositories) below_ = false;
-  if (!below_) return;
-  for (const std::string& git : repositories) look_at_repository(place, git);
+  if (left > 0) return;
+  below_ = false;
+  look_at_repository(place, ".git");
+  look_at_watched(place, {});
 }
 
 }  // namespace

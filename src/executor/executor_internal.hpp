@@ -185,11 +185,12 @@ class WatchedFiles {
   static Print print_of(const struct stat& status);
   static bool is_another(const std::pair<const std::string, Print>& known);
   static std::string text_of(const Place& place, const std::string& file);
-  static std::vector<std::string> entries_of(const Place& place, const std::string& path);
 
   // True when it is a directory (and not a link to one).
   bool look_at_one(const Place& place, const std::string& file);
-  void look_at_entries(const Place& place, const std::string& path);
+  // Of a folder that holds what is like repositories, the settings of each.
+  void look_at_entries(const Place& place, const std::string& path, bool repositories = false);
+  void look_at_settings(const Place& place, const std::string& git);
   void look_at_repository(const Place& place, const std::string& git);
   // Those of watched_paths that begin with an entry; all of them when that is empty.
   void look_at_watched(const Place& place, std::string_view entry);

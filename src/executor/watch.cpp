@@ -11,44 +11,13 @@ inline namespace v0_1 {
 namespace {
 
 // Below a watched directory. With a slash at its end: what lies in it, and not below that.
-constexpr std::string_view watched_paths[] = {".envrc",
-                                              ".gitconfig",
-                                              ".npmrc",
-                                              ".yarnrc",
-                                              ".yarnrc.yml",
-                                              ".profile",
-                                              ".bashrc",
-                                              ".bash_profile",
-                                              ".bash_login",
-                                              ".bash_logout",
-                                              ".bash_aliases",
-                                              ".zshenv",
-                                              ".zprofile",
-                                              ".zshrc",
-                                              ".zlogin",
-                                              ".zlogout",
-                                              ".kshrc",
-                                              ".cshrc",
-                                              ".tcshrc",
-                                              ".login",
-                                              ".gdbinit",
-                                              ".mcp.json",
-                                              ".mise.toml",
-                                              ".pre-commit-config.yaml",
-                                              ".devcontainer.json",
-                                              ".devcontainer/",
-                                              ".husky/",
-                                              ".vscode/",
-                                              ".idea/",
-                                              ".ssh/",
-                                              ".github/workflows/",
-                                              ".claude/settings.json",
-                                              ".claude/settings.local.json",
-                                              ".cursor/mcp.json",
-                                              ".cargo/config",
-                                              ".cargo/config.toml",
-                                              ".config/git/config",
-                                              ".config/fish/config.fish"};
+constexpr std::string_view watched_paths =
+    ".envrc .gitconfig .npmrc .yarnrc .yarnrc.yml .profile .bashrc .bash_profile .bash_login "
+    ".bash_logout .bash_aliases .zshenv .zprofile .zshrc .zlogin .zlogout .kshrc .cshrc .tcshrc "
+    ".login .gdbinit .mcp.json .mise.toml .pre-commit-config.yaml .devcontainer.json "
+    ".devcontainer/ .husky/ .vscode/ .idea/ .ssh/ .github/workflows/ .claude/settings.json "
+    ".claude/settings.local.json .cursor/mcp.json .cargo/config .cargo/config.toml "
+    ".config/git/config .config/fish/config.fish";
 
 // The value of core.hooksPath in the text of a git configuration, or "". Of several any one will
 // do: the file itself is watched. Only what lies in the work tree is of interest here.
@@ -134,45 +103,36 @@ bool WatchedFiles::look_at_one(const Place& place, const std::string& file) {
   return S_ISDIR(status.st_mode);
 }
 
-void WatchedFiles::look_at_entries(const Place& place, const std::string& path) {
+void WatchedFiles::look_at_entries(const Place& place, const std::string& path, bool repositories) {
   if (!look_at_one(place, path)) return;
-  for (const std::string& file : entries_of(place, path)) look_at_one(place, file);
-}
-
-std::vector<std::string> WatchedFiles::entries_of(const Place& place, const std::string& path) {
-  std::vector<std::string> files;
+  std::size_t left = repositories ? max_repositories : max_entries;
   for_each_entry(place.start + path, [&](std::string_view file) {
     // git leaves samples alone, and makes a dozen of them.
-    if (!ends_with(file, ".sample")) files.push_back(concat({path, "/", file}));
-    return files.size() < max_entries;
+    if (ends_with(file, ".sample")) return true;
+    if (left-- == 0) return false;
+    const std::string whole = concat({path, "/", file});
+    if (repositories)
+      look_at_settings(place, whole);
+    else
+      look_at_one(place, whole);
+    return true;
   });
-  return files;
+}
+
+void WatchedFiles::look_at_settings(const Place& place, const std::string& git) {
+  for (const char* file : {"/config", "/config.worktree", "/commondir", "/info/attributes"})
+    look_at_one(place, concat({git, file}));
+  look_at_entries(place, concat({git, "/hooks"}));
 }
 
 void WatchedFiles::look_at_repository(const Place& place, const std::string& git) {
   if (!look_at_one(place, git)) return;
-  for (const char* file : {"/config.worktree", "/commondir", "/info/attributes"})
-    look_at_one(place, git + file);
-  look_at_entries(place, git + "/hooks");
-  const std::string config = git + "/config";
-  look_at_one(place, config);
-  const std::string hooks = hooks_path_in(text_of(place, config));
+  look_at_settings(place, git);
+  const std::string hooks = hooks_path_in(text_of(place, concat({git, "/config"})));
   const std::size_t tree = git.rfind('/') + 1;  // npos + 1 is 0
-  if (!hooks.empty()) look_at_entries(place, git.substr(0, tree) + hooks);
-  for (const char* parts : {"/modules", "/worktrees"}) {
-    struct stat status {};
-    const std::string path = git + parts;
-    if (::fstatat(place.fd, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
-        !S_ISDIR(status.st_mode))
-      continue;
-    std::vector<std::string> found = entries_of(place, path);
-    found.resize(std::min(found.size(), max_repositories));
-    for (const std::string& part : found) {
-      look_at_one(place, part + "/config");
-      look_at_one(place, part + "/config.worktree");
-      look_at_entries(place, part + "/hooks");
-    }
-  }
+  if (!hooks.empty()) look_at_entries(place, concat({git.substr(0, tree), hooks}));
+  for (const char* parts : {"/modules", "/worktrees"})
+    look_at_entries(place, concat({git, parts}), true);
 }
 
 // What a command may have put there can be anything: no link is followed, and nothing waited for.
@@ -189,7 +149,9 @@ std::string WatchedFiles::text_of(const Place& place, const std::string& file) {
 }
 
 void WatchedFiles::look_at_watched(const Place& place, std::string_view entry) {
-  for (const std::string_view path : watched_paths) {
+  std::string_view rest = watched_paths;
+  while (!rest.empty()) {
+    const std::string_view path = take_part(rest, ' ');
     if (!entry.empty() && path.substr(0, path.find('/')) != entry) continue;
     if (ends_with(path, "/"))
       look_at_entries(place, std::string(path.substr(0, path.size() - 1)));
@@ -206,8 +168,8 @@ void WatchedFiles::look_at(const std::string& directory) {
   const std::unique_ptr<DIR, CloseListing> listing(::fdopendir(opened.get()));
   if (!listing) return;
   const Place place = {opened.release(), directory == "/" ? directory : directory + "/"};
-  std::vector<std::string> repositories;
   std::size_t left = max_listed;
+  std::size_t repositories = max_repositories;
   const dirent* entry = nullptr;
   while (left > 0 && (entry = ::readdir(listing.get())) != nullptr) {
     --left;
@@ -216,16 +178,17 @@ void WatchedFiles::look_at(const std::string& directory) {
       look_at_repository(place, ".git");
     else if (starts_with(name, "."))
       look_at_watched(place, name);
-    else if (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN)
-      repositories.push_back(concat({name, "/.git"}));
+    else if (!below_ || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN))
+      continue;
+    else if (repositories-- == 0)
+      below_ = false;
+    else
+      look_at_repository(place, concat({name, "/.git"}));
   }
-  if (left == 0) {
-    look_at_repository(place, ".git");
-    look_at_watched(place, {});
-  }
-  if (left == 0 || repositories.size() > max_repositories) below_ = false;
-  if (!below_) return;
-  for (const std::string& git : repositories) look_at_repository(place, git);
+  if (left > 0) return;
+  below_ = false;
+  look_at_repository(place, ".git");
+  look_at_watched(place, {});
 }
 
 }  // namespace inner

@@ -133,9 +133,10 @@ bool Process::State::start(bool hold_writers) {
   set_nonblocking(err.pipe);
   set_times();
   if (options.sandbox.state_)
-    for (const UniqueFd& root : options.sandbox.state_->disk_roots)
-      free_disk.push_back(free_bytes(root));
-  if (!free_disk.empty()) disk_check_at = started;
+    for (std::size_t i = 0; i < options.sandbox.state_->disk_roots.size(); ++i) {
+      free_disk[i] = free_bytes(options.sandbox.state_->disk_roots[i]);
+      disk_check_at = started;
+    }
   return true;
 }
 

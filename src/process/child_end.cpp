@@ -17,8 +17,8 @@ namespace codeexec {
 inline namespace v0_1 {
 
 bool Process::State::disk_filled() const {
-  for (std::size_t i = 0; i < free_disk.size(); ++i) {
-    const Sandbox::State& sandbox = *options.sandbox.state_;
+  const Sandbox::State& sandbox = *options.sandbox.state_;
+  for (std::size_t i = 0; i < sandbox.disk_roots.size(); ++i) {
     const std::uint64_t now = free_bytes(sandbox.disk_roots[i]);
     if (now < free_disk[i] && free_disk[i] - now > sandbox.options.limits.disk) return true;
   }

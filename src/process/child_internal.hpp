@@ -184,7 +184,8 @@ struct Process::State {
   Clock::time_point timeout_at = Clock::time_point::max();
   Clock::time_point heartbeat_at = Clock::time_point::max();
   Clock::time_point disk_check_at = Clock::time_point::max();
-  std::vector<std::uint64_t> free_disk = {};  // bytes at the start, of each file system
+  // Bytes at the start, of each file system where they are limited.
+  std::array<std::uint64_t, most_disk_roots> free_disk = {};
   bool disk_reached = false;
   Clock::time_point phase_until = {};  // of asked_to_end and killed
   Clock::time_point drain_until = {};

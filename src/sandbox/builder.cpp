@@ -29,8 +29,6 @@ void add_features(const SandboxOptions& options, std::vector<std::string>& featu
 }
 
 #if CODEEXEC_HAS_SANDBOX
-constexpr const char* mount_features[] = {"metadata", "protected_paths"};
-
 // Fills in a state: the plan, and the report of what it does.
 class SandboxBuilder {
  public:
@@ -79,10 +77,6 @@ class SandboxBuilder {
     missing_.emplace(feature, std::move(why));
   }
 
-  void miss_mounts(const std::string& why) {
-    for (const char* feature : mount_features) miss(feature, why);
-  }
-
   Expected<void> open_grants() {
     for (const std::string& path : options_.writable)
       if (auto added = open_one(path, writable_rights); !added) return added;
@@ -127,15 +121,15 @@ class SandboxBuilder {
 
   // A few at most: each costs every command two system calls.
   void find_disk_roots() {
-    constexpr std::size_t most_file_systems = 8;
-    std::vector<dev_t> devices;
+    dev_t devices[most_disk_roots] = {};
     for (const std::string& path : options_.writable) {
       auto opened = open_grant(path);
-      if (!opened || devices.size() == most_file_systems) continue;
-      const dev_t device = opened->status.st_dev;
-      if (std::find(devices.begin(), devices.end(), device) != devices.end()) continue;
-      devices.push_back(device);
-      state_.disk_roots.emplace_back(above_standard_streams(opened->fd.release()));
+      std::size_t known = 0;
+      while (opened && known < state_.disk_roots.size() && devices[known] != opened->status.st_dev)
+        ++known;
+      if (!opened || known < state_.disk_roots.size() || known == most_disk_roots) continue;
+      devices[known] = opened->status.st_dev;
+      state_.disk_roots.push_back(UniqueFd(above_standard_streams(opened->fd.release())));
     }
   }
 
@@ -154,7 +148,7 @@ class SandboxBuilder {
     miss(limit, concat({"no cgroup can be made here, so ", what,
                         "; set sandbox to best_effort for that, or run this program by "
                         "`systemd-run --user --scope -p Delegate=yes`"}));
-    if (other) other_limits_.push_back(other);
+    if (other) other_limits_[other_count_++] = other;
   }
 
   void set_limits() {
@@ -320,32 +314,34 @@ class SandboxBuilder {
   // Everything that can be written to, sorted, so that what lies in another is mounted on that.
   void prepare_mounts() {
     if (!wants_mounts(options_)) return;
-    std::vector<SandboxPlace>& places = state_.writable;
+    can_mount_ = true;
     for (const SandboxGrant& grant : state_.grants)
-      if (grant.writable) places.push_back({grant.path.c_str(), grant.device, grant.inode, false});
+      if (grant.writable) add_writable(grant.path, grant.device, grant.inode);
     struct stat shared {};
     if (options_.shared_memory) state_.shared_memory = real_path_of("/dev/shm");
     if (::lstat(state_.shared_memory.c_str(), &shared) == 0)
-      places.push_back({state_.shared_memory.c_str(), shared.st_dev, shared.st_ino, false});
-    can_mount_ = places.size() <= most_writable;
-    if (!can_mount_) return miss_mounts("there are more than 32 writable directories");
-    std::sort(places.begin(), places.end(), [](const SandboxPlace& a, const SandboxPlace& b) {
-      return std::strcmp(a.path, b.path) < 0;
-    });
+      add_writable(state_.shared_memory, shared.st_dev, shared.st_ino);
+    if (!can_mount_) return miss("metadata", "there are more than 32 writable directories");
     // What lies above is kept in its place, or it could be moved away with all that is in it.
+    std::set<std::string> paths;
     for (const std::string& path : options_.protected_paths) {
+      paths.insert(path);
       for (std::size_t end = path.find('/'); end != std::string::npos;
            end = path.find('/', end + 1))
-        state_.guarded_paths.emplace(path.substr(0, end), false);
-      state_.guarded_paths[path] = true;
+        paths.insert(path.substr(0, end + 1));
     }
-    for (const auto& guarded : state_.guarded_paths)
-      state_.guarded.push_back({guarded.first.c_str(), 0, 0, guarded.second});
-    SandboxPlan& plan = state_.plan;
-    plan.writable = places.data();
-    plan.writable_count = places.size();
-    plan.guarded = state_.guarded.data();
-    plan.guarded_count = state_.guarded.size();
+    for (const std::string& path : paths) state_.guarded.append(path.c_str(), path.size() + 1);
+    state_.plan.writable = state_.writable;
+    state_.plan.guarded = state_.guarded.c_str();
+  }
+
+  void add_writable(const std::string& path, dev_t device, ino_t inode) {
+    std::size_t& count = state_.plan.writable_count;
+    if (count == most_writable) can_mount_ = false;
+    if (!can_mount_) return;
+    SandboxPlace* place = &state_.writable[count++];
+    for (; place != state_.writable && path < place[-1].path; --place) *place = place[-1];
+    *place = {path.c_str(), device, inode};
   }
 
   // trial -----------------------------------------------------------------------------------------
@@ -417,7 +413,7 @@ class SandboxBuilder {
   void give_up_all(const char* why) {
     for (const char* feature : sandbox_features) missing_[feature] = why;
     if (options_.pid_namespace) missing_["pid_namespace"] = why;
-    for (const char* feature : mount_features) missing_[feature] = why;
+    missing_["metadata"] = why;
     drop_ruleset(why);
     with_filter_ = false;
     build_program();
@@ -435,7 +431,7 @@ class SandboxBuilder {
                             errno_text(error != 0 ? static_cast<int>(-error) : ENOSYS);
     if (with_mounts_) {
       with_mounts_ = false;
-      miss_mounts(why);
+      miss("metadata", why);
       return {};
     }
     if (with_processes_) {
@@ -446,8 +442,7 @@ class SandboxBuilder {
     with_processes_ = options_.pid_namespace;
     missing_.erase("pid_namespace");
     with_mounts_ = can_mount_;
-    if (can_mount_)
-      for (const char* feature : mount_features) missing_.erase(feature);
+    if (can_mount_) missing_.erase("metadata");
     return give_up_loopback(why);
   }
 
@@ -501,7 +496,7 @@ class SandboxBuilder {
     if (has(breach_abstract)) miss("abstract_sockets", reason_of_scope(broken));
     if (has(breach_capability | breach_privilege)) miss("privileges", broken);
     if (has(breach_filter)) miss("system_calls", broken);
-    if (has(breach_metadata)) miss_mounts(broken);
+    if (has(breach_metadata)) miss("metadata", broken);
     judge_network(breaches);
   }
 
@@ -529,9 +524,10 @@ class SandboxBuilder {
     }
     for (const NamedLimit& limit : limit_names)
       if (options_.limits.*limit.value != 0) features.emplace_back(limit.name);
-    features.insert(features.end(), other_limits_.begin(), other_limits_.end());
+    for (std::size_t i = 0; i < other_count_; ++i) features.emplace_back(other_limits_[i]);
     for (const std::string& feature : features) {
-      const auto missing = missing_.find(feature);
+      // One is had by what the other is had by.
+      const auto missing = missing_.find(feature == "protected_paths" ? "metadata" : feature);
       if (missing == missing_.end())
         state_.report.enforced.push_back(feature);
       else
@@ -553,7 +549,8 @@ class SandboxBuilder {
   Network network_ = options_.network;
   std::vector<Grant> grants_ = {};
   std::map<std::string, std::string> missing_ = {};
-  std::vector<const char*> other_limits_ = {};
+  const char* other_limits_[2] = {};
+  std::size_t other_count_ = 0;
   int abi_ = 0;
   std::string landlock_problem_ = {};
   bool with_filter_ = true;

@@ -45,31 +45,39 @@ constexpr long number_of_move_mount = 429;
 constexpr long number_of_openat2 = 437;
 constexpr long number_of_mount_setattr = 442;
 
+// One form of all four is less code.
+CODEEXEC_IN_CHILD long mount_call(long number, long directory, const char* path, long third,
+                                  long fourth, long fifth) {
+  return raw(number, directory, path, third, fourth, fifth);
+}
+
 CODEEXEC_IN_CHILD long make_read_only(long directory, const char* path, int flags) {
   const std::uint64_t attributes[4] = {1, 0, 0, 0};  // set MOUNT_ATTR_RDONLY
-  return raw(number_of_mount_setattr, directory, path, AT_RECURSIVE | flags, &attributes[0],
-             sizeof attributes);
+  return mount_call(number_of_mount_setattr, directory, path, AT_RECURSIVE | flags,
+                    as_word(&attributes[0]), sizeof attributes);
 }
 
 // A mount of what is there already, which is nowhere yet.
 CODEEXEC_IN_CHILD long copy_mount(long directory, const char* path, int flags) {
   constexpr int open_tree_clone = 1;
-  return raw(number_of_open_tree, directory, path,
-             open_tree_clone | AT_RECURSIVE | O_CLOEXEC | flags);
+  return mount_call(number_of_open_tree, directory, path,
+                    open_tree_clone | AT_RECURSIVE | O_CLOEXEC | flags, 0, 0);
 }
 
-// Mounts on itself what is there of a place. A command that runs beside may turn it into a link at
+// Mounts on itself what is there of a path. A command that runs beside may turn it into a link at
 // any moment, so it is looked up once and without following any.
-CODEEXEC_IN_CHILD long guard_place(long directory, const SandboxPlace& place) {
+CODEEXEC_IN_CHILD long guard_place(long directory, const char* path, bool read_only) {
   constexpr int from_and_to_descriptor = 0x44;  // MOVE_MOUNT_F_EMPTY_PATH, T_EMPTY_PATH
   const std::uint64_t how[3] = {O_PATH | O_CLOEXEC, 0, 0x0c};  // RESOLVE_NO_SYMLINKS, BENEATH
-  const long found = raw(number_of_openat2, directory, place.path, &how[0], sizeof how);
+  const long found =
+      mount_call(number_of_openat2, directory, path, as_word(&how[0]), sizeof how, 0);
   if (found < 0)
     return found == -ENOENT || found == -ENOTDIR || found == -ELOOP || found == -EACCES ? 0 : found;
   const long copy = copy_mount(found, "", AT_EMPTY_PATH);
   long result = copy;
-  if (copy >= 0 && place.read_only) result = make_read_only(copy, "", AT_EMPTY_PATH);
-  if (result >= 0) result = raw(number_of_move_mount, copy, "", found, "", from_and_to_descriptor);
+  if (copy >= 0 && read_only) result = make_read_only(copy, "", AT_EMPTY_PATH);
+  if (result >= 0)
+    result = mount_call(number_of_move_mount, copy, "", found, as_word(""), from_and_to_descriptor);
   if (copy >= 0) raw(SYS_close, copy);
   raw(SYS_close, found);
   return result;
@@ -101,10 +109,15 @@ CODEEXEC_IN_CHILD long keep_writable(const SandboxPlan& plan) {
   long result = make_read_only(AT_FDCWD, "/", 0);
   for (std::size_t i = 0; i < plan.writable_count && result >= 0; ++i) {
     if (copies[i] < 0) continue;
-    result =
-        raw(number_of_move_mount, copies[i], "", AT_FDCWD, plan.writable[i].path, from_descriptor);
-    for (std::size_t j = 0; j < plan.guarded_count && result >= 0; ++j)
-      result = guard_place(copies[i], plan.guarded[j]);
+    result = mount_call(number_of_move_mount, copies[i], "", AT_FDCWD,
+                        as_word(plan.writable[i].path), from_descriptor);
+    const char* path = plan.guarded;
+    while (*path != '\0' && result >= 0) {
+      const char* end = path;
+      while (*end != '\0') ++end;
+      result = guard_place(copies[i], path, end[-1] != '/');
+      path = end + 1;
+    }
   }
   for (std::size_t i = 0; i < plan.writable_count; ++i)
     if (copies[i] >= 0) raw(SYS_close, copies[i]);

@@ -45,14 +45,14 @@ struct LandlockRule {
   std::int32_t fd = -1;
 };
 
-// A place to mount something on: itself, for what else the mount is.
+// A writable directory, and the file that it was at create().
 struct SandboxPlace {
-  const char* path = nullptr;  // of a writable directory absolute, else below each of them
-  dev_t device = 0;            // of a writable one: the file that it was at create()
+  const char* path = nullptr;
+  dev_t device = 0;
   ino_t inode = 0;
-  bool read_only = false;  // else it is only kept from being moved away
 };
 inline constexpr std::size_t most_writable = 32;
+inline constexpr std::size_t most_disk_roots = 8;
 
 // Everything that the processes of a run need of a sandbox, as plain data that outlives them.
 struct SandboxPlan {
@@ -66,9 +66,10 @@ struct SandboxPlan {
   // Everything is mounted read-only but these, and in these again what is protected.
   bool read_only = false;
   const SandboxPlace* writable = nullptr;
-  std::size_t writable_count = 0;  // at most most_writable
-  const SandboxPlace* guarded = nullptr;
-  std::size_t guarded_count = 0;
+  std::size_t writable_count = 0;
+  // Paths below each of them, with a NUL after each and an empty one at the end. With a slash at
+  // its end it is only kept from being moved away.
+  const char* guarded = "";
 
   int ruleset = -1;  // Landlock's, or -1
   // With mount_proc: what the ruleset is made of, because a /proc that is mounted only then needs
@@ -120,9 +121,8 @@ struct SandboxState {
   std::vector<LandlockRule> rules = {};
   std::vector<sock_filter> filter = {};
   std::vector<SandboxRlimit> rlimits = {};
-  std::vector<SandboxPlace> writable = {};
-  std::vector<SandboxPlace> guarded = {};
-  std::map<std::string, bool> guarded_paths = {};  // relative ones, and whether they are read-only
+  SandboxPlace writable[most_writable] = {};
+  std::string guarded = {};
   std::string shared_memory = {};
   std::string uid_map = {};
   std::string gid_map = {};

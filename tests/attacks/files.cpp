@@ -168,6 +168,14 @@ int watch(const Arguments& a) {
   return tell("inotify_add_watch", ::inotify_add_watch(fd, a[0].c_str(), IN_ALL_EVENTS));
 }
 
+// Until they are closed, nobody else of the user has them.
+int watchers(const Arguments& a) {
+  int made = 0;
+  while (made < number(a[0]) && ::inotify_init1(0) >= 0) ++made;
+  say("watchers " + std::to_string(made) + "\n");
+  return 0;
+}
+
 int set_attribute(const Arguments& a) {
   const int result = ::setxattr(a[0].c_str(), "user.attack", "x", 1, 0);
   if (result != 0 && errno == EOPNOTSUPP) return unavailable("setxattr");
@@ -230,6 +238,7 @@ Verbs file_verbs() {
       {"inherited", 0, inherited},
       {"deep-tree", 1, deep_tree},
       {"watch", 1, watch},
+      {"watchers", 1, watchers},
       {"set-attribute", 1, set_attribute},
       {"hold-lease", 1, hold_lease},
       {"set-file-flags", 1, set_file_flags},

@@ -3,7 +3,7 @@
 import os
 import stat
 
-from cases import attack
+from cases import NOT_ROOT, attack
 from judges import shown, succeeded, survived, victim_limited
 from network import sends
 from reads import reads
@@ -45,6 +45,12 @@ if len(os.sched_getaffinity(0)) > 1:
 attack("M13", "read limits of another process", succeeded, '"$A" get-limit "$VICTIM"',
        gap="it tells little; --pid-namespace", closed_by=["--pid-namespace"])
 
+attack("M26", "the user's inotify instances, of which there are 128", shown("^watchers 20$"),
+       '"$A" watchers 20', gap="the kernel counts them for the user; another user, or Docker")
+attack("M27", "what root owns in /proc about the kernel", shown("^slabinfo "),
+       "head -n 1 /proc/slabinfo", no_control_user=NOT_ROOT, gap_only="root",
+       gap="Landlock grants all of /proc or nothing; --pid-namespace",
+       closed_by=["--pid-namespace"])
 reads("M25", "keys typed in the user's terminal, with --terminals",
       'timeout 5 head -n 1 < "$TERMINAL"', setup=terminal, options=["--terminals"],
       gap="a pseudo-terminal is opened by a path beside the user's; leave --terminals off")

@@ -24,7 +24,8 @@ limited("D25", "the memory of many processes", shown("^filled 8$"), '"$A" memory
 limited("D26", "the memory of shared files", shown("^filled$"), '"$A" memory-file 200',
         ["--limit-memory", str(100 << 20)])
 attack("D27", "a big file at once", lambda case, run: grown(case, 40 << 20),
-       'fallocate -l 48M big || head -c 48M /dev/zero > big', options=["--limit-disk", str(8 << 20)])
+       'fallocate -l 48M big || head -c 48M /dev/zero > big',
+       options=["--limit-disk", str(8 << 20)])
 attack("D28", "a full disk sooner than anybody looks",
        lambda case, run: None if "disk" in (run.result or {}).get("limits_reached", [])
        or run.result is None else "it is not told",

@@ -176,12 +176,12 @@ TEST_CASE("sandbox: what is no path to be protected") {
          {"", "/", "/etc", "a//b", "a/", ".", "a/.", "./a", "..", "a/../b"}) {
       CAPTURE(path);
       options.protected_paths = {path};
-      CHECK(support::has(creation_error(options), "is not a path below the writable"));
+      CHECK(support::has(creation_error(options), "is no plain relative path"));
     }
     options.protected_paths = {std::string("a\0b", 3)};
-    CHECK(support::begins(creation_error(options), "protected_paths: 'a\\x00b' is not a path"));
+    CHECK(support::begins(creation_error(options), "protected_paths: 'a\\x00b' is no plain"));
     options.protected_paths.assign(65, "a");
-    CHECK(creation_error(options) == "protected_paths: there are more than 64");
+    CHECK(support::has(creation_error(options), "one of more than 64"));
   }
 }
 
