@@ -106,7 +106,7 @@ class Redactor {
 
   // What is known of the stream so far that was not returned before: `bytes`, after what was held
   // back because a secret might have begun there. No byte is held back longer than that. Valid
-  // until the next call.
+  // until the next call, and as long as `bytes` are: most of it is part of them.
   std::string_view add(std::string_view bytes);
   // The rest, at the end of the stream. What is added later begins another.
   std::string_view finish();
@@ -122,10 +122,10 @@ class Redactor {
     std::uint64_t begin;
     std::uint64_t end;
   };
-  void scan(std::string_view piece);
+  std::string_view scan(std::string_view piece);
   void found(std::uint64_t begin, std::uint64_t end);
-  void settle(std::uint64_t limit);
-  void give(std::uint64_t end);
+  void settle(std::uint64_t limit, std::string_view piece);
+  void give(std::uint64_t end, std::string_view piece);
 
   // Offsets count bytes from the start of the stream.
   std::shared_ptr<const Table> table_ = {};
@@ -135,7 +135,7 @@ class Redactor {
   std::uint64_t masked_until_ = 0;  // the end of what the last returned mask stands for
   std::vector<Span> spans_ = {};    // to be masked, in order, not overlapping
   std::size_t first_span_ = 0;      // those before it are done
-  std::string held_ = {};           // the last bytes taken, all that are not decided among them
+  std::string held_ = {};           // the last bytes taken: all that are not decided, or more
   std::string out_ = {};
   std::uint64_t count_ = 0;
 };
