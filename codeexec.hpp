@@ -1317,7 +1317,7 @@ struct OutputCounts {
 };
 
 // Keeps the beginning and the end of a stream of any length in at most `max_bytes` of memory (in
-// blocks of up to 16 KiB, allocated as data arrives). Not thread-safe.
+// blocks of up to 64 KiB, allocated as data arrives). Not thread-safe.
 class Capture {
  public:
   struct Chunk {
@@ -1353,7 +1353,7 @@ class Capture {
 
  private:
   friend class Process;
-  static constexpr std::size_t block_size = 16384;
+  static constexpr std::size_t block_size = 65536;
   bool keeps_only_end(std::size_t size) const noexcept;
   char* room(std::uint64_t offset, std::size_t& size);
   void grow_first(std::size_t size);
@@ -21613,8 +21613,8 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
 // Reads at most buffer_size bytes to where they are kept: without a copy between, a flood is read
 // as fast as if it were thrown away.
 ssize_t Process::State::read_in_place(Output& output) {
-  // 64 KiB lie in five blocks at most, and in two parts when the ring begins again.
-  constexpr int most_pieces = 7;
+  // 64 KiB lie in two blocks at most, and in two parts when the ring begins again.
+  constexpr int most_pieces = 4;
   Capture& capture = output.capture;
   iovec pieces[most_pieces];
   int count = 0;

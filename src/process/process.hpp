@@ -32,7 +32,7 @@ struct OutputCounts {
 };
 
 // Keeps the beginning and the end of a stream of any length in at most `max_bytes` of memory (in
-// blocks of up to 16 KiB, allocated as data arrives). Not thread-safe.
+// blocks of up to 64 KiB, allocated as data arrives). Not thread-safe.
 class Capture {
  public:
   struct Chunk {
@@ -68,7 +68,7 @@ class Capture {
 
  private:
   friend class Process;
-  static constexpr std::size_t block_size = 16384;
+  static constexpr std::size_t block_size = 65536;
   bool keeps_only_end(std::size_t size) const noexcept;
   char* room(std::uint64_t offset, std::size_t& size);
   void grow_first(std::size_t size);
