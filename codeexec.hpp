@@ -1758,7 +1758,8 @@ struct ExecutorOptions {
   // Refuses scripts that delete files which no command before them read or made; see DeleteGuard.
   // (A move counts as a deletion of what is moved.)
   bool delete_guard = false;
-  // Of commands that bring none; the longest that any other may have, which is cut down to it.
+  // Of commands that bring none (no_limit: max_timeout); the longest that any other may have, which
+  // is cut down to it. For commands that run as long as they like, both are no_limit.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
   std::chrono::milliseconds max_timeout = std::chrono::hours(1);
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
@@ -22352,8 +22353,14 @@ Expected<void> Process::write(std::string_view bytes) const {
   constexpr std::size_t most = std::size_t{1} << 20;
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
-    if (!state_->input_open || state_->input_ends)
-      return system_error(EPIPE, "cannot write to standard input: it is closed");
+    if (!state_->input_open || state_->input_ends) {
+      Error closed = system_error(EPIPE, "");
+      closed.message = concat({"cannot write to standard input: it was ",
+                               state_->options.keep_input_open
+                                   ? "closed, by the program or by close_input()"
+                                   : "not kept open: start the command with keep_input_open"});
+      return closed;
+    }
     if (state_->queued_input.size() + bytes.size() > most)
       return make_error(ErrorCode::limit,
                         "cannot write to standard input: 1 MiB waits to be read already");
@@ -22394,7 +22401,7 @@ inline constexpr std::size_t longest_session_text = std::size_t{256} << 10;
 // Audit records hold at most this much of a command, and of code.
 inline constexpr std::size_t longest_audited_text = std::size_t{16} << 10;
 
-// 60 s as "60", 1500 ms as "1.5", -250 ms as "-0.25".
+// 60 s as "60", 1500 ms as "1.5", -250 ms as "-0.25", no_limit as "unlimited".
 std::string seconds_text(std::chrono::milliseconds time);
 
 // The present as RFC 3339 in UTC with milliseconds: 2026-01-31T12:00:00.250Z.
@@ -22792,6 +22799,7 @@ Capture::Chunk Execution::read(Stream stream, std::uint64_t cursor, std::size_t 
 namespace {
 
 std::string seconds_text(std::chrono::milliseconds time) {
+  if (time == no_limit) return "unlimited";
   const auto seconds = time.count() / 1000;
   const auto rest = std::abs(time.count() % 1000);
   std::string text = concat({time.count() < 0 && seconds == 0 ? "-" : "", std::to_string(seconds)});
@@ -23506,7 +23514,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   if (auto ok = positive(options.timeout, "timeout"); !ok) return ok.error();
   if (auto ok = positive(options.max_timeout, "max_timeout"); !ok) return ok.error();
   if (auto ok = positive(options.kill_grace, "kill_grace"); !ok) return ok.error();
-  if (options.timeout > options.max_timeout)
+  if (options.timeout > options.max_timeout && options.timeout != no_limit)
     return make_error(
         ErrorCode::invalid_argument,
         concat({"timeout (", seconds_text(options.timeout), " s) is longer than max_timeout (",
@@ -23525,6 +23533,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
 
   auto gate = std::make_shared<Gate>(std::move(*policy), std::move(*paths));
   gate->options = options;
+  gate->options.timeout = std::min(options.timeout, options.max_timeout);
   gate->redactor = Redactor(secrets);
   for (const Root& root : gate->paths.roots())
     if (root.permission != Permission::write) gate->has_read_only_roots = true;
