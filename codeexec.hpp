@@ -1339,7 +1339,7 @@ struct OutputCounts {
 };
 
 // Keeps the beginning and the end of a stream of any length in at most `max_bytes` of memory (in
-// blocks of up to 16 KiB, allocated as data arrives). Not thread-safe.
+// blocks of up to 64 KiB, allocated as data arrives). Not thread-safe.
 class Capture {
  public:
   struct Chunk {
@@ -1376,7 +1376,7 @@ class Capture {
 
  private:
   friend class Process;
-  static constexpr std::size_t block_size = 16384;
+  static constexpr std::size_t block_size = 65536;
   bool keeps_only_end(std::size_t size) const noexcept;
   char* room(std::uint64_t offset, std::size_t& size);
   void grow_first(std::size_t size);
@@ -1414,7 +1414,7 @@ class Redactor {
 
   // What is known of the stream so far that was not returned before: `bytes`, after what was held
   // back because a secret might have begun there. No byte is held back longer than that. Valid
-  // until the next call.
+  // until the next call, and as long as `bytes` are: most of it is part of them.
   std::string_view add(std::string_view bytes);
   // The rest, at the end of the stream. What is added later begins another.
   std::string_view finish();
@@ -1430,10 +1430,10 @@ class Redactor {
     std::uint64_t begin;
     std::uint64_t end;
   };
-  void scan(std::string_view piece);
+  std::string_view scan(std::string_view piece);
   void found(std::uint64_t begin, std::uint64_t end);
-  void settle(std::uint64_t limit);
-  void give(std::uint64_t end);
+  void settle(std::uint64_t limit, std::string_view piece);
+  void give(std::uint64_t end, std::string_view piece);
 
   // Offsets count bytes from the start of the stream.
   std::shared_ptr<const Table> table_ = {};
@@ -1443,7 +1443,7 @@ class Redactor {
   std::uint64_t masked_until_ = 0;  // the end of what the last returned mask stands for
   std::vector<Span> spans_ = {};    // to be masked, in order, not overlapping
   std::size_t first_span_ = 0;      // those before it are done
-  std::string held_ = {};           // the last bytes taken, all that are not decided among them
+  std::string held_ = {};           // the last bytes taken: all that are not decided, or more
   std::string out_ = {};
   std::uint64_t count_ = 0;
 };
@@ -1809,7 +1809,8 @@ struct ExecutorOptions {
   // Refuses scripts that delete files which no command before them read or made; see DeleteGuard.
   // (A move counts as a deletion of what is moved.)
   bool delete_guard = false;
-  // Of commands that bring none; the longest that any other may have, which is cut down to it.
+  // Of commands that bring none (no_limit: max_timeout); the longest that any other may have, which
+  // is cut down to it. For commands that run as long as they like, both are no_limit.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
   std::chrono::milliseconds max_timeout = std::chrono::hours(1);
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
@@ -23040,6 +23041,10 @@ static_assert(Redactor::min_size == shortest_secret && Redactor::max_total == lo
 
 // The secrets as a trie. States are numbered in breadth-first order, so that the children of each
 // have numbers in a row, in order of their bytes: no state needs a table of 256.
+//
+// At the root most bytes need no look: two bytes tell, at the end of a window as long as the
+// shortest secret, how far the next secret is away at least (Wu and Manber). Every look goes on by
+// a byte or more, so that this is linear, too.
 struct Redactor::Table {
   using Index = std::uint32_t;
   static constexpr Index root = 0;
@@ -23052,10 +23057,34 @@ struct Redactor::Table {
   std::vector<Index> match = {0};  // length of the longest secret that ends here, or 0
   // The state of the longest shorter suffix that can go on.
   std::vector<Index> fallback = {root};
+  std::size_t window = 256;  // so that a distance fits into a byte
+  std::array<unsigned char, 4096> distance;
 
   explicit Table(const std::vector<std::string_view>& secrets) {
     build_trie(secrets);
     link();
+    for (const std::string_view secret : secrets) window = std::min(window, secret.size());
+    distance.fill(static_cast<unsigned char>(window - 1));
+    for (const std::string_view secret : secrets)
+      for (std::size_t i = 2; i <= window; ++i) {
+        unsigned char& known = distance[pair_at(secret.data() + i)];
+        known = std::min(known, static_cast<unsigned char>(window - i));
+      }
+  }
+
+  // The two bytes before `end` as a number; different pairs may have the same.
+  static std::size_t pair_at(const char* end) {
+    return (static_cast<unsigned char>(end[-2]) * 16u ^ static_cast<unsigned char>(end[-1])) % 4096;
+  }
+
+  // Where in `text` the next secret may begin, from `at` on.
+  std::size_t skip(std::string_view text, std::size_t at) const {
+    while (at + window <= text.size()) {
+      const std::size_t step = distance[pair_at(text.data() + at + window)];
+      if (step == 0) break;
+      at += step;
+    }
+    return at;
   }
 
   bool is_leaf(Index state) const { return first_child[state] == first_child[state + 1]; }
@@ -23140,17 +23169,21 @@ std::string_view Redactor::add(std::string_view bytes) {
   // Bounds what is found, but not settled, whatever the size of `bytes` is.
   constexpr std::size_t most = 65536;
   out_.clear();
-  if (!table_) return out_ = bytes;
+  if (!table_) return bytes;
+  std::string_view rest;
   while (!bytes.empty()) {
-    scan(bytes.substr(0, most));
+    out_ += rest;
+    rest = scan(bytes.substr(0, most));
     bytes.remove_prefix(std::min(bytes.size(), most));
   }
-  return out_;
+  if (out_.empty()) return rest;
+  return out_ += rest;
 }
 
 std::string_view Redactor::finish() {
   out_.clear();
-  settle(position_);
+  settle(position_, {});
+  give(position_, {});
   state_ = 0;
   position_ = decided_ = masked_until_ = 0;
   held_.clear();
@@ -23165,23 +23198,40 @@ std::string Redactor::redact(std::string_view text) const {
   return result;
 }
 
-void Redactor::scan(std::string_view piece) {
+// Puts what is certain into out_, but for the end of it that lies in `piece`: that is returned.
+std::string_view Redactor::scan(std::string_view piece) {
   const Table& table = *table_;
   auto state = static_cast<Table::Index>(state_);
-  for (std::size_t i = 0; i < piece.size(); ++i) {
-    state = table.next(state, static_cast<unsigned char>(piece[i]));
-    const std::uint64_t end = position_ + i + 1;
+  std::size_t at = 0;
+  while (at < piece.size()) {
+    if (state == Table::root) at = table.skip(piece, at);
+    state = table.next(state, static_cast<unsigned char>(piece[at++]));
+    const std::uint64_t end = position_ + at;
     if (table.match[state] > 0) found(end - table.match[state], end);
     // Nothing can begin where a secret that has ended began.
     if (table.is_leaf(state)) state = table.fallback[state];
   }
   state_ = state;
-  held_.append(piece);
-  position_ += piece.size();
-  settle(position_ - table.depth[state]);
+  const std::uint64_t end = position_ + piece.size();
+  const std::uint64_t limit = end - table.depth[state];
+  settle(limit, piece);
+  give(std::min(limit, position_), piece);
+  std::string_view rest;
+  if (limit > decided_) {
+    rest = piece.substr(static_cast<std::size_t>(decided_ - position_),
+                        static_cast<std::size_t>(limit - decided_));
+    decided_ = limit;
+  }
+  position_ = end;
+  const auto undecided = static_cast<std::size_t>(end - decided_);
+  if (undecided <= piece.size()) {
+    held_ = piece.substr(piece.size() - undecided);
+    return rest;
+  }
+  held_ += piece;
   // As with the spans.
-  const auto undecided = static_cast<std::size_t>(position_ - decided_);
   if (undecided <= held_.size() / 2) held_.erase(0, held_.size() - undecided);
+  return rest;
 }
 
 void Redactor::found(std::uint64_t begin, std::uint64_t end) {
@@ -23195,11 +23245,11 @@ void Redactor::found(std::uint64_t begin, std::uint64_t end) {
     spans_.push_back({begin, end});
 }
 
-// Returns what is certain when no secret can begin before `limit` any more.
-void Redactor::settle(std::uint64_t limit) {
+// Masks what is certain when no secret can begin before `limit` any more.
+void Redactor::settle(std::uint64_t limit, std::string_view piece) {
   decided_ = std::max(decided_, masked_until_);
   for (; first_span_ < spans_.size() && spans_[first_span_].begin <= limit; ++first_span_) {
-    give(spans_[first_span_].begin);
+    give(spans_[first_span_].begin, piece);
     out_ += mask;
     ++count_;
     decided_ = masked_until_ = spans_[first_span_].end;
@@ -23209,15 +23259,20 @@ void Redactor::settle(std::uint64_t limit) {
     spans_.erase(spans_.begin(), spans_.begin() + static_cast<std::ptrdiff_t>(first_span_));
     first_span_ = 0;
   }
-  give(limit);
 }
 
-// Returns the bytes up to that offset.
-void Redactor::give(std::uint64_t end) {
+// Puts the bytes up to that offset into out_. The piece follows what is held.
+void Redactor::give(std::uint64_t end, std::string_view piece) {
+  if (decided_ < std::min(end, position_)) {
+    const std::uint64_t held_end = std::min(end, position_);
+    const std::uint64_t held_begin = position_ - held_.size();
+    out_.append(held_, static_cast<std::size_t>(decided_ - held_begin),
+                static_cast<std::size_t>(held_end - decided_));
+    decided_ = held_end;
+  }
   if (end <= decided_) return;
-  const std::uint64_t held_begin = position_ - held_.size();
-  out_.append(held_, static_cast<std::size_t>(decided_ - held_begin),
-              static_cast<std::size_t>(end - decided_));
+  out_ += piece.substr(static_cast<std::size_t>(decided_ - position_),
+                       static_cast<std::size_t>(end - decided_));
   decided_ = end;
 }
 
@@ -23856,8 +23911,8 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
 // Reads at most buffer_size bytes to where they are kept: without a copy between, a flood is read
 // as fast as if it were thrown away.
 ssize_t Process::State::read_in_place(Output& output) {
-  // 64 KiB lie in five blocks at most, and in two parts when the ring begins again.
-  constexpr int most_pieces = 7;
+  // 64 KiB lie in two blocks at most, and in two parts when the ring begins again.
+  constexpr int most_pieces = 4;
   Capture& capture = output.capture;
   iovec pieces[most_pieces];
   int count = 0;
@@ -24617,8 +24672,14 @@ Expected<void> Process::write(std::string_view bytes) const {
   constexpr std::size_t most = std::size_t{1} << 20;
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
-    if (!state_->input_open || state_->input_ends)
-      return system_error(EPIPE, "cannot write to standard input: it is closed");
+    if (!state_->input_open || state_->input_ends) {
+      Error closed = system_error(EPIPE, "");
+      closed.message = concat({"cannot write to standard input: it was ",
+                               state_->options.keep_input_open
+                                   ? "closed, by the program or by close_input()"
+                                   : "not kept open: start the command with keep_input_open"});
+      return closed;
+    }
     if (state_->queued_input.size() + bytes.size() > most)
       return make_error(ErrorCode::limit,
                         "cannot write to standard input: 1 MiB waits to be read already");
@@ -24700,7 +24761,7 @@ inline constexpr std::size_t longest_session_text = std::size_t{256} << 10;
 // Audit records hold at most this much of a command, and of code.
 inline constexpr std::size_t longest_audited_text = std::size_t{16} << 10;
 
-// 60 s as "60", 1500 ms as "1.5", -250 ms as "-0.25".
+// 60 s as "60", 1500 ms as "1.5", -250 ms as "-0.25", no_limit as "unlimited".
 std::string seconds_text(std::chrono::milliseconds time);
 
 // The same with its unit: "1 second", "1.5 seconds".
@@ -25225,6 +25286,7 @@ std::string head_and_tail(const std::string& text, std::size_t bytes) {
 namespace {
 
 std::string seconds_text(std::chrono::milliseconds time) {
+  if (time == no_limit) return "unlimited";
   const auto seconds = time.count() / 1000;
   const auto rest = std::abs(time.count() % 1000);
   std::string text = concat({time.count() < 0 && seconds == 0 ? "-" : "", std::to_string(seconds)});
@@ -26349,7 +26411,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   if (auto ok = positive(options.timeout, "timeout"); !ok) return ok.error();
   if (auto ok = positive(options.max_timeout, "max_timeout"); !ok) return ok.error();
   if (auto ok = positive(options.kill_grace, "kill_grace"); !ok) return ok.error();
-  if (options.timeout > options.max_timeout)
+  if (options.timeout > options.max_timeout && options.timeout != no_limit)
     return make_error(
         ErrorCode::invalid_argument,
         concat({"timeout (", seconds_text(options.timeout), " s) is longer than max_timeout (",
@@ -26368,6 +26430,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
 
   auto gate = std::make_shared<Gate>(std::move(*policy), std::move(*paths));
   gate->options = options;
+  gate->options.timeout = std::min(options.timeout, options.max_timeout);
   gate->redactor = Redactor(secrets);
   for (const Root& root : gate->paths.roots())
     if (root.permission != Permission::write) gate->has_read_only_roots = true;

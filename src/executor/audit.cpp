@@ -27,6 +27,7 @@ std::string head_and_tail(const std::string& text, std::size_t bytes) {
 inline namespace inner {
 
 std::string seconds_text(std::chrono::milliseconds time) {
+  if (time == no_limit) return "unlimited";
   const auto seconds = time.count() / 1000;
   const auto rest = std::abs(time.count() % 1000);
   std::string text = concat({time.count() < 0 && seconds == 0 ? "-" : "", std::to_string(seconds)});

@@ -202,7 +202,8 @@ struct ExecutorOptions {
   // Refuses scripts that delete files which no command before them read or made; see DeleteGuard.
   // (A move counts as a deletion of what is moved.)
   bool delete_guard = false;
-  // Of commands that bring none; the longest that any other may have, which is cut down to it.
+  // Of commands that bring none (no_limit: max_timeout); the longest that any other may have, which
+  // is cut down to it. For commands that run as long as they like, both are no_limit.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
   std::chrono::milliseconds max_timeout = std::chrono::hours(1);
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL

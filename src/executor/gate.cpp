@@ -209,7 +209,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   if (auto ok = positive(options.timeout, "timeout"); !ok) return ok.error();
   if (auto ok = positive(options.max_timeout, "max_timeout"); !ok) return ok.error();
   if (auto ok = positive(options.kill_grace, "kill_grace"); !ok) return ok.error();
-  if (options.timeout > options.max_timeout)
+  if (options.timeout > options.max_timeout && options.timeout != no_limit)
     return make_error(
         ErrorCode::invalid_argument,
         concat({"timeout (", seconds_text(options.timeout), " s) is longer than max_timeout (",
@@ -228,6 +228,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
 
   auto gate = std::make_shared<Gate>(std::move(*policy), std::move(*paths));
   gate->options = options;
+  gate->options.timeout = std::min(options.timeout, options.max_timeout);
   gate->redactor = Redactor(secrets);
   for (const Root& root : gate->paths.roots())
     if (root.permission != Permission::write) gate->has_read_only_roots = true;

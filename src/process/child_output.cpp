@@ -51,8 +51,8 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
 // Reads at most buffer_size bytes to where they are kept: without a copy between, a flood is read
 // as fast as if it were thrown away.
 ssize_t Process::State::read_in_place(Output& output) {
-  // 64 KiB lie in five blocks at most, and in two parts when the ring begins again.
-  constexpr int most_pieces = 7;
+  // 64 KiB lie in two blocks at most, and in two parts when the ring begins again.
+  constexpr int most_pieces = 4;
   Capture& capture = output.capture;
   iovec pieces[most_pieces];
   int count = 0;

@@ -33,7 +33,7 @@ struct OutputCounts {
 };
 
 // Keeps the beginning and the end of a stream of any length in at most `max_bytes` of memory (in
-// blocks of up to 16 KiB, allocated as data arrives). Not thread-safe.
+// blocks of up to 64 KiB, allocated as data arrives). Not thread-safe.
 class Capture {
  public:
   struct Chunk {
@@ -70,7 +70,7 @@ class Capture {
 
  private:
   friend class Process;
-  static constexpr std::size_t block_size = 16384;
+  static constexpr std::size_t block_size = 65536;
   bool keeps_only_end(std::size_t size) const noexcept;
   char* room(std::uint64_t offset, std::size_t& size);
   void grow_first(std::size_t size);
@@ -108,7 +108,7 @@ class Redactor {
 
   // What is known of the stream so far that was not returned before: `bytes`, after what was held
   // back because a secret might have begun there. No byte is held back longer than that. Valid
-  // until the next call.
+  // until the next call, and as long as `bytes` are: most of it is part of them.
   std::string_view add(std::string_view bytes);
   // The rest, at the end of the stream. What is added later begins another.
   std::string_view finish();
@@ -124,10 +124,10 @@ class Redactor {
     std::uint64_t begin;
     std::uint64_t end;
   };
-  void scan(std::string_view piece);
+  std::string_view scan(std::string_view piece);
   void found(std::uint64_t begin, std::uint64_t end);
-  void settle(std::uint64_t limit);
-  void give(std::uint64_t end);
+  void settle(std::uint64_t limit, std::string_view piece);
+  void give(std::uint64_t end, std::string_view piece);
 
   // Offsets count bytes from the start of the stream.
   std::shared_ptr<const Table> table_ = {};
@@ -137,7 +137,7 @@ class Redactor {
   std::uint64_t masked_until_ = 0;  // the end of what the last returned mask stands for
   std::vector<Span> spans_ = {};    // to be masked, in order, not overlapping
   std::size_t first_span_ = 0;      // those before it are done
-  std::string held_ = {};           // the last bytes taken, all that are not decided among them
+  std::string held_ = {};           // the last bytes taken: all that are not decided, or more
   std::string out_ = {};
   std::uint64_t count_ = 0;
 };
