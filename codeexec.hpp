@@ -2416,7 +2416,8 @@ class ContainerManager {
 
 // What --doctor prints: whether containers can be had here, a line for each thing looked at.
 struct EngineCheck {
-  // options, engine, image, container, command, workspace, user, network, limits or warm.
+  // options, engine, image, containers, container, command, workspace, user, network, limits or
+  // warm.
   std::string subject = {};
   bool ok = false;
   std::string message = {};  // what was found, and how to mend what is wrong
@@ -29004,6 +29005,15 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
                                         engine.program, " pull ", wanted.image, ")"})
                               : concat({wanted.image, " is here"})))
     return checks;
+  auto ours = ask_engine(
+      engine,
+      {"ps", "-a", "--filter", "label=codeexec.managed=1", "--format", "{{.Names}} ({{.Status}})"},
+      engine.call_timeout, "list containers");
+  if (ours) std::replace(ours->begin(), ours->end(), '\n', ' ');
+  add("containers", ours.has_value(),
+      !ours           ? ours.error().message
+      : ours->empty() ? "none of codeexec are there"
+                      : concat({"of codeexec, also of other programs: ", printable(*ours)}));
   if (const auto ok = container.ensure(); !ok) {
     add("container", false, ok.error().message);
     return checks;

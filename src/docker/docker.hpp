@@ -299,7 +299,8 @@ class ContainerManager {
 
 // What --doctor prints: whether containers can be had here, a line for each thing looked at.
 struct EngineCheck {
-  // options, engine, image, container, command, workspace, user, network, limits or warm.
+  // options, engine, image, containers, container, command, workspace, user, network, limits or
+  // warm.
   std::string subject = {};
   bool ok = false;
   std::string message = {};  // what was found, and how to mend what is wrong
