@@ -2268,6 +2268,7 @@ struct CredentialOptions {
   // JOURNAL_STREAM NOTIFY_SOCKET LISTEN_* SYSTEMD_* VIRTUAL_ENV* PYTHONHOME PYTHONPATH CONDA_*
   // _CE_* NVM_* CODEEXEC_*; and of the rest are not masked LANG LANGUAGE LC_* TZ COLORTERM NO_COLOR
   // FORCE_COLOR EDITOR VISUAL PAGER MANPAGER and paths that the host has.
+  //   A line of the file that is none is left out, and on_progress is told.
   //   Names are of letters of ASCII, digits and _. At most 128 KiB each, 1 MiB together.
   std::string env_file = {};
   std::vector<std::string> env_vars_from_file = {};
@@ -2318,6 +2319,9 @@ struct ContainerOptions {
   // What the container sees of the host, besides what the executor gives it.
   std::vector<Mount> mounts = {};
   Variables environment = {};  // of its commands
+  // A volume of the engine's, codeexec-cache-NAME, that keeps what pip, uv, npm, cargo and go fetch
+  // beyond the container, for all containers with that name. Empty: none.
+  std::string cache = {};
   CredentialOptions credentials = {};
   std::vector<std::string> secrets = {};  // values that are masked in output, logs and records
   PackageOptions packages = {};
@@ -2353,7 +2357,10 @@ Expected<ContainerOptions> complete(const ContainerOptions& options);
 // Of two with one name the later value counts, in the place of the first.
 //   Errors: parse with the offset and the number of the line, never with its text (a NUL is one,
 //   too); limit for more than 1 MiB.
-Expected<Variables> parse_env_file(std::string_view text);
+//   With `skipped`, a line that is no such thing is left out, and told there by its number; at most
+// 16 are told.
+Expected<Variables> parse_env_file(std::string_view text,
+                                   std::vector<std::string>* skipped = nullptr);
 
 // Options as a configuration file has them. Every key may be left out; one that is not known, or of
 // another kind, is an error that names it (invalid_argument). A mount's mode is "ro" unless said.
@@ -2492,7 +2499,8 @@ class ContainerManager {
 
 // What --doctor prints: whether containers can be had here, a line for each thing looked at.
 struct EngineCheck {
-  // options, engine, image, container, command, workspace, user, network, limits or warm.
+  // options, engine, image, containers, container, command, workspace, user, network, limits or
+  // warm.
   std::string subject = {};
   bool ok = false;
   std::string message = {};  // what was found, and how to mend what is wrong
@@ -2548,6 +2556,7 @@ class UserContainers {
   Expected<std::vector<Artifact>> list_artifacts(const std::string& user_id) const;
   Expected<std::string> get_artifact(const std::string& user_id, const std::string& name) const;
 
+  // Both remove the container: /workspace and /artifacts, which are memory, are lost.
   Expected<void> stop(const std::string& user_id) const;
   Expected<void> cleanup(const std::string& user_id) const;
   Expected<void> cleanup_all() const;
@@ -28995,6 +29004,9 @@ bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& 
 // Where the own files of those who run commands in a container lie.
 inline constexpr std::string_view container_home = "/home/agent";
 
+// Where the volume of ContainerOptions::cache is.
+inline constexpr std::string_view cache_folder = "/var/cache/codeexec";
+
 inline constexpr std::size_t longest_env_file = std::size_t{1} << 20;
 // The kernel takes no longer NAME=value.
 inline constexpr std::size_t longest_variable = std::size_t{128} << 10;
@@ -29271,7 +29283,8 @@ namespace {
 
 class EnvFileReader {
  public:
-  explicit EnvFileReader(std::string_view text) : text_(text) {}
+  EnvFileReader(std::string_view text, std::vector<std::string>* skipped)
+      : text_(text), skipped_(skipped) {}
 
   Expected<Variables> read() {
     if (text_.size() > longest_env_file)
@@ -29282,7 +29295,12 @@ class EnvFileReader {
     if (starts_with(text_, "\xef\xbb\xbf")) at_ = 3;
     while (at_ < text_.size()) {
       find_line_end();
-      if (auto ok = read_line(); !ok) return ok.error();
+      const std::size_t following = next_;
+      if (auto ok = read_line(); !ok) {
+        if (!skipped_) return ok.error();
+        next_ = following;
+        if (skipped_->size() < 16) skipped_->push_back(ok.error().message);
+      }
       at_ = next_;
     }
     return std::move(variables_);
@@ -29373,6 +29391,7 @@ class EnvFileReader {
   }
 
   std::string_view text_;
+  std::vector<std::string>* skipped_;
   std::size_t at_ = 0;
   std::size_t end_ = 0;   // of the line, without its line end
   std::size_t next_ = 0;  // where the next line begins
@@ -29382,7 +29401,9 @@ class EnvFileReader {
 
 }  // namespace
 
-Expected<Variables> parse_env_file(std::string_view text) { return EnvFileReader(text).read(); }
+Expected<Variables> parse_env_file(std::string_view text, std::vector<std::string>* skipped) {
+  return EnvFileReader(text, skipped).read();
+}
 
 // docker/credentials.cpp --------------------------------------------------------------------------
 // Credentials: which are handed to a container, and how.
@@ -29509,7 +29530,11 @@ class CredentialReader {
     if (!path) return with_prefix("credentials: env_file: ", path.error());
     auto text = read_whole_file(*path, longest_env_file, "credentials: env_file");
     if (!text) return text.error();
-    auto parsed = parse_env_file(*text);
+    std::vector<std::string> skipped;
+    auto parsed = parse_env_file(*text, &skipped);
+    for (const std::string& line : skipped)
+      result_.notes.push_back(
+          concat({"credentials: env_file ", quoted(*path), ": left out: ", line}));
     if (!parsed)
       return with_prefix(concat({"credentials: env_file ", quoted(*path), ": "}), parsed.error());
     std::map<std::string, std::string> file;
@@ -29818,12 +29843,12 @@ Expected<void> complete_mounts(ContainerOptions& options) {
   for (const Mount& mount : mounts)
     if (!is_moot(mount)) wanted.push_back(mount);
   options.mounts = std::move(wanted);
-  // The engine reads a mount as a line of comma-separated values, a tmpfs up to a colon.
+  // The engine reads a tmpfs up to a colon.
   std::set<std::string> targets;
   for (const Mount& mount : options.mounts) {
-    if (auto ok = check_target("mounts", mount.target, ",\"", targets); !ok) return ok.error();
+    if (auto ok = check_target("mounts", mount.target, "", targets); !ok) return ok.error();
     std::set<std::string> none;
-    if (auto ok = check_target("mounts", mount.source, ",\"", none); !ok) return ok.error();
+    if (auto ok = check_target("mounts", mount.source, "", none); !ok) return ok.error();
   }
   for (const auto& scratch : options.scratch)
     if (auto ok = check_target("scratch", scratch.first, ",:\"", targets); !ok) return ok.error();
@@ -29842,6 +29867,13 @@ Expected<void> complete_credentials(ContainerOptions& options) {
   }
   options.mounts.insert(options.mounts.end(), credentials->mounts.begin(),
                         credentials->mounts.end());
+  if (!options.cache.empty())
+    for (const auto& [variable, below] : {std::pair<const char*, const char*>("XDG_CACHE_HOME", ""),
+                                          {"npm_config_cache", "/npm"},
+                                          {"CARGO_HOME", "/cargo"},
+                                          {"GOMODCACHE", "/go-mod"}})
+      variables.emplace_back(variable, concat({cache_folder, below}));
+  if (!options.cache.empty()) variables.emplace_back("PIP_NO_CACHE_DIR", "0");
   variables.insert(variables.end(), options.environment.begin(), options.environment.end());
   options.environment = std::move(variables);
   options.secrets.insert(options.secrets.end(), credentials->secrets.begin(),
@@ -29973,6 +30005,8 @@ Expected<ContainerOptions> complete(const ContainerOptions& options) {
   if (!complete.network_name.empty() && !is_plain(complete.network_name, ".-"))
     return bad_option("network",
                       concat({quoted(complete.network_name), " is no name of a network"}));
+  if (!complete.cache.empty() && !is_plain(complete.cache, ".-"))
+    return bad_option("cache", concat({quoted(complete.cache), " is no name of a cache"}));
   if (const std::string weak = weakened_by(complete); !weak.empty())
     complete.on_progress(concat({"engine_options: the container is held less by ", weak}));
   if (auto ok = check_packages(complete); !ok) return ok.error();
@@ -30032,6 +30066,7 @@ ContainerHealth health_of(const Json& container);
 double number_with_unit(std::string_view text);
 
 inline constexpr char ready_line[] = "codeexec ready\n";
+inline constexpr char lacks_line[] = "codeexec lacks ";
 inline constexpr char unseen_line[] = "codeexec unseen\n";
 
 // Empty files in the folders that a container has at their own paths, while it is made. Where the
@@ -30498,12 +30533,13 @@ double number_with_unit(std::string_view text) {
 
 namespace {
 
-// Run by root in a new container: $1 and $2 are user and group of its commands, or empty; the rest
-// are directories that everybody may write to. sudo serves only users that have a name.
+// Run by root in a new container: $1, $2 and $3 are user, group and home of its commands, or empty;
+// the rest are directories that everybody may write to. Programs such as ssh and sudo serve only
+// users that have a name.
 constexpr char set_up_script[] =
-    "u=$1 g=$2 n=; shift 2; exec 2>/dev/null; if [ \"$u\" ]; then "
+    "u=$1 g=$2 n= h=$3; shift 3; exec 2>/dev/null; if [ \"$u\" ]; then "
     "while IFS=: read -r _ _ i _; do [ \"$i\" != \"$u\" ] || n=1; done </etc/passwd; "
-    "[ \"$n\" ] || echo \"user$u:x:$u:$g::/tmp:/bin/sh\" >>/etc/passwd; "
+    "[ \"$n\" ] || echo \"user$u:x:$u:$g::$h:/bin/sh\" >>/etc/passwd; "
     "[ ! -d /etc/sudoers.d ] || { echo \"#$u ALL=(ALL:ALL) NOPASSWD: ALL\" "
     ">/etc/sudoers.d/codeexec; chmod 0440 /etc/sudoers.d/codeexec; }; fi; "
     "[ $# = 0 ] || { mkdir -p \"$@\"; chmod 1777 \"$@\"; }; ";
@@ -30633,16 +30669,30 @@ bool Container::State::has_own_tmp() const {
 std::vector<std::string> Container::State::set_up_words(const char* then,
                                                         const Beacons* beacons) const {
   std::string look;
+  constexpr std::pair<std::string_view, std::string_view> clients[] = {
+      {"/.ssh", "ssh"}, {"/.gitconfig", "git"}, {"/.config/gh", "gh"}, {"/.npmrc", "npm"}};
+  for (const Mount& mount : options.mounts)
+    for (const auto& [path, client] : clients)
+      if (beacons && options.packages.system.empty() &&
+          mount.target == concat({container_home, path}))
+        look += concat({"command -v ", client, " >/dev/null || echo ", lacks_line, client, "; "});
   if (beacons)
     for (const std::string& path : beacons->paths())
       look += concat({"[ -e ", shell_word(path), " ] || echo codeexec unseen; "});
   const std::size_t colon = std::min(user.find(':'), user.size());
   const std::string uid = user.substr(0, colon);
   const std::string gid = colon < user.size() ? user.substr(colon + 1) : uid;
-  const bool by_number = options.sudo && is_number(uid) && is_number(gid) && uid != "0";
-  std::vector<std::string> words = {"-c", concat({set_up_script, look, then}), "codeexec",
-                                    by_number ? uid : "", by_number ? gid : ""};
+  const bool by_number = is_number(uid) && is_number(gid) && uid != "0";
+  std::vector<std::string> words = {"-c",
+                                    concat({set_up_script, look, then}),
+                                    "codeexec",
+                                    by_number ? uid : "",
+                                    by_number ? gid : "",
+                                    "/tmp"};
+  for (const auto& [variable, value] : options.environment)
+    if (variable == "HOME") words.back() = value;
   if (has_own_tmp()) words.emplace_back("/tmp");
+  if (!options.cache.empty()) words.emplace_back(cache_folder);
   for (const auto& scratch : options.scratch) words.push_back(scratch.first);
   return words;
 }
@@ -30757,6 +30807,18 @@ Beacons::~Beacons() {
 
 }  // namespace
 
+namespace {
+
+// A path in --mount, which the engine reads as a line of comma-separated values.
+std::string csv_field(std::string_view key, const std::string& path) {
+  if (path.find_first_of(",\"") == std::string::npos) return concat({key, path});
+  std::string field = concat({"\"", key});
+  for (const char c : path) field.append(c == '"' ? 2 : 1, c);
+  return field + '"';
+}
+
+}  // namespace
+
 // The arguments of `run` that the options make, with the command.
 std::vector<std::string> Container::State::configuration(const Beacons* beacons) const {
   std::vector<std::string> words = {
@@ -30792,11 +30854,16 @@ std::vector<std::string> Container::State::configuration(const Beacons* beacons)
   for (const Mount& mount : options.mounts) {
     // A directory that is kept away is covered by an empty one.
     if (mount.permission == Permission::none)
-      add("--mount", concat({"type=tmpfs,dst=", mount.target, ",tmpfs-mode=0555,readonly"}));
+      add("--mount",
+          concat({"type=tmpfs,", csv_field("dst=", mount.target), ",tmpfs-mode=0555,readonly"}));
     else
-      add("--mount", concat({"type=bind,src=", mount.source, ",dst=", mount.target,
+      add("--mount", concat({"type=bind,", csv_field("src=", mount.source), ",",
+                             csv_field("dst=", mount.target),
                              mount.permission == Permission::write ? "" : ",readonly"}));
   }
+  if (!options.cache.empty())
+    add("--mount", concat({"type=volume,src=codeexec-cache-", options.cache, ",dst=", cache_folder,
+                           is_podman(options.engine) ? "" : ",volume-label=codeexec.managed=1"}));
   add("--entrypoint", "sh");
   words.push_back(options.image);
   const std::vector<std::string> command =
@@ -31053,6 +31120,13 @@ Expected<std::string> Container::State::hold(const std::vector<std::string>& wor
 // Without capabilities, root may not see what is in a folder; then the user of commands looks.
 Expected<void> Container::State::look_for(const Beacons& beacons, std::string_view told,
                                           const std::optional<CancelToken>& cancel) {
+  for (std::string_view rest = told; !rest.empty();)
+    if (const std::string_view line = take_part(rest, '\n'); starts_with(line, lacks_line)) {
+      add_note(concat(
+          {"the image ", options.image, " has no ", printable(line.substr(sizeof lacks_line - 1)),
+           ", which the credentials that are mounted are for: it needs an image with it"}));
+      tell(notes.back());
+    }
   if (told.find(unseen_line) == std::string_view::npos) return {};
   std::vector<std::string> words = {
       "exec",
@@ -31133,7 +31207,7 @@ Expected<bool> Container::State::install(const char* kind, std::vector<std::stri
     arguments.insert(arguments.end(), {"-e", variable});
   for (const auto& variable : options.environment)
     if (variable.first != "PATH" && variable.first != "HOME" &&
-        !starts_with(variable.first, "DOCKER_"))
+        !starts_with(variable.first, "DOCKER_") && !starts_with(variable.second, cache_folder))
       arguments.insert(arguments.end(), {"-e", variable.first});
   arguments.insert(arguments.end(), {name, "sh", "-c", install_script, "codeexec"});
   arguments.insert(arguments.end(), words.begin(), words.end());
@@ -31379,6 +31453,11 @@ _r() {
 }
 ulimit -m $((_b/1024)) || { printf '\001X%s:mark\n' $_i; exit 125; }
 [ -w "$HOME" ] || export HOME=/tmp
+case $USER:$_uid in :?*)
+  _x=
+  { while IFS=: read -r _x _s _p _l && [ "$_p" != "$_uid" ]; do :; done </etc/passwd; } 2>/dev/null
+  export USER="${_x:-user$_uid}" LOGNAME="${_x:-user$_uid}";;
+esac
 _h
 )sh";
 
@@ -31404,8 +31483,10 @@ auto ContainerExecutor::Exec::start(const Where& where) -> Expected<std::shared_
   // Far above what any machine has, and below 2^53.
   carrier->mark_ = std::to_string(((std::uint64_t{1} << 40) + number) * 1024);
   if (auto ok = carrier->line_.start(where.call(true, {"sh"}, no_limit)); !ok) return ok.error();
-  const std::string script = concat(
-      {"_i=", id, " _b=", carrier->mark_, where.sudo ? " _root=1\n" : " _root=\n", exec_script});
+  const std::string uid = where.user.substr(0, where.user.find(':'));
+  const std::string script =
+      concat({"_i=", id, " _b=", carrier->mark_, " _uid=", is_number(uid) ? uid : "",
+              where.sudo ? " _root=1\n" : " _root=\n", exec_script});
   // It fits into the pipe, which is empty.
   const ssize_t written = ::write(carrier->line_.input.get(), script.data(), script.size());
   if (written != static_cast<ssize_t>(script.size()))
@@ -32066,6 +32147,15 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
                                         engine.program, " pull ", wanted.image, ")"})
                               : concat({wanted.image, " is here"})))
     return checks;
+  auto ours = ask_engine(
+      engine,
+      {"ps", "-a", "--filter", "label=codeexec.managed=1", "--format", "{{.Names}} ({{.Status}})"},
+      engine.call_timeout, "list containers");
+  if (ours) std::replace(ours->begin(), ours->end(), '\n', ' ');
+  add("containers", ours.has_value(),
+      !ours           ? ours.error().message
+      : ours->empty() ? "none of codeexec are there"
+                      : concat({"of codeexec, also of other programs: ", printable(*ours)}));
   if (const auto ok = container.ensure(); !ok) {
     add("container", false, ok.error().message);
     return checks;
@@ -37169,6 +37259,8 @@ std::vector<Option> option_table(ServerConfig& config) {
        &config.packages, Where::containers},
       {"docker-packages-required", nullptr, "a package that cannot be had fails the container",
        &config.packages_required, Where::containers},
+      {"docker-cache", "NAME", "a volume that keeps what pip, uv, npm, cargo and go fetch",
+       &box.cache, Where::containers},
       {"docker-persistent", nullptr, "keep the container and find it again (with its agent-id)",
        &box.persistent, Where::containers},
       {"docker-warm", "N", "execs that are started ahead (default: 1)", Amount{&config.warm, false},
@@ -37947,14 +38039,20 @@ namespace {
 
 Error in_our_words(Error error, bool container) {
   using Name = std::pair<std::string_view, std::string_view>;
-  constexpr Name of_containers[] = {
-      {"cpus", "docker_cpu_limit"},    {"credentials", "docker_credentials"},
-      {"image", "docker_image"},       {"engine_options", "docker_option"},
-      {"log_file", "docker_log_file"}, {"memory", "docker_memory_limit"},
-      {"mounts", "docker_mount"},      {"network", "docker_network"},
-      {"packages", "docker_packages"}, {"skills_dir", "skills_path"},
-      {"tools_dir", "tools_path"},     {"user", "docker_user"},
-      {"warm", "docker_warm"}};
+  constexpr Name of_containers[] = {{"cache", "docker_cache"},
+                                    {"cpus", "docker_cpu_limit"},
+                                    {"credentials", "docker_credentials"},
+                                    {"image", "docker_image"},
+                                    {"engine_options", "docker_option"},
+                                    {"log_file", "docker_log_file"},
+                                    {"memory", "docker_memory_limit"},
+                                    {"mounts", "docker_mount"},
+                                    {"network", "docker_network"},
+                                    {"packages", "docker_packages"},
+                                    {"skills_dir", "skills_path"},
+                                    {"tools_dir", "tools_path"},
+                                    {"user", "docker_user"},
+                                    {"warm", "docker_warm"}};
   constexpr Name of_all[] = {{"disabled_rules", "disable_rule"},
                              {"disabled_tools", "disable_tool"},
                              {"keep", "keep_env"},

@@ -134,12 +134,13 @@ double number_with_unit(std::string_view text) {
 
 namespace {
 
-// Run by root in a new container: $1 and $2 are user and group of its commands, or empty; the rest
-// are directories that everybody may write to. sudo serves only users that have a name.
+// Run by root in a new container: $1, $2 and $3 are user, group and home of its commands, or empty;
+// the rest are directories that everybody may write to. Programs such as ssh and sudo serve only
+// users that have a name.
 constexpr char set_up_script[] =
-    "u=$1 g=$2 n=; shift 2; exec 2>/dev/null; if [ \"$u\" ]; then "
+    "u=$1 g=$2 n= h=$3; shift 3; exec 2>/dev/null; if [ \"$u\" ]; then "
     "while IFS=: read -r _ _ i _; do [ \"$i\" != \"$u\" ] || n=1; done </etc/passwd; "
-    "[ \"$n\" ] || echo \"user$u:x:$u:$g::/tmp:/bin/sh\" >>/etc/passwd; "
+    "[ \"$n\" ] || echo \"user$u:x:$u:$g::$h:/bin/sh\" >>/etc/passwd; "
     "[ ! -d /etc/sudoers.d ] || { echo \"#$u ALL=(ALL:ALL) NOPASSWD: ALL\" "
     ">/etc/sudoers.d/codeexec; chmod 0440 /etc/sudoers.d/codeexec; }; fi; "
     "[ $# = 0 ] || { mkdir -p \"$@\"; chmod 1777 \"$@\"; }; ";
@@ -269,16 +270,30 @@ bool Container::State::has_own_tmp() const {
 std::vector<std::string> Container::State::set_up_words(const char* then,
                                                         const Beacons* beacons) const {
   std::string look;
+  constexpr std::pair<std::string_view, std::string_view> clients[] = {
+      {"/.ssh", "ssh"}, {"/.gitconfig", "git"}, {"/.config/gh", "gh"}, {"/.npmrc", "npm"}};
+  for (const Mount& mount : options.mounts)
+    for (const auto& [path, client] : clients)
+      if (beacons && options.packages.system.empty() &&
+          mount.target == concat({container_home, path}))
+        look += concat({"command -v ", client, " >/dev/null || echo ", lacks_line, client, "; "});
   if (beacons)
     for (const std::string& path : beacons->paths())
       look += concat({"[ -e ", shell_word(path), " ] || echo codeexec unseen; "});
   const std::size_t colon = std::min(user.find(':'), user.size());
   const std::string uid = user.substr(0, colon);
   const std::string gid = colon < user.size() ? user.substr(colon + 1) : uid;
-  const bool by_number = options.sudo && is_number(uid) && is_number(gid) && uid != "0";
-  std::vector<std::string> words = {"-c", concat({set_up_script, look, then}), "codeexec",
-                                    by_number ? uid : "", by_number ? gid : ""};
+  const bool by_number = is_number(uid) && is_number(gid) && uid != "0";
+  std::vector<std::string> words = {"-c",
+                                    concat({set_up_script, look, then}),
+                                    "codeexec",
+                                    by_number ? uid : "",
+                                    by_number ? gid : "",
+                                    "/tmp"};
+  for (const auto& [variable, value] : options.environment)
+    if (variable == "HOME") words.back() = value;
   if (has_own_tmp()) words.emplace_back("/tmp");
+  if (!options.cache.empty()) words.emplace_back(cache_folder);
   for (const auto& scratch : options.scratch) words.push_back(scratch.first);
   return words;
 }

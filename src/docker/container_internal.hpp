@@ -55,6 +55,7 @@ ContainerHealth health_of(const Json& container);
 double number_with_unit(std::string_view text);
 
 inline constexpr char ready_line[] = "codeexec ready\n";
+inline constexpr char lacks_line[] = "codeexec lacks ";
 inline constexpr char unseen_line[] = "codeexec unseen\n";
 
 // Empty files in the folders that a container has at their own paths, while it is made. Where the

@@ -38,6 +38,18 @@ Beacons::~Beacons() {
 
 }  // namespace inner
 
+namespace {
+
+// A path in --mount, which the engine reads as a line of comma-separated values.
+std::string csv_field(std::string_view key, const std::string& path) {
+  if (path.find_first_of(",\"") == std::string::npos) return concat({key, path});
+  std::string field = concat({"\"", key});
+  for (const char c : path) field.append(c == '"' ? 2 : 1, c);
+  return field + '"';
+}
+
+}  // namespace
+
 // The arguments of `run` that the options make, with the command.
 std::vector<std::string> Container::State::configuration(const Beacons* beacons) const {
   std::vector<std::string> words = {
@@ -73,11 +85,16 @@ std::vector<std::string> Container::State::configuration(const Beacons* beacons)
   for (const Mount& mount : options.mounts) {
     // A directory that is kept away is covered by an empty one.
     if (mount.permission == Permission::none)
-      add("--mount", concat({"type=tmpfs,dst=", mount.target, ",tmpfs-mode=0555,readonly"}));
+      add("--mount",
+          concat({"type=tmpfs,", csv_field("dst=", mount.target), ",tmpfs-mode=0555,readonly"}));
     else
-      add("--mount", concat({"type=bind,src=", mount.source, ",dst=", mount.target,
+      add("--mount", concat({"type=bind,", csv_field("src=", mount.source), ",",
+                             csv_field("dst=", mount.target),
                              mount.permission == Permission::write ? "" : ",readonly"}));
   }
+  if (!options.cache.empty())
+    add("--mount", concat({"type=volume,src=codeexec-cache-", options.cache, ",dst=", cache_folder,
+                           is_podman(options.engine) ? "" : ",volume-label=codeexec.managed=1"}));
   add("--entrypoint", "sh");
   words.push_back(options.image);
   const std::vector<std::string> command =
@@ -334,6 +351,13 @@ Expected<std::string> Container::State::hold(const std::vector<std::string>& wor
 // Without capabilities, root may not see what is in a folder; then the user of commands looks.
 Expected<void> Container::State::look_for(const Beacons& beacons, std::string_view told,
                                           const std::optional<CancelToken>& cancel) {
+  for (std::string_view rest = told; !rest.empty();)
+    if (const std::string_view line = take_part(rest, '\n'); starts_with(line, lacks_line)) {
+      add_note(concat(
+          {"the image ", options.image, " has no ", printable(line.substr(sizeof lacks_line - 1)),
+           ", which the credentials that are mounted are for: it needs an image with it"}));
+      tell(notes.back());
+    }
   if (told.find(unseen_line) == std::string_view::npos) return {};
   std::vector<std::string> words = {
       "exec",
@@ -414,7 +438,7 @@ Expected<bool> Container::State::install(const char* kind, std::vector<std::stri
     arguments.insert(arguments.end(), {"-e", variable});
   for (const auto& variable : options.environment)
     if (variable.first != "PATH" && variable.first != "HOME" &&
-        !starts_with(variable.first, "DOCKER_"))
+        !starts_with(variable.first, "DOCKER_") && !starts_with(variable.second, cache_folder))
       arguments.insert(arguments.end(), {"-e", variable.first});
   arguments.insert(arguments.end(), {name, "sh", "-c", install_script, "codeexec"});
   arguments.insert(arguments.end(), words.begin(), words.end());

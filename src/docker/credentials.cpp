@@ -135,7 +135,11 @@ class CredentialReader {
     if (!path) return with_prefix("credentials: env_file: ", path.error());
     auto text = read_whole_file(*path, longest_env_file, "credentials: env_file");
     if (!text) return text.error();
-    auto parsed = parse_env_file(*text);
+    std::vector<std::string> skipped;
+    auto parsed = parse_env_file(*text, &skipped);
+    for (const std::string& line : skipped)
+      result_.notes.push_back(
+          concat({"credentials: env_file ", quoted(*path), ": left out: ", line}));
     if (!parsed)
       return with_prefix(concat({"credentials: env_file ", quoted(*path), ": "}), parsed.error());
     std::map<std::string, std::string> file;

@@ -68,6 +68,7 @@ struct CredentialOptions {
   // JOURNAL_STREAM NOTIFY_SOCKET LISTEN_* SYSTEMD_* VIRTUAL_ENV* PYTHONHOME PYTHONPATH CONDA_*
   // _CE_* NVM_* CODEEXEC_*; and of the rest are not masked LANG LANGUAGE LC_* TZ COLORTERM NO_COLOR
   // FORCE_COLOR EDITOR VISUAL PAGER MANPAGER and paths that the host has.
+  //   A line of the file that is none is left out, and on_progress is told.
   //   Names are of letters of ASCII, digits and _. At most 128 KiB each, 1 MiB together.
   std::string env_file = {};
   std::vector<std::string> env_vars_from_file = {};
@@ -118,6 +119,9 @@ struct ContainerOptions {
   // What the container sees of the host, besides what the executor gives it.
   std::vector<Mount> mounts = {};
   Variables environment = {};  // of its commands
+  // A volume of the engine's, codeexec-cache-NAME, that keeps what pip, uv, npm, cargo and go fetch
+  // beyond the container, for all containers with that name. Empty: none.
+  std::string cache = {};
   CredentialOptions credentials = {};
   std::vector<std::string> secrets = {};  // values that are masked in output, logs and records
   PackageOptions packages = {};
@@ -153,7 +157,10 @@ Expected<ContainerOptions> complete(const ContainerOptions& options);
 // Of two with one name the later value counts, in the place of the first.
 //   Errors: parse with the offset and the number of the line, never with its text (a NUL is one,
 //   too); limit for more than 1 MiB.
-Expected<Variables> parse_env_file(std::string_view text);
+//   With `skipped`, a line that is no such thing is left out, and told there by its number; at most
+// 16 are told.
+Expected<Variables> parse_env_file(std::string_view text,
+                                   std::vector<std::string>* skipped = nullptr);
 
 // Options as a configuration file has them. Every key may be left out; one that is not known, or of
 // another kind, is an error that names it (invalid_argument). A mount's mode is "ro" unless said.
@@ -292,7 +299,8 @@ class ContainerManager {
 
 // What --doctor prints: whether containers can be had here, a line for each thing looked at.
 struct EngineCheck {
-  // options, engine, image, container, command, workspace, user, network, limits or warm.
+  // options, engine, image, containers, container, command, workspace, user, network, limits or
+  // warm.
   std::string subject = {};
   bool ok = false;
   std::string message = {};  // what was found, and how to mend what is wrong
@@ -348,6 +356,7 @@ class UserContainers {
   Expected<std::vector<Artifact>> list_artifacts(const std::string& user_id) const;
   Expected<std::string> get_artifact(const std::string& user_id, const std::string& name) const;
 
+  // Both remove the container: /workspace and /artifacts, which are memory, are lost.
   Expected<void> stop(const std::string& user_id) const;
   Expected<void> cleanup(const std::string& user_id) const;
   Expected<void> cleanup_all() const;

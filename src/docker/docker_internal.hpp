@@ -56,6 +56,9 @@ bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& 
 // Where the own files of those who run commands in a container lie.
 inline constexpr std::string_view container_home = "/home/agent";
 
+// Where the volume of ContainerOptions::cache is.
+inline constexpr std::string_view cache_folder = "/var/cache/codeexec";
+
 inline constexpr std::size_t longest_env_file = std::size_t{1} << 20;
 // The kernel takes no longer NAME=value.
 inline constexpr std::size_t longest_variable = std::size_t{128} << 10;

@@ -77,6 +77,15 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
                                         engine.program, " pull ", wanted.image, ")"})
                               : concat({wanted.image, " is here"})))
     return checks;
+  auto ours = ask_engine(
+      engine,
+      {"ps", "-a", "--filter", "label=codeexec.managed=1", "--format", "{{.Names}} ({{.Status}})"},
+      engine.call_timeout, "list containers");
+  if (ours) std::replace(ours->begin(), ours->end(), '\n', ' ');
+  add("containers", ours.has_value(),
+      !ours           ? ours.error().message
+      : ours->empty() ? "none of codeexec are there"
+                      : concat({"of codeexec, also of other programs: ", printable(*ours)}));
   if (const auto ok = container.ensure(); !ok) {
     add("container", false, ok.error().message);
     return checks;

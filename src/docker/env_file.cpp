@@ -30,7 +30,8 @@ namespace {
 
 class EnvFileReader {
  public:
-  explicit EnvFileReader(std::string_view text) : text_(text) {}
+  EnvFileReader(std::string_view text, std::vector<std::string>* skipped)
+      : text_(text), skipped_(skipped) {}
 
   Expected<Variables> read() {
     if (text_.size() > longest_env_file)
@@ -41,7 +42,12 @@ class EnvFileReader {
     if (starts_with(text_, "\xef\xbb\xbf")) at_ = 3;
     while (at_ < text_.size()) {
       find_line_end();
-      if (auto ok = read_line(); !ok) return ok.error();
+      const std::size_t following = next_;
+      if (auto ok = read_line(); !ok) {
+        if (!skipped_) return ok.error();
+        next_ = following;
+        if (skipped_->size() < 16) skipped_->push_back(ok.error().message);
+      }
       at_ = next_;
     }
     return std::move(variables_);
@@ -132,6 +138,7 @@ class EnvFileReader {
   }
 
   std::string_view text_;
+  std::vector<std::string>* skipped_;
   std::size_t at_ = 0;
   std::size_t end_ = 0;   // of the line, without its line end
   std::size_t next_ = 0;  // where the next line begins
@@ -141,7 +148,9 @@ class EnvFileReader {
 
 }  // namespace
 
-Expected<Variables> parse_env_file(std::string_view text) { return EnvFileReader(text).read(); }
+Expected<Variables> parse_env_file(std::string_view text, std::vector<std::string>* skipped) {
+  return EnvFileReader(text, skipped).read();
+}
 
 }  // namespace v0_1
 }  // namespace codeexec

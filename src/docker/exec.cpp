@@ -112,6 +112,11 @@ _r() {
 }
 ulimit -m $((_b/1024)) || { printf '\001X%s:mark\n' $_i; exit 125; }
 [ -w "$HOME" ] || export HOME=/tmp
+case $USER:$_uid in :?*)
+  _x=
+  { while IFS=: read -r _x _s _p _l && [ "$_p" != "$_uid" ]; do :; done </etc/passwd; } 2>/dev/null
+  export USER="${_x:-user$_uid}" LOGNAME="${_x:-user$_uid}";;
+esac
 _h
 )sh";
 
@@ -137,8 +142,10 @@ auto ContainerExecutor::Exec::start(const Where& where) -> Expected<std::shared_
   // Far above what any machine has, and below 2^53.
   carrier->mark_ = std::to_string(((std::uint64_t{1} << 40) + number) * 1024);
   if (auto ok = carrier->line_.start(where.call(true, {"sh"}, no_limit)); !ok) return ok.error();
-  const std::string script = concat(
-      {"_i=", id, " _b=", carrier->mark_, where.sudo ? " _root=1\n" : " _root=\n", exec_script});
+  const std::string uid = where.user.substr(0, where.user.find(':'));
+  const std::string script =
+      concat({"_i=", id, " _b=", carrier->mark_, " _uid=", is_number(uid) ? uid : "",
+              where.sudo ? " _root=1\n" : " _root=\n", exec_script});
   // It fits into the pipe, which is empty.
   const ssize_t written = ::write(carrier->line_.input.get(), script.data(), script.size());
   if (written != static_cast<ssize_t>(script.size()))

@@ -132,12 +132,12 @@ Expected<void> complete_mounts(ContainerOptions& options) {
   for (const Mount& mount : mounts)
     if (!is_moot(mount)) wanted.push_back(mount);
   options.mounts = std::move(wanted);
-  // The engine reads a mount as a line of comma-separated values, a tmpfs up to a colon.
+  // The engine reads a tmpfs up to a colon.
   std::set<std::string> targets;
   for (const Mount& mount : options.mounts) {
-    if (auto ok = check_target("mounts", mount.target, ",\"", targets); !ok) return ok.error();
+    if (auto ok = check_target("mounts", mount.target, "", targets); !ok) return ok.error();
     std::set<std::string> none;
-    if (auto ok = check_target("mounts", mount.source, ",\"", none); !ok) return ok.error();
+    if (auto ok = check_target("mounts", mount.source, "", none); !ok) return ok.error();
   }
   for (const auto& scratch : options.scratch)
     if (auto ok = check_target("scratch", scratch.first, ",:\"", targets); !ok) return ok.error();
@@ -156,6 +156,13 @@ Expected<void> complete_credentials(ContainerOptions& options) {
   }
   options.mounts.insert(options.mounts.end(), credentials->mounts.begin(),
                         credentials->mounts.end());
+  if (!options.cache.empty())
+    for (const auto& [variable, below] : {std::pair<const char*, const char*>("XDG_CACHE_HOME", ""),
+                                          {"npm_config_cache", "/npm"},
+                                          {"CARGO_HOME", "/cargo"},
+                                          {"GOMODCACHE", "/go-mod"}})
+      variables.emplace_back(variable, concat({cache_folder, below}));
+  if (!options.cache.empty()) variables.emplace_back("PIP_NO_CACHE_DIR", "0");
   variables.insert(variables.end(), options.environment.begin(), options.environment.end());
   options.environment = std::move(variables);
   options.secrets.insert(options.secrets.end(), credentials->secrets.begin(),
@@ -287,6 +294,8 @@ Expected<ContainerOptions> complete(const ContainerOptions& options) {
   if (!complete.network_name.empty() && !is_plain(complete.network_name, ".-"))
     return bad_option("network",
                       concat({quoted(complete.network_name), " is no name of a network"}));
+  if (!complete.cache.empty() && !is_plain(complete.cache, ".-"))
+    return bad_option("cache", concat({quoted(complete.cache), " is no name of a cache"}));
   if (const std::string weak = weakened_by(complete); !weak.empty())
     complete.on_progress(concat({"engine_options: the container is held less by ", weak}));
   if (auto ok = check_packages(complete); !ok) return ok.error();

@@ -128,6 +128,8 @@ std::vector<Option> option_table(ServerConfig& config) {
        &config.packages, Where::containers},
       {"docker-packages-required", nullptr, "a package that cannot be had fails the container",
        &config.packages_required, Where::containers},
+      {"docker-cache", "NAME", "a volume that keeps what pip, uv, npm, cargo and go fetch",
+       &box.cache, Where::containers},
       {"docker-persistent", nullptr, "keep the container and find it again (with its agent-id)",
        &box.persistent, Where::containers},
       {"docker-warm", "N", "execs that are started ahead (default: 1)", Amount{&config.warm, false},

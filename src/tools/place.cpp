@@ -203,14 +203,20 @@ inline namespace inner {
 
 Error in_our_words(Error error, bool container) {
   using Name = std::pair<std::string_view, std::string_view>;
-  constexpr Name of_containers[] = {
-      {"cpus", "docker_cpu_limit"},    {"credentials", "docker_credentials"},
-      {"image", "docker_image"},       {"engine_options", "docker_option"},
-      {"log_file", "docker_log_file"}, {"memory", "docker_memory_limit"},
-      {"mounts", "docker_mount"},      {"network", "docker_network"},
-      {"packages", "docker_packages"}, {"skills_dir", "skills_path"},
-      {"tools_dir", "tools_path"},     {"user", "docker_user"},
-      {"warm", "docker_warm"}};
+  constexpr Name of_containers[] = {{"cache", "docker_cache"},
+                                    {"cpus", "docker_cpu_limit"},
+                                    {"credentials", "docker_credentials"},
+                                    {"image", "docker_image"},
+                                    {"engine_options", "docker_option"},
+                                    {"log_file", "docker_log_file"},
+                                    {"memory", "docker_memory_limit"},
+                                    {"mounts", "docker_mount"},
+                                    {"network", "docker_network"},
+                                    {"packages", "docker_packages"},
+                                    {"skills_dir", "skills_path"},
+                                    {"tools_dir", "tools_path"},
+                                    {"user", "docker_user"},
+                                    {"warm", "docker_warm"}};
   constexpr Name of_all[] = {{"disabled_rules", "disable_rule"},
                              {"disabled_tools", "disable_tool"},
                              {"keep", "keep_env"},

@@ -222,10 +222,9 @@ TEST_CASE("container options: places of mounts") {
     return problem_of(options);
   };
   const std::string plain = folder / "plain";
-  CHECK(has(with({{folder / "a,b", "/x", Permission::read}}), "cannot take"));
-  CHECK(has(with({{folder / "a\"b", "/x", Permission::read}}), "cannot take"));
-  for (const char* target :
-       {"x", "/", "/a/../b", "/a,readonly=false", "/a\nb", "/proc", "/sys/x", "/dev", "/a/"}) {
+  CHECK(with({{folder / "a,b", "/x", Permission::read}}) == "accepted");
+  CHECK(with({{folder / "a\"b", "/a,readonly=false", Permission::read}}) == "accepted");
+  for (const char* target : {"x", "/", "/a/../b", "/a\nb", "/proc", "/sys/x", "/dev", "/a/"}) {
     CAPTURE(std::string(target));
     CHECK(support::begins(with({{plain, target, Permission::read}}), "mounts: "));
   }

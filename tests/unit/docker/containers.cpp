@@ -793,5 +793,5 @@ TEST_CASE("doctor: what is missing is told with what helps") {
     CHECK(check.ok);
     subjects += check.subject + " ";
   }
-  CHECK(subjects == "engine image command workspace user network limits warm ");
+  CHECK(subjects == "engine image containers command workspace user network limits warm ");
 }

@@ -331,6 +331,7 @@ const Row rows[] = {
       R"({"preinstall":{"python":["x"]}})"},
      "true",
      has_no_packages},
+    {"docker-cache", {"mine"}, {"<docker>"}, "true", called, "src=codeexec-cache-mine,dst=/var"},
     {"docker-persistent", {}, {"<docker>"}, "true", called, "run -d"},
     {"docker-log-file", {"<place>/docker.log"}, {"<docker>"}, "true", leaves_a_log},
     {"tools-path", {"<skills>"}, {"<docker>"}, "true", called, ",dst=/tools,readonly"},

@@ -1,0 +1,101 @@
+// What commands find in a container: names, caches, clients of credentials, paths of any form. What
+// needs an engine is skipped without one, see parity.cpp.
+#include "codeexec.hpp"
+
+#include <doctest/doctest.h>
+
+#include "../../helpers/engine_support.hpp"
+#include "../../helpers/executor_support.hpp"
+#include "../../helpers/support.hpp"
+#include "container_helpers.hpp"
+
+using codeexec::ContainerExecutor;
+using codeexec::ContainerExecutorOptions;
+using codeexec::Permission;
+using codeexec::Result;
+using support::busybox_image;
+using support::debian_image;
+using support::docker;
+using support::has;
+using support::has_engine;
+using support::has_engine_with;
+using support::small;
+using support::TempDir;
+
+namespace {
+
+ContainerExecutorOptions options_of(const std::string& workspace, const char* image) {
+  ContainerExecutorOptions options;
+  if (::chmod(workspace.c_str(), 0777) != 0) support::fail("chmod", workspace);
+  options.workspace = workspace;
+  options.agent_id = support::fresh_agent();
+  options.container = small({}, image);
+  return options;
+}
+
+std::string run_in(const ContainerExecutorOptions& options, const std::string& script) {
+  const auto executor = ContainerExecutor::create(options);
+  if (!executor) return executor.error().message;
+  const Result result = executor->run(script);
+  return result.out + result.err + result.message;
+}
+
+}  // namespace
+
+TEST_CASE("container: folders with commas and quotes in their names") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  const std::string odd = folder.directory("a,b \"c\"");
+  folder.file("a,b \"c\"/seen", "x");
+  ContainerExecutorOptions options = options_of(odd, busybox_image);
+  options.roots = {{odd, Permission::write},
+                   {folder.directory("a,b \"c\"/no,ne"), Permission::none}};
+  CHECK(run_in(options, "cat seen; pwd") == "x" + odd + "\n");
+}
+
+TEST_CASE("container: a user without a name has one in the variables, and in /etc/passwd") {
+  if (!has_engine_with(debian_image)) return;
+  const TempDir folder;
+  ContainerExecutorOptions options = options_of(folder.path(), debian_image);
+  const char* const script = "echo $USER $LOGNAME; id -un 2>&1 | tail -n 1";
+  options.container.user = "4321:4322";
+  CHECK(has(run_in(options, script), "user4321 user4321\n"));
+  options.container.user = "1000:1000";
+  CHECK(run_in(options, script) == "agent agent\nagent\n");
+  options.container.user = "4321:4322";
+  options.container.read_only_root = false;
+  CHECK(run_in(options, script) == "user4321 user4321\nuser4321\n");
+  options.container.environment = {{"USER", "somebody"}};
+  CHECK(has(run_in(options, script), "somebody "));
+}
+
+TEST_CASE("container: credentials whose program the image lacks are a note") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  const support::EnvironmentGuard home("HOME", folder.directory("home").c_str());
+  folder.directory("home/.ssh");
+  ContainerExecutorOptions options = options_of(folder.directory("work"), busybox_image);
+  options.container.credentials.mounts = {"ssh_keys"};
+  const auto executor = ContainerExecutor::create(options);
+  REQUIRE_MESSAGE(executor, executor.error().message);
+  const Result first = executor->run("true");
+  CHECK_MESSAGE(first.succeeded(), first.summary());
+  REQUIRE(first.notes.size() == 1);
+  CHECK(has(first.notes[0], "has no ssh, "));
+  CHECK(executor->run("true").notes.empty());
+}
+
+TEST_CASE("container: a cache outlives the containers that share it") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  ContainerExecutorOptions options = options_of(folder.path(), busybox_image);
+  options.container.user = "4321:4322";
+  options.container.cache = options.agent_id;
+  const std::string volume = "codeexec-cache-" + options.agent_id;
+  CHECK(run_in(options, "mkdir $npm_config_cache && echo x >$XDG_CACHE_HOME/y; echo $CARGO_HOME") ==
+        "/var/cache/codeexec/cargo\n");
+  CHECK(run_in(options, "cat $XDG_CACHE_HOME/y; ls $XDG_CACHE_HOME") == "x\nnpm\ny\n");
+  const auto listed = docker({"volume", "ls", "-q", "--filter", "label=codeexec.managed=1"});
+  CHECK(has(listed.out, volume));
+  CHECK(docker({"volume", "rm", "-f", volume}).succeeded());
+}
