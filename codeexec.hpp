@@ -2089,6 +2089,9 @@ struct CodeOptions {
   // What the commands are besides: work_dir, timeout (of each block), environment, input, cancel,
   // on_output and so on. Its script, argv, interpreter and code are not used.
   Command command = {};
+  // A file that the code does not name, of code that is run, is removed when that has ended; it has
+  // 16 random digits then. A shell's code needs none.
+  bool remove_unnamed = false;
 };
 
 struct CodeResult {
@@ -2096,7 +2099,8 @@ struct CodeResult {
   // Result::command is the command line that was run, or the script. A block that is only saved has
   // no Result; the audit log tells it as `save FILE`, and as `save` one that could not be saved.
   std::vector<Result> results = {};
-  // The file of each block that was saved, canonical; the first is the reference's code_file.
+  // The file of each block that was saved and is still there, canonical; the first is the
+  // reference's code_file.
   std::vector<std::string> files = {};
   // Why a block was not run, when no Result says so: an unknown language, a file name outside of
   // the work_dir, a NUL byte, a file that could not be written, no block at all. Empty otherwise.
@@ -2115,8 +2119,8 @@ struct CodeResult {
 // it is: a first line that is a comment (#, //, /* */ or <!-- -->) names the file when it has the
 // word `filename:` and a path, or is nothing but a path with the extension of the language. It may
 // follow a #! line. Any other comment is just a comment. Without a name the file is
-// tmp_code_<16 hexadecimal digits of its content>.<extension>. Files stay; one of that name is
-// replaced.
+// tmp_code_<16 hexadecimal digits of its content>.<extension>. Files stay, but for
+// CodeOptions::remove_unnamed; one of that name is replaced.
 //
 // A name is looked up from the work_dir and must lead to a file below it, also through links, where
 // Executor::file_rules() lets it be written. No part of it may begin with a dot, nor any part of
@@ -25878,9 +25882,26 @@ class CodeRun {
     const Result verdict = executor_.check(command);
     const bool admitted = verdict.outcome == Outcome::not_started && verdict.message.empty();
     if (admitted && !path) return not_saved(path.error());
-    if (admitted && !save(block.code, *path)) return false;
+    const bool passing = is_passing(block.code, *language);
+    const bool saves = admitted && !(passing && language->shell);
+    // Of the directory that the file is made in, whatever the code puts in its place.
+    Expected<OpenDirectory> directory = OpenDirectory();
+    if (saves && passing)
+      directory = executor_.paths().open_work_dir(options_.command.work_dir, executor_.workspace());
+    if (saves && !save(block.code, *path)) return false;
     result_.results.push_back(executor_.run(command));
+    if (saves && passing && directory) {
+      const std::string_view file = std::string_view(*path).substr(path->rfind('/') + 1);
+      if (::unlinkat(directory->fd.get(), std::string(file).c_str(), 0) == 0)
+        result_.files.pop_back();
+    }
     return result_.results.back().succeeded();
+  }
+
+  // Whether its file is to go with it.
+  bool is_passing(std::string_view code, const CodeLanguage& language) const {
+    return options_.remove_unnamed && !language.program.empty() &&
+           name_in_comment(code, language.extension).empty();
   }
 
   // No command follows that would be on the audit log.
@@ -25932,9 +25953,10 @@ class CodeRun {
     if (!work_dir_) return work_dir_.error();
     const std::string_view name = name_in_comment(code, language.extension);
     if (!name.empty()) return path_of_code(*work_dir_, top(), name);
-    return path_of_code(*work_dir_, *work_dir_,
-                        concat({"tmp_code_", content_digits(code),
-                                language.extension.empty() ? "" : ".", language.extension}));
+    return path_of_code(
+        *work_dir_, *work_dir_,
+        concat({"tmp_code_", is_passing(code, language) ? random_hex(16) : content_digits(code),
+                language.extension.empty() ? "" : ".", language.extension}));
   }
 
   Command command_for(const std::string& code, const CodeLanguage& language,
@@ -33083,6 +33105,7 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
                 std::to_string(most_blocks), " at most"}));
   CodeOptions options;
   options.languages = set.options.languages;
+  options.remove_unnamed = true;
   options.command = command_of(call, "");
   options.command.cancel = call.cancel_token();
   listen(options.command, call, {});

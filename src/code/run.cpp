@@ -151,9 +151,26 @@ class CodeRun {
     const Result verdict = executor_.check(command);
     const bool admitted = verdict.outcome == Outcome::not_started && verdict.message.empty();
     if (admitted && !path) return not_saved(path.error());
-    if (admitted && !save(block.code, *path)) return false;
+    const bool passing = is_passing(block.code, *language);
+    const bool saves = admitted && !(passing && language->shell);
+    // Of the directory that the file is made in, whatever the code puts in its place.
+    Expected<OpenDirectory> directory = OpenDirectory();
+    if (saves && passing)
+      directory = executor_.paths().open_work_dir(options_.command.work_dir, executor_.workspace());
+    if (saves && !save(block.code, *path)) return false;
     result_.results.push_back(executor_.run(command));
+    if (saves && passing && directory) {
+      const std::string_view file = std::string_view(*path).substr(path->rfind('/') + 1);
+      if (::unlinkat(directory->fd.get(), std::string(file).c_str(), 0) == 0)
+        result_.files.pop_back();
+    }
     return result_.results.back().succeeded();
+  }
+
+  // Whether its file is to go with it.
+  bool is_passing(std::string_view code, const CodeLanguage& language) const {
+    return options_.remove_unnamed && !language.program.empty() &&
+           name_in_comment(code, language.extension).empty();
   }
 
   // No command follows that would be on the audit log.
@@ -205,9 +222,10 @@ class CodeRun {
     if (!work_dir_) return work_dir_.error();
     const std::string_view name = name_in_comment(code, language.extension);
     if (!name.empty()) return path_of_code(*work_dir_, top(), name);
-    return path_of_code(*work_dir_, *work_dir_,
-                        concat({"tmp_code_", content_digits(code),
-                                language.extension.empty() ? "" : ".", language.extension}));
+    return path_of_code(
+        *work_dir_, *work_dir_,
+        concat({"tmp_code_", is_passing(code, language) ? random_hex(16) : content_digits(code),
+                language.extension.empty() ? "" : ".", language.extension}));
   }
 
   Command command_for(const std::string& code, const CodeLanguage& language,
