@@ -23400,8 +23400,9 @@ bool Session::State::take(const detail::SessionState& told, const std::string& f
 namespace {
 
 // Why a command may fail here and not elsewhere.
-enum class Cause {
+enum class Cause : char {
   none,
+  dialect,
   shared_memory,
   shims,
   identity,
@@ -23414,14 +23415,18 @@ enum class Cause {
 
 // What programs print then, in lower case. `before` stands at most a few lines before it.
 struct Symptom {
-  const char* words;
-  const char* before;
+  char words[39];
+  char before[14];
   Cause cause;
 };
 
 // The first that is found counts. Some come from the variables of such a command, see
 // offline_variables().
 constexpr Symptom symptoms[] = {
+    {"[[: not found", "", Cause::dialect},
+    {"source: not found", "", Cause::dialect},
+    {"syntax error: \"(\" unexpected", "", Cause::dialect},
+    {"bad substitution", "", Cause::dialect},
     {"permission denied", "semlock", Cause::shared_memory},
     {"permission denied", "/dev/shm", Cause::shared_memory},
     {"pyenv: cannot rehash", "", Cause::shims},
@@ -23457,7 +23462,7 @@ constexpr Symptom symptoms[] = {
 
 // Programs that were told to be quiet, and left with these.
 struct QuietFailure {
-  const char* program;
+  char program[5];
   int exit_code;
 };
 constexpr QuietFailure quiet_failures[] = {{"wget", 4}, {"curl", 6}, {"curl", 7}};
@@ -23479,6 +23484,8 @@ bool possible(Cause cause, const Result& told, Network network) {
                        [name](const std::string& feature) { return starts_with(feature, name); });
   };
   switch (cause) {
+    case Cause::dialect:
+      return true;
     case Cause::network:
       return network != Network::host;
     case Cause::refused_connection:
@@ -23527,6 +23534,9 @@ std::string advice_for(Cause cause, Network network, const std::string& writable
   switch (cause) {
     case Cause::none:
       break;
+    case Cause::dialect:
+      return "the shell is a POSIX sh, without [[, source and arrays: use `bash -c '...'`, or "
+             "execute_code with language bash";
     case Cause::shared_memory:
       return "/dev/shm is closed to commands here (option shared_memory)";
     case Cause::shims:
@@ -25873,7 +25883,8 @@ class CodeRun {
       return stop(concat({"language ", name, ": a shell takes no arguments here"}));
     if (const std::size_t nul = block.code.find('\0'); nul != std::string::npos)
       return stop(concat({"the code has a NUL byte (at byte ", std::to_string(nul), ")"}));
-    const auto path = place(block.code, *language);
+    const bool passing = is_passing(block.code, *language);
+    const auto path = place(block.code, *language, passing);
     // Of a work_dir that is none, the gate says it.
     if (!path && (work_dir_ || language->program.empty())) return not_saved(path.error());
     if (language->program.empty()) return only_save(block.code, *path);
@@ -25882,7 +25893,6 @@ class CodeRun {
     const Result verdict = executor_.check(command);
     const bool admitted = verdict.outcome == Outcome::not_started && verdict.message.empty();
     if (admitted && !path) return not_saved(path.error());
-    const bool passing = is_passing(block.code, *language);
     const bool saves = admitted && !(passing && language->shell);
     // Of the directory that the file is made in, whatever the code puts in its place.
     Expected<OpenDirectory> directory = OpenDirectory();
@@ -25949,14 +25959,14 @@ class CodeRun {
   }
 
   // The canonical path of its file.
-  Expected<std::string> place(std::string_view code, const CodeLanguage& language) const {
+  Expected<std::string> place(std::string_view code, const CodeLanguage& language,
+                              bool passing) const {
     if (!work_dir_) return work_dir_.error();
     const std::string_view name = name_in_comment(code, language.extension);
     if (!name.empty()) return path_of_code(*work_dir_, top(), name);
-    return path_of_code(
-        *work_dir_, *work_dir_,
-        concat({"tmp_code_", is_passing(code, language) ? random_hex(16) : content_digits(code),
-                language.extension.empty() ? "" : ".", language.extension}));
+    return path_of_code(*work_dir_, *work_dir_,
+                        concat({"tmp_code_", passing ? random_hex(16) : content_digits(code),
+                                language.extension.empty() ? "" : ".", language.extension}));
   }
 
   Command command_for(const std::string& code, const CodeLanguage& language,
@@ -34694,20 +34704,22 @@ Expected<PolicyOptions> policy_options(const ServerConfig& config) {
 // Output goes to a model: without colours, pagers and what else needs a terminal, unless the
 // operator has it otherwise. Not CI=1, which makes package managers keep to their lock files and
 // builds fail for warnings.
-EnvironmentOptions without_terminal(EnvironmentOptions options) {
-  for (const char* variable : {"NO_COLOR=1", "TERM=dumb", "PAGER=cat", "GIT_PAGER=cat"}) {
-    const std::string_view text = variable;
-    const std::size_t equals = text.find('=');
-    const std::string name(text.substr(0, equals));
-    const auto& usual = EnvironmentOptions().keep;
-    const bool is_set = std::any_of(options.set.begin(), options.set.end(),
-                                    [&](const auto& given) { return given.first == name; });
-    const bool is_host =
-        std::find(usual.begin(), usual.end(), name) == usual.end() && is_kept(name, options);
-    if (is_set || (is_host && std::getenv(name.c_str()))) continue;
-    options.set.emplace_back(name, text.substr(equals + 1));
+void set_terminal(EnvironmentOptions& options) {
+  struct Setting {
+    char name[12];
+    char value[8];
+    bool may_be_kept;  // the others are kept of every host
+  };
+  constexpr Setting settings[] = {{"NO_COLOR", "1", false},
+                                  {"TERM", "dumb", false},
+                                  {"PAGER", "cat", true},
+                                  {"GIT_PAGER", "cat", true}};
+  for (const Setting& setting : settings) {
+    bool is_set = setting.may_be_kept && is_kept(setting.name, options) &&
+                  std::getenv(setting.name) != nullptr;
+    for (const auto& given : options.set) is_set |= given.first == setting.name;
+    if (!is_set) options.set.emplace_back(setting.name, setting.value);
   }
-  return options;
 }
 
 // What is the same wherever commands run. To name what is read-only must not forbid everything
@@ -34738,7 +34750,7 @@ Expected<LocalOptions> local_options(const ServerConfig& config) {
   auto common = common_options(config, off ? "/" : workspace_of(config));
   if (!common) return common.error();
   static_cast<ExecutorOptions&>(options) = std::move(*common);
-  options.environment = without_terminal(std::move(options.environment));
+  set_terminal(options.environment);
   options.environment.auto_venv = !config.no_auto_venv;
   return options;
 }
@@ -34786,7 +34798,8 @@ Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig
     if (!folder->empty())
       options.container.mounts.push_back({std::move(*folder), skills ? "/skills" : "/tools"});
   }
-  options.environment = without_terminal(config.local.environment);
+  options.environment = config.local.environment;
+  set_terminal(options.environment);
   options.environment.auto_venv = !config.no_auto_venv;
   options.shell = config.local.shell;
   return options;

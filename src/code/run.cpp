@@ -142,7 +142,8 @@ class CodeRun {
       return stop(concat({"language ", name, ": a shell takes no arguments here"}));
     if (const std::size_t nul = block.code.find('\0'); nul != std::string::npos)
       return stop(concat({"the code has a NUL byte (at byte ", std::to_string(nul), ")"}));
-    const auto path = place(block.code, *language);
+    const bool passing = is_passing(block.code, *language);
+    const auto path = place(block.code, *language, passing);
     // Of a work_dir that is none, the gate says it.
     if (!path && (work_dir_ || language->program.empty())) return not_saved(path.error());
     if (language->program.empty()) return only_save(block.code, *path);
@@ -151,7 +152,6 @@ class CodeRun {
     const Result verdict = executor_.check(command);
     const bool admitted = verdict.outcome == Outcome::not_started && verdict.message.empty();
     if (admitted && !path) return not_saved(path.error());
-    const bool passing = is_passing(block.code, *language);
     const bool saves = admitted && !(passing && language->shell);
     // Of the directory that the file is made in, whatever the code puts in its place.
     Expected<OpenDirectory> directory = OpenDirectory();
@@ -218,14 +218,14 @@ class CodeRun {
   }
 
   // The canonical path of its file.
-  Expected<std::string> place(std::string_view code, const CodeLanguage& language) const {
+  Expected<std::string> place(std::string_view code, const CodeLanguage& language,
+                              bool passing) const {
     if (!work_dir_) return work_dir_.error();
     const std::string_view name = name_in_comment(code, language.extension);
     if (!name.empty()) return path_of_code(*work_dir_, top(), name);
-    return path_of_code(
-        *work_dir_, *work_dir_,
-        concat({"tmp_code_", is_passing(code, language) ? random_hex(16) : content_digits(code),
-                language.extension.empty() ? "" : ".", language.extension}));
+    return path_of_code(*work_dir_, *work_dir_,
+                        concat({"tmp_code_", passing ? random_hex(16) : content_digits(code),
+                                language.extension.empty() ? "" : ".", language.extension}));
   }
 
   Command command_for(const std::string& code, const CodeLanguage& language,
