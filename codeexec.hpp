@@ -2170,6 +2170,9 @@ struct CodeOptions {
   // What the commands are besides: work_dir, timeout (of each block), environment, input, cancel,
   // on_output and so on. Its script, argv, interpreter and code are not used.
   Command command = {};
+  // A file that the code does not name, of code that is run, is removed when that has ended; it has
+  // 16 random digits then. A shell's code needs none.
+  bool remove_unnamed = false;
 };
 
 struct CodeResult {
@@ -2177,7 +2180,8 @@ struct CodeResult {
   // Result::command is the command line that was run, or the script. A block that is only saved has
   // no Result; the audit log tells it as `save FILE`, and as `save` one that could not be saved.
   std::vector<Result> results = {};
-  // The file of each block that was saved, canonical; the first is the reference's code_file.
+  // The file of each block that was saved and is still there, canonical; the first is the
+  // reference's code_file.
   std::vector<std::string> files = {};
   // Why a block was not run, when no Result says so: an unknown language, a file name outside of
   // the work_dir, a NUL byte, a file that could not be written, no block at all. Empty otherwise.
@@ -2196,8 +2200,8 @@ struct CodeResult {
 // it is: a first line that is a comment (#, //, /* */ or <!-- -->) names the file when it has the
 // word `filename:` and a path, or is nothing but a path with the extension of the language. It may
 // follow a #! line. Any other comment is just a comment. Without a name the file is
-// tmp_code_<16 hexadecimal digits of its content>.<extension>. Files stay; one of that name is
-// replaced.
+// tmp_code_<16 hexadecimal digits of its content>.<extension>. Files stay, but for
+// CodeOptions::remove_unnamed; one of that name is replaced.
 //
 // A name is looked up from the work_dir and must lead to a file below it, also through links, where
 // Executor::file_rules() lets it be written. No part of it may begin with a dot, nor any part of
@@ -26231,8 +26235,9 @@ bool Session::State::take(const detail::SessionState& told, const std::string& f
 namespace {
 
 // Why a command may fail here and not elsewhere.
-enum class Cause {
+enum class Cause : char {
   none,
+  dialect,
   shared_memory,
   shims,
   identity,
@@ -26245,14 +26250,18 @@ enum class Cause {
 
 // What programs print then, in lower case. `before` stands at most a few lines before it.
 struct Symptom {
-  const char* words;
-  const char* before;
+  char words[39];
+  char before[14];
   Cause cause;
 };
 
 // The first that is found counts. Some come from the variables of such a command, see
 // offline_variables().
 constexpr Symptom symptoms[] = {
+    {"[[: not found", "", Cause::dialect},
+    {"source: not found", "", Cause::dialect},
+    {"syntax error: \"(\" unexpected", "", Cause::dialect},
+    {"bad substitution", "", Cause::dialect},
     {"permission denied", "semlock", Cause::shared_memory},
     {"permission denied", "/dev/shm", Cause::shared_memory},
     {"pyenv: cannot rehash", "", Cause::shims},
@@ -26288,7 +26297,7 @@ constexpr Symptom symptoms[] = {
 
 // Programs that were told to be quiet, and left with these.
 struct QuietFailure {
-  const char* program;
+  char program[5];
   int exit_code;
 };
 constexpr QuietFailure quiet_failures[] = {{"wget", 4}, {"curl", 6}, {"curl", 7}};
@@ -26310,6 +26319,8 @@ bool possible(Cause cause, const Result& told, Network network) {
                        [name](const std::string& feature) { return starts_with(feature, name); });
   };
   switch (cause) {
+    case Cause::dialect:
+      return true;
     case Cause::network:
       return network != Network::host;
     case Cause::refused_connection:
@@ -26358,6 +26369,9 @@ std::string advice_for(Cause cause, Network network, const std::string& writable
   switch (cause) {
     case Cause::none:
       break;
+    case Cause::dialect:
+      return "the shell is a POSIX sh, without [[, source and arrays: use `bash -c '...'`, or "
+             "execute_code with language bash";
     case Cause::shared_memory:
       return "/dev/shm is closed to commands here (option shared_memory)";
     case Cause::shims:
@@ -28810,7 +28824,8 @@ class CodeRun {
       return stop(concat({"language ", name, ": a shell takes no arguments here"}));
     if (const std::size_t nul = block.code.find('\0'); nul != std::string::npos)
       return stop(concat({"the code has a NUL byte (at byte ", std::to_string(nul), ")"}));
-    const auto path = place(block.code, *language);
+    const bool passing = is_passing(block.code, *language);
+    const auto path = place(block.code, *language, passing);
     // Of a work_dir that is none, the gate says it.
     if (!path && (work_dir_ || language->program.empty())) return not_saved(path.error());
     if (language->program.empty()) return only_save(block.code, *path);
@@ -28819,9 +28834,25 @@ class CodeRun {
     const Result verdict = executor_.check(command);
     const bool admitted = verdict.outcome == Outcome::not_started && verdict.message.empty();
     if (admitted && !path) return not_saved(path.error());
-    if (admitted && !save(block.code, *path)) return false;
+    const bool saves = admitted && !(passing && language->shell);
+    // Of the directory that the file is made in, whatever the code puts in its place.
+    Expected<OpenDirectory> directory = OpenDirectory();
+    if (saves && passing)
+      directory = executor_.paths().open_work_dir(options_.command.work_dir, executor_.workspace());
+    if (saves && !save(block.code, *path)) return false;
     result_.results.push_back(executor_.run(command));
+    if (saves && passing && directory) {
+      const std::string_view file = std::string_view(*path).substr(path->rfind('/') + 1);
+      if (::unlinkat(directory->fd.get(), std::string(file).c_str(), 0) == 0)
+        result_.files.pop_back();
+    }
     return result_.results.back().succeeded();
+  }
+
+  // Whether its file is to go with it.
+  bool is_passing(std::string_view code, const CodeLanguage& language) const {
+    return options_.remove_unnamed && !language.program.empty() &&
+           name_in_comment(code, language.extension).empty();
   }
 
   // No command follows that would be on the audit log.
@@ -28871,12 +28902,13 @@ class CodeRun {
   }
 
   // The canonical path of its file.
-  Expected<std::string> place(std::string_view code, const CodeLanguage& language) const {
+  Expected<std::string> place(std::string_view code, const CodeLanguage& language,
+                              bool passing) const {
     if (!work_dir_) return work_dir_.error();
     const std::string_view name = name_in_comment(code, language.extension);
     if (!name.empty()) return path_of_code(*work_dir_, top(), name);
     return path_of_code(*work_dir_, *work_dir_,
-                        concat({"tmp_code_", content_digits(code),
+                        concat({"tmp_code_", passing ? random_hex(16) : content_digits(code),
                                 language.extension.empty() ? "" : ".", language.extension}));
   }
 
@@ -36274,6 +36306,7 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
                 std::to_string(most_blocks), " at most"}));
   CodeOptions options;
   options.languages = set.options.languages;
+  options.remove_unnamed = true;
   options.command = command_of(call, "");
   options.command.cancel = call.cancel_token();
   options.command.max_output = wanted_output(set, call);
@@ -37916,20 +37949,22 @@ Expected<PolicyOptions> policy_options(const ServerConfig& config) {
 // Output goes to a model: without colours, pagers and what else needs a terminal, unless the
 // operator has it otherwise. Not CI=1, which makes package managers keep to their lock files and
 // builds fail for warnings.
-EnvironmentOptions without_terminal(EnvironmentOptions options) {
-  for (const char* variable : {"NO_COLOR=1", "TERM=dumb", "PAGER=cat", "GIT_PAGER=cat"}) {
-    const std::string_view text = variable;
-    const std::size_t equals = text.find('=');
-    const std::string name(text.substr(0, equals));
-    const auto& usual = EnvironmentOptions().keep;
-    const bool is_set = std::any_of(options.set.begin(), options.set.end(),
-                                    [&](const auto& given) { return given.first == name; });
-    const bool is_host =
-        std::find(usual.begin(), usual.end(), name) == usual.end() && is_kept(name, options);
-    if (is_set || (is_host && std::getenv(name.c_str()))) continue;
-    options.set.emplace_back(name, text.substr(equals + 1));
+void set_terminal(EnvironmentOptions& options) {
+  struct Setting {
+    char name[12];
+    char value[8];
+    bool may_be_kept;  // the others are kept of every host
+  };
+  constexpr Setting settings[] = {{"NO_COLOR", "1", false},
+                                  {"TERM", "dumb", false},
+                                  {"PAGER", "cat", true},
+                                  {"GIT_PAGER", "cat", true}};
+  for (const Setting& setting : settings) {
+    bool is_set = setting.may_be_kept && is_kept(setting.name, options) &&
+                  std::getenv(setting.name) != nullptr;
+    for (const auto& given : options.set) is_set |= given.first == setting.name;
+    if (!is_set) options.set.emplace_back(setting.name, setting.value);
   }
-  return options;
 }
 
 // What is the same wherever commands run. To name what is read-only must not forbid everything
@@ -37967,7 +38002,7 @@ Expected<LocalOptions> local_options(const ServerConfig& config) {
   auto common = common_options(config, !off);
   if (!common) return common.error();
   static_cast<ExecutorOptions&>(options) = std::move(*common);
-  options.environment = without_terminal(std::move(options.environment));
+  set_terminal(options.environment);
   options.environment.auto_venv = !config.no_auto_venv;
   return options;
 }
@@ -38022,7 +38057,8 @@ Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig
     if (!folder->empty())
       options.container.mounts.push_back({std::move(*folder), skills ? "/skills" : "/tools"});
   }
-  options.environment = without_terminal(config.local.environment);
+  options.environment = config.local.environment;
+  set_terminal(options.environment);
   options.environment.auto_venv = !config.no_auto_venv;
   options.shell = config.local.shell;
   return options;

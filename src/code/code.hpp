@@ -57,6 +57,9 @@ struct CodeOptions {
   // What the commands are besides: work_dir, timeout (of each block), environment, input, cancel,
   // on_output and so on. Its script, argv, interpreter and code are not used.
   Command command = {};
+  // A file that the code does not name, of code that is run, is removed when that has ended; it has
+  // 16 random digits then. A shell's code needs none.
+  bool remove_unnamed = false;
 };
 
 struct CodeResult {
@@ -64,7 +67,8 @@ struct CodeResult {
   // Result::command is the command line that was run, or the script. A block that is only saved has
   // no Result; the audit log tells it as `save FILE`, and as `save` one that could not be saved.
   std::vector<Result> results = {};
-  // The file of each block that was saved, canonical; the first is the reference's code_file.
+  // The file of each block that was saved and is still there, canonical; the first is the
+  // reference's code_file.
   std::vector<std::string> files = {};
   // Why a block was not run, when no Result says so: an unknown language, a file name outside of
   // the work_dir, a NUL byte, a file that could not be written, no block at all. Empty otherwise.
@@ -83,8 +87,8 @@ struct CodeResult {
 // it is: a first line that is a comment (#, //, /* */ or <!-- -->) names the file when it has the
 // word `filename:` and a path, or is nothing but a path with the extension of the language. It may
 // follow a #! line. Any other comment is just a comment. Without a name the file is
-// tmp_code_<16 hexadecimal digits of its content>.<extension>. Files stay; one of that name is
-// replaced.
+// tmp_code_<16 hexadecimal digits of its content>.<extension>. Files stay, but for
+// CodeOptions::remove_unnamed; one of that name is replaced.
 //
 // A name is looked up from the work_dir and must lead to a file below it, also through links, where
 // Executor::file_rules() lets it be written. No part of it may begin with a dot, nor any part of

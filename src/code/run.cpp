@@ -142,7 +142,8 @@ class CodeRun {
       return stop(concat({"language ", name, ": a shell takes no arguments here"}));
     if (const std::size_t nul = block.code.find('\0'); nul != std::string::npos)
       return stop(concat({"the code has a NUL byte (at byte ", std::to_string(nul), ")"}));
-    const auto path = place(block.code, *language);
+    const bool passing = is_passing(block.code, *language);
+    const auto path = place(block.code, *language, passing);
     // Of a work_dir that is none, the gate says it.
     if (!path && (work_dir_ || language->program.empty())) return not_saved(path.error());
     if (language->program.empty()) return only_save(block.code, *path);
@@ -151,9 +152,25 @@ class CodeRun {
     const Result verdict = executor_.check(command);
     const bool admitted = verdict.outcome == Outcome::not_started && verdict.message.empty();
     if (admitted && !path) return not_saved(path.error());
-    if (admitted && !save(block.code, *path)) return false;
+    const bool saves = admitted && !(passing && language->shell);
+    // Of the directory that the file is made in, whatever the code puts in its place.
+    Expected<OpenDirectory> directory = OpenDirectory();
+    if (saves && passing)
+      directory = executor_.paths().open_work_dir(options_.command.work_dir, executor_.workspace());
+    if (saves && !save(block.code, *path)) return false;
     result_.results.push_back(executor_.run(command));
+    if (saves && passing && directory) {
+      const std::string_view file = std::string_view(*path).substr(path->rfind('/') + 1);
+      if (::unlinkat(directory->fd.get(), std::string(file).c_str(), 0) == 0)
+        result_.files.pop_back();
+    }
     return result_.results.back().succeeded();
+  }
+
+  // Whether its file is to go with it.
+  bool is_passing(std::string_view code, const CodeLanguage& language) const {
+    return options_.remove_unnamed && !language.program.empty() &&
+           name_in_comment(code, language.extension).empty();
   }
 
   // No command follows that would be on the audit log.
@@ -203,12 +220,13 @@ class CodeRun {
   }
 
   // The canonical path of its file.
-  Expected<std::string> place(std::string_view code, const CodeLanguage& language) const {
+  Expected<std::string> place(std::string_view code, const CodeLanguage& language,
+                              bool passing) const {
     if (!work_dir_) return work_dir_.error();
     const std::string_view name = name_in_comment(code, language.extension);
     if (!name.empty()) return path_of_code(*work_dir_, top(), name);
     return path_of_code(*work_dir_, *work_dir_,
-                        concat({"tmp_code_", content_digits(code),
+                        concat({"tmp_code_", passing ? random_hex(16) : content_digits(code),
                                 language.extension.empty() ? "" : ".", language.extension}));
   }
 

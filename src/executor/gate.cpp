@@ -20,8 +20,9 @@ inline namespace v0_1 {
 namespace {
 
 // Why a command may fail here and not elsewhere.
-enum class Cause {
+enum class Cause : char {
   none,
+  dialect,
   shared_memory,
   shims,
   identity,
@@ -34,14 +35,18 @@ enum class Cause {
 
 // What programs print then, in lower case. `before` stands at most a few lines before it.
 struct Symptom {
-  const char* words;
-  const char* before;
+  char words[39];
+  char before[14];
   Cause cause;
 };
 
 // The first that is found counts. Some come from the variables of such a command, see
 // offline_variables().
 constexpr Symptom symptoms[] = {
+    {"[[: not found", "", Cause::dialect},
+    {"source: not found", "", Cause::dialect},
+    {"syntax error: \"(\" unexpected", "", Cause::dialect},
+    {"bad substitution", "", Cause::dialect},
     {"permission denied", "semlock", Cause::shared_memory},
     {"permission denied", "/dev/shm", Cause::shared_memory},
     {"pyenv: cannot rehash", "", Cause::shims},
@@ -77,7 +82,7 @@ constexpr Symptom symptoms[] = {
 
 // Programs that were told to be quiet, and left with these.
 struct QuietFailure {
-  const char* program;
+  char program[5];
   int exit_code;
 };
 constexpr QuietFailure quiet_failures[] = {{"wget", 4}, {"curl", 6}, {"curl", 7}};
@@ -99,6 +104,8 @@ bool possible(Cause cause, const Result& told, Network network) {
                        [name](const std::string& feature) { return starts_with(feature, name); });
   };
   switch (cause) {
+    case Cause::dialect:
+      return true;
     case Cause::network:
       return network != Network::host;
     case Cause::refused_connection:
@@ -147,6 +154,9 @@ std::string advice_for(Cause cause, Network network, const std::string& writable
   switch (cause) {
     case Cause::none:
       break;
+    case Cause::dialect:
+      return "the shell is a POSIX sh, without [[, source and arrays: use `bash -c '...'`, or "
+             "execute_code with language bash";
     case Cause::shared_memory:
       return "/dev/shm is closed to commands here (option shared_memory)";
     case Cause::shims:

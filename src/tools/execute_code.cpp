@@ -120,6 +120,7 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
                 std::to_string(most_blocks), " at most"}));
   CodeOptions options;
   options.languages = set.options.languages;
+  options.remove_unnamed = true;
   options.command = command_of(call, "");
   options.command.cancel = call.cancel_token();
   options.command.max_output = wanted_output(set, call);

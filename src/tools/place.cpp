@@ -80,20 +80,22 @@ Expected<PolicyOptions> policy_options(const ServerConfig& config) {
 // Output goes to a model: without colours, pagers and what else needs a terminal, unless the
 // operator has it otherwise. Not CI=1, which makes package managers keep to their lock files and
 // builds fail for warnings.
-EnvironmentOptions without_terminal(EnvironmentOptions options) {
-  for (const char* variable : {"NO_COLOR=1", "TERM=dumb", "PAGER=cat", "GIT_PAGER=cat"}) {
-    const std::string_view text = variable;
-    const std::size_t equals = text.find('=');
-    const std::string name(text.substr(0, equals));
-    const auto& usual = EnvironmentOptions().keep;
-    const bool is_set = std::any_of(options.set.begin(), options.set.end(),
-                                    [&](const auto& given) { return given.first == name; });
-    const bool is_host =
-        std::find(usual.begin(), usual.end(), name) == usual.end() && is_kept(name, options);
-    if (is_set || (is_host && std::getenv(name.c_str()))) continue;
-    options.set.emplace_back(name, text.substr(equals + 1));
+void set_terminal(EnvironmentOptions& options) {
+  struct Setting {
+    char name[12];
+    char value[8];
+    bool may_be_kept;  // the others are kept of every host
+  };
+  constexpr Setting settings[] = {{"NO_COLOR", "1", false},
+                                  {"TERM", "dumb", false},
+                                  {"PAGER", "cat", true},
+                                  {"GIT_PAGER", "cat", true}};
+  for (const Setting& setting : settings) {
+    bool is_set = setting.may_be_kept && is_kept(setting.name, options) &&
+                  std::getenv(setting.name) != nullptr;
+    for (const auto& given : options.set) is_set |= given.first == setting.name;
+    if (!is_set) options.set.emplace_back(setting.name, setting.value);
   }
-  return options;
 }
 
 // What is the same wherever commands run. To name what is read-only must not forbid everything
@@ -131,7 +133,7 @@ Expected<LocalOptions> local_options(const ServerConfig& config) {
   auto common = common_options(config, !off);
   if (!common) return common.error();
   static_cast<ExecutorOptions&>(options) = std::move(*common);
-  options.environment = without_terminal(std::move(options.environment));
+  set_terminal(options.environment);
   options.environment.auto_venv = !config.no_auto_venv;
   return options;
 }
@@ -186,7 +188,8 @@ Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig
     if (!folder->empty())
       options.container.mounts.push_back({std::move(*folder), skills ? "/skills" : "/tools"});
   }
-  options.environment = without_terminal(config.local.environment);
+  options.environment = config.local.environment;
+  set_terminal(options.environment);
   options.environment.auto_venv = !config.no_auto_venv;
   options.shell = config.local.shell;
   return options;

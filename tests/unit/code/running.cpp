@@ -245,6 +245,44 @@ TEST_CASE("files without a name are told apart by their content") {
   CHECK(support::read_file(workspace / "tmp_code_af63dc4c8601ec8c.css") == "a");
 }
 
+TEST_CASE("files without a name go with their code where that is wanted") {
+  const support::TempDir workspace;
+  const LocalExecutor executor = executor_in(workspace);
+  CodeOptions options;
+  options.remove_unnamed = true;
+  const CodeResult shell = run_code(executor, "sh", "ls", options);
+  CHECK_MESSAGE(shell.succeeded, describe(shell));
+  CHECK(shell.results[0].out == "");
+  CHECK(shell.files.empty());
+  if (is_installed("python3")) {
+    const std::string code = "import sys; print(sys.argv[0]); open('made', 'w'); sys.exit(3)";
+    const CodeResult python = run_code(executor, "python", code, options);
+    CHECK(python.results[0].exit_code == 3);
+    CHECK(begins(python.results[0].out, workspace / "tmp_code_"));
+    CHECK(python.files.empty());
+    CHECK(run_code(executor, "python", code, options).results[0].out != python.results[0].out);
+    // The folder is the one that the file was made in.
+    const support::TempDir other;
+    options.command.work_dir = workspace.directory("sub");
+    const CodeResult moved = run_code(
+        executor, "python",
+        "import os, sys\nd = os.getcwd()\nos.rename(d, d + '2')\nos.symlink('" + other.path() +
+            "', d)\nopen('" + other.path() + "/' + os.path.basename(sys.argv[0]), 'w')",
+        options);
+    CHECK_MESSAGE(moved.succeeded, describe(moved));
+    CHECK(names_in(workspace / "sub2").empty());
+    CHECK(names_in(other.path()).size() == 1);
+    options.command.work_dir.clear();
+    CHECK(names_in(workspace.path()) == Strings{"made", "sub", "sub2"});
+  }
+  // What has a name stays, and so does what is only saved.
+  CHECK(run_code(executor, "sh", "# named.sh\n", options).files == Strings{workspace / "named.sh"});
+  CHECK(support::exists(workspace / "named.sh"));
+  const CodeResult page = run_code(executor, "css", "a", options);
+  CHECK(page.files == Strings{workspace / "tmp_code_af63dc4c8601ec8c.css"});
+  CHECK(support::exists(page.files[0]));
+}
+
 TEST_CASE("no name leads out of the work_dir") {
   const support::TempDir outside;
   const support::TempDir base;

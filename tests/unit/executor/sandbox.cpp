@@ -507,6 +507,12 @@ TEST_CASE("a command that the sandbox has refused something is told what is allo
   options = {};
   options.workspace = place.path();
   const LocalExecutor open = make(options);
+  const std::string dialect =
+      "the shell is a POSIX sh, without [[, source and arrays: use `bash -c '...'`, or "
+      "execute_code with language bash|";
+  for (const char* text : {"[[: not found", "source: not found",
+                           "Syntax error: \\\"(\\\" unexpected", "Bad substitution"})
+    CHECK(notes_of(open, "echo \"sh: 1: " + std::string(text) + "\" >&2; exit 127") == dialect);
   for (const char* text : {"Permission denied", "kill: No such process", "tell me who you are"})
     CHECK(notes_of(open, "echo " + std::string(text) + "; false") == "");
 }
