@@ -2359,9 +2359,11 @@ class ToolReply {
 enum class ParameterType { string, integer, number, boolean, array, object };
 
 // One argument of a tool. The tool's input schema and the check of every call are both made from
-// it, so that they cannot disagree.
+// it, so that they cannot disagree. The check accepts more than the schema says: a text that is
+// exactly a number or a boolean where one is wanted ("2.5", "true"), and the other name.
 struct Parameter {
   std::string name = {};
+  std::string other_name = {};  // which models use, too; the schema does not have it
   ParameterType type = ParameterType::string;
   std::string description = {};
   bool required = false;
@@ -2390,7 +2392,8 @@ class Call {
   const std::string& tool() const noexcept;
   // As they were sent: an object.
   const Json& arguments() const noexcept;
-  // The argument as it was sent, or the parameter's default when it was left out or is null.
+  // The argument with the name and type of its parameter, or the parameter's default when it was
+  // left out or is null.
   const Json& argument(std::string_view name) const noexcept;
   // The request's `_meta`: an object, or null.
   const Json& meta() const noexcept;
@@ -2730,7 +2733,8 @@ struct ToolOptions {
 // Times are in seconds, sizes in bytes. A shell_id that is not known is such a failure.
 //
 //   execute_command(command, timeout?, work_dir?, session_id?, run_in_background_after?, encoding?,
-//   max_output?)
+//   max_output?, stdin?)
+//     A work_dir may be called cwd, here and below, and stdin input.
 //     to_json(Result). With encoding "base64": stdout and stderr are base64 of their first bytes,
 //     `encoding` tells so, and the message that would end stderr is one of the notes. When the
 //     command goes on in the background: what there is so far, outcome "running", success false,
@@ -29430,8 +29434,9 @@ std::string problem_of(const Parameter& parameter, const Json& value);
 
 const Parameter* find_parameter(const std::vector<Parameter>& parameters, std::string_view name);
 
-// The reason why a call cannot be made with these arguments, or an empty text.
-std::string check_arguments(const Tool& tool, const Json& arguments);
+// The reason why a call cannot be made with these arguments, or an empty text. What the handler is
+// to see in their place goes into `converted`.
+std::string check_arguments(const Tool& tool, const Json& arguments, Json& converted);
 
 // What is wrong with a tool, or an empty text.
 std::string tool_problem(const Tool& tool);
@@ -29726,6 +29731,7 @@ struct Call::State {
   std::shared_ptr<const Tool> tool = {};
   Json message = {};  // owns what the next two point to
   const Json* arguments = nullptr;
+  Json converted = {};  // those that came under another name or as text; null: none
   const Json* meta = nullptr;
   std::size_t max_result = 0;
   std::string progress_token = {};  // JSON; empty: no progress wanted
@@ -29969,6 +29975,8 @@ const std::string& Call::tool() const noexcept { return state_->tool->name; }
 const Json& Call::arguments() const noexcept { return *state_->arguments; }
 
 const Json& Call::argument(std::string_view name) const noexcept {
+  const Json& converted = state_->converted[name];
+  if (!converted.is_null()) return converted;
   const Json& sent = arguments()[name];
   if (!sent.is_null()) return sent;
   const Parameter* parameter = find_parameter(state_->tool->parameters, name);
@@ -30718,6 +30726,41 @@ std::string range_problem(const Parameter& parameter, double number) {
   return {};
 }
 
+// A text that is exactly what is wanted: a number as JSON has it, or a boolean. Null: it is not.
+Json value_of_text(const std::string& text, ParameterType type) {
+  constexpr std::size_t longest = 64;
+  const bool wanted = is_numeric(type) || type == ParameterType::boolean;
+  // The parser of a whole JSON text would let white space pass.
+  const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
+  if (!wanted || text.empty() || text.size() > longest || is_space(text.front()) ||
+      is_space(text.back()))
+    return {};
+  const auto value = Json::parse(text);
+  return value && is_of(*value, type) ? *value : Json();
+}
+
+std::string name_without_case(std::string_view name) {
+  std::string plain;
+  for (const char c : name)
+    if (c != '_') plain += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return plain;
+}
+
+// What else may have been meant by a name that no parameter has: one that holds it, or lies in it.
+std::string problem_of_name(const std::vector<Parameter>& parameters, std::string_view name) {
+  constexpr std::size_t shortest = 3;
+  constexpr std::size_t longest = 64;
+  const std::string plain = name_without_case(name.substr(0, longest));
+  for (const Parameter& parameter : parameters) {
+    const std::string other = name_without_case(parameter.name);
+    const bool alike =
+        other.find(plain) != std::string::npos || plain.find(other) != std::string::npos;
+    if (alike && std::min(plain.size(), other.size()) >= shortest)
+      return concat({"is unknown; ", parameter.name, " is known: ", parameter.description});
+  }
+  return "is unknown";
+}
+
 // The first few problems are enough to mend a call; hostile input could have a million.
 class Problems {
  public:
@@ -30788,8 +30831,11 @@ std::string problem_of(const Parameter& parameter, const Json& value) {
   if (value.is_null() && parameter.nullable) return {};
   if (!is_of(value, parameter.type)) {
     const bool fraction = parameter.type == ParameterType::integer && value.is_number();
+    constexpr std::size_t longest = 40;
+    const bool short_text = value.is_string() && value.as_string().size() <= longest;
     return concat({"must be ", with_article(type_name(parameter.type)), ", not ",
-                   fraction ? "a fraction" : kind_name(value)});
+                   fraction ? "a fraction" : kind_name(value),
+                   short_text ? concat({" (", quoted(value.as_string()), ")"}) : ""});
   }
   if (value.has_lone_surrogate())
     return "holds an unpaired surrogate, which cannot be encoded as UTF-8";
@@ -30810,26 +30856,35 @@ std::string problem_of(const Parameter& parameter, const Json& value) {
 
 const Parameter* find_parameter(const std::vector<Parameter>& parameters, std::string_view name) {
   for (const Parameter& parameter : parameters)
-    if (parameter.name == name) return &parameter;
+    if (parameter.name == name || (!name.empty() && parameter.other_name == name))
+      return &parameter;
   return nullptr;
 }
 
-std::string check_arguments(const Tool& tool, const Json& arguments) {
+std::string check_arguments(const Tool& tool, const Json& arguments, Json& converted) {
   Problems problems;
   const bool raw_schema = !tool.input_schema.is_null();
   for (const Json::Member& member : arguments.members()) {
-    const Parameter* parameter = find_parameter(tool.parameters, member.name);
+    const Parameter* const parameter = find_parameter(tool.parameters, member.name);
     if (parameter) {
-      const std::string problem = problem_of(*parameter, member.value);
+      Json value;
+      if (member.value.is_string())
+        value = value_of_text(member.value.as_string(), parameter->type);
+      const std::string problem = problem_of(*parameter, value.is_null() ? member.value : value);
       if (!problem.empty()) problems.add(member.name, problem);
+      const bool other_name = member.name != parameter->name;
+      if (other_name && arguments.find(parameter->name))
+        problems.add(member.name, concat({"is another name of ", parameter->name}));
+      if (other_name && value.is_null()) value = member.value;
+      if (!value.is_null()) converted.set(parameter->name, std::move(value));
     } else if (!raw_schema) {
-      problems.add(member.name, "is unknown");
+      problems.add(member.name, problem_of_name(tool.parameters, member.name));
     } else if (member.value.has_lone_surrogate()) {
       problems.add(member.name, "holds an unpaired surrogate, which cannot be encoded as UTF-8");
     }
   }
   for (const Parameter& parameter : tool.parameters)
-    if (parameter.required && !arguments.find(parameter.name))
+    if (parameter.required && !arguments.find(parameter.name) && !converted.find(parameter.name))
       problems.add(parameter.name, "is missing");
   if (problems.count() == 0) return {};
   std::string text = concat({"Invalid arguments for ", tool.name, ": ", problems.text(), "."});
@@ -31257,7 +31312,7 @@ CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr
   call->max_reply = batch ? std::min(batch->share, options_.max_reply) : options_.max_reply;
   const std::size_t around = longest_envelope + call->id.spelling.size() + server_info_.size();
   call->max_result = call->max_reply - std::min(call->max_reply, around);
-  std::string problem = check_arguments(*call->tool, *call->arguments);
+  std::string problem = check_arguments(*call->tool, *call->arguments, call->converted);
   if (problem.empty() && others > 0 && others + weight > options_.max_open_bytes)
     problem =
         "The server is busy: the messages of its open calls take too much memory. Try again "
@@ -32650,9 +32705,12 @@ mcp::Parameter choice(const char* name, std::vector<std::string> choices, std::s
 }
 
 mcp::Parameter work_dir_parameter(const Executor& executor) {
-  return parameter("work_dir", mcp::ParameterType::string,
-                   concat({"Where to run it: absolute, or relative to ",
-                           to_utf8(executor.workspace()), ", which is the default."}));
+  mcp::Parameter folder =
+      parameter("work_dir", mcp::ParameterType::string,
+                concat({"Where to run it: absolute, or relative to ", to_utf8(executor.workspace()),
+                        ", which is the default."}));
+  folder.other_name = "cwd";
+  return folder;
 }
 
 mcp::Parameter timeout_parameter(const Executor& executor) {
@@ -32667,6 +32725,14 @@ mcp::Parameter max_output_parameter(const ToolOptions& options) {
                                   std::to_string(options.max_output), "."}));
   bytes.minimum = 1;
   return bytes;
+}
+
+// write_background_shell calls it input.
+mcp::Parameter stdin_parameter() {
+  mcp::Parameter text =
+      parameter("stdin", mcp::ParameterType::string, "Text for its standard input.");
+  text.other_name = "input";
+  return text;
 }
 
 using ToolHandler = mcp::ToolReply (*)(ToolSet&, const mcp::Call&);
@@ -32687,7 +32753,8 @@ void add_command_tools(const Executor& executor, const ToolOptions& options,
               "command ends or its timeout passes (default ",
               seconds_text(executor.options().timeout),
               " seconds); then it is killed together with everything it started. Standard input is "
-              "empty. Commands do not share a shell: the working directory and variables of one "
+              "empty without stdin. Commands do not share a shell: the working directory and "
+              "variables of one "
               "are gone in the next, unless both have the same session_id: then `cd` and `export` "
               "carry on."}),
       {required("command", "The command line, for the shell."), timeout_parameter(executor),
@@ -32702,7 +32769,7 @@ void add_command_tools(const Executor& executor, const ToolOptions& options,
                        "a timeout unless one is given, and the answer has its shell_id."})),
        choice("encoding", {"utf-8", "base64"},
               "base64: stdout and stderr as they are, for binary output."),
-       max_output_parameter(options)});
+       max_output_parameter(options), stdin_parameter()});
   tool.output_schema = execution_schema();
   tools.push_back({std::move(tool), execute_command});
   tools.push_back(
@@ -33091,8 +33158,8 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
         {"execute_command runs shell commands, by default in ", to_utf8(executor.workspace()),
          ". A command may take ", seconds_text(executor.options().timeout),
          " seconds unless it asks for more (at most ", seconds_text(executor.options().max_timeout),
-         "). It gets no standard input and no terminal. Of each of its streams ",
-         std::to_string(options.max_output), " bytes are shown, the beginning and the end",
+         "). It has no terminal. Of each of its streams ", std::to_string(options.max_output),
+         " bytes are shown, the beginning and the end",
          settings.spill_dir.empty() ? "." : "; a note names the file that has the whole."}));
   if (has_tool("execute_command") && options.run_in_background_after != no_limit)
     sentences.push_back(
@@ -33347,6 +33414,7 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   }
   const std::size_t most = wanted_output(set, call);
   command.max_output = most;
+  command.input = call.argument("stdin").as_string();
   std::size_t room = room_for_texts(call.max_result_bytes());
   std::shared_ptr<RawOutput> raw;
   // Base64 stands in the reply twice, a third longer than the bytes; that of both streams takes
