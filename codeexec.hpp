@@ -1647,6 +1647,7 @@ class Executor {
   struct Gate;
   struct Admission;  // a command that passed the gate, with all that must live until its start
   struct Ending;     // what is to be done when a command has ended
+  class PrivateFolder;
   Executor() = default;
   Executor(const Executor&) = default;
   Executor& operator=(const Executor&) = default;
@@ -22333,36 +22334,6 @@ bool is_program(const std::string& path);
 // it. An empty option stays empty.
 Expected<std::string> usable_directory(const char* option, const std::string& given, int mode);
 
-// A directory with a random name and a folder `tmp` in it, removed with all that is in it. It is
-// locked as long as it is in use: one that is not belonged to a program that was killed.
-class PrivateFolder {
- public:
-  // In an open directory, whose canonical path is `parent`. `option` is what errors name.
-  static Expected<std::shared_ptr<const PrivateFolder>> create(const char* option, int directory,
-                                                               const std::string& parent,
-                                                               std::string_view prefix);
-  // In the TMPDIR of this process, or /tmp, where those of this prefix go that nobody uses.
-  static Expected<std::shared_ptr<const PrivateFolder>> create(const char* option,
-                                                               std::string_view prefix);
-
-  PrivateFolder(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
-  PrivateFolder(const PrivateFolder&) = delete;
-  PrivateFolder& operator=(const PrivateFolder&) = delete;
-  ~PrivateFolder();
-
-  const std::string& path() const noexcept { return path_; }
-  std::string temporary() const { return path_ + "/tmp"; }
-  int fd() const noexcept { return fd_.get(); }
-
- private:
-  // An errno, or 0. EWOULDBLOCK: another program, looking for what was left, was faster.
-  static int prepare(int fd);
-
-  std::string path_;
-  UniqueFd fd_;
-  pid_t owner_ = ::getpid();
-};
-
 // What the host writes by itself must not lie where commands may write: one could put a link there,
 // or change the audit log. `writable` is what they may change, canonical.
 Expected<void> check_out_of_reach(const ExecutorOptions& options,
@@ -22424,6 +22395,36 @@ class WatchedFiles {
 std::string joined(const std::vector<std::string>& texts, std::string_view separator);
 
 }  // namespace
+
+// A directory with a random name and a folder `tmp` in it, removed with all that is in it. It is
+// locked as long as it is in use: one that is not belonged to a program that was killed.
+class Executor::PrivateFolder {
+ public:
+  // In an open directory, whose canonical path is `parent`. `option` is what errors name.
+  static Expected<std::shared_ptr<const PrivateFolder>> create(const char* option, int directory,
+                                                               const std::string& parent,
+                                                               std::string_view prefix);
+  // In the TMPDIR of this process, or /tmp, where those of this prefix go that nobody uses.
+  static Expected<std::shared_ptr<const PrivateFolder>> create(const char* option,
+                                                               std::string_view prefix);
+
+  PrivateFolder(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
+  ~PrivateFolder();
+
+  const std::string& path() const noexcept { return path_; }
+  std::string temporary() const { return path_ + "/tmp"; }
+  int fd() const noexcept { return fd_.get(); }
+
+ private:
+  // An errno, or 0. EWOULDBLOCK: another program, looking for what was left, was faster.
+  static int prepare(int fd);
+
+  std::string path_;
+  UniqueFd fd_;
+  pid_t owner_ = ::getpid();
+};
 
 struct Session::State {
   static constexpr std::size_t max_variables = 256;
@@ -24110,12 +24111,8 @@ void remove_left_folders(int parent, std::string_view prefix) {
 
 }  // namespace
 
-namespace {
-
-Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char* option,
-                                                                     int directory,
-                                                                     const std::string& parent,
-                                                                     std::string_view prefix) {
+Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder::create(
+    const char* option, int directory, const std::string& parent, std::string_view prefix) {
   constexpr int most_tries = 10;
   int error = EWOULDBLOCK;
   for (int tries = 0; tries < most_tries && (error == EWOULDBLOCK || error == EEXIST); ++tries) {
@@ -24134,8 +24131,8 @@ Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char*
   return system_error(error, concat({option, ": cannot make a directory in ", quoted(parent)}));
 }
 
-Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char* option,
-                                                                     std::string_view prefix) {
+Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder::create(
+    const char* option, std::string_view prefix) {
   const char* const given = std::getenv("TMPDIR");
   auto parent = canonical_path(given && *given == '/' ? given : "/tmp");
   if (!parent) return with_prefix(concat({option, ": "}), parent.error());
@@ -24147,21 +24144,19 @@ Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char*
   return create(option, directory->get(), *parent, prefix);
 }
 
-PrivateFolder::~PrivateFolder() {
+Executor::PrivateFolder::~PrivateFolder() {
   // A fork of the program has a copy of this object, and no part in the directory.
   if (owner_ != ::getpid()) return;
   TreeRemoval(fd_.get()).run();
   ::rmdir(path_.c_str());
 }
 
-int PrivateFolder::prepare(int fd) {
+int Executor::PrivateFolder::prepare(int fd) {
   // On a file system without locks nobody removes what was left.
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return EWOULDBLOCK;
   if (::mkdirat(fd, "tmp", 0700) == 0) return 0;
   return errno == ENOENT ? EWOULDBLOCK : errno;
 }
-
-}  // namespace
 
 Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {
   if (options.sandbox.mode == SandboxMode::off || options.private_home == PrivateHome::off)
@@ -34088,7 +34083,8 @@ Expected<PolicyOptions> policy_options(const ServerConfig& config) {
 }
 
 // What is the same wherever commands run. To name what is read-only must not forbid everything
-// else; nor is everything given away where commands are confined: there the workspace may be changed.
+// else; nor is everything given away where commands are confined: there the workspace may be
+// changed.
 Expected<ExecutorOptions> common_options(const ServerConfig& config, bool confined) {
   ExecutorOptions options = config.local;
   options.workspace = workspace_of(config);

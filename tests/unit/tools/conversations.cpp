@@ -42,7 +42,8 @@ class NoSigpipe {
 }  // namespace
 
 TEST_CASE("W-05 W-19: a command made to choke patterns is judged in no time") {
-  Strings arguments = {"--blocked-commands", "(a+)+$", "(\\w+\\s?)+$", "--allowed-paths", "/tmp"};
+  Strings arguments = {"--blocked-commands", "(a+)+$", "(\\w+\\s?)+$", "--allowed-paths", "/tmp",
+                       "--workspace", "/"};
   SUBCASE("strict") {}
   SUBCASE("compat") { arguments.insert(arguments.end(), {"--policy", "compat"}); }
   Server server(arguments);
