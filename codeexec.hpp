@@ -1890,6 +1890,7 @@ class Executor {
   struct Gate;
   struct Admission;  // a command that passed the gate, with all that must live until its start
   struct Ending;     // what is to be done when a command has ended
+  class PrivateFolder;
   Executor() = default;
   Executor(const Executor&) = default;
   Executor& operator=(const Executor&) = default;
@@ -2639,9 +2640,11 @@ class ToolReply {
 enum class ParameterType { string, integer, number, boolean, array, object };
 
 // One argument of a tool. The tool's input schema and the check of every call are both made from
-// it, so that they cannot disagree.
+// it, so that they cannot disagree. The check accepts more than the schema says: a text that is
+// exactly a number or a boolean where one is wanted ("2.5", "true"), and the other name.
 struct Parameter {
   std::string name = {};
+  std::string other_name = {};  // which models use, too; the schema does not have it
   ParameterType type = ParameterType::string;
   std::string description = {};
   bool required = false;
@@ -2670,7 +2673,8 @@ class Call {
   const std::string& tool() const noexcept;
   // As they were sent: an object.
   const Json& arguments() const noexcept;
-  // The argument as it was sent, or the parameter's default when it was left out or is null.
+  // The argument with the name and type of its parameter, or the parameter's default when it was
+  // left out or is null.
   const Json& argument(std::string_view name) const noexcept;
   // The request's `_meta`: an object, or null.
   const Json& meta() const noexcept;
@@ -2825,7 +2829,8 @@ struct ToolOptions {
 // Times are in seconds, sizes in bytes. A shell_id that is not known is such a failure.
 //
 //   execute_command(command, timeout?, work_dir?, session_id?, run_in_background_after?, encoding?,
-//   max_output?)
+//   max_output?, stdin?)
+//     A work_dir may be called cwd, here and below, and stdin input.
 //     to_json(Result). With encoding "base64": stdout and stderr are base64 of their first bytes,
 //     `encoding` tells so, and the message that would end stderr is one of the notes. When the
 //     command goes on in the background: what there is so far, outcome "running", success true,
@@ -24807,36 +24812,6 @@ inline constexpr std::size_t sha256_digits = 64;
 // The hash that the line of a record ends with; empty when it is not one.
 std::string_view audit_hash(std::string_view line);
 
-// A directory with a random name and a folder `tmp` in it, removed with all that is in it. It is
-// locked as long as it is in use: one that is not belonged to a program that was killed.
-class PrivateFolder {
- public:
-  // In an open directory, whose canonical path is `parent`. `option` is what errors name.
-  static Expected<std::shared_ptr<const PrivateFolder>> create(const char* option, int directory,
-                                                               const std::string& parent,
-                                                               std::string_view prefix);
-  // In the TMPDIR of this process, or /tmp, where those of this prefix go that nobody uses.
-  static Expected<std::shared_ptr<const PrivateFolder>> create(const char* option,
-                                                               std::string_view prefix);
-
-  PrivateFolder(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
-  PrivateFolder(const PrivateFolder&) = delete;
-  PrivateFolder& operator=(const PrivateFolder&) = delete;
-  ~PrivateFolder();
-
-  const std::string& path() const noexcept { return path_; }
-  std::string temporary() const { return path_ + "/tmp"; }
-  int fd() const noexcept { return fd_.get(); }
-
- private:
-  // An errno, or 0. EWOULDBLOCK: another program, looking for what was left, was faster.
-  static int prepare(int fd);
-
-  std::string path_;
-  UniqueFd fd_;
-  pid_t owner_ = ::getpid();
-};
-
 // What the host writes by itself must not lie where commands may write: one could put a link there,
 // or change the audit log. `writable` is what they may change, canonical.
 Expected<void> check_out_of_reach(const ExecutorOptions& options,
@@ -24911,6 +24886,36 @@ class WatchedFiles {
 std::string joined(const std::vector<std::string>& texts, std::string_view separator);
 
 }  // namespace
+
+// A directory with a random name and a folder `tmp` in it, removed with all that is in it. It is
+// locked as long as it is in use: one that is not belonged to a program that was killed.
+class Executor::PrivateFolder {
+ public:
+  // In an open directory, whose canonical path is `parent`. `option` is what errors name.
+  static Expected<std::shared_ptr<const PrivateFolder>> create(const char* option, int directory,
+                                                               const std::string& parent,
+                                                               std::string_view prefix);
+  // In the TMPDIR of this process, or /tmp, where those of this prefix go that nobody uses.
+  static Expected<std::shared_ptr<const PrivateFolder>> create(const char* option,
+                                                               std::string_view prefix);
+
+  PrivateFolder(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
+  ~PrivateFolder();
+
+  const std::string& path() const noexcept { return path_; }
+  std::string temporary() const { return path_ + "/tmp"; }
+  int fd() const noexcept { return fd_.get(); }
+
+ private:
+  // An errno, or 0. EWOULDBLOCK: another program, looking for what was left, was faster.
+  static int prepare(int fd);
+
+  std::string path_;
+  UniqueFd fd_;
+  pid_t owner_ = ::getpid();
+};
 
 struct Session::State {
   static constexpr std::size_t max_variables = 256;
@@ -26974,12 +26979,8 @@ void remove_left_folders(int parent, std::string_view prefix) {
 
 }  // namespace
 
-namespace {
-
-Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char* option,
-                                                                     int directory,
-                                                                     const std::string& parent,
-                                                                     std::string_view prefix) {
+Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder::create(
+    const char* option, int directory, const std::string& parent, std::string_view prefix) {
   constexpr int most_tries = 10;
   int error = EWOULDBLOCK;
   for (int tries = 0; tries < most_tries && (error == EWOULDBLOCK || error == EEXIST); ++tries) {
@@ -26998,8 +26999,8 @@ Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char*
   return system_error(error, concat({option, ": cannot make a directory in ", quoted(parent)}));
 }
 
-Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char* option,
-                                                                     std::string_view prefix) {
+Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder::create(
+    const char* option, std::string_view prefix) {
   const char* const given = std::getenv("TMPDIR");
   auto parent = canonical_path(given && *given == '/' ? given : "/tmp");
   if (!parent) return with_prefix(concat({option, ": "}), parent.error());
@@ -27011,21 +27012,19 @@ Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char*
   return create(option, directory->get(), *parent, prefix);
 }
 
-PrivateFolder::~PrivateFolder() {
+Executor::PrivateFolder::~PrivateFolder() {
   // A fork of the program has a copy of this object, and no part in the directory.
   if (owner_ != ::getpid()) return;
   TreeRemoval(fd_.get()).run();
   ::rmdir(path_.c_str());
 }
 
-int PrivateFolder::prepare(int fd) {
+int Executor::PrivateFolder::prepare(int fd) {
   // On a file system without locks nobody removes what was left.
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return EWOULDBLOCK;
   if (::mkdirat(fd, "tmp", 0700) == 0) return 0;
   return errno == ENOENT ? EWOULDBLOCK : errno;
 }
-
-}  // namespace
 
 Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {
   if (options.sandbox.mode == SandboxMode::off || options.private_home == PrivateHome::off)
@@ -32788,8 +32787,9 @@ std::string problem_of(const Parameter& parameter, const Json& value);
 
 const Parameter* find_parameter(const std::vector<Parameter>& parameters, std::string_view name);
 
-// The reason why a call cannot be made with these arguments, or an empty text.
-std::string check_arguments(const Tool& tool, const Json& arguments);
+// The reason why a call cannot be made with these arguments, or an empty text. What the handler is
+// to see in their place goes into `converted`.
+std::string check_arguments(const Tool& tool, const Json& arguments, Json& converted);
 
 // What is wrong with a tool, or an empty text.
 std::string tool_problem(const Tool& tool);
@@ -33606,6 +33606,41 @@ std::string range_problem(const Parameter& parameter, double number) {
   return {};
 }
 
+// A text that is exactly what is wanted: a number as JSON has it, or a boolean. Null: it is not.
+Json value_of_text(const std::string& text, ParameterType type) {
+  constexpr std::size_t longest = 64;
+  const bool wanted = is_numeric(type) || type == ParameterType::boolean;
+  // The parser of a whole JSON text would let white space pass.
+  const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
+  if (!wanted || text.empty() || text.size() > longest || is_space(text.front()) ||
+      is_space(text.back()))
+    return {};
+  const auto value = Json::parse(text);
+  return value && is_of(*value, type) ? *value : Json();
+}
+
+std::string name_without_case(std::string_view name) {
+  std::string plain;
+  for (const char c : name)
+    if (c != '_') plain += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return plain;
+}
+
+// What else may have been meant by a name that no parameter has: one that holds it, or lies in it.
+std::string problem_of_name(const std::vector<Parameter>& parameters, std::string_view name) {
+  constexpr std::size_t shortest = 3;
+  constexpr std::size_t longest = 64;
+  const std::string plain = name_without_case(name.substr(0, longest));
+  for (const Parameter& parameter : parameters) {
+    const std::string other = name_without_case(parameter.name);
+    const bool alike =
+        other.find(plain) != std::string::npos || plain.find(other) != std::string::npos;
+    if (alike && std::min(plain.size(), other.size()) >= shortest)
+      return concat({"is unknown; ", parameter.name, " is known: ", parameter.description});
+  }
+  return "is unknown";
+}
+
 // The first few problems are enough to mend a call; hostile input could have a million.
 class Problems {
  public:
@@ -33676,8 +33711,11 @@ std::string problem_of(const Parameter& parameter, const Json& value) {
   if (value.is_null() && parameter.nullable) return {};
   if (!is_of(value, parameter.type)) {
     const bool fraction = parameter.type == ParameterType::integer && value.is_number();
+    constexpr std::size_t longest = 40;
+    const bool short_text = value.is_string() && value.as_string().size() <= longest;
     return concat({"must be ", with_article(type_name(parameter.type)), ", not ",
-                   fraction ? "a fraction" : kind_name(value)});
+                   fraction ? "a fraction" : kind_name(value),
+                   short_text ? concat({" (", quoted(value.as_string()), ")"}) : ""});
   }
   if (value.has_lone_surrogate())
     return "holds an unpaired surrogate, which cannot be encoded as UTF-8";
@@ -33698,26 +33736,35 @@ std::string problem_of(const Parameter& parameter, const Json& value) {
 
 const Parameter* find_parameter(const std::vector<Parameter>& parameters, std::string_view name) {
   for (const Parameter& parameter : parameters)
-    if (parameter.name == name) return &parameter;
+    if (parameter.name == name || (!name.empty() && parameter.other_name == name))
+      return &parameter;
   return nullptr;
 }
 
-std::string check_arguments(const Tool& tool, const Json& arguments) {
+std::string check_arguments(const Tool& tool, const Json& arguments, Json& converted) {
   Problems problems;
   const bool raw_schema = !tool.input_schema.is_null();
   for (const Json::Member& member : arguments.members()) {
-    const Parameter* parameter = find_parameter(tool.parameters, member.name);
+    const Parameter* const parameter = find_parameter(tool.parameters, member.name);
     if (parameter) {
-      const std::string problem = problem_of(*parameter, member.value);
+      Json value;
+      if (member.value.is_string())
+        value = value_of_text(member.value.as_string(), parameter->type);
+      const std::string problem = problem_of(*parameter, value.is_null() ? member.value : value);
       if (!problem.empty()) problems.add(member.name, problem);
+      const bool other_name = member.name != parameter->name;
+      if (other_name && arguments.find(parameter->name))
+        problems.add(member.name, concat({"is another name of ", parameter->name}));
+      if (other_name && value.is_null()) value = member.value;
+      if (!value.is_null()) converted.set(parameter->name, std::move(value));
     } else if (!raw_schema) {
-      problems.add(member.name, "is unknown");
+      problems.add(member.name, problem_of_name(tool.parameters, member.name));
     } else if (member.value.has_lone_surrogate()) {
       problems.add(member.name, "holds an unpaired surrogate, which cannot be encoded as UTF-8");
     }
   }
   for (const Parameter& parameter : tool.parameters)
-    if (parameter.required && !arguments.find(parameter.name))
+    if (parameter.required && !arguments.find(parameter.name) && !converted.find(parameter.name))
       problems.add(parameter.name, "is missing");
   if (problems.count() == 0) return {};
   std::string text = concat({"Invalid arguments for ", tool.name, ": ", problems.text(), "."});
@@ -33857,6 +33904,7 @@ struct Call::State {
   std::shared_ptr<const Tool> tool = {};
   Json message = {};  // owns what the next two point to
   const Json* arguments = nullptr;
+  Json converted = {};  // those that came under another name or as text; null: none
   const Json* meta = nullptr;
   std::size_t max_result = 0;
   std::string progress_token = {};  // JSON; empty: no progress wanted
@@ -34103,6 +34151,8 @@ const std::string& Call::tool() const noexcept { return state_->tool->name; }
 const Json& Call::arguments() const noexcept { return *state_->arguments; }
 
 const Json& Call::argument(std::string_view name) const noexcept {
+  const Json& converted = state_->converted[name];
+  if (!converted.is_null()) return converted;
   const Json& sent = arguments()[name];
   if (!sent.is_null()) return sent;
   const Parameter* parameter = find_parameter(state_->tool->parameters, name);
@@ -34622,7 +34672,7 @@ CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr
   call->max_reply = batch ? std::min(batch->share, options_.max_reply) : options_.max_reply;
   const std::size_t around = longest_envelope + call->id.spelling.size() + server_info_.size();
   call->max_result = call->max_reply - std::min(call->max_reply, around);
-  std::string problem = check_arguments(*call->tool, *call->arguments);
+  std::string problem = check_arguments(*call->tool, *call->arguments, call->converted);
   if (problem.empty() && others > 0 && others + weight > options_.max_open_bytes)
     problem =
         "The server is busy: the messages of its open calls take too much memory. Try again "
@@ -35909,6 +35959,7 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   }
   const std::size_t most = wanted_output(set, call);
   command.max_output = most;
+  command.input = call.argument("stdin").as_string();
   std::size_t room = room_for_texts(call.max_result_bytes());
   std::shared_ptr<RawOutput> raw;
   // Base64 stands in the reply twice, a third longer than the bytes; that of both streams takes
@@ -36698,9 +36749,12 @@ mcp::Parameter choice(const char* name, std::vector<std::string> choices, std::s
 }
 
 mcp::Parameter work_dir_parameter(const Executor& executor) {
-  return parameter("work_dir", mcp::ParameterType::string,
-                   concat({"Where to run it: absolute, or relative to ",
-                           to_utf8(executor.workspace()), ", which is the default."}));
+  mcp::Parameter folder =
+      parameter("work_dir", mcp::ParameterType::string,
+                concat({"Where to run it: absolute, or relative to ", to_utf8(executor.workspace()),
+                        ", which is the default."}));
+  folder.other_name = "cwd";
+  return folder;
 }
 
 mcp::Parameter timeout_parameter(const Executor& executor) {
@@ -36715,6 +36769,14 @@ mcp::Parameter max_output_parameter(const ToolOptions& options) {
                                   std::to_string(options.max_output), "."}));
   bytes.minimum = 1;
   return bytes;
+}
+
+// write_background_shell calls it input.
+mcp::Parameter stdin_parameter() {
+  mcp::Parameter text =
+      parameter("stdin", mcp::ParameterType::string, "Text for its standard input.");
+  text.other_name = "input";
+  return text;
 }
 
 using ToolHandler = mcp::ToolReply (*)(ToolSet&, const mcp::Call&);
@@ -36739,7 +36801,8 @@ void add_command_tools(const Executor& executor, const ToolOptions& options,
               is_disabled(options, "start_background_shell")
                   ? ""
                   : ": for that there is start_background_shell",
-              ". Standard input is empty. Commands do not share a shell: the working directory and "
+              ". Standard input is empty without stdin. Commands do not share a shell: the working "
+              "directory and "
               "variables of one "
               "are gone in the next, unless both have the same session_id: then `cd` and `export` "
               "carry on."}),
@@ -36755,7 +36818,7 @@ void add_command_tools(const Executor& executor, const ToolOptions& options,
                        "a timeout unless one is given, and the answer has its shell_id."})),
        choice("encoding", {"utf-8", "base64"},
               "base64: stdout and stderr as they are, for binary output."),
-       max_output_parameter(options)});
+       max_output_parameter(options), stdin_parameter()});
   tool.output_schema = execution_schema();
   tools.push_back({std::move(tool), execute_command});
   tools.push_back(
@@ -36936,8 +36999,8 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
         {"execute_command runs shell commands, by default in ", to_utf8(executor.workspace()),
          ". A command may take ", count_of_seconds(executor.options().timeout),
          " unless it asks for more (at most ", seconds_text(executor.options().max_timeout),
-         "). It gets no standard input and no terminal. Of each of its streams ",
-         std::to_string(options.max_output), " bytes are shown, the beginning and the end",
+         "). It has no terminal. Of each of its streams ", std::to_string(options.max_output),
+         " bytes are shown, the beginning and the end",
          settings.spill_dir.empty() ? "." : "; a note names the file that has the whole."}));
   if (has_tool("execute_command") && options.run_in_background_after != no_limit)
     sentences.push_back(
@@ -37968,7 +38031,8 @@ void set_terminal(EnvironmentOptions& options) {
 }
 
 // What is the same wherever commands run. To name what is read-only must not forbid everything
-// else; nor is everything given away where commands are confined: there the workspace may be changed.
+// else; nor is everything given away where commands are confined: there the workspace may be
+// changed.
 Expected<ExecutorOptions> common_options(const ServerConfig& config, bool confined) {
   ExecutorOptions options = config.local;
   options.workspace = workspace_of(config);

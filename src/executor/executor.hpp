@@ -283,6 +283,7 @@ class Executor {
   struct Gate;
   struct Admission;  // a command that passed the gate, with all that must live until its start
   struct Ending;     // what is to be done when a command has ended
+  class PrivateFolder;
   Executor() = default;
   Executor(const Executor&) = default;
   Executor& operator=(const Executor&) = default;

@@ -101,36 +101,6 @@ inline constexpr std::size_t sha256_digits = 64;
 // The hash that the line of a record ends with; empty when it is not one.
 std::string_view audit_hash(std::string_view line);
 
-// A directory with a random name and a folder `tmp` in it, removed with all that is in it. It is
-// locked as long as it is in use: one that is not belonged to a program that was killed.
-class PrivateFolder {
- public:
-  // In an open directory, whose canonical path is `parent`. `option` is what errors name.
-  static Expected<std::shared_ptr<const PrivateFolder>> create(const char* option, int directory,
-                                                               const std::string& parent,
-                                                               std::string_view prefix);
-  // In the TMPDIR of this process, or /tmp, where those of this prefix go that nobody uses.
-  static Expected<std::shared_ptr<const PrivateFolder>> create(const char* option,
-                                                               std::string_view prefix);
-
-  PrivateFolder(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
-  PrivateFolder(const PrivateFolder&) = delete;
-  PrivateFolder& operator=(const PrivateFolder&) = delete;
-  ~PrivateFolder();
-
-  const std::string& path() const noexcept { return path_; }
-  std::string temporary() const { return path_ + "/tmp"; }
-  int fd() const noexcept { return fd_.get(); }
-
- private:
-  // An errno, or 0. EWOULDBLOCK: another program, looking for what was left, was faster.
-  static int prepare(int fd);
-
-  std::string path_;
-  UniqueFd fd_;
-  pid_t owner_ = ::getpid();
-};
-
 // What the host writes by itself must not lie where commands may write: one could put a link there,
 // or change the audit log. `writable` is what they may change, canonical.
 Expected<void> check_out_of_reach(const ExecutorOptions& options,
@@ -205,6 +175,36 @@ class WatchedFiles {
 std::string joined(const std::vector<std::string>& texts, std::string_view separator);
 
 }  // namespace inner
+
+// A directory with a random name and a folder `tmp` in it, removed with all that is in it. It is
+// locked as long as it is in use: one that is not belonged to a program that was killed.
+class Executor::PrivateFolder {
+ public:
+  // In an open directory, whose canonical path is `parent`. `option` is what errors name.
+  static Expected<std::shared_ptr<const PrivateFolder>> create(const char* option, int directory,
+                                                               const std::string& parent,
+                                                               std::string_view prefix);
+  // In the TMPDIR of this process, or /tmp, where those of this prefix go that nobody uses.
+  static Expected<std::shared_ptr<const PrivateFolder>> create(const char* option,
+                                                               std::string_view prefix);
+
+  PrivateFolder(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
+  ~PrivateFolder();
+
+  const std::string& path() const noexcept { return path_; }
+  std::string temporary() const { return path_ + "/tmp"; }
+  int fd() const noexcept { return fd_.get(); }
+
+ private:
+  // An errno, or 0. EWOULDBLOCK: another program, looking for what was left, was faster.
+  static int prepare(int fd);
+
+  std::string path_;
+  UniqueFd fd_;
+  pid_t owner_ = ::getpid();
+};
 
 struct Session::State {
   static constexpr std::size_t max_variables = 256;

@@ -171,12 +171,8 @@ void remove_left_folders(int parent, std::string_view prefix) {
 
 }  // namespace
 
-inline namespace inner {
-
-Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char* option,
-                                                                     int directory,
-                                                                     const std::string& parent,
-                                                                     std::string_view prefix) {
+Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder::create(
+    const char* option, int directory, const std::string& parent, std::string_view prefix) {
   constexpr int most_tries = 10;
   int error = EWOULDBLOCK;
   for (int tries = 0; tries < most_tries && (error == EWOULDBLOCK || error == EEXIST); ++tries) {
@@ -195,8 +191,8 @@ Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char*
   return system_error(error, concat({option, ": cannot make a directory in ", quoted(parent)}));
 }
 
-Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char* option,
-                                                                     std::string_view prefix) {
+Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder::create(
+    const char* option, std::string_view prefix) {
   const char* const given = std::getenv("TMPDIR");
   auto parent = canonical_path(given && *given == '/' ? given : "/tmp");
   if (!parent) return with_prefix(concat({option, ": "}), parent.error());
@@ -208,21 +204,19 @@ Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char*
   return create(option, directory->get(), *parent, prefix);
 }
 
-PrivateFolder::~PrivateFolder() {
+Executor::PrivateFolder::~PrivateFolder() {
   // A fork of the program has a copy of this object, and no part in the directory.
   if (owner_ != ::getpid()) return;
   TreeRemoval(fd_.get()).run();
   ::rmdir(path_.c_str());
 }
 
-int PrivateFolder::prepare(int fd) {
+int Executor::PrivateFolder::prepare(int fd) {
   // On a file system without locks nobody removes what was left.
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return EWOULDBLOCK;
   if (::mkdirat(fd, "tmp", 0700) == 0) return 0;
   return errno == ENOENT ? EWOULDBLOCK : errno;
 }
-
-}  // namespace inner
 
 Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {
   if (options.sandbox.mode == SandboxMode::off || options.private_home == PrivateHome::off)

@@ -81,6 +81,8 @@ const std::string& Call::tool() const noexcept { return state_->tool->name; }
 const Json& Call::arguments() const noexcept { return *state_->arguments; }
 
 const Json& Call::argument(std::string_view name) const noexcept {
+  const Json& converted = state_->converted[name];
+  if (!converted.is_null()) return converted;
   const Json& sent = arguments()[name];
   if (!sent.is_null()) return sent;
   const Parameter* parameter = find_parameter(state_->tool->parameters, name);

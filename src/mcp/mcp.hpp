@@ -68,9 +68,11 @@ class ToolReply {
 enum class ParameterType { string, integer, number, boolean, array, object };
 
 // One argument of a tool. The tool's input schema and the check of every call are both made from
-// it, so that they cannot disagree.
+// it, so that they cannot disagree. The check accepts more than the schema says: a text that is
+// exactly a number or a boolean where one is wanted ("2.5", "true"), and the other name.
 struct Parameter {
   std::string name = {};
+  std::string other_name = {};  // which models use, too; the schema does not have it
   ParameterType type = ParameterType::string;
   std::string description = {};
   bool required = false;
@@ -99,7 +101,8 @@ class Call {
   const std::string& tool() const noexcept;
   // As they were sent: an object.
   const Json& arguments() const noexcept;
-  // The argument as it was sent, or the parameter's default when it was left out or is null.
+  // The argument with the name and type of its parameter, or the parameter's default when it was
+  // left out or is null.
   const Json& argument(std::string_view name) const noexcept;
   // The request's `_meta`: an object, or null.
   const Json& meta() const noexcept;

@@ -77,8 +77,9 @@ std::string problem_of(const Parameter& parameter, const Json& value);
 
 const Parameter* find_parameter(const std::vector<Parameter>& parameters, std::string_view name);
 
-// The reason why a call cannot be made with these arguments, or an empty text.
-std::string check_arguments(const Tool& tool, const Json& arguments);
+// The reason why a call cannot be made with these arguments, or an empty text. What the handler is
+// to see in their place goes into `converted`.
+std::string check_arguments(const Tool& tool, const Json& arguments, Json& converted);
 
 // What is wrong with a tool, or an empty text.
 std::string tool_problem(const Tool& tool);

@@ -110,6 +110,41 @@ std::string range_problem(const Parameter& parameter, double number) {
   return {};
 }
 
+// A text that is exactly what is wanted: a number as JSON has it, or a boolean. Null: it is not.
+Json value_of_text(const std::string& text, ParameterType type) {
+  constexpr std::size_t longest = 64;
+  const bool wanted = is_numeric(type) || type == ParameterType::boolean;
+  // The parser of a whole JSON text would let white space pass.
+  const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
+  if (!wanted || text.empty() || text.size() > longest || is_space(text.front()) ||
+      is_space(text.back()))
+    return {};
+  const auto value = Json::parse(text);
+  return value && is_of(*value, type) ? *value : Json();
+}
+
+std::string name_without_case(std::string_view name) {
+  std::string plain;
+  for (const char c : name)
+    if (c != '_') plain += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return plain;
+}
+
+// What else may have been meant by a name that no parameter has: one that holds it, or lies in it.
+std::string problem_of_name(const std::vector<Parameter>& parameters, std::string_view name) {
+  constexpr std::size_t shortest = 3;
+  constexpr std::size_t longest = 64;
+  const std::string plain = name_without_case(name.substr(0, longest));
+  for (const Parameter& parameter : parameters) {
+    const std::string other = name_without_case(parameter.name);
+    const bool alike =
+        other.find(plain) != std::string::npos || plain.find(other) != std::string::npos;
+    if (alike && std::min(plain.size(), other.size()) >= shortest)
+      return concat({"is unknown; ", parameter.name, " is known: ", parameter.description});
+  }
+  return "is unknown";
+}
+
 // The first few problems are enough to mend a call; hostile input could have a million.
 class Problems {
  public:
@@ -180,8 +215,11 @@ std::string problem_of(const Parameter& parameter, const Json& value) {
   if (value.is_null() && parameter.nullable) return {};
   if (!is_of(value, parameter.type)) {
     const bool fraction = parameter.type == ParameterType::integer && value.is_number();
+    constexpr std::size_t longest = 40;
+    const bool short_text = value.is_string() && value.as_string().size() <= longest;
     return concat({"must be ", with_article(type_name(parameter.type)), ", not ",
-                   fraction ? "a fraction" : kind_name(value)});
+                   fraction ? "a fraction" : kind_name(value),
+                   short_text ? concat({" (", quoted(value.as_string()), ")"}) : ""});
   }
   if (value.has_lone_surrogate())
     return "holds an unpaired surrogate, which cannot be encoded as UTF-8";
@@ -202,26 +240,35 @@ std::string problem_of(const Parameter& parameter, const Json& value) {
 
 const Parameter* find_parameter(const std::vector<Parameter>& parameters, std::string_view name) {
   for (const Parameter& parameter : parameters)
-    if (parameter.name == name) return &parameter;
+    if (parameter.name == name || (!name.empty() && parameter.other_name == name))
+      return &parameter;
   return nullptr;
 }
 
-std::string check_arguments(const Tool& tool, const Json& arguments) {
+std::string check_arguments(const Tool& tool, const Json& arguments, Json& converted) {
   Problems problems;
   const bool raw_schema = !tool.input_schema.is_null();
   for (const Json::Member& member : arguments.members()) {
-    const Parameter* parameter = find_parameter(tool.parameters, member.name);
+    const Parameter* const parameter = find_parameter(tool.parameters, member.name);
     if (parameter) {
-      const std::string problem = problem_of(*parameter, member.value);
+      Json value;
+      if (member.value.is_string())
+        value = value_of_text(member.value.as_string(), parameter->type);
+      const std::string problem = problem_of(*parameter, value.is_null() ? member.value : value);
       if (!problem.empty()) problems.add(member.name, problem);
+      const bool other_name = member.name != parameter->name;
+      if (other_name && arguments.find(parameter->name))
+        problems.add(member.name, concat({"is another name of ", parameter->name}));
+      if (other_name && value.is_null()) value = member.value;
+      if (!value.is_null()) converted.set(parameter->name, std::move(value));
     } else if (!raw_schema) {
-      problems.add(member.name, "is unknown");
+      problems.add(member.name, problem_of_name(tool.parameters, member.name));
     } else if (member.value.has_lone_surrogate()) {
       problems.add(member.name, "holds an unpaired surrogate, which cannot be encoded as UTF-8");
     }
   }
   for (const Parameter& parameter : tool.parameters)
-    if (parameter.required && !arguments.find(parameter.name))
+    if (parameter.required && !arguments.find(parameter.name) && !converted.find(parameter.name))
       problems.add(parameter.name, "is missing");
   if (problems.count() == 0) return {};
   std::string text = concat({"Invalid arguments for ", tool.name, ": ", problems.text(), "."});

@@ -196,7 +196,7 @@ CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr
   call->max_reply = batch ? std::min(batch->share, options_.max_reply) : options_.max_reply;
   const std::size_t around = longest_envelope + call->id.spelling.size() + server_info_.size();
   call->max_result = call->max_reply - std::min(call->max_reply, around);
-  std::string problem = check_arguments(*call->tool, *call->arguments);
+  std::string problem = check_arguments(*call->tool, *call->arguments, call->converted);
   if (problem.empty() && others > 0 && others + weight > options_.max_open_bytes)
     problem =
         "The server is busy: the messages of its open calls take too much memory. Try again "

@@ -45,6 +45,7 @@ struct Call::State {
   std::shared_ptr<const Tool> tool = {};
   Json message = {};  // owns what the next two point to
   const Json* arguments = nullptr;
+  Json converted = {};  // those that came under another name or as text; null: none
   const Json* meta = nullptr;
   std::size_t max_result = 0;
   std::string progress_token = {};  // JSON; empty: no progress wanted

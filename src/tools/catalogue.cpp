@@ -31,9 +31,12 @@ mcp::Parameter choice(const char* name, std::vector<std::string> choices, std::s
 }
 
 mcp::Parameter work_dir_parameter(const Executor& executor) {
-  return parameter("work_dir", mcp::ParameterType::string,
-                   concat({"Where to run it: absolute, or relative to ",
-                           to_utf8(executor.workspace()), ", which is the default."}));
+  mcp::Parameter folder =
+      parameter("work_dir", mcp::ParameterType::string,
+                concat({"Where to run it: absolute, or relative to ", to_utf8(executor.workspace()),
+                        ", which is the default."}));
+  folder.other_name = "cwd";
+  return folder;
 }
 
 mcp::Parameter timeout_parameter(const Executor& executor) {
@@ -48,6 +51,14 @@ mcp::Parameter max_output_parameter(const ToolOptions& options) {
                                   std::to_string(options.max_output), "."}));
   bytes.minimum = 1;
   return bytes;
+}
+
+// write_background_shell calls it input.
+mcp::Parameter stdin_parameter() {
+  mcp::Parameter text =
+      parameter("stdin", mcp::ParameterType::string, "Text for its standard input.");
+  text.other_name = "input";
+  return text;
 }
 
 using ToolHandler = mcp::ToolReply (*)(ToolSet&, const mcp::Call&);
@@ -72,7 +83,8 @@ void add_command_tools(const Executor& executor, const ToolOptions& options,
               is_disabled(options, "start_background_shell")
                   ? ""
                   : ": for that there is start_background_shell",
-              ". Standard input is empty. Commands do not share a shell: the working directory and "
+              ". Standard input is empty without stdin. Commands do not share a shell: the working "
+              "directory and "
               "variables of one "
               "are gone in the next, unless both have the same session_id: then `cd` and `export` "
               "carry on."}),
@@ -88,7 +100,7 @@ void add_command_tools(const Executor& executor, const ToolOptions& options,
                        "a timeout unless one is given, and the answer has its shell_id."})),
        choice("encoding", {"utf-8", "base64"},
               "base64: stdout and stderr as they are, for binary output."),
-       max_output_parameter(options)});
+       max_output_parameter(options), stdin_parameter()});
   tool.output_schema = execution_schema();
   tools.push_back({std::move(tool), execute_command});
   tools.push_back(

@@ -23,8 +23,8 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
         {"execute_command runs shell commands, by default in ", to_utf8(executor.workspace()),
          ". A command may take ", count_of_seconds(executor.options().timeout),
          " unless it asks for more (at most ", seconds_text(executor.options().max_timeout),
-         "). It gets no standard input and no terminal. Of each of its streams ",
-         std::to_string(options.max_output), " bytes are shown, the beginning and the end",
+         "). It has no terminal. Of each of its streams ", std::to_string(options.max_output),
+         " bytes are shown, the beginning and the end",
          settings.spill_dir.empty() ? "." : "; a note names the file that has the whole."}));
   if (has_tool("execute_command") && options.run_in_background_after != no_limit)
     sentences.push_back(

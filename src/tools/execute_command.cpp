@@ -66,6 +66,7 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   }
   const std::size_t most = wanted_output(set, call);
   command.max_output = most;
+  command.input = call.argument("stdin").as_string();
   std::size_t room = room_for_texts(call.max_result_bytes());
   std::shared_ptr<RawOutput> raw;
   // Base64 stands in the reply twice, a third longer than the bytes; that of both streams takes

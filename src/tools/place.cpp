@@ -99,7 +99,8 @@ void set_terminal(EnvironmentOptions& options) {
 }
 
 // What is the same wherever commands run. To name what is read-only must not forbid everything
-// else; nor is everything given away where commands are confined: there the workspace may be changed.
+// else; nor is everything given away where commands are confined: there the workspace may be
+// changed.
 Expected<ExecutorOptions> common_options(const ServerConfig& config, bool confined) {
   ExecutorOptions options = config.local;
   options.workspace = workspace_of(config);

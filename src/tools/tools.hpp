@@ -68,7 +68,8 @@ struct ToolOptions {
 // Times are in seconds, sizes in bytes. A shell_id that is not known is such a failure.
 //
 //   execute_command(command, timeout?, work_dir?, session_id?, run_in_background_after?, encoding?,
-//   max_output?)
+//   max_output?, stdin?)
+//     A work_dir may be called cwd, here and below, and stdin input.
 //     to_json(Result). With encoding "base64": stdout and stderr are base64 of their first bytes,
 //     `encoding` tells so, and the message that would end stderr is one of the notes. When the
 //     command goes on in the background: what there is so far, outcome "running", success true,

@@ -90,8 +90,9 @@ TEST_CASE("parity 30 container_creation, 31 command_execution, 35 resource_limit
   REQUIRE_MESSAGE(info, info.error().message);
   CHECK_FALSE(info->id.empty());
   CHECK(info->health.running);
-  CHECK(inspect(executor, "{{.HostConfig.Memory}} {{.HostConfig.MemorySwap}} "
-                          "{{.HostConfig.NanoCpus}}") == "536870912 536870912 1000000000\n");
+  CHECK(inspect(executor,
+                "{{.HostConfig.Memory}} {{.HostConfig.MemorySwap}} "
+                "{{.HostConfig.NanoCpus}}") == "536870912 536870912 1000000000\n");
 }
 
 TEST_CASE("parity 32 persistence: what one command installs, the next one has") {
@@ -139,8 +140,8 @@ TEST_CASE("parity 36 network_isolation, 37 command_timeout") {
   if (!has_engine()) return;
   TempDir workspace;
   const ContainerExecutor executor = executor_of(options_in(workspace));
-  const Result connect = executor.run(
-      "python3 -c \"import socket; socket.create_connection(('1.1.1.1', 53), 5)\"");
+  const Result connect =
+      executor.run("python3 -c \"import socket; socket.create_connection(('1.1.1.1', 53), 5)\"");
   CHECK(has(connect.err, "Network is unreachable"));
   Command command = Command::shell("sleep 7654321");
   command.timeout = std::chrono::seconds(1);

@@ -94,8 +94,7 @@ TEST_CASE("W-25 W-37 W-38: a conversation in a container") {
   CHECK(server.execute("ls " + place.path())["stdout"] == Json("ro\nws\n"));
   CHECK(server.execute("cat ../ro/kept")["stdout"] == Json("kept"));
   // By a name that the policy cannot know.
-  const Json refused =
-      server.execute("d=$(echo Li4vcm8K | base64 -d); sh -c 'echo x > $0/new' $d");
+  const Json refused = server.execute("d=$(echo Li4vcm8K | base64 -d); sh -c 'echo x > $0/new' $d");
   CHECK(has(refused["stderr"].as_string(), "Read-only file system"));
   CHECK(!support::exists(place / "ro/new"));
   CHECK(server.execute("touch /new")["success"] == Json(false));
@@ -115,8 +114,7 @@ TEST_CASE("W-25 W-37 W-38: a conversation in a container") {
   CHECK(late["stdout"] == Json("begun\n"));
   CHECK(server.execute("cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c '[3]01.5'")["stdout"] ==
         Json("0\n"));
-  const Json coded =
-      server.use("execute_code", R"-({"language":"python","code":"print(6 * 7)"})-");
+  const Json coded = server.use("execute_code", R"-({"language":"python","code":"print(6 * 7)"})-");
   CHECK(coded["stdout"] == Json("42\n"));
   const Json started =
       server.use("start_background_shell", R"({"command":"hostname; read x; echo got $x"})");

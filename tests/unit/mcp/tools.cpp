@@ -99,7 +99,19 @@ TEST_CASE("wrong arguments give an error result that names them and the ones all
       {R"({"command":null})", "argument 'command' must be a string, not null"},
       {R"({"command":7})", "argument 'command' must be a string, not a number"},
       {R"({"command":["x"]})", "argument 'command' must be a string, not an array"},
-      {R"({"command":"x","timeout":"5"})", "argument 'timeout' must be a number, not a string"},
+      {R"({"command":"x","timeout":"5s"})",
+       "argument 'timeout' must be a number, not a string ('5s')"},
+      {R"({"command":"x","timeout":" 5"})", "must be a number, not a string (' 5')"},
+      {R"({"command":"x","timeout":"5\n"})", "must be a number, not a string"},
+      {R"({"command":"x","timeout":""})", "must be a number, not a string ('')"},
+      {R"({"command":"x","timeout":"abc"})", "must be a number, not a string ('abc')"},
+      {R"({"command":"x","timeout":"1e400"})", "must be a number, not a string ('1e400')"},
+      {R"({"command":"x","timeout":"+5"})", "must be a number, not a string"},
+      {R"({"command":"x","timeout":"0x5"})", "must be a number, not a string"},
+      {R"({"command":"x","timeout":"NaN"})", "must be a number, not a string"},
+      {R"({"command":"x","timeout":"true"})", "must be a number, not a string"},
+      {R"({"command":"x","timeout":"0"})", "argument 'timeout' must be greater than 0"},
+      {R"({"command":"x","count":"1.5"})", "argument 'count' must be an integer, not a string"},
       {R"({"command":"x","timeout":0})", "argument 'timeout' must be greater than 0"},
       {R"({"command":"x","timeout":-0.5})", "argument 'timeout' must be greater than 0"},
       {R"({"command":"x","timeout":3600.5})", "argument 'timeout' must be at most 3600"},
@@ -109,13 +121,15 @@ TEST_CASE("wrong arguments give an error result that names them and the ones all
       {R"({"command":"x","count":true})", "argument 'count' must be an integer, not a boolean"},
       {R"({"command":"x","count":99999999999999999999})", "argument 'count' must be an integer"},
       {R"({"command":"x","mode":"medium"})", "argument 'mode' must be one of 'fast', 'slow'"},
-      {R"({"command":"x","flag":"true"})", "argument 'flag' must be a boolean, not a string"},
+      {R"({"command":"x","flag":"True"})", "argument 'flag' must be a boolean, not a string"},
+      {R"({"command":"x","flag":"1"})", "argument 'flag' must be a boolean, not a string"},
       {R"({"command":"x","flag":1})", "argument 'flag' must be a boolean, not a number"},
       {R"({"command":"x","names":"y"})", "argument 'names' must be an array, not a string"},
       {R"({"command":"x","names":["y",1]})",
        "argument 'names' must hold only items of type string"},
       {R"({"command":"x","extra":[]})", "argument 'extra' must be an object, not an array"},
-      {R"({"command":"x","Command":"y"})", "argument 'Command' is unknown"},
+      {R"({"command":"x","Command":"y"})", "argument 'Command' is unknown; command is known: "},
+      {R"({"command":"x","timeout_ms":5000})", "'timeout_ms' is unknown; timeout is known: "},
       {R"({"command":"x","work\ndir":"y"})", "argument 'work\\x0adir' is unknown"},
       {R"({"command":"a\ud800b"})", "argument 'command' holds an unpaired surrogate"},
       {R"({"command":"x","extra":{"\udc00":1}})", "argument 'extra' holds an unpaired surrogate"},
@@ -155,6 +169,15 @@ TEST_CASE("right arguments arrive, and defaults stand for what was left out") {
         R"({"count":3.0,"mode":null,"flag":false})");
   CHECK(text_of(talk.call("checked", R"({"command":"\u0000","mode":"slow","timeout":3600})")) ==
         R"({"count":10,"mode":"slow","flag":null})");
+}
+
+TEST_CASE("texts that are exactly a number or a boolean are taken for it") {
+  Talk talk({checked_tool()});
+  talk.initialize();
+  CHECK(text_of(talk.call("checked", R"({"command":"5","count":"3","flag":"true"})")) ==
+        R"({"count":3,"mode":null,"flag":true})");
+  CHECK(text_of(talk.call("checked", R"({"command":"x","timeout":"2.5","flag":"false"})")) ==
+        R"({"count":10,"mode":null,"flag":false})");
 }
 
 TEST_CASE("with a schema of its own the tool checks its arguments, except for broken text") {

@@ -471,9 +471,9 @@ TEST_CASE("regex: find starts where it is told and still sees what stands before
   CHECK(span(compiled("(?m)^a"), "b\na", 2) == "2..3");
   CHECK(span(compiled("a*"), "aa", 2) == "2..2");
   CHECK(span(compiled("a*"), "aa", 3) == "none");
-  CHECK(span(compiled("\\Bx"), "\303\251x", 2) == "2..3");  // behind a letter of two bytes
+  CHECK(span(compiled("\\Bx"), "\303\251x", 2) == "2..3");      // behind a letter of two bytes
   CHECK(span(compiled("\\bx"), "\342\202\254x", 3) == "3..4");  // behind a symbol of three
-  CHECK(span(compiled("."), "\303\251", 1) == "1..2");  // in the middle: a byte of its own
+  CHECK(span(compiled("."), "\303\251", 1) == "1..2");          // in the middle: a byte of its own
 }
 
 TEST_CASE("regex: a byte of malformed UTF-8 is one character and no letter, digit or space") {
@@ -549,10 +549,10 @@ TEST_CASE("regex: one pattern serves many threads") {
 
 TEST_CASE("regex: mutilated patterns and texts never crash or hang") {
   const std::string_view pieces[] = {
-      "(", ")",  "(?:",  "(?P<n>", "(?i)", "(?x", "[",   "]",        "[^",   "-",      "\\",
-      "*", "+?", "{1,2}", "{",     "}",    "|",   "^",   "$",        "\\b",  "\\d",    "\\x4",
-      "a", "b",  ".",    "\303",   "\251", "\377", "#",  "\n",       "(?#",  "\\u12",  "\0"sv,
-      ",", "0",  "9999", "(?=",    "\\1",  ":",   "-i:", "\360\237", "[a-z", "\\w\\W", "?"};
+      "(", ")",  "(?:",   "(?P<n>", "(?i)", "(?x",  "[",   "]",        "[^",   "-",      "\\",
+      "*", "+?", "{1,2}", "{",      "}",    "|",    "^",   "$",        "\\b",  "\\d",    "\\x4",
+      "a", "b",  ".",     "\303",   "\251", "\377", "#",   "\n",       "(?#",  "\\u12",  "\0"sv,
+      ",", "0",  "9999",  "(?=",    "\\1",  ":",    "-i:", "\360\237", "[a-z", "\\w\\W", "?"};
   std::uint64_t state = 7;
   const auto below = [&state](std::size_t bound) {
     state = state * 6364136223846793005u + 1442695040888963407u;

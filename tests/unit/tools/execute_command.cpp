@@ -41,7 +41,7 @@ TEST_CASE("the tool is described as the reference describes it") {
   CHECK(input["type"] == Json("object"));
   CHECK(input["required"] == parsed(R"(["command"])"));
   CHECK(names_of(input["properties"]) ==
-        "command timeout work_dir session_id run_in_background_after encoding max_output");
+        "command timeout work_dir session_id run_in_background_after encoding max_output stdin");
   CHECK(input["properties"]["command"]["type"] == Json("string"));
   const auto accepts = [&](const char* name, const char* type) {
     const Json& schema = input["properties"][name];
@@ -120,7 +120,7 @@ TEST_CASE("arguments that break the schema are errors of the tool, and nothing r
   const std::string touch = R"("command":"touch made")";
   for (const std::string& arguments :
        {std::string("{}"), std::string(R"({"command":7})"), std::string(R"({"command":null})"),
-        std::string(R"({"command":["touch","made"]})"), "{" + touch + R"(,"timeout":"5"})",
+        std::string(R"({"command":["touch","made"]})"), "{" + touch + R"(,"timeout":"5s"})",
         "{" + touch + R"(,"timeout":0})", "{" + touch + R"(,"timeout":-1})",
         "{" + touch + R"(,"timeout":true})", "{" + touch + R"(,"work_dir":5})",
         "{" + touch + R"(,"workdir":"/"})", std::string(R"({"command":"touch made \ud800"})"),
@@ -450,4 +450,28 @@ TEST_CASE("an answer in base64 has room for itself beside a long command") {
   CHECK(r["stdout"].as_string().size() == 1333336);
   CHECK(r["stderr"].as_string().size() == 1333336);
   CHECK(server.last_line_size <= std::size_t{8} << 20);
+}
+
+TEST_CASE("names and texts that models send are understood, and others are told of the right one") {
+  const TempDir place;
+  const std::string folder = place.directory("folder");
+  Server server(Strings{"--workspace", place.path()});
+  CHECK(server.execute_with(parsed(
+            R"({"command":"pwd","cwd":"folder","timeout":"5"})"))["stdout"] == Json(folder + "\n"));
+  for (const char* name : {"stdin", "input"})
+    CHECK(server.execute_with(Json::object({{"command", "cat"}, {name, "some\ntext"}}))["stdout"] ==
+          Json("some\ntext"));
+  CHECK(server.execute_with(
+            parsed(R"({"command":"cat","stdin":"x","run_in_background_after":9})"))["stdout"] ==
+        Json("x"));
+  CHECK(has(
+      server.error_of("execute_command", parsed(R"({"command":"pwd","cwd":"/","work_dir":"/"})")),
+      "argument 'cwd' is another name of work_dir"));
+  CHECK(has(server.error_of("execute_command", parsed(R"({"command":"true","timeout_ms":5})")),
+            "'timeout_ms' is unknown; timeout is known: Seconds"));
+  CHECK(has(
+      server.error_of("execute_command", parsed(R"({"command":"true","run_in_background":true})")),
+      "'run_in_background' is unknown; run_in_background_after is known: Seconds"));
+  CHECK(has(server.error_of("read_file", parsed(R"({"path":"x"})")),
+            "'path' is unknown; file_path is known: "));
 }
