@@ -153,6 +153,13 @@ shell::Word Judge::word_like(const shell::Word& place, std::string text) {
   return word;
 }
 
+shell::Word Judge::item_word(const Form& form, const std::string& item) {
+  shell::Word word = word_like(form.words[0], item);
+  word.glob = form.input->glob && is_pattern(item);
+  word.home = form.input->home && starts_with(item, "~");
+  return word;
+}
+
 shell::Word Judge::unknown_word(const shell::Word& place) {
   shell::Word word = word_like(place, std::string(1, '\0'));
   word.split = true;
@@ -219,12 +226,12 @@ void Judge::peel_xargs(const Wrapper& wrapper, const Form& form) {
   const std::vector<std::string> items = split_input(input.text, !mark.empty(), delimiter);
   if (mark.empty()) {
     std::vector<shell::Word> words(command.words, command.words + command.size);
-    for (const std::string& item : items) words.push_back(word_like(form.words[0], item));
+    for (const std::string& item : items) words.push_back(item_word(form, item));
     return add_form(command, std::move(words));
   }
   for (const std::string& item : items) {
     if (!case_.charge_words(command.size)) return;
-    run_replaced(command, mark, word_like(form.words[0], item));
+    run_replaced(command, mark, item_word(form, item));
   }
 }
 
@@ -282,8 +289,8 @@ void Judge::peel_parallel(const Wrapper& wrapper, const Form& form) {
   } else if (form.input->kind == shell::Input::Kind::unknown || is_unknown(form.input->text)) {
     unknown = true;
   } else {
-    for (std::string& line : split_input(form.input->text, true, '\n'))
-      arguments.push_back(word_like(form.words[0], std::move(line)));
+    for (const std::string& line : split_input(form.input->text, true, '\n'))
+      arguments.push_back(item_word(form, line));
   }
   if (unknown) {
     const std::vector<shell::Word> roots = protected_producers();
@@ -305,8 +312,8 @@ void Judge::run_parallel(const Form& form, const Form& command, std::string_view
   }
   shell::Word quoted_argument = argument;
   quoted_argument.text.clear();
-  if (argument.home)
-    quoted_argument.text = argument.text;  // a quoted ~ would be none
+  if (argument.home || argument.glob)
+    quoted_argument.text = argument.text;  // a quoted ~ or * would be none
   else
     append_quoted(quoted_argument.text, argument.text);
   shell::Word script = word_like(command.words[0], join(command));

@@ -35,6 +35,7 @@ struct Word {
   bool home = false;      // begins with a home directory, which `text` has as ~ or ~user
   bool split = false;     // an unknown part is not quoted: it may become several words, or none
   bool process = false;   // is a process substitution: <( ) or >( )
+  std::string printed = {};  // of <( ): what can be read from it, where that is known
   bool known() const noexcept { return text.find('\0') == std::string::npos; }
 };
 
@@ -72,6 +73,8 @@ struct Input {
   };
   Kind kind = Kind::inherited;
   std::string text = {};  // of known; unknown parts are NUL bytes, as in Word
+  bool glob = false;      // some words of it are names of files that the shell has found
+  bool home = false;      // each ~ that begins a word is a home directory
 };
 
 // A simple command. [[ ]] and (( )) are told as commands with these names.

@@ -233,6 +233,8 @@ void ShellWalker::read_from(const shell::Redirection& redirection, shell::Input&
   if (redirection.kind == Kind::here_document || redirection.kind == Kind::here_string) {
     input.kind = shell::Input::Kind::known;
     input.text = target;
+    input.glob = redirection.target.glob;
+    input.home = redirection.target.home;
     if (redirection.kind == Kind::here_string) input.text += '\n';
   } else if (target == "/dev/null" || target == "-") {
     input.kind = shell::Input::Kind::known;
@@ -346,6 +348,19 @@ void ShellWalker::run_effects(const ShellNode& node, const shell::Command& comma
     run_builtin(command, at);
   }
   output_ = output;
+}
+
+bool ShellWalker::looks_up(const shell::Command& command) {
+  const std::vector<shell::Word>& words = command.words;
+  if (words.size() < 2 || words.size() > 3) return false;
+  const shell::Word& name = words.back();
+  const std::string& option = words[1].text;
+  const bool is = words.size() == 2
+                      ? words[0].text == "which"
+                      : (words[0].text == "command" && option == "-v") ||
+                            (words[0].text == "type" && (option == "-P" || option == "-p"));
+  return is && name.known() && !name.home && !name.glob && !name.text.empty() &&
+         name.text[0] != '-' && name.text.find_first_of("/ \t\n") == std::string::npos;
 }
 
 bool ShellWalker::writes_elsewhere(const shell::Command& command) {
