@@ -679,7 +679,7 @@ struct Limits {
   std::size_t max_written = 4096;    // simple commands as written; four times that with strings
   std::size_t max_commands = 65536;  // commands told: once for each value that makes a difference
   std::size_t max_words = std::size_t{1} << 18;  // words of these
-  std::size_t max_text = std::size_t{4} << 20;   // bytes of these words, and of all variables
+  std::size_t max_text = std::size_t{8} << 20;   // bytes of these words, and of all variables
 };
 
 struct Options {
@@ -10557,6 +10557,7 @@ ShellValue ShellWalker::appended(const ShellAssignment& assignment, ShellValue v
     const ShellText subscript = expand_single(assignment.subscript);
     charge(whole.elements.size());
     if (whole.unset) whole = ShellValue();
+    whole.array = whole.array || whole.environment;
     if (assignment.append || is_uncertain(whole, whole.elements.size()))
       return array_value({unknown_words()});
     whole.array = true;
@@ -10638,7 +10639,7 @@ void ShellWalker::put_element(ShellValue& array, std::string_view index, ShellTe
 
 bool ShellWalker::is_uncertain(const ShellValue& value, std::size_t count) {
   for (std::size_t i = 0; i < count && i < value.elements.size(); ++i)
-    if (value.elements[i].split) return true;
+    if (value.elements[i].split || (!value.array && !value.elements[i].known())) return true;
   return false;
 }
 

@@ -110,7 +110,7 @@ struct Limits {
   std::size_t max_written = 4096;    // simple commands as written; four times that with strings
   std::size_t max_commands = 65536;  // commands told: once for each value that makes a difference
   std::size_t max_words = std::size_t{1} << 18;  // words of these
-  std::size_t max_text = std::size_t{4} << 20;   // bytes of these words, and of all variables
+  std::size_t max_text = std::size_t{8} << 20;   // bytes of these words, and of all variables
 };
 
 struct Options {

@@ -111,6 +111,7 @@ ShellValue ShellWalker::appended(const ShellAssignment& assignment, ShellValue v
     const ShellText subscript = expand_single(assignment.subscript);
     charge(whole.elements.size());
     if (whole.unset) whole = ShellValue();
+    whole.array = whole.array || whole.environment;
     if (assignment.append || is_uncertain(whole, whole.elements.size()))
       return array_value({unknown_words()});
     whole.array = true;
@@ -192,7 +193,7 @@ void ShellWalker::put_element(ShellValue& array, std::string_view index, ShellTe
 
 bool ShellWalker::is_uncertain(const ShellValue& value, std::size_t count) {
   for (std::size_t i = 0; i < count && i < value.elements.size(); ++i)
-    if (value.elements[i].split) return true;
+    if (value.elements[i].split || (!value.array && !value.elements[i].known())) return true;
   return false;
 }
 

@@ -284,6 +284,11 @@ TEST_CASE("policy: what only a POSIX shell can read is judged as it reads it") {
                    });
 }
 
+TEST_CASE("policy: arguments that a loop shifts are not known behind it") {
+  refuses(strict(), {"set -- a b; while [ $1 ]; do shift; $1 sudo id; done",
+                     "set -- a; while c; do shift; done; $2 sudo id"});
+}
+
 TEST_CASE("policy: an unknown last word matches where any text may stand") {
   const Policy policy = strict(lists({"python .*", "echo .*"}));
   passes(policy, {"python $X", "python $X y", "python $(python which.py)", "python $(echo x)"});
