@@ -607,6 +607,7 @@ struct Word {
   // Not 0: an unknown part is a variable that nothing in the script can have set; a hash of its
   // name.
   std::uint16_t unset = 0;
+  std::string printed = {};  // of <( ): what can be read from it, where that is known
   bool known() const noexcept { return text.find('\0') == std::string::npos; }
 };
 
@@ -644,6 +645,8 @@ struct Input {
   };
   Kind kind = Kind::inherited;
   std::string text = {};  // of known; unknown parts are NUL bytes, as in Word
+  bool glob = false;      // some words of it are names of files that the shell has found
+  bool home = false;      // each ~ that begins a word is a home directory
 };
 
 // A simple command. [[ ]] and (( )) are told as commands with these names.
@@ -680,7 +683,7 @@ struct Limits {
   std::size_t max_written = 4096;    // simple commands as written; four times that with strings
   std::size_t max_commands = 65536;  // commands told: once for each value that makes a difference
   std::size_t max_words = std::size_t{1} << 18;  // words of these
-  std::size_t max_text = std::size_t{4} << 20;   // bytes of these words, and of all variables
+  std::size_t max_text = std::size_t{8} << 20;   // bytes of these words, and of all variables
 };
 
 struct Options {
@@ -6597,6 +6600,8 @@ struct ShellSyntax {
   std::vector<ShellNode> nodes = {};
   std::vector<std::uint32_t> lists = {};      // indices of words or of nodes
   std::deque<std::string> texts = {};         // what the views of the above point into
+  bool pairs_quotes = false;                  // of "${x:-'..'}", as bash does
+  bool plain_quotes = false;                  // it does not, as a POSIX shell
   std::size_t simple = 0;                     // commands
   std::size_t most_simple = 0;                // of these
   std::vector<std::uint32_t> pending = {};    // lists under construction
@@ -7554,7 +7559,8 @@ std::uint32_t ShellParser::read_until(char close, std::string_view what, Quotes 
 void ShellParser::read_quote_in_quotes() {
   dialect_dependent_ = true;
   std::size_t end = at_ + 1;
-  if (bash()) {
+  if (bash() && !syntax_.plain_quotes) {
+    syntax_.pairs_quotes = true;
     end = text_.find('\'', at_ + 1);
     if (end == std::string_view::npos) return unterminated("single quote", at_);
     ++end;
@@ -8499,7 +8505,8 @@ class ShellWalker {
 
   // The value of an expansion: split into fields when it is not quoted.
   void add_value_text(Fields& fields, const ShellText& text, bool quoted);
-  void add_split(Fields& fields, std::string_view text);
+  // `home`: each ~ at the beginning of a field is a home directory.
+  void add_split(Fields& fields, std::string_view text, bool home = false);
 
   void expand_word(std::uint32_t index, Fields& fields);
   void expand_parts(ShellRange parts, Fields& fields);
@@ -8576,7 +8583,7 @@ class ShellWalker {
   void read_elements(const ShellValue& value, Parameter& parameter);
 
   static bool is_whole_path(const ShellText& text) {
-    return text.home || starts_with(text.text, "/");
+    return starts_with(text.text, text.home ? "~" : "/");
   }
   Parameter positional_parameter(std::string_view name);
   Parameter count_parameter();
@@ -8631,6 +8638,13 @@ class ShellWalker {
   struct Output {
     std::string text = {};
     bool assumed = false;
+    bool glob = false;
+    bool home = false;
+    void mark(const Output& other) {
+      assumed = assumed || other.assumed;
+      glob = glob || other.glob;
+      home = home || other.home;
+    }
   };
   void write_output(std::string_view text);
   std::size_t output_size() const { return output_ == nullptr ? 0 : output_->text.size(); }
@@ -8683,9 +8697,8 @@ class ShellWalker {
 
   // $(list): what it writes.
   ShellText output_of(std::uint32_t index);
-  void run_process(const ShellPart& part) {
-    run_apart(part.node, nullptr, part.output ? unknown_input() : input_);
-  }
+  // The word of a process substitution, of which only the name is not known.
+  void run_process(const ShellPart& part, Fields& fields);
   // In a shell of its own.
   void run_apart(std::uint32_t index, Output* output, shell::Input input);
 
@@ -8707,7 +8720,8 @@ class ShellWalker {
     bool operator==(const Surroundings& other) const {
       return flags == other.flags && definitions == other.definitions &&
              producer == other.producer && input.kind == other.input.kind &&
-             input.text == other.input.text;
+             input.text == other.input.text && input.glob == other.input.glob &&
+             input.home == other.input.home;
     }
   };
   Surroundings surroundings() const;
@@ -8799,6 +8813,8 @@ class ShellWalker {
   // What a command that has been told does to the shell, and what it writes.
   void run_effects(const ShellNode& node, const shell::Command& command);
   static bool writes_elsewhere(const shell::Command& command);
+  // command -v NAME, which NAME: what it writes ends in /NAME.
+  static bool looks_up(const shell::Command& command);
 
   bool run_function(const shell::Command& command);
 
@@ -8966,10 +8982,21 @@ shell::Outcome ShellWalker::walk(std::string_view script) {
   const std::uint32_t root = parser.parse();
   outcome_.dialect_dependent = outcome_.dialect_dependent || parser.dialect_dependent();
   if (root != no_index) run(root);
+  Error error = parser.error();
+  bool failed = parser.failed();
+  if (failed && syntax_.pairs_quotes && error.code == ErrorCode::parse && !stopped()) {
+    // bash cannot read it. A POSIX shell may: in "${x:-it's}" it takes the quote as it is.
+    syntax_.plain_quotes = true;
+    ShellParser plain(syntax_, options_, script,
+                      {0, static_cast<std::uint32_t>(script.size()), true}, 0);
+    const std::uint32_t other = plain.parse();
+    if (other != no_index) run(other);
+    failed = plain.failed();
+  }
   run_traps();
-  if (parser.failed() && outcome_.complete) {
+  if (failed && outcome_.complete) {
     outcome_.complete = false;
-    outcome_.error = parser.error();
+    outcome_.error = std::move(error);
   }
   return std::move(outcome_);
 }
@@ -9271,10 +9298,9 @@ void ShellWalker::end_field(Fields& fields) {
 }
 
 void ShellWalker::add_value_text(Fields& fields, const ShellText& text, bool quoted) {
-  if (text.home && !fields.started && fields.word.text.empty()) {
+  if (text.home && starts_with(text.text, "~")) {
+    if (fields.started || !fields.word.text.empty()) return add_unknown(fields, true);
     fields.word.home = true;
-  } else if (text.home) {
-    return add_unknown(fields, true);
   }
   if (text.assumed) fields.word.assumed = true;
   if (text.glob) fields.word.glob = true;
@@ -9283,10 +9309,10 @@ void ShellWalker::add_value_text(Fields& fields, const ShellText& text, bool quo
     if (!quoted && has_glob(text.text)) fields.word.glob = true;
     return;
   }
-  add_split(fields, text.text);
+  add_split(fields, text.text, text.home);
 }
 
-void ShellWalker::add_split(Fields& fields, std::string_view text) {
+void ShellWalker::add_split(Fields& fields, std::string_view text, bool home) {
   const ShellValue& ifs = value_of("IFS");
   std::string separators = ifs.elements.empty() ? std::string() : ifs.elements[0].text;
   if (ifs.unset) separators = " \t\n";
@@ -9296,6 +9322,8 @@ void ShellWalker::add_split(Fields& fields, std::string_view text) {
     const bool ends = at < text.size() && separators.find(text[at]) != std::string::npos;
     const bool unknown = at < text.size() && text[at] == '\0';
     if (at < text.size() && !ends && !unknown) continue;
+    if (home && at > begin && text[begin] == '~' && fields.word.text.empty())
+      fields.word.home = true;
     if (at > begin) add_text(fields, text.substr(begin, at - begin), false);
     begin = at + 1;
     if (unknown) add_unknown(fields, false);
@@ -9342,12 +9370,8 @@ void ShellWalker::expand_part(const ShellPart& part, Fields& fields, bool operan
       const ShellText text = output_of(part.node);
       return add_value_text(fields, text, part.quoted);
     }
-    case ShellPart::Kind::process: {
-      run_process(part);
-      add_unknown(fields, true);
-      fields.word.process = true;
-      return;
-    }
+    case ShellPart::Kind::process:
+      return run_process(part, fields);
     case ShellPart::Kind::arithmetic: {
       const std::string value = arithmetic(part.operand);
       if (value.empty()) return add_unknown(fields, true);
@@ -10060,7 +10084,7 @@ void ShellWalker::append_output(const Output& output) {
     text.remove_prefix(1);
   }
   write_output(text);
-  output_->assumed = output_->assumed || output.assumed;
+  output_->mark(output);
 }
 
 bool ShellWalker::enter(std::size_t at) {
@@ -10372,6 +10396,8 @@ void ShellWalker::run_pipeline(const ShellNode& node) {
     producer_ = simple ? &stages.back() : nullptr;
     producer_id_ = simple ? ++last_frame_ : 0;
     input_ = shell::Input();
+    input_.glob = output.glob;
+    input_.home = output.home;
     input_.kind = output.text == std::string_view("\0", 1) ? shell::Input::Kind::unknown
                                                            : shell::Input::Kind::known;
     if (input_.kind == shell::Input::Kind::known) input_.text = std::move(output.text);
@@ -10388,7 +10414,16 @@ ShellText ShellWalker::output_of(std::uint32_t index) {
   Output output;
   run_apart(index, &output, input_);
   while (!output.text.empty() && output.text.back() == '\n') output.text.pop_back();
-  return {std::move(output.text), output.assumed};
+  return {std::move(output.text), output.assumed, output.glob, output.home};
+}
+
+void ShellWalker::run_process(const ShellPart& part, Fields& fields) {
+  Output output;
+  run_apart(part.node, part.output ? nullptr : &output, part.output ? unknown_input() : input_);
+  add_unknown(fields, true);
+  fields.word.process = true;
+  const bool known = !has_nul(output.text) && !output.assumed && !output.glob && !output.home;
+  if (known) fields.word.printed = std::move(output.text);
 }
 
 void ShellWalker::run_apart(std::uint32_t index, Output* output, shell::Input input) {
@@ -10656,6 +10691,7 @@ ShellValue ShellWalker::appended(const ShellAssignment& assignment, ShellValue v
     const ShellText subscript = expand_single(assignment.subscript);
     charge(whole.elements.size());
     if (whole.unset) whole = ShellValue();
+    whole.array = whole.array || whole.environment;
     if (assignment.append || is_uncertain(whole, whole.elements.size()))
       return array_value({unknown_words()});
     whole.array = true;
@@ -10737,7 +10773,7 @@ void ShellWalker::put_element(ShellValue& array, std::string_view index, ShellTe
 
 bool ShellWalker::is_uncertain(const ShellValue& value, std::size_t count) {
   for (std::size_t i = 0; i < count && i < value.elements.size(); ++i)
-    if (value.elements[i].split) return true;
+    if (value.elements[i].split || (!value.array && !value.elements[i].known())) return true;
   return false;
 }
 
@@ -10778,6 +10814,8 @@ void ShellWalker::read_from(const shell::Redirection& redirection, shell::Input&
   if (redirection.kind == Kind::here_document || redirection.kind == Kind::here_string) {
     input.kind = shell::Input::Kind::known;
     input.text = target;
+    input.glob = redirection.target.glob;
+    input.home = redirection.target.home;
     if (redirection.kind == Kind::here_string) input.text += '\n';
   } else if (target == "/dev/null" || target == "-") {
     input.kind = shell::Input::Kind::known;
@@ -10896,6 +10934,19 @@ void ShellWalker::run_effects(const ShellNode& node, const shell::Command& comma
   output_ = output;
 }
 
+bool ShellWalker::looks_up(const shell::Command& command) {
+  const std::vector<shell::Word>& words = command.words;
+  if (words.size() < 2 || words.size() > 3) return false;
+  const shell::Word& name = words.back();
+  const std::string& option = words[1].text;
+  const bool is = words.size() == 2
+                      ? words[0].text == "which"
+                      : (words[0].text == "command" && option == "-v") ||
+                            (words[0].text == "type" && (option == "-P" || option == "-p"));
+  return is && name.known() && !name.home && !name.glob && !name.text.empty() &&
+         name.text[0] != '-' && name.text.find_first_of("/ \t\n") == std::string::npos;
+}
+
 bool ShellWalker::writes_elsewhere(const shell::Command& command) {
   for (const shell::Redirection& redirection : command.redirections)
     if (redirection.fd == 1 &&
@@ -11007,6 +11058,10 @@ bool ShellWalker::names_variables(Builtin builtin) {
 
 void ShellWalker::run_builtin(const shell::Command& command, std::size_t at) {
   const std::optional<Builtin> builtin = builtin_of(command.words[at].text);
+  if (looks_up(command)) {
+    write_unknown();
+    return write_output(concat({"/", command.words.back().text}));
+  }
   if (!builtin) return write_unknown();
   if (names_variables(*builtin)) run_subscripts(command);
   switch (*builtin) {
@@ -11293,10 +11348,13 @@ namespace {
 
 void ShellWalker::write_input(const shell::Command& command) {
   if (output_ == nullptr) return;
-  if (command.input.kind == shell::Input::Kind::known)
+  if (command.input.kind == shell::Input::Kind::known) {
+    output_->glob = output_->glob || command.input.glob;
+    output_->home = output_->home || command.input.home;
     write_output(command.input.text);
-  else
+  } else {
     write_unknown();
+  }
 }
 
 void ShellWalker::run_cat(const shell::Command& command, std::size_t at) {
@@ -11306,8 +11364,7 @@ void ShellWalker::run_cat(const shell::Command& command, std::size_t at) {
 }
 
 void ShellWalker::write_word(const shell::Word& word) {
-  if (word.home || word.glob) return write_unknown();
-  if (output_ != nullptr && word.assumed) output_->assumed = true;
+  if (output_ != nullptr) output_->mark({{}, word.assumed, word.glob, word.home});
   write_output(word.text);
 }
 
@@ -11375,13 +11432,13 @@ void ShellWalker::run_printf(const shell::Command& command, std::size_t at) {
   output_ = outer;
   if (!variable.empty()) {
     if (is_name(variable))
-      assign(variable, scalar_value({std::move(printed.text), printed.assumed}));
+      assign(variable,
+             scalar_value({std::move(printed.text), printed.assumed, printed.glob, printed.home}));
     else
       assign_unknown(variable);
     return;
   }
-  if (output_ != nullptr && printed.assumed) output_->assumed = true;
-  write_output(printed.text);
+  append_output(printed);
 }
 
 void ShellWalker::print(const shell::Command& command, std::size_t format_at) {
@@ -11445,6 +11502,7 @@ bool ShellWalker::print_argument(const shell::Command& command, char conversion,
       return true;
     }
     case 'c':
+      if (word.glob || word.home) return false;
       word.text = word.text.substr(0, 1);
       write_word(word);
       return true;
@@ -13060,6 +13118,8 @@ class Judge {
   bool is_relative(const Part& part) const {
     return !part.text.empty() && part.text[0] != '/' && !part.home();
   }
+  // Below where the script starts, by a relative path with a slash.
+  bool is_own_path(const Part& part);
   bool removal_is_protected(const Part& part, const PathText& path);
   // `contents`: what is in the directory, not it itself.
   bool is_kept(const PathText& path, bool contents, bool glob) const;
@@ -13191,8 +13251,8 @@ class Judge {
   std::vector<std::string> split_input(std::string_view text, bool lines, char delimiter);
 
   static shell::Word word_like(const shell::Word& place, std::string text);
-  // An argument that is read. A shell has most often written it: ~ and * stand for files.
-  static shell::Word word_read(const shell::Word& place, std::string text);
+  // One of the arguments that form's input has.
+  static shell::Word item_word(const Form& form, const std::string& item);
   static shell::Word unknown_word(const shell::Word& place);
 
   // What find or ls -d, which write the arguments, would name of what must stay.
@@ -13434,6 +13494,17 @@ PathText Judge::path_of(const Part& part) {
   return path;
 }
 
+bool Judge::is_own_path(const Part& part) {
+  if (!is_relative(part) || !case_.terms.blocked.empty() ||
+      part.text.find('/') == std::string_view::npos)
+    return false;
+  const PathText path = path_of(part);
+  for (const std::string_view name : path.names)
+    if (is_unknown(name)) return false;
+  if (path.root == PathText::Root::relative) return path.names[0] != "..";
+  return case_.workspace && is_within(path, case_.start);
+}
+
 bool Judge::removal_is_protected(const Part& part, const PathText& path) {
   // The directory one is in is removed by its contents: `find . -delete` is `rm -rf *`.
   const bool contents = is_relative(part) && path.names == base().names && path.root == base().root;
@@ -13583,9 +13654,15 @@ void Judge::judge_form(const Form& form) {
   if (!word.known() || word.process) {
     // "$VENV/bin/python" is some python, whatever the variable holds.
     const bool known_name = name.size() < word.text.size() && !name.empty() && !is_unknown(name);
-    if (word.split || word.process || !known_name) return refuse_unknown(form);
+    const bool blocking = !case_.terms.blocked.empty();
+    if ((word.split && blocking) || word.process || !known_name) return refuse_unknown(form);
+    // Where nothing comes of $PY, the next word is the command.
+    if (word.split) add_form(form.from(1));
   }
-  if (word.glob && is_pattern(name)) return judge_pattern(form, name);
+  if (word.glob && is_pattern(name)) {
+    if (sweeps(name) && is_own_path(part_of(word))) return;
+    return judge_pattern(form, name);
+  }
   if (!name.empty()) judge_program(form, name);
 }
 
@@ -13877,7 +13954,7 @@ void Judge::run_words(const Form& form, std::string script, std::size_t first,
 void Judge::run_string(const Form& form, const Part& part, std::size_t first_argument) {
   Form unknown = form;
   unknown.holes = form.holes && !is_blank_or_unknown(part.text);
-  if (is_unknown(part.text))
+  if (is_unknown(part.text) || part.glob())
     refuse_opaque(unknown, *part.word, "the script is not known before it runs");
   add_payload(form, std::string(part.text), false, first_argument);
 }
@@ -14149,10 +14226,10 @@ shell::Word Judge::word_like(const shell::Word& place, std::string text) {
   return word;
 }
 
-shell::Word Judge::word_read(const shell::Word& place, std::string text) {
-  shell::Word word = word_like(place, std::move(text));
-  word.home = starts_with(word.text, "~");
-  word.glob = is_pattern(word.text);
+shell::Word Judge::item_word(const Form& form, const std::string& item) {
+  shell::Word word = word_like(form.words[0], item);
+  word.glob = form.input->glob && is_pattern(item);
+  word.home = form.input->home && starts_with(item, "~");
   return word;
 }
 
@@ -14232,12 +14309,12 @@ void Judge::peel_xargs(const Wrapper& wrapper, const Form& form) {
   const std::vector<std::string> items = split_input(text, !mark.empty(), delimiter);
   if (mark.empty()) {
     std::vector<shell::Word> words(command.words, command.words + command.size);
-    for (const std::string& item : items) words.push_back(word_read(form.words[0], item));
+    for (const std::string& item : items) words.push_back(item_word(form, item));
     return add_form(command, std::move(words));
   }
   for (const std::string& item : items) {
     if (!case_.charge_words(command.size)) return;
-    run_replaced(command, mark, word_read(form.words[0], item));
+    run_replaced(command, mark, item_word(form, item));
   }
 }
 
@@ -14295,8 +14372,8 @@ void Judge::peel_parallel(const Wrapper& wrapper, const Form& form) {
   } else if (form.input->kind == shell::Input::Kind::unknown || is_unknown(form.input->text)) {
     unknown = true;
   } else {
-    for (std::string& line : split_input(form.input->text, true, '\n'))
-      arguments.push_back(word_read(form.words[0], std::move(line)));
+    for (const std::string& line : split_input(form.input->text, true, '\n'))
+      arguments.push_back(item_word(form, line));
   }
   if (unknown) {
     const std::vector<shell::Word> roots = protected_producers();
@@ -14383,6 +14460,7 @@ void Judge::judge_shell(const Form& form) {
 bool Judge::check_script_file(const Form& form, const shell::Word& word) {
   const std::string text = join_shell_path(command_->work_dir.text, word.text);
   if (text == "/dev/stdin" || text == "/dev/fd/0" || text == "/proc/self/fd/0") return true;
+  if (!word.printed.empty()) return true;
   const std::string_view name = base_name(text);
   const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
   const bool descriptor = starts_with(text, "/dev/fd/") ||
@@ -14395,12 +14473,15 @@ bool Judge::check_script_file(const Form& form, const shell::Word& word) {
 }
 
 void Judge::read_input(const Form& form, std::size_t first, bool same_shell) {
-  const shell::Input& input = *form.input;
+  const bool prints = first < form.size && !form.words[first].printed.empty();
+  const shell::Input printed = {shell::Input::Kind::known,
+                                prints ? form.words[first].printed : std::string()};
+  const shell::Input& input = prints ? printed : *form.input;
   if (input.kind == shell::Input::Kind::inherited) return;
   // Nothing at all is known of it, even where parts may be unknown.
   Form fed = form;
   fed.holes = fed.holes && input.kind == shell::Input::Kind::known;
-  if (input.kind == shell::Input::Kind::unknown || is_unknown(input.text))
+  if (input.kind == shell::Input::Kind::unknown || is_unknown(input.text) || input.glob)
     refuse_opaque(fed, form.words[0], "what it reads is not known before it runs");
   if (input.kind == shell::Input::Kind::unknown || !case_.charge_bytes(input.text.size())) return;
   shell::Payload payload;
@@ -14423,7 +14504,7 @@ bool Judge::is_followed(const Form& form) const {
 
 void Judge::judge_eval(const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i) {
-    if (form.words[i].known()) continue;
+    if (form.words[i].known() && !form.words[i].glob) continue;
     refuse_opaque(form, form.words[i], "part of it is not known before it runs");
     break;
   }
@@ -14872,7 +14953,9 @@ bool Judge::texts_to_allow(std::vector<std::string>& texts) const {
 std::string Judge::text_with(std::string_view guess, bool vanish) const {
   std::string text = with_assignments({});
   for (const shell::Word& word : command_->words) {
-    if (vanish && word.split && word.text.size() == 1) continue;
+    // The last one leaves the place where any text may stand: 'w .*' matches `w $X` as `w $X y`.
+    const bool last = &word == &command_->words.back();
+    if (vanish && !last && word.split && word.text.size() == 1) continue;
     if (word.assumed) {
       text += guess;
     } else {

@@ -97,6 +97,10 @@ bool ShellWalker::names_variables(Builtin builtin) {
 
 void ShellWalker::run_builtin(const shell::Command& command, std::size_t at) {
   const std::optional<Builtin> builtin = builtin_of(command.words[at].text);
+  if (looks_up(command)) {
+    write_unknown();
+    return write_output(concat({"/", command.words.back().text}));
+  }
   if (!builtin) return write_unknown();
   if (names_variables(*builtin)) run_subscripts(command);
   switch (*builtin) {

@@ -33,7 +33,7 @@ void ShellWalker::append_output(const Output& output) {
     text.remove_prefix(1);
   }
   write_output(text);
-  output_->assumed = output_->assumed || output.assumed;
+  output_->mark(output);
 }
 
 bool ShellWalker::enter(std::size_t at) {
@@ -345,6 +345,8 @@ void ShellWalker::run_pipeline(const ShellNode& node) {
     producer_ = simple ? &stages.back() : nullptr;
     producer_id_ = simple ? ++last_frame_ : 0;
     input_ = shell::Input();
+    input_.glob = output.glob;
+    input_.home = output.home;
     input_.kind = output.text == std::string_view("\0", 1) ? shell::Input::Kind::unknown
                                                            : shell::Input::Kind::known;
     if (input_.kind == shell::Input::Kind::known) input_.text = std::move(output.text);
@@ -361,7 +363,16 @@ ShellText ShellWalker::output_of(std::uint32_t index) {
   Output output;
   run_apart(index, &output, input_);
   while (!output.text.empty() && output.text.back() == '\n') output.text.pop_back();
-  return {std::move(output.text), output.assumed};
+  return {std::move(output.text), output.assumed, output.glob, output.home};
+}
+
+void ShellWalker::run_process(const ShellPart& part, Fields& fields) {
+  Output output;
+  run_apart(part.node, part.output ? nullptr : &output, part.output ? unknown_input() : input_);
+  add_unknown(fields, true);
+  fields.word.process = true;
+  const bool known = !has_nul(output.text) && !output.assumed && !output.glob && !output.home;
+  if (known) fields.word.printed = std::move(output.text);
 }
 
 void ShellWalker::run_apart(std::uint32_t index, Output* output, shell::Input input) {

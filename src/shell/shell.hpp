@@ -38,6 +38,7 @@ struct Word {
   // Not 0: an unknown part is a variable that nothing in the script can have set; a hash of its
   // name.
   std::uint16_t unset = 0;
+  std::string printed = {};  // of <( ): what can be read from it, where that is known
   bool known() const noexcept { return text.find('\0') == std::string::npos; }
 };
 
@@ -75,6 +76,8 @@ struct Input {
   };
   Kind kind = Kind::inherited;
   std::string text = {};  // of known; unknown parts are NUL bytes, as in Word
+  bool glob = false;      // some words of it are names of files that the shell has found
+  bool home = false;      // each ~ that begins a word is a home directory
 };
 
 // A simple command. [[ ]] and (( )) are told as commands with these names.
@@ -111,7 +114,7 @@ struct Limits {
   std::size_t max_written = 4096;    // simple commands as written; four times that with strings
   std::size_t max_commands = 65536;  // commands told: once for each value that makes a difference
   std::size_t max_words = std::size_t{1} << 18;  // words of these
-  std::size_t max_text = std::size_t{4} << 20;   // bytes of these words, and of all variables
+  std::size_t max_text = std::size_t{8} << 20;   // bytes of these words, and of all variables
 };
 
 struct Options {

@@ -113,6 +113,7 @@ ShellValue ShellWalker::appended(const ShellAssignment& assignment, ShellValue v
     const ShellText subscript = expand_single(assignment.subscript);
     charge(whole.elements.size());
     if (whole.unset) whole = ShellValue();
+    whole.array = whole.array || whole.environment;
     if (assignment.append || is_uncertain(whole, whole.elements.size()))
       return array_value({unknown_words()});
     whole.array = true;
@@ -194,7 +195,7 @@ void ShellWalker::put_element(ShellValue& array, std::string_view index, ShellTe
 
 bool ShellWalker::is_uncertain(const ShellValue& value, std::size_t count) {
   for (std::size_t i = 0; i < count && i < value.elements.size(); ++i)
-    if (value.elements[i].split) return true;
+    if (value.elements[i].split || (!value.array && !value.elements[i].known())) return true;
   return false;
 }
 
@@ -235,6 +236,8 @@ void ShellWalker::read_from(const shell::Redirection& redirection, shell::Input&
   if (redirection.kind == Kind::here_document || redirection.kind == Kind::here_string) {
     input.kind = shell::Input::Kind::known;
     input.text = target;
+    input.glob = redirection.target.glob;
+    input.home = redirection.target.home;
     if (redirection.kind == Kind::here_string) input.text += '\n';
   } else if (target == "/dev/null" || target == "-") {
     input.kind = shell::Input::Kind::known;
@@ -351,6 +354,19 @@ void ShellWalker::run_effects(const ShellNode& node, const shell::Command& comma
     run_builtin(command, at);
   }
   output_ = output;
+}
+
+bool ShellWalker::looks_up(const shell::Command& command) {
+  const std::vector<shell::Word>& words = command.words;
+  if (words.size() < 2 || words.size() > 3) return false;
+  const shell::Word& name = words.back();
+  const std::string& option = words[1].text;
+  const bool is = words.size() == 2
+                      ? words[0].text == "which"
+                      : (words[0].text == "command" && option == "-v") ||
+                            (words[0].text == "type" && (option == "-P" || option == "-p"));
+  return is && name.known() && !name.home && !name.glob && !name.text.empty() &&
+         name.text[0] != '-' && name.text.find_first_of("/ \t\n") == std::string::npos;
 }
 
 bool ShellWalker::writes_elsewhere(const shell::Command& command) {

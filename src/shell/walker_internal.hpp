@@ -125,7 +125,8 @@ class ShellWalker {
 
   // The value of an expansion: split into fields when it is not quoted.
   void add_value_text(Fields& fields, const ShellText& text, bool quoted);
-  void add_split(Fields& fields, std::string_view text);
+  // `home`: each ~ at the beginning of a field is a home directory.
+  void add_split(Fields& fields, std::string_view text, bool home = false);
 
   void expand_word(std::uint32_t index, Fields& fields);
   void expand_parts(ShellRange parts, Fields& fields);
@@ -202,7 +203,7 @@ class ShellWalker {
   void read_elements(const ShellValue& value, Parameter& parameter);
 
   static bool is_whole_path(const ShellText& text) {
-    return text.home || starts_with(text.text, "/");
+    return starts_with(text.text, text.home ? "~" : "/");
   }
   Parameter positional_parameter(std::string_view name);
   Parameter count_parameter();
@@ -257,6 +258,13 @@ class ShellWalker {
   struct Output {
     std::string text = {};
     bool assumed = false;
+    bool glob = false;
+    bool home = false;
+    void mark(const Output& other) {
+      assumed = assumed || other.assumed;
+      glob = glob || other.glob;
+      home = home || other.home;
+    }
   };
   void write_output(std::string_view text);
   std::size_t output_size() const { return output_ == nullptr ? 0 : output_->text.size(); }
@@ -309,9 +317,8 @@ class ShellWalker {
 
   // $(list): what it writes.
   ShellText output_of(std::uint32_t index);
-  void run_process(const ShellPart& part) {
-    run_apart(part.node, nullptr, part.output ? unknown_input() : input_);
-  }
+  // The word of a process substitution, of which only the name is not known.
+  void run_process(const ShellPart& part, Fields& fields);
   // In a shell of its own.
   void run_apart(std::uint32_t index, Output* output, shell::Input input);
 
@@ -333,7 +340,8 @@ class ShellWalker {
     bool operator==(const Surroundings& other) const {
       return flags == other.flags && definitions == other.definitions &&
              producer == other.producer && input.kind == other.input.kind &&
-             input.text == other.input.text;
+             input.text == other.input.text && input.glob == other.input.glob &&
+             input.home == other.input.home;
     }
   };
   Surroundings surroundings() const;
@@ -425,6 +433,8 @@ class ShellWalker {
   // What a command that has been told does to the shell, and what it writes.
   void run_effects(const ShellNode& node, const shell::Command& command);
   static bool writes_elsewhere(const shell::Command& command);
+  // command -v NAME, which NAME: what it writes ends in /NAME.
+  static bool looks_up(const shell::Command& command);
 
   bool run_function(const shell::Command& command);
 

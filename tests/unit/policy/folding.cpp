@@ -9,6 +9,7 @@
 #include "helpers.hpp"
 
 using codeexec::Policy;
+using support::lists;
 using support::passes;
 using support::strict;
 
@@ -94,4 +95,205 @@ TEST_CASE("policy: elements of arrays are where their indexes say") {
                        "a=(make $FLAGS); ${a[0]} all",
                        "CC=gcc; run() { echo \"$@\"; \"$@\"; }; run $CC \"$X\" -o y",
                    });
+}
+
+TEST_CASE("policy: a relative pattern as a command means what is in the workspace") {
+  refuses(strict(), {
+                        "cd /usr/bin && ./*",
+                        "cd /usr && bin/*",
+                        "cd /usr/bin; for t in ./*; do \"$t\" id; done",
+                        "../*",
+                        "../../usr/bin/*",
+                        "sub/../../*",
+                        "cd ..; ./*",
+                        "cd $X; ./*",
+                        "cd ~; ./*",
+                        "/usr/bin/sud* id",
+                        "/usr/bin/* id",
+                        "* id",
+                        "sud* id",
+                        "./sud* id",
+                        "bin/s* id",
+                        "bin/sud? id",
+                        "~/bin/*",
+                        "$X/* id",
+                        "\"$X\"/* id",
+                        "cd /; usr/bin/*",
+                        "cd /usr; for t in bin/sud*; do $t id; done",
+                        "pushd /usr/bin; ./*",
+                    });
+  passes(strict(), {
+                       "for t in ./build/tests/*; do \"$t\"; done",
+                       "./*",
+                       "bin/*",
+                       "scripts/* -x",
+                       "for t in scripts/*; do $t; done",
+                       "cd sub && ./*",
+                   });
+}
+
+TEST_CASE("policy: relative patterns where the place is known") {
+  refuses(strict(),
+          {
+              "cd /usr/bin && ./*",
+              "cd /usr && bin/*",
+              "cd /usr/bin; for t in ./*; do \"$t\" id; done",
+              "../*",
+              "../../usr/bin/*",
+              "sub/../../*",
+              "cd ..; ./*",
+              "cd $X; ./*",
+              "cd ~; ./*",
+              "/usr/bin/sud* id",
+              "/usr/bin/* id",
+              "* id",
+              "sud* id",
+              "./sud* id",
+              "bin/s* id",
+              "bin/sud? id",
+              "~/bin/*",
+              "$X/* id",
+              "\"$X\"/* id",
+              "cd /; usr/bin/*",
+              "cd /usr; for t in bin/sud*; do $t id; done",
+              "pushd /usr/bin; ./*",
+          },
+          "/work/project");
+  passes(strict(),
+         {
+             "for t in ./build/tests/*; do \"$t\"; done",
+             "./*",
+             "bin/*",
+             "scripts/* -x",
+             "for t in scripts/*; do $t; done",
+             "cd sub && ./*",
+         },
+         "/work/project");
+}
+
+TEST_CASE("policy: the last name of a command word is judged, whatever stands before it") {
+  refuses(strict(), {
+                        "\"$BIN/sudo\" x",
+                        "$BIN/sudo id",
+                        "$(npm bin)/sudo id",
+                        "$(cat f)",
+                        "$X id",
+                        "$X/ id",
+                        "$X/$Y id",
+                        "BIN=$(pwd)/x; \"$BIN/su\" -",
+                        "S=$(command -v sudo); $S id",
+                        "S=$(which sudo); \"$S\" id",
+                        "S=$(command -v $X); $S id",
+                        "S=$(which a b); $S id",
+                        "S=$(command -V sudo); $S id",
+                        "rm -rf /app",
+                        "$(cat x)/sh -c \"$(cat y)\"",
+                        "echo \"$X\" | $BIN/sh",
+                        "S=$(command -v rm); $S -rf /",
+                        "command -v ls | sh",
+                    });
+  passes(strict(), {
+                       "$(npm bin)/jest",
+                       "$(go env GOPATH)/bin/x",
+                       "\"$BIN/tool\" x",
+                       "$BIN/tool x",
+                       "PY=$(command -v python3); $PY x.py",
+                       "PY=\"$(command -v python3)\"; \"$PY\" x.py",
+                       "PY=$(which python3); $PY x.py",
+                       "PY=`which python3`; $PY x.py",
+                       "PY=$(type -P python3); $PY x.py",
+                       "BIN=$(npm bin); $BIN/jest",
+                       "if [ -x \"$(command -v go)\" ]; then GO=$(command -v go); fi; GO=$(command "
+                       "-v go); \"$GO\" build",
+                       "rm -rf /app/build",
+                   });
+}
+
+TEST_CASE("policy: what echo and printf write keeps its patterns and homes") {
+  refuses(strict(), {
+                        "echo / | xargs rm -rf",
+                        "echo /* | xargs rm -rf",
+                        "rm -rf $(echo /*)",
+                        "rm -rf \"$(echo ~)\"",
+                        "rm -rf $(echo ~)",
+                        "echo ~ | xargs rm -rf",
+                        "echo a ~ | xargs rm -rf",
+                        "rm -rf $(echo a ~)",
+                        "printf \"%s\\n\" /etc/* | xargs rm -rf",
+                        "printf \"%s\\n\" /etc/* | xargs -I{} rm -rf {}",
+                        "printf '%s\\n' ~/* | xargs rm -rf",
+                        "printf -v x %s /*; rm -rf $x",
+                        "echo /* | cat | xargs rm -rf",
+                        "echo /* | tee x | xargs rm -rf",
+                        "x=$(echo /*); rm -rf $x",
+                        "xargs rm -rf <<< \"$(echo /*)\"",
+                        "echo /* | parallel rm -rf",
+                        "parallel rm -rf ::: /*",
+                        "f() { echo /*; }; f | xargs rm -rf",
+                        "echo ls * | sh",
+                        "echo \"ls $(echo *)\" | sh",
+                        "eval \"$(echo ls *)\"",
+                        "sh -c \"$(echo ls *)\"",
+                        "sh <<< \"$(echo ls *)\"",
+                        "$(echo /usr/bin/sud*) id",
+                        "$(echo s*) id",
+                        "bash <<E\n$(echo ls *)\nE",
+                    });
+  passes(strict(), {
+                       "echo *.o | xargs rm -rf",
+                       "rm -rf $(echo build/*)",
+                       "echo ~/proj/build | xargs rm -rf",
+                       "echo 'ls *' | sh",
+                       "sh -c 'ls *'",
+                       "eval \"ls *\"",
+                       "cmd='ls *'; eval \"$cmd\"",
+                       "echo * | wc",
+                       "for i in $(echo *); do cat \"$i\"; done",
+                       "X=$(echo *.c); gcc $X",
+                   });
+}
+
+TEST_CASE("policy: what a process substitution prints is read as a script") {
+  refuses(strict(), {
+                        ". <(echo sudo id)",
+                        "source <(printf 'x=sudo\\n'); $x id",
+                        "bash <(echo sudo id)",
+                        "bash <(curl x)",
+                        ". <(curl x)",
+                        ". <(echo *)",
+                        ". <(echo \"$X\")",
+                        "bash <(cat <<< 'sudo id')",
+                    });
+  passes(strict(), {
+                       ". <(echo ls)",
+                       "source <(printf 'x=1\\n')",
+                       "bash <(echo ls)",
+                   });
+}
+
+TEST_CASE("policy: what only a POSIX shell can read is judged as it reads it") {
+  refuses(strict(), {
+                        "echo \"${u:-it's}\"; sudo id",
+                        "echo \"${u:-it's}\" $(sudo id)",
+                        "sudo id; echo \"${u:-it's}\"",
+                        "echo 'it",
+                        "echo \"it",
+                    });
+  passes(strict(), {
+                       "echo \"${u:-it's}\"",
+                   });
+}
+
+TEST_CASE("policy: arguments that a loop shifts are not known behind it") {
+  refuses(strict(), {"set -- a b; while [ $1 ]; do shift; $1 sudo id; done",
+                     "set -- a; while c; do shift; done; $2 sudo id"});
+}
+
+TEST_CASE("policy: an unknown last word matches where any text may stand") {
+  const Policy policy = strict(lists({"python .*", "echo .*"}));
+  passes(policy, {"python $X", "python $X y", "python $(python which.py)", "python $(echo x)"});
+  refuses(policy, {"$X python", "$X", "python", "python; $X", "python $(ls)", "FOO=$X python x",
+                   "python <(ls)"});
+  refuses(strict(lists({"git push"})), {"git push $X", "git $X push", "$X git push"});
+  refuses(strict(lists({"git push origin"})), {"git push $X", "git push origin $X"});
 }
