@@ -11044,9 +11044,9 @@ inline constexpr SanitizerRule sanitizer_rules[] = {
      true},
     {Rule::chmod,
      {"chmod", "A mode that others may write by, or with setuid or setgid, is not allowed",
-      "refuses chmod, install -m, mkdir -m and setfacl with such a mode or one that is not known "
-      "before it runs, and chmod -R of what rm-protected protects; `chmod +x a.sh` and "
-      "`chmod 1777 d` pass",
+      "refuses chmod, install -m, mkdir -m and setfacl with a mode by which others may write, that "
+      "sets setuid or setgid, or is not known before it runs, and chmod -R of what rm-protected "
+      "protects; `chmod +x a.sh` and `chmod 1777 d` pass",
       true},
      "give only what is needed, e.g. chmod u+x FILE",
      true},
@@ -13250,7 +13250,7 @@ void Judge::use_operands(const FileProgram& program, const Form& form, FileArgum
       }
       return;
     case Operands::patch:
-      if (given.directory.word) use_file(Use::write, given.directory, true, form);
+      if (given.directory.word) use_file(Use::write, given.directory, false, form);
       use_all(Use::read, 1, count);
       return write_below(given, 0, std::min<std::size_t>(count, 1), form);
     case Operands::tar:
@@ -13312,7 +13312,7 @@ void Judge::use_archive(FileArguments& given, const Form& form) {
   if (given.archive.word && !is_remote(given.archive.text))
     use_file(given.packs ? Use::write : Use::read, given.archive, false, form);
   if (!given.unpacks) return;
-  if (given.directory.word) use_file(Use::write, given.directory, true, form);
+  if (given.directory.word) use_file(Use::write, given.directory, false, form);
   write_below(given, members, given.operands.size(), form);
 }
 
