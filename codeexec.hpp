@@ -11713,9 +11713,9 @@ inline constexpr SanitizerRule sanitizer_rules[] = {
      true},
     {Rule::chmod,
      {"chmod", "A mode that others may write by, or with setuid or setgid, is not allowed",
-      "refuses chmod, install -m, mkdir -m and setfacl with such a mode or one that is not known "
-      "before it runs, and chmod -R of what rm-protected protects; `chmod +x a.sh` and "
-      "`chmod 1777 d` pass",
+      "refuses chmod, install -m, mkdir -m and setfacl with a mode by which others may write, that "
+      "sets setuid or setgid, or is not known before it runs, and chmod -R of what rm-protected "
+      "protects; `chmod +x a.sh` and `chmod 1777 d` pass",
       true},
      "give only what is needed, e.g. chmod u+x FILE",
      true},
@@ -15435,7 +15435,7 @@ void Judge::use_operands(const FileProgram& program, const Form& form, FileArgum
       }
       return;
     case Operands::patch:
-      if (given.directory.word) use_file(Use::write, given.directory, true, form);
+      if (given.directory.word) use_file(Use::write, given.directory, false, form);
       use_all(Use::read, 1, count);
       return write_below(given, 0, std::min<std::size_t>(count, 1), form);
     case Operands::tar:
@@ -15497,7 +15497,7 @@ void Judge::use_archive(FileArguments& given, const Form& form) {
   if (given.archive.word && !is_remote(given.archive.text))
     use_file(given.packs ? Use::write : Use::read, given.archive, false, form);
   if (!given.unpacks) return;
-  if (given.directory.word) use_file(Use::write, given.directory, true, form);
+  if (given.directory.word) use_file(Use::write, given.directory, false, form);
   write_below(given, members, given.operands.size(), form);
 }
 
@@ -15574,8 +15574,10 @@ bool is_root_among(std::string_view users) {
   return false;
 }
 
-// Whether kill sends a signal to the process 1, or to all (-1). The signal 0 only asks.
+// Whether kill sends a signal to the process 1, or to all (-1). The signal 0 only asks. Shells take
+// the -1 of `kill -1` for a signal, other programs need not.
 bool kills_all(const Form& form) {
+  if (form.size == 2 && form.words[1].text == "-1") return true;
   bool has_signal = false;
   for (std::size_t i = 1; i < form.size; ++i) {
     const std::string_view text = form.words[i].text;

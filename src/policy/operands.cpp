@@ -153,7 +153,7 @@ void Judge::use_operands(const FileProgram& program, const Form& form, FileArgum
       }
       return;
     case Operands::patch:
-      if (given.directory.word) use_file(Use::write, given.directory, true, form);
+      if (given.directory.word) use_file(Use::write, given.directory, false, form);
       use_all(Use::read, 1, count);
       return write_below(given, 0, std::min<std::size_t>(count, 1), form);
     case Operands::tar:
@@ -215,7 +215,7 @@ void Judge::use_archive(FileArguments& given, const Form& form) {
   if (given.archive.word && !is_remote(given.archive.text))
     use_file(given.packs ? Use::write : Use::read, given.archive, false, form);
   if (!given.unpacks) return;
-  if (given.directory.word) use_file(Use::write, given.directory, true, form);
+  if (given.directory.word) use_file(Use::write, given.directory, false, form);
   write_below(given, members, given.operands.size(), form);
 }
 

@@ -51,8 +51,10 @@ bool is_root_among(std::string_view users) {
   return false;
 }
 
-// Whether kill sends a signal to the process 1, or to all (-1). The signal 0 only asks.
+// Whether kill sends a signal to the process 1, or to all (-1). The signal 0 only asks. Shells take
+// the -1 of `kill -1` for a signal, other programs need not.
 bool kills_all(const Form& form) {
+  if (form.size == 2 && form.words[1].text == "-1") return true;
   bool has_signal = false;
   for (std::size_t i = 1; i < form.size; ++i) {
     const std::string_view text = form.words[i].text;

@@ -54,9 +54,9 @@ inline constexpr SanitizerRule sanitizer_rules[] = {
      true},
     {Rule::chmod,
      {"chmod", "A mode that others may write by, or with setuid or setgid, is not allowed",
-      "refuses chmod, install -m, mkdir -m and setfacl with such a mode or one that is not known "
-      "before it runs, and chmod -R of what rm-protected protects; `chmod +x a.sh` and "
-      "`chmod 1777 d` pass",
+      "refuses chmod, install -m, mkdir -m and setfacl with a mode by which others may write, that "
+      "sets setuid or setgid, or is not known before it runs, and chmod -R of what rm-protected "
+      "protects; `chmod +x a.sh` and `chmod 1777 d` pass",
       true},
      "give only what is needed, e.g. chmod u+x FILE",
      true},
