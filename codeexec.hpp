@@ -6658,7 +6658,8 @@ class ShellWalker {
 
   void run_simple_once(const ShellNode& node);
   static bool is_special_builtin(std::string_view name);
-  void keep_declared(std::string_view name, const Changes& changes);
+  // Whether an assignment in front of the command is for it alone.
+  bool is_temporary(const ShellNode& node, std::string_view name) const;
 
   void run_assignment(const ShellAssignment& assignment, shell::Command& command);
   // NAME+=value and NAME[subscript]=value.
@@ -10272,8 +10273,9 @@ void ShellWalker::run_simple_once(const ShellNode& node) {
   if (!stopped()) run_effects(node, told);
   if (!temporary) return;
   const Changes changes = take_frame();
-  for (std::uint32_t i = node.assignments.begin; i < node.assignments.end; ++i)
-    if (syntax_.assignments[i].declared) keep_declared(syntax_.assignments[i].name, changes);
+  // What the command itself has set stays: IFS= read x.
+  for (const auto& [name, variable] : changes)
+    if (!is_temporary(node, name)) set_variable(name, variable);
   // In front of a special builtin they stay, by POSIX; in bash only when it is called sh.
   if (!is_special_builtin(told.words[0].text)) return;
   outcome_.dialect_dependent = true;
@@ -10288,9 +10290,10 @@ bool ShellWalker::is_special_builtin(std::string_view name) {
   return is_one_of(name, names);
 }
 
-void ShellWalker::keep_declared(std::string_view name, const Changes& changes) {
-  for (const auto& [changed, variable] : changes)
-    if (changed == name) set_variable(name, variable);
+bool ShellWalker::is_temporary(const ShellNode& node, std::string_view name) const {
+  for (std::uint32_t i = node.assignments.begin; i < node.assignments.end; ++i)
+    if (syntax_.assignments[i].name == name && !syntax_.assignments[i].declared) return true;
+  return false;
 }
 
 void ShellWalker::run_assignment(const ShellAssignment& assignment, shell::Command& command) {
@@ -13256,6 +13259,7 @@ void Judge::judge_shell(const Form& form) {
       const bool on = text[0] == '-';
       if (letter == 'n') reads_only = on;
       has_command |= letter == 'c' && on;
+      may_be_set_ |= letter == 'u' && on;
       from_input |= letter == 's' && on;
       i += shell_syntax.letters.find(letter) != std::string_view::npos;
     }
@@ -13722,7 +13726,7 @@ struct Policy::Compiled {
     }
     if (judged.too_complex)
       return refusal("command-too-complex",
-                     "Command is too complex to be judged: simplify it or split it into several", 0,
+                     "Command is too complex to be judged; split it into several", 0,
                      script.size());
     return std::move(judged.verdict);
   }
@@ -13752,7 +13756,8 @@ struct Policy::Compiled {
     return refusal(
         limit ? "command-too-complex" : "syntax",
         concat({limit ? "Command is too complex to be judged: " : "Command cannot be understood: ",
-                printable(error.message), " (at byte ", std::to_string(at), ")"}),
+                printable(error.message), " (at byte ", std::to_string(at), ")",
+                limit ? "; split it into several" : ""}),
         at, std::min(at + 1, script.size()));
   }
 };

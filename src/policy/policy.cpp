@@ -148,7 +148,7 @@ struct Policy::Compiled {
     }
     if (judged.too_complex)
       return refusal("command-too-complex",
-                     "Command is too complex to be judged: simplify it or split it into several", 0,
+                     "Command is too complex to be judged; split it into several", 0,
                      script.size());
     return std::move(judged.verdict);
   }
@@ -178,7 +178,8 @@ struct Policy::Compiled {
     return refusal(
         limit ? "command-too-complex" : "syntax",
         concat({limit ? "Command is too complex to be judged: " : "Command cannot be understood: ",
-                printable(error.message), " (at byte ", std::to_string(at), ")"}),
+                printable(error.message), " (at byte ", std::to_string(at), ")",
+                limit ? "; split it into several" : ""}),
         at, std::min(at + 1, script.size()));
   }
 };

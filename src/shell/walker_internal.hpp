@@ -351,7 +351,8 @@ class ShellWalker {
 
   void run_simple_once(const ShellNode& node);
   static bool is_special_builtin(std::string_view name);
-  void keep_declared(std::string_view name, const Changes& changes);
+  // Whether an assignment in front of the command is for it alone.
+  bool is_temporary(const ShellNode& node, std::string_view name) const;
 
   void run_assignment(const ShellAssignment& assignment, shell::Command& command);
   // NAME+=value and NAME[subscript]=value.

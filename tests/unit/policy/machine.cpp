@@ -112,6 +112,44 @@ TEST_CASE("policy: S4: what is protected is kept from other programs, too") {
                     "cd /app && rm -rf build"});
 }
 
+TEST_CASE("policy: S4: what rm -r would remove by a variable that nothing sets is /") {
+  refuses(strict(), "rm-unset-variable",
+          {"rm -rf \"$x\"/*", "rm -rf $x/*", "rm -rf ${x}/", "rm -rf \"$x/\"", "rm -rf $x/..",
+           "rm -fr -- \"$x\"/{*,.*}", "y=1; rm -rf \"$x\"/*", "rm -rf \"$x\"/*; x=build",
+           "sh -c 'rm -rf \"$x\"/*'", "f() { rm -rf \"$x\"/*; }; f", "set -e; rm -rf \"$x\"/*",
+           "env rm -rf \"$x\"/*", "for i in 1 2; do rm -rf \"$x\"/*; done"});
+  passes(strict(), {"rm -rf \"${x:?}\"/*",
+                    "rm -rf \"$x/build\"",
+                    "rm -rf \"$x\"",
+                    "rm -rf \"$x/*\"",
+                    "rm -f \"$x\"/*",
+                    ": \"${x:?}\"; rm -rf \"$x\"/*",
+                    "x=$(mktemp -d); rm -rf \"$x\"/*",
+                    ". ./env.sh; rm -rf \"$x\"/*",
+                    "read x; rm -rf \"$x\"/*",
+                    "while IFS= read -r x; do rm -rf \"$x\"/*; done",
+                    "for x in a b; do rm -rf \"$x\"/*; done",
+                    "set -eu; rm -rf \"$x\"/*",
+                    "set -o nounset; rm -rf \"$x\"/*",
+                    "bash -euc 'rm -rf \"$x\"/*'",
+                    "[ -n \"$x\" ] && rm -rf \"$x\"/*",
+                    "[[ -d $x ]] && rm -rf \"$x\"/*",
+                    "if c; then x=a; fi; rm -rf \"$x\"/*",
+                    "x=a sh -c 'rm -rf \"$x\"/*'",
+                    "trap 'rm -rf \"$x\"/*' EXIT; x=$(mktemp -d)",
+                    "rm -rf \"$TMPDIR\"/*"});
+  CHECK(strict().check("rm -rf \"$x\"/*").message ==
+        "Potentially dangerous command detected: Removing / by a variable that is empty is not "
+        "allowed (\"$x\"/* is /* then); write ${NAME:?} for $NAME");
+}
+
+TEST_CASE("policy: what a command with a variable of its own does to the shell stays") {
+  refuses(strict(), "rm-protected",
+          {"A=1 cd / && rm -rf *", "x=a; f() { x=/; }; A=1 f; rm -rf \"$x\""});
+  refuses(strict(), "unknown-command", {"X=ls; A=1 read X <<< sudo; $X id"});
+  passes(strict(), {"X=ls; X=sudo true; $X"});
+}
+
 TEST_CASE("policy: S9: the machine and the processes of others go on") {
   refuses(strict(), "end-machine",
           {"reboot",
