@@ -11942,33 +11942,8 @@ inline constexpr Named shells[] = {{"ash"},  {"bash"}, {"dash"},  {"ksh"}, {"ksh
 static_assert(sorted_by_name(shells), "sort the rows by name");
 inline constexpr Syntax shell_syntax = {"oO", "rcfile init-file"};
 
-// Programs whose code can start others. Names are without a version: python3.11 is python.
+// Languages whose code can start programs.
 enum class Language : unsigned char { awk, lua, node, perl, php, python, ruby };
-struct Interpreter {
-  std::string_view name = {};
-  Language language = Language::awk;
-  Syntax syntax = {};
-  std::string_view code = {};  // the options that are followed by code
-  bool first_operand = false;  // the code is the first operand where no option gives it
-};
-inline constexpr Syntax awk_syntax = {"FvfieE", "field-separator assign file include source exec"};
-inline constexpr Interpreter interpreters[] = {
-    {"awk", Language::awk, awk_syntax, "e source", true},
-    {"bun", Language::node, {"er", "eval require"}, "e eval", false},
-    {"gawk", Language::awk, awk_syntax, "e source", true},
-    {"lua", Language::lua, {"el"}, "e", false},
-    {"mawk", Language::awk, awk_syntax, "e source", true},
-    {"nawk", Language::awk, awk_syntax, "e source", true},
-    {"node", Language::node, {"erC", "eval require import loader conditions"}, "e eval", false},
-    {"nodejs", Language::node, {"erC", "eval require import loader conditions"}, "e eval", false},
-    {"perl", Language::perl, {"eEMmIxF"}, "e E", false},
-    {"php", Language::php, {"rfdBREFcTz", "run define"}, "r run B E R", false},
-    {"pypy", Language::python, {"cmWXQ"}, "c", false},
-    {"python", Language::python, {"cmWXQ"}, "c", false},
-    {"ruby", Language::ruby, {"eIrCEF"}, "e", false},
-};
-static_assert(sorted_by_name(interpreters), "sort the rows by name");
-
 // Functions of these languages that start a program or a shell, and such that remove a directory
 // with all it holds. The last part of a name counts: os.system is system.
 inline constexpr Named starting_functions[] = {{"Popen"},
@@ -12665,6 +12640,8 @@ struct Wrapper {
 //   p    of o: each operand is a script
 //   r    more options may follow the words before the command
 //   v    a command of its own follows: the row to go on with is "name command"
+//   Y    an interpreter, without its version; the number of its Language; with f, the first operand
+//        is its code where no option of the fifth field gives it
 //   q    as v; a word ; begins the next command
 //   =x   the row x says how
 // Capitals are kinds that a function of their own reads: Judge::peel() has them.
@@ -12679,11 +12656,13 @@ inline constexpr std::string_view wrapper_table =
     "asdf;=pyenv\n"
     "at;I\n"
     "autossh;1eijr;BbcDEeFIiJLlMmOoPpQRSWw;;o\n"
+    "awk;Y0f;FvfieE;field-separator assign file include source exec;e source\n"
     "batch;I\n"
     "bsdtar;=tar\n"
     "buildah;v\n"
     "buildah run;1er;v;volume mount user workingdir\n"
     "builtin\n"
+    "bun;Y2;er;eval require;e eval\n"
     "bundle;v\n"
     "bundle exec\n"
     "bunx\n"
@@ -12740,6 +12719,7 @@ inline constexpr std::string_view wrapper_table =
     "find;F\n"
     "firejail\n"
     "flock;1r;wEc;timeout wait conflict-exit-code command;c command\n"
+    "gawk;=awk\n"
     "gcloud;v;;project zone\n"
     "gcloud compute;v\n"
     "gcloud compute ssh;oe;;command zone project;command\n"
@@ -12792,12 +12772,14 @@ inline constexpr std::string_view wrapper_table =
     "linux32\n"
     "linux64\n"
     "ltrace;;aADeFlnopsuwxX;output library indent\n"
+    "lua;Y1;el;;e\n"
     "lxc;v\n"
     "lxc exec;1er;;env user group cwd\n"
     "make;M;CfIloWE;directory file makefile include-dir old-file what-if new-file assume-old "
     "assume-new eval\n"
     "mamba;=conda\n"
     "man;oh;PCRLmMSsepEr;pager config-file locale manpath;P pager\n"
+    "mawk;=awk\n"
     "micromamba;=conda\n"
     "mise;v;CEj;cd env jobs\n"
     "mise exec;h;c;command cd;c command\n"
@@ -12806,6 +12788,7 @@ inline constexpr std::string_view wrapper_table =
     "multipass;v\n"
     "multipass exec;1er\n"
     "mysql;C;;;e execute\n"
+    "nawk;=awk\n"
     "nc;oh;ceGgiIoPpqsTVwWXx;exec sh-exec;e c exec sh-exec\n"
     "ncat;=nc\n"
     "nerdctl;=docker\n"
@@ -12813,6 +12796,8 @@ inline constexpr std::string_view wrapper_table =
     "nix;C;;;;c command\n"
     "nix-shell;oh;pAIiE;run command attr packages expr;run command\n"
     "nocache;;n\n"
+    "node;Y2;erC;eval require import loader conditions;e eval\n"
+    "nodejs;=node\n"
     "nodemon;oh;xwei;exec watch ext ignore;x exec\n"
     "nohup\n"
     "npm;v;Cw;prefix workspace loglevel cache\n"
@@ -12832,6 +12817,8 @@ inline constexpr std::string_view wrapper_table =
     "perf record;;eopCFctGu\n"
     "perf stat;;eopCrGxI\n"
     "perf trace;=perf record\n"
+    "perl;Y3;eEMmIxF;;e E\n"
+    "php;Y4;rfdBREFcTz;run define;r run B E R\n"
     "pipenv;=poetry\n"
     "pipx;v\n"
     "pipx run;;;spec python pip-args index-url\n"
@@ -12850,12 +12837,15 @@ inline constexpr std::string_view wrapper_table =
     "psql;C;;;c command\n"
     "pyenv;v\n"
     "pyenv exec\n"
+    "pypy;=python\n"
+    "python;Y5;cmWXQ;;c\n"
     "rbenv;=pyenv\n"
     "rlwrap;;bCDfgHlMOPqsStwz\n"
     "rsync;oh;efTBM;rsh rsync-path filter include exclude include-from exclude-from files-from "
     "partial-dir temp-dir backup-dir suffix compare-dest copy-dest link-dest log-file "
     "password-file bwlimit max-size min-size timeout port chmod chown info debug out-format;"
     "e rsh rsync-path\n"
+    "ruby;Y6;eIrCEF;;e\n"
     "runcon;;turlc\n"
     "runuser;R;csgGwu;command session-command shell group supp-group whitelist-environment user\n"
     "rustup;v\n"
@@ -13287,7 +13277,7 @@ class Judge {
 
   // interpreters ----------------------------------------------------------------------------------
 
-  void judge_interpreter(const Interpreter& interpreter, const Form& form);
+  void peel_interpreter(const Wrapper& wrapper, const Form& form);
 
   // What code runs is judged by the rules for what is dangerous, not by the lists: a best effort.
   void read_code(Language language, std::string_view code, const Form& form,
@@ -13686,11 +13676,7 @@ void Judge::judge_pattern(const Form& form, std::string_view pattern) {
     std::string_view line = take_part(table, '\n');
     try_name(take_part(line, ';'));
   }
-  const auto try_all = [&](const auto& table) {
-    for (const auto& row : table) try_name(row.name);
-  };
-  try_all(shells);
-  try_all(interpreters);
+  for (const Named& shell : shells) try_name(shell.name);
   const bool blocking = !case_.terms.blocked.empty();
   if (blocking || (!matched && form.words[0].text.find('/') == std::string::npos))
     refuse_unknown(form);
@@ -13708,8 +13694,7 @@ void Judge::judge_program(const Form& form, std::string_view name) {
   if (find_row(shells, name)) return judge_shell(form);
   const std::size_t version = name.find_last_not_of("0123456789.");
   const std::string_view language = name.substr(0, version + 1);
-  if (const Interpreter* interpreter = find_row(interpreters, language))
-    return judge_interpreter(*interpreter, form);
+  if (find_wrapper(language, wrapper) && wrapper.has('Y')) return peel(wrapper, form);
   if (name == "eval") return judge_eval(form);
   if (name == "source" || name == ".") return judge_source(form);
   if (name == "trap") return judge_trap(form);
@@ -13806,6 +13791,8 @@ void Judge::peel(const Wrapper& wrapper, Form form) {
         return peel_script(wrapper, form);
       case 'X':
         return peel_xargs(wrapper, form);
+      case 'Y':
+        return peel_interpreter(wrapper, form);
       default:
         break;
     }
@@ -14811,23 +14798,24 @@ namespace {
 
 // interpreters -----------------------------------------------------------------------------------
 
-void Judge::judge_interpreter(const Interpreter& interpreter, const Form& form) {
+void Judge::peel_interpreter(const Wrapper& wrapper, const Form& form) {
+  const auto language = static_cast<Language>(wrapper.flags[1] - '0');
   bool has_code = false, from_file = false, prints = false, in_place = false;
   std::size_t i = read_arguments(
-      form, interpreter.syntax, Order::stop_at_operand,
+      form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
-        if (argument.word && lists_option(interpreter.code, name)) {
+        if (argument.word && lists_option(wrapper.scripts, name)) {
           has_code = true;
-          read_code(interpreter.language, argument.text, form, *argument.word);
+          read_code(language, argument.text, form, *argument.word);
         }
         if (name == "m" || name == "f" || name == "file") from_file = true;
         if (name == "p" || name == "print") prints = true;
         if (name == "i") in_place = true;
       },
       ignore_part);
-  const bool node_prints = prints && interpreter.language == Language::node;
-  if (!has_code && !from_file && (interpreter.first_operand || node_prints)) {
-    if (i < form.size) read_code(interpreter.language, form.words[i].text, form, form.words[i]);
+  const bool node_prints = prints && language == Language::node;
+  if (!has_code && !from_file && (wrapper.has('f') || node_prints)) {
+    if (i < form.size) read_code(language, form.words[i].text, form, form.words[i]);
     return;
   }
   if (has_code || from_file) {
@@ -14839,7 +14827,7 @@ void Judge::judge_interpreter(const Interpreter& interpreter, const Form& form) 
   if (i < form.size && form.words[i].text != "-") {
     use_file(Use::read, part_of(form.words[i]), false, form);
   } else if (form.input->kind == shell::Input::Kind::known) {
-    read_code(interpreter.language, form.input->text, form, form.words[0]);
+    read_code(language, form.input->text, form, form.words[0]);
   }
 }
 

@@ -366,11 +366,7 @@ void Judge::judge_pattern(const Form& form, std::string_view pattern) {
     std::string_view line = take_part(table, '\n');
     try_name(take_part(line, ';'));
   }
-  const auto try_all = [&](const auto& table) {
-    for (const auto& row : table) try_name(row.name);
-  };
-  try_all(shells);
-  try_all(interpreters);
+  for (const Named& shell : shells) try_name(shell.name);
   const bool blocking = !case_.terms.blocked.empty();
   if (blocking || (!matched && form.words[0].text.find('/') == std::string::npos))
     refuse_unknown(form);
@@ -388,8 +384,7 @@ void Judge::judge_program(const Form& form, std::string_view name) {
   if (find_row(shells, name)) return judge_shell(form);
   const std::size_t version = name.find_last_not_of("0123456789.");
   const std::string_view language = name.substr(0, version + 1);
-  if (const Interpreter* interpreter = find_row(interpreters, language))
-    return judge_interpreter(*interpreter, form);
+  if (find_wrapper(language, wrapper) && wrapper.has('Y')) return peel(wrapper, form);
   if (name == "eval") return judge_eval(form);
   if (name == "source" || name == ".") return judge_source(form);
   if (name == "trap") return judge_trap(form);

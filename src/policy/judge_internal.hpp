@@ -316,7 +316,7 @@ class Judge {
 
   // interpreters ----------------------------------------------------------------------------------
 
-  void judge_interpreter(const Interpreter& interpreter, const Form& form);
+  void peel_interpreter(const Wrapper& wrapper, const Form& form);
 
   // What code runs is judged by the rules for what is dangerous, not by the lists: a best effort.
   void read_code(Language language, std::string_view code, const Form& form,

@@ -95,33 +95,8 @@ inline constexpr Named shells[] = {{"ash"},  {"bash"}, {"dash"},  {"ksh"}, {"ksh
 static_assert(sorted_by_name(shells), "sort the rows by name");
 inline constexpr Syntax shell_syntax = {"oO", "rcfile init-file"};
 
-// Programs whose code can start others. Names are without a version: python3.11 is python.
+// Languages whose code can start programs.
 enum class Language : unsigned char { awk, lua, node, perl, php, python, ruby };
-struct Interpreter {
-  std::string_view name = {};
-  Language language = Language::awk;
-  Syntax syntax = {};
-  std::string_view code = {};  // the options that are followed by code
-  bool first_operand = false;  // the code is the first operand where no option gives it
-};
-inline constexpr Syntax awk_syntax = {"FvfieE", "field-separator assign file include source exec"};
-inline constexpr Interpreter interpreters[] = {
-    {"awk", Language::awk, awk_syntax, "e source", true},
-    {"bun", Language::node, {"er", "eval require"}, "e eval", false},
-    {"gawk", Language::awk, awk_syntax, "e source", true},
-    {"lua", Language::lua, {"el"}, "e", false},
-    {"mawk", Language::awk, awk_syntax, "e source", true},
-    {"nawk", Language::awk, awk_syntax, "e source", true},
-    {"node", Language::node, {"erC", "eval require import loader conditions"}, "e eval", false},
-    {"nodejs", Language::node, {"erC", "eval require import loader conditions"}, "e eval", false},
-    {"perl", Language::perl, {"eEMmIxF"}, "e E", false},
-    {"php", Language::php, {"rfdBREFcTz", "run define"}, "r run B E R", false},
-    {"pypy", Language::python, {"cmWXQ"}, "c", false},
-    {"python", Language::python, {"cmWXQ"}, "c", false},
-    {"ruby", Language::ruby, {"eIrCEF"}, "e", false},
-};
-static_assert(sorted_by_name(interpreters), "sort the rows by name");
-
 // Functions of these languages that start a program or a shell, and such that remove a directory
 // with all it holds. The last part of a name counts: os.system is system.
 inline constexpr Named starting_functions[] = {{"Popen"},

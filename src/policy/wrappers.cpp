@@ -96,6 +96,8 @@ void Judge::peel(const Wrapper& wrapper, Form form) {
         return peel_script(wrapper, form);
       case 'X':
         return peel_xargs(wrapper, form);
+      case 'Y':
+        return peel_interpreter(wrapper, form);
       default:
         break;
     }
