@@ -15960,6 +15960,9 @@ inline namespace v0_1 {}  // namespace v0_1
 // Rules of Landlock are a union: what one grants no other can take back. So nothing is granted
 // that has a secret in it; /etc and the prefixes of tools are granted entry by entry around theirs.
 
+// File systems on which Limits::disk counts.
+inline constexpr std::size_t most_disk_roots = 8;
+
 #if CODEEXEC_HAS_SANDBOX
 // These are not in the unnamed namespace because they are fields of classes that the declarations
 // name.
@@ -15990,7 +15993,6 @@ struct SandboxPlace {
   ino_t inode = 0;
 };
 inline constexpr std::size_t most_writable = 32;
-inline constexpr std::size_t most_disk_roots = 8;
 
 // Everything that the processes of a run need of a sandbox, as plain data that outlives them.
 struct SandboxPlan {
