@@ -18084,6 +18084,9 @@ inline namespace v0_1 {}  // namespace v0_1
 // Rules of Landlock are a union: what one grants no other can take back. So nothing is granted
 // that has a secret in it; /etc and the prefixes of tools are granted entry by entry around theirs.
 
+// File systems on which Limits::disk counts.
+inline constexpr std::size_t most_disk_roots = 8;
+
 #if CODEEXEC_HAS_SANDBOX
 // These are not in the unnamed namespace because they are fields of classes that the declarations
 // name.
@@ -18114,7 +18117,6 @@ struct SandboxPlace {
   ino_t inode = 0;
 };
 inline constexpr std::size_t most_writable = 32;
-inline constexpr std::size_t most_disk_roots = 8;
 
 // Everything that the processes of a run need of a sandbox, as plain data that outlives them.
 struct SandboxPlan {
@@ -37357,7 +37359,7 @@ std::vector<Option> option_table(ServerConfig& config) {
        &sandbox.terminals, Where::local},
       {"pid-namespace", nullptr, "a process table of their own", &sandbox.pid_namespace,
        Where::local},
-      {"protect-paths", "NAME...", "keep these below each writable directory: .git/hooks ...",
+      {"protected-paths", "NAME...", "keep these below each writable directory: .git/hooks ...",
        &sandbox.protected_paths, Where::local},
       {"no-watch-files", nullptr, "do not look for changes of .git/hooks, .vscode and the like",
        &config.no_watch_files, Where::local},

@@ -22,6 +22,9 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+// File systems on which Limits::disk counts.
+inline constexpr std::size_t most_disk_roots = 8;
+
 #if CODEEXEC_HAS_SANDBOX
 // These are not in the unnamed namespace because they are fields of classes that the declarations
 // name.
@@ -52,7 +55,6 @@ struct SandboxPlace {
   ino_t inode = 0;
 };
 inline constexpr std::size_t most_writable = 32;
-inline constexpr std::size_t most_disk_roots = 8;
 
 // Everything that the processes of a run need of a sandbox, as plain data that outlives them.
 struct SandboxPlan {

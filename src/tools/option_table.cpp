@@ -57,7 +57,7 @@ std::vector<Option> option_table(ServerConfig& config) {
        &sandbox.terminals, Where::local},
       {"pid-namespace", nullptr, "a process table of their own", &sandbox.pid_namespace,
        Where::local},
-      {"protect-paths", "NAME...", "keep these below each writable directory: .git/hooks ...",
+      {"protected-paths", "NAME...", "keep these below each writable directory: .git/hooks ...",
        &sandbox.protected_paths, Where::local},
       {"no-watch-files", nullptr, "do not look for changes of .git/hooks, .vscode and the like",
        &config.no_watch_files, Where::local},

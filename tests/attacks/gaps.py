@@ -19,10 +19,10 @@ attack("M02", "times of a file outside", lambda case, run: metadata_changed(case
 attack("M03", "attributes of a file outside", lambda case, run: metadata_changed(case),
        '"$A" set-attribute "$OUT/canary"',
        gap="Landlock has no right for it; --pid-namespace", closed_by=["--pid-namespace"])
-attack("M04", "metadata outside by the root of another process, with --protect-paths",
+attack("M04", "metadata outside by the root of another process, with --protected-paths",
        lambda case, run: metadata_changed(case),
        'chmod 600 "/proc/$VICTIM/root$OUT/canary"; touch -d 2001-01-01 "/proc/$VICTIM/cwd/canary"',
-       options=["--protect-paths", "x"])
+       options=["--protected-paths", "x"])
 attack("M05", "stat outside", shown(r"^7 canary"), 'stat -c "%s canary" "$OUT/canary"',
        gap="Landlock does not hide that files exist; Docker")
 attack("M06", "go to a directory outside", shown("^gone$"), 'cd "$OUT" && echo gone',
@@ -58,7 +58,7 @@ reads("M25", "keys typed in the user's terminal, with --terminals",
 attack("M16", "hooks in the workspace for whoever works there later",
        lambda case, run: "made" if os.path.exists(case.path("ws/.git/hooks/x")) else None,
        "mkdir -p .git/hooks; echo evil > .git/hooks/x; echo evil > .envrc",
-       gap="the workspace is the command's; it is told in changed_files; --protect-paths")
+       gap="the workspace is the command's; it is told in changed_files; --protected-paths")
 sends("M17", "docker.sock, with the host's network", '"$A" unix-stream "$SOCKET"',
       network="host", gap="Landlock has no right for it before ABI 9; --network none")
 sends("M18", "docker.sock, with --unix-sockets", '"$A" unix-stream "$SOCKET"',

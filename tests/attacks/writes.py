@@ -108,7 +108,7 @@ def planted(case, run):
         return None if file.read() == "kept" else "the hook is another"
 
 
-PROTECTED = ["--protect-paths", ".git/hooks", ".git/config"]
+PROTECTED = ["--protected-paths", ".git/hooks", ".git/config"]
 for number, (title, script) in enumerate((
     ("a new hook", "echo x > .git/hooks/post-commit"),
     ("a hook that is there", "echo x > .git/hooks/pre-push"),
@@ -124,7 +124,7 @@ for number, (title, script) in enumerate((
     ("settings by the way of the supervisor",
      'for p in $("$A" ancestors "$RUNNER"); do echo x > "/proc/$p/root$WS/.git/config"; done'),
 ), 91):
-    attack(f"W{number}", f"plant {title}, with --protect-paths", planted, script,
+    attack(f"W{number}", f"plant {title}, with --protected-paths", planted, script,
            options=PROTECTED, setup=repository,
            no_control_user=NOT_ROOT if "supervisor" in title else None)
 

@@ -227,6 +227,7 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       {"shared-memory", {"maybe"}},
       {"terminals", {"maybe"}},
       {"pid-namespace", {"maybe"}},
+      {"protected-paths", {"", "/etc", "a/../b"}},
       {"no-supervisor", {"maybe"}},
       {"no-watch-files", {"maybe"}},
       {"max-output-size", {"abc", "0", "-5", "", "1.5", "1kk", "1e400", "1e16", "100"}},

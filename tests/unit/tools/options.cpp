@@ -225,7 +225,7 @@ const Row rows[] = {
      prints,
      "new",
      "pid_namespace"},
-    {"protect-paths",
+    {"protected-paths",
      {"tool", "conf/d"},
      {"<sandbox>"},
      "mkdir -p tool; touch tool/x 2> /dev/null || echo kept",
@@ -398,7 +398,7 @@ const Row rows[] = {
 // What the sandbox holds commands to where all of it is asked for.
 Json whole_report(const Place& place) {
   Strings asking = place.filled(isolated);
-  asking.insert(asking.end(), {"--pid-namespace", "--protect-paths", "x"});
+  asking.insert(asking.end(), {"--pid-namespace", "--protected-paths", "x"});
   for (const char* limit : {"cpu", "memory", "address-space", "processes", "open-files", "disk"})
     asking.insert(asking.end(), {std::string("--limit-") + limit, "1000000"});
   asking.insert(asking.end(), {"--limit-file-size", "1000000"});
