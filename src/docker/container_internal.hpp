@@ -146,7 +146,7 @@ struct Container::State {
   Expected<void> set_up(const std::optional<CancelToken>& cancel);
   Expected<void> install(const std::optional<CancelToken>& cancel);
   // Whether the packages are installed; those that are not required may be missing.
-  Expected<bool> install(const char* kind, std::vector<std::string> words,
+  Expected<bool> install(const char* kind, const char* script,
                          const std::vector<std::string>& packages,
                          const std::optional<CancelToken>& cancel);
   void discard();

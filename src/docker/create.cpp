@@ -403,20 +403,20 @@ Expected<void> Container::State::install(const std::optional<CancelToken>& cance
     return {};
   struct Kind {
     const char* name;
-    std::vector<std::string> words;
-    const std::vector<std::string>& packages;
+    const char* script;
+    std::vector<std::string> PackageOptions::*packages;
   };
-  const Kind kinds[] = {
+  constexpr Kind kinds[] = {
       {"system",
-       {"sh", "-c",
-        "apt-get -q update && exec apt-get -q install -y --no-install-recommends -- \"$@\"", "sh"},
-       packages.system},
-      {"python", {"python3", "-m", "pip", "install", "--"}, packages.python},
-      {"npm", {"npm", "install", "-g", "--"}, packages.npm}};
+       "apt-get -q update && exec apt-get -q install -y --no-install-recommends -- \"$@\"",
+       &PackageOptions::system},
+      {"python", "exec python3 -m pip install -- \"$@\"", &PackageOptions::python},
+      {"npm", "exec npm install -g -- \"$@\"", &PackageOptions::npm}};
   bool all = true;
   for (const Kind& kind : kinds) {
-    if (kind.packages.empty()) continue;
-    const auto done = install(kind.name, kind.words, kind.packages, cancel);
+    const std::vector<std::string>& wanted = packages.*kind.packages;
+    if (wanted.empty()) continue;
+    const auto done = install(kind.name, kind.script, wanted, cancel);
     if (!done) return done.error();
     all = all && *done;
   }
@@ -426,12 +426,11 @@ Expected<void> Container::State::install(const std::optional<CancelToken>& cance
 
 // By root, who owns the programs of the image, so that commands find what is installed and cannot
 // change it.
-Expected<bool> Container::State::install(const char* kind, std::vector<std::string> words,
+Expected<bool> Container::State::install(const char* kind, const char* script,
                                          const std::vector<std::string>& packages,
                                          const std::optional<CancelToken>& cancel) {
   const std::string what = concat({"install ", kind, " packages: ", joined(packages, " ")});
   tell(what);
-  words.insert(words.end(), packages.begin(), packages.end());
   std::vector<std::string> arguments = {"exec", "-i", "--user", "0:0"};
   for (const char* variable : {"DEBIAN_FRONTEND=noninteractive", "PIP_BREAK_SYSTEM_PACKAGES=1",
                                "PIP_ROOT_USER_ACTION=ignore", "HOME=/root"})
@@ -440,8 +439,9 @@ Expected<bool> Container::State::install(const char* kind, std::vector<std::stri
     if (variable.first != "PATH" && variable.first != "HOME" &&
         !starts_with(variable.first, "DOCKER_") && !starts_with(variable.second, cache_folder))
       arguments.insert(arguments.end(), {"-e", variable.first});
-  arguments.insert(arguments.end(), {name, "sh", "-c", install_script, "codeexec"});
-  arguments.insert(arguments.end(), words.begin(), words.end());
+  arguments.insert(arguments.end(),
+                   {name, "sh", "-c", install_script, "codeexec", "sh", "-c", script, "sh"});
+  arguments.insert(arguments.end(), packages.begin(), packages.end());
   ProcessOptions call = engine_call(options.engine, arguments, options.packages.timeout);
   // The values stand in no argv: the engine's program takes them from its own variables.
   for (const auto& [variable, value] : options.environment) {
