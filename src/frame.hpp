@@ -277,6 +277,7 @@
 #include "mcp/protocol.cpp"
 #include "mcp/replies.cpp"
 #include "mcp/requests.cpp"
+#include "mcp/schema.cpp"
 #include "mcp/server.cpp"
 #include "mcp/session.cpp"
 #include "mcp/threads.cpp"
