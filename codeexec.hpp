@@ -2715,7 +2715,9 @@ struct Tool {
   std::vector<Parameter> parameters = {};
   // Instead of `parameters`: a JSON Schema of type object. The handler then checks by itself.
   Json input_schema = {};
-  // A JSON Schema of type object for ToolResult::structured, or null for none.
+  // A JSON Schema of type object for ToolResult::structured, or null for none. A result that is no
+  // error and breaks its type, enum, const, required, properties, additionalProperties, items or
+  // bounds of numbers is answered with an RpcError that tells where.
   Json output_schema = {};
   Annotations annotations = {};
   // Runs on one of the server's threads, several calls at a time. An exception becomes an error
@@ -32893,6 +32895,11 @@ std::string client_text(const Json& info);
 // What of a result cannot be sent, or an empty text.
 std::string result_problem(const ToolResult& result);
 
+// Where a value does not match a JSON Schema, or an empty text. Known are type, enum, const,
+// required, properties, additionalProperties, items and the bounds of numbers; what else a schema
+// asks for is not checked. Both have a bounded depth, see result_problem().
+std::string mismatch(const Json& schema, const Json& value, const std::string& place);
+
 ToolResult failure_of(std::string_view tool, std::string_view what);
 
 // `server_info` is empty in the legacy era, whose results carry neither it nor a resultType.
@@ -34921,6 +34928,14 @@ std::string Session::answer_text(const OpenCall& call, const ToolReply& reply) c
                                 concat({"Internal error: ", tool, " gave no structured content"})));
   const std::string problem = result_problem(result);
   if (!problem.empty()) return of_result(failure_of(tool, problem));
+  if (!call.tool->output_schema.is_null() && !result.is_error) {
+    const std::string wrong =
+        mismatch(call.tool->output_schema, *result.structured, "structuredContent");
+    if (!wrong.empty())
+      return error_text(call.id.spelling,
+                        rpc_error(internal_error, concat({"Internal error: ", tool,
+                                                          " broke its output_schema: ", wrong})));
+  }
   std::string text = of_result(result);
   if (text.size() < call.max_reply) return text;
   return of_result(
@@ -35288,6 +35303,82 @@ Expected<void> Server::serve(const CancelToken& stop) {
   return result;
 }
 
+}  // namespace mcp
+
+// mcp/schema.cpp ----------------------------------------------------------------------------------
+// Values checked against a JSON Schema.
+
+namespace mcp {
+namespace {
+
+bool is_of_type(const Json& value, std::string_view type) {
+  if (type == "null") return value.is_null();
+  if (type == "boolean") return value.is_bool();
+  if (type == "integer")
+    return value.is_integer() ||
+           (value.is_number() && std::floor(value.as_number()) == value.as_number());
+  if (type == "number") return value.is_number();
+  if (type == "string") return value.is_string();
+  if (type == "array") return value.is_array();
+  return type != "object" || value.is_object();
+}
+
+// Whether one of the items, or the only one, is as wanted.
+bool matches_type(const Json& types, const Json& value) {
+  if (types.is_string()) return is_of_type(value, types.as_string());
+  return std::any_of(types.items().begin(), types.items().end(),
+                     [&](const Json& type) { return is_of_type(value, type.as_string()); });
+}
+
+// Bounds of a number; what is no number in the schema is no bound.
+bool within_bounds(const Json& schema, double number) {
+  return number >= schema["minimum"].as_number(number) &&
+         number <= schema["maximum"].as_number(number) &&
+         (!schema["exclusiveMinimum"].is_number() ||
+          number > schema["exclusiveMinimum"].as_number()) &&
+         (!schema["exclusiveMaximum"].is_number() ||
+          number < schema["exclusiveMaximum"].as_number());
+}
+
+}  // namespace
+
+namespace {
+
+std::string mismatch(const Json& schema, const Json& value, const std::string& place) {
+  const Json* const types = schema.find("type");
+  if (types && !matches_type(*types, value))
+    return concat({place, " is not of the type ", types->dump()});
+  const Json& choices = schema["enum"];
+  if (choices.is_array() &&
+      std::find(choices.items().begin(), choices.items().end(), value) == choices.items().end())
+    return concat({place, " is none of ", choices.dump()});
+  if (const Json* only = schema.find("const"); only && *only != value)
+    return concat({place, " is not ", only->dump()});
+  if (value.is_number() && !within_bounds(schema, value.as_number()))
+    return concat({place, " is out of bounds"});
+  if (value.is_object())
+    for (const Json& name : schema["required"].items())
+      if (!value.find(name.as_string()))
+        return concat({place, " has no ", quoted(name.as_string())});
+  const Json& others = schema["additionalProperties"];
+  for (const Json::Member& member : value.members()) {
+    const Json* inner = schema["properties"].find(member.name);
+    if (!inner && others.is_bool() && !others.as_bool())
+      return concat({place, " has an unknown ", quoted(member.name)});
+    std::string problem =
+        mismatch(inner ? *inner : others, member.value, concat({place, ".", member.name}));
+    if (!problem.empty()) return problem;
+  }
+  std::size_t index = 0;
+  for (const Json& item : value.items()) {
+    std::string problem =
+        mismatch(schema["items"], item, concat({place, "[", std::to_string(index++), "]"}));
+    if (!problem.empty()) return problem;
+  }
+  return {};
+}
+
+}  // namespace
 }  // namespace mcp
 
 // tools/tools_internal.hpp ------------------------------------------------------------------------

@@ -287,6 +287,7 @@
 #include "mcp/replies.cpp"
 #include "mcp/threads.cpp"
 #include "mcp/server.cpp"
+#include "mcp/schema.cpp"
 
 #include "tools/results.cpp"
 #include "tools/use.cpp"

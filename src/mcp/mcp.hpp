@@ -140,7 +140,9 @@ struct Tool {
   std::vector<Parameter> parameters = {};
   // Instead of `parameters`: a JSON Schema of type object. The handler then checks by itself.
   Json input_schema = {};
-  // A JSON Schema of type object for ToolResult::structured, or null for none.
+  // A JSON Schema of type object for ToolResult::structured, or null for none. A result that is no
+  // error and breaks its type, enum, const, required, properties, additionalProperties, items or
+  // bounds of numbers is answered with an RpcError that tells where.
   Json output_schema = {};
   Annotations annotations = {};
   // Runs on one of the server's threads, several calls at a time. An exception becomes an error

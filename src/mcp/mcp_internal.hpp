@@ -105,6 +105,11 @@ std::string client_text(const Json& info);
 // What of a result cannot be sent, or an empty text.
 std::string result_problem(const ToolResult& result);
 
+// Where a value does not match a JSON Schema, or an empty text. Known are type, enum, const,
+// required, properties, additionalProperties, items and the bounds of numbers; what else a schema
+// asks for is not checked. Both have a bounded depth, see result_problem().
+std::string mismatch(const Json& schema, const Json& value, const std::string& place);
+
 ToolResult failure_of(std::string_view tool, std::string_view what);
 
 // `server_info` is empty in the legacy era, whose results carry neither it nor a resultType.

@@ -142,6 +142,14 @@ std::string Session::answer_text(const OpenCall& call, const ToolReply& reply) c
                                 concat({"Internal error: ", tool, " gave no structured content"})));
   const std::string problem = result_problem(result);
   if (!problem.empty()) return of_result(failure_of(tool, problem));
+  if (!call.tool->output_schema.is_null() && !result.is_error) {
+    const std::string wrong =
+        mismatch(call.tool->output_schema, *result.structured, "structuredContent");
+    if (!wrong.empty())
+      return error_text(call.id.spelling,
+                        rpc_error(internal_error, concat({"Internal error: ", tool,
+                                                          " broke its output_schema: ", wrong})));
+  }
   std::string text = of_result(result);
   if (text.size() < call.max_reply) return text;
   return of_result(

@@ -354,6 +354,51 @@ TEST_CASE("structured content comes with its text") {
   CHECK(code_of(talk.call("missing")) == -32603);
 }
 
+TEST_CASE("structured content that breaks the output_schema is an error that tells where") {
+  struct Row {
+    const char* value;
+    const char* says;  // empty: it matches
+  };
+  const Row rows[] = {
+      {R"({"n":1,"list":[{"on":true}],"kind":"a","more":[1]})", ""},
+      {R"({"n":null,"list":[]})", ""},
+      {"42", "structuredContent is not of the type \"object\""},
+      {"[]", "structuredContent is not of the type"},
+      {R"({"list":[]})", "structuredContent has no 'n'"},
+      {R"({"n":1.5,"list":[]})", R"(structuredContent.n is not of the type ["integer","null"])"},
+      {R"({"n":11,"list":[]})", "structuredContent.n is out of bounds"},
+      {R"({"n":0,"list":[]})", "structuredContent.n is out of bounds"},
+      {R"({"n":1,"list":{}})", "structuredContent.list is not of the type"},
+      {R"({"n":1,"list":[{"on":true},{"on":1}]})", "structuredContent.list[1].on is not"},
+      {R"({"n":1,"list":[{"off":true}]})", "structuredContent.list[0] has an unknown 'off'"},
+      {R"({"n":1,"list":[],"kind":"c"})", R"(structuredContent.kind is none of ["a","b"])"},
+  };
+  std::vector<Tool> tools;
+  for (const Row& row : rows) {
+    tools.push_back(
+        tool("t" + std::to_string(tools.size()), [value = parsed(row.value)](const Call&) {
+          return ToolReply(ToolResult::with_structured(value));
+        }));
+    tools.back().output_schema = parsed(
+        R"({"type":"object","required":["n","list"],"properties":{)"
+        R"("n":{"type":["integer","null"],"exclusiveMinimum":0,"maximum":10},)"
+        R"("list":{"type":"array","items":{"type":"object","properties":{"on":{"type":"boolean"}},)"
+        R"("additionalProperties":false}},"kind":{"enum":["a","b"]}}})");
+  }
+  Talk talk(tools);
+  talk.initialize();
+  for (std::size_t i = 0; i < tools.size(); ++i) {
+    CAPTURE(rows[i].value);
+    const Json reply = talk.call(tools[i].name);
+    if (*rows[i].says) {
+      CHECK(code_of(reply) == -32603);
+      CHECK_MESSAGE(has(reply["error"]["message"].as_string(), rows[i].says), reply.dump());
+    } else {
+      CHECK(reply["result"]["structuredContent"] == parsed(rows[i].value));
+    }
+  }
+}
+
 TEST_CASE("a handler can answer with a JSON-RPC error of its own") {
   std::vector<Tool> tools;
   tools.push_back(tool("refuse", [](const Call&) {

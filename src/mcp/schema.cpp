@@ -1,0 +1,85 @@
+// Values checked against a JSON Schema.
+
+#include "mcp/mcp_internal.hpp"
+
+#include "base/base_internal.hpp"
+#include "json/json.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace mcp {
+namespace {
+
+bool is_of_type(const Json& value, std::string_view type) {
+  if (type == "null") return value.is_null();
+  if (type == "boolean") return value.is_bool();
+  if (type == "integer")
+    return value.is_integer() ||
+           (value.is_number() && std::floor(value.as_number()) == value.as_number());
+  if (type == "number") return value.is_number();
+  if (type == "string") return value.is_string();
+  if (type == "array") return value.is_array();
+  return type != "object" || value.is_object();
+}
+
+// Whether one of the items, or the only one, is as wanted.
+bool matches_type(const Json& types, const Json& value) {
+  if (types.is_string()) return is_of_type(value, types.as_string());
+  return std::any_of(types.items().begin(), types.items().end(),
+                     [&](const Json& type) { return is_of_type(value, type.as_string()); });
+}
+
+// Bounds of a number; what is no number in the schema is no bound.
+bool within_bounds(const Json& schema, double number) {
+  return number >= schema["minimum"].as_number(number) &&
+         number <= schema["maximum"].as_number(number) &&
+         (!schema["exclusiveMinimum"].is_number() ||
+          number > schema["exclusiveMinimum"].as_number()) &&
+         (!schema["exclusiveMaximum"].is_number() ||
+          number < schema["exclusiveMaximum"].as_number());
+}
+
+}  // namespace
+
+inline namespace inner {
+
+std::string mismatch(const Json& schema, const Json& value, const std::string& place) {
+  const Json* const types = schema.find("type");
+  if (types && !matches_type(*types, value))
+    return concat({place, " is not of the type ", types->dump()});
+  const Json& choices = schema["enum"];
+  if (choices.is_array() &&
+      std::find(choices.items().begin(), choices.items().end(), value) == choices.items().end())
+    return concat({place, " is none of ", choices.dump()});
+  if (const Json* only = schema.find("const"); only && *only != value)
+    return concat({place, " is not ", only->dump()});
+  if (value.is_number() && !within_bounds(schema, value.as_number()))
+    return concat({place, " is out of bounds"});
+  if (value.is_object())
+    for (const Json& name : schema["required"].items())
+      if (!value.find(name.as_string()))
+        return concat({place, " has no ", quoted(name.as_string())});
+  const Json& others = schema["additionalProperties"];
+  for (const Json::Member& member : value.members()) {
+    const Json* inner = schema["properties"].find(member.name);
+    if (!inner && others.is_bool() && !others.as_bool())
+      return concat({place, " has an unknown ", quoted(member.name)});
+    std::string problem =
+        mismatch(inner ? *inner : others, member.value, concat({place, ".", member.name}));
+    if (!problem.empty()) return problem;
+  }
+  std::size_t index = 0;
+  for (const Json& item : value.items()) {
+    std::string problem =
+        mismatch(schema["items"], item, concat({place, "[", std::to_string(index++), "]"}));
+    if (!problem.empty()) return problem;
+  }
+  return {};
+}
+
+}  // namespace inner
+}  // namespace mcp
+
+}  // namespace v0_1
+}  // namespace codeexec
