@@ -184,7 +184,7 @@ template <class T>
 class [[nodiscard]] Expected {
  public:
   Expected(T value) : value_(std::move(value)) {}
-  Expected(Error error) : error_(std::move(error)) {}
+  Expected(const Error& error) : error_(error) {}
 
   bool has_value() const noexcept { return value_.has_value(); }
   explicit operator bool() const noexcept { return has_value(); }
@@ -212,7 +212,7 @@ template <>
 class [[nodiscard]] Expected<void> {
  public:
   Expected() = default;
-  Expected(Error error) : failed_(true), error_(std::move(error)) {}
+  Expected(const Error& error) : failed_(true), error_(error) {}
   bool has_value() const noexcept { return !failed_; }
   explicit operator bool() const noexcept { return !failed_; }
   const Error& error() const noexcept { return error_; }
@@ -3034,15 +3034,18 @@ std::string concat(std::initializer_list<std::string_view> pieces);
 std::string errno_text(int error);
 
 // The Error of a failed system call: "<what>: No such file or directory".
-Error system_error(int error, std::string_view what);
+// The pieces of a message, without a temporary text of all.
+using Pieces = std::initializer_list<std::string_view>;
 
-Error make_error(ErrorCode code, std::string message, std::size_t offset = 0);
+Error system_error(int error, Pieces what);
+
+Error make_error(ErrorCode code, Pieces message, std::size_t offset = 0);
 
 // A byte in two hexadecimal digits.
 void append_hex(std::string& out, unsigned char byte);
 
 // The error with a text of ours in front of its own, or instead of it.
-Error with_prefix(std::string_view prefix, Error error);
+Error with_prefix(Pieces prefix, const Error& error);
 
 Error with_message(Error error, std::string message);
 
@@ -3276,7 +3279,7 @@ std::string errno_text(int error) {
   return strerror_text(strerror_r(error, buffer, sizeof buffer), buffer);
 }
 
-Error system_error(int error, std::string_view what) {
+Error system_error(int error, Pieces what) {
   Error result;
   switch (error) {
     case ENOENT:
@@ -3310,21 +3313,22 @@ Error system_error(int error, std::string_view what) {
       result.code = ErrorCode::io;
   }
   result.system_error = error;
-  result.message = concat({what, ": ", errno_text(error)});
+  result.message = concat({concat(what), ": ", errno_text(error)});
   return result;
 }
 
-Error make_error(ErrorCode code, std::string message, std::size_t offset) {
+Error make_error(ErrorCode code, Pieces message, std::size_t offset) {
   Error result;
   result.code = code;
   result.offset = offset;
-  result.message = std::move(message);
+  result.message = concat(message);
   return result;
 }
 
-Error with_prefix(std::string_view prefix, Error error) {
-  error.message.insert(0, prefix);
-  return error;
+Error with_prefix(Pieces prefix, const Error& error) {
+  Error result = error;
+  result.message.insert(0, concat(prefix));
+  return result;
 }
 
 Error with_message(Error error, std::string message) {
@@ -3980,17 +3984,17 @@ Expected<std::string> read_whole_file(const std::string& path, std::size_t limit
                                       std::string_view what) {
   UniqueFd fd(above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)));
   const std::string subject = concat({what, " ", quoted(path)});
-  if (!fd) return system_error(errno, subject);
+  if (!fd) return system_error(errno, {subject});
   std::string content;
   char buffer[16384];
   for (;;) {
     const ssize_t size = ::read(fd.get(), buffer, sizeof buffer);
     if (size < 0 && errno == EINTR) continue;
-    if (size < 0) return system_error(errno, subject);
+    if (size < 0) return system_error(errno, {subject});
     if (size == 0) return content;
     if (content.size() + static_cast<std::size_t>(size) > limit)
       return make_error(ErrorCode::limit,
-                        concat({subject, ": longer than ", std::to_string(limit), " bytes"}));
+                        {subject, ": longer than ", std::to_string(limit), " bytes"});
     content.append(buffer, static_cast<std::size_t>(size));
   }
 }
@@ -4753,7 +4757,7 @@ class Json::Parser {
   bool fail(std::string_view what, ErrorCode code = ErrorCode::parse) {
     const auto offset = static_cast<std::size_t>(at_ - begin_);
     const std::string_view end = at_ == end_ ? ", but the text ends" : "";
-    error_ = make_error(code, concat({what, end, " at byte ", std::to_string(offset)}), offset);
+    error_ = make_error(code, {what, end, " at byte ", std::to_string(offset)}, offset);
     return false;
   }
 
@@ -5622,8 +5626,7 @@ Expected<std::shared_ptr<const Regex::Program>> Regex::Parser::parse() {
 // errors and input -------------------------------------------------------------------------------
 
 bool Regex::Parser::fail(std::size_t offset, std::string_view what, ErrorCode code) {
-  if (!error_)
-    error_ = make_error(code, concat({what, " at byte ", std::to_string(offset)}), offset);
+  if (!error_) error_ = make_error(code, {what, " at byte ", std::to_string(offset)}, offset);
   return false;
 }
 
@@ -6910,7 +6913,7 @@ std::string_view ShellParser::token_here() const {
 void ShellParser::fail(ErrorCode code, std::string message, std::size_t at) {
   if (failed_) return;
   failed_ = true;
-  error_ = make_error(code, std::move(message), position(std::min(at, text_.size())));
+  error_ = make_error(code, {std::move(message)}, position(std::min(at, text_.size())));
 }
 
 void ShellParser::unexpected(std::string_view where) {
@@ -9006,7 +9009,7 @@ shell::Outcome ShellWalker::walk(std::string_view script) {
 void ShellWalker::stop(ErrorCode code, std::string message, std::size_t at) {
   if (stopped()) return;
   outcome_.complete = false;
-  outcome_.error = make_error(code, std::move(message), at);
+  outcome_.error = make_error(code, {std::move(message)}, at);
 }
 
 }  // namespace
@@ -14993,9 +14996,8 @@ Expected<void> check_rule_names(const std::vector<std::string>& names) {
   for (const std::string& wanted : names) {
     const auto has_name = [&wanted](const SanitizerRule& rule) { return wanted == rule.info.name; };
     if (std::none_of(std::begin(sanitizer_rules), std::end(sanitizer_rules), has_name))
-      return make_error(
-          ErrorCode::invalid_argument,
-          concat({"disabled_rules: no rule is called ", quoted(wanted), "; there are ", known}));
+      return make_error(ErrorCode::invalid_argument, {"disabled_rules: no rule is called ",
+                                                      quoted(wanted), "; there are ", known});
   }
   return {};
 }
@@ -16002,7 +16004,7 @@ Expected<std::string> absolute_path(std::string_view path, std::string_view base
   if (!starts_with(result, "/") && !base.empty()) result = concat({base, "/", path});
   if (starts_with(result, "/")) return result;
   char current[longest_path + 1];
-  if (!::getcwd(current, sizeof current)) return system_error(errno, "current directory");
+  if (!::getcwd(current, sizeof current)) return system_error(errno, {"current directory"});
   return concat({current, "/", result});
 }
 
@@ -16013,11 +16015,11 @@ const char* option_of(const Root& root) {
 Expected<Root> open_root(const Root& root) {
   const std::string_view option = option_of(root);
   auto path = canonical_path(root.path);
-  if (!path) return with_prefix(option, path.error());
+  if (!path) return with_prefix({option}, path.error());
   auto directory = open_canonical_directory(*path);
-  if (!directory) return with_prefix(option, directory.error());
+  if (!directory) return with_prefix({option}, directory.error());
   const UniqueFd listed(::openat(directory->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!listed) return with_prefix(option, system_error(errno, quoted(*path)));
+  if (!listed) return with_prefix({option}, system_error(errno, {quoted(*path)}));
   return Root{std::move(*path), root.permission};
 }
 
@@ -16029,7 +16031,7 @@ Expected<UniqueFd> open_canonical_directory(const std::string& path) {
   UniqueFd at_once(above_standard_streams(open_without_links(path)));
   if (at_once) return at_once;
   UniqueFd here(::open("/", open_directory_flags));
-  if (!here) return system_error(errno, quoted(path));
+  if (!here) return system_error(errno, {quoted(path)});
   std::string_view rest = std::string_view(path).substr(1);
   while (!rest.empty()) {
     const std::string part(take_part(rest, '/'));
@@ -16038,12 +16040,12 @@ Expected<UniqueFd> open_canonical_directory(const std::string& path) {
       int error = errno;
       const bool is_something_else = error == ENOTDIR || error == ELOOP || error == EMLINK;
       if (is_something_else) error = rest.empty() ? ENOTDIR : ENOENT;
-      return system_error(error, quoted(path));
+      return system_error(error, {quoted(path)});
     }
     here = std::move(next);
   }
   UniqueFd result(above_standard_streams(::openat(here.get(), ".", open_directory_flags)));
-  if (!result) return system_error(errno, quoted(path));
+  if (!result) return system_error(errno, {quoted(path)});
   return result;
 }
 
@@ -16075,14 +16077,14 @@ const char* name(Permission permission) noexcept {
 }
 
 Expected<std::string> canonical_path(std::string_view path, std::string_view base) {
-  if (path.empty()) return make_error(ErrorCode::invalid_argument, "the path is empty");
+  if (path.empty()) return make_error(ErrorCode::invalid_argument, {"the path is empty"});
   for (const std::string_view text : {path, base}) {
     if (has_nul(text))
-      return make_error(ErrorCode::invalid_argument, concat({quoted(text), ": has a NUL byte"}));
+      return make_error(ErrorCode::invalid_argument, {quoted(text), ": has a NUL byte"});
   }
   auto absolute = absolute_path(path, base);
   if (!absolute) return absolute.error();
-  if (absolute->size() > longest_path) return system_error(ENAMETOOLONG, quoted(path));
+  if (absolute->size() > longest_path) return system_error(ENAMETOOLONG, {quoted(path)});
 
   std::string todo = std::move(*absolute);
   std::string done;  // canonical so far; empty is the root directory
@@ -16107,8 +16109,8 @@ Expected<std::string> canonical_path(std::string_view path, std::string_view bas
     const ssize_t size = ::readlink(done.c_str(), target, sizeof target);
     if (size <= 0) continue;  // not a link, or missing, or out of sight
     walked += static_cast<std::size_t>(size);
-    if (++links > most_links) return system_error(ELOOP, quoted(path));
-    if (walked > longest_path) return system_error(ENAMETOOLONG, quoted(path));
+    if (++links > most_links) return system_error(ELOOP, {quoted(path)});
+    if (walked > longest_path) return system_error(ENAMETOOLONG, {quoted(path)});
     if (at < todo.size())
       todo = concat({{target, static_cast<std::size_t>(size)}, "/", todo.substr(at)});
     else
@@ -16135,9 +16137,8 @@ Expected<PathRules> PathRules::create(const PathOptions& options) {
     if (same == rules.roots_.end())
       rules.roots_.push_back(std::move(*root));
     else if (same->permission != root->permission)
-      return make_error(
-          ErrorCode::invalid_argument,
-          concat({"allowed_paths: ", quoted(root->path), ": listed with different permissions"}));
+      return make_error(ErrorCode::invalid_argument, {"allowed_paths: ", quoted(root->path),
+                                                      ": listed with different permissions"});
   }
   return rules;
 }
@@ -16163,11 +16164,11 @@ Expected<OpenDirectory> PathRules::open_work_dir(std::string_view work_dir,
   constexpr std::string_view invalid = "Path validation error: ";
   if (work_dir.empty()) work_dir = ".";
   auto path = canonical_path(work_dir, base);
-  if (!path) return with_prefix(invalid, path.error());
+  if (!path) return with_prefix({invalid}, path.error());
   const std::string shown = printable(*path);
   if (permission(*path) == Permission::none)
     return make_error(ErrorCode::permission_denied,
-                      concat({invalid, "Path not in allowed directories: ", shown}));
+                      {invalid, "Path not in allowed directories: ", shown});
   auto directory = open_canonical_directory(*path);
   if (directory) return OpenDirectory{std::move(*path), std::move(*directory)};
   const Error& error = directory.error();
@@ -16175,7 +16176,7 @@ Expected<OpenDirectory> PathRules::open_work_dir(std::string_view work_dir,
     return with_message(error, concat({"Working directory does not exist: ", shown}));
   if (error.system_error == ENOTDIR)
     return with_message(error, concat({"Working directory is not a directory: ", shown}));
-  return with_prefix("Working directory cannot be entered: ", error);
+  return with_prefix({"Working directory cannot be entered: "}, error);
 }
 
 // paths/walk_internal.hpp -------------------------------------------------------------------------
@@ -16284,7 +16285,7 @@ Expected<void> list_directory(const std::string& path, WalkBudget& budget,
                               FunctionRef<void(const char*, const struct stat&)> visit) {
   UniqueFd fd(above_standard_streams(
       ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
-  if (!fd) return system_error(errno, quoted(path));
+  if (!fd) return system_error(errno, {quoted(path)});
   return list_open_directory(std::move(fd), path, budget, visit);
 }
 
@@ -16323,15 +16324,15 @@ Expected<void> list_open_directory(UniqueFd fd, const std::string& path, WalkBud
     if (::fstatat(descriptor, child, &status, AT_SYMLINK_NOFOLLOW) == 0) {
       visit(child, status);
     } else if (errno != ENOENT) {  // which has gone meanwhile
-      problem = system_error(errno, quoted(concat({path, "/", child})));
+      problem = system_error(errno, {quoted(concat({path, "/", child}))});
     }
     return problem.has_value();
   });
-  if (error != 0) return system_error(error, quoted(path));
+  if (error != 0) return system_error(error, {quoted(path)});
   if (!problem || is_within_budget) return problem;
   return make_error(ErrorCode::limit,
-                    concat({"there are more than ", std::to_string(DeleteGuard::max_entries),
-                            " entries, too many to be checked"}));
+                    {"there are more than ", std::to_string(DeleteGuard::max_entries),
+                     " entries, too many to be checked"});
 }
 
 Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBudget& budget) {
@@ -16437,7 +16438,7 @@ Expected<void> DeleteGuard::can_delete_files(const std::vector<std::string>& pat
   Examples unread;
   for (const std::string& path : paths) {
     auto entry = canonical_entry(path);
-    if (!entry) return with_prefix("Cannot delete: ", entry.error());
+    if (!entry) return with_prefix({"Cannot delete: "}, entry.error());
     struct stat status {};
     if (::lstat(entry->c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
     if (!state_->may_go(*entry, state_->root_around(*entry))) unread.add(std::move(*entry));
@@ -16446,18 +16447,18 @@ Expected<void> DeleteGuard::can_delete_files(const std::vector<std::string>& pat
   if (unread.count() == 1)
     return make_error(
         ErrorCode::permission_denied,
-        concat(
+        {concat(
             {"Cannot delete '", unread.text(),
-             "': File must be read before deletion. View it with read_file, cat or diff first."}));
+             "': File must be read before deletion. View it with read_file, cat or diff first."})});
   return make_error(ErrorCode::permission_denied,
-                    concat({"Cannot delete ", std::to_string(unread.count()),
-                            " unread file(s). Examples: ", unread.text(),
-                            ". Please read files before deletion, with read_file or cat."}));
+                    {"Cannot delete ", std::to_string(unread.count()),
+                     " unread file(s). Examples: ", unread.text(),
+                     ". Please read files before deletion, with read_file or cat."});
 }
 
 Expected<void> DeleteGuard::can_delete_directory(std::string_view path) const {
   auto top = canonical_entry(path);
-  if (!top) return with_prefix("Cannot delete: ", top.error());
+  if (!top) return with_prefix({"Cannot delete: "}, top.error());
   struct stat top_status {};
   if (::lstat(top->c_str(), &top_status) != 0 || !S_ISDIR(top_status.st_mode)) return {};
   const std::string_view root = state_->root_around(*top);
@@ -16480,13 +16481,14 @@ Expected<void> DeleteGuard::can_delete_directory(std::string_view path) const {
     };
     const auto listed = list_directory(concat({*top, here}), budget, visit);
     // One that is gone by now needs no check.
-    if (!listed && listed.error().system_error != ENOENT) return with_prefix(start, listed.error());
+    if (!listed && listed.error().system_error != ENOENT)
+      return with_prefix({start}, listed.error());
   }
   if (unread.count() == 0) return {};
-  return make_error(ErrorCode::permission_denied,
-                    concat({start, "Contains ", std::to_string(unread.count()),
-                            " unread file(s). Examples: ", unread.text(),
-                            ". Please read files before deletion."}));
+  return make_error(
+      ErrorCode::permission_denied,
+      {start, "Contains ", std::to_string(unread.count()),
+       " unread file(s). Examples: ", unread.text(), ". Please read files before deletion."});
 }
 
 void DeleteGuard::clear() const {
@@ -16658,12 +16660,12 @@ Expected<void> check_file_system(int fd, const std::string& path) {
       0x6e736673,  // nsfs
   };
   struct statfs status {};
-  if (::fstatfs(fd, &status) != 0) return system_error(errno, quoted(path));
+  if (::fstatfs(fd, &status) != 0) return system_error(errno, {quoted(path)});
   const auto kind = static_cast<std::uint32_t>(status.f_type);
   if (std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds))
     return make_error(
         ErrorCode::permission_denied,
-        concat({quoted(path), ": is the kernel's (/proc, /sys and their like), which is closed"}));
+        {quoted(path), ": is the kernel's (/proc, /sys and their like), which is closed"});
 #else
   (void)fd;
   (void)path;
@@ -16677,9 +16679,9 @@ Expected<void> check_permission(const PathRules& rules, const std::string& path,
   if (had >= wanted) return {};
   if (had == Permission::none)
     return make_error(ErrorCode::permission_denied,
-                      concat({quoted(path), ": not in the allowed directories (allowed_paths)"}));
+                      {quoted(path), ": not in the allowed directories (allowed_paths)"});
   return make_error(ErrorCode::permission_denied,
-                    concat({quoted(path), ": may be read and not changed (read_only)"}));
+                    {quoted(path), ": may be read and not changed (read_only)"});
 }
 
 Expected<std::string> permitted_path(const PathRules& rules, std::string_view path,
@@ -16707,8 +16709,7 @@ Error not_regular_error(const std::string& path, mode_t mode) {
   if (S_ISFIFO(mode)) what = "is a pipe";
   if (S_ISSOCK(mode)) what = "is a socket";
   if (S_ISLNK(mode)) what = "has become a link";
-  return make_error(ErrorCode::invalid_argument,
-                    concat({quoted(path), ": ", what, ", no regular file"}));
+  return make_error(ErrorCode::invalid_argument, {quoted(path), ": ", what, ", no regular file"});
 }
 
 }  // namespace
@@ -16738,16 +16739,16 @@ namespace {
 Expected<UniqueFd> open_regular_file(const std::string& path, struct stat& status) {
   const Place place = place_of(path);
   const auto directory = open_canonical_directory(place.directory);
-  if (!directory) return system_error(directory.error().system_error, quoted(path));
+  if (!directory) return system_error(directory.error().system_error, {quoted(path)});
   if (place.name.empty()) return not_regular_error(path, S_IFDIR);
   const int in = directory->get();
   if (::fstatat(in, place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
-    return system_error(errno, quoted(path));
+    return system_error(errno, {quoted(path)});
   if (!S_ISREG(status.st_mode)) return not_regular_error(path, status.st_mode);
   constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
   UniqueFd fd(above_standard_streams(::openat(in, place.name.c_str(), flags)));
   if (!fd && (errno == ELOOP || errno == EMLINK)) return not_regular_error(path, S_IFLNK);
-  if (!fd || ::fstat(fd.get(), &status) != 0) return system_error(errno, quoted(path));
+  if (!fd || ::fstat(fd.get(), &status) != 0) return system_error(errno, {quoted(path)});
   if (!S_ISREG(status.st_mode)) return not_regular_error(path, status.st_mode);
   if (auto ok = check_file_system(fd.get(), path); !ok) return ok.error();
   return fd;
@@ -16889,7 +16890,7 @@ std::string_view image_type(std::string_view start) {
 
 Expected<FileContent> Files::read(std::string_view path, const FileRange& range) const {
   if (range.max_bytes == 0)
-    return make_error(ErrorCode::invalid_argument, "max_bytes: must be at least 1");
+    return make_error(ErrorCode::invalid_argument, {"max_bytes: must be at least 1"});
   auto place = permitted_path(rules_, path, base_, Permission::read);
   if (!place) return place.error();
   if (names_a_directory(path)) return not_regular_error(*place, S_IFDIR);
@@ -16905,10 +16906,10 @@ Expected<FileContent> Files::read(std::string_view path, const FileRange& range)
   if (by_lines) {
     const LineStart start = find_line(reader, range.offset);
     if (start.is_too_far)
-      return make_error(ErrorCode::limit,
-                        concat({quoted(content.path), ": line ", std::to_string(range.offset),
-                                " lies beyond the first ", std::to_string(max_scan),
-                                " bytes; read that part by bytes"}));
+      return make_error(
+          ErrorCode::limit,
+          {quoted(content.path), ": line ", std::to_string(range.offset), " lies beyond the first ",
+           std::to_string(max_scan), " bytes; read that part by bytes"});
     content.begin = start.offset;
     content.next = start.line;
     if (start.line == range.offset) read_range(reader, range, content);
@@ -16926,7 +16927,7 @@ Expected<FileContent> Files::read(std::string_view path, const FileRange& range)
   content.binary = is_binary(content, range.unit);
   char start[12];
   content.mime_type = image_type({start, reader.read(0, start, sizeof start)});
-  if (reader.error() != 0) return system_error(reader.error(), quoted(content.path));
+  if (reader.error() != 0) return system_error(reader.error(), {quoted(content.path)});
   return content;
 }
 
@@ -16982,12 +16983,12 @@ Expected<UniqueFd> open_or_make_directory(const PathRules& rules, const std::str
     int error = ::mkdirat(here.get(), place.name.c_str(), 0777) == 0
                     ? give_to_owner_of(here.get(), place.name)
                     : errno;
-    if (error != 0 && error != EEXIST) return system_error(error, quoted(part));
+    if (error != 0 && error != EEXIST) return system_error(error, {quoted(part)});
     error = flush_directory(here.get());
-    if (error != 0) return system_error(error, quoted(part));
+    if (error != 0) return system_error(error, {quoted(part)});
     UniqueFd next(above_standard_streams(
         ::openat(here.get(), place.name.c_str(), open_directory_flags | O_NOFOLLOW)));
-    if (!next) return system_error(errno, quoted(part));
+    if (!next) return system_error(errno, {quoted(part)});
     here = std::move(next);
     at = end + 1;
   }
@@ -17063,7 +17064,7 @@ class NewFile {
 };
 
 Error exists_error(const std::string& path) {
-  Error error = make_error(ErrorCode::invalid_argument, concat({quoted(path), ": exists already"}));
+  Error error = make_error(ErrorCode::invalid_argument, {quoted(path), ": exists already"});
   error.system_error = EEXIST;
   return error;
 }
@@ -17085,10 +17086,10 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
   if (place.name.empty() || names_a_directory(path)) return not_regular_error(*target, S_IFDIR);
   const std::string subject = quoted(*target);
   if (bytes.size() > max_write || is_beyond_file_limit(bytes.size()))
-    return make_error(ErrorCode::limit,
-                      concat({subject, ": ", std::to_string(bytes.size()), " bytes are more than ",
-                              bytes.size() > max_write ? std::to_string(max_write)
-                                                       : "the limit for files (ulimit -f)"}));
+    return make_error(
+        ErrorCode::limit,
+        {subject, ": ", std::to_string(bytes.size()), " bytes are more than ",
+         bytes.size() > max_write ? std::to_string(max_write) : "the limit for files (ulimit -f)"});
   // The directory changes, too, and a root may be a name in one that does not belong to it.
   const auto permitted = check_permission(rules_, place.directory, Permission::write);
   if (!permitted) return permitted.error();
@@ -17099,23 +17100,22 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
 
   struct stat old {};
   const bool replaces = ::fstatat(in, place.name.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0;
-  if (!replaces && errno != ENOENT) return system_error(errno, subject);
+  if (!replaces && errno != ENOENT) return system_error(errno, {subject});
   if (replaces && how.only_new) return exists_error(*target);
   if (replaces && !S_ISREG(old.st_mode)) return not_regular_error(*target, old.st_mode);
   if (replaces && ::faccessat(in, place.name.c_str(), W_OK, AT_EACCESS) != 0 && errno != ENOENT)
-    return system_error(errno, subject);
+    return system_error(errno, {subject});
 
   NewFile file(in);
   int error = file.create(replaces ? 0600 : 0666);
-  if (error != 0) return system_error(error, concat({subject, ": a file beside it"}));
+  if (error != 0) return system_error(error, {subject, ": a file beside it"});
   if (replaces) error = file.take_rights(old);
   if (error == 0) error = file.write(bytes);
   if (error == 0) error = how.only_new ? file.become(place.name) : file.replace(place.name);
   if (error == EEXIST && how.only_new) return exists_error(*target);
-  if (error != 0) return system_error(error, subject);
+  if (error != 0) return system_error(error, {subject});
   error = flush_directory(in);
-  if (error != 0)
-    return system_error(error, concat({subject, ": written, and not yet on the disk"}));
+  if (error != 0) return system_error(error, {subject, ": written, and not yet on the disk"});
   return target;
 }
 
@@ -17149,12 +17149,12 @@ Expected<UniqueFd> open_listed_directory(const PathRules& rules, const std::stri
   if (!permitted) return permitted.error();
   const auto directory = open_canonical_directory(path);
   if (!directory && directory.error().system_error == ENOTDIR)
-    return make_error(ErrorCode::invalid_argument, concat({quoted(path), ": is no directory"}));
+    return make_error(ErrorCode::invalid_argument, {quoted(path), ": is no directory"});
   if (!directory) return directory.error();
   if (auto ok = check_file_system(directory->get(), path); !ok) return ok.error();
   UniqueFd fd(
       above_standard_streams(::openat(directory->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-  if (!fd) return system_error(errno, quoted(path));
+  if (!fd) return system_error(errno, {quoted(path)});
   return fd;
 }
 
@@ -17226,7 +17226,7 @@ class TreeWalk {
 }  // namespace
 
 Expected<FileList> Files::list(std::string_view path, std::size_t depth) const {
-  if (depth == 0) return make_error(ErrorCode::invalid_argument, "depth: must be at least 1");
+  if (depth == 0) return make_error(ErrorCode::invalid_argument, {"depth: must be at least 1"});
   auto top = permitted_path(rules_, path, base_, Permission::read);
   if (!top) return top.error();
 
@@ -17288,8 +17288,7 @@ void PythonLexer::fail(std::size_t offset, std::string_view what) {
   for (std::size_t i = 0; i < offset && i < source_.size(); ++i)
     if (source_[i] == '\n' || (source_[i] == '\r' && !(i + 1 < offset && source_[i + 1] == '\n')))
       ++line;
-  error_ =
-      make_error(ErrorCode::parse, concat({"line ", std::to_string(line), ": ", what}), offset);
+  error_ = make_error(ErrorCode::parse, {"line ", std::to_string(line), ": ", what}, offset);
   at_ = source_.size();
 }
 
@@ -17656,7 +17655,7 @@ class PythonReader {
     read_lines();
     if (lexer_.error()) return *lexer_.error();
     if (!is_found_)
-      return make_error(ErrorCode::not_found, "no function or class of this name is defined");
+      return make_error(ErrorCode::not_found, {"no function or class of this name is defined"});
     std::string text;
     for (const PythonToken& literal : docstring_) {
       if (append_python_text(literal.text, text)) continue;
@@ -17824,8 +17823,7 @@ bool is_venv(const std::string& path) {
 }
 
 Error environment_error(std::string_view option, std::string_view subject, std::string_view what) {
-  return make_error(ErrorCode::invalid_argument,
-                    concat({option, ": ", quoted(subject), " ", what}));
+  return make_error(ErrorCode::invalid_argument, {option, ": ", quoted(subject), " ", what});
 }
 
 // Puts checked variables into the map, later ones over earlier ones. `option` names their origin.
@@ -17883,8 +17881,8 @@ Expected<std::vector<std::string>> secret_values(const VariableMap& map,
     const auto found = map.find(variable);
     if (found == map.end())
       return make_error(ErrorCode::not_found,
-                        concat({"secret: ", quoted(variable),
-                                " is neither a variable of this process nor one of 'set'"}));
+                        {"secret: ", quoted(variable),
+                         " is neither a variable of this process nor one of 'set'"});
     if (without_line_ends(found->second).size() < shortest_secret)
       return environment_error(
           "secret", variable,
@@ -17893,8 +17891,8 @@ Expected<std::vector<std::string>> secret_values(const VariableMap& map,
     values.push_back(found->second);
   }
   if (total_size(values) > longest_secrets)
-    return make_error(ErrorCode::limit, concat({"secret: the values have more than ",
-                                                std::to_string(longest_secrets), " bytes"}));
+    return make_error(ErrorCode::limit, {"secret: the values have more than ",
+                                         std::to_string(longest_secrets), " bytes"});
   return values;
 }
 
@@ -17915,12 +17913,12 @@ Expected<void> check_prefix(const std::string& prefix) {
 // The canonical path of the operator's venv.
 Expected<std::string> check_venv_path(const std::string& given) {
   auto path = canonical_path(given);
-  if (!path) return with_prefix("venv_path: ", path.error());
+  if (!path) return with_prefix({"venv_path: "}, path.error());
   if (path->find(':') != std::string::npos)
     return environment_error("venv_path", *path, "has a ':', which PATH cannot hold");
   if (!is_venv(*path))
     return make_error(ErrorCode::not_found,
-                      concat({"venv_path: ", quoted(*path), " has no 'bin' directory"}));
+                      {"venv_path: ", quoted(*path), " has no 'bin' directory"});
   return path;
 }
 
@@ -17964,7 +17962,7 @@ Expected<Environment> Environment::create(const EnvironmentOptions& options) {
   }
   if (!options.workspace.empty()) {
     auto path = canonical_path(options.workspace);
-    if (!path) return with_prefix("workspace: ", path.error());
+    if (!path) return with_prefix({"workspace: "}, path.error());
     result.workspace_ = std::move(*path);
   }
 
@@ -17984,7 +17982,7 @@ Expected<std::string> Environment::find_venv(std::string_view work_dir) const {
   if (!venv_path_.empty()) {
     if (is_venv(venv_path_)) return venv_path_;
     return make_error(ErrorCode::not_found,
-                      concat({"venv_path: ", quoted(venv_path_), " is gone since the start"}));
+                      {"venv_path: ", quoted(venv_path_), " is gone since the start"});
   }
   if (!auto_venv_) return std::string();
   if (work_dir == workspace_) work_dir = {};
@@ -18323,10 +18321,10 @@ Expected<void> check_sandbox_options(const SandboxOptions& options) {
     for (const std::string& path : *list) {
       if (!starts_with(path, "/"))
         return make_error(ErrorCode::invalid_argument,
-                          concat({"grants: ", quoted(path), " is not an absolute path"}));
+                          {"grants: ", quoted(path), " is not an absolute path"});
       if (has_nul(path))
         return make_error(ErrorCode::invalid_argument,
-                          concat({"grants: ", quoted(path), " has a NUL byte"}));
+                          {"grants: ", quoted(path), " has a NUL byte"});
     }
   }
   constexpr std::size_t most_protected = 64;
@@ -18337,20 +18335,20 @@ Expected<void> check_sandbox_options(const SandboxOptions& options) {
       good = good && parts.find(other) == std::string::npos;
     if (!good)
       return make_error(ErrorCode::invalid_argument,
-                        concat({"protected_paths: ", quoted(path),
-                                " is no plain relative path, or one of more than 64"}));
+                        {"protected_paths: ", quoted(path),
+                         " is no plain relative path, or one of more than 64"});
   }
   constexpr std::uint64_t most = std::uint64_t{1} << 62;
   for (const NamedLimit& limit : limit_names) {
     if (options.limits.*limit.value > most)
       return make_error(ErrorCode::invalid_argument,
-                        concat({"limits: ", limit.name, " is larger than 2^62"}));
+                        {"limits: ", limit.name, " is larger than 2^62"});
   }
   // The loader of a program needs a descriptor beside the three standard ones.
   constexpr std::uint64_t fewest_files = 4;
   if (options.limits.open_files != 0 && options.limits.open_files < fewest_files)
     return make_error(ErrorCode::invalid_argument,
-                      "limits: open_files below 4 lets no program start");
+                      {"limits: open_files below 4 lets no program start"});
   return {};
 }
 
@@ -19854,7 +19852,8 @@ Expected<OpenedGrant> open_by_name(
   const std::string subject = concat({"grants: ", quoted(path)});
   OpenedGrant grant;
   grant.fd.reset(::open("/", flags));
-  if (!grant.fd || ::fstat(grant.fd.get(), &grant.status) != 0) return system_error(errno, subject);
+  if (!grant.fd || ::fstat(grant.fd.get(), &grant.status) != 0)
+    return system_error(errno, {subject});
   std::string todo = path;
   std::size_t at = 0;
   int links = 0;
@@ -19864,7 +19863,7 @@ Expected<OpenedGrant> open_by_name(
     at = end + 1;
     if (part.empty() || part == ".") continue;
     UniqueFd next(::openat(grant.fd.get(), part.c_str(), flags));
-    if (!next || ::fstat(next.get(), &grant.status) != 0) return system_error(errno, subject);
+    if (!next || ::fstat(next.get(), &grant.status) != 0) return system_error(errno, {subject});
     if (!S_ISLNK(grant.status.st_mode)) {
       grant.fd = std::move(next);
       if (part != "..") {
@@ -19877,20 +19876,19 @@ Expected<OpenedGrant> open_by_name(
     }
     const std::string link = concat({grant.path, "/", part});
     if (!may_follow(grant.fd, grant.path))
-      return make_error(ErrorCode::permission_denied,
-                        concat({subject, " leads through the symbolic link ", quoted(link),
-                                "; name the real directory"}));
+      return make_error(ErrorCode::permission_denied, {subject, " leads through the symbolic link ",
+                                                       quoted(link), "; name the real directory"});
     char target[PATH_MAX];
     const ssize_t size = ::readlinkat(next.get(), "", target, sizeof target);
-    if (size < 0) return system_error(errno, subject);
-    if (++links > most_links_followed) return system_error(ELOOP, subject);
+    if (size < 0) return system_error(errno, {subject});
+    if (++links > most_links_followed) return system_error(ELOOP, {subject});
     const std::string rest = at < todo.size() ? todo.substr(at) : std::string();
     todo = concat({{target, static_cast<std::size_t>(size)}, "/", rest});
     at = 0;
     if (target[0] != '/') continue;
     grant.fd.reset(::open("/", flags));
     if (!grant.fd || ::fstat(grant.fd.get(), &grant.status) != 0)
-      return system_error(errno, subject);
+      return system_error(errno, {subject});
     grant.path.clear();
   }
   if (grant.path.empty()) grant.path = "/";
@@ -20639,14 +20637,14 @@ Expected<void> RunCgroup::add(const CgroupBase& base, std::uint64_t memory,
   leaf.memory = memory != 0;
   leaf.tasks = processes != 0;
   const std::string subject = concat({"limits: cgroup ", quoted(leaf.directory)});
-  if (::mkdir(leaf.directory.c_str(), 0755) != 0) return system_error(errno, subject);
+  if (::mkdir(leaf.directory.c_str(), 0755) != 0) return system_error(errno, {subject});
   leaves_.push_back(std::move(leaf));
   Leaf& made = leaves_.back();
   if (const int error = limit_leaf(made.directory, made.unified, memory, processes); error != 0)
-    return system_error(error, subject);
+    return system_error(error, {subject});
   made.processes.reset(above_child_descriptors(
       ::open((made.directory + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC)));
-  if (!made.processes) return system_error(errno, subject);
+  if (!made.processes) return system_error(errno, {subject});
   descriptors_.push_back(made.processes.get());
   return {};
 }
@@ -20722,7 +20720,7 @@ class SandboxBuilder {
     }
     write_report(sandboxed);
     if (options_.mode == SandboxMode::strict && !state_.report.missing.empty())
-      return make_error(ErrorCode::unsupported, refusal());
+      return make_error(ErrorCode::unsupported, {refusal()});
     return {};
   }
 
@@ -20767,9 +20765,8 @@ class SandboxBuilder {
     const char* objection = writable ? objection_to_writing(*opened) : nullptr;
     if (opened->path == "/") objection = "is the whole system";
     if (objection)
-      return make_error(ErrorCode::invalid_argument,
-                        concat({"grants: ", quoted(path), " ", objection,
-                                "; name the directories that commands need"}));
+      return make_error(ErrorCode::invalid_argument, {"grants: ", quoted(path), " ", objection,
+                                                      "; name the directories that commands need"});
     if (!writable && lies_in_writable(opened->path)) {
       state_.report.missing.push_back(
           concat({"read_only: ", quoted(path), " lies in a writable directory"}));
@@ -20925,7 +20922,7 @@ class SandboxBuilder {
     for (const Grant& grant : grants_) {
       UniqueFd file(above_standard_streams(::fcntl(grant.file.fd.get(), F_DUPFD_CLOEXEC, 3)));
       if (!file || !ruleset.add(std::move(file), grant.file.status.st_mode, grant.rights)) {
-        const Error error = system_error(errno, concat({"grants: ", quoted(grant.given)}));
+        const Error error = system_error(errno, {"grants: ", quoted(grant.given)});
         if (strict()) return error;
         state_.report.missing.push_back(error.message);
       }
@@ -21057,7 +21054,7 @@ class SandboxBuilder {
       }
       if (started < 0 || !trial.finished)
         return system_error(started < 0 ? static_cast<int>(-started) : ENOSYS,
-                            "sandbox: the trial of it could not be run");
+                            {"sandbox: the trial of it could not be run"});
       if (error == 0) {
         if ((trial.breaches & breach_loopback) != 0 && network_ == Network::loopback) {
           if (auto left = give_up_loopback("127.0.0.1 does not work in it"); !left) return left;
@@ -21068,7 +21065,7 @@ class SandboxBuilder {
         return {};
       }
       if (!leave_out_step(trial.step, static_cast<int>(-error)))
-        return system_error(static_cast<int>(-error), "sandbox: limits");
+        return system_error(static_cast<int>(-error), {"sandbox: limits"});
     }
   }
 
@@ -21247,7 +21244,7 @@ Expected<void> build_without_kernel(SandboxState& state) {
     state.report.missing.push_back(concat({feature, why}));
   if (options.mode == SandboxMode::strict)
     return make_error(ErrorCode::unsupported,
-                      "sandbox: strict mode needs Linux on x86_64 or aarch64");
+                      {"sandbox: strict mode needs Linux on x86_64 or aarch64"});
   return {};
 }
 #endif
@@ -21278,11 +21275,11 @@ Expected<void> Sandbox::check_grants() const {
   for (const SandboxGrant& grant : state_->grants) {
     struct stat status {};
     if (::fstatat(AT_FDCWD, grant.path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
-      return system_error(errno, concat({"grants: ", quoted(grant.path)}));
+      return system_error(errno, {"grants: ", quoted(grant.path)});
     if (status.st_dev != grant.device || status.st_ino != grant.inode)
       return make_error(ErrorCode::permission_denied,
-                        concat({"grants: ", quoted(grant.path),
-                                " is no longer the file that was granted; restart to grant it"}));
+                        {"grants: ", quoted(grant.path),
+                         " is no longer the file that was granted; restart to grant it"});
   }
   return {};
 }
@@ -23639,14 +23636,14 @@ Expected<void> Carrier::Line::start(const ProcessOptions& options) {
   UniqueFd child_out;
   UniqueFd child_err;
   if (!make_pipe(child_in, input) || !make_pipe(out, child_out) || !make_pipe(err, child_err))
-    return system_error(errno, concat({"cannot make the pipes of ", quoted(options.argv[0])}));
+    return system_error(errno, {"cannot make the pipes of ", quoted(options.argv[0])});
   launch.plan.input = child_in.get();
   launch.plan.output = child_out.get();
   launch.plan.error_output = child_err.get();
   Supervisor none;
   Spawned child = spawn(launch.plan, none);
   if (child.error != 0) {
-    Error error = system_error(child.error, "");
+    Error error = system_error(child.error, {""});
     error.message = describe_failure(options, launch, child.step, child.error, {});
     return error;
   }
@@ -24686,7 +24683,7 @@ Expected<Process> Process::start(ProcessOptions options,
   }
   if (!reactor || !state->start(false)) {
     if (failure) *failure = state->result;
-    Error result = system_error(state->result.system_error, "");
+    Error result = system_error(state->result.system_error, {""});
     result.message = state->result.message;
     return result;
   }
@@ -24771,7 +24768,7 @@ Expected<void> Process::write(std::string_view bytes) const {
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
     if (!state_->input_open || state_->input_ends) {
-      Error closed = system_error(EPIPE, "");
+      Error closed = system_error(EPIPE, {""});
       closed.message = concat({"cannot write to standard input: it was ",
                                state_->options.keep_input_open
                                    ? "closed, by the program or by close_input()"
@@ -24780,7 +24777,7 @@ Expected<void> Process::write(std::string_view bytes) const {
     }
     if (state_->queued_input.size() + bytes.size() > most)
       return make_error(ErrorCode::limit,
-                        "cannot write to standard input: 1 MiB waits to be read already");
+                        {"cannot write to standard input: 1 MiB waits to be read already"});
     state_->queued_input.append(bytes);
   }
   reactor_->wake();
@@ -25353,7 +25350,7 @@ int Execution::pid() const { return state_->process ? state_->process->pid() : -
 
 Expected<void> Execution::write(std::string_view bytes) const {
   if (state_->process) return state_->process->write(bytes);
-  return make_error(ErrorCode::io, "the command is not running, so it reads no input");
+  return make_error(ErrorCode::io, {"the command is not running, so it reads no input"});
 }
 
 void Execution::close_input() const {
@@ -25418,14 +25415,14 @@ Expected<UniqueFd> anonymous_file(std::string_view content) {
   UniqueFd fd(above_standard_streams(::mkostemp(path, O_CLOEXEC)));
   if (fd) ::unlink(path);
 #endif
-  if (!fd) return system_error(errno, "cannot make a file for the script");
+  if (!fd) return system_error(errno, {"cannot make a file for the script"});
   if (const int error = write_all(fd.get(), content); error != 0)
-    return system_error(error, "cannot write the script");
+    return system_error(error, {"cannot write the script"});
 #if defined(__linux__)
   // The running script cannot rewrite itself.
   ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
 #endif
-  if (::lseek(fd.get(), 0, SEEK_SET) != 0) return system_error(errno, "cannot rewind the script");
+  if (::lseek(fd.get(), 0, SEEK_SET) != 0) return system_error(errno, {"cannot rewind the script"});
   return fd;
 }
 
@@ -25438,14 +25435,14 @@ bool is_program(const std::string& path) {
 Expected<std::string> usable_directory(const char* option, const std::string& given, int mode) {
   if (given.empty()) return std::string();
   auto path = canonical_path(given);
-  if (!path) return with_prefix(concat({option, ": "}), path.error());
+  if (!path) return with_prefix({option, ": "}, path.error());
   struct stat status {};
   int error = 0;
   if (::stat(path->c_str(), &status) != 0 || ::access(path->c_str(), mode) != 0)
     error = errno;
   else if (!S_ISDIR(status.st_mode))
     error = ENOTDIR;
-  if (error != 0) return system_error(error, concat({option, ": ", quoted(*path)}));
+  if (error != 0) return system_error(error, {option, ": ", quoted(*path)});
   return path;
 }
 
@@ -25545,8 +25542,7 @@ namespace detail {
 
 Expected<std::unique_ptr<AuditFile>> AuditFile::open(const std::string& path) {
   const std::string subject = concat({"audit_file: ", quoted(path)});
-  if (has_nul(path))
-    return make_error(ErrorCode::invalid_argument, concat({subject, " has a NUL byte"}));
+  if (has_nul(path)) return make_error(ErrorCode::invalid_argument, {subject, " has a NUL byte"});
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   auto file = std::make_unique<AuditFile>();
@@ -25554,12 +25550,11 @@ Expected<std::unique_ptr<AuditFile>> AuditFile::open(const std::string& path) {
   file->name_ = path.substr(folder == "." ? 0 : folder.size());
   file->folder_.reset(
       above_standard_streams(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-  if (!file->folder_) return system_error(errno, subject);
+  if (!file->folder_) return system_error(errno, {subject});
   const int error = file->open_file();
   if (error == EMEDIUMTYPE)
-    return make_error(ErrorCode::invalid_argument,
-                      concat({subject, " is neither a file nor a device"}));
-  if (error != 0) return system_error(error, subject);
+    return make_error(ErrorCode::invalid_argument, {subject, " is neither a file nor a device"});
+  if (error != 0) return system_error(error, {subject});
   return file;
 }
 
@@ -25686,7 +25681,7 @@ Expected<void> link_skills(const std::string& workspace, const std::string& skil
   const std::string folder = concat({workspace == "/" ? "" : workspace, "/.agent"});
   const auto root = open_canonical_directory(workspace);
   if (root && ::mkdirat(root->get(), ".agent", 0777) != 0 && errno != EEXIST)
-    return system_error(errno, concat({"cannot make ", quoted(folder), " for the skills"}));
+    return system_error(errno, {"cannot make ", quoted(folder), " for the skills"});
   const auto opened = root ? open_canonical_directory(folder) : root.error();
   int error = opened ? 0 : opened.error().system_error;
   if (opened && ::symlinkat(skills_dir.c_str(), opened->get(), "skills") != 0) {
@@ -25699,7 +25694,7 @@ Expected<void> link_skills(const std::string& workspace, const std::string& skil
       error = 0;
   }
   if (error == 0) return {};
-  return system_error(error, concat({"cannot link the skills as ", quoted(folder + "/skills")}));
+  return system_error(error, {"cannot link the skills as ", quoted(folder + "/skills")});
 }
 
 }  // namespace
@@ -25735,7 +25730,7 @@ Expected<std::string> spelled_out(const FileAccess& access, std::string_view wor
   const std::string_view user = path.substr(1, end - 1);
   const std::string home = user.empty() ? own_home() : home_of_user(user);
   if (starts_with(home, "/")) return concat({home, path.substr(end)});
-  return make_error(ErrorCode::not_found, "that home directory is not known here");
+  return make_error(ErrorCode::not_found, {"that home directory is not known here"});
 }
 
 // Links are followed here and not by the policy, which looks at no disk. What is removed is the
@@ -26083,11 +26078,10 @@ class ExportList {
     Variables variables;
     while (at_ < text_.size())
       if (!read_line(variables))
-        return make_error(
-            ErrorCode::parse,
-            concat({"what the shell told of its variables was not understood at byte ",
-                    std::to_string(at_)}),
-            at_);
+        return make_error(ErrorCode::parse,
+                          {"what the shell told of its variables was not understood at byte ",
+                           std::to_string(at_)},
+                          at_);
     return variables;
   }
 
@@ -26252,8 +26246,8 @@ Expected<detail::SessionState> detail::parse_session_state(std::string_view text
   if (!complete || !parts[0].empty() || !text.empty() || !starts_with(parts[2], "/"))
     return make_error(
         ErrorCode::parse,
-        "its shell did not tell all of them at its end (it ended in exec or set a trap "
-        "on EXIT, the folder is gone, or they are more than 256 KiB)");
+        {"its shell did not tell all of them at its end (it ended in exec or set a trap "
+         "on EXIT, the folder is gone, or they are more than 256 KiB)"});
   SessionState state;
   state.work_dir = std::string(parts[2].substr(0, parts[2].size() - 1));
   auto before = ExportList(parts[1]).read();
@@ -26514,20 +26508,19 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   const auto positive = [](std::chrono::milliseconds time, const char* field) -> Expected<void> {
     if (time.count() > 0) return {};
     return make_error(ErrorCode::invalid_argument,
-                      concat({field, " must be greater than 0, and not ", seconds_text(time)}));
+                      {field, " must be greater than 0, and not ", seconds_text(time)});
   };
   if (auto ok = positive(options.timeout, "timeout"); !ok) return ok.error();
   if (auto ok = positive(options.max_timeout, "max_timeout"); !ok) return ok.error();
   if (auto ok = positive(options.kill_grace, "kill_grace"); !ok) return ok.error();
   if (options.timeout > options.max_timeout && options.timeout != no_limit)
+    return make_error(ErrorCode::invalid_argument, {"timeout (", seconds_text(options.timeout),
+                                                    " s) is longer than max_timeout (",
+                                                    seconds_text(options.max_timeout), " s)"});
+  if (options.max_output < 1024)
     return make_error(
         ErrorCode::invalid_argument,
-        concat({"timeout (", seconds_text(options.timeout), " s) is longer than max_timeout (",
-                seconds_text(options.max_timeout), " s)"}));
-  if (options.max_output < 1024)
-    return make_error(ErrorCode::invalid_argument,
-                      concat({"max_output must be at least 1024 bytes, and not ",
-                              std::to_string(options.max_output)}));
+        {"max_output must be at least 1024 bytes, and not ", std::to_string(options.max_output)});
 
   auto policy = Policy::create(options.policy);
   if (!policy) return policy.error();
@@ -26678,7 +26671,7 @@ bool Executor::follow_session(const std::string& script, Admission& admission,
   mark = random_hex(16);
   std::string wrapper = detail::session_script(shell, 3, mark, parts);
   if (mark.empty())
-    admission.fail(system_error(errno, "cannot get random bytes for the session"), "setup");
+    admission.fail(system_error(errno, {"cannot get random bytes for the session"}), "setup");
   else if (wrapper.empty())
     admission.refuse("command", concat({"a session needs a POSIX shell, and ", quoted(shell),
                                         " is not known as one"}));
@@ -27076,18 +27069,18 @@ Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder
       return std::make_shared<const PrivateFolder>(concat({parent, "/", name}), std::move(fd));
     ::unlinkat(directory, name.c_str(), AT_REMOVEDIR);
   }
-  return system_error(error, concat({option, ": cannot make a directory in ", quoted(parent)}));
+  return system_error(error, {option, ": cannot make a directory in ", quoted(parent)});
 }
 
 Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder::create(
     const char* option, std::string_view prefix) {
   const char* const given = std::getenv("TMPDIR");
   auto parent = canonical_path(given && *given == '/' ? given : "/tmp");
-  if (!parent) return with_prefix(concat({option, ": "}), parent.error());
+  if (!parent) return with_prefix({option, ": "}, parent.error());
   auto directory = open_canonical_directory(*parent);
   if (!directory)
     return system_error(directory.error().system_error,
-                        concat({option, ": cannot make a directory in ", quoted(*parent)}));
+                        {option, ": cannot make a directory in ", quoted(*parent)});
   remove_left_folders(directory->get(), prefix);
   return create(option, directory->get(), *parent, prefix);
 }
@@ -27139,12 +27132,12 @@ Expected<void> check_out_of_reach(const ExecutorOptions& options,
   for (const auto& [option, given] : own) {
     if (given.empty()) continue;
     const auto path = canonical_path(given);
-    if (!path) return with_prefix(concat({option, ": "}), path.error());
+    if (!path) return with_prefix({option, ": "}, path.error());
     for (const std::string& directory : writable)
       if (codeexec::is_within(*path, directory))
         return make_error(ErrorCode::invalid_argument,
-                          concat({option, ": ", quoted(*path), " lies where commands may write: ",
-                                  "choose a place outside of ", quoted(directory)}));
+                          {option, ": ", quoted(*path), " lies where commands may write: ",
+                           "choose a place outside of ", quoted(directory)});
   }
   return {};
 }
@@ -27161,14 +27154,14 @@ Expected<void> Executor::Gate::set_up_files() {
   }
   if (options.spill_dir.empty()) return {};
   auto directory = open_canonical_directory(options.spill_dir);
-  if (!directory) return with_prefix("spill_dir: ", directory.error());
+  if (!directory) return with_prefix({"spill_dir: "}, directory.error());
   spill_directory = std::move(*directory);
   if (paths.permission(options.spill_dir) != Permission::none) return {};
   PathOptions wider;
   wider.roots = paths.roots();
   wider.roots.push_back({options.spill_dir, Permission::read});
   auto rules = PathRules::create(wider);
-  if (!rules) return with_prefix("spill_dir: ", rules.error());
+  if (!rules) return with_prefix({"spill_dir: "}, rules.error());
   file_rules = std::move(*rules);
   return {};
 }
@@ -27209,12 +27202,12 @@ namespace {
 Expected<void> check_without_sandbox(const SandboxOptions& options) {
   if (options.network != Network::host)
     return make_error(ErrorCode::invalid_argument,
-                      concat({"network: ", quoted(name(options.network)),
-                              " needs a sandbox: set sandbox to best_effort or strict"}));
+                      {"network: ", quoted(name(options.network)),
+                       " needs a sandbox: set sandbox to best_effort or strict"});
   if (options.pid_namespace || !options.protected_paths.empty())
     return make_error(ErrorCode::invalid_argument,
-                      concat({options.pid_namespace ? "pid_namespace" : "protected_paths",
-                              ": it needs a sandbox: set sandbox to best_effort or strict"}));
+                      {options.pid_namespace ? "pid_namespace" : "protected_paths",
+                       ": it needs a sandbox: set sandbox to best_effort or strict"});
   return {};
 }
 
@@ -27271,9 +27264,9 @@ Expected<void> grant_needed(const LocalOptions& options, SandboxOptions& sandbox
     grant_reading(sandbox, *canonical, path_from_here(needed.path));
     if (sandbox.readable.size() != before && is_home_directory(*canonical))
       return make_error(ErrorCode::invalid_argument,
-                        concat({needed.option, ": ", quoted(needed.path),
-                                " is a home directory or above one, which commands would be "
-                                "shown all of; name the directory that they need"}));
+                        {needed.option, ": ", quoted(needed.path),
+                         " is a home directory or above one, which commands would be "
+                         "shown all of; name the directory that they need"});
   }
   return {};
 }
@@ -27285,9 +27278,9 @@ Expected<void> grant_roots(const LocalOptions& options, const std::vector<Root>&
   const auto check = [](const char* option, const std::string& path) -> Expected<void> {
     if (path != "/") return {};
     return make_error(ErrorCode::invalid_argument,
-                      concat({option,
-                              ": a sandbox cannot be given '/': name the directories that "
-                              "commands need, or set sandbox to off"}));
+                      {option,
+                       ": a sandbox cannot be given '/': name the directories that "
+                       "commands need, or set sandbox to off"});
   };
   if (roots.empty()) {
     if (auto ok = check("workspace", workspace); !ok) return ok;
@@ -27312,8 +27305,8 @@ Expected<void> grant_roots(const LocalOptions& options, const std::vector<Root>&
                                  ": the kernel cannot take it back there"});
     if (sandbox.mode == SandboxMode::strict)
       return make_error(ErrorCode::unsupported,
-                        concat({none ? "allowed_paths" : "read_only", ": sandbox strict: ", reason,
-                                "; move it out, or set sandbox to best_effort"}));
+                        {none ? "allowed_paths" : "read_only", ": sandbox strict: ", reason,
+                         "; move it out, or set sandbox to best_effort"});
     missing.push_back(concat({none ? "forbidden_roots: " : "read_only_roots: ", reason}));
   }
   return {};
@@ -27375,7 +27368,7 @@ Error in_words_of_roots(Error error, const LocalOptions& options) {
   }
   if (!starts_with(error.message, theirs) || !options.sandbox.writable.empty() ||
       !options.sandbox.readable.empty())
-    return with_prefix("sandbox: ", std::move(error));
+    return with_prefix({"sandbox: "}, std::move(error));
   error.message.replace(0, theirs.size(),
                         options.roots.empty() ? "workspace: " : "allowed_paths: ");
   return error;
@@ -27492,9 +27485,8 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   general.policy.enable_sudo = false;
   if (auto ok = executor.set_up(general, environment->secrets()); !ok) return ok.error();
   if (has_nul(options.shell) || !is_program(options.shell))
-    return make_error(
-        ErrorCode::invalid_argument,
-        concat({"shell must be the path of a program, and ", quoted(options.shell), " is not"}));
+    return make_error(ErrorCode::invalid_argument, {"shell must be the path of a program, and ",
+                                                    quoted(options.shell), " is not"});
   auto skills_dir = usable_directory("skills_dir", options.skills_dir, R_OK | X_OK);
   if (!skills_dir) return skills_dir.error();
   auto place =
@@ -27616,7 +27608,7 @@ void LocalExecutor::confine(Admission& admission) const {
       process.environment.push_back(variable);
   if (!place_->sandboxed()) return;
   if (auto same = place_->sandbox.check_grants(); !same) {
-    const Error error = with_prefix("sandbox: ", same.error());
+    const Error error = with_prefix({"sandbox: "}, same.error());
     if (place_->report->mode == SandboxMode::strict) return admission.fail(error, "sandbox");
     result.notes.push_back(error.message);
   }
@@ -27632,7 +27624,7 @@ Expected<void> LocalExecutor::open_session_pipe(Admission& admission) {
   Ending& ending = admission.ending;
   UniqueFd told;
   if (!make_pipe(told, admission.script))
-    return system_error(errno, "cannot make a pipe for the session");
+    return system_error(errno, {"cannot make a pipe for the session"});
   set_nonblocking(told);
   set_nonblocking(admission.script);
 #if defined(__linux__)
@@ -27911,9 +27903,9 @@ BackgroundShells::Shell::Waiter::~Waiter() {
 
 Expected<void> BackgroundShells::Shell::Waiter::problem(
     const std::optional<CancelToken>& cancel) const {
-  if (error_ != 0) return system_error(error_, "cannot wait for a background shell");
+  if (error_ != 0) return system_error(error_, {"cannot wait for a background shell"});
   if (cancel && cancel->descriptor() < 0)
-    return system_error(errno, "cannot wait for a background shell");
+    return system_error(errno, {"cannot wait for a background shell"});
   return {};
 }
 
@@ -28044,7 +28036,7 @@ Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::make_sh
     const Command& command, Command& changed) const {
   auto shell = std::make_shared<Shell>();
   const std::string random = random_hex(8);
-  if (random.empty()) return system_error(errno, "cannot make a name for a background shell");
+  if (random.empty()) return system_error(errno, {"cannot make a name for a background shell"});
   shell->id = concat({"shell_", random});
   changed = command;
   changed.background = true;
@@ -28103,9 +28095,9 @@ Expected<void> BackgroundShells::State::reserve() {
   old = take_old();
   if (!has_room())
     return make_error(ErrorCode::limit,
-                      concat({"as many background shells are running as may run at once (",
-                              std::to_string(options.max_running),
-                              "): wait for one to end, or kill one that is not needed any more"}));
+                      {"as many background shells are running as may run at once (",
+                       std::to_string(options.max_running),
+                       "): wait for one to end, or kill one that is not needed any more"});
   ++starting;
   return {};
 }
@@ -28146,9 +28138,8 @@ Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::find(st
   old = take_old();
   const auto at = shells.find(id);
   if (at != shells.end() && !at->second->foreground) return at->second;
-  return make_error(ErrorCode::not_found,
-                    concat({"there is no background shell ", quoted(id),
-                            " (any more): list the shells, or start a new one"}));
+  return make_error(ErrorCode::not_found, {"there is no background shell ", quoted(id),
+                                           " (any more): list the shells, or start a new one"});
 }
 
 // What is told of, in the order of start.
@@ -28299,7 +28290,7 @@ Expected<void> BackgroundShells::write(std::string_view id, std::string_view byt
   if (!shell) return shell.error();
   if ((*shell)->has_ended())
     return make_error(ErrorCode::io,
-                      concat({"background shell ", quoted(id), " has ended: it reads no input"}));
+                      {"background shell ", quoted(id), " has ended: it reads no input"});
   return (*shell)->execution.write(bytes);
 }
 
@@ -28841,13 +28832,13 @@ constexpr std::size_t longest_code_path = 4095;
 Expected<std::string> path_of_code(const std::string& work_dir, const std::string& top,
                                    std::string_view name) {
   const auto refuse = [name](std::string_view why) {
-    return make_error(ErrorCode::permission_denied, concat({why, ": ", quoted(name)}));
+    return make_error(ErrorCode::permission_denied, {why, ": ", quoted(name)});
   };
   if (name.size() > longest_code_path)
-    return make_error(ErrorCode::limit, concat({"Filename is longer than ",
-                                                std::to_string(longest_code_path), " bytes"}));
+    return make_error(ErrorCode::limit,
+                      {"Filename is longer than ", std::to_string(longest_code_path), " bytes"});
   auto path = canonical_path(name, work_dir);
-  if (!path) return with_prefix("Filename cannot be used: ", path.error());
+  if (!path) return with_prefix({"Filename cannot be used: "}, path.error());
   // A tilde is not special here, but whoever wrote it took it for another directory.
   if (!codeexec::is_within(*path, work_dir) || *path == work_dir || name.front() == '~')
     return refuse("Filename is not in the workspace");
@@ -28872,7 +28863,7 @@ Expected<Files> files_below(const std::string& work_dir, const PathRules& rules)
   for (std::size_t i = 0; i < options.roots.size(); ++i)
     if (confined->roots()[i].path != options.roots[i].path)
       return make_error(ErrorCode::permission_denied,
-                        concat({quoted(options.roots[i].path), " has become a link"}));
+                        {quoted(options.roots[i].path), " has become a link"});
   return Files(std::move(*confined), work_dir);
 }
 
@@ -29011,15 +29002,14 @@ class CodeRun {
 
   bool save(std::string_view code, const std::string& path) {
     const auto fail = [&](const Error& error) {
-      return not_saved(
-          with_prefix(concat({"cannot save the code as ", quoted(path), ": "}), error));
+      return not_saved(with_prefix({"cannot save the code as ", quoted(path), ": "}, error));
     };
     auto files = files_below(*work_dir_, executor_.file_rules());
     if (!files) return fail(files.error());
     auto written = files->write(path, code);
     if (!written) return fail(written.error());
     if (*written != path)
-      return fail(make_error(ErrorCode::permission_denied, concat({"it is ", quoted(*written)})));
+      return fail(make_error(ErrorCode::permission_denied, {"it is ", quoted(*written)}));
     if (const DeleteGuard* guard = executor_.delete_guard()) guard->mark_created(path);
     result_.files.push_back(path);
     Result saved;
@@ -29309,8 +29299,8 @@ Error engine_error(const EngineOptions& engine, const ProcessResult& result,
       reason = result.message.empty() ? concat({"status ", std::to_string(result.exit_code)})
                                       : result.message;
   }
-  Error error = make_error(code, concat({"cannot ", what, " (", printable(engine.program),
-                                         "): ", reason, help.empty() ? "" : "; ", help}));
+  Error error = make_error(code, {"cannot ", what, " (", printable(engine.program), "): ", reason,
+                                  help.empty() ? "" : "; ", help});
   error.system_error = result.system_error;
   return error;
 }
@@ -29345,9 +29335,9 @@ Expected<Json> inspect(const EngineOptions& engine, const char* kind,
   }
   auto parsed = Json::parse(result.out);
   if (parsed && parsed->size() > 0) return parsed;
-  return make_error(ErrorCode::io, concat({"cannot ", what, " (", printable(engine.program),
-                                           "): its answer is not understood",
-                                           result.message.empty() ? "" : "; ", result.message}));
+  return make_error(ErrorCode::io, {"cannot ", what, " (", printable(engine.program),
+                                    "): its answer is not understood",
+                                    result.message.empty() ? "" : "; ", result.message});
 }
 
 const std::string& label_of(const Json& container, std::string_view label) {
@@ -29400,7 +29390,7 @@ class EnvFileReader {
   Expected<Variables> read() {
     if (text_.size() > longest_env_file)
       return make_error(ErrorCode::limit,
-                        concat({"longer than ", std::to_string(longest_env_file), " bytes"}));
+                        {"longer than ", std::to_string(longest_env_file), " bytes"});
     if (const std::size_t nul = text_.find('\0'); nul != std::string_view::npos)
       return wrong(nul, "has a NUL byte");
     if (starts_with(text_, "\xef\xbb\xbf")) at_ = 3;
@@ -29422,8 +29412,7 @@ class EnvFileReader {
   Error wrong(std::size_t at, std::string_view what) const {
     const auto lines =
         std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-    return make_error(ErrorCode::parse, concat({"line ", std::to_string(lines + 1), " ", what}),
-                      at);
+    return make_error(ErrorCode::parse, {"line ", std::to_string(lines + 1), " ", what}, at);
   }
 
   // Of the line that at_ is in.
@@ -29533,7 +29522,7 @@ constexpr NamedMount named_mounts[] = {
 
 Error credential_error(std::string_view key, std::string_view subject, std::string_view what,
                        ErrorCode code = ErrorCode::invalid_argument) {
-  return make_error(code, concat({"credentials: ", key, ": ", quoted(subject), " ", what}));
+  return make_error(code, {"credentials: ", key, ": ", quoted(subject), " ", what});
 }
 
 // Whether a text is one of the words of a list with a blank between them, of which those that end
@@ -29596,8 +29585,8 @@ class CredentialReader {
       result_.variables.emplace_back(variable, std::move(value.text));
     }
     if (size > Redactor::max_total)
-      return make_error(ErrorCode::limit, concat({"credentials: the variables have more than ",
-                                                  std::to_string(Redactor::max_total), " bytes"}));
+      return make_error(ErrorCode::limit, {"credentials: the variables have more than ",
+                                           std::to_string(Redactor::max_total), " bytes"});
     return std::move(result_);
   }
 
@@ -29619,7 +29608,7 @@ class CredentialReader {
       const Mount mount = {concat({"~/", found->path}), concat({home_, "/", found->path}),
                            Permission::read};
       const auto source = with_home(mount.source);
-      if (!source) return with_prefix("credentials: mount: ", source.error());
+      if (!source) return with_prefix({"credentials: mount: "}, source.error());
       if (::access(source->c_str(), F_OK) == 0)
         result_.mounts.push_back(mount);
       else
@@ -29634,11 +29623,10 @@ class CredentialReader {
     constexpr std::string_view key = "env_vars_from_file";
     if (options_.env_file.empty()) {
       if (options_.env_vars_from_file.empty()) return {};
-      return make_error(ErrorCode::invalid_argument,
-                        concat({"credentials: ", key, " needs an env_file"}));
+      return make_error(ErrorCode::invalid_argument, {"credentials: ", key, " needs an env_file"});
     }
     auto path = with_home(options_.env_file);
-    if (!path) return with_prefix("credentials: env_file: ", path.error());
+    if (!path) return with_prefix({"credentials: env_file: "}, path.error());
     auto text = read_whole_file(*path, longest_env_file, "credentials: env_file");
     if (!text) return text.error();
     std::vector<std::string> skipped;
@@ -29647,7 +29635,7 @@ class CredentialReader {
       result_.notes.push_back(
           concat({"credentials: env_file ", quoted(*path), ": left out: ", line}));
     if (!parsed)
-      return with_prefix(concat({"credentials: env_file ", quoted(*path), ": "}), parsed.error());
+      return with_prefix({"credentials: env_file ", quoted(*path), ": "}, parsed.error());
     std::map<std::string, std::string> file;
     for (auto& [variable, value] : *parsed) file.emplace(variable, std::move(value));
     if (options_.env_vars_from_file.empty())
@@ -29747,7 +29735,7 @@ class JsonKeys {
       if (std::find(seen_.begin(), seen_.end(), member.name) == seen_.end())
         wrong("", concat({"has an unknown key ", quoted(member.name)}));
     if (error_.empty()) return {};
-    return make_error(ErrorCode::invalid_argument, error_);
+    return make_error(ErrorCode::invalid_argument, {error_});
   }
 
  private:
@@ -29769,7 +29757,7 @@ Expected<std::string> with_home(std::string_view path) {
   if (path != "~" && !starts_with(path, "~/")) return std::string(path);
   const char* const home = std::getenv("HOME");
   if (!home || home[0] != '/')
-    return make_error(ErrorCode::not_found, "the variable HOME, which ~ stands for, is not set");
+    return make_error(ErrorCode::not_found, {"the variable HOME, which ~ stands for, is not set"});
   return concat({home, path.substr(1)});
 }
 
@@ -29898,15 +29886,15 @@ const char* why_not_shared(const std::string& path, bool writable, const EngineO
 
 Expected<void> complete_mount(Mount& mount, const EngineOptions& engine) {
   const auto given = with_home(mount.source);
-  if (!given) return with_prefix("mounts: ", given.error());
+  if (!given) return with_prefix({"mounts: "}, given.error());
   auto source = canonical_path(*given);
-  if (!source) return with_prefix("mounts: ", source.error());
+  if (!source) return with_prefix({"mounts: "}, source.error());
   mount.source = std::move(*source);
   if (mount.target.empty()) mount.target = mount.source;
   const std::string subject = quoted(mount.source);
   struct stat status {};
   if (::stat(mount.source.c_str(), &status) != 0)
-    return with_prefix("mounts: ", system_error(errno, subject));
+    return with_prefix({"mounts: "}, system_error(errno, {subject}));
   if (const char* why = why_not_shared(mount.source, mount.permission == Permission::write, engine))
     return bad_option("mounts", concat({subject, " ", why, ", which no container is given"}));
   if (mount.permission == Permission::none && !S_ISDIR(status.st_mode))
@@ -30046,7 +30034,7 @@ Expected<void> check_bounds(const ContainerOptions& options) {
 namespace {
 
 Error bad_option(std::string_view option, std::string_view problem) {
-  return make_error(ErrorCode::invalid_argument, concat({option, ": ", problem}));
+  return make_error(ErrorCode::invalid_argument, {option, ": ", problem});
 }
 
 bool is_plain(std::string_view text, std::string_view more) {
@@ -30125,7 +30113,7 @@ Expected<ContainerOptions> complete(const ContainerOptions& options) {
   if (auto ok = complete_mounts(complete); !ok) return ok.error();
   if (complete.log_file.empty()) return complete;
   auto log_file = canonical_path(complete.log_file);
-  if (!log_file) return with_prefix("log_file: ", log_file.error());
+  if (!log_file) return with_prefix({"log_file: "}, log_file.error());
   complete.log_file = std::move(*log_file);
   for (const Mount& mount : complete.mounts)
     if (mount.permission == Permission::write &&
@@ -30701,7 +30689,7 @@ Expected<void> Container::State::take_turn(const std::optional<CancelToken>& can
     const CancelToken ended = turn_ended;
     lock.unlock();
     if (!wait_for_event(ended, cancel, Clock::time_point::max()))
-      return make_error(ErrorCode::io, concat({"waiting for the container ", name, ": cancelled"}));
+      return make_error(ErrorCode::io, {"waiting for the container ", name, ": cancelled"});
     lock.lock();
   }
   busy = true;
@@ -31015,9 +31003,9 @@ bool Container::State::is_own(const Json& container) const {
 
 Error Container::State::foreign() const {
   return make_error(ErrorCode::invalid_argument,
-                    concat({"there is a container ", name,
-                            " that was not made for this agent: remove or rename it, or set "
-                            "another agent_id or instance_id"}));
+                    {"there is a container ", name,
+                     " that was not made for this agent: remove or rename it, or set "
+                     "another agent_id or instance_id"});
 }
 
 Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) {
@@ -31067,9 +31055,9 @@ Expected<void> Container::State::check_unused(const Json& found) const {
     return {};
   if (!has_other_maker(found, own) && found["ExecIDs"].size() == 0) return {};
   return make_error(ErrorCode::invalid_argument,
-                    concat({"another program uses the container ", name,
-                            ", which has other options: end that program, give both the same "
-                            "options, or set another agent_id or instance_id"}));
+                    {"another program uses the container ", name,
+                     ", which has other options: end that program, give both the same "
+                     "options, or set another agent_id or instance_id"});
 }
 
 // An engine refuses more processors than its machine has, and says how many these are.
@@ -31138,9 +31126,9 @@ Expected<void> Container::State::get_image(const std::optional<CancelToken>& can
     if (!image->is_null()) return {};
     if (options.image_policy == ImagePolicy::never)
       return make_error(ErrorCode::not_found,
-                        concat({"there is no image ", options.image,
-                                ", and image_policy is never: build it (sh docker/build.sh",
-                                options.sudo ? " --sudo" : "", "), or pull it"}));
+                        {"there is no image ", options.image,
+                         ", and image_policy is never: build it (sh docker/build.sh",
+                         options.sudo ? " --sudo" : "", "), or pull it"});
   }
   tell(concat({"pulling the image ", options.image}));
   auto pulled = ask_engine(options.engine, {"pull", options.image}, options.engine.pull_timeout,
@@ -31255,10 +31243,10 @@ Expected<void> Container::State::look_for(const Beacons& beacons, std::string_vi
   std::string_view folders = *missing;
   return make_error(
       ErrorCode::invalid_argument,
-      concat({"mounts: the engine's machine has another ", printable(take_part(folders, '\n')),
-              " than this one, and commands would work on that. Let both see the same folder at "
-              "that path, or use an engine of this machine (docker_host, docker_context, "
-              "$DOCKER_HOST)"}));
+      {"mounts: the engine's machine has another ", printable(take_part(folders, '\n')),
+       " than this one, and commands would work on that. Let both see the same folder at "
+       "that path, or use an engine of this machine (docker_host, docker_context, "
+       "$DOCKER_HOST)"});
 }
 
 // The first process of one that is persistent does the same by itself, but tells nobody when.
@@ -31453,12 +31441,12 @@ Expected<void> Container::State::save_log(const std::string& path) {
   const std::string subject = concat({"log of a container ", quoted(path)});
   for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
     if (::mkdir(path.substr(0, at).c_str(), 0777) != 0 && errno != EEXIST)
-      return system_error(errno, subject);
+      return system_error(errno, {subject});
   const UniqueFd file(above_standard_streams(::open(
       path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600)));
-  if (!file || ::fchmod(file.get(), 0600) != 0) return system_error(errno, subject);
+  if (!file || ::fchmod(file.get(), 0600) != 0) return system_error(errno, {subject});
   if (const int error = write_all(file.get(), text); error != 0)
-    return system_error(error, subject);
+    return system_error(error, {subject});
   return {};
 }
 
@@ -31589,7 +31577,7 @@ auto ContainerExecutor::Exec::start(const Where& where) -> Expected<std::shared_
   const std::string id = random_hex(16);
   std::uint64_t number = 0;
   for (const char c : id.substr(0, 9)) number = number * 16 + hex_value(c);
-  if (id.empty()) return system_error(errno, "cannot get random bytes for a command");
+  if (id.empty()) return system_error(errno, {"cannot get random bytes for a command"});
   auto carrier = std::make_shared<Exec>(where, id);
   // Far above what any machine has, and below 2^53.
   carrier->mark_ = std::to_string(((std::uint64_t{1} << 40) + number) * 1024);
@@ -31601,7 +31589,7 @@ auto ContainerExecutor::Exec::start(const Where& where) -> Expected<std::shared_
   // It fits into the pipe, which is empty.
   const ssize_t written = ::write(carrier->line_.input.get(), script.data(), script.size());
   if (written != static_cast<ssize_t>(script.size()))
-    return system_error(errno, "cannot write to an exec");
+    return system_error(errno, {"cannot write to an exec"});
   return carrier;
 }
 
@@ -31618,7 +31606,7 @@ Expected<void> ContainerExecutor::Exec::connect_input() {
 
 // In the words of the shell, or in the engine's, which come on either stream.
 Error ContainerExecutor::Exec::failure() const {
-  if (out_.end() == 'X') return make_error(ErrorCode::not_found, printable(out_.noise()));
+  if (out_.end() == 'X') return make_error(ErrorCode::not_found, {printable(out_.noise())});
   ProcessResult said;
   said.outcome = Outcome::exited;
   said.err = concat({err_.noise(), out_.noise()});
@@ -31855,7 +31843,7 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   wanted.agent_id = options.agent_id;
   for (const Root& root : general.roots) {
     auto path = canonical_path(root.path);
-    if (!path) return with_prefix("allowed_paths: ", path.error());
+    if (!path) return with_prefix({"allowed_paths: "}, path.error());
     wanted.mounts.push_back({std::move(*path), {}, root.permission});
   }
   auto completed = complete(wanted);
@@ -31980,7 +31968,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
     prepare += "mkfifo -m 600 /tmp/.codeexec-$_i || { printf '\\001X%s:input\\n' $_i; exit; }\n";
   const std::string request = concat({body, prepare, "_r ", shell_word(work_dir), "\n"});
   if (has_nul(request))
-    return make_error(ErrorCode::invalid_argument, "a command has a NUL byte in it");
+    return make_error(ErrorCode::invalid_argument, {"a command has a NUL byte in it"});
 
   auto exec = begin(request, command.cancel, admission);
   if (!exec) return {};
@@ -32060,9 +32048,8 @@ auto ContainerExecutor::begin(const std::string& request, const std::optional<Ca
     if (start == Exec::Start::refused && tries < most_tries) continue;
     if (start == Exec::Start::slow)
       admission.fail(
-          make_error(ErrorCode::limit,
-                     concat({"the container did not start the command within ",
-                             seconds_text(options.start_timeout), " s (start_timeout)"})),
+          make_error(ErrorCode::limit, {"the container did not start the command within ",
+                                        seconds_text(options.start_timeout), " s (start_timeout)"}),
           "container");
     else
       admission.fail(exec->failure(), exec->failed_step().c_str());
@@ -32112,8 +32099,8 @@ Expected<ContainerExecutor> ContainerManager::executor(const ContainerExecutorOp
   if (found->second.workspace() != made->workspace()) other = "workspace";
   if (!other) return found->second;
   return make_error(ErrorCode::invalid_argument,
-                    concat({"the agent ", quoted(options.agent_id),
-                            " has a container with another ", other, ": remove that first"}));
+                    {"the agent ", quoted(options.agent_id), " has a container with another ",
+                     other, ": remove that first"});
 }
 
 std::vector<std::string> ContainerManager::agents() const {
@@ -32444,7 +32431,7 @@ struct UserContainers::State {
   Expected<std::shared_ptr<User>> user(const std::string& user_id) {
     if (user_id.empty() || user_id.size() > 1024 || has_nul(user_id))
       return make_error(ErrorCode::invalid_argument,
-                        "user_id must have 1 to 1024 bytes, and no NUL among them");
+                        {"user_id must have 1 to 1024 bytes, and no NUL among them"});
     const std::lock_guard<std::mutex> lock(mutex);
     std::shared_ptr<User>& entry = users[user_id];
     if (entry) return entry;
@@ -32463,8 +32450,8 @@ struct UserContainers::State {
 
   // Of a module below /tools, which may be written with `tools.` before it.
   Expected<std::string> source_of(const std::string& module) const {
-    const Error none = make_error(ErrorCode::not_found,
-                                  concat({"Module ", printable(module), " not found in /tools"}));
+    const Error none =
+        make_error(ErrorCode::not_found, {"Module ", printable(module), " not found in /tools"});
     if (!tools || !is_module_name(module)) return none;
     std::string path = module;
     std::replace(path.begin(), path.end(), '.', '/');
@@ -32478,7 +32465,7 @@ struct UserContainers::State {
         if (!file && file.error().code == ErrorCode::not_found) continue;
         if (!file) return file.error();
         if (!file->more) return std::move(file->bytes);
-        return make_error(ErrorCode::limit, concat({"Module ", module, " is too long"}));
+        return make_error(ErrorCode::limit, {"Module ", module, " is too long"});
       }
     }
     return none;
@@ -32545,7 +32532,7 @@ Expected<std::string> UserContainers::User::fetch(const char* script,
   for (const std::string& word : words) {
     if (has_nul(word) || word.size() >= PATH_MAX)
       return make_error(ErrorCode::invalid_argument,
-                        "Failed: a path has a NUL byte in it, or is longer than any may be");
+                        {"Failed: a path has a NUL byte in it, or is longer than any may be"});
     command.argv.push_back(word);
   }
   command.input = std::move(input);
@@ -32560,18 +32547,18 @@ Expected<std::string> UserContainers::User::fetch(const char* script,
   const Result result = (files_ ? *files_ : *this).run(command);
   const bool exited = result.outcome == Outcome::exited;
   if (out.size() > limit || (exited && result.exit_code == exit_too_long))
-    return make_error(ErrorCode::limit,
-                      concat({"Failed to ", what, ": it has ",
-                              exited && !result.err.empty() ? without_line_ends(result.err)
-                                                            : std::string_view("more"),
-                              " bytes, and ", std::to_string(limit), " are the most"}));
+    return make_error(
+        ErrorCode::limit,
+        {"Failed to ", what, ": it has ",
+         exited && !result.err.empty() ? without_line_ends(result.err) : std::string_view("more"),
+         " bytes, and ", std::to_string(limit), " are the most"});
   if (result.succeeded() && result.err.empty()) return out;
   const std::string reason = !exited              ? result.summary()
                              : result.err.empty() ? "No such file or directory"
                                                   : result.err;
   return make_error(
       exited && result.exit_code == exit_not_there ? ErrorCode::not_found : ErrorCode::io,
-      concat({"Failed to ", what, ": ", printable(without_line_ends(reason))}));
+      {concat({"Failed to ", what, ": ", printable(without_line_ends(reason))})});
 }
 
 template <class T>
@@ -32603,8 +32590,8 @@ Expected<UserContainers> UserContainers::create(const UserContainerOptions& give
     if (read.ec != std::errc() || read.ptr != text.data() + text.size() || megabytes == 0 ||
         megabytes > 1024)
       return make_error(ErrorCode::invalid_argument,
-                        concat({"MCP_ARTIFACT_SIZE_LIMIT_MB must be a number from 1 to 1024, and ",
-                                quoted(text), " is not"}));
+                        {"MCP_ARTIFACT_SIZE_LIMIT_MB must be a number from 1 to 1024, and ",
+                         quoted(text), " is not"});
     options.max_artifact = megabytes << 20;
   }
   struct Folder {
@@ -32625,7 +32612,7 @@ Expected<UserContainers> UserContainers::create(const UserContainerOptions& give
     const bool usual = folder.path.empty() && path == folder.usual;
     folder.path.clear();
     if (!rules && usual && ::access(path.c_str(), F_OK) != 0) continue;
-    if (!rules) return with_prefix(concat({folder.target, ": "}), rules.error());
+    if (!rules) return with_prefix({folder.target, ": "}, rules.error());
     folder.path = rules->roots()[0].path;
     container.mounts.push_back({folder.path, folder.target, Permission::read});
     if (folder.path == options.tools_dir && !state->tools)
@@ -32663,7 +32650,7 @@ Expected<Result> UserContainers::execute_bash(const std::string& user_id, Comman
   command.tool = "execute_bash";
   Result result = (*user)->run(command);
   if (result.outcome == Outcome::not_started && result.step == "container")
-    return make_error(ErrorCode::io, std::move(result.message));
+    return make_error(ErrorCode::io, {std::move(result.message)});
   return result;
 }
 
@@ -32690,8 +32677,8 @@ Expected<std::uint64_t> UserContainers::write_file(const std::string& user_id,
   if (!user) return user.error();
   const std::string what = concat({"write file ", printable(path)});
   if (content.size() > longest_write)
-    return make_error(ErrorCode::limit, concat({"Failed to ", what, ": more than ",
-                                                std::to_string(longest_write), " bytes"}));
+    return make_error(ErrorCode::limit, {"Failed to ", what, ": more than ",
+                                         std::to_string(longest_write), " bytes"});
   const auto written = (*user)->recorded(
       "write_file", path,
       (*user)->fetch(write_script, {path, std::to_string(content.size()), random_hex(8)}, 0, what,
@@ -32727,8 +32714,8 @@ Expected<std::string> UserContainers::read_docstring(const std::string& user_id,
   const std::string place = concat({is_path ? "" : "module ", printable(module_or_path)});
   if (docstring.error().code == ErrorCode::not_found)
     return make_error(ErrorCode::not_found,
-                      concat({"Function ", printable(function), " not found in ", place}));
-  return with_prefix(concat({place, ": "}), docstring.error());
+                      {"Function ", printable(function), " not found in ", place});
+  return with_prefix({place, ": "}, docstring.error());
 }
 
 Expected<std::vector<Artifact>> UserContainers::list_artifacts(const std::string& user_id) const {
@@ -32756,8 +32743,7 @@ Expected<std::vector<Artifact>> UserContainers::list_artifacts(const std::string
 Expected<std::string> UserContainers::get_artifact(const std::string& user_id,
                                                    const std::string& name) const {
   if (!is_artifact_name(name))
-    return make_error(ErrorCode::invalid_argument,
-                      concat({"Invalid artifact name: ", quoted(name)}));
+    return make_error(ErrorCode::invalid_argument, {"Invalid artifact name: ", quoted(name)});
   const auto user = state_->user(user_id);
   if (!user) return user.error();
   const std::uint64_t limit = state_->options.max_artifact;
@@ -32766,7 +32752,7 @@ Expected<std::string> UserContainers::get_artifact(const std::string& user_id,
       (*user)->fetch(artifact_script, {name, std::to_string(limit)},
                      static_cast<std::size_t>(limit), concat({"get artifact ", printable(name)})));
   if (!bytes && bytes.error().code == ErrorCode::not_found)
-    return make_error(ErrorCode::not_found, concat({"Artifact not found: ", printable(name)}));
+    return make_error(ErrorCode::not_found, {"Artifact not found: ", printable(name)});
   return bytes;
 }
 
@@ -35177,7 +35163,7 @@ bool Session::join_workers() {
 
 Expected<void> Session::run(const CancelToken& stop) {
   if (stop.descriptor() < 0 || ended_.descriptor() < 0 || wake_.descriptor() < 0)
-    return system_error(errno, "serve: descriptors");
+    return system_error(errno, {"serve: descriptors"});
   int error = outbox_.start();
   // Two from the start: there must always be one to read while the other works.
   for (int i = 0; i < 2 && error == 0; ++i) {
@@ -35197,9 +35183,9 @@ Expected<void> Session::run(const CancelToken& stop) {
   outbox_.flush(flush_time);
   outbox_.close();
   const bool all = join_workers();
-  if (error != 0) return system_error(error, "serve: thread");
-  if (read_error_ != 0) return system_error(read_error_, "serve: reading in_fd");
-  if (!all) return make_error(ErrorCode::limit, "serve: a tool's handler did not return");
+  if (error != 0) return system_error(error, {"serve: thread"});
+  if (read_error_ != 0) return system_error(read_error_, {"serve: reading in_fd"});
+  if (!all) return make_error(ErrorCode::limit, {"serve: a tool's handler did not return"});
   return {};
 }
 
@@ -35238,7 +35224,7 @@ class MovedStreams {
   }
   // What take() has failed with, for the option of that name.
   Error error(const char* option) const {
-    return system_error(errno, concat({"ServerOptions::", option, has_null_ ? "" : ": /dev/null"}));
+    return system_error(errno, {"ServerOptions::", option, has_null_ ? "" : ": /dev/null"});
   }
 
  private:
@@ -35268,8 +35254,7 @@ Server::~Server() = default;
 
 Expected<void> Server::add(Tool tool) {
   const auto refuse = [&](std::string_view problem) {
-    return make_error(ErrorCode::invalid_argument,
-                      concat({"tool ", quoted(tool.name), ": ", problem}));
+    return make_error(ErrorCode::invalid_argument, {"tool ", quoted(tool.name), ": ", problem});
   };
   if (state_->serving.load()) return refuse("cannot be added while serving");
   const std::string problem = tool_problem(tool);
@@ -35283,14 +35268,14 @@ Expected<void> Server::add(Tool tool) {
 Expected<void> Server::serve(const CancelToken& stop) {
   const ServerOptions& options = state_->options;
   const auto refuse = [](const char* what) {
-    return make_error(ErrorCode::invalid_argument, concat({"ServerOptions::", what}));
+    return make_error(ErrorCode::invalid_argument, {"ServerOptions::", what});
   };
   if (options.name.empty()) return refuse("name must not be empty");
   if (options.max_line == 0) return refuse("max_line must be greater than 0");
   if (options.max_reply < smallest_reply) return refuse("max_reply must be at least 4096");
   if (options.max_concurrent == 0) return refuse("max_concurrent must be greater than 0");
   if (state_->serving.exchange(true))
-    return make_error(ErrorCode::invalid_argument, "serve: the server is serving already");
+    return make_error(ErrorCode::invalid_argument, {"serve: the server is serving already"});
   const Expected<void> result = [&]() -> Expected<void> {
     MovedStreams streams;
     const int in_fd = streams.take(options.in_fd);
@@ -36229,15 +36214,15 @@ Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Cal
   until.time = std::min(seconds.is_number() ? milliseconds_of(seconds) : usual_wait, longest_wait);
   if (wait_for.as_string() != "exit") {
     auto pattern = Regex::compile(wait_for.as_string());
-    if (!pattern) return with_prefix("wait_for: ", pattern.error());
+    if (!pattern) return with_prefix({"wait_for: "}, pattern.error());
     until.pattern = std::move(*pattern);
   }
   const std::size_t others = set.waiters.fetch_add(1);
   if (others >= set.options.max_waiters) {
     --set.waiters;
-    return make_error(ErrorCode::limit, concat({std::to_string(others),
-                                                " calls are waiting for shells already, as many as "
-                                                "may: ask without wait_for"}));
+    return make_error(ErrorCode::limit, {std::to_string(others),
+                                         " calls are waiting for shells already, as many as "
+                                         "may: ask without wait_for"});
   }
   const auto end = set.shells.wait(call.argument("shell_id").as_string(), until);
   --set.waiters;
@@ -37132,7 +37117,7 @@ Expected<void> check_disabled(const Executor& executor, const ToolOptions& optio
     });
     if (!is_known)
       return make_error(ErrorCode::invalid_argument,
-                        concat({"disabled_tools: there is no tool ", quoted(disabled)}));
+                        {"disabled_tools: there is no tool ", quoted(disabled)});
   }
   return {};
 }
@@ -37606,7 +37591,7 @@ std::string key_of(const Option& option) {
 
 Error bad_value(std::string_view option, std::string_view value, std::string_view expected) {
   return make_error(ErrorCode::invalid_argument,
-                    concat({option, ": ", quoted(value), " is not ", expected}));
+                    {option, ": ", quoted(value), " is not ", expected});
 }
 
 }  // namespace
@@ -37729,9 +37714,9 @@ Expected<void> OptionSetter::operator()(Json* target) const {
   JsonLimits limits;
   limits.unique_names = true;
   auto value = Json::parse(words_[0], limits);
-  if (!value) return with_prefix(concat({label_, ": "}), value.error());
+  if (!value) return with_prefix({label_, ": "}, value.error());
   if (!value->is_object())
-    return make_error(ErrorCode::invalid_argument, concat({label_, ": not a JSON object"}));
+    return make_error(ErrorCode::invalid_argument, {label_, ": not a JSON object"});
   *target = std::move(*value);
   return {};
 }
@@ -37746,22 +37731,21 @@ Expected<void> OptionSetter::operator()(bool* target) const {
 
 Expected<void> OptionSetter::single() const {
   if (words_.size() == 1) return no_blanks();
-  return make_error(
-      ErrorCode::invalid_argument,
-      concat({label_, " needs exactly one value, and not ", std::to_string(words_.size())}));
+  return make_error(ErrorCode::invalid_argument,
+                    {label_, " needs exactly one value, and not ", std::to_string(words_.size())});
 }
 
 Expected<void> OptionSetter::some() const {
   if (!words_.empty()) return no_blanks();
   return make_error(ErrorCode::invalid_argument,
-                    concat({label_, " needs at least one value; leave it out for no limit"}));
+                    {label_, " needs at least one value; leave it out for no limit"});
 }
 
 Expected<void> OptionSetter::no_blanks() const {
   for (const std::string& word : words_) {
     if (word.empty())
       return make_error(ErrorCode::invalid_argument,
-                        concat({label_, " must not be empty; leave it out for no limit"}));
+                        {label_, " must not be empty; leave it out for no limit"});
     if (has_nul(word)) return bad_value(label_, word, "free of NUL bytes");
   }
   return {};
@@ -37788,7 +37772,7 @@ Expected<std::vector<std::string>> config_words(const std::string& label, const 
       if (!item.is_string() || item.has_lone_surrogate())
         return make_error(
             ErrorCode::invalid_argument,
-            concat({label, ": every item must be a string, and ", quoted(item.dump()), " is not"}));
+            {label, ": every item must be a string, and ", quoted(item.dump()), " is not"});
       words.push_back(item.as_string());
     }
     return words;
@@ -37847,9 +37831,9 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
   JsonLimits limits;
   limits.unique_names = true;
   auto config = Json::parse(*text, limits);
-  if (!config) return with_prefix(concat({"--config: ", quoted(path), ": "}), config.error());
+  if (!config) return with_prefix({"--config: ", quoted(path), ": "}, config.error());
   if (!config->is_object())
-    return make_error(ErrorCode::parse, concat({"--config: ", quoted(path), ": not an object"}));
+    return make_error(ErrorCode::parse, {"--config: ", quoted(path), ": not an object"});
   Options seen;  // under whichever of their names
   for (const Json::Member& member : config->members()) {
     std::string_view key = member.name;
@@ -37860,10 +37844,10 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
     });
     const std::string label = concat({quoted(path), ": ", printable(member.name)});
     if (option == table.end())
-      return make_error(ErrorCode::invalid_argument, concat({label, ": unknown key"}));
+      return make_error(ErrorCode::invalid_argument, {label, ": unknown key"});
     if (contains(seen, &*option))
       return make_error(ErrorCode::invalid_argument,
-                        concat({label, ": another key sets ", key_of(*option), " already"}));
+                        {label, ": another key sets ", key_of(*option), " already"});
     seen.push_back(&*option);
     if (contains(given, &*option)) continue;
     if (auto ok = check_shape(label, *option, member.value); !ok) return ok;
@@ -37903,7 +37887,7 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
     if (!starts_with(word, "--")) {
       if (arguments.empty())
         return make_error(ErrorCode::invalid_argument,
-                          concat({"unexpected argument ", quoted(word), "; see --help"}));
+                          {"unexpected argument ", quoted(word), "; see --help"});
       arguments.back().words.emplace_back(word);
       continue;
     }
@@ -37918,7 +37902,7 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
 }
 
 Error given_twice(std::string_view option) {
-  return make_error(ErrorCode::invalid_argument, concat({option, " is given twice"}));
+  return make_error(ErrorCode::invalid_argument, {option, " is given twice"});
 }
 
 // Takes the options that are not settings of the server; true when `argument` was one.
@@ -37964,8 +37948,8 @@ Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
 // relies on it.
 Expected<void> settle_mode(ServerConfig& config, const Options& given) {
   const auto invalid = [](const char* option, const std::string& value, const char* choices) {
-    return make_error(ErrorCode::invalid_argument, concat({"Invalid ", option, ": ", quoted(value),
-                                                           ". Must be ", choices, "."}));
+    return make_error(ErrorCode::invalid_argument,
+                      {"Invalid ", option, ": ", quoted(value), ". Must be ", choices, "."});
   };
   std::replace(config.profile.begin(), config.profile.end(), '_', '-');
   const bool for_user = config.profile == "user-container";
@@ -37977,8 +37961,8 @@ Expected<void> settle_mode(ServerConfig& config, const Options& given) {
     return invalid("command_line_execution_mode", config.execution_mode, "'local' or 'docker'");
   if (for_user && (local || config.user_id.empty()))
     return make_error(ErrorCode::invalid_argument,
-                      local ? "profile user-container has no execution_mode 'local'"
-                            : "profile user-container needs a user_id");
+                      {local ? "profile user-container has no execution_mode 'local'"
+                             : "profile user-container needs a user_id"});
   for (const ContainerNetwork network :
        {ContainerNetwork::none, ContainerNetwork::bridge, ContainerNetwork::host})
     if (config.container_network == name(network)) config.container.network = network;
@@ -37988,11 +37972,11 @@ Expected<void> settle_mode(ServerConfig& config, const Options& given) {
   config.use = for_user ? Option::users : local ? Option::local : Option::docker;
   for (const Option* option : given)
     if (!(option->use & config.use))
-      return make_error(ErrorCode::invalid_argument,
-                        concat({key_of(*option), " has no effect with ",
-                                for_user ? "profile user-container"
-                                         : concat({"execution_mode ", config.execution_mode}),
-                                ": leave one of them out"}));
+      return make_error(
+          ErrorCode::invalid_argument,
+          {key_of(*option), " has no effect with ",
+           for_user ? "profile user-container" : concat({"execution_mode ", config.execution_mode}),
+           ": leave one of them out"});
   return {};
 }
 
@@ -38015,7 +37999,7 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
     });
     if (option == table.end())
       return make_error(ErrorCode::invalid_argument,
-                        concat({"unknown option ", quoted(argument.name), "; see --help"}));
+                        {"unknown option ", quoted(argument.name), "; see --help"});
     // Of a single value the second would silently win; lists add up.
     const bool single = !std::visit([](auto target) { return is_list(target); }, option->target);
     if (single && contains(given, &*option)) return given_twice(argument.name);
@@ -38024,16 +38008,17 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
     given.push_back(&*option);
   }
   if (invocation.run && invocation.check)
-    return make_error(ErrorCode::invalid_argument, "--run and --check exclude each other");
+    return make_error(ErrorCode::invalid_argument, {"--run and --check exclude each other"});
   if (invocation.config) {
     if (auto ok = read_config(*invocation.config, table, given); !ok) return ok.error();
   }
   if (auto ok = settle_mode(config, given); !ok) return ok.error();
   if (invocation.sandbox_report && config.use != Option::local)
-    return make_error(ErrorCode::invalid_argument,
-                      "--sandbox-report is for execution_mode local; in a container ask --doctor");
+    return make_error(
+        ErrorCode::invalid_argument,
+        {"--sandbox-report is for execution_mode local; in a container ask --doctor"});
   if (invocation.check && config.use == Option::users)
-    return make_error(ErrorCode::invalid_argument, "--check has no policy to ask with --profile");
+    return make_error(ErrorCode::invalid_argument, {"--check has no policy to ask with --profile"});
   return invocation;
 }
 
@@ -38258,12 +38243,12 @@ Expected<ContainerOptions> container_options(const ServerConfig& config) {
   options.warm = static_cast<std::size_t>(config.warm);
   if (!config.credentials.is_null()) {
     auto credentials = credentials_from_json(config.credentials);
-    if (!credentials) return with_prefix("docker_credentials: ", credentials.error());
+    if (!credentials) return with_prefix({"docker_credentials: "}, credentials.error());
     options.credentials = std::move(*credentials);
   }
   if (!config.packages.is_null()) {
     auto packages = packages_from_json(config.packages);
-    if (!packages) return with_prefix("docker_packages: ", packages.error());
+    if (!packages) return with_prefix({"docker_packages: "}, packages.error());
     options.packages = std::move(*packages);
   }
   options.packages.required = options.packages.required || config.packages_required;
@@ -38444,14 +38429,13 @@ class InputLines {
 // The command in a line of --check -.
 Expected<std::string> command_of_line(const InputLines& lines, std::size_t longest) {
   if (lines.too_long())
-    return make_error(ErrorCode::limit,
-                      concat({"longer than ", std::to_string(longest), " bytes"}));
+    return make_error(ErrorCode::limit, {"longer than ", std::to_string(longest), " bytes"});
   JsonLimits limits;
   limits.max_values = 1;
   auto value = Json::parse(lines.line(), limits);
-  if (!value) return with_prefix("not a JSON string: ", value.error());
+  if (!value) return with_prefix({"not a JSON string: "}, value.error());
   if (!value->is_string() || value->has_lone_surrogate())
-    return make_error(ErrorCode::parse, "not a JSON string");
+    return make_error(ErrorCode::parse, {"not a JSON string"});
   return value->as_string();
 }
 

@@ -50,7 +50,7 @@ template <class T>
 class [[nodiscard]] Expected {
  public:
   Expected(T value) : value_(std::move(value)) {}
-  Expected(Error error) : error_(std::move(error)) {}
+  Expected(const Error& error) : error_(error) {}
 
   bool has_value() const noexcept { return value_.has_value(); }
   explicit operator bool() const noexcept { return has_value(); }
@@ -78,7 +78,7 @@ template <>
 class [[nodiscard]] Expected<void> {
  public:
   Expected() = default;
-  Expected(Error error) : failed_(true), error_(std::move(error)) {}
+  Expected(const Error& error) : failed_(true), error_(error) {}
   bool has_value() const noexcept { return !failed_; }
   explicit operator bool() const noexcept { return !failed_; }
   const Error& error() const noexcept { return error_; }

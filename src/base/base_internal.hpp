@@ -37,15 +37,18 @@ std::string concat(std::initializer_list<std::string_view> pieces);
 std::string errno_text(int error);
 
 // The Error of a failed system call: "<what>: No such file or directory".
-Error system_error(int error, std::string_view what);
+// The pieces of a message, without a temporary text of all.
+using Pieces = std::initializer_list<std::string_view>;
 
-Error make_error(ErrorCode code, std::string message, std::size_t offset = 0);
+Error system_error(int error, Pieces what);
+
+Error make_error(ErrorCode code, Pieces message, std::size_t offset = 0);
 
 // A byte in two hexadecimal digits.
 void append_hex(std::string& out, unsigned char byte);
 
 // The error with a text of ours in front of its own, or instead of it.
-Error with_prefix(std::string_view prefix, Error error);
+Error with_prefix(Pieces prefix, const Error& error);
 
 Error with_message(Error error, std::string message);
 

@@ -22,7 +22,7 @@ std::string errno_text(int error) {
   return strerror_text(strerror_r(error, buffer, sizeof buffer), buffer);
 }
 
-Error system_error(int error, std::string_view what) {
+Error system_error(int error, Pieces what) {
   Error result;
   switch (error) {
     case ENOENT:
@@ -56,21 +56,22 @@ Error system_error(int error, std::string_view what) {
       result.code = ErrorCode::io;
   }
   result.system_error = error;
-  result.message = concat({what, ": ", errno_text(error)});
+  result.message = concat({concat(what), ": ", errno_text(error)});
   return result;
 }
 
-Error make_error(ErrorCode code, std::string message, std::size_t offset) {
+Error make_error(ErrorCode code, Pieces message, std::size_t offset) {
   Error result;
   result.code = code;
   result.offset = offset;
-  result.message = std::move(message);
+  result.message = concat(message);
   return result;
 }
 
-Error with_prefix(std::string_view prefix, Error error) {
-  error.message.insert(0, prefix);
-  return error;
+Error with_prefix(Pieces prefix, const Error& error) {
+  Error result = error;
+  result.message.insert(0, concat(prefix));
+  return result;
 }
 
 Error with_message(Error error, std::string message) {

@@ -46,17 +46,17 @@ Expected<std::string> read_whole_file(const std::string& path, std::size_t limit
                                       std::string_view what) {
   UniqueFd fd(above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)));
   const std::string subject = concat({what, " ", quoted(path)});
-  if (!fd) return system_error(errno, subject);
+  if (!fd) return system_error(errno, {subject});
   std::string content;
   char buffer[16384];
   for (;;) {
     const ssize_t size = ::read(fd.get(), buffer, sizeof buffer);
     if (size < 0 && errno == EINTR) continue;
-    if (size < 0) return system_error(errno, subject);
+    if (size < 0) return system_error(errno, {subject});
     if (size == 0) return content;
     if (content.size() + static_cast<std::size_t>(size) > limit)
       return make_error(ErrorCode::limit,
-                        concat({subject, ": longer than ", std::to_string(limit), " bytes"}));
+                        {subject, ": longer than ", std::to_string(limit), " bytes"});
     content.append(buffer, static_cast<std::size_t>(size));
   }
 }

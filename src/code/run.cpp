@@ -80,13 +80,13 @@ constexpr std::size_t longest_code_path = 4095;
 Expected<std::string> path_of_code(const std::string& work_dir, const std::string& top,
                                    std::string_view name) {
   const auto refuse = [name](std::string_view why) {
-    return make_error(ErrorCode::permission_denied, concat({why, ": ", quoted(name)}));
+    return make_error(ErrorCode::permission_denied, {why, ": ", quoted(name)});
   };
   if (name.size() > longest_code_path)
-    return make_error(ErrorCode::limit, concat({"Filename is longer than ",
-                                                std::to_string(longest_code_path), " bytes"}));
+    return make_error(ErrorCode::limit,
+                      {"Filename is longer than ", std::to_string(longest_code_path), " bytes"});
   auto path = canonical_path(name, work_dir);
-  if (!path) return with_prefix("Filename cannot be used: ", path.error());
+  if (!path) return with_prefix({"Filename cannot be used: "}, path.error());
   // A tilde is not special here, but whoever wrote it took it for another directory.
   if (!codeexec::is_within(*path, work_dir) || *path == work_dir || name.front() == '~')
     return refuse("Filename is not in the workspace");
@@ -111,7 +111,7 @@ Expected<Files> files_below(const std::string& work_dir, const PathRules& rules)
   for (std::size_t i = 0; i < options.roots.size(); ++i)
     if (confined->roots()[i].path != options.roots[i].path)
       return make_error(ErrorCode::permission_denied,
-                        concat({quoted(options.roots[i].path), " has become a link"}));
+                        {quoted(options.roots[i].path), " has become a link"});
   return Files(std::move(*confined), work_dir);
 }
 
@@ -250,15 +250,14 @@ class CodeRun {
 
   bool save(std::string_view code, const std::string& path) {
     const auto fail = [&](const Error& error) {
-      return not_saved(
-          with_prefix(concat({"cannot save the code as ", quoted(path), ": "}), error));
+      return not_saved(with_prefix({"cannot save the code as ", quoted(path), ": "}, error));
     };
     auto files = files_below(*work_dir_, executor_.file_rules());
     if (!files) return fail(files.error());
     auto written = files->write(path, code);
     if (!written) return fail(written.error());
     if (*written != path)
-      return fail(make_error(ErrorCode::permission_denied, concat({"it is ", quoted(*written)})));
+      return fail(make_error(ErrorCode::permission_denied, {"it is ", quoted(*written)}));
     if (const DeleteGuard* guard = executor_.delete_guard()) guard->mark_created(path);
     result_.files.push_back(path);
     Result saved;

@@ -191,7 +191,7 @@ Expected<void> Container::State::take_turn(const std::optional<CancelToken>& can
     const CancelToken ended = turn_ended;
     lock.unlock();
     if (!wait_for_event(ended, cancel, Clock::time_point::max()))
-      return make_error(ErrorCode::io, concat({"waiting for the container ", name, ": cancelled"}));
+      return make_error(ErrorCode::io, {"waiting for the container ", name, ": cancelled"});
     lock.lock();
   }
   busy = true;

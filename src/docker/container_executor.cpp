@@ -95,7 +95,7 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   wanted.agent_id = options.agent_id;
   for (const Root& root : general.roots) {
     auto path = canonical_path(root.path);
-    if (!path) return with_prefix("allowed_paths: ", path.error());
+    if (!path) return with_prefix({"allowed_paths: "}, path.error());
     wanted.mounts.push_back({std::move(*path), {}, root.permission});
   }
   auto completed = complete(wanted);
@@ -220,7 +220,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
     prepare += "mkfifo -m 600 /tmp/.codeexec-$_i || { printf '\\001X%s:input\\n' $_i; exit; }\n";
   const std::string request = concat({body, prepare, "_r ", shell_word(work_dir), "\n"});
   if (has_nul(request))
-    return make_error(ErrorCode::invalid_argument, "a command has a NUL byte in it");
+    return make_error(ErrorCode::invalid_argument, {"a command has a NUL byte in it"});
 
   auto exec = begin(request, command.cancel, admission);
   if (!exec) return {};
@@ -300,9 +300,8 @@ auto ContainerExecutor::begin(const std::string& request, const std::optional<Ca
     if (start == Exec::Start::refused && tries < most_tries) continue;
     if (start == Exec::Start::slow)
       admission.fail(
-          make_error(ErrorCode::limit,
-                     concat({"the container did not start the command within ",
-                             seconds_text(options.start_timeout), " s (start_timeout)"})),
+          make_error(ErrorCode::limit, {"the container did not start the command within ",
+                                        seconds_text(options.start_timeout), " s (start_timeout)"}),
           "container");
     else
       admission.fail(exec->failure(), exec->failed_step().c_str());

@@ -135,9 +135,9 @@ bool Container::State::is_own(const Json& container) const {
 
 Error Container::State::foreign() const {
   return make_error(ErrorCode::invalid_argument,
-                    concat({"there is a container ", name,
-                            " that was not made for this agent: remove or rename it, or set "
-                            "another agent_id or instance_id"}));
+                    {"there is a container ", name,
+                     " that was not made for this agent: remove or rename it, or set "
+                     "another agent_id or instance_id"});
 }
 
 Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) {
@@ -187,9 +187,9 @@ Expected<void> Container::State::check_unused(const Json& found) const {
     return {};
   if (!has_other_maker(found, own) && found["ExecIDs"].size() == 0) return {};
   return make_error(ErrorCode::invalid_argument,
-                    concat({"another program uses the container ", name,
-                            ", which has other options: end that program, give both the same "
-                            "options, or set another agent_id or instance_id"}));
+                    {"another program uses the container ", name,
+                     ", which has other options: end that program, give both the same "
+                     "options, or set another agent_id or instance_id"});
 }
 
 // An engine refuses more processors than its machine has, and says how many these are.
@@ -258,9 +258,9 @@ Expected<void> Container::State::get_image(const std::optional<CancelToken>& can
     if (!image->is_null()) return {};
     if (options.image_policy == ImagePolicy::never)
       return make_error(ErrorCode::not_found,
-                        concat({"there is no image ", options.image,
-                                ", and image_policy is never: build it (sh docker/build.sh",
-                                options.sudo ? " --sudo" : "", "), or pull it"}));
+                        {"there is no image ", options.image,
+                         ", and image_policy is never: build it (sh docker/build.sh",
+                         options.sudo ? " --sudo" : "", "), or pull it"});
   }
   tell(concat({"pulling the image ", options.image}));
   auto pulled = ask_engine(options.engine, {"pull", options.image}, options.engine.pull_timeout,
@@ -375,10 +375,10 @@ Expected<void> Container::State::look_for(const Beacons& beacons, std::string_vi
   std::string_view folders = *missing;
   return make_error(
       ErrorCode::invalid_argument,
-      concat({"mounts: the engine's machine has another ", printable(take_part(folders, '\n')),
-              " than this one, and commands would work on that. Let both see the same folder at "
-              "that path, or use an engine of this machine (docker_host, docker_context, "
-              "$DOCKER_HOST)"}));
+      {"mounts: the engine's machine has another ", printable(take_part(folders, '\n')),
+       " than this one, and commands would work on that. Let both see the same folder at "
+       "that path, or use an engine of this machine (docker_host, docker_context, "
+       "$DOCKER_HOST)"});
 }
 
 // The first process of one that is persistent does the same by itself, but tells nobody when.

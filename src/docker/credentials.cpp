@@ -27,7 +27,7 @@ constexpr NamedMount named_mounts[] = {
 
 Error credential_error(std::string_view key, std::string_view subject, std::string_view what,
                        ErrorCode code = ErrorCode::invalid_argument) {
-  return make_error(code, concat({"credentials: ", key, ": ", quoted(subject), " ", what}));
+  return make_error(code, {"credentials: ", key, ": ", quoted(subject), " ", what});
 }
 
 // Whether a text is one of the words of a list with a blank between them, of which those that end
@@ -90,8 +90,8 @@ class CredentialReader {
       result_.variables.emplace_back(variable, std::move(value.text));
     }
     if (size > Redactor::max_total)
-      return make_error(ErrorCode::limit, concat({"credentials: the variables have more than ",
-                                                  std::to_string(Redactor::max_total), " bytes"}));
+      return make_error(ErrorCode::limit, {"credentials: the variables have more than ",
+                                           std::to_string(Redactor::max_total), " bytes"});
     return std::move(result_);
   }
 
@@ -113,7 +113,7 @@ class CredentialReader {
       const Mount mount = {concat({"~/", found->path}), concat({home_, "/", found->path}),
                            Permission::read};
       const auto source = with_home(mount.source);
-      if (!source) return with_prefix("credentials: mount: ", source.error());
+      if (!source) return with_prefix({"credentials: mount: "}, source.error());
       if (::access(source->c_str(), F_OK) == 0)
         result_.mounts.push_back(mount);
       else
@@ -128,11 +128,10 @@ class CredentialReader {
     constexpr std::string_view key = "env_vars_from_file";
     if (options_.env_file.empty()) {
       if (options_.env_vars_from_file.empty()) return {};
-      return make_error(ErrorCode::invalid_argument,
-                        concat({"credentials: ", key, " needs an env_file"}));
+      return make_error(ErrorCode::invalid_argument, {"credentials: ", key, " needs an env_file"});
     }
     auto path = with_home(options_.env_file);
-    if (!path) return with_prefix("credentials: env_file: ", path.error());
+    if (!path) return with_prefix({"credentials: env_file: "}, path.error());
     auto text = read_whole_file(*path, longest_env_file, "credentials: env_file");
     if (!text) return text.error();
     std::vector<std::string> skipped;
@@ -141,7 +140,7 @@ class CredentialReader {
       result_.notes.push_back(
           concat({"credentials: env_file ", quoted(*path), ": left out: ", line}));
     if (!parsed)
-      return with_prefix(concat({"credentials: env_file ", quoted(*path), ": "}), parsed.error());
+      return with_prefix({"credentials: env_file ", quoted(*path), ": "}, parsed.error());
     std::map<std::string, std::string> file;
     for (auto& [variable, value] : *parsed) file.emplace(variable, std::move(value));
     if (options_.env_vars_from_file.empty())
@@ -241,7 +240,7 @@ class JsonKeys {
       if (std::find(seen_.begin(), seen_.end(), member.name) == seen_.end())
         wrong("", concat({"has an unknown key ", quoted(member.name)}));
     if (error_.empty()) return {};
-    return make_error(ErrorCode::invalid_argument, error_);
+    return make_error(ErrorCode::invalid_argument, {error_});
   }
 
  private:
@@ -263,7 +262,7 @@ Expected<std::string> with_home(std::string_view path) {
   if (path != "~" && !starts_with(path, "~/")) return std::string(path);
   const char* const home = std::getenv("HOME");
   if (!home || home[0] != '/')
-    return make_error(ErrorCode::not_found, "the variable HOME, which ~ stands for, is not set");
+    return make_error(ErrorCode::not_found, {"the variable HOME, which ~ stands for, is not set"});
   return concat({home, path.substr(1)});
 }
 

@@ -162,8 +162,8 @@ Error engine_error(const EngineOptions& engine, const ProcessResult& result,
       reason = result.message.empty() ? concat({"status ", std::to_string(result.exit_code)})
                                       : result.message;
   }
-  Error error = make_error(code, concat({"cannot ", what, " (", printable(engine.program),
-                                         "): ", reason, help.empty() ? "" : "; ", help}));
+  Error error = make_error(code, {"cannot ", what, " (", printable(engine.program), "): ", reason,
+                                  help.empty() ? "" : "; ", help});
   error.system_error = result.system_error;
   return error;
 }
@@ -198,9 +198,9 @@ Expected<Json> inspect(const EngineOptions& engine, const char* kind,
   }
   auto parsed = Json::parse(result.out);
   if (parsed && parsed->size() > 0) return parsed;
-  return make_error(ErrorCode::io, concat({"cannot ", what, " (", printable(engine.program),
-                                           "): its answer is not understood",
-                                           result.message.empty() ? "" : "; ", result.message}));
+  return make_error(ErrorCode::io, {"cannot ", what, " (", printable(engine.program),
+                                    "): its answer is not understood",
+                                    result.message.empty() ? "" : "; ", result.message});
 }
 
 const std::string& label_of(const Json& container, std::string_view label) {

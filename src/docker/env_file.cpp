@@ -36,7 +36,7 @@ class EnvFileReader {
   Expected<Variables> read() {
     if (text_.size() > longest_env_file)
       return make_error(ErrorCode::limit,
-                        concat({"longer than ", std::to_string(longest_env_file), " bytes"}));
+                        {"longer than ", std::to_string(longest_env_file), " bytes"});
     if (const std::size_t nul = text_.find('\0'); nul != std::string_view::npos)
       return wrong(nul, "has a NUL byte");
     if (starts_with(text_, "\xef\xbb\xbf")) at_ = 3;
@@ -58,8 +58,7 @@ class EnvFileReader {
   Error wrong(std::size_t at, std::string_view what) const {
     const auto lines =
         std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-    return make_error(ErrorCode::parse, concat({"line ", std::to_string(lines + 1), " ", what}),
-                      at);
+    return make_error(ErrorCode::parse, {"line ", std::to_string(lines + 1), " ", what}, at);
   }
 
   // Of the line that at_ is in.

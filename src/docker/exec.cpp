@@ -137,7 +137,7 @@ auto ContainerExecutor::Exec::start(const Where& where) -> Expected<std::shared_
   const std::string id = random_hex(16);
   std::uint64_t number = 0;
   for (const char c : id.substr(0, 9)) number = number * 16 + hex_value(c);
-  if (id.empty()) return system_error(errno, "cannot get random bytes for a command");
+  if (id.empty()) return system_error(errno, {"cannot get random bytes for a command"});
   auto carrier = std::make_shared<Exec>(where, id);
   // Far above what any machine has, and below 2^53.
   carrier->mark_ = std::to_string(((std::uint64_t{1} << 40) + number) * 1024);
@@ -149,7 +149,7 @@ auto ContainerExecutor::Exec::start(const Where& where) -> Expected<std::shared_
   // It fits into the pipe, which is empty.
   const ssize_t written = ::write(carrier->line_.input.get(), script.data(), script.size());
   if (written != static_cast<ssize_t>(script.size()))
-    return system_error(errno, "cannot write to an exec");
+    return system_error(errno, {"cannot write to an exec"});
   return carrier;
 }
 
@@ -166,7 +166,7 @@ Expected<void> ContainerExecutor::Exec::connect_input() {
 
 // In the words of the shell, or in the engine's, which come on either stream.
 Error ContainerExecutor::Exec::failure() const {
-  if (out_.end() == 'X') return make_error(ErrorCode::not_found, printable(out_.noise()));
+  if (out_.end() == 'X') return make_error(ErrorCode::not_found, {printable(out_.noise())});
   ProcessResult said;
   said.outcome = Outcome::exited;
   said.err = concat({err_.noise(), out_.noise()});

@@ -43,8 +43,8 @@ Expected<ContainerExecutor> ContainerManager::executor(const ContainerExecutorOp
   if (found->second.workspace() != made->workspace()) other = "workspace";
   if (!other) return found->second;
   return make_error(ErrorCode::invalid_argument,
-                    concat({"the agent ", quoted(options.agent_id),
-                            " has a container with another ", other, ": remove that first"}));
+                    {"the agent ", quoted(options.agent_id), " has a container with another ",
+                     other, ": remove that first"});
 }
 
 std::vector<std::string> ContainerManager::agents() const {

@@ -76,15 +76,15 @@ const char* why_not_shared(const std::string& path, bool writable, const EngineO
 
 Expected<void> complete_mount(Mount& mount, const EngineOptions& engine) {
   const auto given = with_home(mount.source);
-  if (!given) return with_prefix("mounts: ", given.error());
+  if (!given) return with_prefix({"mounts: "}, given.error());
   auto source = canonical_path(*given);
-  if (!source) return with_prefix("mounts: ", source.error());
+  if (!source) return with_prefix({"mounts: "}, source.error());
   mount.source = std::move(*source);
   if (mount.target.empty()) mount.target = mount.source;
   const std::string subject = quoted(mount.source);
   struct stat status {};
   if (::stat(mount.source.c_str(), &status) != 0)
-    return with_prefix("mounts: ", system_error(errno, subject));
+    return with_prefix({"mounts: "}, system_error(errno, {subject}));
   if (const char* why = why_not_shared(mount.source, mount.permission == Permission::write, engine))
     return bad_option("mounts", concat({subject, " ", why, ", which no container is given"}));
   if (mount.permission == Permission::none && !S_ISDIR(status.st_mode))
@@ -224,7 +224,7 @@ Expected<void> check_bounds(const ContainerOptions& options) {
 inline namespace inner {
 
 Error bad_option(std::string_view option, std::string_view problem) {
-  return make_error(ErrorCode::invalid_argument, concat({option, ": ", problem}));
+  return make_error(ErrorCode::invalid_argument, {option, ": ", problem});
 }
 
 bool is_plain(std::string_view text, std::string_view more) {
@@ -303,7 +303,7 @@ Expected<ContainerOptions> complete(const ContainerOptions& options) {
   if (auto ok = complete_mounts(complete); !ok) return ok.error();
   if (complete.log_file.empty()) return complete;
   auto log_file = canonical_path(complete.log_file);
-  if (!log_file) return with_prefix("log_file: ", log_file.error());
+  if (!log_file) return with_prefix({"log_file: "}, log_file.error());
   complete.log_file = std::move(*log_file);
   for (const Mount& mount : complete.mounts)
     if (mount.permission == Permission::write &&

@@ -109,12 +109,12 @@ Expected<void> Container::State::save_log(const std::string& path) {
   const std::string subject = concat({"log of a container ", quoted(path)});
   for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
     if (::mkdir(path.substr(0, at).c_str(), 0777) != 0 && errno != EEXIST)
-      return system_error(errno, subject);
+      return system_error(errno, {subject});
   const UniqueFd file(above_standard_streams(::open(
       path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600)));
-  if (!file || ::fchmod(file.get(), 0600) != 0) return system_error(errno, subject);
+  if (!file || ::fchmod(file.get(), 0600) != 0) return system_error(errno, {subject});
   if (const int error = write_all(file.get(), text); error != 0)
-    return system_error(error, subject);
+    return system_error(error, {subject});
   return {};
 }
 

@@ -147,7 +147,7 @@ struct UserContainers::State {
   Expected<std::shared_ptr<User>> user(const std::string& user_id) {
     if (user_id.empty() || user_id.size() > 1024 || has_nul(user_id))
       return make_error(ErrorCode::invalid_argument,
-                        "user_id must have 1 to 1024 bytes, and no NUL among them");
+                        {"user_id must have 1 to 1024 bytes, and no NUL among them"});
     const std::lock_guard<std::mutex> lock(mutex);
     std::shared_ptr<User>& entry = users[user_id];
     if (entry) return entry;
@@ -166,8 +166,8 @@ struct UserContainers::State {
 
   // Of a module below /tools, which may be written with `tools.` before it.
   Expected<std::string> source_of(const std::string& module) const {
-    const Error none = make_error(ErrorCode::not_found,
-                                  concat({"Module ", printable(module), " not found in /tools"}));
+    const Error none =
+        make_error(ErrorCode::not_found, {"Module ", printable(module), " not found in /tools"});
     if (!tools || !is_module_name(module)) return none;
     std::string path = module;
     std::replace(path.begin(), path.end(), '.', '/');
@@ -181,7 +181,7 @@ struct UserContainers::State {
         if (!file && file.error().code == ErrorCode::not_found) continue;
         if (!file) return file.error();
         if (!file->more) return std::move(file->bytes);
-        return make_error(ErrorCode::limit, concat({"Module ", module, " is too long"}));
+        return make_error(ErrorCode::limit, {"Module ", module, " is too long"});
       }
     }
     return none;
@@ -248,7 +248,7 @@ Expected<std::string> UserContainers::User::fetch(const char* script,
   for (const std::string& word : words) {
     if (has_nul(word) || word.size() >= PATH_MAX)
       return make_error(ErrorCode::invalid_argument,
-                        "Failed: a path has a NUL byte in it, or is longer than any may be");
+                        {"Failed: a path has a NUL byte in it, or is longer than any may be"});
     command.argv.push_back(word);
   }
   command.input = std::move(input);
@@ -263,18 +263,18 @@ Expected<std::string> UserContainers::User::fetch(const char* script,
   const Result result = (files_ ? *files_ : *this).run(command);
   const bool exited = result.outcome == Outcome::exited;
   if (out.size() > limit || (exited && result.exit_code == exit_too_long))
-    return make_error(ErrorCode::limit,
-                      concat({"Failed to ", what, ": it has ",
-                              exited && !result.err.empty() ? without_line_ends(result.err)
-                                                            : std::string_view("more"),
-                              " bytes, and ", std::to_string(limit), " are the most"}));
+    return make_error(
+        ErrorCode::limit,
+        {"Failed to ", what, ": it has ",
+         exited && !result.err.empty() ? without_line_ends(result.err) : std::string_view("more"),
+         " bytes, and ", std::to_string(limit), " are the most"});
   if (result.succeeded() && result.err.empty()) return out;
   const std::string reason = !exited              ? result.summary()
                              : result.err.empty() ? "No such file or directory"
                                                   : result.err;
   return make_error(
       exited && result.exit_code == exit_not_there ? ErrorCode::not_found : ErrorCode::io,
-      concat({"Failed to ", what, ": ", printable(without_line_ends(reason))}));
+      {concat({"Failed to ", what, ": ", printable(without_line_ends(reason))})});
 }
 
 template <class T>
@@ -306,8 +306,8 @@ Expected<UserContainers> UserContainers::create(const UserContainerOptions& give
     if (read.ec != std::errc() || read.ptr != text.data() + text.size() || megabytes == 0 ||
         megabytes > 1024)
       return make_error(ErrorCode::invalid_argument,
-                        concat({"MCP_ARTIFACT_SIZE_LIMIT_MB must be a number from 1 to 1024, and ",
-                                quoted(text), " is not"}));
+                        {"MCP_ARTIFACT_SIZE_LIMIT_MB must be a number from 1 to 1024, and ",
+                         quoted(text), " is not"});
     options.max_artifact = megabytes << 20;
   }
   struct Folder {
@@ -328,7 +328,7 @@ Expected<UserContainers> UserContainers::create(const UserContainerOptions& give
     const bool usual = folder.path.empty() && path == folder.usual;
     folder.path.clear();
     if (!rules && usual && ::access(path.c_str(), F_OK) != 0) continue;
-    if (!rules) return with_prefix(concat({folder.target, ": "}), rules.error());
+    if (!rules) return with_prefix({folder.target, ": "}, rules.error());
     folder.path = rules->roots()[0].path;
     container.mounts.push_back({folder.path, folder.target, Permission::read});
     if (folder.path == options.tools_dir && !state->tools)
@@ -366,7 +366,7 @@ Expected<Result> UserContainers::execute_bash(const std::string& user_id, Comman
   command.tool = "execute_bash";
   Result result = (*user)->run(command);
   if (result.outcome == Outcome::not_started && result.step == "container")
-    return make_error(ErrorCode::io, std::move(result.message));
+    return make_error(ErrorCode::io, {std::move(result.message)});
   return result;
 }
 
@@ -393,8 +393,8 @@ Expected<std::uint64_t> UserContainers::write_file(const std::string& user_id,
   if (!user) return user.error();
   const std::string what = concat({"write file ", printable(path)});
   if (content.size() > longest_write)
-    return make_error(ErrorCode::limit, concat({"Failed to ", what, ": more than ",
-                                                std::to_string(longest_write), " bytes"}));
+    return make_error(ErrorCode::limit, {"Failed to ", what, ": more than ",
+                                         std::to_string(longest_write), " bytes"});
   const auto written = (*user)->recorded(
       "write_file", path,
       (*user)->fetch(write_script, {path, std::to_string(content.size()), random_hex(8)}, 0, what,
@@ -430,8 +430,8 @@ Expected<std::string> UserContainers::read_docstring(const std::string& user_id,
   const std::string place = concat({is_path ? "" : "module ", printable(module_or_path)});
   if (docstring.error().code == ErrorCode::not_found)
     return make_error(ErrorCode::not_found,
-                      concat({"Function ", printable(function), " not found in ", place}));
-  return with_prefix(concat({place, ": "}), docstring.error());
+                      {"Function ", printable(function), " not found in ", place});
+  return with_prefix({place, ": "}, docstring.error());
 }
 
 Expected<std::vector<Artifact>> UserContainers::list_artifacts(const std::string& user_id) const {
@@ -459,8 +459,7 @@ Expected<std::vector<Artifact>> UserContainers::list_artifacts(const std::string
 Expected<std::string> UserContainers::get_artifact(const std::string& user_id,
                                                    const std::string& name) const {
   if (!is_artifact_name(name))
-    return make_error(ErrorCode::invalid_argument,
-                      concat({"Invalid artifact name: ", quoted(name)}));
+    return make_error(ErrorCode::invalid_argument, {"Invalid artifact name: ", quoted(name)});
   const auto user = state_->user(user_id);
   if (!user) return user.error();
   const std::uint64_t limit = state_->options.max_artifact;
@@ -469,7 +468,7 @@ Expected<std::string> UserContainers::get_artifact(const std::string& user_id,
       (*user)->fetch(artifact_script, {name, std::to_string(limit)},
                      static_cast<std::size_t>(limit), concat({"get artifact ", printable(name)})));
   if (!bytes && bytes.error().code == ErrorCode::not_found)
-    return make_error(ErrorCode::not_found, concat({"Artifact not found: ", printable(name)}));
+    return make_error(ErrorCode::not_found, {"Artifact not found: ", printable(name)});
   return bytes;
 }
 

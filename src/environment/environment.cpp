@@ -36,8 +36,7 @@ bool is_venv(const std::string& path) {
 }
 
 Error environment_error(std::string_view option, std::string_view subject, std::string_view what) {
-  return make_error(ErrorCode::invalid_argument,
-                    concat({option, ": ", quoted(subject), " ", what}));
+  return make_error(ErrorCode::invalid_argument, {option, ": ", quoted(subject), " ", what});
 }
 
 // Puts checked variables into the map, later ones over earlier ones. `option` names their origin.
@@ -95,8 +94,8 @@ Expected<std::vector<std::string>> secret_values(const VariableMap& map,
     const auto found = map.find(variable);
     if (found == map.end())
       return make_error(ErrorCode::not_found,
-                        concat({"secret: ", quoted(variable),
-                                " is neither a variable of this process nor one of 'set'"}));
+                        {"secret: ", quoted(variable),
+                         " is neither a variable of this process nor one of 'set'"});
     if (without_line_ends(found->second).size() < shortest_secret)
       return environment_error(
           "secret", variable,
@@ -105,8 +104,8 @@ Expected<std::vector<std::string>> secret_values(const VariableMap& map,
     values.push_back(found->second);
   }
   if (total_size(values) > longest_secrets)
-    return make_error(ErrorCode::limit, concat({"secret: the values have more than ",
-                                                std::to_string(longest_secrets), " bytes"}));
+    return make_error(ErrorCode::limit, {"secret: the values have more than ",
+                                         std::to_string(longest_secrets), " bytes"});
   return values;
 }
 
@@ -127,12 +126,12 @@ Expected<void> check_prefix(const std::string& prefix) {
 // The canonical path of the operator's venv.
 Expected<std::string> check_venv_path(const std::string& given) {
   auto path = canonical_path(given);
-  if (!path) return with_prefix("venv_path: ", path.error());
+  if (!path) return with_prefix({"venv_path: "}, path.error());
   if (path->find(':') != std::string::npos)
     return environment_error("venv_path", *path, "has a ':', which PATH cannot hold");
   if (!is_venv(*path))
     return make_error(ErrorCode::not_found,
-                      concat({"venv_path: ", quoted(*path), " has no 'bin' directory"}));
+                      {"venv_path: ", quoted(*path), " has no 'bin' directory"});
   return path;
 }
 
@@ -176,7 +175,7 @@ Expected<Environment> Environment::create(const EnvironmentOptions& options) {
   }
   if (!options.workspace.empty()) {
     auto path = canonical_path(options.workspace);
-    if (!path) return with_prefix("workspace: ", path.error());
+    if (!path) return with_prefix({"workspace: "}, path.error());
     result.workspace_ = std::move(*path);
   }
 
@@ -196,7 +195,7 @@ Expected<std::string> Environment::find_venv(std::string_view work_dir) const {
   if (!venv_path_.empty()) {
     if (is_venv(venv_path_)) return venv_path_;
     return make_error(ErrorCode::not_found,
-                      concat({"venv_path: ", quoted(venv_path_), " is gone since the start"}));
+                      {"venv_path: ", quoted(venv_path_), " is gone since the start"});
   }
   if (!auto_venv_) return std::string();
   if (work_dir == workspace_) work_dir = {};

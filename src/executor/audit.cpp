@@ -61,14 +61,14 @@ Expected<UniqueFd> anonymous_file(std::string_view content) {
   UniqueFd fd(above_standard_streams(::mkostemp(path, O_CLOEXEC)));
   if (fd) ::unlink(path);
 #endif
-  if (!fd) return system_error(errno, "cannot make a file for the script");
+  if (!fd) return system_error(errno, {"cannot make a file for the script"});
   if (const int error = write_all(fd.get(), content); error != 0)
-    return system_error(error, "cannot write the script");
+    return system_error(error, {"cannot write the script"});
 #if defined(__linux__)
   // The running script cannot rewrite itself.
   ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
 #endif
-  if (::lseek(fd.get(), 0, SEEK_SET) != 0) return system_error(errno, "cannot rewind the script");
+  if (::lseek(fd.get(), 0, SEEK_SET) != 0) return system_error(errno, {"cannot rewind the script"});
   return fd;
 }
 
@@ -81,14 +81,14 @@ bool is_program(const std::string& path) {
 Expected<std::string> usable_directory(const char* option, const std::string& given, int mode) {
   if (given.empty()) return std::string();
   auto path = canonical_path(given);
-  if (!path) return with_prefix(concat({option, ": "}), path.error());
+  if (!path) return with_prefix({option, ": "}, path.error());
   struct stat status {};
   int error = 0;
   if (::stat(path->c_str(), &status) != 0 || ::access(path->c_str(), mode) != 0)
     error = errno;
   else if (!S_ISDIR(status.st_mode))
     error = ENOTDIR;
-  if (error != 0) return system_error(error, concat({option, ": ", quoted(*path)}));
+  if (error != 0) return system_error(error, {option, ": ", quoted(*path)});
   return path;
 }
 

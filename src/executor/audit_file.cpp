@@ -24,8 +24,7 @@ namespace detail {
 
 Expected<std::unique_ptr<AuditFile>> AuditFile::open(const std::string& path) {
   const std::string subject = concat({"audit_file: ", quoted(path)});
-  if (has_nul(path))
-    return make_error(ErrorCode::invalid_argument, concat({subject, " has a NUL byte"}));
+  if (has_nul(path)) return make_error(ErrorCode::invalid_argument, {subject, " has a NUL byte"});
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   auto file = std::make_unique<AuditFile>();
@@ -33,12 +32,11 @@ Expected<std::unique_ptr<AuditFile>> AuditFile::open(const std::string& path) {
   file->name_ = path.substr(folder == "." ? 0 : folder.size());
   file->folder_.reset(
       above_standard_streams(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-  if (!file->folder_) return system_error(errno, subject);
+  if (!file->folder_) return system_error(errno, {subject});
   const int error = file->open_file();
   if (error == EMEDIUMTYPE)
-    return make_error(ErrorCode::invalid_argument,
-                      concat({subject, " is neither a file nor a device"}));
-  if (error != 0) return system_error(error, subject);
+    return make_error(ErrorCode::invalid_argument, {subject, " is neither a file nor a device"});
+  if (error != 0) return system_error(error, {subject});
   return file;
 }
 

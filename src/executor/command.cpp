@@ -163,7 +163,7 @@ int Execution::pid() const { return state_->process ? state_->process->pid() : -
 
 Expected<void> Execution::write(std::string_view bytes) const {
   if (state_->process) return state_->process->write(bytes);
-  return make_error(ErrorCode::io, "the command is not running, so it reads no input");
+  return make_error(ErrorCode::io, {"the command is not running, so it reads no input"});
 }
 
 void Execution::close_input() const {

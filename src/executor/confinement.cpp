@@ -20,12 +20,12 @@ namespace {
 Expected<void> check_without_sandbox(const SandboxOptions& options) {
   if (options.network != Network::host)
     return make_error(ErrorCode::invalid_argument,
-                      concat({"network: ", quoted(name(options.network)),
-                              " needs a sandbox: set sandbox to best_effort or strict"}));
+                      {"network: ", quoted(name(options.network)),
+                       " needs a sandbox: set sandbox to best_effort or strict"});
   if (options.pid_namespace || !options.protected_paths.empty())
     return make_error(ErrorCode::invalid_argument,
-                      concat({options.pid_namespace ? "pid_namespace" : "protected_paths",
-                              ": it needs a sandbox: set sandbox to best_effort or strict"}));
+                      {options.pid_namespace ? "pid_namespace" : "protected_paths",
+                       ": it needs a sandbox: set sandbox to best_effort or strict"});
   return {};
 }
 
@@ -82,9 +82,9 @@ Expected<void> grant_needed(const LocalOptions& options, SandboxOptions& sandbox
     grant_reading(sandbox, *canonical, path_from_here(needed.path));
     if (sandbox.readable.size() != before && is_home_directory(*canonical))
       return make_error(ErrorCode::invalid_argument,
-                        concat({needed.option, ": ", quoted(needed.path),
-                                " is a home directory or above one, which commands would be "
-                                "shown all of; name the directory that they need"}));
+                        {needed.option, ": ", quoted(needed.path),
+                         " is a home directory or above one, which commands would be "
+                         "shown all of; name the directory that they need"});
   }
   return {};
 }
@@ -96,9 +96,9 @@ Expected<void> grant_roots(const LocalOptions& options, const std::vector<Root>&
   const auto check = [](const char* option, const std::string& path) -> Expected<void> {
     if (path != "/") return {};
     return make_error(ErrorCode::invalid_argument,
-                      concat({option,
-                              ": a sandbox cannot be given '/': name the directories that "
-                              "commands need, or set sandbox to off"}));
+                      {option,
+                       ": a sandbox cannot be given '/': name the directories that "
+                       "commands need, or set sandbox to off"});
   };
   if (roots.empty()) {
     if (auto ok = check("workspace", workspace); !ok) return ok;
@@ -123,8 +123,8 @@ Expected<void> grant_roots(const LocalOptions& options, const std::vector<Root>&
                                  ": the kernel cannot take it back there"});
     if (sandbox.mode == SandboxMode::strict)
       return make_error(ErrorCode::unsupported,
-                        concat({none ? "allowed_paths" : "read_only", ": sandbox strict: ", reason,
-                                "; move it out, or set sandbox to best_effort"}));
+                        {none ? "allowed_paths" : "read_only", ": sandbox strict: ", reason,
+                         "; move it out, or set sandbox to best_effort"});
     missing.push_back(concat({none ? "forbidden_roots: " : "read_only_roots: ", reason}));
   }
   return {};
@@ -186,7 +186,7 @@ Error in_words_of_roots(Error error, const LocalOptions& options) {
   }
   if (!starts_with(error.message, theirs) || !options.sandbox.writable.empty() ||
       !options.sandbox.readable.empty())
-    return with_prefix("sandbox: ", std::move(error));
+    return with_prefix({"sandbox: "}, std::move(error));
   error.message.replace(0, theirs.size(),
                         options.roots.empty() ? "workspace: " : "allowed_paths: ");
   return error;

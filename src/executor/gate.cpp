@@ -214,20 +214,19 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   const auto positive = [](std::chrono::milliseconds time, const char* field) -> Expected<void> {
     if (time.count() > 0) return {};
     return make_error(ErrorCode::invalid_argument,
-                      concat({field, " must be greater than 0, and not ", seconds_text(time)}));
+                      {field, " must be greater than 0, and not ", seconds_text(time)});
   };
   if (auto ok = positive(options.timeout, "timeout"); !ok) return ok.error();
   if (auto ok = positive(options.max_timeout, "max_timeout"); !ok) return ok.error();
   if (auto ok = positive(options.kill_grace, "kill_grace"); !ok) return ok.error();
   if (options.timeout > options.max_timeout && options.timeout != no_limit)
+    return make_error(ErrorCode::invalid_argument, {"timeout (", seconds_text(options.timeout),
+                                                    " s) is longer than max_timeout (",
+                                                    seconds_text(options.max_timeout), " s)"});
+  if (options.max_output < 1024)
     return make_error(
         ErrorCode::invalid_argument,
-        concat({"timeout (", seconds_text(options.timeout), " s) is longer than max_timeout (",
-                seconds_text(options.max_timeout), " s)"}));
-  if (options.max_output < 1024)
-    return make_error(ErrorCode::invalid_argument,
-                      concat({"max_output must be at least 1024 bytes, and not ",
-                              std::to_string(options.max_output)}));
+        {"max_output must be at least 1024 bytes, and not ", std::to_string(options.max_output)});
 
   auto policy = Policy::create(options.policy);
   if (!policy) return policy.error();
@@ -378,7 +377,7 @@ bool Executor::follow_session(const std::string& script, Admission& admission,
   mark = random_hex(16);
   std::string wrapper = detail::session_script(shell, 3, mark, parts);
   if (mark.empty())
-    admission.fail(system_error(errno, "cannot get random bytes for the session"), "setup");
+    admission.fail(system_error(errno, {"cannot get random bytes for the session"}), "setup");
   else if (wrapper.empty())
     admission.refuse("command", concat({"a session needs a POSIX shell, and ", quoted(shell),
                                         " is not known as one"}));

@@ -21,7 +21,7 @@ Expected<void> link_skills(const std::string& workspace, const std::string& skil
   const std::string folder = concat({workspace == "/" ? "" : workspace, "/.agent"});
   const auto root = open_canonical_directory(workspace);
   if (root && ::mkdirat(root->get(), ".agent", 0777) != 0 && errno != EEXIST)
-    return system_error(errno, concat({"cannot make ", quoted(folder), " for the skills"}));
+    return system_error(errno, {"cannot make ", quoted(folder), " for the skills"});
   const auto opened = root ? open_canonical_directory(folder) : root.error();
   int error = opened ? 0 : opened.error().system_error;
   if (opened && ::symlinkat(skills_dir.c_str(), opened->get(), "skills") != 0) {
@@ -34,7 +34,7 @@ Expected<void> link_skills(const std::string& workspace, const std::string& skil
       error = 0;
   }
   if (error == 0) return {};
-  return system_error(error, concat({"cannot link the skills as ", quoted(folder + "/skills")}));
+  return system_error(error, {"cannot link the skills as ", quoted(folder + "/skills")});
 }
 
 }  // namespace inner
@@ -70,7 +70,7 @@ Expected<std::string> spelled_out(const FileAccess& access, std::string_view wor
   const std::string_view user = path.substr(1, end - 1);
   const std::string home = user.empty() ? own_home() : home_of_user(user);
   if (starts_with(home, "/")) return concat({home, path.substr(end)});
-  return make_error(ErrorCode::not_found, "that home directory is not known here");
+  return make_error(ErrorCode::not_found, {"that home directory is not known here"});
 }
 
 // Links are followed here and not by the policy, which looks at no disk. What is removed is the

@@ -97,9 +97,8 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   general.policy.enable_sudo = false;
   if (auto ok = executor.set_up(general, environment->secrets()); !ok) return ok.error();
   if (has_nul(options.shell) || !is_program(options.shell))
-    return make_error(
-        ErrorCode::invalid_argument,
-        concat({"shell must be the path of a program, and ", quoted(options.shell), " is not"}));
+    return make_error(ErrorCode::invalid_argument, {"shell must be the path of a program, and ",
+                                                    quoted(options.shell), " is not"});
   auto skills_dir = usable_directory("skills_dir", options.skills_dir, R_OK | X_OK);
   if (!skills_dir) return skills_dir.error();
   auto place =
@@ -221,7 +220,7 @@ void LocalExecutor::confine(Admission& admission) const {
       process.environment.push_back(variable);
   if (!place_->sandboxed()) return;
   if (auto same = place_->sandbox.check_grants(); !same) {
-    const Error error = with_prefix("sandbox: ", same.error());
+    const Error error = with_prefix({"sandbox: "}, same.error());
     if (place_->report->mode == SandboxMode::strict) return admission.fail(error, "sandbox");
     result.notes.push_back(error.message);
   }
@@ -237,7 +236,7 @@ Expected<void> LocalExecutor::open_session_pipe(Admission& admission) {
   Ending& ending = admission.ending;
   UniqueFd told;
   if (!make_pipe(told, admission.script))
-    return system_error(errno, "cannot make a pipe for the session");
+    return system_error(errno, {"cannot make a pipe for the session"});
   set_nonblocking(told);
   set_nonblocking(admission.script);
 #if defined(__linux__)

@@ -188,18 +188,18 @@ Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder
       return std::make_shared<const PrivateFolder>(concat({parent, "/", name}), std::move(fd));
     ::unlinkat(directory, name.c_str(), AT_REMOVEDIR);
   }
-  return system_error(error, concat({option, ": cannot make a directory in ", quoted(parent)}));
+  return system_error(error, {option, ": cannot make a directory in ", quoted(parent)});
 }
 
 Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder::create(
     const char* option, std::string_view prefix) {
   const char* const given = std::getenv("TMPDIR");
   auto parent = canonical_path(given && *given == '/' ? given : "/tmp");
-  if (!parent) return with_prefix(concat({option, ": "}), parent.error());
+  if (!parent) return with_prefix({option, ": "}, parent.error());
   auto directory = open_canonical_directory(*parent);
   if (!directory)
     return system_error(directory.error().system_error,
-                        concat({option, ": cannot make a directory in ", quoted(*parent)}));
+                        {option, ": cannot make a directory in ", quoted(*parent)});
   remove_left_folders(directory->get(), prefix);
   return create(option, directory->get(), *parent, prefix);
 }

@@ -35,11 +35,10 @@ class ExportList {
     Variables variables;
     while (at_ < text_.size())
       if (!read_line(variables))
-        return make_error(
-            ErrorCode::parse,
-            concat({"what the shell told of its variables was not understood at byte ",
-                    std::to_string(at_)}),
-            at_);
+        return make_error(ErrorCode::parse,
+                          {"what the shell told of its variables was not understood at byte ",
+                           std::to_string(at_)},
+                          at_);
     return variables;
   }
 
@@ -204,8 +203,8 @@ Expected<detail::SessionState> detail::parse_session_state(std::string_view text
   if (!complete || !parts[0].empty() || !text.empty() || !starts_with(parts[2], "/"))
     return make_error(
         ErrorCode::parse,
-        "its shell did not tell all of them at its end (it ended in exec or set a trap "
-        "on EXIT, the folder is gone, or they are more than 256 KiB)");
+        {"its shell did not tell all of them at its end (it ended in exec or set a trap "
+         "on EXIT, the folder is gone, or they are more than 256 KiB)"});
   SessionState state;
   state.work_dir = std::string(parts[2].substr(0, parts[2].size() - 1));
   auto before = ExportList(parts[1]).read();

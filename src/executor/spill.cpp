@@ -21,12 +21,12 @@ Expected<void> check_out_of_reach(const ExecutorOptions& options,
   for (const auto& [option, given] : own) {
     if (given.empty()) continue;
     const auto path = canonical_path(given);
-    if (!path) return with_prefix(concat({option, ": "}), path.error());
+    if (!path) return with_prefix({option, ": "}, path.error());
     for (const std::string& directory : writable)
       if (codeexec::is_within(*path, directory))
         return make_error(ErrorCode::invalid_argument,
-                          concat({option, ": ", quoted(*path), " lies where commands may write: ",
-                                  "choose a place outside of ", quoted(directory)}));
+                          {option, ": ", quoted(*path), " lies where commands may write: ",
+                           "choose a place outside of ", quoted(directory)});
   }
   return {};
 }
@@ -43,14 +43,14 @@ Expected<void> Executor::Gate::set_up_files() {
   }
   if (options.spill_dir.empty()) return {};
   auto directory = open_canonical_directory(options.spill_dir);
-  if (!directory) return with_prefix("spill_dir: ", directory.error());
+  if (!directory) return with_prefix({"spill_dir: "}, directory.error());
   spill_directory = std::move(*directory);
   if (paths.permission(options.spill_dir) != Permission::none) return {};
   PathOptions wider;
   wider.roots = paths.roots();
   wider.roots.push_back({options.spill_dir, Permission::read});
   auto rules = PathRules::create(wider);
-  if (!rules) return with_prefix("spill_dir: ", rules.error());
+  if (!rules) return with_prefix({"spill_dir: "}, rules.error());
   file_rules = std::move(*rules);
   return {};
 }

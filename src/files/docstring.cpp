@@ -166,7 +166,7 @@ class PythonReader {
     read_lines();
     if (lexer_.error()) return *lexer_.error();
     if (!is_found_)
-      return make_error(ErrorCode::not_found, "no function or class of this name is defined");
+      return make_error(ErrorCode::not_found, {"no function or class of this name is defined"});
     std::string text;
     for (const PythonToken& literal : docstring_) {
       if (append_python_text(literal.text, text)) continue;

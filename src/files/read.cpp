@@ -16,16 +16,16 @@ namespace {
 Expected<UniqueFd> open_regular_file(const std::string& path, struct stat& status) {
   const Place place = place_of(path);
   const auto directory = open_canonical_directory(place.directory);
-  if (!directory) return system_error(directory.error().system_error, quoted(path));
+  if (!directory) return system_error(directory.error().system_error, {quoted(path)});
   if (place.name.empty()) return not_regular_error(path, S_IFDIR);
   const int in = directory->get();
   if (::fstatat(in, place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
-    return system_error(errno, quoted(path));
+    return system_error(errno, {quoted(path)});
   if (!S_ISREG(status.st_mode)) return not_regular_error(path, status.st_mode);
   constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
   UniqueFd fd(above_standard_streams(::openat(in, place.name.c_str(), flags)));
   if (!fd && (errno == ELOOP || errno == EMLINK)) return not_regular_error(path, S_IFLNK);
-  if (!fd || ::fstat(fd.get(), &status) != 0) return system_error(errno, quoted(path));
+  if (!fd || ::fstat(fd.get(), &status) != 0) return system_error(errno, {quoted(path)});
   if (!S_ISREG(status.st_mode)) return not_regular_error(path, status.st_mode);
   if (auto ok = check_file_system(fd.get(), path); !ok) return ok.error();
   return fd;
@@ -167,7 +167,7 @@ std::string_view image_type(std::string_view start) {
 
 Expected<FileContent> Files::read(std::string_view path, const FileRange& range) const {
   if (range.max_bytes == 0)
-    return make_error(ErrorCode::invalid_argument, "max_bytes: must be at least 1");
+    return make_error(ErrorCode::invalid_argument, {"max_bytes: must be at least 1"});
   auto place = permitted_path(rules_, path, base_, Permission::read);
   if (!place) return place.error();
   if (names_a_directory(path)) return not_regular_error(*place, S_IFDIR);
@@ -183,10 +183,10 @@ Expected<FileContent> Files::read(std::string_view path, const FileRange& range)
   if (by_lines) {
     const LineStart start = find_line(reader, range.offset);
     if (start.is_too_far)
-      return make_error(ErrorCode::limit,
-                        concat({quoted(content.path), ": line ", std::to_string(range.offset),
-                                " lies beyond the first ", std::to_string(max_scan),
-                                " bytes; read that part by bytes"}));
+      return make_error(
+          ErrorCode::limit,
+          {quoted(content.path), ": line ", std::to_string(range.offset), " lies beyond the first ",
+           std::to_string(max_scan), " bytes; read that part by bytes"});
     content.begin = start.offset;
     content.next = start.line;
     if (start.line == range.offset) read_range(reader, range, content);
@@ -204,7 +204,7 @@ Expected<FileContent> Files::read(std::string_view path, const FileRange& range)
   content.binary = is_binary(content, range.unit);
   char start[12];
   content.mime_type = image_type({start, reader.read(0, start, sizeof start)});
-  if (reader.error() != 0) return system_error(reader.error(), quoted(content.path));
+  if (reader.error() != 0) return system_error(reader.error(), {quoted(content.path)});
   return content;
 }
 

@@ -60,12 +60,12 @@ Expected<UniqueFd> open_or_make_directory(const PathRules& rules, const std::str
     int error = ::mkdirat(here.get(), place.name.c_str(), 0777) == 0
                     ? give_to_owner_of(here.get(), place.name)
                     : errno;
-    if (error != 0 && error != EEXIST) return system_error(error, quoted(part));
+    if (error != 0 && error != EEXIST) return system_error(error, {quoted(part)});
     error = flush_directory(here.get());
-    if (error != 0) return system_error(error, quoted(part));
+    if (error != 0) return system_error(error, {quoted(part)});
     UniqueFd next(above_standard_streams(
         ::openat(here.get(), place.name.c_str(), open_directory_flags | O_NOFOLLOW)));
-    if (!next) return system_error(errno, quoted(part));
+    if (!next) return system_error(errno, {quoted(part)});
     here = std::move(next);
     at = end + 1;
   }
@@ -141,7 +141,7 @@ class NewFile {
 };
 
 Error exists_error(const std::string& path) {
-  Error error = make_error(ErrorCode::invalid_argument, concat({quoted(path), ": exists already"}));
+  Error error = make_error(ErrorCode::invalid_argument, {quoted(path), ": exists already"});
   error.system_error = EEXIST;
   return error;
 }
@@ -163,10 +163,10 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
   if (place.name.empty() || names_a_directory(path)) return not_regular_error(*target, S_IFDIR);
   const std::string subject = quoted(*target);
   if (bytes.size() > max_write || is_beyond_file_limit(bytes.size()))
-    return make_error(ErrorCode::limit,
-                      concat({subject, ": ", std::to_string(bytes.size()), " bytes are more than ",
-                              bytes.size() > max_write ? std::to_string(max_write)
-                                                       : "the limit for files (ulimit -f)"}));
+    return make_error(
+        ErrorCode::limit,
+        {subject, ": ", std::to_string(bytes.size()), " bytes are more than ",
+         bytes.size() > max_write ? std::to_string(max_write) : "the limit for files (ulimit -f)"});
   // The directory changes, too, and a root may be a name in one that does not belong to it.
   const auto permitted = check_permission(rules_, place.directory, Permission::write);
   if (!permitted) return permitted.error();
@@ -177,23 +177,22 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
 
   struct stat old {};
   const bool replaces = ::fstatat(in, place.name.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0;
-  if (!replaces && errno != ENOENT) return system_error(errno, subject);
+  if (!replaces && errno != ENOENT) return system_error(errno, {subject});
   if (replaces && how.only_new) return exists_error(*target);
   if (replaces && !S_ISREG(old.st_mode)) return not_regular_error(*target, old.st_mode);
   if (replaces && ::faccessat(in, place.name.c_str(), W_OK, AT_EACCESS) != 0 && errno != ENOENT)
-    return system_error(errno, subject);
+    return system_error(errno, {subject});
 
   NewFile file(in);
   int error = file.create(replaces ? 0600 : 0666);
-  if (error != 0) return system_error(error, concat({subject, ": a file beside it"}));
+  if (error != 0) return system_error(error, {subject, ": a file beside it"});
   if (replaces) error = file.take_rights(old);
   if (error == 0) error = file.write(bytes);
   if (error == 0) error = how.only_new ? file.become(place.name) : file.replace(place.name);
   if (error == EEXIST && how.only_new) return exists_error(*target);
-  if (error != 0) return system_error(error, subject);
+  if (error != 0) return system_error(error, {subject});
   error = flush_directory(in);
-  if (error != 0)
-    return system_error(error, concat({subject, ": written, and not yet on the disk"}));
+  if (error != 0) return system_error(error, {subject, ": written, and not yet on the disk"});
   return target;
 }
 

@@ -35,7 +35,7 @@ class Json::Parser {
   bool fail(std::string_view what, ErrorCode code = ErrorCode::parse) {
     const auto offset = static_cast<std::size_t>(at_ - begin_);
     const std::string_view end = at_ == end_ ? ", but the text ends" : "";
-    error_ = make_error(code, concat({what, end, " at byte ", std::to_string(offset)}), offset);
+    error_ = make_error(code, {what, end, " at byte ", std::to_string(offset)}, offset);
     return false;
   }
 

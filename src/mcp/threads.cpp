@@ -210,7 +210,7 @@ bool Session::join_workers() {
 
 Expected<void> Session::run(const CancelToken& stop) {
   if (stop.descriptor() < 0 || ended_.descriptor() < 0 || wake_.descriptor() < 0)
-    return system_error(errno, "serve: descriptors");
+    return system_error(errno, {"serve: descriptors"});
   int error = outbox_.start();
   // Two from the start: there must always be one to read while the other works.
   for (int i = 0; i < 2 && error == 0; ++i) {
@@ -230,9 +230,9 @@ Expected<void> Session::run(const CancelToken& stop) {
   outbox_.flush(flush_time);
   outbox_.close();
   const bool all = join_workers();
-  if (error != 0) return system_error(error, "serve: thread");
-  if (read_error_ != 0) return system_error(read_error_, "serve: reading in_fd");
-  if (!all) return make_error(ErrorCode::limit, "serve: a tool's handler did not return");
+  if (error != 0) return system_error(error, {"serve: thread"});
+  if (read_error_ != 0) return system_error(read_error_, {"serve: reading in_fd"});
+  if (!all) return make_error(ErrorCode::limit, {"serve: a tool's handler did not return"});
   return {};
 }
 

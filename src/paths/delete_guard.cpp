@@ -71,7 +71,7 @@ Expected<void> list_directory(const std::string& path, WalkBudget& budget,
                               FunctionRef<void(const char*, const struct stat&)> visit) {
   UniqueFd fd(above_standard_streams(
       ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
-  if (!fd) return system_error(errno, quoted(path));
+  if (!fd) return system_error(errno, {quoted(path)});
   return list_open_directory(std::move(fd), path, budget, visit);
 }
 
@@ -110,15 +110,15 @@ Expected<void> list_open_directory(UniqueFd fd, const std::string& path, WalkBud
     if (::fstatat(descriptor, child, &status, AT_SYMLINK_NOFOLLOW) == 0) {
       visit(child, status);
     } else if (errno != ENOENT) {  // which has gone meanwhile
-      problem = system_error(errno, quoted(concat({path, "/", child})));
+      problem = system_error(errno, {quoted(concat({path, "/", child}))});
     }
     return problem.has_value();
   });
-  if (error != 0) return system_error(error, quoted(path));
+  if (error != 0) return system_error(error, {quoted(path)});
   if (!problem || is_within_budget) return problem;
   return make_error(ErrorCode::limit,
-                    concat({"there are more than ", std::to_string(DeleteGuard::max_entries),
-                            " entries, too many to be checked"}));
+                    {"there are more than ", std::to_string(DeleteGuard::max_entries),
+                     " entries, too many to be checked"});
 }
 
 Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBudget& budget) {
@@ -224,7 +224,7 @@ Expected<void> DeleteGuard::can_delete_files(const std::vector<std::string>& pat
   Examples unread;
   for (const std::string& path : paths) {
     auto entry = canonical_entry(path);
-    if (!entry) return with_prefix("Cannot delete: ", entry.error());
+    if (!entry) return with_prefix({"Cannot delete: "}, entry.error());
     struct stat status {};
     if (::lstat(entry->c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
     if (!state_->may_go(*entry, state_->root_around(*entry))) unread.add(std::move(*entry));
@@ -233,18 +233,18 @@ Expected<void> DeleteGuard::can_delete_files(const std::vector<std::string>& pat
   if (unread.count() == 1)
     return make_error(
         ErrorCode::permission_denied,
-        concat(
+        {concat(
             {"Cannot delete '", unread.text(),
-             "': File must be read before deletion. View it with read_file, cat or diff first."}));
+             "': File must be read before deletion. View it with read_file, cat or diff first."})});
   return make_error(ErrorCode::permission_denied,
-                    concat({"Cannot delete ", std::to_string(unread.count()),
-                            " unread file(s). Examples: ", unread.text(),
-                            ". Please read files before deletion, with read_file or cat."}));
+                    {"Cannot delete ", std::to_string(unread.count()),
+                     " unread file(s). Examples: ", unread.text(),
+                     ". Please read files before deletion, with read_file or cat."});
 }
 
 Expected<void> DeleteGuard::can_delete_directory(std::string_view path) const {
   auto top = canonical_entry(path);
-  if (!top) return with_prefix("Cannot delete: ", top.error());
+  if (!top) return with_prefix({"Cannot delete: "}, top.error());
   struct stat top_status {};
   if (::lstat(top->c_str(), &top_status) != 0 || !S_ISDIR(top_status.st_mode)) return {};
   const std::string_view root = state_->root_around(*top);
@@ -267,13 +267,14 @@ Expected<void> DeleteGuard::can_delete_directory(std::string_view path) const {
     };
     const auto listed = list_directory(concat({*top, here}), budget, visit);
     // One that is gone by now needs no check.
-    if (!listed && listed.error().system_error != ENOENT) return with_prefix(start, listed.error());
+    if (!listed && listed.error().system_error != ENOENT)
+      return with_prefix({start}, listed.error());
   }
   if (unread.count() == 0) return {};
-  return make_error(ErrorCode::permission_denied,
-                    concat({start, "Contains ", std::to_string(unread.count()),
-                            " unread file(s). Examples: ", unread.text(),
-                            ". Please read files before deletion."}));
+  return make_error(
+      ErrorCode::permission_denied,
+      {start, "Contains ", std::to_string(unread.count()),
+       " unread file(s). Examples: ", unread.text(), ". Please read files before deletion."});
 }
 
 void DeleteGuard::clear() const {

@@ -50,7 +50,7 @@ Expected<std::string> absolute_path(std::string_view path, std::string_view base
   if (!starts_with(result, "/") && !base.empty()) result = concat({base, "/", path});
   if (starts_with(result, "/")) return result;
   char current[longest_path + 1];
-  if (!::getcwd(current, sizeof current)) return system_error(errno, "current directory");
+  if (!::getcwd(current, sizeof current)) return system_error(errno, {"current directory"});
   return concat({current, "/", result});
 }
 
@@ -61,11 +61,11 @@ const char* option_of(const Root& root) {
 Expected<Root> open_root(const Root& root) {
   const std::string_view option = option_of(root);
   auto path = canonical_path(root.path);
-  if (!path) return with_prefix(option, path.error());
+  if (!path) return with_prefix({option}, path.error());
   auto directory = open_canonical_directory(*path);
-  if (!directory) return with_prefix(option, directory.error());
+  if (!directory) return with_prefix({option}, directory.error());
   const UniqueFd listed(::openat(directory->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!listed) return with_prefix(option, system_error(errno, quoted(*path)));
+  if (!listed) return with_prefix({option}, system_error(errno, {quoted(*path)}));
   return Root{std::move(*path), root.permission};
 }
 
@@ -77,7 +77,7 @@ Expected<UniqueFd> open_canonical_directory(const std::string& path) {
   UniqueFd at_once(above_standard_streams(open_without_links(path)));
   if (at_once) return at_once;
   UniqueFd here(::open("/", open_directory_flags));
-  if (!here) return system_error(errno, quoted(path));
+  if (!here) return system_error(errno, {quoted(path)});
   std::string_view rest = std::string_view(path).substr(1);
   while (!rest.empty()) {
     const std::string part(take_part(rest, '/'));
@@ -86,12 +86,12 @@ Expected<UniqueFd> open_canonical_directory(const std::string& path) {
       int error = errno;
       const bool is_something_else = error == ENOTDIR || error == ELOOP || error == EMLINK;
       if (is_something_else) error = rest.empty() ? ENOTDIR : ENOENT;
-      return system_error(error, quoted(path));
+      return system_error(error, {quoted(path)});
     }
     here = std::move(next);
   }
   UniqueFd result(above_standard_streams(::openat(here.get(), ".", open_directory_flags)));
-  if (!result) return system_error(errno, quoted(path));
+  if (!result) return system_error(errno, {quoted(path)});
   return result;
 }
 
@@ -123,14 +123,14 @@ const char* name(Permission permission) noexcept {
 }
 
 Expected<std::string> canonical_path(std::string_view path, std::string_view base) {
-  if (path.empty()) return make_error(ErrorCode::invalid_argument, "the path is empty");
+  if (path.empty()) return make_error(ErrorCode::invalid_argument, {"the path is empty"});
   for (const std::string_view text : {path, base}) {
     if (has_nul(text))
-      return make_error(ErrorCode::invalid_argument, concat({quoted(text), ": has a NUL byte"}));
+      return make_error(ErrorCode::invalid_argument, {quoted(text), ": has a NUL byte"});
   }
   auto absolute = absolute_path(path, base);
   if (!absolute) return absolute.error();
-  if (absolute->size() > longest_path) return system_error(ENAMETOOLONG, quoted(path));
+  if (absolute->size() > longest_path) return system_error(ENAMETOOLONG, {quoted(path)});
 
   std::string todo = std::move(*absolute);
   std::string done;  // canonical so far; empty is the root directory
@@ -155,8 +155,8 @@ Expected<std::string> canonical_path(std::string_view path, std::string_view bas
     const ssize_t size = ::readlink(done.c_str(), target, sizeof target);
     if (size <= 0) continue;  // not a link, or missing, or out of sight
     walked += static_cast<std::size_t>(size);
-    if (++links > most_links) return system_error(ELOOP, quoted(path));
-    if (walked > longest_path) return system_error(ENAMETOOLONG, quoted(path));
+    if (++links > most_links) return system_error(ELOOP, {quoted(path)});
+    if (walked > longest_path) return system_error(ENAMETOOLONG, {quoted(path)});
     if (at < todo.size())
       todo = concat({{target, static_cast<std::size_t>(size)}, "/", todo.substr(at)});
     else
@@ -183,9 +183,8 @@ Expected<PathRules> PathRules::create(const PathOptions& options) {
     if (same == rules.roots_.end())
       rules.roots_.push_back(std::move(*root));
     else if (same->permission != root->permission)
-      return make_error(
-          ErrorCode::invalid_argument,
-          concat({"allowed_paths: ", quoted(root->path), ": listed with different permissions"}));
+      return make_error(ErrorCode::invalid_argument, {"allowed_paths: ", quoted(root->path),
+                                                      ": listed with different permissions"});
   }
   return rules;
 }
@@ -211,11 +210,11 @@ Expected<OpenDirectory> PathRules::open_work_dir(std::string_view work_dir,
   constexpr std::string_view invalid = "Path validation error: ";
   if (work_dir.empty()) work_dir = ".";
   auto path = canonical_path(work_dir, base);
-  if (!path) return with_prefix(invalid, path.error());
+  if (!path) return with_prefix({invalid}, path.error());
   const std::string shown = printable(*path);
   if (permission(*path) == Permission::none)
     return make_error(ErrorCode::permission_denied,
-                      concat({invalid, "Path not in allowed directories: ", shown}));
+                      {invalid, "Path not in allowed directories: ", shown});
   auto directory = open_canonical_directory(*path);
   if (directory) return OpenDirectory{std::move(*path), std::move(*directory)};
   const Error& error = directory.error();
@@ -223,7 +222,7 @@ Expected<OpenDirectory> PathRules::open_work_dir(std::string_view work_dir,
     return with_message(error, concat({"Working directory does not exist: ", shown}));
   if (error.system_error == ENOTDIR)
     return with_message(error, concat({"Working directory is not a directory: ", shown}));
-  return with_prefix("Working directory cannot be entered: ", error);
+  return with_prefix({"Working directory cannot be entered: "}, error);
 }
 
 }  // namespace v0_1

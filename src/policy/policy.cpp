@@ -40,9 +40,8 @@ Expected<void> check_rule_names(const std::vector<std::string>& names) {
   for (const std::string& wanted : names) {
     const auto has_name = [&wanted](const SanitizerRule& rule) { return wanted == rule.info.name; };
     if (std::none_of(std::begin(sanitizer_rules), std::end(sanitizer_rules), has_name))
-      return make_error(
-          ErrorCode::invalid_argument,
-          concat({"disabled_rules: no rule is called ", quoted(wanted), "; there are ", known}));
+      return make_error(ErrorCode::invalid_argument, {"disabled_rules: no rule is called ",
+                                                      quoted(wanted), "; there are ", known});
   }
   return {};
 }

@@ -31,14 +31,14 @@ Expected<void> Carrier::Line::start(const ProcessOptions& options) {
   UniqueFd child_out;
   UniqueFd child_err;
   if (!make_pipe(child_in, input) || !make_pipe(out, child_out) || !make_pipe(err, child_err))
-    return system_error(errno, concat({"cannot make the pipes of ", quoted(options.argv[0])}));
+    return system_error(errno, {"cannot make the pipes of ", quoted(options.argv[0])});
   launch.plan.input = child_in.get();
   launch.plan.output = child_out.get();
   launch.plan.error_output = child_err.get();
   Supervisor none;
   Spawned child = spawn(launch.plan, none);
   if (child.error != 0) {
-    Error error = system_error(child.error, "");
+    Error error = system_error(child.error, {""});
     error.message = describe_failure(options, launch, child.step, child.error, {});
     return error;
   }

@@ -202,7 +202,7 @@ Expected<Process> Process::start(ProcessOptions options,
   }
   if (!reactor || !state->start(false)) {
     if (failure) *failure = state->result;
-    Error result = system_error(state->result.system_error, "");
+    Error result = system_error(state->result.system_error, {""});
     result.message = state->result.message;
     return result;
   }
@@ -287,7 +287,7 @@ Expected<void> Process::write(std::string_view bytes) const {
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
     if (!state_->input_open || state_->input_ends) {
-      Error closed = system_error(EPIPE, "");
+      Error closed = system_error(EPIPE, {""});
       closed.message = concat({"cannot write to standard input: it was ",
                                state_->options.keep_input_open
                                    ? "closed, by the program or by close_input()"
@@ -296,7 +296,7 @@ Expected<void> Process::write(std::string_view bytes) const {
     }
     if (state_->queued_input.size() + bytes.size() > most)
       return make_error(ErrorCode::limit,
-                        "cannot write to standard input: 1 MiB waits to be read already");
+                        {"cannot write to standard input: 1 MiB waits to be read already"});
     state_->queued_input.append(bytes);
   }
   reactor_->wake();

@@ -51,7 +51,7 @@ class SandboxBuilder {
     }
     write_report(sandboxed);
     if (options_.mode == SandboxMode::strict && !state_.report.missing.empty())
-      return make_error(ErrorCode::unsupported, refusal());
+      return make_error(ErrorCode::unsupported, {refusal()});
     return {};
   }
 
@@ -96,9 +96,8 @@ class SandboxBuilder {
     const char* objection = writable ? objection_to_writing(*opened) : nullptr;
     if (opened->path == "/") objection = "is the whole system";
     if (objection)
-      return make_error(ErrorCode::invalid_argument,
-                        concat({"grants: ", quoted(path), " ", objection,
-                                "; name the directories that commands need"}));
+      return make_error(ErrorCode::invalid_argument, {"grants: ", quoted(path), " ", objection,
+                                                      "; name the directories that commands need"});
     if (!writable && lies_in_writable(opened->path)) {
       state_.report.missing.push_back(
           concat({"read_only: ", quoted(path), " lies in a writable directory"}));
@@ -254,7 +253,7 @@ class SandboxBuilder {
     for (const Grant& grant : grants_) {
       UniqueFd file(above_standard_streams(::fcntl(grant.file.fd.get(), F_DUPFD_CLOEXEC, 3)));
       if (!file || !ruleset.add(std::move(file), grant.file.status.st_mode, grant.rights)) {
-        const Error error = system_error(errno, concat({"grants: ", quoted(grant.given)}));
+        const Error error = system_error(errno, {"grants: ", quoted(grant.given)});
         if (strict()) return error;
         state_.report.missing.push_back(error.message);
       }
@@ -386,7 +385,7 @@ class SandboxBuilder {
       }
       if (started < 0 || !trial.finished)
         return system_error(started < 0 ? static_cast<int>(-started) : ENOSYS,
-                            "sandbox: the trial of it could not be run");
+                            {"sandbox: the trial of it could not be run"});
       if (error == 0) {
         if ((trial.breaches & breach_loopback) != 0 && network_ == Network::loopback) {
           if (auto left = give_up_loopback("127.0.0.1 does not work in it"); !left) return left;
@@ -397,7 +396,7 @@ class SandboxBuilder {
         return {};
       }
       if (!leave_out_step(trial.step, static_cast<int>(-error)))
-        return system_error(static_cast<int>(-error), "sandbox: limits");
+        return system_error(static_cast<int>(-error), {"sandbox: limits"});
     }
   }
 
@@ -576,7 +575,7 @@ Expected<void> build_without_kernel(SandboxState& state) {
     state.report.missing.push_back(concat({feature, why}));
   if (options.mode == SandboxMode::strict)
     return make_error(ErrorCode::unsupported,
-                      "sandbox: strict mode needs Linux on x86_64 or aarch64");
+                      {"sandbox: strict mode needs Linux on x86_64 or aarch64"});
   return {};
 }
 #endif
@@ -607,11 +606,11 @@ Expected<void> Sandbox::check_grants() const {
   for (const SandboxGrant& grant : state_->grants) {
     struct stat status {};
     if (::fstatat(AT_FDCWD, grant.path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
-      return system_error(errno, concat({"grants: ", quoted(grant.path)}));
+      return system_error(errno, {"grants: ", quoted(grant.path)});
     if (status.st_dev != grant.device || status.st_ino != grant.inode)
       return make_error(ErrorCode::permission_denied,
-                        concat({"grants: ", quoted(grant.path),
-                                " is no longer the file that was granted; restart to grant it"}));
+                        {"grants: ", quoted(grant.path),
+                         " is no longer the file that was granted; restart to grant it"});
   }
   return {};
 }

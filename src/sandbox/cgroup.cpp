@@ -244,14 +244,14 @@ Expected<void> RunCgroup::add(const CgroupBase& base, std::uint64_t memory,
   leaf.memory = memory != 0;
   leaf.tasks = processes != 0;
   const std::string subject = concat({"limits: cgroup ", quoted(leaf.directory)});
-  if (::mkdir(leaf.directory.c_str(), 0755) != 0) return system_error(errno, subject);
+  if (::mkdir(leaf.directory.c_str(), 0755) != 0) return system_error(errno, {subject});
   leaves_.push_back(std::move(leaf));
   Leaf& made = leaves_.back();
   if (const int error = limit_leaf(made.directory, made.unified, memory, processes); error != 0)
-    return system_error(error, subject);
+    return system_error(error, {subject});
   made.processes.reset(above_child_descriptors(
       ::open((made.directory + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC)));
-  if (!made.processes) return system_error(errno, subject);
+  if (!made.processes) return system_error(errno, {subject});
   descriptors_.push_back(made.processes.get());
   return {};
 }

@@ -27,7 +27,8 @@ Expected<OpenedGrant> open_by_name(
   const std::string subject = concat({"grants: ", quoted(path)});
   OpenedGrant grant;
   grant.fd.reset(::open("/", flags));
-  if (!grant.fd || ::fstat(grant.fd.get(), &grant.status) != 0) return system_error(errno, subject);
+  if (!grant.fd || ::fstat(grant.fd.get(), &grant.status) != 0)
+    return system_error(errno, {subject});
   std::string todo = path;
   std::size_t at = 0;
   int links = 0;
@@ -37,7 +38,7 @@ Expected<OpenedGrant> open_by_name(
     at = end + 1;
     if (part.empty() || part == ".") continue;
     UniqueFd next(::openat(grant.fd.get(), part.c_str(), flags));
-    if (!next || ::fstat(next.get(), &grant.status) != 0) return system_error(errno, subject);
+    if (!next || ::fstat(next.get(), &grant.status) != 0) return system_error(errno, {subject});
     if (!S_ISLNK(grant.status.st_mode)) {
       grant.fd = std::move(next);
       if (part != "..") {
@@ -50,20 +51,19 @@ Expected<OpenedGrant> open_by_name(
     }
     const std::string link = concat({grant.path, "/", part});
     if (!may_follow(grant.fd, grant.path))
-      return make_error(ErrorCode::permission_denied,
-                        concat({subject, " leads through the symbolic link ", quoted(link),
-                                "; name the real directory"}));
+      return make_error(ErrorCode::permission_denied, {subject, " leads through the symbolic link ",
+                                                       quoted(link), "; name the real directory"});
     char target[PATH_MAX];
     const ssize_t size = ::readlinkat(next.get(), "", target, sizeof target);
-    if (size < 0) return system_error(errno, subject);
-    if (++links > most_links_followed) return system_error(ELOOP, subject);
+    if (size < 0) return system_error(errno, {subject});
+    if (++links > most_links_followed) return system_error(ELOOP, {subject});
     const std::string rest = at < todo.size() ? todo.substr(at) : std::string();
     todo = concat({{target, static_cast<std::size_t>(size)}, "/", rest});
     at = 0;
     if (target[0] != '/') continue;
     grant.fd.reset(::open("/", flags));
     if (!grant.fd || ::fstat(grant.fd.get(), &grant.status) != 0)
-      return system_error(errno, subject);
+      return system_error(errno, {subject});
     grant.path.clear();
   }
   if (grant.path.empty()) grant.path = "/";

@@ -41,10 +41,10 @@ Expected<void> check_sandbox_options(const SandboxOptions& options) {
     for (const std::string& path : *list) {
       if (!starts_with(path, "/"))
         return make_error(ErrorCode::invalid_argument,
-                          concat({"grants: ", quoted(path), " is not an absolute path"}));
+                          {"grants: ", quoted(path), " is not an absolute path"});
       if (has_nul(path))
         return make_error(ErrorCode::invalid_argument,
-                          concat({"grants: ", quoted(path), " has a NUL byte"}));
+                          {"grants: ", quoted(path), " has a NUL byte"});
     }
   }
   constexpr std::size_t most_protected = 64;
@@ -55,20 +55,20 @@ Expected<void> check_sandbox_options(const SandboxOptions& options) {
       good = good && parts.find(other) == std::string::npos;
     if (!good)
       return make_error(ErrorCode::invalid_argument,
-                        concat({"protected_paths: ", quoted(path),
-                                " is no plain relative path, or one of more than 64"}));
+                        {"protected_paths: ", quoted(path),
+                         " is no plain relative path, or one of more than 64"});
   }
   constexpr std::uint64_t most = std::uint64_t{1} << 62;
   for (const NamedLimit& limit : limit_names) {
     if (options.limits.*limit.value > most)
       return make_error(ErrorCode::invalid_argument,
-                        concat({"limits: ", limit.name, " is larger than 2^62"}));
+                        {"limits: ", limit.name, " is larger than 2^62"});
   }
   // The loader of a program needs a descriptor beside the three standard ones.
   constexpr std::uint64_t fewest_files = 4;
   if (options.limits.open_files != 0 && options.limits.open_files < fewest_files)
     return make_error(ErrorCode::invalid_argument,
-                      "limits: open_files below 4 lets no program start");
+                      {"limits: open_files below 4 lets no program start"});
   return {};
 }
 

@@ -35,7 +35,7 @@ std::string_view ShellParser::token_here() const {
 void ShellParser::fail(ErrorCode code, std::string message, std::size_t at) {
   if (failed_) return;
   failed_ = true;
-  error_ = make_error(code, std::move(message), position(std::min(at, text_.size())));
+  error_ = make_error(code, {std::move(message)}, position(std::min(at, text_.size())));
 }
 
 void ShellParser::unexpected(std::string_view where) {

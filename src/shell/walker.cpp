@@ -53,7 +53,7 @@ shell::Outcome ShellWalker::walk(std::string_view script) {
 void ShellWalker::stop(ErrorCode code, std::string message, std::size_t at) {
   if (stopped()) return;
   outcome_.complete = false;
-  outcome_.error = make_error(code, std::move(message), at);
+  outcome_.error = make_error(code, {std::move(message)}, at);
 }
 
 }  // namespace inner

@@ -49,7 +49,7 @@ Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::make_sh
     const Command& command, Command& changed) const {
   auto shell = std::make_shared<Shell>();
   const std::string random = random_hex(8);
-  if (random.empty()) return system_error(errno, "cannot make a name for a background shell");
+  if (random.empty()) return system_error(errno, {"cannot make a name for a background shell"});
   shell->id = concat({"shell_", random});
   changed = command;
   changed.background = true;
@@ -108,9 +108,9 @@ Expected<void> BackgroundShells::State::reserve() {
   old = take_old();
   if (!has_room())
     return make_error(ErrorCode::limit,
-                      concat({"as many background shells are running as may run at once (",
-                              std::to_string(options.max_running),
-                              "): wait for one to end, or kill one that is not needed any more"}));
+                      {"as many background shells are running as may run at once (",
+                       std::to_string(options.max_running),
+                       "): wait for one to end, or kill one that is not needed any more"});
   ++starting;
   return {};
 }
@@ -151,9 +151,8 @@ Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::find(st
   old = take_old();
   const auto at = shells.find(id);
   if (at != shells.end() && !at->second->foreground) return at->second;
-  return make_error(ErrorCode::not_found,
-                    concat({"there is no background shell ", quoted(id),
-                            " (any more): list the shells, or start a new one"}));
+  return make_error(ErrorCode::not_found, {"there is no background shell ", quoted(id),
+                                           " (any more): list the shells, or start a new one"});
 }
 
 // What is told of, in the order of start.
@@ -304,7 +303,7 @@ Expected<void> BackgroundShells::write(std::string_view id, std::string_view byt
   if (!shell) return shell.error();
   if ((*shell)->has_ended())
     return make_error(ErrorCode::io,
-                      concat({"background shell ", quoted(id), " has ended: it reads no input"}));
+                      {"background shell ", quoted(id), " has ended: it reads no input"});
   return (*shell)->execution.write(bytes);
 }
 

@@ -31,7 +31,7 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
     if (!starts_with(word, "--")) {
       if (arguments.empty())
         return make_error(ErrorCode::invalid_argument,
-                          concat({"unexpected argument ", quoted(word), "; see --help"}));
+                          {"unexpected argument ", quoted(word), "; see --help"});
       arguments.back().words.emplace_back(word);
       continue;
     }
@@ -46,7 +46,7 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
 }
 
 Error given_twice(std::string_view option) {
-  return make_error(ErrorCode::invalid_argument, concat({option, " is given twice"}));
+  return make_error(ErrorCode::invalid_argument, {option, " is given twice"});
 }
 
 // Takes the options that are not settings of the server; true when `argument` was one.
@@ -92,8 +92,8 @@ Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
 // relies on it.
 Expected<void> settle_mode(ServerConfig& config, const Options& given) {
   const auto invalid = [](const char* option, const std::string& value, const char* choices) {
-    return make_error(ErrorCode::invalid_argument, concat({"Invalid ", option, ": ", quoted(value),
-                                                           ". Must be ", choices, "."}));
+    return make_error(ErrorCode::invalid_argument,
+                      {"Invalid ", option, ": ", quoted(value), ". Must be ", choices, "."});
   };
   std::replace(config.profile.begin(), config.profile.end(), '_', '-');
   const bool for_user = config.profile == "user-container";
@@ -105,8 +105,8 @@ Expected<void> settle_mode(ServerConfig& config, const Options& given) {
     return invalid("command_line_execution_mode", config.execution_mode, "'local' or 'docker'");
   if (for_user && (local || config.user_id.empty()))
     return make_error(ErrorCode::invalid_argument,
-                      local ? "profile user-container has no execution_mode 'local'"
-                            : "profile user-container needs a user_id");
+                      {local ? "profile user-container has no execution_mode 'local'"
+                             : "profile user-container needs a user_id"});
   for (const ContainerNetwork network :
        {ContainerNetwork::none, ContainerNetwork::bridge, ContainerNetwork::host})
     if (config.container_network == name(network)) config.container.network = network;
@@ -116,11 +116,11 @@ Expected<void> settle_mode(ServerConfig& config, const Options& given) {
   config.use = for_user ? Option::users : local ? Option::local : Option::docker;
   for (const Option* option : given)
     if (!(option->use & config.use))
-      return make_error(ErrorCode::invalid_argument,
-                        concat({key_of(*option), " has no effect with ",
-                                for_user ? "profile user-container"
-                                         : concat({"execution_mode ", config.execution_mode}),
-                                ": leave one of them out"}));
+      return make_error(
+          ErrorCode::invalid_argument,
+          {key_of(*option), " has no effect with ",
+           for_user ? "profile user-container" : concat({"execution_mode ", config.execution_mode}),
+           ": leave one of them out"});
   return {};
 }
 
@@ -143,7 +143,7 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
     });
     if (option == table.end())
       return make_error(ErrorCode::invalid_argument,
-                        concat({"unknown option ", quoted(argument.name), "; see --help"}));
+                        {"unknown option ", quoted(argument.name), "; see --help"});
     // Of a single value the second would silently win; lists add up.
     const bool single = !std::visit([](auto target) { return is_list(target); }, option->target);
     if (single && contains(given, &*option)) return given_twice(argument.name);
@@ -152,16 +152,17 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
     given.push_back(&*option);
   }
   if (invocation.run && invocation.check)
-    return make_error(ErrorCode::invalid_argument, "--run and --check exclude each other");
+    return make_error(ErrorCode::invalid_argument, {"--run and --check exclude each other"});
   if (invocation.config) {
     if (auto ok = read_config(*invocation.config, table, given); !ok) return ok.error();
   }
   if (auto ok = settle_mode(config, given); !ok) return ok.error();
   if (invocation.sandbox_report && config.use != Option::local)
-    return make_error(ErrorCode::invalid_argument,
-                      "--sandbox-report is for execution_mode local; in a container ask --doctor");
+    return make_error(
+        ErrorCode::invalid_argument,
+        {"--sandbox-report is for execution_mode local; in a container ask --doctor"});
   if (invocation.check && config.use == Option::users)
-    return make_error(ErrorCode::invalid_argument, "--check has no policy to ask with --profile");
+    return make_error(ErrorCode::invalid_argument, {"--check has no policy to ask with --profile"});
   return invocation;
 }
 

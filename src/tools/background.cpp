@@ -63,15 +63,15 @@ Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Cal
   until.time = std::min(seconds.is_number() ? milliseconds_of(seconds) : usual_wait, longest_wait);
   if (wait_for.as_string() != "exit") {
     auto pattern = Regex::compile(wait_for.as_string());
-    if (!pattern) return with_prefix("wait_for: ", pattern.error());
+    if (!pattern) return with_prefix({"wait_for: "}, pattern.error());
     until.pattern = std::move(*pattern);
   }
   const std::size_t others = set.waiters.fetch_add(1);
   if (others >= set.options.max_waiters) {
     --set.waiters;
-    return make_error(ErrorCode::limit, concat({std::to_string(others),
-                                                " calls are waiting for shells already, as many as "
-                                                "may: ask without wait_for"}));
+    return make_error(ErrorCode::limit, {std::to_string(others),
+                                         " calls are waiting for shells already, as many as "
+                                         "may: ask without wait_for"});
   }
   const auto end = set.shells.wait(call.argument("shell_id").as_string(), until);
   --set.waiters;

@@ -245,7 +245,7 @@ Expected<void> check_disabled(const Executor& executor, const ToolOptions& optio
     });
     if (!is_known)
       return make_error(ErrorCode::invalid_argument,
-                        concat({"disabled_tools: there is no tool ", quoted(disabled)}));
+                        {"disabled_tools: there is no tool ", quoted(disabled)});
   }
   return {};
 }

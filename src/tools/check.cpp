@@ -66,14 +66,13 @@ class InputLines {
 // The command in a line of --check -.
 Expected<std::string> command_of_line(const InputLines& lines, std::size_t longest) {
   if (lines.too_long())
-    return make_error(ErrorCode::limit,
-                      concat({"longer than ", std::to_string(longest), " bytes"}));
+    return make_error(ErrorCode::limit, {"longer than ", std::to_string(longest), " bytes"});
   JsonLimits limits;
   limits.max_values = 1;
   auto value = Json::parse(lines.line(), limits);
-  if (!value) return with_prefix("not a JSON string: ", value.error());
+  if (!value) return with_prefix({"not a JSON string: "}, value.error());
   if (!value->is_string() || value->has_lone_surrogate())
-    return make_error(ErrorCode::parse, "not a JSON string");
+    return make_error(ErrorCode::parse, {"not a JSON string"});
   return value->as_string();
 }
 

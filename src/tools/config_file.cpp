@@ -27,7 +27,7 @@ Expected<std::vector<std::string>> config_words(const std::string& label, const 
       if (!item.is_string() || item.has_lone_surrogate())
         return make_error(
             ErrorCode::invalid_argument,
-            concat({label, ": every item must be a string, and ", quoted(item.dump()), " is not"}));
+            {label, ": every item must be a string, and ", quoted(item.dump()), " is not"});
       words.push_back(item.as_string());
     }
     return words;
@@ -86,9 +86,9 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
   JsonLimits limits;
   limits.unique_names = true;
   auto config = Json::parse(*text, limits);
-  if (!config) return with_prefix(concat({"--config: ", quoted(path), ": "}), config.error());
+  if (!config) return with_prefix({"--config: ", quoted(path), ": "}, config.error());
   if (!config->is_object())
-    return make_error(ErrorCode::parse, concat({"--config: ", quoted(path), ": not an object"}));
+    return make_error(ErrorCode::parse, {"--config: ", quoted(path), ": not an object"});
   Options seen;  // under whichever of their names
   for (const Json::Member& member : config->members()) {
     std::string_view key = member.name;
@@ -99,10 +99,10 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
     });
     const std::string label = concat({quoted(path), ": ", printable(member.name)});
     if (option == table.end())
-      return make_error(ErrorCode::invalid_argument, concat({label, ": unknown key"}));
+      return make_error(ErrorCode::invalid_argument, {label, ": unknown key"});
     if (contains(seen, &*option))
       return make_error(ErrorCode::invalid_argument,
-                        concat({label, ": another key sets ", key_of(*option), " already"}));
+                        {label, ": another key sets ", key_of(*option), " already"});
     seen.push_back(&*option);
     if (contains(given, &*option)) continue;
     if (auto ok = check_shape(label, *option, member.value); !ok) return ok;

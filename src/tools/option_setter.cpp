@@ -23,7 +23,7 @@ std::string key_of(const Option& option) {
 
 Error bad_value(std::string_view option, std::string_view value, std::string_view expected) {
   return make_error(ErrorCode::invalid_argument,
-                    concat({option, ": ", quoted(value), " is not ", expected}));
+                    {option, ": ", quoted(value), " is not ", expected});
 }
 
 }  // namespace inner
@@ -146,9 +146,9 @@ Expected<void> OptionSetter::operator()(Json* target) const {
   JsonLimits limits;
   limits.unique_names = true;
   auto value = Json::parse(words_[0], limits);
-  if (!value) return with_prefix(concat({label_, ": "}), value.error());
+  if (!value) return with_prefix({label_, ": "}, value.error());
   if (!value->is_object())
-    return make_error(ErrorCode::invalid_argument, concat({label_, ": not a JSON object"}));
+    return make_error(ErrorCode::invalid_argument, {label_, ": not a JSON object"});
   *target = std::move(*value);
   return {};
 }
@@ -163,22 +163,21 @@ Expected<void> OptionSetter::operator()(bool* target) const {
 
 Expected<void> OptionSetter::single() const {
   if (words_.size() == 1) return no_blanks();
-  return make_error(
-      ErrorCode::invalid_argument,
-      concat({label_, " needs exactly one value, and not ", std::to_string(words_.size())}));
+  return make_error(ErrorCode::invalid_argument,
+                    {label_, " needs exactly one value, and not ", std::to_string(words_.size())});
 }
 
 Expected<void> OptionSetter::some() const {
   if (!words_.empty()) return no_blanks();
   return make_error(ErrorCode::invalid_argument,
-                    concat({label_, " needs at least one value; leave it out for no limit"}));
+                    {label_, " needs at least one value; leave it out for no limit"});
 }
 
 Expected<void> OptionSetter::no_blanks() const {
   for (const std::string& word : words_) {
     if (word.empty())
       return make_error(ErrorCode::invalid_argument,
-                        concat({label_, " must not be empty; leave it out for no limit"}));
+                        {label_, " must not be empty; leave it out for no limit"});
     if (has_nul(word)) return bad_value(label_, word, "free of NUL bytes");
   }
   return {};

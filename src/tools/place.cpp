@@ -157,12 +157,12 @@ Expected<ContainerOptions> container_options(const ServerConfig& config) {
   options.warm = static_cast<std::size_t>(config.warm);
   if (!config.credentials.is_null()) {
     auto credentials = credentials_from_json(config.credentials);
-    if (!credentials) return with_prefix("docker_credentials: ", credentials.error());
+    if (!credentials) return with_prefix({"docker_credentials: "}, credentials.error());
     options.credentials = std::move(*credentials);
   }
   if (!config.packages.is_null()) {
     auto packages = packages_from_json(config.packages);
-    if (!packages) return with_prefix("docker_packages: ", packages.error());
+    if (!packages) return with_prefix({"docker_packages: "}, packages.error());
     options.packages = std::move(*packages);
   }
   options.packages.required = options.packages.required || config.packages_required;
