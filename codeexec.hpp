@@ -2946,6 +2946,7 @@ int server_main(int argc, char** argv);
 #include <deque>
 #include <exception>
 #include <limits>
+#include <list>
 #include <map>
 #include <mutex>
 #include <new>
@@ -3073,6 +3074,10 @@ bool is_one_of(std::string_view text, const Texts& texts) {
 
 // What stands before the next separator, or all; the text then begins behind that.
 std::string_view take_part(std::string_view& text, char separator);
+
+// Whether one of the entries, with blanks between them, is `entry`. A list that is one text weighs
+// a third of an array of texts.
+bool has_entry(std::string_view list, std::string_view entry);
 
 // The last name of a path.
 std::string_view base_name(std::string_view path);
@@ -3425,6 +3430,12 @@ std::string_view take_part(std::string_view& text, char separator) {
   const std::string_view part = text.substr(0, end);
   text.remove_prefix(std::min(end + 1, text.size()));
   return part;
+}
+
+bool has_entry(std::string_view list, std::string_view entry) {
+  while (!list.empty())
+    if (take_part(list, ' ') == entry) return true;
+  return false;
 }
 
 std::string_view base_name(std::string_view path) {
@@ -11697,163 +11708,156 @@ enum class Rule : unsigned char {
   unknown_command,
 };
 
-struct SanitizerRule {
-  Rule rule = Rule::sudo;
-  RuleInfo info = {};
-  const char* advice = "";      // what to do instead: the end of the refusal
-  bool lifted_by_sudo = false;  // does not apply where PolicyOptions::enable_sudo is set
-};
+// Of each rule, in the order of Rule: its RuleInfo (name, message, description), and what to do
+// instead, which is the end of the refusal. Each ends with a NUL byte.
+inline constexpr char rule_texts[] =
+    "sudo\0"
+    "Use of 'sudo' is not allowed\0"
+    "refuses sudo, sudoedit, doas and pkexec as commands, not as words: `which sudo` "
+    "passes\0"
+    "run it without\0"
+    "su\0"
+    "Use of 'su' is not allowed\0"
+    "refuses su and runuser as commands; `python su.py` passes\0"
+    "run the command as the user you are\0"
+    "chmod\0"
+    "A mode that others may write by, or with setuid or setgid, is not allowed\0"
+    "refuses chmod, install -m, mkdir -m and setfacl with a mode by which others may "
+    "write, that sets setuid or setgid, or is not known before it runs, and chmod -R of "
+    "what rm-protected protects; `chmod +x a.sh` and `chmod 1777 d` pass\0"
+    "give only what is needed, e.g. chmod u+x FILE\0"
+    "chown\0"
+    "Use of 'chown' is not allowed\0"
+    "refuses any chown command; chgrp passes\0"
+    "leave the owner as it is\0"
+    "dd\0"
+    "Use of 'dd' command is not allowed\0"
+    "refuses any dd command; `git add dd.txt` passes\0"
+    "use cp, head -c or truncate\0"
+    "mkfs\0"
+    "Formatting or wiping disks is not allowed\0"
+    "refuses mkfs, mkfs.*, mke2fs, wipefs and shred of a device; of a file they pass\0"
+    "use an image file in the workspace\0"
+    "disk-tools\0"
+    "Changing disks, partitions or swap is not allowed\0"
+    "refuses fdisk, sfdisk, sgdisk, parted, mkswap, blkdiscard, cryptsetup, losetup, "
+    "swapon and swapoff of a device, or of all; `sfdisk -l` and image files pass\0"
+    "use an image file in the workspace\0"
+    "mount\0"
+    "Mounting and unmounting is not allowed\0"
+    "refuses mount and umount; `mount` and `mount -l`, which list, pass\0"
+    "use the files where they are\0"
+    "device-write\0"
+    "Writing to devices is not allowed\0"
+    "refuses redirections, tee, cp, mv, curl -o and the like to a path under /dev; null, "
+    "zero, full, random, urandom, stdin, stdout, stderr, tty, ptmx, fd/*, pts/*, shm/*, "
+    "tcp/* and udp/* pass\0"
+    "write to a file\0"
+    "rm-protected\0"
+    "Removing what the system or its users need is not allowed\0"
+    "refuses to remove, by rm, mv, find -delete, git clean, rsync --delete and others, /, "
+    "anything directly in it, system directories and what they hold, and home directories; "
+    "`rm -rf /tmp/x` and `rm -rf ~/project/build` pass\0"
+    "name only what you made, e.g. ./build\0"
+    "rm-unset-variable\0"
+    "Removing / by a variable that is empty is not allowed\0"
+    "refuses `rm -rf \"$x\"/*` where the script sets no x; `rm -rf \"${x:?}\"/*` passes\0"
+    "write ${NAME:?} for $NAME\0"
+    "mv-dev-null\0"
+    "Moving files to /dev/null is not allowed\0"
+    "refuses mv with the destination /dev/null; `mv a b 2> /dev/null` passes\0"
+    "use rm\0"
+    "fork-bomb\0"
+    "Fork bombs are not allowed\0"
+    "refuses the call of a function that starts itself in a pipeline or in the background\0"
+    "start a fixed number of processes\0"
+    "end-machine\0"
+    "Stopping or restarting the machine is not allowed\0"
+    "refuses reboot, halt, poweroff, shutdown, init 0, telinit, `systemctl reboot` and the "
+    "like; `shutdown -c` and `systemctl status x` pass\0"
+    "end only what you started, with kill PID\0"
+    "kill-all\0"
+    "Ending the processes of others is not allowed\0"
+    "refuses kill of the process 1 or -1, killall5, pkill and killall of root's processes "
+    "or without a name; `kill 1234` and `pkill -f server` pass\0"
+    "name what you started: kill PID\0"
+    "machine-settings\0"
+    "Changing settings of the kernel or the firewall is not allowed\0"
+    "refuses sysctl -w, writing below /proc/sys, iptables -F and nft flush; `sysctl -a` "
+    "and `iptables -L` pass\0"
+    "only read them\0"
+    "plant\0"
+    "Writing what runs later or lets somebody in is not allowed\0"
+    "refuses to write accounts, sudoers, cron, profiles, ssh, pam, udev and systemd files "
+    "in /etc, ~/.ssh, systemd user units and autostart, and crontab, at and batch; "
+    "`crontab -l` and ~/.ssh/known_hosts pass\0"
+    "keep files in the workspace and run commands now\0"
+    "opaque-shell-input\0"
+    "Shell input that is not known before it runs is not allowed\0"
+    "refuses a shell, eval or source that reads what the script does not tell: `curl x | "
+    "sh`, `bash -c \"$(cat x)\"`; `bash build.sh` and `source .venv/bin/activate` pass\0"
+    "save it to a file and run `sh FILE`\0"
+    "unknown-command\0"
+    "A command whose name is not known before it runs is not allowed\0"
+    "refuses `$TOOL x` and `$(cat x)`, unless the script sets the variable; "
+    "`\"$VENV/bin/python\" x` passes\0"
+    "write the program's name out\0";
+inline constexpr std::size_t rule_count = static_cast<std::size_t>(Rule::unknown_command) + 1;
+inline constexpr std::string_view all_rule_texts(rule_texts, sizeof rule_texts - 1);
 
-inline constexpr SanitizerRule sanitizer_rules[] = {
-    {Rule::sudo,
-     {"sudo", "Use of 'sudo' is not allowed",
-      "refuses sudo, sudoedit, doas and pkexec as commands, not as words: `which sudo` passes",
-      true},
-     "run it without",
-     true},
-    {Rule::su,
-     {"su", "Use of 'su' is not allowed",
-      "refuses su and runuser as commands; `python su.py` passes", true},
-     "run the command as the user you are",
-     true},
-    {Rule::chmod,
-     {"chmod", "A mode that others may write by, or with setuid or setgid, is not allowed",
-      "refuses chmod, install -m, mkdir -m and setfacl with a mode by which others may write, that "
-      "sets setuid or setgid, or is not known before it runs, and chmod -R of what rm-protected "
-      "protects; `chmod +x a.sh` and `chmod 1777 d` pass",
-      true},
-     "give only what is needed, e.g. chmod u+x FILE",
-     true},
-    {Rule::chown,
-     {"chown", "Use of 'chown' is not allowed", "refuses any chown command; chgrp passes", true},
-     "leave the owner as it is",
-     true},
-    {Rule::dd,
-     {"dd", "Use of 'dd' command is not allowed", "refuses any dd command; `git add dd.txt` passes",
-      true},
-     "use cp, head -c or truncate",
-     false},
-    {Rule::mkfs,
-     {"mkfs", "Formatting or wiping disks is not allowed",
-      "refuses mkfs, mkfs.*, mke2fs, wipefs and shred of a device; of a file they pass", false},
-     "use an image file in the workspace",
-     false},
-    {Rule::disk_tools,
-     {"disk-tools", "Changing disks, partitions or swap is not allowed",
-      "refuses fdisk, sfdisk, sgdisk, parted, mkswap, blkdiscard, cryptsetup, losetup, swapon and "
-      "swapoff of a device, or of all; `sfdisk -l` and image files pass",
-      false},
-     "use an image file in the workspace",
-     false},
-    {Rule::mount,
-     {"mount", "Mounting and unmounting is not allowed",
-      "refuses mount and umount; `mount` and `mount -l`, which list, pass", false},
-     "use the files where they are",
-     false},
-    {Rule::device_write,
-     {"device-write", "Writing to devices is not allowed",
-      "refuses redirections, tee, cp, mv, curl -o and the like to a path under /dev; null, zero, "
-      "full, random, urandom, stdin, stdout, stderr, tty, ptmx, fd/*, pts/*, shm/*, tcp/* and "
-      "udp/* pass",
-      true},
-     "write to a file",
-     false},
-    {Rule::rm_protected,
-     {"rm-protected", "Removing what the system or its users need is not allowed",
-      "refuses to remove, by rm, mv, find -delete, git clean, rsync --delete and others, /, "
-      "anything directly in it, system directories and what they hold, and home directories; "
-      "`rm -rf /tmp/x` and `rm -rf ~/project/build` pass",
-      true},
-     "name only what you made, e.g. ./build",
-     false},
-    {Rule::rm_unset_variable,
-     {"rm-unset-variable", "Removing / by a variable that is empty is not allowed",
-      "refuses `rm -rf \"$x\"/*` where the script sets no x; `rm -rf \"${x:?}\"/*` passes", false},
-     "write ${NAME:?} for $NAME",
-     false},
-    {Rule::mv_dev_null,
-     {"mv-dev-null", "Moving files to /dev/null is not allowed",
-      "refuses mv with the destination /dev/null; `mv a b 2> /dev/null` passes", true},
-     "use rm",
-     false},
-    {Rule::fork_bomb,
-     {"fork-bomb", "Fork bombs are not allowed",
-      "refuses the call of a function that starts itself in a pipeline or in the background", true},
-     "start a fixed number of processes",
-     false},
-    {Rule::end_machine,
-     {"end-machine", "Stopping or restarting the machine is not allowed",
-      "refuses reboot, halt, poweroff, shutdown, init 0, telinit, `systemctl reboot` and the like; "
-      "`shutdown -c` and `systemctl status x` pass",
-      false},
-     "end only what you started, with kill PID",
-     false},
-    {Rule::kill_all,
-     {"kill-all", "Ending the processes of others is not allowed",
-      "refuses kill of the process 1 or -1, killall5, pkill and killall of root's processes or "
-      "without a name; `kill 1234` and `pkill -f server` pass",
-      false},
-     "name what you started: kill PID",
-     false},
-    {Rule::machine_settings,
-     {"machine-settings", "Changing settings of the kernel or the firewall is not allowed",
-      "refuses sysctl -w, writing below /proc/sys, iptables -F and nft flush; `sysctl -a` and "
-      "`iptables -L` pass",
-      false},
-     "only read them",
-     false},
-    {Rule::plant,
-     {"plant", "Writing what runs later or lets somebody in is not allowed",
-      "refuses to write accounts, sudoers, cron, profiles, ssh, pam, udev and systemd files in "
-      "/etc, ~/.ssh, systemd user units and autostart, and crontab, at and batch; `crontab -l` and "
-      "~/.ssh/known_hosts pass",
-      false},
-     "keep files in the workspace and run commands now",
-     false},
-    {Rule::opaque_shell_input,
-     {"opaque-shell-input", "Shell input that is not known before it runs is not allowed",
-      "refuses a shell, eval or source that reads what the script does not tell: `curl x | sh`, "
-      "`bash -c \"$(cat x)\"`; `bash build.sh` and `source .venv/bin/activate` pass",
-      false},
-     "save it to a file and run `sh FILE`",
-     false},
-    {Rule::unknown_command,
-     {"unknown-command", "A command whose name is not known before it runs is not allowed",
-      "refuses `$TOOL x` and `$(cat x)`, unless the script sets the variable; "
-      "`\"$VENV/bin/python\" x` passes",
-      false},
-     "write the program's name out",
-     false},
-};
-inline constexpr std::size_t rule_count = std::size(sanitizer_rules);
-
-// Rows are found by their rule's number.
-constexpr bool in_order_of_rules() {
-  for (std::size_t i = 0; i < rule_count; ++i)
-    if (static_cast<std::size_t>(sanitizer_rules[i].rule) != i) return false;
-  return true;
+constexpr std::size_t count_texts(std::string_view texts) {
+  std::size_t count = 0;
+  for (const char c : texts) count += c == '\0' ? 1 : 0;
+  return count;
 }
-static_assert(in_order_of_rules(), "sort the rows of sanitizer_rules as the enumerators of Rule");
+static_assert(count_texts(all_rule_texts) == 4 * rule_count, "four texts for each Rule");
 
-struct CompatRule {
-  Rule rule = Rule::sudo;
-  const char* pattern = "";
-  const char* message = "";
+// The texts of a rule; those of its RuleInfo come first.
+struct RuleTexts {
+  const char* texts[4] = {};
 };
+RuleTexts texts_of(Rule rule);
 
-// In MassGen's order and words.
-inline constexpr CompatRule compat_rules[] = {
-    {Rule::rm_protected, R"(\brm\s+-rf\s+/)", "Use of 'rm -rf /' is not allowed"},
-    {Rule::mv_dev_null, R"(\bmv\b.*?\s+/dev/null)", "Moving files to /dev/null is not allowed"},
-    {Rule::dd, R"(\bdd\b)", "Use of 'dd' command is not allowed"},
-    {Rule::device_write, R"(>\s*/dev/sd[a-z][1-9]?)",
-     "Overwriting disk blocks directly is not allowed"},
-    {Rule::fork_bomb, R"(:\(\)\{\s*:\|\:&\s*\};:)", "Fork bombs are not allowed"},
-    {Rule::sudo, R"(\bsudo\b)", "Use of 'sudo' is not allowed"},
-    {Rule::su, R"(\bsu\b)", "Use of 'su' is not allowed"},
-    {Rule::chown, R"(\bchown\b)", "Use of 'chown' is not allowed"},
-    {Rule::chmod, R"(\bchmod\b)", "Use of 'chmod' is not allowed"},
-};
+constexpr std::uint32_t bit(Rule rule) { return std::uint32_t{1} << static_cast<unsigned>(rule); }
+
+// Those that do not apply where PolicyOptions::enable_sudo is set.
+inline constexpr std::uint32_t lifted_by_sudo =
+    bit(Rule::sudo) | bit(Rule::su) | bit(Rule::chmod) | bit(Rule::chown);
+
+// The rules that have a pattern in compat mode, with it and its message, in MassGen's order and
+// words.
+inline constexpr Rule compat_rules[] = {Rule::rm_protected, Rule::mv_dev_null, Rule::dd,
+                                        Rule::device_write, Rule::fork_bomb,   Rule::sudo,
+                                        Rule::su,           Rule::chown,       Rule::chmod};
+inline constexpr char compat_texts[] = R"(\brm\s+-rf\s+/)"
+                                       "\0"
+                                       "Use of 'rm -rf /' is not allowed\0"
+                                       R"(\bmv\b.*?\s+/dev/null)"
+                                       "\0"
+                                       "Moving files to /dev/null is not allowed\0"
+                                       R"(\bdd\b)"
+                                       "\0"
+                                       "Use of 'dd' command is not allowed\0"
+                                       R"(>\s*/dev/sd[a-z][1-9]?)"
+                                       "\0"
+                                       "Overwriting disk blocks directly is not allowed\0"
+                                       R"(:\(\)\{\s*:\|\:&\s*\};:)"
+                                       "\0"
+                                       "Fork bombs are not allowed\0"
+                                       R"(\bsudo\b)"
+                                       "\0"
+                                       "Use of 'sudo' is not allowed\0"
+                                       R"(\bsu\b)"
+                                       "\0"
+                                       "Use of 'su' is not allowed\0"
+                                       R"(\bchown\b)"
+                                       "\0"
+                                       "Use of 'chown' is not allowed\0"
+                                       R"(\bchmod\b)"
+                                       "\0"
+                                       "Use of 'chmod' is not allowed\0";
+inline constexpr std::string_view all_compat_texts(compat_texts, sizeof compat_texts - 1);
+static_assert(count_texts(all_compat_texts) == 2 * std::size(compat_rules), "two texts for each");
 
 }  // namespace
 
@@ -11862,47 +11866,23 @@ inline constexpr CompatRule compat_rules[] = {
 
 namespace {
 
-// Tables with a `name` are sorted by it, and searched by halves.
-template <class Row, std::size_t size>
-constexpr bool sorted_by_name(const Row (&table)[size]) {
-  for (std::size_t i = 1; i < size; ++i)
-    if (!(table[i - 1].name < table[i].name)) return false;
-  return true;
-}
-
-template <class Row, std::size_t size>
-const Row* find_row(const Row (&table)[size], std::string_view name) {
-  const Row* row =
-      std::lower_bound(table, table + size, name,
-                       [](const Row& entry, std::string_view key) { return entry.name < key; });
-  return row != table + size && row->name == name ? row : nullptr;
-}
-
-struct Named {
-  std::string_view name = {};
-};
+// Lists of names are texts with blanks between the names: rows of pointers would weigh three times
+// as much.
 
 // Directories that hold the homes of users.
-inline constexpr Named home_parents[] = {{"Users"}, {"home"}};
-static_assert(sorted_by_name(home_parents), "sort the rows by name");
+inline constexpr std::string_view home_parents = "Users home";
 
 // Directories of / with all that is below; lib* stands for lib32, lib64, libx32 and their like.
-inline constexpr std::string_view protected_trees[] = {"bin",   "boot",  "dev",    "etc",  "lib",
-                                                       "lib32", "lib64", "libx32", "proc", "root",
-                                                       "sbin",  "sys",   "usr"};
+inline constexpr std::string_view protected_trees =
+    "bin boot dev etc lib lib32 lib64 libx32 proc root sbin sys usr";
 
 // Directories of / that may lose single entries, but not all at once (rm -rf /var/*).
-inline constexpr Named protected_contents[] = {{"Users"}, {"home"}, {"media"}, {"mnt"},
-                                               {"opt"},   {"run"},  {"srv"},   {"var"}};
-static_assert(sorted_by_name(protected_contents), "sort the rows by name");
+inline constexpr std::string_view protected_contents = "Users home media mnt opt run srv var";
 
 // Entries of /dev that anyone may write to, and directories whose entries are such.
-inline constexpr Named harmless_devices[] = {{"full"},    {"null"},  {"ptmx"},   {"random"},
-                                             {"stderr"},  {"stdin"}, {"stdout"}, {"tty"},
-                                             {"urandom"}, {"zero"}};
-static_assert(sorted_by_name(harmless_devices), "sort the rows by name");
-inline constexpr Named harmless_device_directories[] = {{"fd"}, {"pts"}, {"shm"}, {"tcp"}, {"udp"}};
-static_assert(sorted_by_name(harmless_device_directories), "sort the rows by name");
+inline constexpr std::string_view harmless_devices =
+    "full null ptmx random stderr stdin stdout tty urandom zero";
+inline constexpr std::string_view harmless_device_directories = "fd pts shm tcp udp";
 
 // Paths that are not written to, with what is below them. ~ stands for any home directory.
 struct KeptPlace {
@@ -11942,57 +11922,24 @@ struct Syntax {
 };
 
 // Programs that read shell scripts.
-inline constexpr Named shells[] = {{"ash"},  {"bash"}, {"dash"},  {"ksh"}, {"ksh93"}, {"mksh"},
-                                   {"oksh"}, {"posh"}, {"rbash"}, {"sh"},  {"yash"},  {"zsh"}};
-static_assert(sorted_by_name(shells), "sort the rows by name");
+inline constexpr std::string_view shells =
+    "ash bash dash ksh ksh93 mksh oksh posh rbash sh yash zsh";
 inline constexpr Syntax shell_syntax = {"oO", "rcfile init-file"};
 
 // Languages whose code can start programs.
 enum class Language : unsigned char { awk, lua, node, perl, php, python, ruby };
 // Functions of these languages that start a program or a shell, and such that remove a directory
 // with all it holds. The last part of a name counts: os.system is system.
-inline constexpr Named starting_functions[] = {{"Popen"},
-                                               {"call"},
-                                               {"check_call"},
-                                               {"check_output"},
-                                               {"create_subprocess_exec"},
-                                               {"create_subprocess_shell"},
-                                               {"exec"},
-                                               {"execFile"},
-                                               {"execFileSync"},
-                                               {"execSync"},
-                                               {"execl"},
-                                               {"execle"},
-                                               {"execlp"},
-                                               {"execlpe"},
-                                               {"execute"},
-                                               {"execv"},
-                                               {"execve"},
-                                               {"execvp"},
-                                               {"execvpe"},
-                                               {"getoutput"},
-                                               {"getstatusoutput"},
-                                               {"passthru"},
-                                               {"popen"},
-                                               {"proc_open"},
-                                               {"run"},
-                                               {"shell_exec"},
-                                               {"spawn"},
-                                               {"spawnSync"},
-                                               {"spawnl"},
-                                               {"spawnlp"},
-                                               {"spawnv"},
-                                               {"spawnvp"},
-                                               {"system"}};
-static_assert(sorted_by_name(starting_functions), "sort the rows by name");
-inline constexpr Named removing_functions[] = {
-    {"removeSync"}, {"remove_dir_all"}, {"remove_tree"}, {"rimraf"},    {"rm"},
-    {"rmSync"},     {"rm_r"},           {"rm_rf"},       {"rmdirSync"}, {"rmtree"}};
-static_assert(sorted_by_name(removing_functions), "sort the rows by name");
+inline constexpr std::string_view starting_functions =
+    "Popen call check_call check_output create_subprocess_exec create_subprocess_shell exec "
+    "execFile execFileSync execSync execl execle execlp execlpe execute execv execve execvp "
+    "execvpe getoutput getstatusoutput passthru popen proc_open run shell_exec spawn spawnSync "
+    "spawnl spawnlp spawnv spawnvp system";
+inline constexpr std::string_view removing_functions =
+    "removeSync remove_dir_all remove_tree rimraf rm rmSync rm_r rm_rf rmdirSync rmtree";
 
-// Tables of programs are texts, as rows of pointers would weigh three times as much: a program to
-// the line, with | between its columns and blanks between the entries of one. A column at the end
-// may be missing.
+// Tables of programs are texts, too: a program to the line, with | between its columns and blanks
+// between the entries of one. A column at the end may be missing.
 
 // Programs that are refused, with the rule, for their name or for what they are asked:
 // name|rule|options with an argument: letters, then long names|options that are refused|operands
@@ -12162,10 +12109,8 @@ inline constexpr std::string_view file_programs =
     "zcat|read\n";
 
 // The words that a shell takes for its own grammar where a command may begin.
-inline constexpr Named reserved_words[] = {
-    {"case"},     {"coproc"}, {"do"}, {"done"},   {"elif"}, {"else"}, {"esac"},  {"fi"},   {"for"},
-    {"function"}, {"if"},     {"in"}, {"select"}, {"then"}, {"time"}, {"until"}, {"while"}};
-static_assert(sorted_by_name(reserved_words), "sort the rows by name");
+inline constexpr std::string_view reserved_words =
+    "case coproc do done elif else esac fi for function if in select then time until while";
 
 // Bounds of one judgement, besides those of the walk. Wrappers around wrappers, globs that stand
 // for many programs, and xargs multiply what there is to look at; a script that needs more is
@@ -12190,9 +12135,6 @@ bool sweeps(std::string_view name);
 
 // Whether a list of names with blanks between them has `name`, or one that it abbreviates.
 bool lists_option(std::string_view list, std::string_view name);
-
-// Whether one of the entries, with blanks between them, is `entry`.
-bool has_entry(std::string_view list, std::string_view entry);
 
 bool find_file_program(std::string_view name, FileProgram& program);
 
@@ -12341,12 +12283,6 @@ bool lists_option(std::string_view list, std::string_view name) {
   return false;
 }
 
-bool has_entry(std::string_view list, std::string_view entry) {
-  while (!list.empty())
-    if (take_part(list, ' ') == entry) return true;
-  return false;
-}
-
 bool is_assignment(std::string_view text) {
   const std::size_t equals = text.find('=');
   return equals != std::string_view::npos && is_name(text.substr(0, equals));
@@ -12376,7 +12312,7 @@ std::string script_of_argv(const std::vector<std::string>& argv) {
   for (std::size_t i = 0; i < argv.size(); ++i) {
     if (i) script += ' ';
     // The name of a program is neither an assignment nor a word of the shell's grammar.
-    if (i == 0 && (find_row(reserved_words, argv[i]) || is_assignment(argv[i])))
+    if (i == 0 && (has_entry(reserved_words, argv[i]) || is_assignment(argv[i])))
       script += concat({"'", argv[i], "'"});
     else
       append_quoted(script, argv[i]);
@@ -12519,20 +12455,14 @@ std::string text_of(const PathText& path) {
 
 namespace {
 
-bool in_protected_tree(std::string_view name, bool glob) {
-  if (starts_with(name, "lib")) return true;
-  const auto is_it = [name, glob](std::string_view tree) {
-    return name == tree || (glob && glob_matches(name, tree));
-  };
-  return std::any_of(std::begin(protected_trees), std::end(protected_trees), is_it);
-}
-
-// Whether a table has a name, or one that the name is a pattern for.
-template <class Row, std::size_t size>
-bool has_row(const Row (&table)[size], std::string_view name, bool glob) {
-  if (!glob || !is_pattern(name)) return find_row(table, name) != nullptr;
-  return std::any_of(table, table + size,
-                     [name](const Row& row) { return glob_matches(name, row.name); });
+// Whether a list has a name, or, with `glob`, one that the name is a pattern for.
+bool has_match(std::string_view list, std::string_view name, bool glob) {
+  glob = glob && is_pattern(name);
+  while (!list.empty()) {
+    const std::string_view entry = take_part(list, ' ');
+    if (entry == name || (glob && glob_matches(name, entry))) return true;
+  }
+  return false;
 }
 
 // How many names lead to the home directory that a path is, or is in; npos: none.
@@ -12540,7 +12470,7 @@ std::size_t names_of_home(const PathText& path) {
   if (path.root == PathText::Root::home) return 0;
   if (path.root != PathText::Root::slash || path.names.empty()) return std::string_view::npos;
   if (path.names[0] == "root") return 1;
-  return find_row(home_parents, path.names[0]) ? 2 : std::string_view::npos;
+  return has_entry(home_parents, path.names[0]) ? 2 : std::string_view::npos;
 }
 
 }  // namespace
@@ -12556,9 +12486,10 @@ bool is_protected(const PathText& path, bool contents, bool glob) {
   if (path.root == PathText::Root::relative) return false;
   if (path.root == PathText::Root::home || count == 0) return count == 0;
   const std::string_view top = path.names[0];
-  if (is_unknown(top) || in_protected_tree(top, glob && is_pattern(top))) return true;
-  if (count == 1) return !contents || has_row(protected_contents, top, glob);
-  return count == 2 && has_row(home_parents, top, glob);
+  if (is_unknown(top) || starts_with(top, "lib") || has_match(protected_trees, top, glob))
+    return true;
+  if (count == 1) return !contents || has_match(protected_contents, top, glob);
+  return count == 2 && has_match(home_parents, top, glob);
 }
 
 bool is_within(const PathText& path, const PathText& above) {
@@ -12581,8 +12512,8 @@ bool is_device(const PathText& path, bool glob) {
   const std::string_view top = path.names[0];
   if (top != "dev" && !(glob && is_pattern(top) && glob_matches(top, "dev"))) return false;
   const std::size_t count = path.names.size();
-  if (count >= 2 && find_row(harmless_device_directories, path.names[1])) return false;
-  return count != 2 || !find_row(harmless_devices, path.names[1]);
+  if (count >= 2 && has_entry(harmless_device_directories, path.names[1])) return false;
+  return count != 2 || !has_entry(harmless_devices, path.names[1]);
 }
 
 bool in_places(const PathText& path, std::string_view list, bool glob) {
@@ -13018,8 +12949,6 @@ inline std::string shown(std::string_view text) {
   return line;
 }
 
-constexpr std::uint32_t bit(Rule rule) { return std::uint32_t{1} << static_cast<unsigned>(rule); }
-
 // What a policy was compiled to, as far as judging a script needs it.
 struct Terms {
   std::uint32_t rules = 0;  // the bits of those in force
@@ -13047,15 +12976,14 @@ struct Case {
   bool too_complex = false;
   // Where bash has [[ ]] and (( )). A POSIX shell takes parts of it for commands, as `$a == b` in
   // [[ -f x && $a == b ]]: one that is not known there is no reason to refuse an ordinary test.
-  std::vector<std::pair<std::size_t, std::size_t>> tests = {};
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> tests = {};
   bool posix = false;
 
   bool in_test(std::size_t begin, std::size_t end) const {
-    const auto after = std::upper_bound(tests.begin(), tests.end(),
-                                        std::pair<std::size_t, std::size_t>(begin, npos));
+    const std::pair<std::uint32_t, std::uint32_t> behind(static_cast<std::uint32_t>(begin), ~0U);
+    const auto after = std::upper_bound(tests.begin(), tests.end(), behind);
     return after != tests.begin() && end <= std::prev(after)->second;
   }
-  static constexpr std::size_t npos = static_cast<std::size_t>(-1);
 
   bool charge_words(std::size_t count) {
     judged_words += count + 1;
@@ -13310,7 +13238,7 @@ class Judge {
   bool has_base_ = false;
   PathText base_ = {};
   std::vector<Form> forms_ = {};
-  std::deque<std::vector<shell::Word>> generated_ = {};
+  std::list<std::vector<shell::Word>> generated_ = {};
 
   struct Unset {
     std::uint16_t name = 0;
@@ -13342,7 +13270,8 @@ void Judge::visit(const shell::Visit& visit) {
   note_variables();
   if (!case_.posix && !command_->words.empty() &&
       (command_->words[0].text == "[[" || command_->words[0].text == "(("))
-    case_.tests.emplace_back(command_->begin, command_->end);
+    case_.tests.push_back(
+        {static_cast<std::uint32_t>(command_->begin), static_cast<std::uint32_t>(command_->end)});
   if (case_.collecting) case_.judgement->commands.push_back(visit.command);
 
   if (command_->fork_bomb && wants(Rule::fork_bomb))
@@ -13430,12 +13359,20 @@ std::size_t Judge::rank_of(Rule rule) const {
   return hides && !case_.terms.blocked.empty() ? blocked_rank : no_rank;
 }
 
+RuleTexts texts_of(Rule rule) {
+  RuleTexts result;
+  std::string_view rest = all_rule_texts;
+  for (std::size_t skipped = 4 * static_cast<std::size_t>(rule); skipped > 0; --skipped)
+    take_part(rest, '\0');
+  for (const char*& text : result.texts) text = take_part(rest, '\0').data();
+  return result;
+}
+
 void Judge::record(Rule rule, std::size_t begin, std::size_t end, std::string_view detail) {
-  const SanitizerRule& row = sanitizer_rules[static_cast<std::size_t>(rule)];
-  const RuleInfo& info = row.info;
-  object(rank_of(rule), info.name,
-         concat({"Potentially dangerous command detected: ", info.message, " (", detail, "); ",
-                 row.advice}),
+  const RuleTexts row = texts_of(rule);
+  object(rank_of(rule), row.texts[0],
+         concat({"Potentially dangerous command detected: ", row.texts[1], " (", detail, "); ",
+                 row.texts[3]}),
          begin, end);
 }
 
@@ -13681,7 +13618,7 @@ void Judge::judge_pattern(const Form& form, std::string_view pattern) {
     std::string_view line = take_part(table, '\n');
     try_name(take_part(line, ';'));
   }
-  for (const Named& shell : shells) try_name(shell.name);
+  for (std::string_view names = shells; !names.empty();) try_name(take_part(names, ' '));
   const bool blocking = !case_.terms.blocked.empty();
   if (blocking || (!matched && form.words[0].text.find('/') == std::string::npos))
     refuse_unknown(form);
@@ -13696,7 +13633,7 @@ void Judge::judge_program(const Form& form, std::string_view name) {
   Wrapper wrapper;
   const bool loader = starts_with(name, "ld-") && name.find(".so") != std::string_view::npos;
   if (find_wrapper(loader ? "ld.so" : name, wrapper)) return peel(wrapper, form);
-  if (find_row(shells, name)) return judge_shell(form);
+  if (has_entry(shells, name)) return judge_shell(form);
   const std::size_t version = name.find_last_not_of("0123456789.");
   const std::string_view language = name.substr(0, version + 1);
   if (find_wrapper(language, wrapper) && wrapper.has('Y')) return peel(wrapper, form);
@@ -13850,8 +13787,9 @@ void Judge::peel_rest(const Wrapper& wrapper, const Form& form, std::size_t i, c
                       bool joins) {
   const Form rest = form.from(i);
   if (program.word && !program.text.empty()) {
-    std::vector<shell::Word> words(rest.words, rest.words + rest.size);
-    words.insert(words.begin(), word_like(*program.word, std::string(program.text)));
+    std::vector<shell::Word> words;
+    words.push_back(word_like(*program.word, std::string(program.text)));
+    for (std::size_t k = 0; k < rest.size; ++k) words.push_back(rest.words[k]);
     return add_form(rest, std::move(words));
   }
   if (rest.size == 0) {
@@ -14047,12 +13985,13 @@ Judge::Roots Judge::roots_of(const Form& form) {
 }
 
 bool Judge::is_found(const Form& form) {
-  return std::any_of(form.roots->begin(), form.roots->end(), [&form](const shell::Word& place) {
+  for (const shell::Word& place : *form.roots) {
     std::string_view name = form.words[0].text;
-    if (place.process || !ends_with(name, place.text)) return false;
+    if (place.process || !ends_with(name, place.text)) continue;
     name.remove_suffix(place.text.size());
-    return name.empty() || name.back() == '/';
-  });
+    if (name.empty() || name.back() == '/') return true;
+  }
+  return false;
 }
 
 void Judge::judge_found(const Form& form) {
@@ -14143,7 +14082,7 @@ void Judge::add_exec(const Form& form, std::size_t first, std::size_t last, cons
   bool replaced = false;
   for (std::size_t i = first; i < last && i < form.size; ++i) {
     if (form.words[i].text == "{}" && !replaced) {
-      words.insert(words.end(), roots.words, roots.words + roots.size);
+      for (std::size_t k = 0; k < roots.size; ++k) words.push_back(roots.words[k]);
       replaced = true;
     } else {
       words.push_back(replace_all(form.words[i], "{}", worst));
@@ -14331,7 +14270,7 @@ void Judge::run_with_unknown(const Form& command, std::string_view mark) {
   }
   std::vector<shell::Word> words(command.words, command.words + command.size);
   words.push_back(unknown_word(command.words[0]));
-  words.insert(words.end(), roots.begin(), roots.end());
+  for (const shell::Word& root : roots) words.push_back(root);
   add_form(command, std::move(words));
 }
 
@@ -14369,7 +14308,7 @@ void Judge::peel_parallel(const Wrapper& wrapper, const Form& form) {
   }
   if (unknown) {
     const std::vector<shell::Word> roots = protected_producers();
-    arguments.insert(arguments.end(), roots.begin(), roots.end());
+    for (const shell::Word& root : roots) arguments.push_back(root);
     arguments.push_back(unknown_word(form.words[0]));
   }
   for (const shell::Word& argument : arguments) {
@@ -14700,14 +14639,14 @@ class CodeReader {
       if (at_ < code_.size()) findings_.scripts.push_back(read_delimited());
       return;
     }
-    const bool starts = find_row(starting_functions, name) != nullptr;
-    if (!starts && !find_row(removing_functions, name)) return;
     const std::size_t after = at_;
     skip_blanks();
     const bool parenthesised = next_is('(');
     if (parenthesised) ++at_;
     const bool without = is(Language::perl) || is(Language::ruby) || is(Language::lua);
-    if (!parenthesised && !(without && at_ < code_.size() && is_quote(code_[at_]))) {
+    const bool called = parenthesised || (without && at_ < code_.size() && is_quote(code_[at_]));
+    const bool starts = called && has_entry(starting_functions, name);
+    if (!called || (!starts && !has_entry(removing_functions, name))) {
       at_ = after;
       return;
     }
@@ -14908,8 +14847,9 @@ void Judge::check_allowed() {
   std::vector<std::string> texts;
   if (texts_to_allow(texts)) {
     for (const Regex& regex : case_.terms.allowed) {
-      const auto matches = [&regex](const std::string& text) { return regex.full_match(text); };
-      if (std::all_of(texts.begin(), texts.end(), matches)) return;
+      bool matches = true;
+      for (const std::string& text : texts) matches = matches && regex.full_match(text);
+      if (matches) return;
     }
   }
   std::string text = with_assignments(join(whole()));
@@ -14920,8 +14860,8 @@ void Judge::check_allowed() {
 }
 
 bool Judge::texts_to_allow(std::vector<std::string>& texts) const {
-  static constexpr std::string_view guesses[] = {"",   "a", "-x", "/",        "..",          " ; ",
-                                                 "\n", "'", "$",  "\xc3\xa9", "a b/-c=\"d\n"};
+  // With | between them; the first is nothing at all.
+  std::string_view guesses = "|a|-x|/|..| ; |\n|'|$|\xc3\xa9|a b/-c=\"d\n";
   bool known = true, may_vanish = false;
   for (const shell::Assignment& assignment : command_->assignments)
     if (!assignment.value.known() || assignment.value.assumed) return false;
@@ -14938,7 +14878,7 @@ bool Judge::texts_to_allow(std::vector<std::string>& texts) const {
     texts.push_back(text_with(""));
     return true;
   }
-  for (const std::string_view guess : guesses) texts.push_back(text_with(guess));
+  while (!guesses.empty()) texts.push_back(text_with(take_part(guesses, '|')));
   if (may_vanish) texts.push_back(text_with("", true));
   return true;
 }
@@ -14973,10 +14913,8 @@ std::string Judge::text_with(std::string_view guess, bool vanish) const {
 namespace {
 
 // The patterns of one option. `key` is what the operator calls it.
-Expected<std::vector<Regex>> compile_patterns(std::string_view key,
-                                              const std::vector<std::string>& patterns,
-                                              const Regex::Options& options) {
-  std::vector<Regex> compiled;
+Expected<void> compile_patterns(std::string_view key, const std::vector<std::string>& patterns,
+                                const Regex::Options& options, std::vector<Regex>& compiled) {
   for (const std::string& pattern : patterns) {
     Expected<Regex> regex = Regex::compile(pattern, options);
     if (!regex) {
@@ -14986,39 +14924,41 @@ Expected<std::vector<Regex>> compile_patterns(std::string_view key,
     }
     compiled.push_back(*std::move(regex));
   }
-  return compiled;
+  return {};
 }
 
 Expected<void> check_rule_names(const std::vector<std::string>& names) {
   std::string known;
-  for (const SanitizerRule& rule : sanitizer_rules)
-    known += concat({known.empty() ? "" : ", ", rule.info.name});
-  for (const std::string& wanted : names) {
-    const auto has_name = [&wanted](const SanitizerRule& rule) { return wanted == rule.info.name; };
-    if (std::none_of(std::begin(sanitizer_rules), std::end(sanitizer_rules), has_name))
-      return make_error(ErrorCode::invalid_argument, {"disabled_rules: no rule is called ",
-                                                      quoted(wanted), "; there are ", known});
+  std::string listed;
+  for (const RuleInfo& rule : Policy::rules()) {
+    known += concat({rule.name, " "});
+    listed += concat({listed.empty() ? "" : ", ", rule.name});
   }
+  for (const std::string& wanted : names)
+    if (!has_entry(known, wanted))
+      return make_error(ErrorCode::invalid_argument, {"disabled_rules: no rule is called ",
+                                                      quoted(wanted), "; there are ", listed});
   return {};
 }
 
 std::uint32_t rules_in_force(const PolicyOptions& options) {
-  std::uint32_t rules = 0;
+  std::uint32_t rules = 0, next = 1;
   const auto& disabled = options.disabled_rules;
-  for (const SanitizerRule& rule : sanitizer_rules) {
-    if (rule.lifted_by_sudo && options.enable_sudo) continue;
-    if (std::find(disabled.begin(), disabled.end(), rule.info.name) != disabled.end()) continue;
-    rules |= bit(rule.rule);
+  for (const RuleInfo& rule : Policy::rules()) {
+    bool off = false;
+    for (const std::string& name : disabled) off = off || name == rule.name;
+    if (!off) rules |= next;
+    next <<= 1;
   }
-  return rules;
+  return options.enable_sudo ? rules & ~lifted_by_sudo : rules;
 }
 
 }  // namespace
 
 struct Policy::Compiled {
   struct Pattern {
-    const char* name;
-    const char* message;
+    std::string_view name;
+    std::string_view message;
     Regex regex;
   };
   PolicyOptions::Mode mode = PolicyOptions::Mode::strict;
@@ -15145,22 +15085,21 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   auto compiled = std::make_shared<Compiled>();
   compiled->mode = options.mode;
   compiled->rules = rules_in_force(options);
-  for (const CompatRule& rule : compat_rules) {
-    if (!compat || !(compiled->rules & bit(rule.rule))) continue;
-    Expected<Regex> regex = Regex::compile(rule.pattern);
+  std::string_view texts = all_compat_texts;
+  for (const Rule rule : compat_rules) {
+    const std::string_view pattern = take_part(texts, '\0');
+    const std::string_view message = take_part(texts, '\0');
+    if (!compat || !(compiled->rules & bit(rule))) continue;
+    Expected<Regex> regex = Regex::compile(pattern);
     if (!regex) return regex.error();
-    compiled->sanitizer.push_back({sanitizer_rules[static_cast<std::size_t>(rule.rule)].info.name,
-                                   rule.message, *std::move(regex)});
+    compiled->sanitizer.push_back({texts_of(rule).texts[0], message, *std::move(regex)});
   }
 
   Regex::Options how;
   how.dot_matches_newline = !compat;
-  auto allowed = compile_patterns("allowed_commands", options.allowed, how);
-  if (!allowed) return allowed.error();
-  compiled->allowed = *std::move(allowed);
-  auto blocked = compile_patterns("blocked_commands", options.blocked, how);
-  if (!blocked) return blocked.error();
-  compiled->blocked = *std::move(blocked);
+  auto done = compile_patterns("allowed_commands", options.allowed, how, compiled->allowed);
+  if (done) done = compile_patterns("blocked_commands", options.blocked, how, compiled->blocked);
+  if (!done) return done.error();
 
   std::string& message = compiled->allowed_message;
   message = "Command not in allowed list. Allowed patterns: ";
@@ -15199,7 +15138,13 @@ Judgement Policy::judge(const std::vector<std::string>& argv, std::string_view w
 
 std::vector<RuleInfo> Policy::rules() {
   std::vector<RuleInfo> infos;
-  for (const SanitizerRule& rule : sanitizer_rules) infos.push_back(rule.info);
+  std::uint32_t compat = 0;
+  for (const Rule rule : compat_rules) compat |= bit(rule);
+  for (std::size_t i = 0; i < rule_count; ++i) {
+    const auto rule = static_cast<Rule>(i);
+    const RuleTexts row = texts_of(rule);
+    infos.push_back({row.texts[0], row.texts[1], row.texts[2], (compat & bit(rule)) != 0});
+  }
   return infos;
 }
 
@@ -15552,10 +15497,14 @@ std::string_view row_of(std::string_view table, std::string_view name) {
   return {};
 }
 
-const SanitizerRule* rule_called(std::string_view name) {
-  for (const SanitizerRule& rule : sanitizer_rules)
-    if (name == rule.info.name) return &rule;
-  return nullptr;
+// The number of the rule with a name; rule_count: none.
+std::size_t rule_called(std::string_view name) {
+  std::string_view rest = all_rule_texts;
+  for (std::size_t i = 0; i < rule_count; ++i) {
+    if (take_part(rest, '\0') == name) return i;
+    for (int others = 0; others < 3; ++others) take_part(rest, '\0');
+  }
+  return rule_count;
 }
 
 bool is_root_among(std::string_view users) {
@@ -15608,8 +15557,9 @@ bool find_file_program(std::string_view name, FileProgram& program) {
 void Judge::check_refused(const Form& form, std::string_view name) {
   std::string_view row = row_of(refused_programs, starts_with(name, "mkfs") ? "mkfs" : name);
   if (row.empty()) return;
-  const SanitizerRule* const rule = rule_called(take_part(row, '|'));
-  if (!rule || !wants(rule->rule)) return;
+  const std::size_t number = rule_called(take_part(row, '|'));
+  const auto rule = static_cast<Rule>(number);
+  if (number == rule_count || !wants(rule)) return;
   const Syntax syntax = syntax_of(take_part(row, '|'));
   const std::string_view options = take_part(row, '|');
   const std::string_view words = take_part(row, '|');
@@ -15635,7 +15585,7 @@ void Judge::check_refused(const Form& form, std::string_view name) {
   if (processes && !named) refused = true;
   if (words == "@kill") refused = kills_all(form);
   if (surely || (refused && !excused))
-    record(rule->rule, form.words[0].begin, form.words[0].end, shown(join(form)));
+    record(rule, form.words[0].begin, form.words[0].end, shown(join(form)));
 }
 
 bool Judge::is_refused_operand(std::string_view words, const Part& operand, bool first) {

@@ -77,6 +77,10 @@ bool is_one_of(std::string_view text, const Texts& texts) {
 // What stands before the next separator, or all; the text then begins behind that.
 std::string_view take_part(std::string_view& text, char separator);
 
+// Whether one of the entries, with blanks between them, is `entry`. A list that is one text weighs
+// a third of an array of texts.
+bool has_entry(std::string_view list, std::string_view entry);
+
 // The last name of a path.
 std::string_view base_name(std::string_view path);
 

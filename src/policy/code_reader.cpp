@@ -179,14 +179,14 @@ class CodeReader {
       if (at_ < code_.size()) findings_.scripts.push_back(read_delimited());
       return;
     }
-    const bool starts = find_row(starting_functions, name) != nullptr;
-    if (!starts && !find_row(removing_functions, name)) return;
     const std::size_t after = at_;
     skip_blanks();
     const bool parenthesised = next_is('(');
     if (parenthesised) ++at_;
     const bool without = is(Language::perl) || is(Language::ruby) || is(Language::lua);
-    if (!parenthesised && !(without && at_ < code_.size() && is_quote(code_[at_]))) {
+    const bool called = parenthesised || (without && at_ < code_.size() && is_quote(code_[at_]));
+    const bool starts = called && has_entry(starting_functions, name);
+    if (!called || (!starts && !has_entry(removing_functions, name))) {
       at_ = after;
       return;
     }

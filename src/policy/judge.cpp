@@ -27,7 +27,8 @@ void Judge::visit(const shell::Visit& visit) {
   note_variables();
   if (!case_.posix && !command_->words.empty() &&
       (command_->words[0].text == "[[" || command_->words[0].text == "(("))
-    case_.tests.emplace_back(command_->begin, command_->end);
+    case_.tests.push_back(
+        {static_cast<std::uint32_t>(command_->begin), static_cast<std::uint32_t>(command_->end)});
   if (case_.collecting) case_.judgement->commands.push_back(visit.command);
 
   if (command_->fork_bomb && wants(Rule::fork_bomb))
@@ -115,12 +116,20 @@ std::size_t Judge::rank_of(Rule rule) const {
   return hides && !case_.terms.blocked.empty() ? blocked_rank : no_rank;
 }
 
+RuleTexts texts_of(Rule rule) {
+  RuleTexts result;
+  std::string_view rest = all_rule_texts;
+  for (std::size_t skipped = 4 * static_cast<std::size_t>(rule); skipped > 0; --skipped)
+    take_part(rest, '\0');
+  for (const char*& text : result.texts) text = take_part(rest, '\0').data();
+  return result;
+}
+
 void Judge::record(Rule rule, std::size_t begin, std::size_t end, std::string_view detail) {
-  const SanitizerRule& row = sanitizer_rules[static_cast<std::size_t>(rule)];
-  const RuleInfo& info = row.info;
-  object(rank_of(rule), info.name,
-         concat({"Potentially dangerous command detected: ", info.message, " (", detail, "); ",
-                 row.advice}),
+  const RuleTexts row = texts_of(rule);
+  object(rank_of(rule), row.texts[0],
+         concat({"Potentially dangerous command detected: ", row.texts[1], " (", detail, "); ",
+                 row.texts[3]}),
          begin, end);
 }
 
@@ -366,7 +375,7 @@ void Judge::judge_pattern(const Form& form, std::string_view pattern) {
     std::string_view line = take_part(table, '\n');
     try_name(take_part(line, ';'));
   }
-  for (const Named& shell : shells) try_name(shell.name);
+  for (std::string_view names = shells; !names.empty();) try_name(take_part(names, ' '));
   const bool blocking = !case_.terms.blocked.empty();
   if (blocking || (!matched && form.words[0].text.find('/') == std::string::npos))
     refuse_unknown(form);
@@ -381,7 +390,7 @@ void Judge::judge_program(const Form& form, std::string_view name) {
   Wrapper wrapper;
   const bool loader = starts_with(name, "ld-") && name.find(".so") != std::string_view::npos;
   if (find_wrapper(loader ? "ld.so" : name, wrapper)) return peel(wrapper, form);
-  if (find_row(shells, name)) return judge_shell(form);
+  if (has_entry(shells, name)) return judge_shell(form);
   const std::size_t version = name.find_last_not_of("0123456789.");
   const std::string_view language = name.substr(0, version + 1);
   if (find_wrapper(language, wrapper) && wrapper.has('Y')) return peel(wrapper, form);

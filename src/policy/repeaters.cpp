@@ -34,12 +34,13 @@ Judge::Roots Judge::roots_of(const Form& form) {
 }
 
 bool Judge::is_found(const Form& form) {
-  return std::any_of(form.roots->begin(), form.roots->end(), [&form](const shell::Word& place) {
+  for (const shell::Word& place : *form.roots) {
     std::string_view name = form.words[0].text;
-    if (place.process || !ends_with(name, place.text)) return false;
+    if (place.process || !ends_with(name, place.text)) continue;
     name.remove_suffix(place.text.size());
-    return name.empty() || name.back() == '/';
-  });
+    if (name.empty() || name.back() == '/') return true;
+  }
+  return false;
 }
 
 void Judge::judge_found(const Form& form) {
@@ -130,7 +131,7 @@ void Judge::add_exec(const Form& form, std::size_t first, std::size_t last, cons
   bool replaced = false;
   for (std::size_t i = first; i < last && i < form.size; ++i) {
     if (form.words[i].text == "{}" && !replaced) {
-      words.insert(words.end(), roots.words, roots.words + roots.size);
+      for (std::size_t k = 0; k < roots.size; ++k) words.push_back(roots.words[k]);
       replaced = true;
     } else {
       words.push_back(replace_all(form.words[i], "{}", worst));
@@ -318,7 +319,7 @@ void Judge::run_with_unknown(const Form& command, std::string_view mark) {
   }
   std::vector<shell::Word> words(command.words, command.words + command.size);
   words.push_back(unknown_word(command.words[0]));
-  words.insert(words.end(), roots.begin(), roots.end());
+  for (const shell::Word& root : roots) words.push_back(root);
   add_form(command, std::move(words));
 }
 
@@ -356,7 +357,7 @@ void Judge::peel_parallel(const Wrapper& wrapper, const Form& form) {
   }
   if (unknown) {
     const std::vector<shell::Word> roots = protected_producers();
-    arguments.insert(arguments.end(), roots.begin(), roots.end());
+    for (const shell::Word& root : roots) arguments.push_back(root);
     arguments.push_back(unknown_word(form.words[0]));
   }
   for (const shell::Word& argument : arguments) {

@@ -150,8 +150,9 @@ void Judge::peel_rest(const Wrapper& wrapper, const Form& form, std::size_t i, c
                       bool joins) {
   const Form rest = form.from(i);
   if (program.word && !program.text.empty()) {
-    std::vector<shell::Word> words(rest.words, rest.words + rest.size);
-    words.insert(words.begin(), word_like(*program.word, std::string(program.text)));
+    std::vector<shell::Word> words;
+    words.push_back(word_like(*program.word, std::string(program.text)));
+    for (std::size_t k = 0; k < rest.size; ++k) words.push_back(rest.words[k]);
     return add_form(rest, std::move(words));
   }
   if (rest.size == 0) {
