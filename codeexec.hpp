@@ -5314,8 +5314,7 @@ constexpr RegexRange regex_non_words[] = {
 namespace {
 
 void normalize_ranges(std::vector<RegexRange>& ranges) {
-  std::sort(ranges.begin(), ranges.end(),
-            [](const RegexRange& a, const RegexRange& b) { return a.first < b.first; });
+  std::sort(ranges.begin(), ranges.end());
   std::size_t size = 0;
   for (const RegexRange& range : ranges) {
     if (size > 0 && range.first <= ranges[size - 1].second + 1)
@@ -5342,19 +5341,20 @@ std::vector<RegexRange> shorthand_ranges(char letter, bool ascii) {
   switch (letter) {
     case 'd':
     case 'D':
-      ranges = {{'0', '9'}};
+      ranges.push_back({'0', '9'});
       break;
     case 's':
     case 'S':
-      ranges = {{'\t', '\r'}, {' ', ' '}};
+      ranges.push_back({'\t', '\r'});
+      ranges.push_back({' ', ' '});
       if (ascii) break;
       ranges.push_back({0x1c, 0x1f});
-      ranges.insert(ranges.end(), std::begin(regex_spaces), std::end(regex_spaces));
+      for (const RegexRange& range : regex_spaces) ranges.push_back(range);
       break;
     default:
       if (!ascii) {
         ranges.push_back({0, 0x7f});
-        ranges.insert(ranges.end(), std::begin(regex_non_words), std::end(regex_non_words));
+        for (const RegexRange& range : regex_non_words) ranges.push_back(range);
         normalize_ranges(ranges);
         ranges = complement(ranges);
       }
@@ -5372,9 +5372,9 @@ bool is_ascii_word(std::uint32_t code) {
 
 bool is_regex_word(std::uint32_t code) {
   if (code < 0x80) return is_ascii_word(code);
-  return std::none_of(
-      std::begin(regex_non_words), std::end(regex_non_words),
-      [code](const RegexRange& range) { return code >= range.first && code <= range.second; });
+  for (const RegexRange& range : regex_non_words)
+    if (code >= range.first && code <= range.second) return false;
+  return true;
 }
 
 bool is_ascii_letter(std::uint32_t code) {
@@ -6362,11 +6362,14 @@ namespace {
 
 // Characters, for fast tests.
 struct CharSet {
-  std::array<bool, 256> members = {};
+  std::array<std::uint32_t, 8> members = {};
   constexpr explicit CharSet(std::string_view characters) {
-    for (const char c : characters) members[static_cast<unsigned char>(c)] = true;
+    for (const char c : characters) members[place(c) / 32] |= std::uint32_t{1} << place(c) % 32;
   }
-  constexpr bool has(char c) const { return members[static_cast<unsigned char>(c)]; }
+  constexpr bool has(char c) const { return (members[place(c) / 32] >> place(c) % 32 & 1) != 0; }
+
+ private:
+  static constexpr unsigned place(char c) { return static_cast<unsigned char>(c); }
 };
 constexpr CharSet word_end(" \t\n&|;<>()");
 constexpr CharSet ends_plain_run(" \t\n&|;<>()\\'\"`${}]");
@@ -6399,6 +6402,9 @@ std::string decode_ansi_c(std::string_view text);
 // A number other than 0 for a name, by which two of them may be told apart.
 std::uint16_t hash_of_name(std::string_view name);
 
+// The message of the limit max_depth.
+std::string too_deep(const shell::Options& options);
+
 // Puts a path behind a directory and takes `.`, `..` and doubled slashes out of it. `~` at the
 // start stays the name of a directory that has a parent.
 std::string join_shell_path(std::string_view directory, std::string_view path);
@@ -6414,6 +6420,10 @@ std::uint16_t hash_of_name(std::string_view name) {
   std::uint32_t hash = 2166136261U;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
   return static_cast<std::uint16_t>((hash >> 16) | 1U);
+}
+
+std::string too_deep(const shell::Options& options) {
+  return concat({"nested deeper than ", std::to_string(options.limits.max_depth), " levels"});
 }
 
 bool decode_escape(std::string_view text, std::size_t& at, EscapeStyle style,
@@ -6801,7 +6811,7 @@ class ShellParser {
   void take_word() { at_ = word_end_; }
   // Whether the word ends a list.
   static bool ends_list(std::string_view word) {
-    return is_one_of(word, {"then", "else", "elif", "fi", "do", "done", "esac", "}"});
+    return has_entry("then else elif fi do done esac }", word);
   }
   // Consumes a reserved word that must be here.
   bool expect(std::string_view word, std::size_t begin, std::string_view construct);
@@ -6934,8 +6944,7 @@ void ShellParser::unexpected(std::string_view where) {
 
 bool ShellParser::enter() {
   if (++depth_ <= options_.limits.max_depth) return true;
-  fail(ErrorCode::limit,
-       concat({"nested deeper than ", std::to_string(options_.limits.max_depth), " levels"}), at_);
+  fail(ErrorCode::limit, too_deep(options_), at_);
   return false;
 }
 
@@ -7629,9 +7638,6 @@ std::string_view ShellParser::word_here() {
 }
 
 std::string_view ShellParser::joined_word_here() {
-  static constexpr std::string_view words[] = {
-      "!",    "{",  "}",   "[[",       "]]", "case", "coproc", "do",   "done", "elif",  "else",
-      "esac", "fi", "for", "function", "if", "in",   "select", "then", "time", "until", "while"};
   std::string joined;
   std::size_t end = at_;
   for (; end < text_.size() && joined.size() < 10 && !ends_word(text_[end]); ++end) {
@@ -7640,10 +7646,16 @@ std::string_view ShellParser::joined_word_here() {
     else
       joined += text_[end];
   }
-  const auto* const word = std::find(std::begin(words), std::end(words), joined);
-  if (word == std::end(words)) return {};
-  word_end_ = end;
-  return *word;
+  std::string_view words =
+      "! { } [[ ]] case coproc do done elif else esac fi for function if in select then time until "
+      "while";
+  while (!words.empty()) {
+    const std::string_view word = take_part(words, ' ');
+    if (word != joined) continue;
+    word_end_ = end;
+    return word;
+  }
+  return {};
 }
 
 bool ShellParser::expect(std::string_view word, std::size_t begin, std::string_view construct) {
@@ -7786,8 +7798,7 @@ std::uint32_t ShellParser::parse_command() {
     return parse_subshell();
   }
   // Only these can begin a reserved word.
-  constexpr CharSet starts("{[fiwucs");
-  if (starts.has(c)) {
+  if (std::string_view("{[fiwucs").find(c) != std::string_view::npos) {
     const std::string_view word = word_here();
     if (word == "{") return parse_group();
     if (word == "if") return parse_if();
@@ -8061,8 +8072,7 @@ std::uint32_t ShellParser::parse_coprocess() {
 }
 
 bool ShellParser::is_reserved(std::string_view word) {
-  return is_one_of(word,
-                   {"if", "while", "until", "for", "case", "select", "function", "time", "coproc"});
+  return has_entry("if while until for case select function time coproc", word);
 }
 
 std::uint32_t ShellParser::parse_function_keyword() {
@@ -8126,7 +8136,7 @@ std::uint32_t ShellParser::parse_simple() {
     add(word);
     if (!first) continue;
     const std::string_view name = text_.substr(word_begin, at_ - word_begin);
-    declares = bash() && is_one_of(name, {"declare", "typeset", "local", "export", "readonly"});
+    declares = bash() && has_entry("declare typeset local export readonly", name);
     if (assignments.empty() && redirections.empty() && at_parentheses()) {
       syntax_.pending.resize(from);
       return parse_function_body(name, begin);
@@ -8388,9 +8398,17 @@ inline ShellValue scalar_value(ShellText text) {
   return value;
 }
 
-inline ShellValue array_value(std::vector<ShellText> elements = {}) {
+inline ShellValue empty_array() {
   ShellValue value;
-  value.elements = std::move(elements);
+  value.array = true;
+  return value;
+}
+
+// A value that is not known: of a variable, and of an array of which not even the size is.
+inline ShellValue unknown_scalar() { return scalar_value(unknown_text()); }
+inline ShellValue unknown_array() {
+  ShellValue value;
+  value.elements.push_back(unknown_words());
   value.array = true;
   return value;
 }
@@ -8443,15 +8461,15 @@ class ShellWalker {
 
   // variables -------------------------------------------------------------------------------------
 
+  // What a branch has changed.
+  using Changes = std::vector<std::pair<std::string, ShellVariable>>;
   // A stretch of the walk whose assignments can be taken back.
   struct Frame {
     std::uint64_t id = 0;
-    std::vector<std::pair<std::string, std::optional<ShellVariable>>> former = {};
-    bool keeps = false;  // the values that are overwritten, in `between`
-    std::vector<std::pair<std::string, ShellVariable>> between = {};
+    Changes former = {};  // without values: it was not there
+    bool keeps = false;   // the values that are overwritten, in `between`
+    Changes between = {};
   };
-  // What a branch has changed.
-  using Changes = std::vector<std::pair<std::string, ShellVariable>>;
 
   // `keeps`: it may be left in the middle.
   void open_frame(bool keeps = false);
@@ -8534,8 +8552,8 @@ class ShellWalker {
 
   // The one string that a word makes.
   ShellText expand_single(std::uint32_t index);
-  static ShellText text_of(shell::Word word) {
-    return {std::move(word.text), word.assumed, word.glob, word.home, word.split};
+  static ShellText text_of(const shell::Word& word) {
+    return {word.text, word.assumed, word.glob, word.home, word.split};
   }
 
   // {a,b} and {1..3} ------------------------------------------------------------------------------
@@ -8590,9 +8608,7 @@ class ShellWalker {
   void add_parameter(const ShellPart& part, const Parameter& parameter, Fields& fields);
   // What stands between the elements of "$*".
   std::string joint();
-  static bool is_whole(std::string_view name) {
-    return name == "PWD" || name == "#" || name == "?" || name == "$" || name == "!" || name == "-";
-  }
+  static bool is_whole(std::string_view name) { return has_entry("PWD # ? $ ! -", name); }
 
   Parameter read_parameter(const ShellPart& part);
 
@@ -8629,7 +8645,9 @@ class ShellWalker {
   static bool take_slice(const ShellPart& part, std::string_view operand, Parameter& parameter);
   static bool take_substring(std::string_view operand, std::string& text);
   static bool is_ascii(std::string_view text) {
-    return std::all_of(text.begin(), text.end(), [](char c) { return (c & 0x80) == 0; });
+    for (const char c : text)
+      if ((c & 0x80) != 0) return false;
+    return true;
   }
 
   // The value of arithmetic that is a number as it stands; else nothing. Variables in it are
@@ -8705,8 +8723,7 @@ class ShellWalker {
   static shell::Input unknown_input();
 
   // [[ ]] and (( )) run no program, but are told as commands of these names.
-  void run_condition(const ShellNode& node);
-  void run_arithmetic(const ShellNode& node);
+  void run_test(const ShellNode& node);
   static shell::Word plain_word(std::string_view text, const ShellNode& node);
 
   void run_pipeline(const ShellNode& node);
@@ -8741,6 +8758,8 @@ class ShellWalker {
     }
   };
   Surroundings surroundings() const;
+  // A command that may write into a pipe; nothing: it was not told.
+  using KeptCommand = std::shared_ptr<const shell::Command>;
   // A body that runs, and what it has read of what was there before it.
   struct Recording {
     ShellVariables read = {};
@@ -8754,7 +8773,7 @@ class ShellWalker {
     ShellVariables read = {};
     Effects effects = {};
     Output output = {};
-    shell::Command kept = {};
+    KeptCommand kept = {};
   };
   // Runs a body, or recalls what it did; its effects are not there yet. `name` has `given` in it:
   // a function's arguments, or what the variable of a for loop has.
@@ -8778,8 +8797,8 @@ class ShellWalker {
     std::string name = {};
     std::vector<std::string> arguments = {};
     unsigned parallel = 0;
-    std::vector<std::pair<std::string, ShellVariable>> locals = {};  // and what they were before
-    std::size_t frames = 0;                                          // around it
+    Changes locals = {};          // and what they were before
+    std::size_t frames = 0;       // around it
     ShellVariables carried = {};  // what it had changed where it called itself
     bool recurs = false;          // such a call was not followed
   };
@@ -8859,10 +8878,11 @@ class ShellWalker {
     tee,
     trap,
     unset,
+    none,
   };
   // What the walk knows of commands: those that change the shell, and those whose output it can
-  // tell. Sorted by name.
-  static std::optional<Builtin> builtin_of(std::string_view name);
+  // tell.
+  static Builtin builtin_of(std::string_view name);
 
   static bool names_variables(Builtin builtin);
   void run_builtin(const shell::Command& command, std::size_t at);
@@ -8936,7 +8956,7 @@ class ShellWalker {
   std::map<std::uint32_t, std::vector<Memory>> memories_ = {};
   std::size_t memory_bytes_ = 0;
   bool references_ = false;  // declare -n: an assignment may go to another variable than it says
-  const ShellValue unknown_value_ = scalar_value(unknown_text());
+  const ShellValue unknown_value_ = unknown_scalar();
 
   std::map<std::string, std::vector<std::uint32_t>, std::less<>> functions_ = {};
   std::map<std::string, std::string, std::less<>> aliases_ = {};
@@ -8954,7 +8974,7 @@ class ShellWalker {
   Output* output_ = nullptr;                  // where standard output goes, if anybody asks
   const shell::Command* producer_ = nullptr;  // of input_
   std::uint64_t producer_id_ = 0;             // no two commands share one
-  shell::Command* keep_ = nullptr;            // where the next command is kept for the one behind
+  KeptCommand* keep_ = nullptr;               // where the next command is kept for the one behind
   bool last_in_shell_ = false;                // the script speaks of lastpipe
   bool pipeline_ = false;
   bool background_ = false;
@@ -9089,22 +9109,18 @@ ShellWalker::Changes ShellWalker::take_frame(Changes* between) {
   Frame frame = std::move(frames_.back());
   frames_.pop_back();
   if (between != nullptr) *between = std::move(frame.between);
-  Changes changes;
-  for (auto& [name, former] : frame.former) {
+  for (auto& [name, variable] : frame.former) {
     const auto at = variables_.find(name);
-    changes.emplace_back(name, std::move(at->second));
-    if (former)
-      at->second = std::move(*former);
-    else
-      variables_.erase(at);
+    std::swap(variable, at->second);
+    if (at->second.values.empty()) variables_.erase(at);
   }
-  return changes;
+  return std::move(frame.former);
 }
 
 void ShellWalker::assign(std::string_view name, ShellValue value) {
   if (is_name(name)) {
     run_value(name, value);
-    if (references_ || has_attribute(name, 'i')) value = scalar_value(unknown_text());
+    if (references_ || has_attribute(name, 'i')) value = unknown_scalar();
     if (has_attribute(name, 'r')) return add_value(name, std::move(value));
   }
   ShellVariable variable;
@@ -9120,7 +9136,8 @@ bool ShellWalker::has_attribute(std::string_view name, char attribute) const {
 
 void ShellWalker::set_attribute(std::string_view name, char attribute) {
   if (!is_name(name) || has_attribute(name, attribute)) return;
-  attributes_[std::string(name)] += attribute;
+  const std::string key(name);
+  attributes_[key] += attribute;
   ++definitions_;
 }
 
@@ -9132,23 +9149,21 @@ void ShellWalker::run_value(std::string_view name, const ShellValue& value) {
 }
 
 void ShellWalker::set_variable(std::string_view name, ShellVariable variable) {
-  auto at = variables_.find(name);
-  const std::uint64_t frame = frames_.empty() ? 0 : frames_.back().id;
-  if (at == variables_.end()) {
-    if (!frames_.empty()) frames_.back().former.emplace_back(std::string(name), std::nullopt);
-    at = variables_.emplace(std::string(name), ShellVariable()).first;
-  } else if (frame != 0 && at->second.frame != frame) {
-    frames_.back().former.emplace_back(std::string(name), std::move(at->second));
-  } else if (frame != 0 && frames_.back().keeps) {
-    frames_.back().between.emplace_back(std::string(name), std::move(at->second));
+  const std::string key(name);
+  ShellVariable& place = variables_[key];
+  Frame* const frame = frames_.empty() ? nullptr : &frames_.back();
+  if (frame != nullptr) {
+    const bool first = place.values.empty() || place.frame != frame->id;
+    if (first || frame->keeps)
+      (first ? frame->former : frame->between).emplace_back(key, std::move(place));
   }
-  at->second = std::move(variable);
-  at->second.frame = frame;
+  place = std::move(variable);
+  place.frame = frame != nullptr ? frame->id : 0;
 }
 
 void ShellWalker::set_unknown(std::string_view name) {
   ShellVariable variable;
-  variable.values.push_back(scalar_value(unknown_text()));
+  variable.values.push_back(unknown_value_);
   set_variable(name, std::move(variable));
 }
 
@@ -9164,25 +9179,29 @@ void ShellWalker::add_value(std::string_view name, ShellValue value) {
 }
 
 void ShellWalker::merge_value(ShellVariable& variable, ShellValue value) {
-  if (std::find(variable.values.begin(), variable.values.end(), value) != variable.values.end())
-    return;
-  if (variable.values.size() < max_values)
-    variable.values.push_back(std::move(value));
-  else
-    variable.values.assign(1, scalar_value(unknown_text()));
+  for (const ShellValue& known : variable.values)
+    if (known == value) return;
+  if (variable.values.size() == max_values) {
+    variable.values.clear();
+    value = unknown_scalar();
+  }
+  variable.values.push_back(std::move(value));
 }
 
 void ShellWalker::merge(std::vector<Changes> branches, bool maybe_none) {
-  std::map<std::string, std::vector<const ShellVariable*>> changed;
+  ShellVariables merged;
+  // `frame` counts the branches that change a variable.
   for (const Changes& changes : branches)
-    for (const auto& [name, variable] : changes) changed[name].push_back(&variable);
-  for (const auto& [name, variables] : changed) {
-    ShellVariable merged;
-    if (maybe_none || variables.size() < branches.size()) merged = variable_of(name);
-    for (const ShellVariable* variable : variables)
-      for (const ShellValue& value : variable->values) merge_value(merged, value);
-    set_variable(name, std::move(merged));
+    for (const auto& [name, variable] : changes) ++merged[name].frame;
+  for (const Changes& changes : branches) {
+    for (const auto& [name, variable] : changes) {
+      ShellVariable& one = merged[name];
+      if (one.values.empty() && (maybe_none || one.frame < branches.size()))
+        one = ShellVariable(variable_of(name));
+      for (const ShellValue& value : variable.values) merge_value(one, value);
+    }
   }
+  for (auto& [name, variable] : merged) set_variable(name, std::move(variable));
 }
 
 ShellVariable& ShellWalker::variable_of(std::string_view name) {
@@ -9192,20 +9211,18 @@ ShellVariable& ShellWalker::variable_of(std::string_view name) {
 }
 
 ShellVariable& ShellWalker::find_variable(std::string_view name) {
-  auto at = variables_.find(name);
-  if (at == variables_.end())
-    at = variables_.emplace(std::string(name), initial_variable(name)).first;
-  return at->second;
+  const std::string key(name);
+  ShellVariable& variable = variables_[key];
+  if (variable.values.empty()) variable = initial_variable(name);
+  return variable;
 }
 
 ShellVariable ShellWalker::initial_variable(std::string_view name) {
-  ShellText text = unknown_text();
-  bool environment = true;
-  if (name == "IFS") text.text = " \t\n";
-  if (name == "HOME") text.text = "~";
-  if (name == "HOME") text.home = true;
-  if (name == work_dir_key) text.text.clear();
-  if (name == "IFS" || name == "HOME" || name == work_dir_key) environment = false;
+  ShellText text;
+  text.home = name == "HOME";
+  const bool ifs = name == "IFS";
+  const bool environment = !text.home && !ifs && name != work_dir_key;
+  text.text = environment ? std::string_view("\0", 1) : text.home ? "~" : ifs ? " \t\n" : "";
   ShellVariable variable;
   if (name[0] == '+') {
     // Whether a variable of the environment is there; see add_either().
@@ -9215,7 +9232,7 @@ ShellVariable ShellWalker::initial_variable(std::string_view name) {
   }
   variable.values.push_back(scalar_value(std::move(text)));
   variable.values[0].environment = environment;
-  if (name == positional_key) variable.values[0] = array_value();
+  if (name == positional_key) variable.values[0] = empty_array();
   return variable;
 }
 
@@ -9416,7 +9433,7 @@ ShellText ShellWalker::expand_single(std::uint32_t index) {
   Fields fields{words, true};
   expand_word(index, fields);
   if (words.empty()) return {};
-  return text_of(std::move(words[0]));
+  return text_of(words[0]);
 }
 
 }  // namespace
@@ -9484,7 +9501,8 @@ void ShellWalker::add_brace_pieces(const ShellPart& part, std::vector<BracePiece
 std::vector<ShellWalker::BraceWord> ShellWalker::brace_words(const std::vector<BracePiece>& pieces,
                                                              std::size_t from, std::size_t to,
                                                              std::size_t at) {
-  std::vector<BraceWord> words(1);
+  std::vector<BraceWord> words;
+  words.emplace_back();
   for (std::size_t i = from; i < to && !stopped(); ++i) {
     const BracePiece& piece = pieces[i];
     std::vector<BraceWord> alternatives;
@@ -9502,7 +9520,7 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_words(const std::vector<B
       for (const BraceWord& word : words) {
         for (const BraceWord& alternative : alternatives) {
           product.push_back(word);
-          product.back().insert(product.back().end(), alternative.begin(), alternative.end());
+          for (const ShellPart& part : alternative) product.back().push_back(part);
           brace_parts_ += product.back().size() + 1;
           if (brace_parts_ > options_.limits.max_words) break;
         }
@@ -9520,8 +9538,7 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_list(const std::vector<Br
                                                             std::size_t open, std::size_t at) {
   std::vector<BraceWord> all;
   if (++brace_depth_ > options_.limits.max_depth) {
-    stop(ErrorCode::limit,
-         concat({"nested deeper than ", std::to_string(options_.limits.max_depth), " levels"}), at);
+    stop(ErrorCode::limit, too_deep(options_), at);
     return all;
   }
   std::size_t from = open + 1;
@@ -9577,7 +9594,8 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_sequence(
     ShellPart part;
     part.quoted = true;
     part.text = syntax_.texts.back();
-    words.push_back({part});
+    words.emplace_back();
+    words.back().push_back(part);
     if (++brace_parts_ > options_.limits.max_words) break;
   }
   return words;
@@ -9691,7 +9709,7 @@ ShellWalker::Parameter ShellWalker::read_parameter(const ShellPart& part) {
 
 void ShellWalker::read_elements(const ShellValue& value, Parameter& parameter) {
   charge(value.elements.size());
-  parameter.indexes = value.indexes;
+  parameter.indexes = std::vector<long long>(value.indexes);
   if (value.unset || (value.array && value.elements.empty() && !parameter.many)) {
     parameter.state = Parameter::State::unset;
   } else if (value.environment) {
@@ -9700,7 +9718,7 @@ void ShellWalker::read_elements(const ShellValue& value, Parameter& parameter) {
              (!value.array || value.elements[0].split)) {
     parameter.state = Parameter::State::unknown;
   } else {
-    parameter.elements = value.elements;
+    parameter.elements = std::vector<ShellText>(value.elements);
   }
 }
 
@@ -10108,8 +10126,7 @@ bool ShellWalker::enter(std::size_t at) {
     ++depth_;
     return true;
   }
-  stop(ErrorCode::limit,
-       concat({"nested deeper than ", std::to_string(options_.limits.max_depth), " levels"}), at);
+  stop(ErrorCode::limit, too_deep(options_), at);
   return false;
 }
 
@@ -10193,9 +10210,8 @@ void ShellWalker::run_compound(const ShellNode& node) {
     case ShellNode::Kind::coprocess:
       return run_coprocess(node);
     case ShellNode::Kind::condition:
-      return run_condition(node);
     case ShellNode::Kind::arithmetic:
-      return run_arithmetic(node);
+      return run_test(node);
   }
 }
 
@@ -10267,7 +10283,7 @@ void ShellWalker::run_rounds(const ShellNode& node, const ShellVariable& variabl
     forget_output(written);
     merge_one(std::move(effects.changes));
     add_values(effects.between);
-    for (const std::string& name : effects.carried) add_value(name, scalar_value(unknown_text()));
+    for (const std::string& name : effects.carried) add_value(name, unknown_value_);
     if (effects.carried.empty() && definitions == definitions_) return;
   }
 }
@@ -10287,7 +10303,7 @@ void ShellWalker::run_for(const ShellNode& node) {
     Fields fields{words};
     for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
       expand_word(item(node.words, i), fields);
-    for (shell::Word& word : words) add(text_of(std::move(word)));
+    for (shell::Word& word : words) add(text_of(word));
     if (node.flag) return;
     const ShellValue arguments = value_of(positional_key);
     charge(arguments.elements.size());
@@ -10303,8 +10319,8 @@ void ShellWalker::run_for(const ShellNode& node) {
 }
 
 bool ShellWalker::steers_programs(std::string_view name) {
-  return name == "PATH" || name == "BASH_ENV" || name == "ENV" || name == "IFS" ||
-         starts_with(name, "LD_") || starts_with(name, "PYTHON") || starts_with(name, "GIT_");
+  return has_entry("PATH BASH_ENV ENV IFS", name) || starts_with(name, "LD_") ||
+         starts_with(name, "PYTHON") || starts_with(name, "GIT_");
 }
 
 void ShellWalker::tell_assignment(const ShellNode& node, std::string_view name,
@@ -10352,27 +10368,20 @@ shell::Input ShellWalker::unknown_input() {
   return input;
 }
 
-void ShellWalker::run_condition(const ShellNode& node) {
+void ShellWalker::run_test(const ShellNode& node) {
+  const bool numbers = node.kind == ShellNode::Kind::arithmetic;
   for_each_choice([&] {
     shell::Command command;
-    command.words.push_back(plain_word("[[", node));
+    command.words.push_back(plain_word(numbers ? "((" : "[[", node));
     Fields fields{command.words, true};
     for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
       expand_word(item(node.words, i), fields);
-    command.words.push_back(plain_word("]]", node));
-    run_subscripts(tell(node, std::move(command)));
-  });
-}
-
-void ShellWalker::run_arithmetic(const ShellNode& node) {
-  for_each_choice([&] {
-    shell::Command command;
-    command.words.push_back(plain_word("((", node));
-    Fields fields{command.words, true};
-    expand_word(item(node.words, 0), fields);
-    command.words.push_back(plain_word("))", node));
+    command.words.push_back(plain_word(numbers ? "))" : "]]", node));
     const shell::Command told = tell(node, std::move(command));
-    run_arithmetic_text(told.words[1].text);
+    if (numbers)
+      run_arithmetic_text(told.words[1].text);
+    else
+      run_subscripts(told);
   });
 }
 
@@ -10392,13 +10401,12 @@ void ShellWalker::run_pipeline(const ShellNode& node) {
   const shell::Command* const outer_producer = producer_;
   const std::uint64_t outer_producer_id = producer_id_;
   ++parallel_;
-  std::deque<shell::Command> stages;
+  KeptCommand told, producer;
   for (std::size_t i = 0; i < count && !stopped(); ++i) {
     Output output;
     const bool last = i + 1 == count;
     output_ = last ? outer_output : &output;
-    stages.emplace_back();
-    keep_ = last ? nullptr : &stages.back();
+    keep_ = last ? nullptr : &told;
     const bool simple = this->node(item(node.nodes, i)).kind == ShellNode::Kind::simple;
     open_frame();
     run(item(node.nodes, i));
@@ -10409,7 +10417,8 @@ void ShellWalker::run_pipeline(const ShellNode& node) {
       take_frame();
     keep_ = nullptr;
     if (last) break;
-    producer_ = simple ? &stages.back() : nullptr;
+    producer = std::move(told);
+    producer_ = simple ? producer.get() : nullptr;
     producer_id_ = simple ? ++last_frame_ : 0;
     input_ = shell::Input();
     input_.glob = output.glob;
@@ -10447,7 +10456,7 @@ void ShellWalker::run_apart(std::uint32_t index, Output* output, shell::Input in
   Output* const outer_output = std::exchange(output_, output);
   const shell::Command* const outer_producer = std::exchange(producer_, nullptr);
   const std::uint64_t outer_producer_id = std::exchange(producer_id_, 0);
-  shell::Command* const outer_keep = std::exchange(keep_, nullptr);
+  KeptCommand* const outer_keep = std::exchange(keep_, nullptr);
   std::swap(input_, input);
   open_frame();
   run(index);
@@ -10469,8 +10478,11 @@ namespace {
 
 void ShellWalker::define(std::uint32_t index, const ShellNode& node) {
   outcome_.definitions.push_back({std::string(node.name), false, node.begin, node.end});
-  std::vector<std::uint32_t>& bodies = functions_[std::string(node.name)];
-  if (std::find(bodies.begin(), bodies.end(), index) == bodies.end()) {
+  const std::string name(node.name);
+  std::vector<std::uint32_t>& bodies = functions_[name];
+  bool defined = false;
+  for (const std::uint32_t body : bodies) defined = defined || body == index;
+  if (!defined) {
     bodies.push_back(index);
     ++definitions_;
   }
@@ -10482,7 +10494,7 @@ void ShellWalker::define(std::uint32_t index, const ShellNode& node) {
   shell::Input input;
   std::swap(input, input_);
   open_frame();
-  assign(positional_key, array_value({unknown_words()}));
+  assign(positional_key, unknown_array());
   run(item(node.nodes, 0));
   take_frame();
   std::swap(input, input_);
@@ -10505,11 +10517,12 @@ void ShellWalker::call(const shell::Command& command, const std::vector<std::uin
     if (++running > max_activations || activations_[i].arguments == activation.arguments)
       return end_recursion(activations_[i]);
   }
-  ShellValue arguments = array_value();
+  ShellValue arguments = empty_array();
   if (running == max_activations) {
     // Recursion with ever new arguments: from here on, with any.
-    activation.arguments.assign(1, std::string(1, '\0'));
-    arguments.elements.push_back(unknown_words());
+    arguments = unknown_array();
+    activation.arguments.clear();
+    activation.arguments.push_back(arguments.elements[0].text);
   } else {
     for (std::size_t i = 1; i < command.words.size(); ++i)
       arguments.elements.push_back(text_of(command.words[i]));
@@ -10520,15 +10533,17 @@ void ShellWalker::call(const shell::Command& command, const std::vector<std::uin
   activations_.push_back(std::move(activation));
   shell::Input input = command.input;
   std::swap(input, input_);
-  for (const std::uint32_t body : std::vector<std::uint32_t>(bodies)) {
+  // A body may define another one.
+  const std::size_t count = bodies.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t body = bodies[i];
     if (size(node(body).nodes) == 0) continue;
     call_once(body, given);
     if (!activations_.back().recurs) continue;
     // Once more, with what it may find when it has called itself.
-    const ShellVariables carried = activations_.back().carried;
-    for (const auto& [name, variable] : carried) {
-      add_values({{name, variable}});
-      add_value(name, scalar_value(unknown_text()));
+    for (const auto& [name, variable] : activations_.back().carried) {
+      for (const ShellValue& value : variable.values) add_value(name, value);
+      add_value(name, unknown_value_);
     }
     call_once(body, given);
   }
@@ -10551,8 +10566,7 @@ void ShellWalker::call_once(std::uint32_t function, const ShellVariable& argumen
 void ShellWalker::end_recursion(Activation& activation) {
   write_unknown();
   if (activation.recurs)
-    for (const auto& [name, variable] : activation.carried)
-      add_value(name, scalar_value(unknown_text()));
+    for (const auto& [name, variable] : activation.carried) add_value(name, unknown_value_);
   activation.recurs = true;
   for (std::size_t i = activation.frames; i < frames_.size(); ++i) {
     for (const auto& [name, former] : frames_[i].former) {
@@ -10659,10 +10673,9 @@ void ShellWalker::run_simple_once(const ShellNode& node) {
 }
 
 bool ShellWalker::is_special_builtin(std::string_view name) {
-  static constexpr std::string_view names[] = {
-      ".",        ":",      "break", "continue", "eval",   "exec",  "exit", "export",
-      "readonly", "return", "set",   "shift",    "source", "times", "trap", "unset"};
-  return is_one_of(name, names);
+  return has_entry(
+      ". : break continue eval exec exit export readonly return set shift source times trap unset",
+      name);
 }
 
 bool ShellWalker::is_temporary(const ShellNode& node, std::string_view name) const {
@@ -10674,12 +10687,12 @@ bool ShellWalker::is_temporary(const ShellNode& node, std::string_view name) con
 void ShellWalker::run_assignment(const ShellAssignment& assignment, shell::Command& command) {
   ShellValue value;
   if (assignment.array) {
-    value = with_elements(assignment, array_value());
+    value = with_elements(assignment, empty_array());
     // The elements of an associative array have no order.
     for (const shell::Word& word : command.words)
       if (assignment.declared && starts_with(word.text, "-") &&
           word.text.find('A') != std::string::npos)
-        value = array_value({unknown_words()});
+        value = unknown_array();
   } else {
     value.elements.push_back(expand_single(assignment.value));
     if (assignment.append && assignment.subscript == no_index)
@@ -10708,15 +10721,14 @@ ShellValue ShellWalker::appended(const ShellAssignment& assignment, ShellValue v
     charge(whole.elements.size());
     if (whole.unset) whole = ShellValue();
     whole.array = whole.array || whole.environment;
-    if (assignment.append || is_uncertain(whole, whole.elements.size()))
-      return array_value({unknown_words()});
+    if (assignment.append || is_uncertain(whole, whole.elements.size())) return unknown_array();
     whole.array = true;
     whole.environment = false;
     put_element(whole, subscript.text, std::move(value.elements[0]));
     return whole;
   }
   if (whole.unset) return value;
-  if (whole.environment) return scalar_value(unknown_text());
+  if (whole.environment) return unknown_scalar();
   if (whole.elements.empty()) whole.elements.emplace_back();
   if (!whole.indexes.empty() && whole.indexes[0] != 0) put_element(whole, "0", {});
   ShellText& target = whole.elements[0];
@@ -10729,9 +10741,9 @@ ShellValue ShellWalker::appended(const ShellAssignment& assignment, ShellValue v
 
 ShellValue ShellWalker::with_elements(const ShellAssignment& assignment, ShellValue array) {
   if (assignment.append) {
-    array = value_of(assignment.name);
+    array = ShellValue(value_of(assignment.name));
     if (array.unset) array = ShellValue();
-    if (array.environment) array = array_value({unknown_words()});
+    if (array.environment) array = unknown_array();
     array.array = true;
     charge(array.elements.size());
   }
@@ -10757,7 +10769,7 @@ ShellValue ShellWalker::with_elements(const ShellAssignment& assignment, ShellVa
       const long long next = array.indexes.empty() ? static_cast<long long>(array.elements.size())
                                                    : array.indexes.back() + 1;
       if (!array.indexes.empty()) array.indexes.push_back(next);
-      array.elements.push_back(text_of(std::move(word)));
+      array.elements.push_back(text_of(word));
     }
   }
   return array;
@@ -10766,7 +10778,7 @@ ShellValue ShellWalker::with_elements(const ShellAssignment& assignment, ShellVa
 void ShellWalker::put_element(ShellValue& array, std::string_view index, ShellText text) {
   long long number = 0;
   if (!read_decimal(index, number) || number < 0 || is_uncertain(array, array.elements.size())) {
-    array = array_value({unknown_words()});
+    array = unknown_array();
     return;
   }
   const auto count = static_cast<long long>(array.elements.size());
@@ -10818,7 +10830,7 @@ void ShellWalker::expand_redirections(const ShellNode& node, std::vector<shell::
 bool ShellWalker::is_descriptor(std::string_view text) {
   if (text == "-" || text == std::string_view("\0", 1)) return true;
   if (ends_with(text, "-")) text.remove_suffix(1);
-  return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 void ShellWalker::read_from(const shell::Redirection& redirection, shell::Input& input) {
@@ -10869,7 +10881,7 @@ shell::Command ShellWalker::tell(const ShellNode& node, shell::Command command) 
     over_limit(options_.limits.max_commands, "commands", command.begin);
     return command;
   }
-  if (keep_ != nullptr) *keep_ = command;
+  if (keep_ != nullptr) *keep_ = std::make_shared<const shell::Command>(command);
   std::vector<shell::Payload> payloads;
   visit_({command, producer_, payloads});
   for (shell::Payload& payload : payloads)
@@ -10881,7 +10893,7 @@ void ShellWalker::follow(shell::Payload payload, const shell::Command& command) 
   const bool same_shell = payload.same_shell;
   if (!same_shell) {
     open_frame();
-    ShellValue arguments = array_value();
+    ShellValue arguments = empty_array();
     for (std::size_t i = 1; i < payload.arguments.size(); ++i)
       arguments.elements.push_back(text_of(payload.arguments[i]));
     if (!payload.arguments.empty()) assign("0", scalar_value(text_of(payload.arguments[0])));
@@ -10990,81 +11002,54 @@ bool ShellWalker::run_function(const shell::Command& command) {
 namespace {
 
 std::string join_shell_path(std::string_view directory, std::string_view path) {
-  std::string joined;
-  if (starts_with(path, "/") || starts_with(path, "~") || directory.empty())
-    joined = std::string(path);
-  else
-    joined = concat({directory, "/", path});
+  if (starts_with(path, "/") || starts_with(path, "~")) directory = {};
+  const std::string joined = concat({directory, directory.empty() ? "" : "/", path});
   const bool absolute = starts_with(joined, "/");
-  std::vector<std::string_view> names;
+  std::string result;
   for (std::string_view rest = joined; !rest.empty();) {
     const std::string_view name = take_part(rest, '/');
     if (name.empty() || name == ".") continue;
     const bool climbs = name == "..";
-    if (climbs && !names.empty() && names.back() != "..")
-      names.pop_back();
-    else if (!climbs || !absolute)
-      names.push_back(name);
-  }
-  std::string result;
-  for (const std::string_view name : names) {
-    if (!result.empty() || absolute) result += '/';
-    result += name;
+    if (climbs && !result.empty() && base_name(result) != "..") {
+      const std::size_t slash = result.rfind('/');
+      result.resize(slash == std::string::npos ? 0 : slash);
+    } else if (!climbs || !absolute) {
+      if (!result.empty() || absolute) result += '/';
+      result += name;
+    }
   }
   if (result.empty()) result = absolute ? "/" : ".";
   return result;
 }
 
-std::optional<ShellWalker::Builtin> ShellWalker::builtin_of(std::string_view name) {
-  struct Entry {
-    std::string_view name;
-    Builtin builtin;
-  };
-  static constexpr Entry entries[] = {
-      {":", Builtin::silent},
-      {"[", Builtin::silent},
-      {"alias", Builtin::alias},
-      {"break", Builtin::leave},
-      {"cat", Builtin::cat},
-      {"cd", Builtin::change_directory},
-      {"chdir", Builtin::change_directory},
-      {"compgen", Builtin::compgen},
-      {"continue", Builtin::leave},
-      {"declare", Builtin::declare},
-      {"echo", Builtin::echo},
-      {"eval", Builtin::eval},
-      {"exec", Builtin::exec},
-      {"exit", Builtin::exit},
-      {"export", Builtin::declare},
-      {"false", Builtin::silent},
-      {"getopts", Builtin::read},
-      {"hash", Builtin::hash},
-      {"let", Builtin::let},
-      {"local", Builtin::declare},
-      {"mapfile", Builtin::read},
-      {"popd", Builtin::pop_directory},
-      {"printf", Builtin::printf},
-      {"pushd", Builtin::change_directory},
-      {"read", Builtin::read},
-      {"readarray", Builtin::read},
-      {"readonly", Builtin::declare},
-      {"return", Builtin::leave},
-      {"set", Builtin::set},
-      {"shift", Builtin::shift},
-      {"sleep", Builtin::silent},
-      {"tee", Builtin::tee},
-      {"test", Builtin::silent},
-      {"trap", Builtin::trap},
-      {"true", Builtin::silent},
-      {"typeset", Builtin::declare},
-      {"unset", Builtin::unset},
-      {"wait", Builtin::silent},
-  };
-  const auto* const found = std::lower_bound(
-      std::begin(entries), std::end(entries), name,
-      [](const Entry& entry, std::string_view wanted) { return entry.name < wanted; });
-  if (found == std::end(entries) || found->name != name) return std::nullopt;
-  return found->builtin;
+ShellWalker::Builtin ShellWalker::builtin_of(std::string_view name) {
+  // A line for each enumerator.
+  std::string_view lines =
+      "alias\n"
+      "cat\n"
+      "cd chdir pushd\n"
+      "declare export local readonly typeset\n"
+      "compgen\n"
+      "echo\n"
+      "eval\n"
+      "exec\n"
+      "exit\n"
+      "hash\n"
+      "break continue return\n"
+      "let\n"
+      "popd\n"
+      "printf\n"
+      "getopts mapfile read readarray\n"
+      "set\n"
+      "shift\n"
+      ": [ false sleep test true wait\n"
+      "tee\n"
+      "trap\n"
+      "unset\n";
+  unsigned line = 0;
+  for (; !lines.empty(); ++line)
+    if (has_entry(take_part(lines, '\n'), name)) break;
+  return static_cast<Builtin>(line);
 }
 
 bool ShellWalker::names_variables(Builtin builtin) {
@@ -11073,14 +11058,15 @@ bool ShellWalker::names_variables(Builtin builtin) {
 }
 
 void ShellWalker::run_builtin(const shell::Command& command, std::size_t at) {
-  const std::optional<Builtin> builtin = builtin_of(command.words[at].text);
+  const Builtin builtin = builtin_of(command.words[at].text);
   if (looks_up(command)) {
     write_unknown();
     return write_output(concat({"/", command.words.back().text}));
   }
-  if (!builtin) return write_unknown();
-  if (names_variables(*builtin)) run_subscripts(command);
-  switch (*builtin) {
+  if (names_variables(builtin)) run_subscripts(command);
+  switch (builtin) {
+    case Builtin::none:
+      return write_unknown();
     case Builtin::alias:
       return run_alias_definitions(command, at);
     case Builtin::cat:
@@ -11279,7 +11265,7 @@ void ShellWalker::run_unset(const shell::Command& command, std::size_t at) {
 
 void ShellWalker::assign_unknown(std::string_view text) {
   const std::string_view name = text.substr(0, text.find('['));
-  if (is_name(name)) assign(name, scalar_value(unknown_text()));
+  if (is_name(name)) assign(name, unknown_value_);
 }
 
 void ShellWalker::run_read(const shell::Command& command, std::size_t at) {
@@ -11297,8 +11283,8 @@ void ShellWalker::run_read(const shell::Command& command, std::size_t at) {
     else if (i + 1 < command.words.size())
       run_text(command.words[i + 1].text, command, true);
   }
-  assign("REPLY", scalar_value(unknown_text()));
-  assign("MAPFILE", scalar_value(unknown_text()));
+  assign("REPLY", unknown_value_);
+  assign("MAPFILE", unknown_value_);
 }
 
 void ShellWalker::run_compgen(const shell::Command& command, std::size_t at) {
@@ -11335,7 +11321,7 @@ void ShellWalker::run_set(const shell::Command& command, std::size_t at) {
     }
   }
   if (!given && i >= command.words.size()) return;
-  ShellValue value = array_value();
+  ShellValue value = empty_array();
   for (; i < command.words.size(); ++i) value.elements.push_back(text_of(command.words[i]));
   assign(positional_key, std::move(value));
 }
@@ -11347,7 +11333,7 @@ void ShellWalker::run_shift(const shell::Command& command, std::size_t at) {
   charge(value.elements.size());
   const auto size = static_cast<long long>(value.elements.size());
   if (count < 0 || is_uncertain(value, static_cast<std::size_t>(count))) {
-    value.elements.assign(1, unknown_words());
+    value = unknown_array();
   } else if (count <= size) {
     value.elements.erase(value.elements.begin(),
                          value.elements.begin() + static_cast<std::ptrdiff_t>(count));
@@ -11554,16 +11540,20 @@ void ShellWalker::note_read(std::string_view name, const ShellVariable& variable
   Recording& recording = recordings_.back();
   // What was written within the body is no part of what it found.
   if (variable.frame >= recording.frame) return;
-  auto at = recording.read.find(name);
-  if (at == recording.read.end()) {
-    // No variable is without a value: a large one is never found again.
-    const std::size_t bytes = size_of(variable);
-    const bool large = bytes > max_remembered;
-    at = recording.read.emplace(std::string(name), large ? ShellVariable() : variable).first;
-    at->second.frame = variable.frame;
-    charge(large ? 1 : bytes);
+  const auto at = recording.read.find(name);
+  if (at != recording.read.end()) {
+    at->second.used = at->second.used || used;
+    return;
   }
-  at->second.used = at->second.used || used;
+  // No variable is without a value: a large one is never found again.
+  const std::size_t bytes = size_of(variable);
+  const bool large = bytes > max_remembered;
+  const std::string key(name);
+  ShellVariable& noted = recording.read[key];
+  if (!large) noted = ShellVariable(variable);
+  noted.frame = variable.frame;
+  noted.used = used;
+  charge(large ? 1 : bytes);
 }
 
 std::size_t ShellWalker::size_of(const ShellVariable& variable) {
@@ -11581,10 +11571,10 @@ const ShellWalker::Memory* ShellWalker::find_memory(const Memory& wanted) {
   };
   for (const Memory& memory : memories_[wanted.body]) {
     if (!(memory.here == wanted.here) || !same(memory.given, wanted.given)) continue;
-    const auto reads_same = [&](const ShellVariables::value_type& read) {
-      return same(read.second, find_variable(read.first));
-    };
-    if (std::all_of(memory.read.begin(), memory.read.end(), reads_same)) return &memory;
+    bool alike = true;
+    for (const auto& [name, variable] : memory.read)
+      alike = alike && same(variable, find_variable(name));
+    if (alike) return &memory;
   }
   return nullptr;
 }
@@ -11599,7 +11589,8 @@ ShellWalker::Effects ShellWalker::remember(Memory memory) {
   for (const auto& [name, variable] : memory.read) bytes += size_of(variable);
   for (const auto& [name, variable] : effects.changes) bytes += size_of(variable);
   for (const auto& [name, variable] : effects.between) bytes += size_of(variable);
-  for (const shell::Word& word : memory.kept.words) bytes += sizeof word + word.text.size();
+  if (memory.kept)
+    for (const shell::Word& word : memory.kept->words) bytes += sizeof word + word.text.size();
   if (memories.size() < max_memories && memory_bytes_ + bytes <= options_.limits.max_text / 4) {
     memory_bytes_ += bytes;
     memories.push_back(std::move(memory));
@@ -11620,7 +11611,7 @@ void ShellWalker::drop_locals(Changes& changes, std::uint64_t frame) const {
   for (const auto& [name, former] : activations_.back().locals) {
     for (auto& [changed, variable] : changes) {
       if (changed != name) continue;
-      variable = former;
+      variable = ShellVariable(former);
       if (former.frame < frame) changed = positional_key;
     }
   }
@@ -11631,7 +11622,7 @@ void ShellWalker::drop_locals(Changes& changes, std::uint64_t frame) const {
 ShellWalker::Effects ShellWalker::run_body(ShellRange nodes, std::string_view name,
                                            const ShellVariable& given) {
   Memory memory;
-  memory.given = given;
+  memory.given = ShellVariable(given);
   memory.body = item(nodes, 0);
   const bool usable = running_aliases_.empty() && input_.text.size() <= max_remembered;
   if (usable) memory.here = surroundings();

@@ -40,7 +40,7 @@ std::uint32_t ShellParser::parse_simple() {
     add(word);
     if (!first) continue;
     const std::string_view name = text_.substr(word_begin, at_ - word_begin);
-    declares = bash() && is_one_of(name, {"declare", "typeset", "local", "export", "readonly"});
+    declares = bash() && has_entry("declare typeset local export readonly", name);
     if (assignments.empty() && redirections.empty() && at_parentheses()) {
       syntax_.pending.resize(from);
       return parse_function_body(name, begin);

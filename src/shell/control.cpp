@@ -41,8 +41,7 @@ bool ShellWalker::enter(std::size_t at) {
     ++depth_;
     return true;
   }
-  stop(ErrorCode::limit,
-       concat({"nested deeper than ", std::to_string(options_.limits.max_depth), " levels"}), at);
+  stop(ErrorCode::limit, too_deep(options_), at);
   return false;
 }
 
@@ -126,9 +125,8 @@ void ShellWalker::run_compound(const ShellNode& node) {
     case ShellNode::Kind::coprocess:
       return run_coprocess(node);
     case ShellNode::Kind::condition:
-      return run_condition(node);
     case ShellNode::Kind::arithmetic:
-      return run_arithmetic(node);
+      return run_test(node);
   }
 }
 
@@ -200,7 +198,7 @@ void ShellWalker::run_rounds(const ShellNode& node, const ShellVariable& variabl
     forget_output(written);
     merge_one(std::move(effects.changes));
     add_values(effects.between);
-    for (const std::string& name : effects.carried) add_value(name, scalar_value(unknown_text()));
+    for (const std::string& name : effects.carried) add_value(name, unknown_value_);
     if (effects.carried.empty() && definitions == definitions_) return;
   }
 }
@@ -220,7 +218,7 @@ void ShellWalker::run_for(const ShellNode& node) {
     Fields fields{words};
     for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
       expand_word(item(node.words, i), fields);
-    for (shell::Word& word : words) add(text_of(std::move(word)));
+    for (shell::Word& word : words) add(text_of(word));
     if (node.flag) return;
     const ShellValue arguments = value_of(positional_key);
     charge(arguments.elements.size());
@@ -236,8 +234,8 @@ void ShellWalker::run_for(const ShellNode& node) {
 }
 
 bool ShellWalker::steers_programs(std::string_view name) {
-  return name == "PATH" || name == "BASH_ENV" || name == "ENV" || name == "IFS" ||
-         starts_with(name, "LD_") || starts_with(name, "PYTHON") || starts_with(name, "GIT_");
+  return has_entry("PATH BASH_ENV ENV IFS", name) || starts_with(name, "LD_") ||
+         starts_with(name, "PYTHON") || starts_with(name, "GIT_");
 }
 
 void ShellWalker::tell_assignment(const ShellNode& node, std::string_view name,
@@ -285,27 +283,20 @@ shell::Input ShellWalker::unknown_input() {
   return input;
 }
 
-void ShellWalker::run_condition(const ShellNode& node) {
+void ShellWalker::run_test(const ShellNode& node) {
+  const bool numbers = node.kind == ShellNode::Kind::arithmetic;
   for_each_choice([&] {
     shell::Command command;
-    command.words.push_back(plain_word("[[", node));
+    command.words.push_back(plain_word(numbers ? "((" : "[[", node));
     Fields fields{command.words, true};
     for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
       expand_word(item(node.words, i), fields);
-    command.words.push_back(plain_word("]]", node));
-    run_subscripts(tell(node, std::move(command)));
-  });
-}
-
-void ShellWalker::run_arithmetic(const ShellNode& node) {
-  for_each_choice([&] {
-    shell::Command command;
-    command.words.push_back(plain_word("((", node));
-    Fields fields{command.words, true};
-    expand_word(item(node.words, 0), fields);
-    command.words.push_back(plain_word("))", node));
+    command.words.push_back(plain_word(numbers ? "))" : "]]", node));
     const shell::Command told = tell(node, std::move(command));
-    run_arithmetic_text(told.words[1].text);
+    if (numbers)
+      run_arithmetic_text(told.words[1].text);
+    else
+      run_subscripts(told);
   });
 }
 
@@ -325,13 +316,12 @@ void ShellWalker::run_pipeline(const ShellNode& node) {
   const shell::Command* const outer_producer = producer_;
   const std::uint64_t outer_producer_id = producer_id_;
   ++parallel_;
-  std::deque<shell::Command> stages;
+  KeptCommand told, producer;
   for (std::size_t i = 0; i < count && !stopped(); ++i) {
     Output output;
     const bool last = i + 1 == count;
     output_ = last ? outer_output : &output;
-    stages.emplace_back();
-    keep_ = last ? nullptr : &stages.back();
+    keep_ = last ? nullptr : &told;
     const bool simple = this->node(item(node.nodes, i)).kind == ShellNode::Kind::simple;
     open_frame();
     run(item(node.nodes, i));
@@ -342,7 +332,8 @@ void ShellWalker::run_pipeline(const ShellNode& node) {
       take_frame();
     keep_ = nullptr;
     if (last) break;
-    producer_ = simple ? &stages.back() : nullptr;
+    producer = std::move(told);
+    producer_ = simple ? producer.get() : nullptr;
     producer_id_ = simple ? ++last_frame_ : 0;
     input_ = shell::Input();
     input_.glob = output.glob;
@@ -380,7 +371,7 @@ void ShellWalker::run_apart(std::uint32_t index, Output* output, shell::Input in
   Output* const outer_output = std::exchange(output_, output);
   const shell::Command* const outer_producer = std::exchange(producer_, nullptr);
   const std::uint64_t outer_producer_id = std::exchange(producer_id_, 0);
-  shell::Command* const outer_keep = std::exchange(keep_, nullptr);
+  KeptCommand* const outer_keep = std::exchange(keep_, nullptr);
   std::swap(input_, input);
   open_frame();
   run(index);

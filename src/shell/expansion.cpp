@@ -146,7 +146,7 @@ ShellText ShellWalker::expand_single(std::uint32_t index) {
   Fields fields{words, true};
   expand_word(index, fields);
   if (words.empty()) return {};
-  return text_of(std::move(words[0]));
+  return text_of(words[0]);
 }
 
 }  // namespace inner

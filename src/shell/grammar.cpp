@@ -24,9 +24,6 @@ std::string_view ShellParser::word_here() {
 }
 
 std::string_view ShellParser::joined_word_here() {
-  static constexpr std::string_view words[] = {
-      "!",    "{",  "}",   "[[",       "]]", "case", "coproc", "do",   "done", "elif",  "else",
-      "esac", "fi", "for", "function", "if", "in",   "select", "then", "time", "until", "while"};
   std::string joined;
   std::size_t end = at_;
   for (; end < text_.size() && joined.size() < 10 && !ends_word(text_[end]); ++end) {
@@ -35,10 +32,16 @@ std::string_view ShellParser::joined_word_here() {
     else
       joined += text_[end];
   }
-  const auto* const word = std::find(std::begin(words), std::end(words), joined);
-  if (word == std::end(words)) return {};
-  word_end_ = end;
-  return *word;
+  std::string_view words =
+      "! { } [[ ]] case coproc do done elif else esac fi for function if in select then time until "
+      "while";
+  while (!words.empty()) {
+    const std::string_view word = take_part(words, ' ');
+    if (word != joined) continue;
+    word_end_ = end;
+    return word;
+  }
+  return {};
 }
 
 bool ShellParser::expect(std::string_view word, std::size_t begin, std::string_view construct) {
@@ -181,8 +184,7 @@ std::uint32_t ShellParser::parse_command() {
     return parse_subshell();
   }
   // Only these can begin a reserved word.
-  constexpr CharSet starts("{[fiwucs");
-  if (starts.has(c)) {
+  if (std::string_view("{[fiwucs").find(c) != std::string_view::npos) {
     const std::string_view word = word_here();
     if (word == "{") return parse_group();
     if (word == "if") return parse_if();
@@ -456,8 +458,7 @@ std::uint32_t ShellParser::parse_coprocess() {
 }
 
 bool ShellParser::is_reserved(std::string_view word) {
-  return is_one_of(word,
-                   {"if", "while", "until", "for", "case", "select", "function", "time", "coproc"});
+  return has_entry("if while until for case select function time coproc", word);
 }
 
 std::uint32_t ShellParser::parse_function_keyword() {

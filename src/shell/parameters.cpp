@@ -94,7 +94,7 @@ ShellWalker::Parameter ShellWalker::read_parameter(const ShellPart& part) {
 
 void ShellWalker::read_elements(const ShellValue& value, Parameter& parameter) {
   charge(value.elements.size());
-  parameter.indexes = value.indexes;
+  parameter.indexes = std::vector<long long>(value.indexes);
   if (value.unset || (value.array && value.elements.empty() && !parameter.many)) {
     parameter.state = Parameter::State::unset;
   } else if (value.environment) {
@@ -103,7 +103,7 @@ void ShellWalker::read_elements(const ShellValue& value, Parameter& parameter) {
              (!value.array || value.elements[0].split)) {
     parameter.state = Parameter::State::unknown;
   } else {
-    parameter.elements = value.elements;
+    parameter.elements = std::vector<ShellText>(value.elements);
   }
 }
 

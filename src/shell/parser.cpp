@@ -45,8 +45,7 @@ void ShellParser::unexpected(std::string_view where) {
 
 bool ShellParser::enter() {
   if (++depth_ <= options_.limits.max_depth) return true;
-  fail(ErrorCode::limit,
-       concat({"nested deeper than ", std::to_string(options_.limits.max_depth), " levels"}), at_);
+  fail(ErrorCode::limit, too_deep(options_), at_);
   return false;
 }
 

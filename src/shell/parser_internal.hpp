@@ -183,7 +183,7 @@ class ShellParser {
   void take_word() { at_ = word_end_; }
   // Whether the word ends a list.
   static bool ends_list(std::string_view word) {
-    return is_one_of(word, {"then", "else", "elif", "fi", "do", "done", "esac", "}"});
+    return has_entry("then else elif fi do done esac }", word);
   }
   // Consumes a reserved word that must be here.
   bool expect(std::string_view word, std::size_t begin, std::string_view construct);

@@ -65,10 +65,9 @@ void ShellWalker::run_simple_once(const ShellNode& node) {
 }
 
 bool ShellWalker::is_special_builtin(std::string_view name) {
-  static constexpr std::string_view names[] = {
-      ".",        ":",      "break", "continue", "eval",   "exec",  "exit", "export",
-      "readonly", "return", "set",   "shift",    "source", "times", "trap", "unset"};
-  return is_one_of(name, names);
+  return has_entry(
+      ". : break continue eval exec exit export readonly return set shift source times trap unset",
+      name);
 }
 
 bool ShellWalker::is_temporary(const ShellNode& node, std::string_view name) const {
@@ -80,12 +79,12 @@ bool ShellWalker::is_temporary(const ShellNode& node, std::string_view name) con
 void ShellWalker::run_assignment(const ShellAssignment& assignment, shell::Command& command) {
   ShellValue value;
   if (assignment.array) {
-    value = with_elements(assignment, array_value());
+    value = with_elements(assignment, empty_array());
     // The elements of an associative array have no order.
     for (const shell::Word& word : command.words)
       if (assignment.declared && starts_with(word.text, "-") &&
           word.text.find('A') != std::string::npos)
-        value = array_value({unknown_words()});
+        value = unknown_array();
   } else {
     value.elements.push_back(expand_single(assignment.value));
     if (assignment.append && assignment.subscript == no_index)
@@ -114,15 +113,14 @@ ShellValue ShellWalker::appended(const ShellAssignment& assignment, ShellValue v
     charge(whole.elements.size());
     if (whole.unset) whole = ShellValue();
     whole.array = whole.array || whole.environment;
-    if (assignment.append || is_uncertain(whole, whole.elements.size()))
-      return array_value({unknown_words()});
+    if (assignment.append || is_uncertain(whole, whole.elements.size())) return unknown_array();
     whole.array = true;
     whole.environment = false;
     put_element(whole, subscript.text, std::move(value.elements[0]));
     return whole;
   }
   if (whole.unset) return value;
-  if (whole.environment) return scalar_value(unknown_text());
+  if (whole.environment) return unknown_scalar();
   if (whole.elements.empty()) whole.elements.emplace_back();
   if (!whole.indexes.empty() && whole.indexes[0] != 0) put_element(whole, "0", {});
   ShellText& target = whole.elements[0];
@@ -135,9 +133,9 @@ ShellValue ShellWalker::appended(const ShellAssignment& assignment, ShellValue v
 
 ShellValue ShellWalker::with_elements(const ShellAssignment& assignment, ShellValue array) {
   if (assignment.append) {
-    array = value_of(assignment.name);
+    array = ShellValue(value_of(assignment.name));
     if (array.unset) array = ShellValue();
-    if (array.environment) array = array_value({unknown_words()});
+    if (array.environment) array = unknown_array();
     array.array = true;
     charge(array.elements.size());
   }
@@ -163,7 +161,7 @@ ShellValue ShellWalker::with_elements(const ShellAssignment& assignment, ShellVa
       const long long next = array.indexes.empty() ? static_cast<long long>(array.elements.size())
                                                    : array.indexes.back() + 1;
       if (!array.indexes.empty()) array.indexes.push_back(next);
-      array.elements.push_back(text_of(std::move(word)));
+      array.elements.push_back(text_of(word));
     }
   }
   return array;
@@ -172,7 +170,7 @@ ShellValue ShellWalker::with_elements(const ShellAssignment& assignment, ShellVa
 void ShellWalker::put_element(ShellValue& array, std::string_view index, ShellText text) {
   long long number = 0;
   if (!read_decimal(index, number) || number < 0 || is_uncertain(array, array.elements.size())) {
-    array = array_value({unknown_words()});
+    array = unknown_array();
     return;
   }
   const auto count = static_cast<long long>(array.elements.size());
@@ -224,7 +222,7 @@ void ShellWalker::expand_redirections(const ShellNode& node, std::vector<shell::
 bool ShellWalker::is_descriptor(std::string_view text) {
   if (text == "-" || text == std::string_view("\0", 1)) return true;
   if (ends_with(text, "-")) text.remove_suffix(1);
-  return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 void ShellWalker::read_from(const shell::Redirection& redirection, shell::Input& input) {
@@ -275,7 +273,7 @@ shell::Command ShellWalker::tell(const ShellNode& node, shell::Command command) 
     over_limit(options_.limits.max_commands, "commands", command.begin);
     return command;
   }
-  if (keep_ != nullptr) *keep_ = command;
+  if (keep_ != nullptr) *keep_ = std::make_shared<const shell::Command>(command);
   std::vector<shell::Payload> payloads;
   visit_({command, producer_, payloads});
   for (shell::Payload& payload : payloads)
@@ -287,7 +285,7 @@ void ShellWalker::follow(shell::Payload payload, const shell::Command& command) 
   const bool same_shell = payload.same_shell;
   if (!same_shell) {
     open_frame();
-    ShellValue arguments = array_value();
+    ShellValue arguments = empty_array();
     for (std::size_t i = 1; i < payload.arguments.size(); ++i)
       arguments.elements.push_back(text_of(payload.arguments[i]));
     if (!payload.arguments.empty()) assign("0", scalar_value(text_of(payload.arguments[0])));
