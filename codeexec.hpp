@@ -5322,7 +5322,7 @@ void normalize_ranges(std::vector<RegexRange>& ranges) {
     else
       ranges[size++] = range;
   }
-  ranges.resize(size);
+  ranges.erase(ranges.begin() + static_cast<std::ptrdiff_t>(size), ranges.end());
 }
 
 std::vector<RegexRange> complement(const std::vector<RegexRange>& ranges) {
@@ -5861,7 +5861,7 @@ bool Regex::Parser::repeat(std::size_t start, const Quantifier& quantifier, std:
   const std::size_t optional = copies - std::min(copies, quantifier.least);
 
   std::vector<Step>& code = steps();
-  code.resize(start);
+  code.erase(code.begin() + static_cast<std::ptrdiff_t>(start), code.end());
   if (!has_room(copies * size + optional + (endless ? 1 : 0), offset)) return false;
   for (std::size_t copy = 0; copy < copies; ++copy) {
     // An optional copy is left to the end of the last one.
@@ -6617,6 +6617,13 @@ struct ShellNode {
   std::string_view name = {};
 };
 
+// Takes what stands behind the first `size` away. resize() could make a table longer, and weighs
+// for that.
+template <class Row>
+void cut(std::vector<Row>& table, std::size_t size) {
+  table.erase(table.begin() + static_cast<std::ptrdiff_t>(size), table.end());
+}
+
 // The trees of a script and of the strings it runs.
 struct ShellSyntax {
   std::vector<ShellPart> parts = {};
@@ -6902,7 +6909,7 @@ class ShellParser {
   bool failed_ = false;
   bool dialect_dependent_ = false;
   Error error_ = {};
-  std::vector<HereDocument> here_documents_ = {};  // whose bodies follow after this line
+  std::list<HereDocument> here_documents_ = {};  // whose bodies follow after this line
 };
 
 }  // namespace
@@ -6960,10 +6967,9 @@ bool ShellParser::room() {
 
 ShellRange ShellParser::end_list(std::size_t from) {
   const auto begin = static_cast<std::uint32_t>(syntax_.lists.size());
-  syntax_.lists.insert(syntax_.lists.end(),
-                       syntax_.pending.begin() + static_cast<std::ptrdiff_t>(from),
-                       syntax_.pending.end());
-  syntax_.pending.resize(from);
+  for (std::size_t i = from; i < syntax_.pending.size(); ++i)
+    syntax_.lists.push_back(syntax_.pending[i]);
+  cut(syntax_.pending, from);
   return {begin, static_cast<std::uint32_t>(syntax_.lists.size())};
 }
 
@@ -7000,7 +7006,7 @@ void ShellParser::skip_blanks() {
 
 void ShellParser::newline() {
   ++at_;
-  std::vector<HereDocument> documents;
+  std::list<HereDocument> documents;
   documents.swap(here_documents_);
   for (const HereDocument& document : documents)
     if (!failed_) read_here_document(document);
@@ -7089,7 +7095,7 @@ namespace {
 std::uint32_t ShellParser::end_word(std::size_t from, std::size_t begin, std::size_t end,
                                     bool braces) {
   if (!room()) {
-    syntax_.pending_parts.resize(from);
+    cut(syntax_.pending_parts, from);
     return no_index;
   }
   ShellWord word;
@@ -7102,7 +7108,7 @@ std::uint32_t ShellParser::end_word(std::size_t from, std::size_t begin, std::si
     syntax_.parts.push_back(syntax_.pending_parts[i]);
   }
   word.parts.end = static_cast<std::uint32_t>(syntax_.parts.size());
-  syntax_.pending_parts.resize(from);
+  cut(syntax_.pending_parts, from);
   syntax_.words.push_back(word);
   return static_cast<std::uint32_t>(syntax_.words.size() - 1);
 }
@@ -7356,7 +7362,7 @@ void ShellParser::read_process_substitution() {
 
 std::uint32_t ShellParser::parse_nested(char close, std::string_view what, std::size_t begin) {
   if (!enter()) return no_index;
-  std::vector<HereDocument> outer;
+  std::list<HereDocument> outer;
   outer.swap(here_documents_);
   const bool outer_braces = std::exchange(in_braces_, false);
   ++substitutions_;
@@ -7683,7 +7689,7 @@ std::uint32_t ShellParser::parse_list(bool may_be_empty) {
     if (ends_list(word_here())) break;
     const std::size_t size = syntax_.pending.size();
     const std::uint32_t node = parse_and_or();
-    syntax_.pending.resize(size);  // of what failed, nothing is kept
+    cut(syntax_.pending, size);  // of what failed, nothing is kept
     if (failed_) break;
     add(node);
     skip_blanks();
@@ -7802,10 +7808,10 @@ std::uint32_t ShellParser::parse_command() {
     const std::string_view word = word_here();
     if (word == "{") return parse_group();
     if (word == "if") return parse_if();
-    if (word == "while" || word == "until") return parse_loop(word);
+    if (has_entry("while until", word)) return parse_loop(word);
     if (word == "for") return parse_for(word);
     if (word == "case") return parse_case();
-    if (bash() && (word == "select" || word == "function" || word == "coproc" || word == "[[")) {
+    if (bash() && has_entry("select function coproc [[", word)) {
       dialect_dependent_ = true;
       if (word == "select") return parse_for(word);
       if (word == "function") return parse_function_keyword();
@@ -8138,7 +8144,7 @@ std::uint32_t ShellParser::parse_simple() {
     const std::string_view name = text_.substr(word_begin, at_ - word_begin);
     declares = bash() && has_entry("declare typeset local export readonly", name);
     if (assignments.empty() && redirections.empty() && at_parentheses()) {
-      syntax_.pending.resize(from);
+      cut(syntax_.pending, from);
       return parse_function_body(name, begin);
     }
   }
@@ -8497,7 +8503,7 @@ class ShellWalker {
   void add_value(std::string_view name, ShellValue value);
   static void merge_value(ShellVariable& variable, ShellValue value);
   // After branches of which one was taken, or none if `maybe_none`.
-  void merge(std::vector<Changes> branches, bool maybe_none);
+  void merge(const std::list<Changes>& branches, bool maybe_none);
 
   // The variable, or what it is when the script has not set it. Counts as reading it.
   ShellVariable& variable_of(std::string_view name);
@@ -8942,7 +8948,7 @@ class ShellWalker {
   ShellSyntax syntax_ = {};
 
   ShellVariables variables_ = {};
-  std::vector<Frame> frames_ = {};
+  std::list<Frame> frames_ = {};
   std::uint64_t last_frame_ = 0;
   std::vector<Choice> choices_ = {};
   bool too_many_choices_ = false;
@@ -8952,8 +8958,8 @@ class ShellWalker {
   bool left_ = false;  // a loop or a function, by break, continue or return
   // Counts functions, aliases and attributes: what changes how commands are read.
   std::uint64_t definitions_ = 0;
-  std::vector<Recording> recordings_ = {};
-  std::map<std::uint32_t, std::vector<Memory>> memories_ = {};
+  std::list<Recording> recordings_ = {};
+  std::map<std::uint32_t, std::list<Memory>> memories_ = {};
   std::size_t memory_bytes_ = 0;
   bool references_ = false;  // declare -n: an assignment may go to another variable than it says
   const ShellValue unknown_value_ = unknown_scalar();
@@ -8966,9 +8972,9 @@ class ShellWalker {
     std::size_t begin = 0;
     std::size_t end = 0;
   };
-  std::vector<Trap> traps_ = {};
+  std::list<Trap> traps_ = {};
   bool in_traps_ = false;
-  std::vector<Activation> activations_ = {};
+  std::list<Activation> activations_ = {};
 
   shell::Input input_ = {};
   Output* output_ = nullptr;                  // where standard output goes, if anybody asks
@@ -9142,7 +9148,7 @@ void ShellWalker::set_attribute(std::string_view name, char attribute) {
 }
 
 void ShellWalker::run_value(std::string_view name, const ShellValue& value) {
-  const bool expanded = name == "PS4" || name == "BASH_ENV" || name == "ENV";
+  const bool expanded = has_entry("PS4 BASH_ENV ENV", name);
   for (const ShellText& element : value.elements)
     if (has_substitution(element.text) && (expanded || (bash() && has_subscript(element.text))))
       run_expansion_text(element.text);
@@ -9188,7 +9194,7 @@ void ShellWalker::merge_value(ShellVariable& variable, ShellValue value) {
   variable.values.push_back(std::move(value));
 }
 
-void ShellWalker::merge(std::vector<Changes> branches, bool maybe_none) {
+void ShellWalker::merge(const std::list<Changes>& branches, bool maybe_none) {
   ShellVariables merged;
   // `frame` counts the branches that change a variable.
   for (const Changes& changes : branches)
@@ -9226,7 +9232,8 @@ ShellVariable ShellWalker::initial_variable(std::string_view name) {
   ShellVariable variable;
   if (name[0] == '+') {
     // Whether a variable of the environment is there; see add_either().
-    variable.values.resize(2);
+    variable.values.emplace_back();
+    variable.values.emplace_back();
     variable.values[1].unset = true;
     return variable;
   }
@@ -9419,7 +9426,7 @@ void ShellWalker::expand_tilde(const ShellPart& part, Fields& fields) {
     if (home.elements.size() == 1) return add_value_text(fields, home.elements[0], true);
     return add_unknown(fields, true);
   }
-  if (part.text == "+" || part.text == "-") return add_unknown(fields, true);
+  if (has_entry("+ -", part.text)) return add_unknown(fields, true);
   if (!is_name_start(part.text[0])) return add_text(fields, concat({"~", part.text}), false);
   ShellText user;
   user.text = concat({"~", part.text});
@@ -9675,7 +9682,7 @@ ShellWalker::Parameter ShellWalker::read_parameter(const ShellPart& part) {
   Parameter parameter;
   const std::string_view name = part.text;
   if (part.indirect) return indirect_parameter(part);
-  if (name == "@" || name == "*") {
+  if (has_entry("@ *", name)) {
     parameter.many = true;
     parameter.all = name == "@";
     read_elements(value_of(positional_key), parameter);
@@ -9754,7 +9761,7 @@ ShellWalker::Parameter ShellWalker::element_parameter(const ShellPart& part) {
   Parameter parameter;
   const ShellText subscript = expand_single(part.subscript);
   const ShellValue& value = value_of(part.text);
-  if (subscript.text == "@" || subscript.text == "*") {
+  if (has_entry("@ *", subscript.text)) {
     parameter.many = true;
     parameter.all = subscript.text == "@";
     read_elements(value, parameter);
@@ -9948,7 +9955,7 @@ bool ShellWalker::edit(const ShellPart& part, const std::string& operand, std::s
     case ':':
       return take_substring(operand, text);
     case '@':
-      if (operand == "U" || operand == "L") {
+      if (has_entry("U L", operand)) {
         for (char& c : text) {
           if (operand == "U" && c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
           if (operand == "L" && c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -10010,7 +10017,7 @@ bool ShellWalker::take_slice(const ShellPart& part, std::string_view operand,
                              Parameter& parameter) {
   std::vector<ShellText>& elements = parameter.elements;
   const std::size_t colon = operand.find(':');
-  const bool positional = part.text == "@" || part.text == "*";
+  const bool positional = has_entry("@ *", part.text);
   long long offset = 0;
   long long length = static_cast<long long>(elements.size());
   if (!read_decimal(operand.substr(0, colon), offset) || offset < (positional ? 1 : 0))
@@ -10233,7 +10240,7 @@ void ShellWalker::run_and_or(const ShellNode& node) {
   run(item(node.nodes, 0));
   const std::size_t written = output_size();
   // What each command changes may be what remains: the next one may not run.
-  std::vector<Changes> steps;
+  std::list<Changes> steps;
   open_frame();
   char before = 0;
   for (std::size_t i = 1; i < size(node.nodes); ++i) {
@@ -10241,7 +10248,7 @@ void ShellWalker::run_and_or(const ShellNode& node) {
     // Behind ||, and what follows behind &&, it is not known which of those before have run.
     if (i > 1 && (joint == '|' || before == '|')) {
       steps.push_back(take_frame());
-      merge(std::move(steps), true);
+      merge(steps, true);
       steps.clear();
       open_frame();
     }
@@ -10254,24 +10261,24 @@ void ShellWalker::run_and_or(const ShellNode& node) {
   }
   forget_output(written);
   steps.push_back(take_frame());
-  merge(std::move(steps), true);
+  merge(steps, true);
 }
 
 void ShellWalker::merge_one(Changes changes) {
-  std::vector<Changes> branches;
+  std::list<Changes> branches;
   branches.push_back(std::move(changes));
-  merge(std::move(branches), true);
+  merge(branches, true);
 }
 
 void ShellWalker::run_if(const ShellNode& node) {
   const std::size_t count = size(node.nodes);
-  std::vector<Changes> branches;
+  std::list<Changes> branches;
   for (std::size_t i = 0; i + 1 < count; i += 2) {
     run(item(node.nodes, i));
     branches.push_back(run_branch(item(node.nodes, i + 1)));
   }
   if (count % 2 == 1) branches.push_back(run_branch(item(node.nodes, count - 1)));
-  merge(std::move(branches), count % 2 == 0);
+  merge(branches, count % 2 == 0);
 }
 
 void ShellWalker::run_rounds(const ShellNode& node, const ShellVariable& variable) {
@@ -10342,10 +10349,10 @@ void ShellWalker::run_case(const ShellNode& node) {
     for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
       expand_single(item(node.words, i));
   });
-  std::vector<Changes> branches;
+  std::list<Changes> branches;
   for (std::size_t i = 0; i < size(node.nodes) && !stopped(); ++i)
     branches.push_back(run_branch(item(node.nodes, i)));
-  merge(std::move(branches), true);
+  merge(branches, true);
 }
 
 void ShellWalker::run_coprocess(const ShellNode& node) {
@@ -10510,12 +10517,14 @@ void ShellWalker::call(const shell::Command& command, const std::vector<std::uin
   activation.parallel = parallel_;
   activation.frames = frames_.size();
   std::size_t running = 0;
-  for (std::size_t i = 0; i < activations_.size(); ++i) {
-    if (activations_[i].name != activation.name) continue;
+  std::size_t level = 0;
+  for (Activation& around : activations_) {
+    const std::size_t own_level = level++;
+    if (around.name != activation.name) continue;
     if (!recordings_.empty())
-      recordings_.back().outermost = std::min(recordings_.back().outermost, i);
-    if (++running > max_activations || activations_[i].arguments == activation.arguments)
-      return end_recursion(activations_[i]);
+      recordings_.back().outermost = std::min(recordings_.back().outermost, own_level);
+    if (++running > max_activations || around.arguments == activation.arguments)
+      return end_recursion(around);
   }
   ShellValue arguments = empty_array();
   if (running == max_activations) {
@@ -10568,8 +10577,10 @@ void ShellWalker::end_recursion(Activation& activation) {
   if (activation.recurs)
     for (const auto& [name, variable] : activation.carried) add_value(name, unknown_value_);
   activation.recurs = true;
-  for (std::size_t i = activation.frames; i < frames_.size(); ++i) {
-    for (const auto& [name, former] : frames_[i].former) {
+  std::size_t level = 0;
+  for (const Frame& frame : frames_) {
+    if (level++ < activation.frames) continue;
+    for (const auto& [name, former] : frame.former) {
       charge(1);
       if (name == positional_key) continue;
       ShellVariable& carried = activation.carried[name];
@@ -10624,7 +10635,7 @@ namespace {
 
 void ShellWalker::run_simple(const ShellNode& node) {
   // Each choice starts from the same state, and what they change is merged.
-  std::vector<Changes> branches;
+  std::list<Changes> branches;
   const std::size_t written = output_size();
   std::string printed;
   bool differs = false;
@@ -10641,7 +10652,7 @@ void ShellWalker::run_simple(const ShellNode& node) {
       output_->text.resize(from);
     }
   });
-  merge(std::move(branches), false);
+  merge(branches, false);
   if (!differs) return;
   output_->text.resize(written);
   write_unknown();
@@ -10845,7 +10856,7 @@ void ShellWalker::read_from(const shell::Redirection& redirection, shell::Input&
     input.glob = redirection.target.glob;
     input.home = redirection.target.home;
     if (redirection.kind == Kind::here_string) input.text += '\n';
-  } else if (target == "/dev/null" || target == "-") {
+  } else if (has_entry("/dev/null -", target)) {
     input.kind = shell::Input::Kind::known;
   }
 }
@@ -10946,9 +10957,9 @@ void ShellWalker::run_effects(const ShellNode& node, const shell::Command& comma
   if (writes_elsewhere(command)) output_ = nullptr;
   const std::vector<shell::Word>& words = command.words;
   std::size_t at = 0;
-  while (at + 1 < words.size() && (words[at].text == "command" || words[at].text == "builtin")) {
+  while (at + 1 < words.size() && has_entry("command builtin", words[at].text)) {
     ++at;
-    while (at + 1 < words.size() && (words[at].text == "-p" || words[at].text == "--")) ++at;
+    while (at + 1 < words.size() && has_entry("-p --", words[at].text)) ++at;
   }
   if (words.empty()) {
     if (!command.redirections.empty()) write_unknown();  // $(<file)
@@ -10967,10 +10978,9 @@ bool ShellWalker::looks_up(const shell::Command& command) {
   if (words.size() < 2 || words.size() > 3) return false;
   const shell::Word& name = words.back();
   const std::string& option = words[1].text;
-  const bool is = words.size() == 2
-                      ? words[0].text == "which"
-                      : (words[0].text == "command" && option == "-v") ||
-                            (words[0].text == "type" && (option == "-P" || option == "-p"));
+  const bool is = words.size() == 2 ? words[0].text == "which"
+                                    : (words[0].text == "command" && option == "-v") ||
+                                          (words[0].text == "type" && has_entry("-P -p", option));
   return is && name.known() && !name.home && !name.glob && !name.text.empty() &&
          name.text[0] != '-' && name.text.find_first_of("/ \t\n") == std::string::npos;
 }
@@ -11128,11 +11138,12 @@ void ShellWalker::run_eval(const shell::Command& command, std::size_t at) {
 
 void ShellWalker::run_traps() {
   in_traps_ = true;
-  for (std::size_t i = 0; i < traps_.size() && !stopped(); ++i) {
+  for (const Trap& trap : traps_) {
+    if (stopped()) return;
     shell::Command command;
-    command.begin = traps_[i].begin;
-    command.end = traps_[i].end;
-    run_text(traps_[i].text, command, false);
+    command.begin = trap.begin;
+    command.end = trap.end;
+    run_text(trap.text, command, false);
   }
 }
 
@@ -11214,7 +11225,7 @@ void ShellWalker::make_local(std::string_view name) {
 
 void ShellWalker::run_declare(const shell::Command& command, std::size_t at) {
   const std::string& builtin = command.words[at].text;
-  const bool local = builtin == "local" || builtin == "declare" || builtin == "typeset";
+  const bool local = has_entry("local declare typeset", builtin);
   bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
   bool keeps_value = builtin == "readonly";
   bool array = false;  // -a alone
@@ -11316,7 +11327,7 @@ void ShellWalker::run_set(const shell::Command& command, std::size_t at) {
       given = true;
     } else if (word.empty() || (word[0] != '-' && word[0] != '+')) {
       break;
-    } else if (word == "-o" || word == "+o") {
+    } else if (has_entry("-o +o", word)) {
       ++i;
     }
   }
@@ -11581,7 +11592,7 @@ const ShellWalker::Memory* ShellWalker::find_memory(const Memory& wanted) {
 
 ShellWalker::Effects ShellWalker::remember(Memory memory) {
   Effects effects = memory.effects;
-  std::vector<Memory>& memories = memories_[memory.body];
+  std::list<Memory>& memories = memories_[memory.body];
   std::size_t bytes = sizeof memory + memory.here.input.text.size() + size_of(memory.given) +
                       memory.output.text.size();
   const std::size_t rows = memory.read.size() + effects.changes.size() + effects.between.size();
@@ -12495,7 +12506,7 @@ bool is_workspace(const PathText& path) {
   const std::size_t count = path.names.size();
   const std::string_view top = path.names[0];
   if (top == "root") return count >= 2;
-  return top == "usr" && count >= 3 && (path.names[1] == "src" || path.names[1] == "local");
+  return top == "usr" && count >= 3 && has_entry("src local", path.names[1]);
 }
 
 bool is_device(const PathText& path, bool glob) {
@@ -13015,6 +13026,8 @@ class Judge {
   std::size_t rank_of(Rule rule) const;
   bool wants(Rule rule) const { return rank_of(rule) < case_.rank; }
   void record(Rule rule, std::size_t begin, std::size_t end, std::string_view detail);
+  // At a word, for a form; the refusal shows the form and what follows.
+  void record(Rule rule, const shell::Word& place, const Form& form, std::string_view follows = {});
   void object(std::size_t rank, std::string_view rule, std::string message, std::size_t begin,
               std::size_t end);
   void refuse_opaque(const Form& form, const shell::Word& word, std::string_view why);
@@ -13237,8 +13250,8 @@ class Judge {
     std::size_t end = 0;
     std::string detail = {};
   };
-  std::vector<Unset> unset_ = {};  // what rm -r would remove by variables that nothing sets
-  std::vector<std::uint16_t> set_names_ = {};  // assigned or tested so far; see Word::unset
+  std::list<Unset> unset_ = {};  // what rm -r would remove by variables that nothing sets
+  std::vector<std::uint32_t> set_names_ = {};  // assigned or tested so far; see Word::unset
   bool may_be_set_ = false;                    // any variable: a file was sourced, or set -u
   bool trapped_ = false;
 };
@@ -13259,8 +13272,7 @@ void Judge::visit(const shell::Visit& visit) {
   environment_.clear();
   start_file_ = nullptr;
   note_variables();
-  if (!case_.posix && !command_->words.empty() &&
-      (command_->words[0].text == "[[" || command_->words[0].text == "(("))
+  if (!case_.posix && !command_->words.empty() && has_entry("[[ ((", command_->words[0].text))
     case_.tests.push_back(
         {static_cast<std::uint32_t>(command_->begin), static_cast<std::uint32_t>(command_->end)});
   if (case_.collecting) case_.judgement->commands.push_back(visit.command);
@@ -13292,7 +13304,7 @@ void Judge::note_variables() {
   const std::string_view name = command_->words[0].text;
   const bool tests = has_entry("[ [[ test", name);
   trapped_ |= name == "trap";
-  may_be_set_ |= name == "source" || name == ".";
+  may_be_set_ |= has_entry("source .", name);
   for (const shell::Word& word : command_->words) {
     if (tests && word.unset) set_names_.push_back(word.unset);
     if (name == "set" && (word.text == "nounset" || (starts_with(word.text, "-") &&
@@ -13321,7 +13333,9 @@ void Judge::check_unset(const Part& part) {
 }
 
 bool Judge::is_set(std::uint16_t name) const {
-  return std::find(set_names_.begin(), set_names_.end(), name) != set_names_.end();
+  for (const std::uint32_t known : set_names_)
+    if (known == name) return true;
+  return false;
 }
 
 void Judge::finish() {
@@ -13365,6 +13379,11 @@ void Judge::record(Rule rule, std::size_t begin, std::size_t end, std::string_vi
          concat({"Potentially dangerous command detected: ", row.texts[1], " (", detail, "); ",
                  row.texts[3]}),
          begin, end);
+}
+
+void Judge::record(Rule rule, const shell::Word& place, const Form& form,
+                   std::string_view follows) {
+  record(rule, place.begin, place.end, concat({shown(join(form)), follows}));
 }
 
 void Judge::object(std::size_t rank, std::string_view rule, std::string message, std::size_t begin,
@@ -13477,8 +13496,7 @@ void Judge::use_file(Use use, const Part& part, bool recursive, const Form& form
   switch (use) {
     case Use::mv_target:
       if (is_dev_null(path)) {
-        if (wants(Rule::mv_dev_null))
-          record(Rule::mv_dev_null, part.word->begin, part.word->end, shown(join(form)));
+        if (wants(Rule::mv_dev_null)) record(Rule::mv_dev_null, *part.word, form);
         break;
       }
       [[fallthrough]];
@@ -13491,7 +13509,7 @@ void Judge::use_file(Use use, const Part& part, bool recursive, const Form& form
       break;
     case Use::chmod:
       if (recursive && wants(Rule::chmod) && removal_is_protected(part, path))
-        record(Rule::chmod, part.word->begin, part.word->end, shown(join(form)));
+        record(Rule::chmod, *part.word, form);
       break;
     case Use::remove_tree:
       check_unset(part);
@@ -13531,8 +13549,7 @@ void Judge::check_removal(const Part& part, const PathText& path, bool tree, con
   if (!wants(Rule::rm_protected) || !removal_is_protected(part, path)) return;
   if (!tree && in_places(path, removable_places, false)) return;
   if (form.tested && in_places(path, scratch_places, false)) return;
-  record(Rule::rm_protected, part.word->begin, part.word->end,
-         concat({shown(join(form)), " removes ", shown(text_of(path))}));
+  record(Rule::rm_protected, *part.word, form, concat({" removes ", shown(text_of(path))}));
 }
 
 // forms ------------------------------------------------------------------------------------------
@@ -13629,7 +13646,7 @@ void Judge::judge_program(const Form& form, std::string_view name) {
   const std::string_view language = name.substr(0, version + 1);
   if (find_wrapper(language, wrapper) && wrapper.has('Y')) return peel(wrapper, form);
   if (name == "eval") return judge_eval(form);
-  if (name == "source" || name == ".") return judge_source(form);
+  if (has_entry("source .", name)) return judge_source(form);
   if (name == "trap") return judge_trap(form);
   if (name == "alias") return judge_alias(form);
 }
@@ -13748,7 +13765,7 @@ void Judge::peel_plain(const Wrapper& wrapper, const Form& form) {
       if (wrapper.has('t') && lists_option(wrapper.programs, name)) joins = !joins;
     } else if (lists_option(wrapper.scripts, name)) {
       run_option(form, argument);
-    } else if (wrapper.has('G') && (name == "c" || name == "config")) {
+    } else if (wrapper.has('G') && has_entry("c config", name)) {
       std::string_view value = argument.text;
       const std::string_view setting = take_part(value, '=');
       judge_setting(form, setting, value);
@@ -13886,7 +13903,7 @@ void Judge::run_option(const Form& form, const Part& part) {
   const std::size_t at = text.find_first_of("=: ");
   const std::string key = in_lower_case(text.substr(0, at));
   if (at != std::string_view::npos &&
-      (key == "exec" || key == "system" || key == "shell" || ends_with(key, "command")))
+      (has_entry("exec system shell", key) || ends_with(key, "command")))
     text.remove_prefix(at + 1);
   if (form.holes) return run_guess(form, text);
   run_string(form, {text, part.word});
@@ -13902,7 +13919,7 @@ void Judge::run_guess(Form form, std::string_view script) {
 
 void Judge::peel_capsh(const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i)
-    if (form.words[i].text == "--" || form.words[i].text == "==") return judge_shell(form.from(i));
+    if (has_entry("-- ==", form.words[i].text)) return judge_shell(form.from(i));
 }
 
 void Judge::peel_script(const Wrapper& wrapper, const Form& form) {
@@ -13928,7 +13945,7 @@ void Judge::peel_runuser(const Wrapper& wrapper, const Form& form) {
   bool direct = false;
   const std::size_t i = read_arguments(
       form, wrapper.syntax, Order::stop_at_operand,
-      [&](std::string_view name, const Part&) { direct |= name == "u" || name == "user"; },
+      [&](std::string_view name, const Part&) { direct |= has_entry("u user", name); },
       ignore_part);
   if (direct) return add_form(form.from(i));
   peel_su(wrapper, form);
@@ -13960,8 +13977,7 @@ Judge::Roots Judge::roots_of(const Form& form) {
     const std::string& text = form.words[roots.first].text;
     if (text == "-D")
       ++roots.first;
-    else if (text != "-H" && text != "-L" && text != "-P" && text != "--" &&
-             !starts_with(text, "-O"))
+    else if (!has_entry("-H -L -P --", text) && !starts_with(text, "-O"))
       break;
     ++roots.first;
   }
@@ -13969,7 +13985,7 @@ Judge::Roots Judge::roots_of(const Form& form) {
   roots.last = roots.first;
   while (roots.last < form.size) {
     const std::string& text = form.words[roots.last].text;
-    if (starts_with(text, "-") || text == "(" || text == "!" || text == ")" || text == ",") break;
+    if (starts_with(text, "-") || has_entry("( ! ) ,", text)) break;
     ++roots.last;
   }
   return roots;
@@ -14049,7 +14065,7 @@ void Judge::peel_find(const Form& form) {
     if (text == "-delete") {
       for (std::size_t root = 0; root < start.size; ++root)
         use_file(Use::remove, part_of(start.words[root]), true, found);
-    } else if (text == "-exec" || text == "-execdir" || text == "-ok" || text == "-okdir") {
+    } else if (has_entry("-exec -execdir -ok -okdir", text)) {
       const std::size_t end = end_of_exec(form, i + 1);
       add_exec(found, i + 1, end, start, *worst);
       i = end;
@@ -14184,7 +14200,7 @@ std::vector<shell::Word> Judge::protected_producers() {
   } else if (name == "ls") {
     bool directories = false;
     const auto on_option = [&](std::string_view option, const Part&) {
-      directories |= option == "d" || option == "directory";
+      directories |= has_entry("d directory", option);
     };
     read_arguments(form, {}, Order::options_anywhere, on_option, ignore_part);
     if (directories) {
@@ -14207,10 +14223,10 @@ void Judge::peel_xargs(const Wrapper& wrapper, const Form& form) {
       form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
         if (name == "I") mark = argument.text;
-        if (name == "i" || name == "replace") mark = argument.word ? argument.text : "{}";
-        if (name == "a" || name == "arg-file") from_file = true;
-        if (name == "0" || name == "null") nulls = true;
-        if (name == "d" || name == "delimiter") delimiter = delimiter_of(argument.text);
+        if (has_entry("i replace", name)) mark = argument.word ? argument.text : "{}";
+        if (has_entry("a arg-file", name)) from_file = true;
+        if (has_entry("0 null", name)) nulls = true;
+        if (has_entry("d delimiter", name)) delimiter = delimiter_of(argument.text);
       },
       ignore_part);
   if (i >= form.size) return;
@@ -14272,7 +14288,7 @@ void Judge::peel_parallel(const Wrapper& wrapper, const Form& form) {
       form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
         if (name == "I") mark = argument.text;
-        if (name == "a" || name == "arg-file") from_file = true;
+        if (has_entry("a arg-file", name)) from_file = true;
       },
       ignore_part);
   std::size_t last = first;
@@ -14347,12 +14363,12 @@ void Judge::judge_shell(const Form& form) {
   for (; i < form.size; ++i) {
     const std::string_view text = form.words[i].text;
     if (text.empty() || (text[0] != '-' && text[0] != '+') || text == "+") break;
-    if (text == "-" || text == "--") {
+    if (has_entry("- --", text)) {
       ++i;
       break;
     }
     if (starts_with(text, "--")) {
-      if (text == "--version" || text == "--help") return;
+      if (has_entry("--version --help", text)) return;
       if (lists_option(shell_syntax.longs, text.substr(2)) && ++i < form.size &&
           check_script_file(form, form.words[i]))
         read_input(form, i, false);
@@ -14381,7 +14397,7 @@ void Judge::judge_shell(const Form& form) {
 
 bool Judge::check_script_file(const Form& form, const shell::Word& word) {
   const std::string text = join_shell_path(command_->work_dir.text, word.text);
-  if (text == "/dev/stdin" || text == "/dev/fd/0" || text == "/proc/self/fd/0") return true;
+  if (has_entry("/dev/stdin /dev/fd/0 /proc/self/fd/0", text)) return true;
   if (!word.printed.empty()) return true;
   const std::string_view name = base_name(text);
   const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
@@ -14420,7 +14436,7 @@ void Judge::read_input(const Form& form, std::size_t first, bool same_shell) {
 bool Judge::is_followed(const Form& form) const {
   const std::vector<shell::Word>& words = command_->words;
   std::size_t i = 0;
-  while (i < words.size() && (words[i].text == "command" || words[i].text == "builtin")) ++i;
+  while (i < words.size() && has_entry("command builtin", words[i].text)) ++i;
   return i == form.level && i < words.size() && form.words == &words[i];
 }
 
@@ -14465,9 +14481,9 @@ namespace {
 
 // What a piece of code would start or remove, as far as its string literals tell.
 struct CodeFindings {
-  std::vector<std::string> scripts = {};                // for a shell
-  std::vector<std::vector<std::string>> commands = {};  // programs with their arguments
-  std::vector<std::string> removed = {};                // directories, with all they hold
+  std::vector<std::string> scripts = {};              // for a shell
+  std::list<std::vector<std::string>> commands = {};  // programs with their arguments
+  std::vector<std::string> removed = {};              // directories, with all they hold
 };
 
 // Finds calls in code by their names, without parsing the language. Reads each byte once.
@@ -14743,8 +14759,8 @@ void Judge::peel_interpreter(const Wrapper& wrapper, const Form& form) {
           has_code = true;
           read_code(language, argument.text, form, *argument.word);
         }
-        if (name == "m" || name == "f" || name == "file") from_file = true;
-        if (name == "p" || name == "print") prints = true;
+        if (has_entry("m f file", name)) from_file = true;
+        if (has_entry("p print", name)) prints = true;
         if (name == "i") in_place = true;
       },
       ignore_part);
@@ -14947,14 +14963,9 @@ std::uint32_t rules_in_force(const PolicyOptions& options) {
 }  // namespace
 
 struct Policy::Compiled {
-  struct Pattern {
-    std::string_view name;
-    std::string_view message;
-    Regex regex;
-  };
   PolicyOptions::Mode mode = PolicyOptions::Mode::strict;
-  std::uint32_t rules = 0;              // strict: the bits of those in force
-  std::vector<Pattern> sanitizer = {};  // compat
+  std::uint32_t rules = 0;            // strict: the bits of those in force
+  std::vector<Regex> sanitizer = {};  // compat: of those in force
   std::vector<Regex> allowed = {};
   std::vector<Regex> blocked = {};
   std::string allowed_message = {};
@@ -14982,11 +14993,16 @@ struct Policy::Compiled {
     return check_blocked(script);
   }
   Verdict check_sanitizer(std::string_view script) const {
-    for (const Pattern& pattern : sanitizer) {
-      if (const auto span = pattern.regex.find(script))
-        return refusal(pattern.name,
-                       concat({"Potentially dangerous command detected: ", pattern.message}),
-                       span->begin, span->end);
+    std::string_view texts = all_compat_texts;
+    const Regex* regex = sanitizer.data();
+    for (const Rule rule : compat_rules) {
+      take_part(texts, '\0');
+      const std::string_view message = take_part(texts, '\0');
+      if (!(rules & bit(rule))) continue;
+      if (const auto span = regex++->find(script))
+        return refusal(texts_of(rule).texts[0],
+                       concat({"Potentially dangerous command detected: ", message}), span->begin,
+                       span->end);
     }
     return {};
   }
@@ -15079,11 +15095,11 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   std::string_view texts = all_compat_texts;
   for (const Rule rule : compat_rules) {
     const std::string_view pattern = take_part(texts, '\0');
-    const std::string_view message = take_part(texts, '\0');
+    take_part(texts, '\0');
     if (!compat || !(compiled->rules & bit(rule))) continue;
     Expected<Regex> regex = Regex::compile(pattern);
     if (!regex) return regex.error();
-    compiled->sanitizer.push_back({texts_of(rule).texts[0], message, *std::move(regex)});
+    compiled->sanitizer.push_back(*std::move(regex));
   }
 
   Regex::Options how;
@@ -15447,14 +15463,14 @@ void Judge::check_clean(const Form& form) {
   };
   read_arguments(form.from(i), {"e", "exclude"}, Order::options_anywhere, on_option, ignore_part);
   if (only_shows || !is_kept(path, true, false)) return;
-  record(Rule::rm_protected, form.words[0].begin, form.words[0].end,
-         concat({shown(join(form)), " removes what is in ", shown(text_of(path))}));
+  record(Rule::rm_protected, form.words[0], form,
+         concat({" removes what is in ", shown(text_of(path))}));
 }
 
 void Judge::check_mode(const Part& mode, bool acl, const Form& form) {
   if (!wants(Rule::chmod)) return;
   if (mode.glob() || (acl ? is_risky_acl(mode.text) : is_risky_mode(mode.text)))
-    record(Rule::chmod, form.words[0].begin, form.words[0].end, shown(join(form)));
+    record(Rule::chmod, form.words[0], form);
 }
 
 }  // namespace
@@ -15501,7 +15517,7 @@ std::size_t rule_called(std::string_view name) {
 bool is_root_among(std::string_view users) {
   while (!users.empty()) {
     const std::string_view user = take_part(users, ',');
-    if (user == "root" || user == "0") return true;
+    if (has_entry("root 0", user)) return true;
   }
   return false;
 }
@@ -15515,12 +15531,12 @@ bool kills_all(const Form& form) {
     const std::string_view text = form.words[i].text;
     const bool option = !has_signal && text.size() > 1 && text[0] == '-';
     has_signal = true;
-    if (text == "-l" || text == "-L" || starts_with(text, "--list")) return false;
-    if (text == "-s" || text == "-n" || text == "--signal") {
+    if (has_entry("-l -L", text) || starts_with(text, "--list")) return false;
+    if (has_entry("-s -n --signal", text)) {
       if (++i < form.size && form.words[i].text == "0") return false;
     } else if (option) {
-      if (text == "-0" || text == "--signal=0") return false;
-    } else if (text == "1" || text == "-1") {
+      if (has_entry("-0 --signal=0", text)) return false;
+    } else if (has_entry("1 -1", text)) {
       return true;
     }
   }
@@ -15575,8 +15591,7 @@ void Judge::check_refused(const Form& form, std::string_view name) {
       });
   if (processes && !named) refused = true;
   if (words == "@kill") refused = kills_all(form);
-  if (surely || (refused && !excused))
-    record(rule, form.words[0].begin, form.words[0].end, shown(join(form)));
+  if (surely || (refused && !excused)) record(rule, form.words[0], form);
 }
 
 bool Judge::is_refused_operand(std::string_view words, const Part& operand, bool first) {
@@ -15653,7 +15668,7 @@ void Judge::judge_console(const Form& form, const Part& command) {
 // make -------------------------------------------------------------------------------------------
 
 bool Judge::is_input(const Part& file, const Form& form) {
-  const bool input = file.text == "-" || file.text == "/dev/stdin";
+  const bool input = has_entry("- /dev/stdin", file.text);
   if (file.word->process || (input && form.input->kind == shell::Input::Kind::unknown))
     refuse_opaque(form, *file.word, "what it reads is not known before it runs");
   return input && form.input->kind == shell::Input::Kind::known;
@@ -15664,7 +15679,7 @@ void Judge::peel_make(const Wrapper& wrapper, const Form& form) {
       form, wrapper.syntax, Order::options_anywhere,
       [&](std::string_view name, const Part& argument) {
         if (!argument.word) return;
-        if (name == "eval" || name == "E") judge_makefile(form, argument.text);
+        if (has_entry("eval E", name)) judge_makefile(form, argument.text);
         if (!lists_option("f file makefile", name)) return;
         if (is_input(argument, form)) judge_makefile(form, form.input->text);
       },
@@ -15839,7 +15854,7 @@ void Judge::peel_screen(const Wrapper& wrapper, const Form& form) {
       form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part&) {
         commands |= name == "X";
-        attaches |= name == "r" || name == "R" || name == "x";
+        attaches |= has_entry("r R x", name);
       },
       ignore_part);
   if (attaches) return;
@@ -15847,7 +15862,7 @@ void Judge::peel_screen(const Wrapper& wrapper, const Form& form) {
   if (!commands) return add_form(rest);
   if (rest.size < 2) return;
   if (rest.words[0].text == "stuff") return peel_keys(wrapper, rest);
-  if (rest.words[0].text == "exec" || rest.words[0].text == "screen") add_form(rest.from(1));
+  if (has_entry("exec screen", rest.words[0].text)) add_form(rest.from(1));
 }
 
 void Judge::peel_keys(const Wrapper& wrapper, const Form& form) {

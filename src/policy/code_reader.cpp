@@ -14,9 +14,9 @@ namespace {
 
 // What a piece of code would start or remove, as far as its string literals tell.
 struct CodeFindings {
-  std::vector<std::string> scripts = {};                // for a shell
-  std::vector<std::vector<std::string>> commands = {};  // programs with their arguments
-  std::vector<std::string> removed = {};                // directories, with all they hold
+  std::vector<std::string> scripts = {};              // for a shell
+  std::list<std::vector<std::string>> commands = {};  // programs with their arguments
+  std::vector<std::string> removed = {};              // directories, with all they hold
 };
 
 // Finds calls in code by their names, without parsing the language. Reads each byte once.
@@ -292,8 +292,8 @@ void Judge::peel_interpreter(const Wrapper& wrapper, const Form& form) {
           has_code = true;
           read_code(language, argument.text, form, *argument.word);
         }
-        if (name == "m" || name == "f" || name == "file") from_file = true;
-        if (name == "p" || name == "print") prints = true;
+        if (has_entry("m f file", name)) from_file = true;
+        if (has_entry("p print", name)) prints = true;
         if (name == "i") in_place = true;
       },
       ignore_part);

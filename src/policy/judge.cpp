@@ -25,8 +25,7 @@ void Judge::visit(const shell::Visit& visit) {
   environment_.clear();
   start_file_ = nullptr;
   note_variables();
-  if (!case_.posix && !command_->words.empty() &&
-      (command_->words[0].text == "[[" || command_->words[0].text == "(("))
+  if (!case_.posix && !command_->words.empty() && has_entry("[[ ((", command_->words[0].text))
     case_.tests.push_back(
         {static_cast<std::uint32_t>(command_->begin), static_cast<std::uint32_t>(command_->end)});
   if (case_.collecting) case_.judgement->commands.push_back(visit.command);
@@ -58,7 +57,7 @@ void Judge::note_variables() {
   const std::string_view name = command_->words[0].text;
   const bool tests = has_entry("[ [[ test", name);
   trapped_ |= name == "trap";
-  may_be_set_ |= name == "source" || name == ".";
+  may_be_set_ |= has_entry("source .", name);
   for (const shell::Word& word : command_->words) {
     if (tests && word.unset) set_names_.push_back(word.unset);
     if (name == "set" && (word.text == "nounset" || (starts_with(word.text, "-") &&
@@ -87,7 +86,9 @@ void Judge::check_unset(const Part& part) {
 }
 
 bool Judge::is_set(std::uint16_t name) const {
-  return std::find(set_names_.begin(), set_names_.end(), name) != set_names_.end();
+  for (const std::uint32_t known : set_names_)
+    if (known == name) return true;
+  return false;
 }
 
 void Judge::finish() {
@@ -131,6 +132,11 @@ void Judge::record(Rule rule, std::size_t begin, std::size_t end, std::string_vi
          concat({"Potentially dangerous command detected: ", row.texts[1], " (", detail, "); ",
                  row.texts[3]}),
          begin, end);
+}
+
+void Judge::record(Rule rule, const shell::Word& place, const Form& form,
+                   std::string_view follows) {
+  record(rule, place.begin, place.end, concat({shown(join(form)), follows}));
 }
 
 void Judge::object(std::size_t rank, std::string_view rule, std::string message, std::size_t begin,
@@ -243,8 +249,7 @@ void Judge::use_file(Use use, const Part& part, bool recursive, const Form& form
   switch (use) {
     case Use::mv_target:
       if (is_dev_null(path)) {
-        if (wants(Rule::mv_dev_null))
-          record(Rule::mv_dev_null, part.word->begin, part.word->end, shown(join(form)));
+        if (wants(Rule::mv_dev_null)) record(Rule::mv_dev_null, *part.word, form);
         break;
       }
       [[fallthrough]];
@@ -257,7 +262,7 @@ void Judge::use_file(Use use, const Part& part, bool recursive, const Form& form
       break;
     case Use::chmod:
       if (recursive && wants(Rule::chmod) && removal_is_protected(part, path))
-        record(Rule::chmod, part.word->begin, part.word->end, shown(join(form)));
+        record(Rule::chmod, *part.word, form);
       break;
     case Use::remove_tree:
       check_unset(part);
@@ -297,8 +302,7 @@ void Judge::check_removal(const Part& part, const PathText& path, bool tree, con
   if (!wants(Rule::rm_protected) || !removal_is_protected(part, path)) return;
   if (!tree && in_places(path, removable_places, false)) return;
   if (form.tested && in_places(path, scratch_places, false)) return;
-  record(Rule::rm_protected, part.word->begin, part.word->end,
-         concat({shown(join(form)), " removes ", shown(text_of(path))}));
+  record(Rule::rm_protected, *part.word, form, concat({" removes ", shown(text_of(path))}));
 }
 
 // forms ------------------------------------------------------------------------------------------
@@ -395,7 +399,7 @@ void Judge::judge_program(const Form& form, std::string_view name) {
   const std::string_view language = name.substr(0, version + 1);
   if (find_wrapper(language, wrapper) && wrapper.has('Y')) return peel(wrapper, form);
   if (name == "eval") return judge_eval(form);
-  if (name == "source" || name == ".") return judge_source(form);
+  if (has_entry("source .", name)) return judge_source(form);
   if (name == "trap") return judge_trap(form);
   if (name == "alias") return judge_alias(form);
 }

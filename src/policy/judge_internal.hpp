@@ -127,6 +127,8 @@ class Judge {
   std::size_t rank_of(Rule rule) const;
   bool wants(Rule rule) const { return rank_of(rule) < case_.rank; }
   void record(Rule rule, std::size_t begin, std::size_t end, std::string_view detail);
+  // At a word, for a form; the refusal shows the form and what follows.
+  void record(Rule rule, const shell::Word& place, const Form& form, std::string_view follows = {});
   void object(std::size_t rank, std::string_view rule, std::string message, std::size_t begin,
               std::size_t end);
   void refuse_opaque(const Form& form, const shell::Word& word, std::string_view why);
@@ -349,8 +351,8 @@ class Judge {
     std::size_t end = 0;
     std::string detail = {};
   };
-  std::vector<Unset> unset_ = {};  // what rm -r would remove by variables that nothing sets
-  std::vector<std::uint16_t> set_names_ = {};  // assigned or tested so far; see Word::unset
+  std::list<Unset> unset_ = {};  // what rm -r would remove by variables that nothing sets
+  std::vector<std::uint32_t> set_names_ = {};  // assigned or tested so far; see Word::unset
   bool may_be_set_ = false;                    // any variable: a file was sourced, or set -u
   bool trapped_ = false;
 };

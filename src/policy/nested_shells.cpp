@@ -21,12 +21,12 @@ void Judge::judge_shell(const Form& form) {
   for (; i < form.size; ++i) {
     const std::string_view text = form.words[i].text;
     if (text.empty() || (text[0] != '-' && text[0] != '+') || text == "+") break;
-    if (text == "-" || text == "--") {
+    if (has_entry("- --", text)) {
       ++i;
       break;
     }
     if (starts_with(text, "--")) {
-      if (text == "--version" || text == "--help") return;
+      if (has_entry("--version --help", text)) return;
       if (lists_option(shell_syntax.longs, text.substr(2)) && ++i < form.size &&
           check_script_file(form, form.words[i]))
         read_input(form, i, false);
@@ -55,7 +55,7 @@ void Judge::judge_shell(const Form& form) {
 
 bool Judge::check_script_file(const Form& form, const shell::Word& word) {
   const std::string text = join_shell_path(command_->work_dir.text, word.text);
-  if (text == "/dev/stdin" || text == "/dev/fd/0" || text == "/proc/self/fd/0") return true;
+  if (has_entry("/dev/stdin /dev/fd/0 /proc/self/fd/0", text)) return true;
   if (!word.printed.empty()) return true;
   const std::string_view name = base_name(text);
   const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
@@ -94,7 +94,7 @@ void Judge::read_input(const Form& form, std::size_t first, bool same_shell) {
 bool Judge::is_followed(const Form& form) const {
   const std::vector<shell::Word>& words = command_->words;
   std::size_t i = 0;
-  while (i < words.size() && (words[i].text == "command" || words[i].text == "builtin")) ++i;
+  while (i < words.size() && has_entry("command builtin", words[i].text)) ++i;
   return i == form.level && i < words.size() && form.words == &words[i];
 }
 

@@ -237,14 +237,14 @@ void Judge::check_clean(const Form& form) {
   };
   read_arguments(form.from(i), {"e", "exclude"}, Order::options_anywhere, on_option, ignore_part);
   if (only_shows || !is_kept(path, true, false)) return;
-  record(Rule::rm_protected, form.words[0].begin, form.words[0].end,
-         concat({shown(join(form)), " removes what is in ", shown(text_of(path))}));
+  record(Rule::rm_protected, form.words[0], form,
+         concat({" removes what is in ", shown(text_of(path))}));
 }
 
 void Judge::check_mode(const Part& mode, bool acl, const Form& form) {
   if (!wants(Rule::chmod)) return;
   if (mode.glob() || (acl ? is_risky_acl(mode.text) : is_risky_mode(mode.text)))
-    record(Rule::chmod, form.words[0].begin, form.words[0].end, shown(join(form)));
+    record(Rule::chmod, form.words[0], form);
 }
 
 }  // namespace inner

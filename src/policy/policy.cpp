@@ -60,14 +60,9 @@ std::uint32_t rules_in_force(const PolicyOptions& options) {
 }  // namespace
 
 struct Policy::Compiled {
-  struct Pattern {
-    std::string_view name;
-    std::string_view message;
-    Regex regex;
-  };
   PolicyOptions::Mode mode = PolicyOptions::Mode::strict;
-  std::uint32_t rules = 0;              // strict: the bits of those in force
-  std::vector<Pattern> sanitizer = {};  // compat
+  std::uint32_t rules = 0;            // strict: the bits of those in force
+  std::vector<Regex> sanitizer = {};  // compat: of those in force
   std::vector<Regex> allowed = {};
   std::vector<Regex> blocked = {};
   std::string allowed_message = {};
@@ -95,11 +90,16 @@ struct Policy::Compiled {
     return check_blocked(script);
   }
   Verdict check_sanitizer(std::string_view script) const {
-    for (const Pattern& pattern : sanitizer) {
-      if (const auto span = pattern.regex.find(script))
-        return refusal(pattern.name,
-                       concat({"Potentially dangerous command detected: ", pattern.message}),
-                       span->begin, span->end);
+    std::string_view texts = all_compat_texts;
+    const Regex* regex = sanitizer.data();
+    for (const Rule rule : compat_rules) {
+      take_part(texts, '\0');
+      const std::string_view message = take_part(texts, '\0');
+      if (!(rules & bit(rule))) continue;
+      if (const auto span = regex++->find(script))
+        return refusal(texts_of(rule).texts[0],
+                       concat({"Potentially dangerous command detected: ", message}), span->begin,
+                       span->end);
     }
     return {};
   }
@@ -192,11 +192,11 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   std::string_view texts = all_compat_texts;
   for (const Rule rule : compat_rules) {
     const std::string_view pattern = take_part(texts, '\0');
-    const std::string_view message = take_part(texts, '\0');
+    take_part(texts, '\0');
     if (!compat || !(compiled->rules & bit(rule))) continue;
     Expected<Regex> regex = Regex::compile(pattern);
     if (!regex) return regex.error();
-    compiled->sanitizer.push_back({texts_of(rule).texts[0], message, *std::move(regex)});
+    compiled->sanitizer.push_back(*std::move(regex));
   }
 
   Regex::Options how;

@@ -50,7 +50,7 @@ std::size_t rule_called(std::string_view name) {
 bool is_root_among(std::string_view users) {
   while (!users.empty()) {
     const std::string_view user = take_part(users, ',');
-    if (user == "root" || user == "0") return true;
+    if (has_entry("root 0", user)) return true;
   }
   return false;
 }
@@ -64,12 +64,12 @@ bool kills_all(const Form& form) {
     const std::string_view text = form.words[i].text;
     const bool option = !has_signal && text.size() > 1 && text[0] == '-';
     has_signal = true;
-    if (text == "-l" || text == "-L" || starts_with(text, "--list")) return false;
-    if (text == "-s" || text == "-n" || text == "--signal") {
+    if (has_entry("-l -L", text) || starts_with(text, "--list")) return false;
+    if (has_entry("-s -n --signal", text)) {
       if (++i < form.size && form.words[i].text == "0") return false;
     } else if (option) {
-      if (text == "-0" || text == "--signal=0") return false;
-    } else if (text == "1" || text == "-1") {
+      if (has_entry("-0 --signal=0", text)) return false;
+    } else if (has_entry("1 -1", text)) {
       return true;
     }
   }
@@ -124,8 +124,7 @@ void Judge::check_refused(const Form& form, std::string_view name) {
       });
   if (processes && !named) refused = true;
   if (words == "@kill") refused = kills_all(form);
-  if (surely || (refused && !excused))
-    record(rule, form.words[0].begin, form.words[0].end, shown(join(form)));
+  if (surely || (refused && !excused)) record(rule, form.words[0], form);
 }
 
 bool Judge::is_refused_operand(std::string_view words, const Part& operand, bool first) {

@@ -111,7 +111,7 @@ bool is_workspace(const PathText& path) {
   const std::size_t count = path.names.size();
   const std::string_view top = path.names[0];
   if (top == "root") return count >= 2;
-  return top == "usr" && count >= 3 && (path.names[1] == "src" || path.names[1] == "local");
+  return top == "usr" && count >= 3 && has_entry("src local", path.names[1]);
 }
 
 bool is_device(const PathText& path, bool glob) {

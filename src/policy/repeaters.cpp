@@ -18,8 +18,7 @@ Judge::Roots Judge::roots_of(const Form& form) {
     const std::string& text = form.words[roots.first].text;
     if (text == "-D")
       ++roots.first;
-    else if (text != "-H" && text != "-L" && text != "-P" && text != "--" &&
-             !starts_with(text, "-O"))
+    else if (!has_entry("-H -L -P --", text) && !starts_with(text, "-O"))
       break;
     ++roots.first;
   }
@@ -27,7 +26,7 @@ Judge::Roots Judge::roots_of(const Form& form) {
   roots.last = roots.first;
   while (roots.last < form.size) {
     const std::string& text = form.words[roots.last].text;
-    if (starts_with(text, "-") || text == "(" || text == "!" || text == ")" || text == ",") break;
+    if (starts_with(text, "-") || has_entry("( ! ) ,", text)) break;
     ++roots.last;
   }
   return roots;
@@ -107,7 +106,7 @@ void Judge::peel_find(const Form& form) {
     if (text == "-delete") {
       for (std::size_t root = 0; root < start.size; ++root)
         use_file(Use::remove, part_of(start.words[root]), true, found);
-    } else if (text == "-exec" || text == "-execdir" || text == "-ok" || text == "-okdir") {
+    } else if (has_entry("-exec -execdir -ok -okdir", text)) {
       const std::size_t end = end_of_exec(form, i + 1);
       add_exec(found, i + 1, end, start, *worst);
       i = end;
@@ -242,7 +241,7 @@ std::vector<shell::Word> Judge::protected_producers() {
   } else if (name == "ls") {
     bool directories = false;
     const auto on_option = [&](std::string_view option, const Part&) {
-      directories |= option == "d" || option == "directory";
+      directories |= has_entry("d directory", option);
     };
     read_arguments(form, {}, Order::options_anywhere, on_option, ignore_part);
     if (directories) {
@@ -265,10 +264,10 @@ void Judge::peel_xargs(const Wrapper& wrapper, const Form& form) {
       form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
         if (name == "I") mark = argument.text;
-        if (name == "i" || name == "replace") mark = argument.word ? argument.text : "{}";
-        if (name == "a" || name == "arg-file") from_file = true;
-        if (name == "0" || name == "null") nulls = true;
-        if (name == "d" || name == "delimiter") delimiter = delimiter_of(argument.text);
+        if (has_entry("i replace", name)) mark = argument.word ? argument.text : "{}";
+        if (has_entry("a arg-file", name)) from_file = true;
+        if (has_entry("0 null", name)) nulls = true;
+        if (has_entry("d delimiter", name)) delimiter = delimiter_of(argument.text);
       },
       ignore_part);
   if (i >= form.size) return;
@@ -330,7 +329,7 @@ void Judge::peel_parallel(const Wrapper& wrapper, const Form& form) {
       form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
         if (name == "I") mark = argument.text;
-        if (name == "a" || name == "arg-file") from_file = true;
+        if (has_entry("a arg-file", name)) from_file = true;
       },
       ignore_part);
   std::size_t last = first;

@@ -65,7 +65,7 @@ void Judge::judge_console(const Form& form, const Part& command) {
 // make -------------------------------------------------------------------------------------------
 
 bool Judge::is_input(const Part& file, const Form& form) {
-  const bool input = file.text == "-" || file.text == "/dev/stdin";
+  const bool input = has_entry("- /dev/stdin", file.text);
   if (file.word->process || (input && form.input->kind == shell::Input::Kind::unknown))
     refuse_opaque(form, *file.word, "what it reads is not known before it runs");
   return input && form.input->kind == shell::Input::Kind::known;
@@ -76,7 +76,7 @@ void Judge::peel_make(const Wrapper& wrapper, const Form& form) {
       form, wrapper.syntax, Order::options_anywhere,
       [&](std::string_view name, const Part& argument) {
         if (!argument.word) return;
-        if (name == "eval" || name == "E") judge_makefile(form, argument.text);
+        if (has_entry("eval E", name)) judge_makefile(form, argument.text);
         if (!lists_option("f file makefile", name)) return;
         if (is_input(argument, form)) judge_makefile(form, form.input->text);
       },
@@ -251,7 +251,7 @@ void Judge::peel_screen(const Wrapper& wrapper, const Form& form) {
       form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part&) {
         commands |= name == "X";
-        attaches |= name == "r" || name == "R" || name == "x";
+        attaches |= has_entry("r R x", name);
       },
       ignore_part);
   if (attaches) return;
@@ -259,7 +259,7 @@ void Judge::peel_screen(const Wrapper& wrapper, const Form& form) {
   if (!commands) return add_form(rest);
   if (rest.size < 2) return;
   if (rest.words[0].text == "stuff") return peel_keys(wrapper, rest);
-  if (rest.words[0].text == "exec" || rest.words[0].text == "screen") add_form(rest.from(1));
+  if (has_entry("exec screen", rest.words[0].text)) add_form(rest.from(1));
 }
 
 void Judge::peel_keys(const Wrapper& wrapper, const Form& form) {

@@ -120,7 +120,7 @@ void Judge::peel_plain(const Wrapper& wrapper, const Form& form) {
       if (wrapper.has('t') && lists_option(wrapper.programs, name)) joins = !joins;
     } else if (lists_option(wrapper.scripts, name)) {
       run_option(form, argument);
-    } else if (wrapper.has('G') && (name == "c" || name == "config")) {
+    } else if (wrapper.has('G') && has_entry("c config", name)) {
       std::string_view value = argument.text;
       const std::string_view setting = take_part(value, '=');
       judge_setting(form, setting, value);
@@ -258,7 +258,7 @@ void Judge::run_option(const Form& form, const Part& part) {
   const std::size_t at = text.find_first_of("=: ");
   const std::string key = in_lower_case(text.substr(0, at));
   if (at != std::string_view::npos &&
-      (key == "exec" || key == "system" || key == "shell" || ends_with(key, "command")))
+      (has_entry("exec system shell", key) || ends_with(key, "command")))
     text.remove_prefix(at + 1);
   if (form.holes) return run_guess(form, text);
   run_string(form, {text, part.word});
@@ -274,7 +274,7 @@ void Judge::run_guess(Form form, std::string_view script) {
 
 void Judge::peel_capsh(const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i)
-    if (form.words[i].text == "--" || form.words[i].text == "==") return judge_shell(form.from(i));
+    if (has_entry("-- ==", form.words[i].text)) return judge_shell(form.from(i));
 }
 
 void Judge::peel_script(const Wrapper& wrapper, const Form& form) {
@@ -300,7 +300,7 @@ void Judge::peel_runuser(const Wrapper& wrapper, const Form& form) {
   bool direct = false;
   const std::size_t i = read_arguments(
       form, wrapper.syntax, Order::stop_at_operand,
-      [&](std::string_view name, const Part&) { direct |= name == "u" || name == "user"; },
+      [&](std::string_view name, const Part&) { direct |= has_entry("u user", name); },
       ignore_part);
   if (direct) return add_form(form.from(i));
   peel_su(wrapper, form);

@@ -70,7 +70,7 @@ void normalize_ranges(std::vector<RegexRange>& ranges) {
     else
       ranges[size++] = range;
   }
-  ranges.resize(size);
+  ranges.erase(ranges.begin() + static_cast<std::ptrdiff_t>(size), ranges.end());
 }
 
 std::vector<RegexRange> complement(const std::vector<RegexRange>& ranges) {

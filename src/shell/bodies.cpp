@@ -67,7 +67,7 @@ const ShellWalker::Memory* ShellWalker::find_memory(const Memory& wanted) {
 
 ShellWalker::Effects ShellWalker::remember(Memory memory) {
   Effects effects = memory.effects;
-  std::vector<Memory>& memories = memories_[memory.body];
+  std::list<Memory>& memories = memories_[memory.body];
   std::size_t bytes = sizeof memory + memory.here.input.text.size() + size_of(memory.given) +
                       memory.output.text.size();
   const std::size_t rows = memory.read.size() + effects.changes.size() + effects.between.size();

@@ -139,11 +139,12 @@ void ShellWalker::run_eval(const shell::Command& command, std::size_t at) {
 
 void ShellWalker::run_traps() {
   in_traps_ = true;
-  for (std::size_t i = 0; i < traps_.size() && !stopped(); ++i) {
+  for (const Trap& trap : traps_) {
+    if (stopped()) return;
     shell::Command command;
-    command.begin = traps_[i].begin;
-    command.end = traps_[i].end;
-    run_text(traps_[i].text, command, false);
+    command.begin = trap.begin;
+    command.end = trap.end;
+    run_text(trap.text, command, false);
   }
 }
 
@@ -225,7 +226,7 @@ void ShellWalker::make_local(std::string_view name) {
 
 void ShellWalker::run_declare(const shell::Command& command, std::size_t at) {
   const std::string& builtin = command.words[at].text;
-  const bool local = builtin == "local" || builtin == "declare" || builtin == "typeset";
+  const bool local = has_entry("local declare typeset", builtin);
   bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
   bool keeps_value = builtin == "readonly";
   bool array = false;  // -a alone
@@ -327,7 +328,7 @@ void ShellWalker::run_set(const shell::Command& command, std::size_t at) {
       given = true;
     } else if (word.empty() || (word[0] != '-' && word[0] != '+')) {
       break;
-    } else if (word == "-o" || word == "+o") {
+    } else if (has_entry("-o +o", word)) {
       ++i;
     }
   }

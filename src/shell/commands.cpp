@@ -42,7 +42,7 @@ std::uint32_t ShellParser::parse_simple() {
     const std::string_view name = text_.substr(word_begin, at_ - word_begin);
     declares = bash() && has_entry("declare typeset local export readonly", name);
     if (assignments.empty() && redirections.empty() && at_parentheses()) {
-      syntax_.pending.resize(from);
+      cut(syntax_.pending, from);
       return parse_function_body(name, begin);
     }
   }

@@ -148,7 +148,7 @@ void ShellWalker::run_and_or(const ShellNode& node) {
   run(item(node.nodes, 0));
   const std::size_t written = output_size();
   // What each command changes may be what remains: the next one may not run.
-  std::vector<Changes> steps;
+  std::list<Changes> steps;
   open_frame();
   char before = 0;
   for (std::size_t i = 1; i < size(node.nodes); ++i) {
@@ -156,7 +156,7 @@ void ShellWalker::run_and_or(const ShellNode& node) {
     // Behind ||, and what follows behind &&, it is not known which of those before have run.
     if (i > 1 && (joint == '|' || before == '|')) {
       steps.push_back(take_frame());
-      merge(std::move(steps), true);
+      merge(steps, true);
       steps.clear();
       open_frame();
     }
@@ -169,24 +169,24 @@ void ShellWalker::run_and_or(const ShellNode& node) {
   }
   forget_output(written);
   steps.push_back(take_frame());
-  merge(std::move(steps), true);
+  merge(steps, true);
 }
 
 void ShellWalker::merge_one(Changes changes) {
-  std::vector<Changes> branches;
+  std::list<Changes> branches;
   branches.push_back(std::move(changes));
-  merge(std::move(branches), true);
+  merge(branches, true);
 }
 
 void ShellWalker::run_if(const ShellNode& node) {
   const std::size_t count = size(node.nodes);
-  std::vector<Changes> branches;
+  std::list<Changes> branches;
   for (std::size_t i = 0; i + 1 < count; i += 2) {
     run(item(node.nodes, i));
     branches.push_back(run_branch(item(node.nodes, i + 1)));
   }
   if (count % 2 == 1) branches.push_back(run_branch(item(node.nodes, count - 1)));
-  merge(std::move(branches), count % 2 == 0);
+  merge(branches, count % 2 == 0);
 }
 
 void ShellWalker::run_rounds(const ShellNode& node, const ShellVariable& variable) {
@@ -257,10 +257,10 @@ void ShellWalker::run_case(const ShellNode& node) {
     for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
       expand_single(item(node.words, i));
   });
-  std::vector<Changes> branches;
+  std::list<Changes> branches;
   for (std::size_t i = 0; i < size(node.nodes) && !stopped(); ++i)
     branches.push_back(run_branch(item(node.nodes, i)));
-  merge(std::move(branches), true);
+  merge(branches, true);
 }
 
 void ShellWalker::run_coprocess(const ShellNode& node) {

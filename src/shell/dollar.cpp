@@ -77,7 +77,7 @@ void ShellParser::read_process_substitution() {
 
 std::uint32_t ShellParser::parse_nested(char close, std::string_view what, std::size_t begin) {
   if (!enter()) return no_index;
-  std::vector<HereDocument> outer;
+  std::list<HereDocument> outer;
   outer.swap(here_documents_);
   const bool outer_braces = std::exchange(in_braces_, false);
   ++substitutions_;

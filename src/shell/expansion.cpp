@@ -132,7 +132,7 @@ void ShellWalker::expand_tilde(const ShellPart& part, Fields& fields) {
     if (home.elements.size() == 1) return add_value_text(fields, home.elements[0], true);
     return add_unknown(fields, true);
   }
-  if (part.text == "+" || part.text == "-") return add_unknown(fields, true);
+  if (has_entry("+ -", part.text)) return add_unknown(fields, true);
   if (!is_name_start(part.text[0])) return add_text(fields, concat({"~", part.text}), false);
   ShellText user;
   user.text = concat({"~", part.text});

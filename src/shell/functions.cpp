@@ -47,12 +47,14 @@ void ShellWalker::call(const shell::Command& command, const std::vector<std::uin
   activation.parallel = parallel_;
   activation.frames = frames_.size();
   std::size_t running = 0;
-  for (std::size_t i = 0; i < activations_.size(); ++i) {
-    if (activations_[i].name != activation.name) continue;
+  std::size_t level = 0;
+  for (Activation& around : activations_) {
+    const std::size_t own_level = level++;
+    if (around.name != activation.name) continue;
     if (!recordings_.empty())
-      recordings_.back().outermost = std::min(recordings_.back().outermost, i);
-    if (++running > max_activations || activations_[i].arguments == activation.arguments)
-      return end_recursion(activations_[i]);
+      recordings_.back().outermost = std::min(recordings_.back().outermost, own_level);
+    if (++running > max_activations || around.arguments == activation.arguments)
+      return end_recursion(around);
   }
   ShellValue arguments = empty_array();
   if (running == max_activations) {
@@ -105,8 +107,10 @@ void ShellWalker::end_recursion(Activation& activation) {
   if (activation.recurs)
     for (const auto& [name, variable] : activation.carried) add_value(name, unknown_value_);
   activation.recurs = true;
-  for (std::size_t i = activation.frames; i < frames_.size(); ++i) {
-    for (const auto& [name, former] : frames_[i].former) {
+  std::size_t level = 0;
+  for (const Frame& frame : frames_) {
+    if (level++ < activation.frames) continue;
+    for (const auto& [name, former] : frame.former) {
       charge(1);
       if (name == positional_key) continue;
       ShellVariable& carried = activation.carried[name];

@@ -69,7 +69,7 @@ std::uint32_t ShellParser::parse_list(bool may_be_empty) {
     if (ends_list(word_here())) break;
     const std::size_t size = syntax_.pending.size();
     const std::uint32_t node = parse_and_or();
-    syntax_.pending.resize(size);  // of what failed, nothing is kept
+    cut(syntax_.pending, size);  // of what failed, nothing is kept
     if (failed_) break;
     add(node);
     skip_blanks();
@@ -188,10 +188,10 @@ std::uint32_t ShellParser::parse_command() {
     const std::string_view word = word_here();
     if (word == "{") return parse_group();
     if (word == "if") return parse_if();
-    if (word == "while" || word == "until") return parse_loop(word);
+    if (has_entry("while until", word)) return parse_loop(word);
     if (word == "for") return parse_for(word);
     if (word == "case") return parse_case();
-    if (bash() && (word == "select" || word == "function" || word == "coproc" || word == "[[")) {
+    if (bash() && has_entry("select function coproc [[", word)) {
       dialect_dependent_ = true;
       if (word == "select") return parse_for(word);
       if (word == "function") return parse_function_keyword();

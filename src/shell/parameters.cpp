@@ -60,7 +60,7 @@ ShellWalker::Parameter ShellWalker::read_parameter(const ShellPart& part) {
   Parameter parameter;
   const std::string_view name = part.text;
   if (part.indirect) return indirect_parameter(part);
-  if (name == "@" || name == "*") {
+  if (has_entry("@ *", name)) {
     parameter.many = true;
     parameter.all = name == "@";
     read_elements(value_of(positional_key), parameter);
@@ -139,7 +139,7 @@ ShellWalker::Parameter ShellWalker::element_parameter(const ShellPart& part) {
   Parameter parameter;
   const ShellText subscript = expand_single(part.subscript);
   const ShellValue& value = value_of(part.text);
-  if (subscript.text == "@" || subscript.text == "*") {
+  if (has_entry("@ *", subscript.text)) {
     parameter.many = true;
     parameter.all = subscript.text == "@";
     read_elements(value, parameter);

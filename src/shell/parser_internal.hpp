@@ -274,7 +274,7 @@ class ShellParser {
   bool failed_ = false;
   bool dialect_dependent_ = false;
   Error error_ = {};
-  std::vector<HereDocument> here_documents_ = {};  // whose bodies follow after this line
+  std::list<HereDocument> here_documents_ = {};  // whose bodies follow after this line
 };
 
 }  // namespace inner

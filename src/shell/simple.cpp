@@ -16,7 +16,7 @@ inline namespace inner {
 
 void ShellWalker::run_simple(const ShellNode& node) {
   // Each choice starts from the same state, and what they change is merged.
-  std::vector<Changes> branches;
+  std::list<Changes> branches;
   const std::size_t written = output_size();
   std::string printed;
   bool differs = false;
@@ -33,7 +33,7 @@ void ShellWalker::run_simple(const ShellNode& node) {
       output_->text.resize(from);
     }
   });
-  merge(std::move(branches), false);
+  merge(branches, false);
   if (!differs) return;
   output_->text.resize(written);
   write_unknown();
@@ -237,7 +237,7 @@ void ShellWalker::read_from(const shell::Redirection& redirection, shell::Input&
     input.glob = redirection.target.glob;
     input.home = redirection.target.home;
     if (redirection.kind == Kind::here_string) input.text += '\n';
-  } else if (target == "/dev/null" || target == "-") {
+  } else if (has_entry("/dev/null -", target)) {
     input.kind = shell::Input::Kind::known;
   }
 }
@@ -338,9 +338,9 @@ void ShellWalker::run_effects(const ShellNode& node, const shell::Command& comma
   if (writes_elsewhere(command)) output_ = nullptr;
   const std::vector<shell::Word>& words = command.words;
   std::size_t at = 0;
-  while (at + 1 < words.size() && (words[at].text == "command" || words[at].text == "builtin")) {
+  while (at + 1 < words.size() && has_entry("command builtin", words[at].text)) {
     ++at;
-    while (at + 1 < words.size() && (words[at].text == "-p" || words[at].text == "--")) ++at;
+    while (at + 1 < words.size() && has_entry("-p --", words[at].text)) ++at;
   }
   if (words.empty()) {
     if (!command.redirections.empty()) write_unknown();  // $(<file)
@@ -359,10 +359,9 @@ bool ShellWalker::looks_up(const shell::Command& command) {
   if (words.size() < 2 || words.size() > 3) return false;
   const shell::Word& name = words.back();
   const std::string& option = words[1].text;
-  const bool is = words.size() == 2
-                      ? words[0].text == "which"
-                      : (words[0].text == "command" && option == "-v") ||
-                            (words[0].text == "type" && (option == "-P" || option == "-p"));
+  const bool is = words.size() == 2 ? words[0].text == "which"
+                                    : (words[0].text == "command" && option == "-v") ||
+                                          (words[0].text == "type" && has_entry("-P -p", option));
   return is && name.known() && !name.home && !name.glob && !name.text.empty() &&
          name.text[0] != '-' && name.text.find_first_of("/ \t\n") == std::string::npos;
 }

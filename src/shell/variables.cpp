@@ -55,7 +55,7 @@ void ShellWalker::set_attribute(std::string_view name, char attribute) {
 }
 
 void ShellWalker::run_value(std::string_view name, const ShellValue& value) {
-  const bool expanded = name == "PS4" || name == "BASH_ENV" || name == "ENV";
+  const bool expanded = has_entry("PS4 BASH_ENV ENV", name);
   for (const ShellText& element : value.elements)
     if (has_substitution(element.text) && (expanded || (bash() && has_subscript(element.text))))
       run_expansion_text(element.text);
@@ -101,7 +101,7 @@ void ShellWalker::merge_value(ShellVariable& variable, ShellValue value) {
   variable.values.push_back(std::move(value));
 }
 
-void ShellWalker::merge(std::vector<Changes> branches, bool maybe_none) {
+void ShellWalker::merge(const std::list<Changes>& branches, bool maybe_none) {
   ShellVariables merged;
   // `frame` counts the branches that change a variable.
   for (const Changes& changes : branches)
@@ -139,7 +139,8 @@ ShellVariable ShellWalker::initial_variable(std::string_view name) {
   ShellVariable variable;
   if (name[0] == '+') {
     // Whether a variable of the environment is there; see add_either().
-    variable.values.resize(2);
+    variable.values.emplace_back();
+    variable.values.emplace_back();
     variable.values[1].unset = true;
     return variable;
   }

@@ -83,7 +83,7 @@ class ShellWalker {
   void add_value(std::string_view name, ShellValue value);
   static void merge_value(ShellVariable& variable, ShellValue value);
   // After branches of which one was taken, or none if `maybe_none`.
-  void merge(std::vector<Changes> branches, bool maybe_none);
+  void merge(const std::list<Changes>& branches, bool maybe_none);
 
   // The variable, or what it is when the script has not set it. Counts as reading it.
   ShellVariable& variable_of(std::string_view name);
@@ -528,7 +528,7 @@ class ShellWalker {
   ShellSyntax syntax_ = {};
 
   ShellVariables variables_ = {};
-  std::vector<Frame> frames_ = {};
+  std::list<Frame> frames_ = {};
   std::uint64_t last_frame_ = 0;
   std::vector<Choice> choices_ = {};
   bool too_many_choices_ = false;
@@ -538,8 +538,8 @@ class ShellWalker {
   bool left_ = false;  // a loop or a function, by break, continue or return
   // Counts functions, aliases and attributes: what changes how commands are read.
   std::uint64_t definitions_ = 0;
-  std::vector<Recording> recordings_ = {};
-  std::map<std::uint32_t, std::vector<Memory>> memories_ = {};
+  std::list<Recording> recordings_ = {};
+  std::map<std::uint32_t, std::list<Memory>> memories_ = {};
   std::size_t memory_bytes_ = 0;
   bool references_ = false;  // declare -n: an assignment may go to another variable than it says
   const ShellValue unknown_value_ = unknown_scalar();
@@ -552,9 +552,9 @@ class ShellWalker {
     std::size_t begin = 0;
     std::size_t end = 0;
   };
-  std::vector<Trap> traps_ = {};
+  std::list<Trap> traps_ = {};
   bool in_traps_ = false;
-  std::vector<Activation> activations_ = {};
+  std::list<Activation> activations_ = {};
 
   shell::Input input_ = {};
   Output* output_ = nullptr;                  // where standard output goes, if anybody asks

@@ -14,7 +14,7 @@ inline namespace inner {
 std::uint32_t ShellParser::end_word(std::size_t from, std::size_t begin, std::size_t end,
                                     bool braces) {
   if (!room()) {
-    syntax_.pending_parts.resize(from);
+    cut(syntax_.pending_parts, from);
     return no_index;
   }
   ShellWord word;
@@ -27,7 +27,7 @@ std::uint32_t ShellParser::end_word(std::size_t from, std::size_t begin, std::si
     syntax_.parts.push_back(syntax_.pending_parts[i]);
   }
   word.parts.end = static_cast<std::uint32_t>(syntax_.parts.size());
-  syntax_.pending_parts.resize(from);
+  cut(syntax_.pending_parts, from);
   syntax_.words.push_back(word);
   return static_cast<std::uint32_t>(syntax_.words.size() - 1);
 }
