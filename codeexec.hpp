@@ -3061,6 +3061,9 @@ std::string printable(std::string_view text);
 // The same in quotes, and at most 200 bytes of the text.
 std::string quoted(std::string_view text);
 
+// A literal with sv knows its length, where one that is converted is measured by a call.
+using std::string_view_literals::operator""sv;
+
 bool starts_with(std::string_view text, std::string_view prefix);
 
 bool ends_with(std::string_view text, std::string_view suffix);
@@ -6769,9 +6772,7 @@ class ShellParser {
   void read_dollar(Quotes quotes);
   // Shells join lines even in the middle of $name. Nobody writes that, but to hide something.
   bool joins_lines(std::size_t at);
-  static bool is_special_parameter(char c) {
-    return std::string_view("@*#?-$!").find(c) != std::string_view::npos;
-  }
+  static bool is_special_parameter(char c) { return "@*#?-$!"sv.find(c) != std::string_view::npos; }
 
   void read_command_substitution(bool quoted);
 
@@ -6818,7 +6819,7 @@ class ShellParser {
   void take_word() { at_ = word_end_; }
   // Whether the word ends a list.
   static bool ends_list(std::string_view word) {
-    return has_entry("then else elif fi do done esac }", word);
+    return has_entry("then else elif fi do done esac }"sv, word);
   }
   // Consumes a reserved word that must be here.
   bool expect(std::string_view word, std::size_t begin, std::string_view construct);
@@ -7146,7 +7147,7 @@ std::uint32_t ShellParser::parse_word(Context context, bool assigned_value) {
   while (!failed_ && !at_end()) {
     const char c = peek();
     if (c == '(' && at_ > begin && context != Context::pattern && bash() &&
-        std::string_view("?*+@!").find(text_[at_ - 1]) != std::string_view::npos) {
+        "?*+@!"sv.find(text_[at_ - 1]) != std::string_view::npos) {
       read_extended_glob();
       continue;
     }
@@ -7205,7 +7206,7 @@ void ShellParser::read_piece(bool stop_at_colon) {
       if (peek(1) == '\n') {
         at_ += 2;
       } else if (at_ + 1 >= text_.size()) {
-        add_literal("\\", true);
+        add_literal("\\"sv, true);
         ++at_;
       } else {
         add_literal(text_.substr(at_ + 1, 1), true);
@@ -7233,7 +7234,7 @@ void ShellParser::read_piece(bool stop_at_colon) {
 
 void ShellParser::read_single_quotes() {
   const std::size_t end = text_.find('\'', at_ + 1);
-  if (end == std::string_view::npos) return unterminated("single quote", at_);
+  if (end == std::string_view::npos) return unterminated("single quote"sv, at_);
   add_quoted_literal(text_.substr(at_ + 1, end - at_ - 1));
   at_ = end + 1;
 }
@@ -7242,7 +7243,7 @@ void ShellParser::read_ansi_c_quotes() {
   const std::size_t begin = at_;
   std::size_t end = at_ + 2;
   while (end < text_.size() && text_[end] != '\'') end += text_[end] == '\\' ? 2U : 1U;
-  if (end >= text_.size()) return unterminated("single quote", begin);
+  if (end >= text_.size()) return unterminated("single quote"sv, begin);
   dialect_dependent_ = true;
   syntax_.texts.push_back(decode_ansi_c(text_.substr(begin + 2, end - begin - 2)));
   add_quoted_literal(syntax_.texts.back());
@@ -7254,7 +7255,7 @@ void ShellParser::read_double_quotes() {
   const std::size_t parts = syntax_.pending_parts.size();
   while (!failed_ && !at_end() && peek() != '"') read_quoted_piece(Quotes::doubled);
   if (failed_) return;
-  if (at_end()) return unterminated("double quote", begin);
+  if (at_end()) return unterminated("double quote"sv, begin);
   ++at_;
   if (syntax_.pending_parts.size() == parts) add_quoted_literal({});
 }
@@ -7271,7 +7272,7 @@ void ShellParser::read_quoted_piece(Quotes quotes) {
         add_literal(text_.substr(at_ + 1, 1), true);
         at_ += 2;
       } else {
-        add_literal("\\", true);
+        add_literal("\\"sv, true);
         ++at_;
       }
       return;
@@ -7309,7 +7310,7 @@ void ShellParser::read_dollar(Quotes quotes) {
   if (next == '{') return read_braced_parameter(quotes);
   if (next == '[' && bash()) {
     const std::size_t end = text_.find(']', at_ + 2);
-    if (end == std::string_view::npos) return unterminated("$[", at_);
+    if (end == std::string_view::npos) return unterminated("$["sv, at_);
     dialect_dependent_ = true;
     return read_arithmetic(quoted, 2, end, 1);
   }
@@ -7327,7 +7328,7 @@ void ShellParser::read_dollar(Quotes quotes) {
   } else if (next != '\0' && (is_digit(next) || is_special_parameter(next))) {
     ++end;
   } else {
-    add_literal("$", true);
+    add_literal("$"sv, true);
     ++at_;
     return;
   }
@@ -7344,7 +7345,7 @@ bool ShellParser::joins_lines(std::size_t at) {
 void ShellParser::read_command_substitution(bool quoted) {
   const std::size_t begin = at_;
   at_ += 2;
-  const std::uint32_t node = parse_nested(')', "$(", begin);
+  const std::uint32_t node = parse_nested(')', "$("sv, begin);
   if (!failed_) add_part(ShellPart::Kind::command, quoted).node = node;
 }
 
@@ -7387,7 +7388,7 @@ void ShellParser::read_backquotes(bool in_double_quotes) {
     escapes = escapes || text_[end] == '\\';
     end += text_[end] == '\\' ? 2U : 1U;
   }
-  if (end >= text_.size()) return unterminated("backquote", begin);
+  if (end >= text_.size()) return unterminated("backquote"sv, begin);
   std::string_view inner = text_.substr(at_, end - at_);
   ShellOrigin origin = {position(at_), end_position(end), origin_.exact};
   if (escapes) {
@@ -7473,7 +7474,7 @@ void ShellParser::read_braced_parameter(Quotes quotes) {
     // bash 5.3: ${ list; }
     dialect_dependent_ = true;
     if (peek() == '|') ++at_;
-    const std::uint32_t node = parse_nested('}', "${", begin);
+    const std::uint32_t node = parse_nested('}', "${"sv, begin);
     if (!failed_) add_part(ShellPart::Kind::command, quotes != Quotes::none).node = node;
     return;
   }
@@ -7491,11 +7492,11 @@ void ShellParser::read_braced_parameter(Quotes quotes) {
     ++at_;
   }
   read_parameter_name(part);
-  if (!failed_ && peek() == '[') part.subscript = read_until(']', "[", quotes);
+  if (!failed_ && peek() == '[') part.subscript = read_until(']', "["sv, quotes);
   if (!failed_) read_parameter_operation(part, quotes);
   if (!failed_ && peek() != '}') {
     if (at_end())
-      unterminated("${", begin);
+      unterminated("${"sv, begin);
     else
       fail(ErrorCode::parse, concat({"bad substitution ", quoted(text_.substr(begin, 20))}), begin);
   }
@@ -7517,7 +7518,7 @@ void ShellParser::read_parameter_name(ShellPart& part) {
   part.text = text_.substr(begin, at_ - begin);
   if (part.text.empty()) {
     if (at_end())
-      unterminated("${", begin - 2);
+      unterminated("${"sv, begin - 2);
     else
       fail_here("bad substitution");
   }
@@ -7527,14 +7528,14 @@ void ShellParser::read_parameter_operation(ShellPart& part, Quotes quotes) {
   const char c = peek();
   if (c == '}' || at_end()) return;
   const char next = peek(1);
-  if (c == ':' && next != '\0' && std::string_view("-=?+").find(next) != std::string_view::npos) {
+  if (c == ':' && next != '\0' && "-=?+"sv.find(next) != std::string_view::npos) {
     part.colon = true;
     part.operation = next;
     at_ += 2;
-  } else if (std::string_view("-=?+").find(c) != std::string_view::npos) {
+  } else if ("-=?+"sv.find(c) != std::string_view::npos) {
     part.operation = c;
     ++at_;
-  } else if (std::string_view("%#/^,").find(c) != std::string_view::npos) {
+  } else if ("%#/^,"sv.find(c) != std::string_view::npos) {
     part.operation = c;
     part.doubled = next == c;
     at_ += part.doubled ? 2 : 1;
@@ -7544,8 +7545,8 @@ void ShellParser::read_parameter_operation(ShellPart& part, Quotes quotes) {
   } else {
     return;
   }
-  part.operand = read_until(
-      '}', "${", quotes, std::string_view("-=?+").find(part.operation) == std::string_view::npos);
+  part.operand =
+      read_until('}', "${"sv, quotes, "-=?+"sv.find(part.operation) == std::string_view::npos);
 }
 
 std::uint32_t ShellParser::read_until(char close, std::string_view what, Quotes quotes,
@@ -7593,7 +7594,7 @@ void ShellParser::read_quote_in_quotes() {
   if (bash() && !syntax_.plain_quotes) {
     syntax_.pairs_quotes = true;
     end = text_.find('\'', at_ + 1);
-    if (end == std::string_view::npos) return unterminated("single quote", at_);
+    if (end == std::string_view::npos) return unterminated("single quote"sv, at_);
     ++end;
   }
   add_literal(text_.substr(at_, end - at_), true);
@@ -7604,7 +7605,7 @@ void ShellParser::read_extended_glob() {
   if (!enter()) return;
   const std::size_t begin = at_;
   dialect_dependent_ = true;
-  add_literal("*(", false);
+  add_literal("*("sv, false);
   ++at_;
   while (!failed_ && !at_end() && peek() != ')') {
     if (peek() == '(') {
@@ -7618,9 +7619,9 @@ void ShellParser::read_extended_glob() {
       read_piece();
     }
   }
-  if (at_end()) return unterminated("(", begin);
+  if (at_end()) return unterminated("("sv, begin);
   if (failed_) return;
-  add_literal(")", false);
+  add_literal(")"sv, false);
   ++at_;
   --depth_;
 }
@@ -7720,7 +7721,7 @@ std::uint32_t ShellParser::parse_and_or() {
     }
     if (failed_) break;
     skip_blanks();
-    if (!looking_at("&&") && !looking_at("||")) break;
+    if (!looking_at("&&"sv) && !looking_at("||"sv)) break;
     joint = peek();
     at_ += 2;
     skip_newlines();
@@ -7773,18 +7774,18 @@ bool ShellParser::skip_pipeline_prefixes() {
   for (;;) {
     skip_blanks();
     const std::string_view word = word_here();
-    if (word == "!") {
+    if (word == "!"sv) {
       take_word();
     } else if (peek() == '!' && peek(1) == '(') {
       ++at_;
-    } else if (word == "time" && bash()) {
+    } else if (word == "time"sv && bash()) {
       dialect_dependent_ = true;
       timed = true;
       take_word();
       skip_blanks();
-      if (word_here() == "-p") take_word();
+      if (word_here() == "-p"sv) take_word();
       skip_blanks();
-      if (word_here() == "--") take_word();
+      if (word_here() == "--"sv) take_word();
     } else {
       return timed;
     }
@@ -7804,18 +7805,18 @@ std::uint32_t ShellParser::parse_command() {
     return parse_subshell();
   }
   // Only these can begin a reserved word.
-  if (std::string_view("{[fiwucs").find(c) != std::string_view::npos) {
+  if ("{[fiwucs"sv.find(c) != std::string_view::npos) {
     const std::string_view word = word_here();
-    if (word == "{") return parse_group();
-    if (word == "if") return parse_if();
-    if (has_entry("while until", word)) return parse_loop(word);
-    if (word == "for") return parse_for(word);
-    if (word == "case") return parse_case();
-    if (bash() && has_entry("select function coproc [[", word)) {
+    if (word == "{"sv) return parse_group();
+    if (word == "if"sv) return parse_if();
+    if (has_entry("while until"sv, word)) return parse_loop(word);
+    if (word == "for"sv) return parse_for(word);
+    if (word == "case"sv) return parse_case();
+    if (bash() && has_entry("select function coproc [["sv, word)) {
       dialect_dependent_ = true;
-      if (word == "select") return parse_for(word);
-      if (word == "function") return parse_function_keyword();
-      if (word == "coproc") return parse_coprocess();
+      if (word == "select"sv) return parse_for(word);
+      if (word == "function"sv) return parse_function_keyword();
+      if (word == "coproc"sv) return parse_coprocess();
       return parse_condition();
     }
   }
@@ -7839,7 +7840,7 @@ std::uint32_t ShellParser::parse_subshell() {
   const std::size_t begin = at_++;
   if (!enter()) return no_index;
   add(parse_list());
-  if (!failed_ && at_end()) unterminated("(", begin);
+  if (!failed_ && at_end()) unterminated("("sv, begin);
   if (!failed_ && peek() != ')') unexpected();
   if (!failed_) ++at_;
   --depth_;
@@ -7853,7 +7854,7 @@ std::uint32_t ShellParser::parse_group() {
   take_word();
   if (!enter()) return no_index;
   add(parse_list());
-  expect("}", begin, "{");
+  expect("}"sv, begin, "{"sv);
   --depth_;
   return finish(node, from);
 }
@@ -7866,18 +7867,18 @@ std::uint32_t ShellParser::parse_if() {
   if (!enter()) return no_index;
   for (;;) {
     add(parse_list());
-    if (!expect("then", begin, "if")) break;
+    if (!expect("then"sv, begin, "if"sv)) break;
     add(parse_list());
     if (failed_) break;
-    if (word_here() == "elif") {
+    if (word_here() == "elif"sv) {
       take_word();
       continue;
     }
-    if (word_here() == "else") {
+    if (word_here() == "else"sv) {
       take_word();
       add(parse_list());
     }
-    expect("fi", begin, "if");
+    expect("fi"sv, begin, "if"sv);
     break;
   }
   --depth_;
@@ -7897,9 +7898,9 @@ std::uint32_t ShellParser::parse_loop(std::string_view word) {
 }
 
 void ShellParser::parse_do(std::size_t begin, std::string_view construct) {
-  if (!expect("do", begin, construct)) return;
+  if (!expect("do"sv, begin, construct)) return;
   add(parse_list());
-  expect("done", begin, construct);
+  expect("done"sv, begin, construct);
 }
 
 std::uint32_t ShellParser::parse_for(std::string_view word) {
@@ -7909,7 +7910,7 @@ std::uint32_t ShellParser::parse_for(std::string_view word) {
   if (!enter()) return no_index;
   skip_blanks();
   const std::size_t words_from = begin_list();
-  if (looking_at("((") && bash()) {
+  if (looking_at("(("sv) && bash()) {
     dialect_dependent_ = true;
     const std::size_t end = arithmetic_end(at_ + 2);
     if (end == std::string_view::npos) fail_here("for (( is not closed by ))");
@@ -7924,7 +7925,7 @@ std::uint32_t ShellParser::parse_for(std::string_view word) {
     node.name = text_.substr(name_begin, at_ - name_begin);
     if (!is_name(node.name)) fail(ErrorCode::parse, concat({word, " needs a variable name"}), at_);
     skip_newlines();
-    if (word_here() == "in") {
+    if (word_here() == "in"sv) {
       node.flag = true;
       take_word();
       for (skip_blanks(); !failed_ && !at_end() && (!ends_word(peek()) || at_process());
@@ -7937,7 +7938,7 @@ std::uint32_t ShellParser::parse_for(std::string_view word) {
   if (peek() == ';') ++at_;
   skip_newlines();
   const std::size_t from = begin_list();
-  if (!failed_ && word_here() == "{" && bash()) {
+  if (!failed_ && word_here() == "{"sv && bash()) {
     add(parse_group());
   } else {
     parse_do(begin, word);
@@ -7958,26 +7959,26 @@ std::uint32_t ShellParser::parse_case() {
   if (at_end() || (ends_word(peek()) && !at_process())) fail_here("case needs a word");
   if (!failed_) words.push_back(parse_word());
   skip_newlines();
-  expect("in", begin, "case");
+  expect("in"sv, begin, "case"sv);
   for (;;) {
     skip_newlines();
-    if (failed_ || word_here() == "esac") break;
+    if (failed_ || word_here() == "esac"sv) break;
     if (peek() == '(') ++at_;
     parse_patterns(words, begin);
     if (failed_) break;
     bodies.push_back(parse_list(true));
     if (failed_) break;
-    if (looking_at(";;&") || looking_at(";&")) {
+    if (looking_at(";;&"sv) || looking_at(";&"sv)) {
       if (!bash()) fail_here("unexpected ';&'");
       dialect_dependent_ = true;
-      at_ += looking_at(";;&") ? 3U : 2U;
-    } else if (looking_at(";;")) {
+      at_ += looking_at(";;&"sv) ? 3U : 2U;
+    } else if (looking_at(";;"sv)) {
       at_ += 2;
     } else {
       break;
     }
   }
-  expect("esac", begin, "case");
+  expect("esac"sv, begin, "case"sv);
   const std::size_t words_from = begin_list();
   for (const std::uint32_t word : words) add(word);
   node.words = end_list(words_from);
@@ -7990,15 +7991,15 @@ std::uint32_t ShellParser::parse_case() {
 void ShellParser::parse_patterns(std::vector<std::uint32_t>& words, std::size_t begin) {
   for (;;) {
     skip_blanks();
-    if (at_end()) return unterminated("case", begin);
+    if (at_end()) return unterminated("case"sv, begin);
     if (ends_word(peek())) return unexpected();
     words.push_back(parse_word());
     if (failed_) return;
     skip_blanks();
     if (peek() == ')') break;
     if (peek() != '|') {
-      if (at_end()) return unterminated("case", begin);
-      return unexpected(" in a case pattern");
+      if (at_end()) return unterminated("case"sv, begin);
+      return unexpected(" in a case pattern"sv);
     }
     ++at_;
   }
@@ -8015,21 +8016,21 @@ std::uint32_t ShellParser::parse_condition() {
     skip_newlines();
     if (failed_) break;
     if (at_end()) {
-      unterminated("[[", begin);
+      unterminated("[["sv, begin);
       break;
     }
-    if (word_here() == "]]") {
+    if (word_here() == "]]"sv) {
       take_word();
       break;
     }
-    if (looking_at("&&") || looking_at("||")) {
+    if (looking_at("&&"sv) || looking_at("||"sv)) {
       at_ += 2;
     } else if (!after_match && (peek() == '(' || peek() == ')')) {
       ++at_;
     } else if (!at_process() && (peek() == '<' || peek() == '>')) {
       ++at_;
     } else if (ends_word(peek()) && !at_process() && peek() != '(') {
-      unexpected(" in [[");
+      unexpected(" in [["sv);
     } else {
       const std::size_t word_begin = at_;
       add(parse_word(after_match ? Context::pattern : Context::command));
@@ -8078,7 +8079,7 @@ std::uint32_t ShellParser::parse_coprocess() {
 }
 
 bool ShellParser::is_reserved(std::string_view word) {
-  return has_entry("if while until for case select function time coproc", word);
+  return has_entry("if while until for case select function time coproc"sv, word);
 }
 
 std::uint32_t ShellParser::parse_function_keyword() {
@@ -8142,7 +8143,7 @@ std::uint32_t ShellParser::parse_simple() {
     add(word);
     if (!first) continue;
     const std::string_view name = text_.substr(word_begin, at_ - word_begin);
-    declares = bash() && has_entry("declare typeset local export readonly", name);
+    declares = bash() && has_entry("declare typeset local export readonly"sv, name);
     if (assignments.empty() && redirections.empty() && at_parentheses()) {
       cut(syntax_.pending, from);
       return parse_function_body(name, begin);
@@ -8212,7 +8213,7 @@ bool ShellParser::parse_assignment(ShellAssignment& assignment, bool arrays_only
   assignment.declared = arrays_only;
   if (subscript != 0) {
     at_ = subscript;
-    assignment.subscript = read_until(']', "[", Quotes::none);
+    assignment.subscript = read_until(']', "["sv, Quotes::none);
     if (failed_) return false;
   }
   at_ = end + 1;
@@ -8242,11 +8243,11 @@ void ShellParser::parse_elements(ShellAssignment& assignment) {
   const std::size_t from = begin_list();
   for (skip_newlines(); !failed_ && !at_end() && peek() != ')'; skip_newlines()) {
     if (ends_word(peek()) && !at_process())
-      unexpected(" in an array");
+      unexpected(" in an array"sv);
     else
       add(parse_word());
   }
-  if (at_end()) return unterminated("array", begin);
+  if (at_end()) return unterminated("array"sv, begin);
   ++at_;
   assignment.elements = end_list(from);
 }
@@ -8261,7 +8262,7 @@ bool ShellParser::at_redirection() const {
     ++at;
   }
   if (at >= text_.size()) return false;
-  if (at == at_ && looking_at("&>") && bash()) return true;
+  if (at == at_ && looking_at("&>"sv) && bash()) return true;
   if (text_[at] != '<' && text_[at] != '>') return false;
   return at > at_ || !at_process();
 }
@@ -8269,7 +8270,7 @@ bool ShellParser::at_redirection() const {
 void ShellParser::parse_redirection(std::vector<ShellRedirection>& redirections) {
   using Kind = shell::Redirection::Kind;
   ShellRedirection redirection;
-  const bool both = looking_at("&>");
+  const bool both = looking_at("&>"sv);
   int number = -1;
   if (both) {
     dialect_dependent_ = true;
@@ -8288,21 +8289,21 @@ void ShellParser::parse_redirection(std::vector<ShellRedirection>& redirections)
   const bool output = peek() == '>';
   ++at_;
   redirection.kind = output ? Kind::write : Kind::read;
-  if (looking_at(">") && output) {
+  if (looking_at(">"sv) && output) {
     redirection.kind = Kind::append;
     ++at_;
-  } else if (looking_at("|") && output && !both) {
+  } else if (looking_at("|"sv) && output && !both) {
     ++at_;
-  } else if (looking_at("&") && !both) {
+  } else if (looking_at("&"sv) && !both) {
     redirection.kind = Kind::duplicate;
     ++at_;
-  } else if (looking_at(">") && !output) {
+  } else if (looking_at(">"sv) && !output) {
     redirection.kind = Kind::read_write;
     ++at_;
-  } else if (looking_at("<") && !output) {
+  } else if (looking_at("<"sv) && !output) {
     redirection.kind = Kind::here_document;
     ++at_;
-    if (looking_at("<") && bash()) {
+    if (looking_at("<"sv) && bash()) {
       dialect_dependent_ = true;
       redirection.kind = Kind::here_string;
       ++at_;
@@ -8342,7 +8343,7 @@ void ShellParser::begin_here_document(std::uint32_t order) {
     } else if (c == '\'' || c == '"') {
       document.quoted = true;
       const std::size_t end = text_.find(c, at_ + 1);
-      if (end == std::string_view::npos) return unterminated("quote", at_);
+      if (end == std::string_view::npos) return unterminated("quote"sv, at_);
       const std::string_view inner = text_.substr(at_ + 1, end - at_ - 1);
       if (c == '"' && inner.find_first_of("\\$`") != std::string_view::npos)
         return fail_here("escape or expansion in the delimiter of a here-document");
@@ -8468,7 +8469,7 @@ class ShellWalker {
   // variables -------------------------------------------------------------------------------------
 
   // What a branch has changed.
-  using Changes = std::vector<std::pair<std::string, ShellVariable>>;
+  using Changes = std::list<std::pair<std::string, ShellVariable>>;
   // A stretch of the walk whose assignments can be taken back.
   struct Frame {
     std::uint64_t id = 0;
@@ -8614,7 +8615,7 @@ class ShellWalker {
   void add_parameter(const ShellPart& part, const Parameter& parameter, Fields& fields);
   // What stands between the elements of "$*".
   std::string joint();
-  static bool is_whole(std::string_view name) { return has_entry("PWD # ? $ ! -", name); }
+  static bool is_whole(std::string_view name) { return has_entry("PWD # ? $ ! -"sv, name); }
 
   Parameter read_parameter(const ShellPart& part);
 
@@ -8707,7 +8708,7 @@ class ShellWalker {
   // After &&, commands run in a state that knows all before them; after ||, that of the failure of
   // some of them.
   void run_and_or(const ShellNode& node);
-  void merge_one(Changes changes);
+  void merge_one(const Changes& changes);
 
   void run_if(const ShellNode& node);
 
@@ -9148,7 +9149,7 @@ void ShellWalker::set_attribute(std::string_view name, char attribute) {
 }
 
 void ShellWalker::run_value(std::string_view name, const ShellValue& value) {
-  const bool expanded = has_entry("PS4 BASH_ENV ENV", name);
+  const bool expanded = has_entry("PS4 BASH_ENV ENV"sv, name);
   for (const ShellText& element : value.elements)
     if (has_substitution(element.text) && (expanded || (bash() && has_subscript(element.text))))
       run_expansion_text(element.text);
@@ -9225,8 +9226,8 @@ ShellVariable& ShellWalker::find_variable(std::string_view name) {
 
 ShellVariable ShellWalker::initial_variable(std::string_view name) {
   ShellText text;
-  text.home = name == "HOME";
-  const bool ifs = name == "IFS";
+  text.home = name == "HOME"sv;
+  const bool ifs = name == "IFS"sv;
   const bool environment = !text.home && !ifs && name != work_dir_key;
   text.text = environment ? std::string_view("\0", 1) : text.home ? "~" : ifs ? " \t\n" : "";
   ShellVariable variable;
@@ -9309,7 +9310,7 @@ namespace {
 void ShellWalker::add_text(Fields& fields, std::string_view text, bool quoted) {
   text_bytes_ += text.size();
   if (text_bytes_ > options_.limits.max_text)
-    return over_limit(options_.limits.max_text, "bytes of words", fields.begin);
+    return over_limit(options_.limits.max_text, "bytes of words"sv, fields.begin);
   fields.word.text += text;
   fields.word.assumed = fields.word.assumed || fields.assumed;
   fields.started = fields.started || quoted || !text.empty();
@@ -9324,7 +9325,7 @@ void ShellWalker::add_unknown(Fields& fields, bool quoted) {
 void ShellWalker::charge(std::size_t amount) {
   text_bytes_ += amount;
   if (text_bytes_ > options_.limits.max_text)
-    over_limit(options_.limits.max_text, "bytes of words", 0);
+    over_limit(options_.limits.max_text, "bytes of words"sv, 0);
 }
 
 void ShellWalker::end_field(Fields& fields) {
@@ -9334,11 +9335,11 @@ void ShellWalker::end_field(Fields& fields) {
   fields.word = shell::Word();
   fields.started = false;
   if (++words_ > options_.limits.max_words)
-    over_limit(options_.limits.max_words, "words", fields.begin);
+    over_limit(options_.limits.max_words, "words"sv, fields.begin);
 }
 
 void ShellWalker::add_value_text(Fields& fields, const ShellText& text, bool quoted) {
-  if (text.home && starts_with(text.text, "~")) {
+  if (text.home && starts_with(text.text, "~"sv)) {
     if (fields.started || !fields.word.text.empty()) return add_unknown(fields, true);
     fields.word.home = true;
   }
@@ -9353,7 +9354,7 @@ void ShellWalker::add_value_text(Fields& fields, const ShellText& text, bool quo
 }
 
 void ShellWalker::add_split(Fields& fields, std::string_view text, bool home) {
-  const ShellValue& ifs = value_of("IFS");
+  const ShellValue& ifs = value_of("IFS"sv);
   std::string separators = ifs.elements.empty() ? std::string() : ifs.elements[0].text;
   if (ifs.unset) separators = " \t\n";
   if (has_nul(separators)) return add_unknown(fields, false);
@@ -9422,11 +9423,11 @@ void ShellWalker::expand_part(const ShellPart& part, Fields& fields, bool operan
 
 void ShellWalker::expand_tilde(const ShellPart& part, Fields& fields) {
   if (part.text.empty()) {
-    const ShellValue home = value_of("HOME");
+    const ShellValue home = value_of("HOME"sv);
     if (home.elements.size() == 1) return add_value_text(fields, home.elements[0], true);
     return add_unknown(fields, true);
   }
-  if (has_entry("+ -", part.text)) return add_unknown(fields, true);
+  if (has_entry("+ -"sv, part.text)) return add_unknown(fields, true);
   if (!is_name_start(part.text[0])) return add_text(fields, concat({"~", part.text}), false);
   ShellText user;
   user.text = concat({"~", part.text});
@@ -9466,7 +9467,7 @@ void ShellWalker::expand_braces(const ShellWord& word, Fields& fields) {
   for (const BraceWord& parts : brace_words(pieces, 0, pieces.size(), word.begin)) {
     for (std::size_t i = 0; i < parts.size() && !stopped(); ++i) {
       if (i == 0 && !parts[0].quoted && parts[0].kind == ShellPart::Kind::literal &&
-          starts_with(parts[0].text, "~"))
+          starts_with(parts[0].text, "~"sv))
         expand_leading_tilde(parts[0], parts.size() == 1, fields);
       else
         expand_part(parts[i], fields, false);
@@ -9536,7 +9537,7 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_words(const std::vector<B
       i = piece.close;
     }
     if (brace_parts_ > options_.limits.max_words)
-      over_limit(options_.limits.max_words, "words from braces", at);
+      over_limit(options_.limits.max_words, "words from braces"sv, at);
   }
   return words;
 }
@@ -9673,7 +9674,7 @@ void ShellWalker::add_parameter(const ShellPart& part, const Parameter& paramete
 }
 
 std::string ShellWalker::joint() {
-  const ShellValue& ifs = value_of("IFS");
+  const ShellValue& ifs = value_of("IFS"sv);
   if (ifs.unset) return " ";
   return ifs.elements.empty() ? std::string() : ifs.elements[0].text.substr(0, 1);
 }
@@ -9682,20 +9683,20 @@ ShellWalker::Parameter ShellWalker::read_parameter(const ShellPart& part) {
   Parameter parameter;
   const std::string_view name = part.text;
   if (part.indirect) return indirect_parameter(part);
-  if (has_entry("@ *", name)) {
+  if (has_entry("@ *"sv, name)) {
     parameter.many = true;
-    parameter.all = name == "@";
+    parameter.all = name == "@"sv;
     read_elements(value_of(positional_key), parameter);
     return parameter;
   }
-  if (is_digit(name[0]) && name != "0") return positional_parameter(name);
-  if (name == "#") return count_parameter();
-  if (name.size() == 1 && !is_name_start(name[0]) && name != "0") {
+  if (is_digit(name[0]) && name != "0"sv) return positional_parameter(name);
+  if (name == "#"sv) return count_parameter();
+  if (name.size() == 1 && !is_name_start(name[0]) && name != "0"sv) {
     parameter.state = Parameter::State::unknown;
     return parameter;
   }
   if (part.subscript != no_index) return element_parameter(part);
-  if (name == "PWD" && variable_of(name).values[0].environment) {
+  if (name == "PWD"sv && variable_of(name).values[0].environment) {
     read_elements(value_of(work_dir_key), parameter);
     if (parameter.state == Parameter::State::set && !is_whole_path(parameter.elements[0]))
       parameter.state = Parameter::State::unknown;
@@ -9761,7 +9762,7 @@ ShellWalker::Parameter ShellWalker::element_parameter(const ShellPart& part) {
   Parameter parameter;
   const ShellText subscript = expand_single(part.subscript);
   const ShellValue& value = value_of(part.text);
-  if (has_entry("@ *", subscript.text)) {
+  if (has_entry("@ *"sv, subscript.text)) {
     parameter.many = true;
     parameter.all = subscript.text == "@";
     read_elements(value, parameter);
@@ -9955,7 +9956,7 @@ bool ShellWalker::edit(const ShellPart& part, const std::string& operand, std::s
     case ':':
       return take_substring(operand, text);
     case '@':
-      if (has_entry("U L", operand)) {
+      if (has_entry("U L"sv, operand)) {
         for (char& c : text) {
           if (operand == "U" && c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
           if (operand == "L" && c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -10017,7 +10018,7 @@ bool ShellWalker::take_slice(const ShellPart& part, std::string_view operand,
                              Parameter& parameter) {
   std::vector<ShellText>& elements = parameter.elements;
   const std::size_t colon = operand.find(':');
-  const bool positional = has_entry("@ *", part.text);
+  const bool positional = has_entry("@ *"sv, part.text);
   long long offset = 0;
   long long length = static_cast<long long>(elements.size());
   if (!read_decimal(operand.substr(0, colon), offset) || offset < (positional ? 1 : 0))
@@ -10264,9 +10265,9 @@ void ShellWalker::run_and_or(const ShellNode& node) {
   merge(steps, true);
 }
 
-void ShellWalker::merge_one(Changes changes) {
+void ShellWalker::merge_one(const Changes& changes) {
   std::list<Changes> branches;
-  branches.push_back(std::move(changes));
+  branches.push_back(changes);
   merge(branches, true);
 }
 
@@ -10288,7 +10289,7 @@ void ShellWalker::run_rounds(const ShellNode& node, const ShellVariable& variabl
     const std::uint64_t definitions = definitions_;
     Effects effects = run_body(node.nodes, node.name, variable);
     forget_output(written);
-    merge_one(std::move(effects.changes));
+    merge_one(effects.changes);
     add_values(effects.between);
     for (const std::string& name : effects.carried) add_value(name, unknown_value_);
     if (effects.carried.empty() && definitions == definitions_) return;
@@ -10299,7 +10300,8 @@ void ShellWalker::run_loop(const ShellNode& node) { run_rounds(node, ShellVariab
 
 void ShellWalker::run_for(const ShellNode& node) {
   // A loop over many words is walked in several parts, so that none of its values is lost.
-  std::vector<ShellVariable> parts(1);
+  std::list<ShellVariable> parts;
+  parts.emplace_back();
   const auto add = [&](ShellText text) {
     const bool full = parts.back().values.size() == max_values;
     if (full && parts.size() < max_parts) parts.emplace_back();
@@ -10317,7 +10319,7 @@ void ShellWalker::run_for(const ShellNode& node) {
     for (const ShellText& element : arguments.elements) add(element);
   });
   // Without words the body does not run; it is told all the same.
-  if (parts[0].values.empty()) parts[0].values.push_back(scalar_value({}));
+  if (parts.front().values.empty()) parts.front().values.push_back(scalar_value({}));
   for (const ShellVariable& part : parts) {
     for (const ShellValue& value : part.values) run_value(node.name, value);
     if (steers_programs(node.name)) tell_assignment(node, node.name, part);
@@ -10326,8 +10328,8 @@ void ShellWalker::run_for(const ShellNode& node) {
 }
 
 bool ShellWalker::steers_programs(std::string_view name) {
-  return has_entry("PATH BASH_ENV ENV IFS", name) || starts_with(name, "LD_") ||
-         starts_with(name, "PYTHON") || starts_with(name, "GIT_");
+  return has_entry("PATH BASH_ENV ENV IFS"sv, name) || starts_with(name, "LD_"sv) ||
+         starts_with(name, "PYTHON"sv) || starts_with(name, "GIT_"sv);
 }
 
 void ShellWalker::tell_assignment(const ShellNode& node, std::string_view name,
@@ -10496,7 +10498,7 @@ void ShellWalker::define(std::uint32_t index, const ShellNode& node) {
   if (size(node.nodes) == 0) return;
   // The body as it stands; when the function is called, it is told again with its arguments.
   // bash calls this one itself, with what it did not find.
-  const bool outer = std::exchange(defined_, node.name != "command_not_found_handle");
+  const bool outer = std::exchange(defined_, node.name != "command_not_found_handle"sv);
   Output* const output = std::exchange(output_, nullptr);
   shell::Input input;
   std::swap(input, input_);
@@ -10685,7 +10687,7 @@ void ShellWalker::run_simple_once(const ShellNode& node) {
 
 bool ShellWalker::is_special_builtin(std::string_view name) {
   return has_entry(
-      ". : break continue eval exec exit export readonly return set shift source times trap unset",
+      ". : break continue eval exec exit export readonly return set shift source times trap unset"sv,
       name);
 }
 
@@ -10701,7 +10703,7 @@ void ShellWalker::run_assignment(const ShellAssignment& assignment, shell::Comma
     value = with_elements(assignment, empty_array());
     // The elements of an associative array have no order.
     for (const shell::Word& word : command.words)
-      if (assignment.declared && starts_with(word.text, "-") &&
+      if (assignment.declared && starts_with(word.text, "-"sv) &&
           word.text.find('A') != std::string::npos)
         value = unknown_array();
   } else {
@@ -10762,7 +10764,7 @@ ShellValue ShellWalker::with_elements(const ShellAssignment& assignment, ShellVa
     const std::uint32_t index = item(assignment.elements, i);
     const ShellRange parts = syntax_.words[index].parts;
     if (size(parts) > 0 && !syntax_.parts[parts.begin].quoted &&
-        starts_with(syntax_.parts[parts.begin].text, "[")) {
+        starts_with(syntax_.parts[parts.begin].text, "["sv)) {
       ShellText text = expand_single(index);
       const std::size_t close = text.text.find("]=");
       const bool adds = close == std::string::npos && text.text.find("]+=") != std::string::npos;
@@ -10840,7 +10842,7 @@ void ShellWalker::expand_redirections(const ShellNode& node, std::vector<shell::
 
 bool ShellWalker::is_descriptor(std::string_view text) {
   if (text == "-" || text == std::string_view("\0", 1)) return true;
-  if (ends_with(text, "-")) text.remove_suffix(1);
+  if (ends_with(text, "-"sv)) text.remove_suffix(1);
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
@@ -10856,7 +10858,7 @@ void ShellWalker::read_from(const shell::Redirection& redirection, shell::Input&
     input.glob = redirection.target.glob;
     input.home = redirection.target.home;
     if (redirection.kind == Kind::here_string) input.text += '\n';
-  } else if (has_entry("/dev/null -", target)) {
+  } else if (has_entry("/dev/null -"sv, target)) {
     input.kind = shell::Input::Kind::known;
   }
 }
@@ -10889,7 +10891,7 @@ shell::Command ShellWalker::tell(const ShellNode& node, shell::Command command) 
   }
   command.fork_bomb = is_fork_bomb(command);
   if (++commands_ > options_.limits.max_commands) {
-    over_limit(options_.limits.max_commands, "commands", command.begin);
+    over_limit(options_.limits.max_commands, "commands"sv, command.begin);
     return command;
   }
   if (keep_ != nullptr) *keep_ = std::make_shared<const shell::Command>(command);
@@ -10907,7 +10909,7 @@ void ShellWalker::follow(shell::Payload payload, const shell::Command& command) 
     ShellValue arguments = empty_array();
     for (std::size_t i = 1; i < payload.arguments.size(); ++i)
       arguments.elements.push_back(text_of(payload.arguments[i]));
-    if (!payload.arguments.empty()) assign("0", scalar_value(text_of(payload.arguments[0])));
+    if (!payload.arguments.empty()) assign("0"sv, scalar_value(text_of(payload.arguments[0])));
     assign(positional_key, std::move(arguments));
   }
   std::swap(payload.input, input_);
@@ -10957,9 +10959,9 @@ void ShellWalker::run_effects(const ShellNode& node, const shell::Command& comma
   if (writes_elsewhere(command)) output_ = nullptr;
   const std::vector<shell::Word>& words = command.words;
   std::size_t at = 0;
-  while (at + 1 < words.size() && has_entry("command builtin", words[at].text)) {
+  while (at + 1 < words.size() && has_entry("command builtin"sv, words[at].text)) {
     ++at;
-    while (at + 1 < words.size() && has_entry("-p --", words[at].text)) ++at;
+    while (at + 1 < words.size() && has_entry("-p --"sv, words[at].text)) ++at;
   }
   if (words.empty()) {
     if (!command.redirections.empty()) write_unknown();  // $(<file)
@@ -10979,8 +10981,8 @@ bool ShellWalker::looks_up(const shell::Command& command) {
   const shell::Word& name = words.back();
   const std::string& option = words[1].text;
   const bool is = words.size() == 2 ? words[0].text == "which"
-                                    : (words[0].text == "command" && option == "-v") ||
-                                          (words[0].text == "type" && has_entry("-P -p", option));
+                                    : (words[0].text == "command" && option == "-v"sv) ||
+                                          (words[0].text == "type" && has_entry("-P -p"sv, option));
   return is && name.known() && !name.home && !name.glob && !name.text.empty() &&
          name.text[0] != '-' && name.text.find_first_of("/ \t\n") == std::string::npos;
 }
@@ -11012,14 +11014,14 @@ bool ShellWalker::run_function(const shell::Command& command) {
 namespace {
 
 std::string join_shell_path(std::string_view directory, std::string_view path) {
-  if (starts_with(path, "/") || starts_with(path, "~")) directory = {};
+  if (starts_with(path, "/"sv) || starts_with(path, "~"sv)) directory = {};
   const std::string joined = concat({directory, directory.empty() ? "" : "/", path});
-  const bool absolute = starts_with(joined, "/");
+  const bool absolute = starts_with(joined, "/"sv);
   std::string result;
   for (std::string_view rest = joined; !rest.empty();) {
     const std::string_view name = take_part(rest, '/');
-    if (name.empty() || name == ".") continue;
-    const bool climbs = name == "..";
+    if (name.empty() || name == "."sv) continue;
+    const bool climbs = name == ".."sv;
     if (climbs && !result.empty() && base_name(result) != "..") {
       const std::size_t slash = result.rfind('/');
       result.resize(slash == std::string::npos ? 0 : slash);
@@ -11156,7 +11158,7 @@ void ShellWalker::run_trap(const shell::Command& command, std::size_t at) {
   }
   if (handler + 1 >= command.words.size()) return;
   const std::string& text = command.words[handler].text;
-  if (text.empty() || text == "-" || (!operands && starts_with(text, "-"))) return;
+  if (text.empty() || text == "-" || (!operands && starts_with(text, "-"sv))) return;
   Output* const output = std::exchange(output_, nullptr);
   open_frame();
   run_text(text, command, false);
@@ -11166,7 +11168,7 @@ void ShellWalker::run_trap(const shell::Command& command, std::size_t at) {
   for (const Trap& trap : traps_)
     if (trap.text == text) return;
   if (traps_.size() < 64) return traps_.push_back({text, command.begin, command.end});
-  over_limit(64, "traps", command.begin);
+  over_limit(64, "traps"sv, command.begin);
 }
 
 void ShellWalker::run_alias_definitions(const shell::Command& command, std::size_t at) {
@@ -11197,7 +11199,7 @@ void ShellWalker::run_cd(const shell::Command& command, std::size_t at) {
   if (operand < command.words.size()) {
     target = text_of(command.words[operand]);
   } else {
-    const ShellValue& home = value_of("HOME");
+    const ShellValue& home = value_of("HOME"sv);
     target = home.elements.size() == 1 ? home.elements[0] : unknown_text();
   }
   const ShellValue& directory = value_of(work_dir_key);
@@ -11211,7 +11213,7 @@ void ShellWalker::run_cd(const shell::Command& command, std::size_t at) {
   result.text =
       join_shell_path(whole ? std::string_view() : std::string_view(from.text), target.text);
   // Above a home directory the name is no longer that of one.
-  if (result.home && !starts_with(result.text, "~")) result = ShellText{"/home"};
+  if (result.home && !starts_with(result.text, "~"sv)) result = ShellText{"/home"};
   set_work_dir(std::move(result));
 }
 
@@ -11225,7 +11227,7 @@ void ShellWalker::make_local(std::string_view name) {
 
 void ShellWalker::run_declare(const shell::Command& command, std::size_t at) {
   const std::string& builtin = command.words[at].text;
-  const bool local = has_entry("local declare typeset", builtin);
+  const bool local = has_entry("local declare typeset"sv, builtin);
   bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
   bool keeps_value = builtin == "readonly";
   bool array = false;  // -a alone
@@ -11254,7 +11256,7 @@ void ShellWalker::run_declare(const shell::Command& command, std::size_t at) {
     }
     ShellText text = text_of(word);
     text.text.erase(0, equals + 1);
-    text.home = starts_with(text.text, "~");
+    text.home = starts_with(text.text, "~"sv);
     if (changes_value || append) text = unknown_text();
     assign(name, scalar_value(std::move(text)));
     if (keeps_value) set_attribute(name, 'r');
@@ -11294,21 +11296,21 @@ void ShellWalker::run_read(const shell::Command& command, std::size_t at) {
     else if (i + 1 < command.words.size())
       run_text(command.words[i + 1].text, command, true);
   }
-  assign("REPLY", unknown_value_);
-  assign("MAPFILE", unknown_value_);
+  assign("REPLY"sv, unknown_value_);
+  assign("MAPFILE"sv, unknown_value_);
 }
 
 void ShellWalker::run_compgen(const shell::Command& command, std::size_t at) {
   for (std::size_t i = at + 1; i < command.words.size(); ++i) {
     if (has_substitution(command.words[i].text)) run_expansion_text(command.words[i].text);
-    if (ends_with(command.words[i].text, "C") && i + 1 < command.words.size())
+    if (ends_with(command.words[i].text, "C"sv) && i + 1 < command.words.size())
       run_text(command.words[i + 1].text, command, true);
   }
 }
 
 void ShellWalker::run_hash(const shell::Command& command, std::size_t at) {
   for (std::size_t i = at + 1; i + 2 < command.words.size(); ++i)
-    if (ends_with(command.words[i].text, "p") && starts_with(command.words[i].text, "-"))
+    if (ends_with(command.words[i].text, "p"sv) && starts_with(command.words[i].text, "-"sv))
       set_alias(command.words[i + 2].text, command.words[i + 1].text);
 }
 
@@ -11327,7 +11329,7 @@ void ShellWalker::run_set(const shell::Command& command, std::size_t at) {
       given = true;
     } else if (word.empty() || (word[0] != '-' && word[0] != '+')) {
       break;
-    } else if (has_entry("-o +o", word)) {
+    } else if (has_entry("-o +o"sv, word)) {
       ++i;
     }
   }
@@ -11402,7 +11404,7 @@ void ShellWalker::run_echo(const shell::Command& command, std::size_t at) {
     }
   }
   for (bool first = true; i < command.words.size(); ++i, first = false) {
-    if (!first) write_output(" ");
+    if (!first) write_output(" "sv);
     shell::Word word = command.words[i];
     if (word.text.find('\\') != std::string::npos) {
       outcome_.dialect_dependent = true;
@@ -11415,7 +11417,7 @@ void ShellWalker::run_echo(const shell::Command& command, std::size_t at) {
     }
     write_word(word);
   }
-  if (ends_line) write_output("\n");
+  if (ends_line) write_output("\n"sv);
 }
 
 bool ShellWalker::decode_text(std::string_view source, EscapeStyle style, std::string& text) const {
@@ -11434,7 +11436,7 @@ void ShellWalker::run_printf(const shell::Command& command, std::size_t at) {
   if (i + 1 < command.words.size() && command.words[i].text == "-v") {
     variable = command.words[i + 1].text;
     i += 2;
-  } else if (i < command.words.size() && starts_with(command.words[i].text, "-v")) {
+  } else if (i < command.words.size() && starts_with(command.words[i].text, "-v"sv)) {
     variable = command.words[i++].text.substr(2);
   }
   if (i < command.words.size() && command.words[i].text == "--") ++i;
@@ -11483,7 +11485,7 @@ bool ShellWalker::print_once(const shell::Command& command, std::string_view for
       write_output(format.substr(at, end - at));
       at = end;
     } else if (at + 1 < format.size() && format[at + 1] == '%') {
-      write_output("%");
+      write_output("%"sv);
       at += 2;
     } else {
       const char conversion = at + 1 < format.size() ? format[at + 1] : '\0';
@@ -11626,8 +11628,8 @@ void ShellWalker::drop_locals(Changes& changes, std::uint64_t frame) const {
       if (former.frame < frame) changed = positional_key;
     }
   }
-  const auto is_local = [](const auto& change) { return change.first == positional_key; };
-  changes.erase(std::remove_if(changes.begin(), changes.end(), is_local), changes.end());
+  for (auto at = changes.begin(); at != changes.end();)
+    at = at->first == positional_key ? changes.erase(at) : std::next(at);
 }
 
 ShellWalker::Effects ShellWalker::run_body(ShellRange nodes, std::string_view name,
@@ -12339,7 +12341,7 @@ namespace {
 
 // Whether a long option is followed by its argument.
 bool takes_argument(const Syntax& syntax, std::string_view name) {
-  if (!starts_with(syntax.longs, "!")) return lists_option(syntax.longs, name);
+  if (!starts_with(syntax.longs, "!"sv)) return lists_option(syntax.longs, name);
   return !has_entry(syntax.longs.substr(1), name);
 }
 
@@ -12360,7 +12362,7 @@ std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order, 
       continue;
     }
     ++i;
-    if (text == "--") {
+    if (text == "--"sv) {
       if (order == Order::stop_at_operand) return i;
       for (; i < form.size; ++i) on_operand(part_of(form.words[i]));
       return i;
@@ -12408,8 +12410,8 @@ namespace {
 void descend(PathText& path, std::string_view text) {
   while (!text.empty()) {
     const std::string_view name = take_part(text, '/');
-    if (name.empty() || name == ".") continue;
-    const bool up = name == "..";
+    if (name.empty() || name == "."sv) continue;
+    const bool up = name == ".."sv;
     if (!up || (path.root == PathText::Root::relative &&
                 (path.names.empty() || path.names.back() == ".."))) {
       path.names.push_back(name);
@@ -12471,7 +12473,7 @@ bool has_match(std::string_view list, std::string_view name, bool glob) {
 std::size_t names_of_home(const PathText& path) {
   if (path.root == PathText::Root::home) return 0;
   if (path.root != PathText::Root::slash || path.names.empty()) return std::string_view::npos;
-  if (path.names[0] == "root") return 1;
+  if (path.names[0] == "root"sv) return 1;
   return has_entry(home_parents, path.names[0]) ? 2 : std::string_view::npos;
 }
 
@@ -12488,7 +12490,7 @@ bool is_protected(const PathText& path, bool contents, bool glob) {
   if (path.root == PathText::Root::relative) return false;
   if (path.root == PathText::Root::home || count == 0) return count == 0;
   const std::string_view top = path.names[0];
-  if (is_unknown(top) || starts_with(top, "lib") || has_match(protected_trees, top, glob))
+  if (is_unknown(top) || starts_with(top, "lib"sv) || has_match(protected_trees, top, glob))
     return true;
   if (count == 1) return !contents || has_match(protected_contents, top, glob);
   return count == 2 && has_match(home_parents, top, glob);
@@ -12505,14 +12507,14 @@ bool is_workspace(const PathText& path) {
   if (!is_protected(path, true, false)) return true;
   const std::size_t count = path.names.size();
   const std::string_view top = path.names[0];
-  if (top == "root") return count >= 2;
-  return top == "usr" && count >= 3 && has_entry("src local", path.names[1]);
+  if (top == "root"sv) return count >= 2;
+  return top == "usr"sv && count >= 3 && has_entry("src local"sv, path.names[1]);
 }
 
 bool is_device(const PathText& path, bool glob) {
   if (path.root != PathText::Root::slash || path.names.empty()) return false;
   const std::string_view top = path.names[0];
-  if (top != "dev" && !(glob && is_pattern(top) && glob_matches(top, "dev"))) return false;
+  if (top != "dev"sv && !(glob && is_pattern(top) && glob_matches(top, "dev"sv))) return false;
   const std::size_t count = path.names.size();
   if (count >= 2 && has_entry(harmless_device_directories, path.names[1])) return false;
   return count != 2 || !has_entry(harmless_devices, path.names[1]);
@@ -12539,8 +12541,8 @@ bool in_places(const PathText& path, std::string_view list, bool glob) {
 }
 
 bool is_dev_null(const PathText& path) {
-  return path.root == PathText::Root::slash && path.names.size() == 2 && path.names[0] == "dev" &&
-         path.names[1] == "null";
+  return path.root == PathText::Root::slash && path.names.size() == 2 && path.names[0] == "dev"sv &&
+         path.names[1] == "null"sv;
 }
 
 }  // namespace
@@ -13241,7 +13243,7 @@ class Judge {
   const shell::Word* start_file_ = nullptr;  // what shells would start with, if it is not known
   bool has_base_ = false;
   PathText base_ = {};
-  std::vector<Form> forms_ = {};
+  std::list<Form> forms_ = {};
   std::list<std::vector<shell::Word>> generated_ = {};
 
   struct Unset {
@@ -13272,7 +13274,7 @@ void Judge::visit(const shell::Visit& visit) {
   environment_.clear();
   start_file_ = nullptr;
   note_variables();
-  if (!case_.posix && !command_->words.empty() && has_entry("[[ ((", command_->words[0].text))
+  if (!case_.posix && !command_->words.empty() && has_entry("[[ (("sv, command_->words[0].text))
     case_.tests.push_back(
         {static_cast<std::uint32_t>(command_->begin), static_cast<std::uint32_t>(command_->end)});
   if (case_.collecting) case_.judgement->commands.push_back(visit.command);
@@ -13285,8 +13287,9 @@ void Judge::visit(const shell::Visit& visit) {
   for (const shell::Assignment& assignment : command_->assignments)
     judge_variable(whole(), assignment.value, assignment.name, assignment.value.text);
   if (!command_->words.empty()) forms_.push_back(whole());
-  for (std::size_t i = 0; i < forms_.size() && !case_.too_complex; ++i) {
-    const Form form = forms_[i];
+  // Judging a form may add others.
+  for (const Form& form : forms_) {
+    if (case_.too_complex) break;
     judge_form(form);
     if (!form.code && !case_.terms.blocked.empty()) check_blocked(form);
   }
@@ -13302,13 +13305,13 @@ void Judge::note_variables() {
     set_names_.push_back(hash_of_name(assignment.name));
   if (command_->words.empty()) return;
   const std::string_view name = command_->words[0].text;
-  const bool tests = has_entry("[ [[ test", name);
-  trapped_ |= name == "trap";
-  may_be_set_ |= has_entry("source .", name);
+  const bool tests = has_entry("[ [[ test"sv, name);
+  trapped_ |= name == "trap"sv;
+  may_be_set_ |= has_entry("source ."sv, name);
   for (const shell::Word& word : command_->words) {
     if (tests && word.unset) set_names_.push_back(word.unset);
-    if (name == "set" && (word.text == "nounset" || (starts_with(word.text, "-") &&
-                                                     word.text.find('u') != std::string::npos)))
+    if (name == "set"sv && (word.text == "nounset" || (starts_with(word.text, "-"sv) &&
+                                                       word.text.find('u') != std::string::npos)))
       may_be_set_ = true;
   }
 }
@@ -13443,7 +13446,7 @@ bool Judge::is_own_path(const Part& part) {
   const PathText path = path_of(part);
   for (const std::string_view name : path.names)
     if (is_unknown(name)) return false;
-  if (path.root == PathText::Root::relative) return path.names[0] != "..";
+  if (path.root == PathText::Root::relative) return path.names[0] != ".."sv;
   return case_.workspace && is_within(path, case_.start);
 }
 
@@ -13492,7 +13495,7 @@ void Judge::use_file(Use use, const Part& part, bool recursive, const Form& form
   if (command_->widened && recursive && is_unknown(part.text.substr(0, 1)))
     case_.too_complex = true;
   // A connection, which the network's rules are for.
-  if (in_places(path, "/dev/tcp /dev/udp", false)) return;
+  if (in_places(path, "/dev/tcp /dev/udp"sv, false)) return;
   switch (use) {
     case Use::mv_target:
       if (is_dev_null(path)) {
@@ -13636,19 +13639,19 @@ void Judge::judge_program(const Form& form, std::string_view name) {
   check_refused(form, name);
   FileProgram program;
   if (find_file_program(name, program)) judge_files(program, form);
-  if (has_entry("export declare typeset readonly", name))
+  if (has_entry("export declare typeset readonly"sv, name))
     for (std::size_t i = 1; i < form.size; ++i) judge_exported(form, form.words[i]);
   Wrapper wrapper;
-  const bool loader = starts_with(name, "ld-") && name.find(".so") != std::string_view::npos;
+  const bool loader = starts_with(name, "ld-"sv) && name.find(".so") != std::string_view::npos;
   if (find_wrapper(loader ? "ld.so" : name, wrapper)) return peel(wrapper, form);
   if (has_entry(shells, name)) return judge_shell(form);
   const std::size_t version = name.find_last_not_of("0123456789.");
   const std::string_view language = name.substr(0, version + 1);
   if (find_wrapper(language, wrapper) && wrapper.has('Y')) return peel(wrapper, form);
-  if (name == "eval") return judge_eval(form);
-  if (has_entry("source .", name)) return judge_source(form);
-  if (name == "trap") return judge_trap(form);
-  if (name == "alias") return judge_alias(form);
+  if (name == "eval"sv) return judge_eval(form);
+  if (has_entry("source ."sv, name)) return judge_source(form);
+  if (name == "trap"sv) return judge_trap(form);
+  if (name == "alias"sv) return judge_alias(form);
 }
 
 }  // namespace
@@ -13684,7 +13687,7 @@ bool find_wrapper(std::string_view name, Wrapper& wrapper) {
       std::string_view row = wrapper_table.substr(at, end - at);
       wrapper.name = take_part(row, ';');
       wrapper.flags = take_part(row, ';');
-      if (starts_with(wrapper.flags, "=")) return find_wrapper(wrapper.flags.substr(1), wrapper);
+      if (starts_with(wrapper.flags, "="sv)) return find_wrapper(wrapper.flags.substr(1), wrapper);
       wrapper.syntax.letters = take_part(row, ';');
       wrapper.syntax.longs = take_part(row, ';');
       wrapper.scripts = take_part(row, ';');
@@ -13765,7 +13768,7 @@ void Judge::peel_plain(const Wrapper& wrapper, const Form& form) {
       if (wrapper.has('t') && lists_option(wrapper.programs, name)) joins = !joins;
     } else if (lists_option(wrapper.scripts, name)) {
       run_option(form, argument);
-    } else if (wrapper.has('G') && has_entry("c config", name)) {
+    } else if (wrapper.has('G') && has_entry("c config"sv, name)) {
       std::string_view value = argument.text;
       const std::string_view setting = take_part(value, '=');
       judge_setting(form, setting, value);
@@ -13839,7 +13842,7 @@ void Judge::peel_env(const Wrapper& wrapper, const Form& form) {
   std::size_t i = read_arguments(
       form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
-        if (lists_option("S s split-string", name)) script = argument;
+        if (lists_option("S s split-string"sv, name)) script = argument;
       },
       ignore_part);
   if (script.word) return run_words(form, std::string(script.text), i, *script.word);
@@ -13862,14 +13865,14 @@ void Judge::peel_env(const Wrapper& wrapper, const Form& form) {
 
 void Judge::judge_variable(const Form& form, const shell::Word& word, std::string_view name,
                            std::string_view value) {
-  if (starts_with(name, "BASH_FUNC_"))
-    refuse_opaque(form, word, "a shell would run what is not known before it runs");
-  if (has_entry(command_variables, name) || starts_with(name, "GIT_CONFIG_VALUE_"))
+  if (starts_with(name, "BASH_FUNC_"sv))
+    refuse_opaque(form, word, "a shell would run what is not known before it runs"sv);
+  if (has_entry(command_variables, name) || starts_with(name, "GIT_CONFIG_VALUE_"sv))
     run_guess(form, value);
-  if (name != "BASH_ENV" && name != "ENV") return;
+  if (name != "BASH_ENV"sv && name != "ENV"sv) return;
   const std::string path = join_shell_path(command_->work_dir.text, value);
-  if (word.process || is_unknown(value) || starts_with(path, "/dev/") ||
-      starts_with(path, "/proc/"))
+  if (word.process || is_unknown(value) || starts_with(path, "/dev/"sv) ||
+      starts_with(path, "/proc/"sv))
     start_file_ = &word;
 }
 
@@ -13881,7 +13884,7 @@ void Judge::judge_exported(const Form& form, const shell::Word& word) {
 
 void Judge::run_words(const Form& form, std::string script, std::size_t first,
                       const shell::Word& word) {
-  if (is_unknown(script)) refuse_opaque(form, word, "part of it is not known before it runs");
+  if (is_unknown(script)) refuse_opaque(form, word, "part of it is not known before it runs"sv);
   for (std::size_t i = first; i < form.size; ++i) {
     script += ' ';
     append_quoted(script, form.words[i].text);
@@ -13893,7 +13896,7 @@ void Judge::run_string(const Form& form, const Part& part, std::size_t first_arg
   Form unknown = form;
   unknown.holes = form.holes && !is_blank_or_unknown(part.text);
   if (is_unknown(part.text) || part.glob())
-    refuse_opaque(unknown, *part.word, "the script is not known before it runs");
+    refuse_opaque(unknown, *part.word, "the script is not known before it runs"sv);
   add_payload(form, std::string(part.text), false, first_argument);
 }
 
@@ -13903,7 +13906,7 @@ void Judge::run_option(const Form& form, const Part& part) {
   const std::size_t at = text.find_first_of("=: ");
   const std::string key = in_lower_case(text.substr(0, at));
   if (at != std::string_view::npos &&
-      (has_entry("exec system shell", key) || ends_with(key, "command")))
+      (has_entry("exec system shell"sv, key) || ends_with(key, "command"sv)))
     text.remove_prefix(at + 1);
   if (form.holes) return run_guess(form, text);
   run_string(form, {text, part.word});
@@ -13919,7 +13922,7 @@ void Judge::run_guess(Form form, std::string_view script) {
 
 void Judge::peel_capsh(const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i)
-    if (has_entry("-- ==", form.words[i].text)) return judge_shell(form.from(i));
+    if (has_entry("-- =="sv, form.words[i].text)) return judge_shell(form.from(i));
 }
 
 void Judge::peel_script(const Wrapper& wrapper, const Form& form) {
@@ -13929,7 +13932,7 @@ void Judge::peel_script(const Wrapper& wrapper, const Form& form) {
   read_arguments(
       form, wrapper.syntax, Order::options_anywhere,
       [&](std::string_view name, const Part& argument) {
-        if (lists_option("c command", name) && argument.word) run_string(form, argument);
+        if (lists_option("c command"sv, name) && argument.word) run_string(form, argument);
       },
       [&](const Part& operand) {
         // Behind the file, BSD has a command.
@@ -13945,7 +13948,7 @@ void Judge::peel_runuser(const Wrapper& wrapper, const Form& form) {
   bool direct = false;
   const std::size_t i = read_arguments(
       form, wrapper.syntax, Order::stop_at_operand,
-      [&](std::string_view name, const Part&) { direct |= has_entry("u user", name); },
+      [&](std::string_view name, const Part&) { direct |= has_entry("u user"sv, name); },
       ignore_part);
   if (direct) return add_form(form.from(i));
   peel_su(wrapper, form);
@@ -13957,7 +13960,7 @@ void Judge::peel_su(const Wrapper& wrapper, const Form& form) {
   read_arguments(
       form, wrapper.syntax, Order::options_anywhere,
       [&](std::string_view name, const Part& argument) {
-        if (lists_option("c command session-command", name)) script = argument;
+        if (lists_option("c command session-command"sv, name)) script = argument;
       },
       [&](const Part& operand) { operands += operand.text != "-"; });
   if (script.word) return run_string(form, script);
@@ -13977,7 +13980,7 @@ Judge::Roots Judge::roots_of(const Form& form) {
     const std::string& text = form.words[roots.first].text;
     if (text == "-D")
       ++roots.first;
-    else if (!has_entry("-H -L -P --", text) && !starts_with(text, "-O"))
+    else if (!has_entry("-H -L -P --"sv, text) && !starts_with(text, "-O"sv))
       break;
     ++roots.first;
   }
@@ -13985,7 +13988,7 @@ Judge::Roots Judge::roots_of(const Form& form) {
   roots.last = roots.first;
   while (roots.last < form.size) {
     const std::string& text = form.words[roots.last].text;
-    if (starts_with(text, "-") || has_entry("( ! ) ,", text)) break;
+    if (starts_with(text, "-"sv) || has_entry("( ! ) ,"sv, text)) break;
     ++roots.last;
   }
   return roots;
@@ -14014,7 +14017,7 @@ void Judge::judge_found(const Form& form) {
     const Part part = part_of(place);
     const PathText path = path_of(part);
     const bool below = path.root == PathText::Root::relative
-                           ? path.names.empty() || path.names[0] != ".."
+                           ? path.names.empty() || path.names[0] != ".."sv
                            : case_.workspace && is_within(path, case_.start);
     if (!below || !is_relative(part) || !place.known()) return refuse_unknown(form);
   }
@@ -14024,7 +14027,7 @@ bool Judge::has_test(const Form& form, std::size_t first) {
   for (std::size_t i = first; i + 1 < form.size; ++i) {
     const std::string_view text = form.words[i].text;
     if ((has_entry(find_tests, text) && !sweeps(form.words[i + 1].text)) ||
-        starts_with(text, "-newer"))
+        starts_with(text, "-newer"sv))
       return true;
   }
   return false;
@@ -14065,11 +14068,11 @@ void Judge::peel_find(const Form& form) {
     if (text == "-delete") {
       for (std::size_t root = 0; root < start.size; ++root)
         use_file(Use::remove, part_of(start.words[root]), true, found);
-    } else if (has_entry("-exec -execdir -ok -okdir", text)) {
+    } else if (has_entry("-exec -execdir -ok -okdir"sv, text)) {
       const std::size_t end = end_of_exec(form, i + 1);
       add_exec(found, i + 1, end, start, *worst);
       i = end;
-    } else if (starts_with(text, "-fprint") || text == "-fls") {
+    } else if (starts_with(text, "-fprint"sv) || text == "-fls") {
       if (i + 1 < form.size) use_file(Use::write, part_of(form.words[++i]), false, form);
     }
   }
@@ -14167,7 +14170,7 @@ shell::Word Judge::word_like(const shell::Word& place, std::string text) {
 shell::Word Judge::item_word(const Form& form, const std::string& item) {
   shell::Word word = word_like(form.words[0], item);
   word.glob = form.input->glob && is_pattern(item);
-  word.home = form.input->home && starts_with(item, "~");
+  word.home = form.input->home && starts_with(item, "~"sv);
   return word;
 }
 
@@ -14189,7 +14192,7 @@ std::vector<shell::Word> Judge::protected_producers() {
     if (part.text.empty() || !removal_is_protected(part, path_of(part))) return;
     if (!tested || !in_places(path_of(part), scratch_places, false)) words.push_back(*part.word);
   };
-  if (name == "find") {
+  if (name == "find"sv) {
     const Roots roots = roots_of(form);
     tested = has_test(form, roots.last);
     for (std::size_t i = roots.first; i < roots.last; ++i) add(part_of(form.words[i]));
@@ -14197,10 +14200,10 @@ std::vector<shell::Word> Judge::protected_producers() {
       const shell::Word here = word_like(form.words[0], ".");
       add(part_of(here));
     }
-  } else if (name == "ls") {
+  } else if (name == "ls"sv) {
     bool directories = false;
     const auto on_option = [&](std::string_view option, const Part&) {
-      directories |= has_entry("d directory", option);
+      directories |= has_entry("d directory"sv, option);
     };
     read_arguments(form, {}, Order::options_anywhere, on_option, ignore_part);
     if (directories) {
@@ -14222,11 +14225,11 @@ void Judge::peel_xargs(const Wrapper& wrapper, const Form& form) {
   const std::size_t i = read_arguments(
       form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
-        if (name == "I") mark = argument.text;
-        if (has_entry("i replace", name)) mark = argument.word ? argument.text : "{}";
-        if (has_entry("a arg-file", name)) from_file = true;
-        if (has_entry("0 null", name)) nulls = true;
-        if (has_entry("d delimiter", name)) delimiter = delimiter_of(argument.text);
+        if (name == "I"sv) mark = argument.text;
+        if (has_entry("i replace"sv, name)) mark = argument.word ? argument.text : "{}";
+        if (has_entry("a arg-file"sv, name)) from_file = true;
+        if (has_entry("0 null"sv, name)) nulls = true;
+        if (has_entry("d delimiter"sv, name)) delimiter = delimiter_of(argument.text);
       },
       ignore_part);
   if (i >= form.size) return;
@@ -14287,12 +14290,12 @@ void Judge::peel_parallel(const Wrapper& wrapper, const Form& form) {
   const std::size_t first = read_arguments(
       form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
-        if (name == "I") mark = argument.text;
-        if (has_entry("a arg-file", name)) from_file = true;
+        if (name == "I"sv) mark = argument.text;
+        if (has_entry("a arg-file"sv, name)) from_file = true;
       },
       ignore_part);
   std::size_t last = first;
-  while (last < form.size && !starts_with(form.words[last].text, ":::")) ++last;
+  while (last < form.size && !starts_with(form.words[last].text, ":::"sv)) ++last;
   Form command = form.from(first);
   command.size = last - std::min(first, last);
   std::vector<shell::Word> arguments;
@@ -14300,8 +14303,8 @@ void Judge::peel_parallel(const Wrapper& wrapper, const Form& form) {
   if (last < form.size) {
     bool files = false;
     for (std::size_t i = last; i < form.size; ++i) {
-      if (starts_with(form.words[i].text, ":::")) {
-        files = starts_with(form.words[i].text, "::::");
+      if (starts_with(form.words[i].text, ":::"sv)) {
+        files = starts_with(form.words[i].text, "::::"sv);
         unknown |= files;
       } else if (!files) {
         arguments.push_back(form.words[i]);
@@ -14328,7 +14331,7 @@ void Judge::run_parallel(const Form& form, const Form& command, std::string_view
                          const shell::Word& argument) {
   if (command.size == 0) {
     if (!argument.known())
-      refuse_opaque(form, argument, "its commands are not known before it runs");
+      refuse_opaque(form, argument, "its commands are not known before it runs"sv);
     return add_payload(form, argument.text, false);
   }
   shell::Word quoted_argument = argument;
@@ -14357,25 +14360,25 @@ namespace {
 
 void Judge::judge_shell(const Form& form) {
   if (start_file_)
-    refuse_opaque(form, *start_file_, "a shell would run what is not known before it runs");
+    refuse_opaque(form, *start_file_, "a shell would run what is not known before it runs"sv);
   bool has_command = false, from_input = false, reads_only = false;
   std::size_t i = 1;
   for (; i < form.size; ++i) {
     const std::string_view text = form.words[i].text;
-    if (text.empty() || (text[0] != '-' && text[0] != '+') || text == "+") break;
-    if (has_entry("- --", text)) {
+    if (text.empty() || (text[0] != '-' && text[0] != '+') || text == "+"sv) break;
+    if (has_entry("- --"sv, text)) {
       ++i;
       break;
     }
-    if (starts_with(text, "--")) {
-      if (has_entry("--version --help", text)) return;
+    if (starts_with(text, "--"sv)) {
+      if (has_entry("--version --help"sv, text)) return;
       if (lists_option(shell_syntax.longs, text.substr(2)) && ++i < form.size &&
           check_script_file(form, form.words[i]))
         read_input(form, i, false);
       continue;
     }
     if (is_unknown(text))
-      refuse_opaque(form, form.words[i], "its options are not known before it runs");
+      refuse_opaque(form, form.words[i], "its options are not known before it runs"sv);
     for (const char letter : text.substr(1)) {
       const bool on = text[0] == '-';
       if (letter == 'n') reads_only = on;
@@ -14397,14 +14400,14 @@ void Judge::judge_shell(const Form& form) {
 
 bool Judge::check_script_file(const Form& form, const shell::Word& word) {
   const std::string text = join_shell_path(command_->work_dir.text, word.text);
-  if (has_entry("/dev/stdin /dev/fd/0 /proc/self/fd/0", text)) return true;
+  if (has_entry("/dev/stdin /dev/fd/0 /proc/self/fd/0"sv, text)) return true;
   if (!word.printed.empty()) return true;
   const std::string_view name = base_name(text);
   const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
-  const bool descriptor = starts_with(text, "/dev/fd/") ||
-                          (starts_with(text, "/proc/") && text.find("/fd/") != std::string::npos);
+  const bool descriptor = starts_with(text, "/dev/fd/"sv) ||
+                          (starts_with(text, "/proc/"sv) && text.find("/fd/") != std::string::npos);
   if (word.process || (!word.known() && (word.split || !known_name)) || descriptor)
-    refuse_opaque(form, word, "the script is not known before it runs");
+    refuse_opaque(form, word, "the script is not known before it runs"sv);
   else
     use_file(Use::read, part_of(word), false, form);
   return false;
@@ -14420,7 +14423,7 @@ void Judge::read_input(const Form& form, std::size_t first, bool same_shell) {
   Form fed = form;
   fed.holes = fed.holes && input.kind == shell::Input::Kind::known;
   if (input.kind == shell::Input::Kind::unknown || is_unknown(input.text) || input.glob)
-    refuse_opaque(fed, form.words[0], "what it reads is not known before it runs");
+    refuse_opaque(fed, form.words[0], "what it reads is not known before it runs"sv);
   if (input.kind == shell::Input::Kind::unknown || !case_.charge_bytes(input.text.size())) return;
   shell::Payload payload;
   payload.text = input.text;
@@ -14436,14 +14439,14 @@ void Judge::read_input(const Form& form, std::size_t first, bool same_shell) {
 bool Judge::is_followed(const Form& form) const {
   const std::vector<shell::Word>& words = command_->words;
   std::size_t i = 0;
-  while (i < words.size() && has_entry("command builtin", words[i].text)) ++i;
+  while (i < words.size() && has_entry("command builtin"sv, words[i].text)) ++i;
   return i == form.level && i < words.size() && form.words == &words[i];
 }
 
 void Judge::judge_eval(const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i) {
     if (form.words[i].known() && !form.words[i].glob) continue;
-    refuse_opaque(form, form.words[i], "part of it is not known before it runs");
+    refuse_opaque(form, form.words[i], "part of it is not known before it runs"sv);
     break;
   }
   if (!is_followed(form) && form.size > 1) add_payload(form, join(form.from(1)), true);
@@ -14458,7 +14461,7 @@ void Judge::judge_trap(const Form& form) {
   std::size_t i = 1;
   const bool operands = i < form.size && form.words[i].text == "--";
   if (operands) ++i;
-  if (i + 1 >= form.size || (!operands && starts_with(form.words[i].text, "-"))) return;
+  if (i + 1 >= form.size || (!operands && starts_with(form.words[i].text, "-"sv))) return;
   // Unknown parts are expansions to the walk, as `trap "rm -rf $tmp" EXIT` means them.
   if (!is_followed(form)) add_payload(form, form.words[i].text, true);
 }
@@ -14467,7 +14470,7 @@ void Judge::judge_alias(const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i) {
     const shell::Word& word = form.words[i];
     if (word.known() || word.text.find('=') == std::string::npos) continue;
-    refuse_opaque(form, word, "part of it is not known before it runs");
+    refuse_opaque(form, word, "part of it is not known before it runs"sv);
     return;
   }
 }
@@ -14515,14 +14518,14 @@ class CodeReader {
   }
   bool is_comment() const {
     const std::string_view rest = code_.substr(at_);
-    if (is(Language::node)) return starts_with(rest, "//");
-    if (is(Language::lua)) return starts_with(rest, "--");
-    if (is(Language::php) && starts_with(rest, "//")) return true;
+    if (is(Language::node)) return starts_with(rest, "//"sv);
+    if (is(Language::lua)) return starts_with(rest, "--"sv);
+    if (is(Language::php) && starts_with(rest, "//"sv)) return true;
     const bool after_sigil = at_ > 0 && (code_[at_ - 1] == '$' || code_[at_ - 1] == '@');
     return rest[0] == '#' && !after_sigil;
   }
   void skip_blanks() {
-    while (at_ < code_.size() && std::string_view(" \t\r\n").find(code_[at_]) != npos) ++at_;
+    while (at_ < code_.size() && " \t\r\n"sv.find(code_[at_]) != npos) ++at_;
   }
   bool next_is(char c) const { return at_ < code_.size() && code_[at_] == c; }
 
@@ -14537,9 +14540,9 @@ class CodeReader {
       if (!formatted || rest[0] != '{') return 0;
       return rest.size() > 1 && rest[1] == '{' ? 0 : braced(0);
     }
-    if (is(Language::node)) return quote == '`' && starts_with(rest, "${") ? braced(1) : 0;
+    if (is(Language::node)) return quote == '`' && starts_with(rest, "${"sv) ? braced(1) : 0;
     if (quote == '\'') return 0;
-    if (is(Language::ruby)) return starts_with(rest, "#{") ? braced(1) : 0;
+    if (is(Language::ruby)) return starts_with(rest, "#{"sv) ? braced(1) : 0;
     if (!is(Language::perl) && !is(Language::php)) return 0;
     if ((rest[0] != '$' && rest[0] != '@') || rest.size() < 2) return 0;
     if (rest[1] == '{') return braced(1);
@@ -14617,7 +14620,7 @@ class CodeReader {
     if (!piped) {
       if (i == npos || code_[i] != '|') return;
       i = code_.find_first_not_of(" \t&", i + 1);
-      if (i == npos || !starts_with(code_.substr(i), "getline")) return;
+      if (i == npos || !starts_with(code_.substr(i), "getline"sv)) return;
     }
     findings_.scripts.push_back(std::move(text));
   }
@@ -14641,7 +14644,7 @@ class CodeReader {
     const std::size_t begin = at_;
     while (at_ < code_.size() && is_name_char(code_[at_])) ++at_;
     const std::string_view name = code_.substr(begin, at_ - begin);
-    if (name == "qx" && is(Language::perl)) {
+    if (name == "qx"sv && is(Language::perl)) {
       skip_blanks();
       if (at_ < code_.size()) findings_.scripts.push_back(read_delimited());
       return;
@@ -14759,9 +14762,9 @@ void Judge::peel_interpreter(const Wrapper& wrapper, const Form& form) {
           has_code = true;
           read_code(language, argument.text, form, *argument.word);
         }
-        if (has_entry("m f file", name)) from_file = true;
-        if (has_entry("p print", name)) prints = true;
-        if (name == "i") in_place = true;
+        if (has_entry("m f file"sv, name)) from_file = true;
+        if (has_entry("p print"sv, name)) prints = true;
+        if (name == "i"sv) in_place = true;
       },
       ignore_part);
   const bool node_prints = prints && language == Language::node;
@@ -14795,7 +14798,7 @@ void Judge::read_code(Language language, std::string_view code, const Form& form
   }
   for (std::string& path : findings.removed) {
     shell::Word removed = word_like(word, std::move(path));
-    removed.home = starts_with(removed.text, "~");
+    removed.home = starts_with(removed.text, "~"sv);
     use_file(Use::remove_tree, part_of(removed), true, form);
   }
 }
@@ -14974,13 +14977,13 @@ struct Policy::Compiled {
   // Each of these gives a refusal, or an allowing verdict when it has no objection.
   Verdict check_form(std::string_view script) const {
     if (script.size() > max_command_bytes)
-      return refusal("command-too-long",
+      return refusal("command-too-long"sv,
                      concat({"Command is longer than ", std::to_string(max_command_bytes),
                              " bytes (max_command_bytes)"}),
                      max_command_bytes, script.size());
     const std::size_t nul = script.find('\0');
     if (nul != std::string_view::npos)
-      return refusal("nul-byte",
+      return refusal("nul-byte"sv,
                      concat({"Command contains a NUL byte (at byte ", std::to_string(nul),
                              "), which no command can contain"}),
                      nul, nul + 1);
@@ -15010,14 +15013,14 @@ struct Policy::Compiled {
     if (allowed.empty()) return {};
     for (const Regex& regex : allowed)
       if (regex.match(script)) return {};
-    return refusal("allowed-commands", allowed_message, 0, script.size());
+    return refusal("allowed-commands"sv, allowed_message, 0, script.size());
   }
   Verdict check_blocked(std::string_view script) const {
     for (const Regex& regex : blocked) {
       if (!regex.match(script)) continue;
       // A match at the start is the leftmost one.
       const auto span = regex.find(script);
-      return refusal("blocked-commands",
+      return refusal("blocked-commands"sv,
                      concat({"Command matches blocked pattern: '", regex.pattern(), "'"}), 0,
                      span ? span->end : script.size());
     }
@@ -15030,12 +15033,12 @@ struct Policy::Compiled {
     const Terms terms = {rules, allowed, blocked, allowed_message};
     Case judged = {terms, script};
     judged.judgement = judgement;
-    if (starts_with(work_dir, "/") && !is_unknown(work_dir)) {
+    if (starts_with(work_dir, "/"sv) && !is_unknown(work_dir)) {
       enter(judged.start, work_dir, false);
       judged.workspace = is_workspace(judged.start);
     }
     shell::Options options;
-    if (starts_with(work_dir, "/")) options.work_dir = std::string(work_dir);
+    if (starts_with(work_dir, "/"sv)) options.work_dir = std::string(work_dir);
     const shell::Outcome outcome = walk_once(judged, options, judgement != nullptr);
     if (judged.too_complex || !outcome.complete) judged.not_understood();
     if (!outcome.complete) return not_read(outcome.error, script);
@@ -15049,7 +15052,7 @@ struct Policy::Compiled {
         return not_read(other.error, script);
     }
     if (judged.too_complex)
-      return refusal("command-too-complex",
+      return refusal("command-too-complex"sv,
                      "Command is too complex to be judged; split it into several", 0,
                      script.size());
     return std::move(judged.verdict);
@@ -15067,7 +15070,7 @@ struct Policy::Compiled {
       const shell::Definition& definition = outcome.definitions.front();
       judged.rank = allowed_rank;
       judged.verdict =
-          refusal("allowed-commands",
+          refusal("allowed-commands"sv,
                   concat({allowed_message, " (not allowed: it defines the ",
                           definition.alias ? "alias " : "function ", shown(definition.name), ")"}),
                   definition.begin, definition.end);
@@ -15187,23 +15190,23 @@ void apply_octal(std::string_view digits, ModeEffect& effect) {
 void apply_symbolic(std::string_view clause, ModeEffect& effect) {
   std::size_t at = std::min(clause.find_first_not_of("ugoa"), clause.size());
   const std::string_view who = clause.substr(0, at);
-  const bool to_others = has_any(who, "oa");
+  const bool to_others = has_any(who, "oa"sv);
   while (at < clause.size()) {
     const char operation = clause[at++];
     const std::size_t end = std::min(clause.find_first_of("+-=", at), clause.size());
     const std::string_view what = clause.substr(at, end - at);
     at = end;
     if (operation == '-') {
-      if (has_any(what, "w") && (to_others || who.empty())) effect.writable = false;
-      if (has_any(what, "t")) effect.sticks = false;
+      if (has_any(what, "w"sv) && (to_others || who.empty())) effect.writable = false;
+      if (has_any(what, "t"sv)) effect.sticks = false;
       continue;
     }
     if (operation == '=' && to_others) effect.writable = false;
     if (!what.empty() && is_digit(what[0])) apply_octal(what, effect);
-    effect.risky |= to_others && has_any(what, "ug");
-    effect.risky |= has_any(what, "s") && who != "o";
-    effect.sticks |= has_any(what, "t");
-    effect.writable |= to_others && has_any(what, "w");
+    effect.risky |= to_others && has_any(what, "ug"sv);
+    effect.risky |= has_any(what, "s"sv) && who != "o";
+    effect.sticks |= has_any(what, "t"sv);
+    effect.writable |= to_others && has_any(what, "w"sv);
   }
 }
 
@@ -15225,9 +15228,9 @@ bool is_risky_acl(std::string_view entries) {
   if (is_unknown(entries)) return true;
   while (!entries.empty()) {
     std::string_view entry = take_part(entries, ',');
-    if (starts_with(entry, "d:") || starts_with(entry, "default:")) take_part(entry, ':');
+    if (starts_with(entry, "d:"sv) || starts_with(entry, "default:"sv)) take_part(entry, ':');
     // o::rwx, other:rwx or o::7
-    if (starts_with(entry, "o") && has_any(entry.substr(entry.rfind(':') + 1), "w2367"))
+    if (starts_with(entry, "o"sv) && has_any(entry.substr(entry.rfind(':') + 1), "w2367"sv))
       return true;
   }
   return false;
@@ -15301,26 +15304,26 @@ void Judge::take_option(const FileProgram& program, const Form& form, FileArgume
   else if (argument.word && lists_option(program.modes, name))
     check_mode(argument, program.operands == FileProgram::Operands::acl, form);
   if (lists_option(program.directory, name)) given.directory = argument;
-  given.tree |= lists_option("R a r recursive", name);
-  given.in_place |= lists_option("i in-place", name);
-  given.has_pattern |= lists_option("e f regexp expression file reference", name);
-  given.only_shows |= lists_option("n dry-run", name);
+  given.tree |= lists_option("R a r recursive"sv, name);
+  given.in_place |= lists_option("i in-place"sv, name);
+  given.has_pattern |= lists_option("e f regexp expression file reference"sv, name);
+  given.only_shows |= lists_option("n dry-run"sv, name);
   switch (program.operands) {
     case FileProgram::Operands::shred:
-      given.removes |= lists_option("u remove", name);
+      given.removes |= lists_option("u remove"sv, name);
       return;
     case FileProgram::Operands::sync:
-      given.removes |= starts_with(name, "del");
+      given.removes |= starts_with(name, "del"sv);
       return;
     case FileProgram::Operands::tar:
       take_letters(given, name.size() == 1 ? name : std::string_view());
-      given.packs |= lists_option("create append update catenate concatenate", name);
-      given.unpacks |= lists_option("extract get", name);
-      if (lists_option("f file", name)) given.archive = argument;
+      given.packs |= lists_option("create append update catenate concatenate"sv, name);
+      given.unpacks |= lists_option("extract get"sv, name);
+      if (lists_option("f file"sv, name)) given.archive = argument;
       return;
     case FileProgram::Operands::chmod:
       // chmod -x: the mode looks like an option
-      given.has_pattern |= std::string_view("rwxXstugoa,+=").find(name) != std::string_view::npos;
+      given.has_pattern |= "rwxXstugoa,+="sv.find(name) != std::string_view::npos;
       return;
     default:
       return;
@@ -15350,7 +15353,7 @@ void Judge::use_operands(const FileProgram& program, const Form& form, FileArgum
       return use_all(Use::change, behind_pattern, count);
     case Operands::chmod:
       for (std::size_t i = 1; i < form.size && given.has_pattern; ++i)
-        if (starts_with(form.words[i].text, "-") && !starts_with(form.words[i].text, "--"))
+        if (starts_with(form.words[i].text, "-"sv) && !starts_with(form.words[i].text, "--"sv))
           check_mode(part_of(form.words[i]), false, form);
       if (!given.has_pattern && count) check_mode(operands[0], false, form);
       return use_all(Use::chmod, behind_pattern, count);
@@ -15374,8 +15377,8 @@ void Judge::use_operands(const FileProgram& program, const Form& form, FileArgum
       for (const Part& operand : operands) {
         const Part value{operand.text.substr(std::min<std::size_t>(3, operand.text.size())),
                          operand.word};
-        if (starts_with(operand.text, "of=")) use_file(Use::write, value, false, form);
-        if (starts_with(operand.text, "if=")) use_file(Use::read, value, false, form);
+        if (starts_with(operand.text, "of="sv)) use_file(Use::write, value, false, form);
+        if (starts_with(operand.text, "if="sv)) use_file(Use::read, value, false, form);
       }
       return;
     case Operands::patch:
@@ -15411,10 +15414,10 @@ void Judge::copy_files(const FileProgram& program, const Form& form, const FileA
   // A directory gets files of the same names.
   for (std::size_t i = 0; i < sources; ++i) {
     std::string_view source = operands[i].text;
-    while (!syncs && ends_with(source, "/")) source.remove_suffix(1);
+    while (!syncs && ends_with(source, "/"sv)) source.remove_suffix(1);
     PathText path = path_of(target);
     const std::string_view name = base_name(source);
-    if (!name.empty() && name != "." && name != "..") path.names.push_back(name);
+    if (!name.empty() && name != "."sv && name != ".."sv) path.names.push_back(name);
     check_place(path, target, form);
   }
 }
@@ -15432,7 +15435,7 @@ void Judge::write_below(const FileArguments& given, std::size_t first, std::size
 
 void Judge::use_archive(FileArguments& given, const Form& form) {
   std::size_t members = 0;
-  if (form.size > 1 && !starts_with(form.words[1].text, "-") && !given.operands.empty()) {
+  if (form.size > 1 && !starts_with(form.words[1].text, "-"sv) && !given.operands.empty()) {
     const std::string_view letters = given.operands[members++].text;
     take_letters(given, letters);
     if (letters.find('f') != std::string_view::npos && given.operands.size() > 1)
@@ -15452,14 +15455,14 @@ void Judge::check_clean(const Form& form) {
   const std::size_t i = read_arguments(
       form, git.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
-        if (argument.word && lists_option("C work-tree", name))
+        if (argument.word && lists_option("C work-tree"sv, name))
           enter(path, argument.text, argument.home());
       },
       ignore_part);
   if (i >= form.size || form.words[i].text != "clean" || !wants(Rule::rm_protected)) return;
   bool only_shows = false;
   const auto on_option = [&](std::string_view name, const Part&) {
-    only_shows |= lists_option("n dry-run h help", name);
+    only_shows |= lists_option("n dry-run h help"sv, name);
   };
   read_arguments(form.from(i), {"e", "exclude"}, Order::options_anywhere, on_option, ignore_part);
   if (only_shows || !is_kept(path, true, false)) return;
@@ -15517,7 +15520,7 @@ std::size_t rule_called(std::string_view name) {
 bool is_root_among(std::string_view users) {
   while (!users.empty()) {
     const std::string_view user = take_part(users, ',');
-    if (has_entry("root 0", user)) return true;
+    if (has_entry("root 0"sv, user)) return true;
   }
   return false;
 }
@@ -15525,18 +15528,18 @@ bool is_root_among(std::string_view users) {
 // Whether kill sends a signal to the process 1, or to all (-1). The signal 0 only asks. Shells take
 // the -1 of `kill -1` for a signal, other programs need not.
 bool kills_all(const Form& form) {
-  if (form.size == 2 && form.words[1].text == "-1") return true;
+  if (form.size == 2 && form.words[1].text == "-1"sv) return true;
   bool has_signal = false;
   for (std::size_t i = 1; i < form.size; ++i) {
     const std::string_view text = form.words[i].text;
     const bool option = !has_signal && text.size() > 1 && text[0] == '-';
     has_signal = true;
-    if (has_entry("-l -L", text) || starts_with(text, "--list")) return false;
-    if (has_entry("-s -n --signal", text)) {
-      if (++i < form.size && form.words[i].text == "0") return false;
+    if (has_entry("-l -L"sv, text) || starts_with(text, "--list"sv)) return false;
+    if (has_entry("-s -n --signal"sv, text)) {
+      if (++i < form.size && form.words[i].text == "0"sv) return false;
     } else if (option) {
-      if (has_entry("-0 --signal=0", text)) return false;
-    } else if (has_entry("1 -1", text)) {
+      if (has_entry("-0 --signal=0"sv, text)) return false;
+    } else if (has_entry("1 -1"sv, text)) {
       return true;
     }
   }
@@ -15562,7 +15565,7 @@ bool find_file_program(std::string_view name, FileProgram& program) {
 }
 
 void Judge::check_refused(const Form& form, std::string_view name) {
-  std::string_view row = row_of(refused_programs, starts_with(name, "mkfs") ? "mkfs" : name);
+  std::string_view row = row_of(refused_programs, starts_with(name, "mkfs"sv) ? "mkfs" : name);
   if (row.empty()) return;
   const std::size_t number = rule_called(take_part(row, '|'));
   const auto rule = static_cast<Rule>(number);
@@ -15570,7 +15573,7 @@ void Judge::check_refused(const Form& form, std::string_view name) {
   const Syntax syntax = syntax_of(take_part(row, '|'));
   const std::string_view options = take_part(row, '|');
   const std::string_view words = take_part(row, '|');
-  const bool processes = words == "@processes";
+  const bool processes = words == "@processes"sv;
   bool refused = options.empty() && words.empty(), surely = false, excused = false;
   bool named = false;
   std::size_t operands = 0;
@@ -15578,7 +15581,7 @@ void Judge::check_refused(const Form& form, std::string_view name) {
       form, syntax, Order::options_anywhere,
       [&](std::string_view option, const Part& argument) {
         surely |= lists_option(options, option) ||
-                  (processes && lists_option("u U euid uid user", option) &&
+                  (processes && lists_option("u U euid uid user"sv, option) &&
                    is_root_among(argument.text));
         excused |= lists_option(row, option);
       },
@@ -15590,18 +15593,18 @@ void Judge::check_refused(const Form& form, std::string_view name) {
         ++operands;
       });
   if (processes && !named) refused = true;
-  if (words == "@kill") refused = kills_all(form);
+  if (words == "@kill"sv) refused = kills_all(form);
   if (surely || (refused && !excused)) record(rule, form.words[0], form);
 }
 
 bool Judge::is_refused_operand(std::string_view words, const Part& operand, bool first) {
   while (!words.empty()) {
     const std::string_view word = take_part(words, ' ');
-    if (word == "/dev") {
+    if (word == "/dev"sv) {
       if (is_device(path_of(operand), operand.glob())) return true;
-    } else if (word == "=") {
+    } else if (word == "="sv) {
       if (operand.text.find('=') != std::string_view::npos) return true;
-    } else if (word == "*" || (first && word == operand.text.substr(0, operand.text.find(' ')))) {
+    } else if (word == "*"sv || (first && word == operand.text.substr(0, operand.text.find(' ')))) {
       return true;
     }
   }
@@ -15622,8 +15625,9 @@ void Judge::judge_setting(const Form& form, std::string_view name, std::string_v
   const std::string_view section = std::string_view(key).substr(0, key.find('.'));
   const std::string_view last = std::string_view(key).substr(key.rfind('.') + 1);
   // An alias without ! is a command of git.
-  const bool script = section == "alias" ? starts_with(value, "!")
-                                         : section == "pager" || has_entry(command_settings, last);
+  const bool script = section == "alias"sv
+                          ? starts_with(value, "!"sv)
+                          : section == "pager"sv || has_entry(command_settings, last);
   if (script) run_guess(form, value);
 }
 
@@ -15640,7 +15644,7 @@ void Judge::peel_git_config(const Wrapper& wrapper, const Form& form) {
 void Judge::peel_console(const Wrapper& wrapper, const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i) {
     const std::string_view text = form.words[i].text;
-    if (starts_with(text, "+")) judge_console(form, {text.substr(1), &form.words[i]});
+    if (starts_with(text, "+"sv)) judge_console(form, {text.substr(1), &form.words[i]});
     if (text.size() < 2 || text[0] != '-') continue;
     std::string_view value = text.substr(1 + (text[1] == '-'));
     const std::string_view name = take_part(value, '=');
@@ -15660,7 +15664,7 @@ void Judge::judge_console(const Form& form, const Part& command) {
   const std::size_t shell = text.find('!');
   if (shell != std::string_view::npos) return run_guess(form, text.substr(shell + 1));
   std::string_view rest = text;
-  if (has_entry("shell pipe terminal term", take_part(rest, ' '))) return run_guess(form, rest);
+  if (has_entry("shell pipe terminal term"sv, take_part(rest, ' '))) return run_guess(form, rest);
   // :call system('...'), python os.system("...")
   read_code(Language::lua, text, form, *command.word);
 }
@@ -15668,9 +15672,9 @@ void Judge::judge_console(const Form& form, const Part& command) {
 // make -------------------------------------------------------------------------------------------
 
 bool Judge::is_input(const Part& file, const Form& form) {
-  const bool input = has_entry("- /dev/stdin", file.text);
+  const bool input = has_entry("- /dev/stdin"sv, file.text);
   if (file.word->process || (input && form.input->kind == shell::Input::Kind::unknown))
-    refuse_opaque(form, *file.word, "what it reads is not known before it runs");
+    refuse_opaque(form, *file.word, "what it reads is not known before it runs"sv);
   return input && form.input->kind == shell::Input::Kind::known;
 }
 
@@ -15679,12 +15683,12 @@ void Judge::peel_make(const Wrapper& wrapper, const Form& form) {
       form, wrapper.syntax, Order::options_anywhere,
       [&](std::string_view name, const Part& argument) {
         if (!argument.word) return;
-        if (has_entry("eval E", name)) judge_makefile(form, argument.text);
-        if (!lists_option("f file makefile", name)) return;
+        if (has_entry("eval E"sv, name)) judge_makefile(form, argument.text);
+        if (!lists_option("f file makefile"sv, name)) return;
         if (is_input(argument, form)) judge_makefile(form, form.input->text);
       },
       [&](const Part& operand) {
-        if (starts_with(operand.text, "SHELL=")) run_guess(form, operand.text.substr(6));
+        if (starts_with(operand.text, "SHELL="sv)) run_guess(form, operand.text.substr(6));
       });
 }
 
@@ -15694,7 +15698,7 @@ void Judge::judge_makefile(const Form& form, std::string_view text) {
   while (!text.empty()) {
     std::string_view line = take_part(text, '\n');
     // A line of commands begins with a tab; more stand behind the ; of a rule and in $(shell ).
-    if (!starts_with(line, "\t")) {
+    if (!starts_with(line, "\t"sv)) {
       const std::size_t rule = line.find(':');
       const std::size_t end = rule == std::string_view::npos ? rule : line.find(';', rule);
       const std::size_t assigned = line.find("!=");
@@ -15712,7 +15716,7 @@ void Judge::judge_makefile(const Form& form, std::string_view text) {
         script += line[i];
       } else if (line[++i] == '$') {
         script += '$';
-      } else if (starts_with(line.substr(i), "(shell ")) {
+      } else if (starts_with(line.substr(i), "(shell "sv)) {
         script += "$(";
         i += 6;
       } else {
@@ -15734,9 +15738,9 @@ void Judge::peel_sed(const Wrapper& wrapper, const Form& form) {
   read_arguments(
       form, wrapper.syntax, Order::options_anywhere,
       [&](std::string_view name, const Part& argument) {
-        given = given || lists_option("e f expression file", name);
-        if (argument.word && lists_option("e expression", name)) judge_sed(form, argument);
-        if (argument.word && lists_option("f file", name) && is_input(argument, form))
+        given = given || lists_option("e f expression file"sv, name);
+        if (argument.word && lists_option("e expression"sv, name)) judge_sed(form, argument);
+        if (argument.word && lists_option("f file"sv, name) && is_input(argument, form))
           judge_sed(form, {form.input->text, argument.word});
       },
       [&](const Part& operand) {
@@ -15760,7 +15764,7 @@ std::string_view sed_part(std::string_view text, std::size_t& at, char end) {
 void skip_sed_address(std::string_view text, std::size_t& at) {
   while (at < text.size()) {
     const char c = text[at];
-    if (std::string_view("0123456789$,~+!; \t\n{}IM").find(c) != std::string_view::npos) {
+    if ("0123456789$,~+!; \t\n{}IM"sv.find(c) != std::string_view::npos) {
       ++at;
     } else if (c == '/' || (c == '\\' && at + 1 < text.size())) {
       at += c == '\\';
@@ -15801,13 +15805,13 @@ void Judge::judge_sed(const Form& form, const Part& script) {
       while (at < text.size() && is_name_char(text[at]) && text[at] != 'w')
         runs |= text[at++] == 'e';
       if (at == text.size() || text[at] != 'w') line = at;
-    } else if (std::string_view("eaicrRwWbtT:#").find(command) == std::string_view::npos) {
+    } else if ("eaicrRwWbtT:#"sv.find(command) == std::string_view::npos) {
       continue;
     } else if (command == 'b' || command == 't' || command == 'T' || command == ':') {
       line = std::min(text.find_first_of(";\n}", at), text.size());
     }
     if (command == 'e') run = text.substr(at, line - at);
-    if (std::string_view("aic").find(command) != std::string_view::npos)
+    if ("aic"sv.find(command) != std::string_view::npos)
       while (line < text.size() && text[line - 1] == '\\')
         line = std::min(text.find('\n', line + 1), text.size());
     if ((command == 'w' || command == 'W' || command == 's') && line > at) {
@@ -15823,7 +15827,7 @@ void Judge::judge_sed(const Form& form, const Part& script) {
     if (form.input->kind == shell::Input::Kind::known)
       run_guess(form, form.input->text);
     else if (run.find_first_not_of(std::string_view("\0 ", 2)) == std::string::npos)
-      refuse_opaque(form, *script.word, "what it runs is not known before it runs");
+      refuse_opaque(form, *script.word, "what it runs is not known before it runs"sv);
   }
 }
 
@@ -15837,7 +15841,7 @@ void Judge::peel_tar(const Wrapper& wrapper, const Form& form) {
       },
       ignore_part);
   // Without a dash, the arguments of the letters are the words behind them.
-  if (form.size < 2 || starts_with(form.words[1].text, "-")) return;
+  if (form.size < 2 || starts_with(form.words[1].text, "-"sv)) return;
   std::size_t i = 2;
   for (const char letter : form.words[1].text) {
     if (wrapper.syntax.letters.find(letter) == std::string_view::npos) continue;
@@ -15853,8 +15857,8 @@ void Judge::peel_screen(const Wrapper& wrapper, const Form& form) {
   const std::size_t i = read_arguments(
       form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part&) {
-        commands |= name == "X";
-        attaches |= has_entry("r R x", name);
+        commands |= name == "X"sv;
+        attaches |= has_entry("r R x"sv, name);
       },
       ignore_part);
   if (attaches) return;
@@ -15862,7 +15866,7 @@ void Judge::peel_screen(const Wrapper& wrapper, const Form& form) {
   if (!commands) return add_form(rest);
   if (rest.size < 2) return;
   if (rest.words[0].text == "stuff") return peel_keys(wrapper, rest);
-  if (has_entry("exec screen", rest.words[0].text)) add_form(rest.from(1));
+  if (has_entry("exec screen"sv, rest.words[0].text)) add_form(rest.from(1));
 }
 
 void Judge::peel_keys(const Wrapper& wrapper, const Form& form) {
@@ -15871,8 +15875,8 @@ void Judge::peel_keys(const Wrapper& wrapper, const Form& form) {
       read_arguments(form, wrapper.syntax, Order::stop_at_operand, ignore_option, ignore_part);
   for (std::size_t i = first; i < form.size; ++i) {
     std::string_view word = form.words[i].text;
-    if (has_entry("Enter KPEnter C-m C-j", word)) word = "^M";
-    if (word == "Space") word = " ";
+    if (has_entry("Enter KPEnter C-m C-j"sv, word)) word = "^M";
+    if (word == "Space"sv) word = " ";
     while (!word.empty()) {
       std::size_t size = 0;
       for (const std::string_view key : {"^M", "^J", "\\n", "\\r", "\\015", "\\012", "\r"})

@@ -63,6 +63,9 @@ std::string printable(std::string_view text);
 // The same in quotes, and at most 200 bytes of the text.
 std::string quoted(std::string_view text);
 
+// A literal with sv knows its length, where one that is converted is measured by a call.
+using std::string_view_literals::operator""sv;
+
 bool starts_with(std::string_view text, std::string_view prefix);
 
 bool ends_with(std::string_view text, std::string_view suffix);

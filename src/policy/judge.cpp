@@ -25,7 +25,7 @@ void Judge::visit(const shell::Visit& visit) {
   environment_.clear();
   start_file_ = nullptr;
   note_variables();
-  if (!case_.posix && !command_->words.empty() && has_entry("[[ ((", command_->words[0].text))
+  if (!case_.posix && !command_->words.empty() && has_entry("[[ (("sv, command_->words[0].text))
     case_.tests.push_back(
         {static_cast<std::uint32_t>(command_->begin), static_cast<std::uint32_t>(command_->end)});
   if (case_.collecting) case_.judgement->commands.push_back(visit.command);
@@ -38,8 +38,9 @@ void Judge::visit(const shell::Visit& visit) {
   for (const shell::Assignment& assignment : command_->assignments)
     judge_variable(whole(), assignment.value, assignment.name, assignment.value.text);
   if (!command_->words.empty()) forms_.push_back(whole());
-  for (std::size_t i = 0; i < forms_.size() && !case_.too_complex; ++i) {
-    const Form form = forms_[i];
+  // Judging a form may add others.
+  for (const Form& form : forms_) {
+    if (case_.too_complex) break;
     judge_form(form);
     if (!form.code && !case_.terms.blocked.empty()) check_blocked(form);
   }
@@ -55,13 +56,13 @@ void Judge::note_variables() {
     set_names_.push_back(hash_of_name(assignment.name));
   if (command_->words.empty()) return;
   const std::string_view name = command_->words[0].text;
-  const bool tests = has_entry("[ [[ test", name);
-  trapped_ |= name == "trap";
-  may_be_set_ |= has_entry("source .", name);
+  const bool tests = has_entry("[ [[ test"sv, name);
+  trapped_ |= name == "trap"sv;
+  may_be_set_ |= has_entry("source ."sv, name);
   for (const shell::Word& word : command_->words) {
     if (tests && word.unset) set_names_.push_back(word.unset);
-    if (name == "set" && (word.text == "nounset" || (starts_with(word.text, "-") &&
-                                                     word.text.find('u') != std::string::npos)))
+    if (name == "set"sv && (word.text == "nounset" || (starts_with(word.text, "-"sv) &&
+                                                       word.text.find('u') != std::string::npos)))
       may_be_set_ = true;
   }
 }
@@ -196,7 +197,7 @@ bool Judge::is_own_path(const Part& part) {
   const PathText path = path_of(part);
   for (const std::string_view name : path.names)
     if (is_unknown(name)) return false;
-  if (path.root == PathText::Root::relative) return path.names[0] != "..";
+  if (path.root == PathText::Root::relative) return path.names[0] != ".."sv;
   return case_.workspace && is_within(path, case_.start);
 }
 
@@ -245,7 +246,7 @@ void Judge::use_file(Use use, const Part& part, bool recursive, const Form& form
   if (command_->widened && recursive && is_unknown(part.text.substr(0, 1)))
     case_.too_complex = true;
   // A connection, which the network's rules are for.
-  if (in_places(path, "/dev/tcp /dev/udp", false)) return;
+  if (in_places(path, "/dev/tcp /dev/udp"sv, false)) return;
   switch (use) {
     case Use::mv_target:
       if (is_dev_null(path)) {
@@ -389,19 +390,19 @@ void Judge::judge_program(const Form& form, std::string_view name) {
   check_refused(form, name);
   FileProgram program;
   if (find_file_program(name, program)) judge_files(program, form);
-  if (has_entry("export declare typeset readonly", name))
+  if (has_entry("export declare typeset readonly"sv, name))
     for (std::size_t i = 1; i < form.size; ++i) judge_exported(form, form.words[i]);
   Wrapper wrapper;
-  const bool loader = starts_with(name, "ld-") && name.find(".so") != std::string_view::npos;
+  const bool loader = starts_with(name, "ld-"sv) && name.find(".so") != std::string_view::npos;
   if (find_wrapper(loader ? "ld.so" : name, wrapper)) return peel(wrapper, form);
   if (has_entry(shells, name)) return judge_shell(form);
   const std::size_t version = name.find_last_not_of("0123456789.");
   const std::string_view language = name.substr(0, version + 1);
   if (find_wrapper(language, wrapper) && wrapper.has('Y')) return peel(wrapper, form);
-  if (name == "eval") return judge_eval(form);
-  if (has_entry("source .", name)) return judge_source(form);
-  if (name == "trap") return judge_trap(form);
-  if (name == "alias") return judge_alias(form);
+  if (name == "eval"sv) return judge_eval(form);
+  if (has_entry("source ."sv, name)) return judge_source(form);
+  if (name == "trap"sv) return judge_trap(form);
+  if (name == "alias"sv) return judge_alias(form);
 }
 
 }  // namespace inner

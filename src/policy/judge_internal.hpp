@@ -342,7 +342,7 @@ class Judge {
   const shell::Word* start_file_ = nullptr;  // what shells would start with, if it is not known
   bool has_base_ = false;
   PathText base_ = {};
-  std::vector<Form> forms_ = {};
+  std::list<Form> forms_ = {};
   std::list<std::vector<shell::Word>> generated_ = {};
 
   struct Unset {

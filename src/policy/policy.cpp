@@ -71,13 +71,13 @@ struct Policy::Compiled {
   // Each of these gives a refusal, or an allowing verdict when it has no objection.
   Verdict check_form(std::string_view script) const {
     if (script.size() > max_command_bytes)
-      return refusal("command-too-long",
+      return refusal("command-too-long"sv,
                      concat({"Command is longer than ", std::to_string(max_command_bytes),
                              " bytes (max_command_bytes)"}),
                      max_command_bytes, script.size());
     const std::size_t nul = script.find('\0');
     if (nul != std::string_view::npos)
-      return refusal("nul-byte",
+      return refusal("nul-byte"sv,
                      concat({"Command contains a NUL byte (at byte ", std::to_string(nul),
                              "), which no command can contain"}),
                      nul, nul + 1);
@@ -107,14 +107,14 @@ struct Policy::Compiled {
     if (allowed.empty()) return {};
     for (const Regex& regex : allowed)
       if (regex.match(script)) return {};
-    return refusal("allowed-commands", allowed_message, 0, script.size());
+    return refusal("allowed-commands"sv, allowed_message, 0, script.size());
   }
   Verdict check_blocked(std::string_view script) const {
     for (const Regex& regex : blocked) {
       if (!regex.match(script)) continue;
       // A match at the start is the leftmost one.
       const auto span = regex.find(script);
-      return refusal("blocked-commands",
+      return refusal("blocked-commands"sv,
                      concat({"Command matches blocked pattern: '", regex.pattern(), "'"}), 0,
                      span ? span->end : script.size());
     }
@@ -127,12 +127,12 @@ struct Policy::Compiled {
     const Terms terms = {rules, allowed, blocked, allowed_message};
     Case judged = {terms, script};
     judged.judgement = judgement;
-    if (starts_with(work_dir, "/") && !is_unknown(work_dir)) {
+    if (starts_with(work_dir, "/"sv) && !is_unknown(work_dir)) {
       enter(judged.start, work_dir, false);
       judged.workspace = is_workspace(judged.start);
     }
     shell::Options options;
-    if (starts_with(work_dir, "/")) options.work_dir = std::string(work_dir);
+    if (starts_with(work_dir, "/"sv)) options.work_dir = std::string(work_dir);
     const shell::Outcome outcome = walk_once(judged, options, judgement != nullptr);
     if (judged.too_complex || !outcome.complete) judged.not_understood();
     if (!outcome.complete) return not_read(outcome.error, script);
@@ -146,7 +146,7 @@ struct Policy::Compiled {
         return not_read(other.error, script);
     }
     if (judged.too_complex)
-      return refusal("command-too-complex",
+      return refusal("command-too-complex"sv,
                      "Command is too complex to be judged; split it into several", 0,
                      script.size());
     return std::move(judged.verdict);
@@ -164,7 +164,7 @@ struct Policy::Compiled {
       const shell::Definition& definition = outcome.definitions.front();
       judged.rank = allowed_rank;
       judged.verdict =
-          refusal("allowed-commands",
+          refusal("allowed-commands"sv,
                   concat({allowed_message, " (not allowed: it defines the ",
                           definition.alias ? "alias " : "function ", shown(definition.name), ")"}),
                   definition.begin, definition.end);

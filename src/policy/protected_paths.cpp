@@ -13,8 +13,8 @@ namespace {
 void descend(PathText& path, std::string_view text) {
   while (!text.empty()) {
     const std::string_view name = take_part(text, '/');
-    if (name.empty() || name == ".") continue;
-    const bool up = name == "..";
+    if (name.empty() || name == "."sv) continue;
+    const bool up = name == ".."sv;
     if (!up || (path.root == PathText::Root::relative &&
                 (path.names.empty() || path.names.back() == ".."))) {
       path.names.push_back(name);
@@ -76,7 +76,7 @@ bool has_match(std::string_view list, std::string_view name, bool glob) {
 std::size_t names_of_home(const PathText& path) {
   if (path.root == PathText::Root::home) return 0;
   if (path.root != PathText::Root::slash || path.names.empty()) return std::string_view::npos;
-  if (path.names[0] == "root") return 1;
+  if (path.names[0] == "root"sv) return 1;
   return has_entry(home_parents, path.names[0]) ? 2 : std::string_view::npos;
 }
 
@@ -93,7 +93,7 @@ bool is_protected(const PathText& path, bool contents, bool glob) {
   if (path.root == PathText::Root::relative) return false;
   if (path.root == PathText::Root::home || count == 0) return count == 0;
   const std::string_view top = path.names[0];
-  if (is_unknown(top) || starts_with(top, "lib") || has_match(protected_trees, top, glob))
+  if (is_unknown(top) || starts_with(top, "lib"sv) || has_match(protected_trees, top, glob))
     return true;
   if (count == 1) return !contents || has_match(protected_contents, top, glob);
   return count == 2 && has_match(home_parents, top, glob);
@@ -110,14 +110,14 @@ bool is_workspace(const PathText& path) {
   if (!is_protected(path, true, false)) return true;
   const std::size_t count = path.names.size();
   const std::string_view top = path.names[0];
-  if (top == "root") return count >= 2;
-  return top == "usr" && count >= 3 && has_entry("src local", path.names[1]);
+  if (top == "root"sv) return count >= 2;
+  return top == "usr"sv && count >= 3 && has_entry("src local"sv, path.names[1]);
 }
 
 bool is_device(const PathText& path, bool glob) {
   if (path.root != PathText::Root::slash || path.names.empty()) return false;
   const std::string_view top = path.names[0];
-  if (top != "dev" && !(glob && is_pattern(top) && glob_matches(top, "dev"))) return false;
+  if (top != "dev"sv && !(glob && is_pattern(top) && glob_matches(top, "dev"sv))) return false;
   const std::size_t count = path.names.size();
   if (count >= 2 && has_entry(harmless_device_directories, path.names[1])) return false;
   return count != 2 || !has_entry(harmless_devices, path.names[1]);
@@ -144,8 +144,8 @@ bool in_places(const PathText& path, std::string_view list, bool glob) {
 }
 
 bool is_dev_null(const PathText& path) {
-  return path.root == PathText::Root::slash && path.names.size() == 2 && path.names[0] == "dev" &&
-         path.names[1] == "null";
+  return path.root == PathText::Root::slash && path.names.size() == 2 && path.names[0] == "dev"sv &&
+         path.names[1] == "null"sv;
 }
 
 }  // namespace inner

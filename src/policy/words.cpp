@@ -96,7 +96,7 @@ namespace {
 
 // Whether a long option is followed by its argument.
 bool takes_argument(const Syntax& syntax, std::string_view name) {
-  if (!starts_with(syntax.longs, "!")) return lists_option(syntax.longs, name);
+  if (!starts_with(syntax.longs, "!"sv)) return lists_option(syntax.longs, name);
   return !has_entry(syntax.longs.substr(1), name);
 }
 
@@ -117,7 +117,7 @@ std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order, 
       continue;
     }
     ++i;
-    if (text == "--") {
+    if (text == "--"sv) {
       if (order == Order::stop_at_operand) return i;
       for (; i < form.size; ++i) on_operand(part_of(form.words[i]));
       return i;

@@ -101,8 +101,8 @@ void ShellWalker::drop_locals(Changes& changes, std::uint64_t frame) const {
       if (former.frame < frame) changed = positional_key;
     }
   }
-  const auto is_local = [](const auto& change) { return change.first == positional_key; };
-  changes.erase(std::remove_if(changes.begin(), changes.end(), is_local), changes.end());
+  for (auto at = changes.begin(); at != changes.end();)
+    at = at->first == positional_key ? changes.erase(at) : std::next(at);
 }
 
 ShellWalker::Effects ShellWalker::run_body(ShellRange nodes, std::string_view name,

@@ -28,7 +28,7 @@ void ShellWalker::expand_braces(const ShellWord& word, Fields& fields) {
   for (const BraceWord& parts : brace_words(pieces, 0, pieces.size(), word.begin)) {
     for (std::size_t i = 0; i < parts.size() && !stopped(); ++i) {
       if (i == 0 && !parts[0].quoted && parts[0].kind == ShellPart::Kind::literal &&
-          starts_with(parts[0].text, "~"))
+          starts_with(parts[0].text, "~"sv))
         expand_leading_tilde(parts[0], parts.size() == 1, fields);
       else
         expand_part(parts[i], fields, false);
@@ -98,7 +98,7 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_words(const std::vector<B
       i = piece.close;
     }
     if (brace_parts_ > options_.limits.max_words)
-      over_limit(options_.limits.max_words, "words from braces", at);
+      over_limit(options_.limits.max_words, "words from braces"sv, at);
   }
   return words;
 }

@@ -13,14 +13,14 @@ inline namespace v0_1 {
 inline namespace inner {
 
 std::string join_shell_path(std::string_view directory, std::string_view path) {
-  if (starts_with(path, "/") || starts_with(path, "~")) directory = {};
+  if (starts_with(path, "/"sv) || starts_with(path, "~"sv)) directory = {};
   const std::string joined = concat({directory, directory.empty() ? "" : "/", path});
-  const bool absolute = starts_with(joined, "/");
+  const bool absolute = starts_with(joined, "/"sv);
   std::string result;
   for (std::string_view rest = joined; !rest.empty();) {
     const std::string_view name = take_part(rest, '/');
-    if (name.empty() || name == ".") continue;
-    const bool climbs = name == "..";
+    if (name.empty() || name == "."sv) continue;
+    const bool climbs = name == ".."sv;
     if (climbs && !result.empty() && base_name(result) != "..") {
       const std::size_t slash = result.rfind('/');
       result.resize(slash == std::string::npos ? 0 : slash);
@@ -157,7 +157,7 @@ void ShellWalker::run_trap(const shell::Command& command, std::size_t at) {
   }
   if (handler + 1 >= command.words.size()) return;
   const std::string& text = command.words[handler].text;
-  if (text.empty() || text == "-" || (!operands && starts_with(text, "-"))) return;
+  if (text.empty() || text == "-" || (!operands && starts_with(text, "-"sv))) return;
   Output* const output = std::exchange(output_, nullptr);
   open_frame();
   run_text(text, command, false);
@@ -167,7 +167,7 @@ void ShellWalker::run_trap(const shell::Command& command, std::size_t at) {
   for (const Trap& trap : traps_)
     if (trap.text == text) return;
   if (traps_.size() < 64) return traps_.push_back({text, command.begin, command.end});
-  over_limit(64, "traps", command.begin);
+  over_limit(64, "traps"sv, command.begin);
 }
 
 void ShellWalker::run_alias_definitions(const shell::Command& command, std::size_t at) {
@@ -198,7 +198,7 @@ void ShellWalker::run_cd(const shell::Command& command, std::size_t at) {
   if (operand < command.words.size()) {
     target = text_of(command.words[operand]);
   } else {
-    const ShellValue& home = value_of("HOME");
+    const ShellValue& home = value_of("HOME"sv);
     target = home.elements.size() == 1 ? home.elements[0] : unknown_text();
   }
   const ShellValue& directory = value_of(work_dir_key);
@@ -212,7 +212,7 @@ void ShellWalker::run_cd(const shell::Command& command, std::size_t at) {
   result.text =
       join_shell_path(whole ? std::string_view() : std::string_view(from.text), target.text);
   // Above a home directory the name is no longer that of one.
-  if (result.home && !starts_with(result.text, "~")) result = ShellText{"/home"};
+  if (result.home && !starts_with(result.text, "~"sv)) result = ShellText{"/home"};
   set_work_dir(std::move(result));
 }
 
@@ -226,7 +226,7 @@ void ShellWalker::make_local(std::string_view name) {
 
 void ShellWalker::run_declare(const shell::Command& command, std::size_t at) {
   const std::string& builtin = command.words[at].text;
-  const bool local = has_entry("local declare typeset", builtin);
+  const bool local = has_entry("local declare typeset"sv, builtin);
   bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
   bool keeps_value = builtin == "readonly";
   bool array = false;  // -a alone
@@ -255,7 +255,7 @@ void ShellWalker::run_declare(const shell::Command& command, std::size_t at) {
     }
     ShellText text = text_of(word);
     text.text.erase(0, equals + 1);
-    text.home = starts_with(text.text, "~");
+    text.home = starts_with(text.text, "~"sv);
     if (changes_value || append) text = unknown_text();
     assign(name, scalar_value(std::move(text)));
     if (keeps_value) set_attribute(name, 'r');
@@ -295,21 +295,21 @@ void ShellWalker::run_read(const shell::Command& command, std::size_t at) {
     else if (i + 1 < command.words.size())
       run_text(command.words[i + 1].text, command, true);
   }
-  assign("REPLY", unknown_value_);
-  assign("MAPFILE", unknown_value_);
+  assign("REPLY"sv, unknown_value_);
+  assign("MAPFILE"sv, unknown_value_);
 }
 
 void ShellWalker::run_compgen(const shell::Command& command, std::size_t at) {
   for (std::size_t i = at + 1; i < command.words.size(); ++i) {
     if (has_substitution(command.words[i].text)) run_expansion_text(command.words[i].text);
-    if (ends_with(command.words[i].text, "C") && i + 1 < command.words.size())
+    if (ends_with(command.words[i].text, "C"sv) && i + 1 < command.words.size())
       run_text(command.words[i + 1].text, command, true);
   }
 }
 
 void ShellWalker::run_hash(const shell::Command& command, std::size_t at) {
   for (std::size_t i = at + 1; i + 2 < command.words.size(); ++i)
-    if (ends_with(command.words[i].text, "p") && starts_with(command.words[i].text, "-"))
+    if (ends_with(command.words[i].text, "p"sv) && starts_with(command.words[i].text, "-"sv))
       set_alias(command.words[i + 2].text, command.words[i + 1].text);
 }
 
@@ -328,7 +328,7 @@ void ShellWalker::run_set(const shell::Command& command, std::size_t at) {
       given = true;
     } else if (word.empty() || (word[0] != '-' && word[0] != '+')) {
       break;
-    } else if (has_entry("-o +o", word)) {
+    } else if (has_entry("-o +o"sv, word)) {
       ++i;
     }
   }

@@ -172,9 +172,9 @@ void ShellWalker::run_and_or(const ShellNode& node) {
   merge(steps, true);
 }
 
-void ShellWalker::merge_one(Changes changes) {
+void ShellWalker::merge_one(const Changes& changes) {
   std::list<Changes> branches;
-  branches.push_back(std::move(changes));
+  branches.push_back(changes);
   merge(branches, true);
 }
 
@@ -196,7 +196,7 @@ void ShellWalker::run_rounds(const ShellNode& node, const ShellVariable& variabl
     const std::uint64_t definitions = definitions_;
     Effects effects = run_body(node.nodes, node.name, variable);
     forget_output(written);
-    merge_one(std::move(effects.changes));
+    merge_one(effects.changes);
     add_values(effects.between);
     for (const std::string& name : effects.carried) add_value(name, unknown_value_);
     if (effects.carried.empty() && definitions == definitions_) return;
@@ -207,7 +207,8 @@ void ShellWalker::run_loop(const ShellNode& node) { run_rounds(node, ShellVariab
 
 void ShellWalker::run_for(const ShellNode& node) {
   // A loop over many words is walked in several parts, so that none of its values is lost.
-  std::vector<ShellVariable> parts(1);
+  std::list<ShellVariable> parts;
+  parts.emplace_back();
   const auto add = [&](ShellText text) {
     const bool full = parts.back().values.size() == max_values;
     if (full && parts.size() < max_parts) parts.emplace_back();
@@ -225,7 +226,7 @@ void ShellWalker::run_for(const ShellNode& node) {
     for (const ShellText& element : arguments.elements) add(element);
   });
   // Without words the body does not run; it is told all the same.
-  if (parts[0].values.empty()) parts[0].values.push_back(scalar_value({}));
+  if (parts.front().values.empty()) parts.front().values.push_back(scalar_value({}));
   for (const ShellVariable& part : parts) {
     for (const ShellValue& value : part.values) run_value(node.name, value);
     if (steers_programs(node.name)) tell_assignment(node, node.name, part);
@@ -234,8 +235,8 @@ void ShellWalker::run_for(const ShellNode& node) {
 }
 
 bool ShellWalker::steers_programs(std::string_view name) {
-  return has_entry("PATH BASH_ENV ENV IFS", name) || starts_with(name, "LD_") ||
-         starts_with(name, "PYTHON") || starts_with(name, "GIT_");
+  return has_entry("PATH BASH_ENV ENV IFS"sv, name) || starts_with(name, "LD_"sv) ||
+         starts_with(name, "PYTHON"sv) || starts_with(name, "GIT_"sv);
 }
 
 void ShellWalker::tell_assignment(const ShellNode& node, std::string_view name,

@@ -26,7 +26,7 @@ void ShellWalker::define(std::uint32_t index, const ShellNode& node) {
   if (size(node.nodes) == 0) return;
   // The body as it stands; when the function is called, it is told again with its arguments.
   // bash calls this one itself, with what it did not find.
-  const bool outer = std::exchange(defined_, node.name != "command_not_found_handle");
+  const bool outer = std::exchange(defined_, node.name != "command_not_found_handle"sv);
   Output* const output = std::exchange(output_, nullptr);
   shell::Input input;
   std::swap(input, input_);

@@ -66,7 +66,7 @@ void ShellWalker::run_simple_once(const ShellNode& node) {
 
 bool ShellWalker::is_special_builtin(std::string_view name) {
   return has_entry(
-      ". : break continue eval exec exit export readonly return set shift source times trap unset",
+      ". : break continue eval exec exit export readonly return set shift source times trap unset"sv,
       name);
 }
 
@@ -82,7 +82,7 @@ void ShellWalker::run_assignment(const ShellAssignment& assignment, shell::Comma
     value = with_elements(assignment, empty_array());
     // The elements of an associative array have no order.
     for (const shell::Word& word : command.words)
-      if (assignment.declared && starts_with(word.text, "-") &&
+      if (assignment.declared && starts_with(word.text, "-"sv) &&
           word.text.find('A') != std::string::npos)
         value = unknown_array();
   } else {
@@ -143,7 +143,7 @@ ShellValue ShellWalker::with_elements(const ShellAssignment& assignment, ShellVa
     const std::uint32_t index = item(assignment.elements, i);
     const ShellRange parts = syntax_.words[index].parts;
     if (size(parts) > 0 && !syntax_.parts[parts.begin].quoted &&
-        starts_with(syntax_.parts[parts.begin].text, "[")) {
+        starts_with(syntax_.parts[parts.begin].text, "["sv)) {
       ShellText text = expand_single(index);
       const std::size_t close = text.text.find("]=");
       const bool adds = close == std::string::npos && text.text.find("]+=") != std::string::npos;
@@ -221,7 +221,7 @@ void ShellWalker::expand_redirections(const ShellNode& node, std::vector<shell::
 
 bool ShellWalker::is_descriptor(std::string_view text) {
   if (text == "-" || text == std::string_view("\0", 1)) return true;
-  if (ends_with(text, "-")) text.remove_suffix(1);
+  if (ends_with(text, "-"sv)) text.remove_suffix(1);
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
@@ -237,7 +237,7 @@ void ShellWalker::read_from(const shell::Redirection& redirection, shell::Input&
     input.glob = redirection.target.glob;
     input.home = redirection.target.home;
     if (redirection.kind == Kind::here_string) input.text += '\n';
-  } else if (has_entry("/dev/null -", target)) {
+  } else if (has_entry("/dev/null -"sv, target)) {
     input.kind = shell::Input::Kind::known;
   }
 }
@@ -270,7 +270,7 @@ shell::Command ShellWalker::tell(const ShellNode& node, shell::Command command) 
   }
   command.fork_bomb = is_fork_bomb(command);
   if (++commands_ > options_.limits.max_commands) {
-    over_limit(options_.limits.max_commands, "commands", command.begin);
+    over_limit(options_.limits.max_commands, "commands"sv, command.begin);
     return command;
   }
   if (keep_ != nullptr) *keep_ = std::make_shared<const shell::Command>(command);
@@ -288,7 +288,7 @@ void ShellWalker::follow(shell::Payload payload, const shell::Command& command) 
     ShellValue arguments = empty_array();
     for (std::size_t i = 1; i < payload.arguments.size(); ++i)
       arguments.elements.push_back(text_of(payload.arguments[i]));
-    if (!payload.arguments.empty()) assign("0", scalar_value(text_of(payload.arguments[0])));
+    if (!payload.arguments.empty()) assign("0"sv, scalar_value(text_of(payload.arguments[0])));
     assign(positional_key, std::move(arguments));
   }
   std::swap(payload.input, input_);
@@ -338,9 +338,9 @@ void ShellWalker::run_effects(const ShellNode& node, const shell::Command& comma
   if (writes_elsewhere(command)) output_ = nullptr;
   const std::vector<shell::Word>& words = command.words;
   std::size_t at = 0;
-  while (at + 1 < words.size() && has_entry("command builtin", words[at].text)) {
+  while (at + 1 < words.size() && has_entry("command builtin"sv, words[at].text)) {
     ++at;
-    while (at + 1 < words.size() && has_entry("-p --", words[at].text)) ++at;
+    while (at + 1 < words.size() && has_entry("-p --"sv, words[at].text)) ++at;
   }
   if (words.empty()) {
     if (!command.redirections.empty()) write_unknown();  // $(<file)
@@ -360,8 +360,8 @@ bool ShellWalker::looks_up(const shell::Command& command) {
   const shell::Word& name = words.back();
   const std::string& option = words[1].text;
   const bool is = words.size() == 2 ? words[0].text == "which"
-                                    : (words[0].text == "command" && option == "-v") ||
-                                          (words[0].text == "type" && has_entry("-P -p", option));
+                                    : (words[0].text == "command" && option == "-v"sv) ||
+                                          (words[0].text == "type" && has_entry("-P -p"sv, option));
   return is && name.known() && !name.home && !name.glob && !name.text.empty() &&
          name.text[0] != '-' && name.text.find_first_of("/ \t\n") == std::string::npos;
 }

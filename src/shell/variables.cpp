@@ -55,7 +55,7 @@ void ShellWalker::set_attribute(std::string_view name, char attribute) {
 }
 
 void ShellWalker::run_value(std::string_view name, const ShellValue& value) {
-  const bool expanded = has_entry("PS4 BASH_ENV ENV", name);
+  const bool expanded = has_entry("PS4 BASH_ENV ENV"sv, name);
   for (const ShellText& element : value.elements)
     if (has_substitution(element.text) && (expanded || (bash() && has_subscript(element.text))))
       run_expansion_text(element.text);
@@ -132,8 +132,8 @@ ShellVariable& ShellWalker::find_variable(std::string_view name) {
 
 ShellVariable ShellWalker::initial_variable(std::string_view name) {
   ShellText text;
-  text.home = name == "HOME";
-  const bool ifs = name == "IFS";
+  text.home = name == "HOME"sv;
+  const bool ifs = name == "IFS"sv;
   const bool environment = !text.home && !ifs && name != work_dir_key;
   text.text = environment ? std::string_view("\0", 1) : text.home ? "~" : ifs ? " \t\n" : "";
   ShellVariable variable;

@@ -48,7 +48,7 @@ class ShellWalker {
   // variables -------------------------------------------------------------------------------------
 
   // What a branch has changed.
-  using Changes = std::vector<std::pair<std::string, ShellVariable>>;
+  using Changes = std::list<std::pair<std::string, ShellVariable>>;
   // A stretch of the walk whose assignments can be taken back.
   struct Frame {
     std::uint64_t id = 0;
@@ -194,7 +194,7 @@ class ShellWalker {
   void add_parameter(const ShellPart& part, const Parameter& parameter, Fields& fields);
   // What stands between the elements of "$*".
   std::string joint();
-  static bool is_whole(std::string_view name) { return has_entry("PWD # ? $ ! -", name); }
+  static bool is_whole(std::string_view name) { return has_entry("PWD # ? $ ! -"sv, name); }
 
   Parameter read_parameter(const ShellPart& part);
 
@@ -287,7 +287,7 @@ class ShellWalker {
   // After &&, commands run in a state that knows all before them; after ||, that of the failure of
   // some of them.
   void run_and_or(const ShellNode& node);
-  void merge_one(Changes changes);
+  void merge_one(const Changes& changes);
 
   void run_if(const ShellNode& node);
 
