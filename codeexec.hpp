@@ -10687,7 +10687,8 @@ void ShellWalker::run_simple_once(const ShellNode& node) {
 
 bool ShellWalker::is_special_builtin(std::string_view name) {
   return has_entry(
-      ". : break continue eval exec exit export readonly return set shift source times trap unset"sv,
+      ". : break continue eval exec exit export readonly return set shift source times trap "
+      "unset"sv,
       name);
 }
 
