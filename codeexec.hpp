@@ -2946,6 +2946,7 @@ int server_main(int argc, char** argv);
 #include <deque>
 #include <exception>
 #include <limits>
+#include <list>
 #include <map>
 #include <mutex>
 #include <new>
@@ -3060,6 +3061,9 @@ std::string printable(std::string_view text);
 // The same in quotes, and at most 200 bytes of the text.
 std::string quoted(std::string_view text);
 
+// A literal with sv knows its length, where one that is converted is measured by a call.
+using std::string_view_literals::operator""sv;
+
 bool starts_with(std::string_view text, std::string_view prefix);
 
 bool ends_with(std::string_view text, std::string_view suffix);
@@ -3073,6 +3077,10 @@ bool is_one_of(std::string_view text, const Texts& texts) {
 
 // What stands before the next separator, or all; the text then begins behind that.
 std::string_view take_part(std::string_view& text, char separator);
+
+// Whether one of the entries, with blanks between them, is `entry`. A list that is one text weighs
+// a third of an array of texts.
+bool has_entry(std::string_view list, std::string_view entry);
 
 // The last name of a path.
 std::string_view base_name(std::string_view path);
@@ -3425,6 +3433,12 @@ std::string_view take_part(std::string_view& text, char separator) {
   const std::string_view part = text.substr(0, end);
   text.remove_prefix(std::min(end + 1, text.size()));
   return part;
+}
+
+bool has_entry(std::string_view list, std::string_view entry) {
+  while (!list.empty())
+    if (take_part(list, ' ') == entry) return true;
+  return false;
 }
 
 std::string_view base_name(std::string_view path) {
@@ -5303,8 +5317,7 @@ constexpr RegexRange regex_non_words[] = {
 namespace {
 
 void normalize_ranges(std::vector<RegexRange>& ranges) {
-  std::sort(ranges.begin(), ranges.end(),
-            [](const RegexRange& a, const RegexRange& b) { return a.first < b.first; });
+  std::sort(ranges.begin(), ranges.end());
   std::size_t size = 0;
   for (const RegexRange& range : ranges) {
     if (size > 0 && range.first <= ranges[size - 1].second + 1)
@@ -5312,7 +5325,7 @@ void normalize_ranges(std::vector<RegexRange>& ranges) {
     else
       ranges[size++] = range;
   }
-  ranges.resize(size);
+  ranges.erase(ranges.begin() + static_cast<std::ptrdiff_t>(size), ranges.end());
 }
 
 std::vector<RegexRange> complement(const std::vector<RegexRange>& ranges) {
@@ -5331,19 +5344,20 @@ std::vector<RegexRange> shorthand_ranges(char letter, bool ascii) {
   switch (letter) {
     case 'd':
     case 'D':
-      ranges = {{'0', '9'}};
+      ranges.push_back({'0', '9'});
       break;
     case 's':
     case 'S':
-      ranges = {{'\t', '\r'}, {' ', ' '}};
+      ranges.push_back({'\t', '\r'});
+      ranges.push_back({' ', ' '});
       if (ascii) break;
       ranges.push_back({0x1c, 0x1f});
-      ranges.insert(ranges.end(), std::begin(regex_spaces), std::end(regex_spaces));
+      for (const RegexRange& range : regex_spaces) ranges.push_back(range);
       break;
     default:
       if (!ascii) {
         ranges.push_back({0, 0x7f});
-        ranges.insert(ranges.end(), std::begin(regex_non_words), std::end(regex_non_words));
+        for (const RegexRange& range : regex_non_words) ranges.push_back(range);
         normalize_ranges(ranges);
         ranges = complement(ranges);
       }
@@ -5361,9 +5375,9 @@ bool is_ascii_word(std::uint32_t code) {
 
 bool is_regex_word(std::uint32_t code) {
   if (code < 0x80) return is_ascii_word(code);
-  return std::none_of(
-      std::begin(regex_non_words), std::end(regex_non_words),
-      [code](const RegexRange& range) { return code >= range.first && code <= range.second; });
+  for (const RegexRange& range : regex_non_words)
+    if (code >= range.first && code <= range.second) return false;
+  return true;
 }
 
 bool is_ascii_letter(std::uint32_t code) {
@@ -5850,7 +5864,7 @@ bool Regex::Parser::repeat(std::size_t start, const Quantifier& quantifier, std:
   const std::size_t optional = copies - std::min(copies, quantifier.least);
 
   std::vector<Step>& code = steps();
-  code.resize(start);
+  code.erase(code.begin() + static_cast<std::ptrdiff_t>(start), code.end());
   if (!has_room(copies * size + optional + (endless ? 1 : 0), offset)) return false;
   for (std::size_t copy = 0; copy < copies; ++copy) {
     // An optional copy is left to the end of the last one.
@@ -6351,11 +6365,14 @@ namespace {
 
 // Characters, for fast tests.
 struct CharSet {
-  std::array<bool, 256> members = {};
+  std::array<std::uint32_t, 8> members = {};
   constexpr explicit CharSet(std::string_view characters) {
-    for (const char c : characters) members[static_cast<unsigned char>(c)] = true;
+    for (const char c : characters) members[place(c) / 32] |= std::uint32_t{1} << place(c) % 32;
   }
-  constexpr bool has(char c) const { return members[static_cast<unsigned char>(c)]; }
+  constexpr bool has(char c) const { return (members[place(c) / 32] >> place(c) % 32 & 1) != 0; }
+
+ private:
+  static constexpr unsigned place(char c) { return static_cast<unsigned char>(c); }
 };
 constexpr CharSet word_end(" \t\n&|;<>()");
 constexpr CharSet ends_plain_run(" \t\n&|;<>()\\'\"`${}]");
@@ -6388,6 +6405,9 @@ std::string decode_ansi_c(std::string_view text);
 // A number other than 0 for a name, by which two of them may be told apart.
 std::uint16_t hash_of_name(std::string_view name);
 
+// The message of the limit max_depth.
+std::string too_deep(const shell::Options& options);
+
 // Puts a path behind a directory and takes `.`, `..` and doubled slashes out of it. `~` at the
 // start stays the name of a directory that has a parent.
 std::string join_shell_path(std::string_view directory, std::string_view path);
@@ -6403,6 +6423,10 @@ std::uint16_t hash_of_name(std::string_view name) {
   std::uint32_t hash = 2166136261U;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
   return static_cast<std::uint16_t>((hash >> 16) | 1U);
+}
+
+std::string too_deep(const shell::Options& options) {
+  return concat({"nested deeper than ", std::to_string(options.limits.max_depth), " levels"});
 }
 
 bool decode_escape(std::string_view text, std::size_t& at, EscapeStyle style,
@@ -6596,6 +6620,13 @@ struct ShellNode {
   std::string_view name = {};
 };
 
+// Takes what stands behind the first `size` away. resize() could make a table longer, and weighs
+// for that.
+template <class Row>
+void cut(std::vector<Row>& table, std::size_t size) {
+  table.erase(table.begin() + static_cast<std::ptrdiff_t>(size), table.end());
+}
+
 // The trees of a script and of the strings it runs.
 struct ShellSyntax {
   std::vector<ShellPart> parts = {};
@@ -6741,9 +6772,7 @@ class ShellParser {
   void read_dollar(Quotes quotes);
   // Shells join lines even in the middle of $name. Nobody writes that, but to hide something.
   bool joins_lines(std::size_t at);
-  static bool is_special_parameter(char c) {
-    return std::string_view("@*#?-$!").find(c) != std::string_view::npos;
-  }
+  static bool is_special_parameter(char c) { return "@*#?-$!"sv.find(c) != std::string_view::npos; }
 
   void read_command_substitution(bool quoted);
 
@@ -6790,7 +6819,7 @@ class ShellParser {
   void take_word() { at_ = word_end_; }
   // Whether the word ends a list.
   static bool ends_list(std::string_view word) {
-    return is_one_of(word, {"then", "else", "elif", "fi", "do", "done", "esac", "}"});
+    return has_entry("then else elif fi do done esac }"sv, word);
   }
   // Consumes a reserved word that must be here.
   bool expect(std::string_view word, std::size_t begin, std::string_view construct);
@@ -6881,7 +6910,7 @@ class ShellParser {
   bool failed_ = false;
   bool dialect_dependent_ = false;
   Error error_ = {};
-  std::vector<HereDocument> here_documents_ = {};  // whose bodies follow after this line
+  std::list<HereDocument> here_documents_ = {};  // whose bodies follow after this line
 };
 
 }  // namespace
@@ -6923,8 +6952,7 @@ void ShellParser::unexpected(std::string_view where) {
 
 bool ShellParser::enter() {
   if (++depth_ <= options_.limits.max_depth) return true;
-  fail(ErrorCode::limit,
-       concat({"nested deeper than ", std::to_string(options_.limits.max_depth), " levels"}), at_);
+  fail(ErrorCode::limit, too_deep(options_), at_);
   return false;
 }
 
@@ -6940,10 +6968,9 @@ bool ShellParser::room() {
 
 ShellRange ShellParser::end_list(std::size_t from) {
   const auto begin = static_cast<std::uint32_t>(syntax_.lists.size());
-  syntax_.lists.insert(syntax_.lists.end(),
-                       syntax_.pending.begin() + static_cast<std::ptrdiff_t>(from),
-                       syntax_.pending.end());
-  syntax_.pending.resize(from);
+  for (std::size_t i = from; i < syntax_.pending.size(); ++i)
+    syntax_.lists.push_back(syntax_.pending[i]);
+  cut(syntax_.pending, from);
   return {begin, static_cast<std::uint32_t>(syntax_.lists.size())};
 }
 
@@ -6980,7 +7007,7 @@ void ShellParser::skip_blanks() {
 
 void ShellParser::newline() {
   ++at_;
-  std::vector<HereDocument> documents;
+  std::list<HereDocument> documents;
   documents.swap(here_documents_);
   for (const HereDocument& document : documents)
     if (!failed_) read_here_document(document);
@@ -7069,7 +7096,7 @@ namespace {
 std::uint32_t ShellParser::end_word(std::size_t from, std::size_t begin, std::size_t end,
                                     bool braces) {
   if (!room()) {
-    syntax_.pending_parts.resize(from);
+    cut(syntax_.pending_parts, from);
     return no_index;
   }
   ShellWord word;
@@ -7082,7 +7109,7 @@ std::uint32_t ShellParser::end_word(std::size_t from, std::size_t begin, std::si
     syntax_.parts.push_back(syntax_.pending_parts[i]);
   }
   word.parts.end = static_cast<std::uint32_t>(syntax_.parts.size());
-  syntax_.pending_parts.resize(from);
+  cut(syntax_.pending_parts, from);
   syntax_.words.push_back(word);
   return static_cast<std::uint32_t>(syntax_.words.size() - 1);
 }
@@ -7120,7 +7147,7 @@ std::uint32_t ShellParser::parse_word(Context context, bool assigned_value) {
   while (!failed_ && !at_end()) {
     const char c = peek();
     if (c == '(' && at_ > begin && context != Context::pattern && bash() &&
-        std::string_view("?*+@!").find(text_[at_ - 1]) != std::string_view::npos) {
+        "?*+@!"sv.find(text_[at_ - 1]) != std::string_view::npos) {
       read_extended_glob();
       continue;
     }
@@ -7179,7 +7206,7 @@ void ShellParser::read_piece(bool stop_at_colon) {
       if (peek(1) == '\n') {
         at_ += 2;
       } else if (at_ + 1 >= text_.size()) {
-        add_literal("\\", true);
+        add_literal("\\"sv, true);
         ++at_;
       } else {
         add_literal(text_.substr(at_ + 1, 1), true);
@@ -7207,7 +7234,7 @@ void ShellParser::read_piece(bool stop_at_colon) {
 
 void ShellParser::read_single_quotes() {
   const std::size_t end = text_.find('\'', at_ + 1);
-  if (end == std::string_view::npos) return unterminated("single quote", at_);
+  if (end == std::string_view::npos) return unterminated("single quote"sv, at_);
   add_quoted_literal(text_.substr(at_ + 1, end - at_ - 1));
   at_ = end + 1;
 }
@@ -7216,7 +7243,7 @@ void ShellParser::read_ansi_c_quotes() {
   const std::size_t begin = at_;
   std::size_t end = at_ + 2;
   while (end < text_.size() && text_[end] != '\'') end += text_[end] == '\\' ? 2U : 1U;
-  if (end >= text_.size()) return unterminated("single quote", begin);
+  if (end >= text_.size()) return unterminated("single quote"sv, begin);
   dialect_dependent_ = true;
   syntax_.texts.push_back(decode_ansi_c(text_.substr(begin + 2, end - begin - 2)));
   add_quoted_literal(syntax_.texts.back());
@@ -7228,7 +7255,7 @@ void ShellParser::read_double_quotes() {
   const std::size_t parts = syntax_.pending_parts.size();
   while (!failed_ && !at_end() && peek() != '"') read_quoted_piece(Quotes::doubled);
   if (failed_) return;
-  if (at_end()) return unterminated("double quote", begin);
+  if (at_end()) return unterminated("double quote"sv, begin);
   ++at_;
   if (syntax_.pending_parts.size() == parts) add_quoted_literal({});
 }
@@ -7245,7 +7272,7 @@ void ShellParser::read_quoted_piece(Quotes quotes) {
         add_literal(text_.substr(at_ + 1, 1), true);
         at_ += 2;
       } else {
-        add_literal("\\", true);
+        add_literal("\\"sv, true);
         ++at_;
       }
       return;
@@ -7283,7 +7310,7 @@ void ShellParser::read_dollar(Quotes quotes) {
   if (next == '{') return read_braced_parameter(quotes);
   if (next == '[' && bash()) {
     const std::size_t end = text_.find(']', at_ + 2);
-    if (end == std::string_view::npos) return unterminated("$[", at_);
+    if (end == std::string_view::npos) return unterminated("$["sv, at_);
     dialect_dependent_ = true;
     return read_arithmetic(quoted, 2, end, 1);
   }
@@ -7301,7 +7328,7 @@ void ShellParser::read_dollar(Quotes quotes) {
   } else if (next != '\0' && (is_digit(next) || is_special_parameter(next))) {
     ++end;
   } else {
-    add_literal("$", true);
+    add_literal("$"sv, true);
     ++at_;
     return;
   }
@@ -7318,7 +7345,7 @@ bool ShellParser::joins_lines(std::size_t at) {
 void ShellParser::read_command_substitution(bool quoted) {
   const std::size_t begin = at_;
   at_ += 2;
-  const std::uint32_t node = parse_nested(')', "$(", begin);
+  const std::uint32_t node = parse_nested(')', "$("sv, begin);
   if (!failed_) add_part(ShellPart::Kind::command, quoted).node = node;
 }
 
@@ -7336,7 +7363,7 @@ void ShellParser::read_process_substitution() {
 
 std::uint32_t ShellParser::parse_nested(char close, std::string_view what, std::size_t begin) {
   if (!enter()) return no_index;
-  std::vector<HereDocument> outer;
+  std::list<HereDocument> outer;
   outer.swap(here_documents_);
   const bool outer_braces = std::exchange(in_braces_, false);
   ++substitutions_;
@@ -7361,7 +7388,7 @@ void ShellParser::read_backquotes(bool in_double_quotes) {
     escapes = escapes || text_[end] == '\\';
     end += text_[end] == '\\' ? 2U : 1U;
   }
-  if (end >= text_.size()) return unterminated("backquote", begin);
+  if (end >= text_.size()) return unterminated("backquote"sv, begin);
   std::string_view inner = text_.substr(at_, end - at_);
   ShellOrigin origin = {position(at_), end_position(end), origin_.exact};
   if (escapes) {
@@ -7447,7 +7474,7 @@ void ShellParser::read_braced_parameter(Quotes quotes) {
     // bash 5.3: ${ list; }
     dialect_dependent_ = true;
     if (peek() == '|') ++at_;
-    const std::uint32_t node = parse_nested('}', "${", begin);
+    const std::uint32_t node = parse_nested('}', "${"sv, begin);
     if (!failed_) add_part(ShellPart::Kind::command, quotes != Quotes::none).node = node;
     return;
   }
@@ -7465,11 +7492,11 @@ void ShellParser::read_braced_parameter(Quotes quotes) {
     ++at_;
   }
   read_parameter_name(part);
-  if (!failed_ && peek() == '[') part.subscript = read_until(']', "[", quotes);
+  if (!failed_ && peek() == '[') part.subscript = read_until(']', "["sv, quotes);
   if (!failed_) read_parameter_operation(part, quotes);
   if (!failed_ && peek() != '}') {
     if (at_end())
-      unterminated("${", begin);
+      unterminated("${"sv, begin);
     else
       fail(ErrorCode::parse, concat({"bad substitution ", quoted(text_.substr(begin, 20))}), begin);
   }
@@ -7491,7 +7518,7 @@ void ShellParser::read_parameter_name(ShellPart& part) {
   part.text = text_.substr(begin, at_ - begin);
   if (part.text.empty()) {
     if (at_end())
-      unterminated("${", begin - 2);
+      unterminated("${"sv, begin - 2);
     else
       fail_here("bad substitution");
   }
@@ -7501,14 +7528,14 @@ void ShellParser::read_parameter_operation(ShellPart& part, Quotes quotes) {
   const char c = peek();
   if (c == '}' || at_end()) return;
   const char next = peek(1);
-  if (c == ':' && next != '\0' && std::string_view("-=?+").find(next) != std::string_view::npos) {
+  if (c == ':' && next != '\0' && "-=?+"sv.find(next) != std::string_view::npos) {
     part.colon = true;
     part.operation = next;
     at_ += 2;
-  } else if (std::string_view("-=?+").find(c) != std::string_view::npos) {
+  } else if ("-=?+"sv.find(c) != std::string_view::npos) {
     part.operation = c;
     ++at_;
-  } else if (std::string_view("%#/^,").find(c) != std::string_view::npos) {
+  } else if ("%#/^,"sv.find(c) != std::string_view::npos) {
     part.operation = c;
     part.doubled = next == c;
     at_ += part.doubled ? 2 : 1;
@@ -7518,8 +7545,8 @@ void ShellParser::read_parameter_operation(ShellPart& part, Quotes quotes) {
   } else {
     return;
   }
-  part.operand = read_until(
-      '}', "${", quotes, std::string_view("-=?+").find(part.operation) == std::string_view::npos);
+  part.operand =
+      read_until('}', "${"sv, quotes, "-=?+"sv.find(part.operation) == std::string_view::npos);
 }
 
 std::uint32_t ShellParser::read_until(char close, std::string_view what, Quotes quotes,
@@ -7567,7 +7594,7 @@ void ShellParser::read_quote_in_quotes() {
   if (bash() && !syntax_.plain_quotes) {
     syntax_.pairs_quotes = true;
     end = text_.find('\'', at_ + 1);
-    if (end == std::string_view::npos) return unterminated("single quote", at_);
+    if (end == std::string_view::npos) return unterminated("single quote"sv, at_);
     ++end;
   }
   add_literal(text_.substr(at_, end - at_), true);
@@ -7578,7 +7605,7 @@ void ShellParser::read_extended_glob() {
   if (!enter()) return;
   const std::size_t begin = at_;
   dialect_dependent_ = true;
-  add_literal("*(", false);
+  add_literal("*("sv, false);
   ++at_;
   while (!failed_ && !at_end() && peek() != ')') {
     if (peek() == '(') {
@@ -7592,9 +7619,9 @@ void ShellParser::read_extended_glob() {
       read_piece();
     }
   }
-  if (at_end()) return unterminated("(", begin);
+  if (at_end()) return unterminated("("sv, begin);
   if (failed_) return;
-  add_literal(")", false);
+  add_literal(")"sv, false);
   ++at_;
   --depth_;
 }
@@ -7618,9 +7645,6 @@ std::string_view ShellParser::word_here() {
 }
 
 std::string_view ShellParser::joined_word_here() {
-  static constexpr std::string_view words[] = {
-      "!",    "{",  "}",   "[[",       "]]", "case", "coproc", "do",   "done", "elif",  "else",
-      "esac", "fi", "for", "function", "if", "in",   "select", "then", "time", "until", "while"};
   std::string joined;
   std::size_t end = at_;
   for (; end < text_.size() && joined.size() < 10 && !ends_word(text_[end]); ++end) {
@@ -7629,10 +7653,16 @@ std::string_view ShellParser::joined_word_here() {
     else
       joined += text_[end];
   }
-  const auto* const word = std::find(std::begin(words), std::end(words), joined);
-  if (word == std::end(words)) return {};
-  word_end_ = end;
-  return *word;
+  std::string_view words =
+      "! { } [[ ]] case coproc do done elif else esac fi for function if in select then time until "
+      "while";
+  while (!words.empty()) {
+    const std::string_view word = take_part(words, ' ');
+    if (word != joined) continue;
+    word_end_ = end;
+    return word;
+  }
+  return {};
 }
 
 bool ShellParser::expect(std::string_view word, std::size_t begin, std::string_view construct) {
@@ -7660,7 +7690,7 @@ std::uint32_t ShellParser::parse_list(bool may_be_empty) {
     if (ends_list(word_here())) break;
     const std::size_t size = syntax_.pending.size();
     const std::uint32_t node = parse_and_or();
-    syntax_.pending.resize(size);  // of what failed, nothing is kept
+    cut(syntax_.pending, size);  // of what failed, nothing is kept
     if (failed_) break;
     add(node);
     skip_blanks();
@@ -7691,7 +7721,7 @@ std::uint32_t ShellParser::parse_and_or() {
     }
     if (failed_) break;
     skip_blanks();
-    if (!looking_at("&&") && !looking_at("||")) break;
+    if (!looking_at("&&"sv) && !looking_at("||"sv)) break;
     joint = peek();
     at_ += 2;
     skip_newlines();
@@ -7744,18 +7774,18 @@ bool ShellParser::skip_pipeline_prefixes() {
   for (;;) {
     skip_blanks();
     const std::string_view word = word_here();
-    if (word == "!") {
+    if (word == "!"sv) {
       take_word();
     } else if (peek() == '!' && peek(1) == '(') {
       ++at_;
-    } else if (word == "time" && bash()) {
+    } else if (word == "time"sv && bash()) {
       dialect_dependent_ = true;
       timed = true;
       take_word();
       skip_blanks();
-      if (word_here() == "-p") take_word();
+      if (word_here() == "-p"sv) take_word();
       skip_blanks();
-      if (word_here() == "--") take_word();
+      if (word_here() == "--"sv) take_word();
     } else {
       return timed;
     }
@@ -7775,19 +7805,18 @@ std::uint32_t ShellParser::parse_command() {
     return parse_subshell();
   }
   // Only these can begin a reserved word.
-  constexpr CharSet starts("{[fiwucs");
-  if (starts.has(c)) {
+  if ("{[fiwucs"sv.find(c) != std::string_view::npos) {
     const std::string_view word = word_here();
-    if (word == "{") return parse_group();
-    if (word == "if") return parse_if();
-    if (word == "while" || word == "until") return parse_loop(word);
-    if (word == "for") return parse_for(word);
-    if (word == "case") return parse_case();
-    if (bash() && (word == "select" || word == "function" || word == "coproc" || word == "[[")) {
+    if (word == "{"sv) return parse_group();
+    if (word == "if"sv) return parse_if();
+    if (has_entry("while until"sv, word)) return parse_loop(word);
+    if (word == "for"sv) return parse_for(word);
+    if (word == "case"sv) return parse_case();
+    if (bash() && has_entry("select function coproc [["sv, word)) {
       dialect_dependent_ = true;
-      if (word == "select") return parse_for(word);
-      if (word == "function") return parse_function_keyword();
-      if (word == "coproc") return parse_coprocess();
+      if (word == "select"sv) return parse_for(word);
+      if (word == "function"sv) return parse_function_keyword();
+      if (word == "coproc"sv) return parse_coprocess();
       return parse_condition();
     }
   }
@@ -7811,7 +7840,7 @@ std::uint32_t ShellParser::parse_subshell() {
   const std::size_t begin = at_++;
   if (!enter()) return no_index;
   add(parse_list());
-  if (!failed_ && at_end()) unterminated("(", begin);
+  if (!failed_ && at_end()) unterminated("("sv, begin);
   if (!failed_ && peek() != ')') unexpected();
   if (!failed_) ++at_;
   --depth_;
@@ -7825,7 +7854,7 @@ std::uint32_t ShellParser::parse_group() {
   take_word();
   if (!enter()) return no_index;
   add(parse_list());
-  expect("}", begin, "{");
+  expect("}"sv, begin, "{"sv);
   --depth_;
   return finish(node, from);
 }
@@ -7838,18 +7867,18 @@ std::uint32_t ShellParser::parse_if() {
   if (!enter()) return no_index;
   for (;;) {
     add(parse_list());
-    if (!expect("then", begin, "if")) break;
+    if (!expect("then"sv, begin, "if"sv)) break;
     add(parse_list());
     if (failed_) break;
-    if (word_here() == "elif") {
+    if (word_here() == "elif"sv) {
       take_word();
       continue;
     }
-    if (word_here() == "else") {
+    if (word_here() == "else"sv) {
       take_word();
       add(parse_list());
     }
-    expect("fi", begin, "if");
+    expect("fi"sv, begin, "if"sv);
     break;
   }
   --depth_;
@@ -7869,9 +7898,9 @@ std::uint32_t ShellParser::parse_loop(std::string_view word) {
 }
 
 void ShellParser::parse_do(std::size_t begin, std::string_view construct) {
-  if (!expect("do", begin, construct)) return;
+  if (!expect("do"sv, begin, construct)) return;
   add(parse_list());
-  expect("done", begin, construct);
+  expect("done"sv, begin, construct);
 }
 
 std::uint32_t ShellParser::parse_for(std::string_view word) {
@@ -7881,7 +7910,7 @@ std::uint32_t ShellParser::parse_for(std::string_view word) {
   if (!enter()) return no_index;
   skip_blanks();
   const std::size_t words_from = begin_list();
-  if (looking_at("((") && bash()) {
+  if (looking_at("(("sv) && bash()) {
     dialect_dependent_ = true;
     const std::size_t end = arithmetic_end(at_ + 2);
     if (end == std::string_view::npos) fail_here("for (( is not closed by ))");
@@ -7896,7 +7925,7 @@ std::uint32_t ShellParser::parse_for(std::string_view word) {
     node.name = text_.substr(name_begin, at_ - name_begin);
     if (!is_name(node.name)) fail(ErrorCode::parse, concat({word, " needs a variable name"}), at_);
     skip_newlines();
-    if (word_here() == "in") {
+    if (word_here() == "in"sv) {
       node.flag = true;
       take_word();
       for (skip_blanks(); !failed_ && !at_end() && (!ends_word(peek()) || at_process());
@@ -7909,7 +7938,7 @@ std::uint32_t ShellParser::parse_for(std::string_view word) {
   if (peek() == ';') ++at_;
   skip_newlines();
   const std::size_t from = begin_list();
-  if (!failed_ && word_here() == "{" && bash()) {
+  if (!failed_ && word_here() == "{"sv && bash()) {
     add(parse_group());
   } else {
     parse_do(begin, word);
@@ -7930,26 +7959,26 @@ std::uint32_t ShellParser::parse_case() {
   if (at_end() || (ends_word(peek()) && !at_process())) fail_here("case needs a word");
   if (!failed_) words.push_back(parse_word());
   skip_newlines();
-  expect("in", begin, "case");
+  expect("in"sv, begin, "case"sv);
   for (;;) {
     skip_newlines();
-    if (failed_ || word_here() == "esac") break;
+    if (failed_ || word_here() == "esac"sv) break;
     if (peek() == '(') ++at_;
     parse_patterns(words, begin);
     if (failed_) break;
     bodies.push_back(parse_list(true));
     if (failed_) break;
-    if (looking_at(";;&") || looking_at(";&")) {
+    if (looking_at(";;&"sv) || looking_at(";&"sv)) {
       if (!bash()) fail_here("unexpected ';&'");
       dialect_dependent_ = true;
-      at_ += looking_at(";;&") ? 3U : 2U;
-    } else if (looking_at(";;")) {
+      at_ += looking_at(";;&"sv) ? 3U : 2U;
+    } else if (looking_at(";;"sv)) {
       at_ += 2;
     } else {
       break;
     }
   }
-  expect("esac", begin, "case");
+  expect("esac"sv, begin, "case"sv);
   const std::size_t words_from = begin_list();
   for (const std::uint32_t word : words) add(word);
   node.words = end_list(words_from);
@@ -7962,15 +7991,15 @@ std::uint32_t ShellParser::parse_case() {
 void ShellParser::parse_patterns(std::vector<std::uint32_t>& words, std::size_t begin) {
   for (;;) {
     skip_blanks();
-    if (at_end()) return unterminated("case", begin);
+    if (at_end()) return unterminated("case"sv, begin);
     if (ends_word(peek())) return unexpected();
     words.push_back(parse_word());
     if (failed_) return;
     skip_blanks();
     if (peek() == ')') break;
     if (peek() != '|') {
-      if (at_end()) return unterminated("case", begin);
-      return unexpected(" in a case pattern");
+      if (at_end()) return unterminated("case"sv, begin);
+      return unexpected(" in a case pattern"sv);
     }
     ++at_;
   }
@@ -7987,21 +8016,21 @@ std::uint32_t ShellParser::parse_condition() {
     skip_newlines();
     if (failed_) break;
     if (at_end()) {
-      unterminated("[[", begin);
+      unterminated("[["sv, begin);
       break;
     }
-    if (word_here() == "]]") {
+    if (word_here() == "]]"sv) {
       take_word();
       break;
     }
-    if (looking_at("&&") || looking_at("||")) {
+    if (looking_at("&&"sv) || looking_at("||"sv)) {
       at_ += 2;
     } else if (!after_match && (peek() == '(' || peek() == ')')) {
       ++at_;
     } else if (!at_process() && (peek() == '<' || peek() == '>')) {
       ++at_;
     } else if (ends_word(peek()) && !at_process() && peek() != '(') {
-      unexpected(" in [[");
+      unexpected(" in [["sv);
     } else {
       const std::size_t word_begin = at_;
       add(parse_word(after_match ? Context::pattern : Context::command));
@@ -8050,8 +8079,7 @@ std::uint32_t ShellParser::parse_coprocess() {
 }
 
 bool ShellParser::is_reserved(std::string_view word) {
-  return is_one_of(word,
-                   {"if", "while", "until", "for", "case", "select", "function", "time", "coproc"});
+  return has_entry("if while until for case select function time coproc"sv, word);
 }
 
 std::uint32_t ShellParser::parse_function_keyword() {
@@ -8115,9 +8143,9 @@ std::uint32_t ShellParser::parse_simple() {
     add(word);
     if (!first) continue;
     const std::string_view name = text_.substr(word_begin, at_ - word_begin);
-    declares = bash() && is_one_of(name, {"declare", "typeset", "local", "export", "readonly"});
+    declares = bash() && has_entry("declare typeset local export readonly"sv, name);
     if (assignments.empty() && redirections.empty() && at_parentheses()) {
-      syntax_.pending.resize(from);
+      cut(syntax_.pending, from);
       return parse_function_body(name, begin);
     }
   }
@@ -8185,7 +8213,7 @@ bool ShellParser::parse_assignment(ShellAssignment& assignment, bool arrays_only
   assignment.declared = arrays_only;
   if (subscript != 0) {
     at_ = subscript;
-    assignment.subscript = read_until(']', "[", Quotes::none);
+    assignment.subscript = read_until(']', "["sv, Quotes::none);
     if (failed_) return false;
   }
   at_ = end + 1;
@@ -8215,11 +8243,11 @@ void ShellParser::parse_elements(ShellAssignment& assignment) {
   const std::size_t from = begin_list();
   for (skip_newlines(); !failed_ && !at_end() && peek() != ')'; skip_newlines()) {
     if (ends_word(peek()) && !at_process())
-      unexpected(" in an array");
+      unexpected(" in an array"sv);
     else
       add(parse_word());
   }
-  if (at_end()) return unterminated("array", begin);
+  if (at_end()) return unterminated("array"sv, begin);
   ++at_;
   assignment.elements = end_list(from);
 }
@@ -8234,7 +8262,7 @@ bool ShellParser::at_redirection() const {
     ++at;
   }
   if (at >= text_.size()) return false;
-  if (at == at_ && looking_at("&>") && bash()) return true;
+  if (at == at_ && looking_at("&>"sv) && bash()) return true;
   if (text_[at] != '<' && text_[at] != '>') return false;
   return at > at_ || !at_process();
 }
@@ -8242,7 +8270,7 @@ bool ShellParser::at_redirection() const {
 void ShellParser::parse_redirection(std::vector<ShellRedirection>& redirections) {
   using Kind = shell::Redirection::Kind;
   ShellRedirection redirection;
-  const bool both = looking_at("&>");
+  const bool both = looking_at("&>"sv);
   int number = -1;
   if (both) {
     dialect_dependent_ = true;
@@ -8261,21 +8289,21 @@ void ShellParser::parse_redirection(std::vector<ShellRedirection>& redirections)
   const bool output = peek() == '>';
   ++at_;
   redirection.kind = output ? Kind::write : Kind::read;
-  if (looking_at(">") && output) {
+  if (looking_at(">"sv) && output) {
     redirection.kind = Kind::append;
     ++at_;
-  } else if (looking_at("|") && output && !both) {
+  } else if (looking_at("|"sv) && output && !both) {
     ++at_;
-  } else if (looking_at("&") && !both) {
+  } else if (looking_at("&"sv) && !both) {
     redirection.kind = Kind::duplicate;
     ++at_;
-  } else if (looking_at(">") && !output) {
+  } else if (looking_at(">"sv) && !output) {
     redirection.kind = Kind::read_write;
     ++at_;
-  } else if (looking_at("<") && !output) {
+  } else if (looking_at("<"sv) && !output) {
     redirection.kind = Kind::here_document;
     ++at_;
-    if (looking_at("<") && bash()) {
+    if (looking_at("<"sv) && bash()) {
       dialect_dependent_ = true;
       redirection.kind = Kind::here_string;
       ++at_;
@@ -8315,7 +8343,7 @@ void ShellParser::begin_here_document(std::uint32_t order) {
     } else if (c == '\'' || c == '"') {
       document.quoted = true;
       const std::size_t end = text_.find(c, at_ + 1);
-      if (end == std::string_view::npos) return unterminated("quote", at_);
+      if (end == std::string_view::npos) return unterminated("quote"sv, at_);
       const std::string_view inner = text_.substr(at_ + 1, end - at_ - 1);
       if (c == '"' && inner.find_first_of("\\$`") != std::string_view::npos)
         return fail_here("escape or expansion in the delimiter of a here-document");
@@ -8377,9 +8405,17 @@ inline ShellValue scalar_value(ShellText text) {
   return value;
 }
 
-inline ShellValue array_value(std::vector<ShellText> elements = {}) {
+inline ShellValue empty_array() {
   ShellValue value;
-  value.elements = std::move(elements);
+  value.array = true;
+  return value;
+}
+
+// A value that is not known: of a variable, and of an array of which not even the size is.
+inline ShellValue unknown_scalar() { return scalar_value(unknown_text()); }
+inline ShellValue unknown_array() {
+  ShellValue value;
+  value.elements.push_back(unknown_words());
   value.array = true;
   return value;
 }
@@ -8432,15 +8468,15 @@ class ShellWalker {
 
   // variables -------------------------------------------------------------------------------------
 
+  // What a branch has changed.
+  using Changes = std::list<std::pair<std::string, ShellVariable>>;
   // A stretch of the walk whose assignments can be taken back.
   struct Frame {
     std::uint64_t id = 0;
-    std::vector<std::pair<std::string, std::optional<ShellVariable>>> former = {};
-    bool keeps = false;  // the values that are overwritten, in `between`
-    std::vector<std::pair<std::string, ShellVariable>> between = {};
+    Changes former = {};  // without values: it was not there
+    bool keeps = false;   // the values that are overwritten, in `between`
+    Changes between = {};
   };
-  // What a branch has changed.
-  using Changes = std::vector<std::pair<std::string, ShellVariable>>;
 
   // `keeps`: it may be left in the middle.
   void open_frame(bool keeps = false);
@@ -8468,7 +8504,7 @@ class ShellWalker {
   void add_value(std::string_view name, ShellValue value);
   static void merge_value(ShellVariable& variable, ShellValue value);
   // After branches of which one was taken, or none if `maybe_none`.
-  void merge(std::vector<Changes> branches, bool maybe_none);
+  void merge(const std::list<Changes>& branches, bool maybe_none);
 
   // The variable, or what it is when the script has not set it. Counts as reading it.
   ShellVariable& variable_of(std::string_view name);
@@ -8523,8 +8559,8 @@ class ShellWalker {
 
   // The one string that a word makes.
   ShellText expand_single(std::uint32_t index);
-  static ShellText text_of(shell::Word word) {
-    return {std::move(word.text), word.assumed, word.glob, word.home, word.split};
+  static ShellText text_of(const shell::Word& word) {
+    return {word.text, word.assumed, word.glob, word.home, word.split};
   }
 
   // {a,b} and {1..3} ------------------------------------------------------------------------------
@@ -8579,9 +8615,7 @@ class ShellWalker {
   void add_parameter(const ShellPart& part, const Parameter& parameter, Fields& fields);
   // What stands between the elements of "$*".
   std::string joint();
-  static bool is_whole(std::string_view name) {
-    return name == "PWD" || name == "#" || name == "?" || name == "$" || name == "!" || name == "-";
-  }
+  static bool is_whole(std::string_view name) { return has_entry("PWD # ? $ ! -"sv, name); }
 
   Parameter read_parameter(const ShellPart& part);
 
@@ -8618,7 +8652,9 @@ class ShellWalker {
   static bool take_slice(const ShellPart& part, std::string_view operand, Parameter& parameter);
   static bool take_substring(std::string_view operand, std::string& text);
   static bool is_ascii(std::string_view text) {
-    return std::all_of(text.begin(), text.end(), [](char c) { return (c & 0x80) == 0; });
+    for (const char c : text)
+      if ((c & 0x80) != 0) return false;
+    return true;
   }
 
   // The value of arithmetic that is a number as it stands; else nothing. Variables in it are
@@ -8672,7 +8708,7 @@ class ShellWalker {
   // After &&, commands run in a state that knows all before them; after ||, that of the failure of
   // some of them.
   void run_and_or(const ShellNode& node);
-  void merge_one(Changes changes);
+  void merge_one(const Changes& changes);
 
   void run_if(const ShellNode& node);
 
@@ -8694,8 +8730,7 @@ class ShellWalker {
   static shell::Input unknown_input();
 
   // [[ ]] and (( )) run no program, but are told as commands of these names.
-  void run_condition(const ShellNode& node);
-  void run_arithmetic(const ShellNode& node);
+  void run_test(const ShellNode& node);
   static shell::Word plain_word(std::string_view text, const ShellNode& node);
 
   void run_pipeline(const ShellNode& node);
@@ -8730,6 +8765,8 @@ class ShellWalker {
     }
   };
   Surroundings surroundings() const;
+  // A command that may write into a pipe; nothing: it was not told.
+  using KeptCommand = std::shared_ptr<const shell::Command>;
   // A body that runs, and what it has read of what was there before it.
   struct Recording {
     ShellVariables read = {};
@@ -8743,7 +8780,7 @@ class ShellWalker {
     ShellVariables read = {};
     Effects effects = {};
     Output output = {};
-    shell::Command kept = {};
+    KeptCommand kept = {};
   };
   // Runs a body, or recalls what it did; its effects are not there yet. `name` has `given` in it:
   // a function's arguments, or what the variable of a for loop has.
@@ -8767,8 +8804,8 @@ class ShellWalker {
     std::string name = {};
     std::vector<std::string> arguments = {};
     unsigned parallel = 0;
-    std::vector<std::pair<std::string, ShellVariable>> locals = {};  // and what they were before
-    std::size_t frames = 0;                                          // around it
+    Changes locals = {};          // and what they were before
+    std::size_t frames = 0;       // around it
     ShellVariables carried = {};  // what it had changed where it called itself
     bool recurs = false;          // such a call was not followed
   };
@@ -8848,10 +8885,11 @@ class ShellWalker {
     tee,
     trap,
     unset,
+    none,
   };
   // What the walk knows of commands: those that change the shell, and those whose output it can
-  // tell. Sorted by name.
-  static std::optional<Builtin> builtin_of(std::string_view name);
+  // tell.
+  static Builtin builtin_of(std::string_view name);
 
   static bool names_variables(Builtin builtin);
   void run_builtin(const shell::Command& command, std::size_t at);
@@ -8911,7 +8949,7 @@ class ShellWalker {
   ShellSyntax syntax_ = {};
 
   ShellVariables variables_ = {};
-  std::vector<Frame> frames_ = {};
+  std::list<Frame> frames_ = {};
   std::uint64_t last_frame_ = 0;
   std::vector<Choice> choices_ = {};
   bool too_many_choices_ = false;
@@ -8921,11 +8959,11 @@ class ShellWalker {
   bool left_ = false;  // a loop or a function, by break, continue or return
   // Counts functions, aliases and attributes: what changes how commands are read.
   std::uint64_t definitions_ = 0;
-  std::vector<Recording> recordings_ = {};
-  std::map<std::uint32_t, std::vector<Memory>> memories_ = {};
+  std::list<Recording> recordings_ = {};
+  std::map<std::uint32_t, std::list<Memory>> memories_ = {};
   std::size_t memory_bytes_ = 0;
   bool references_ = false;  // declare -n: an assignment may go to another variable than it says
-  const ShellValue unknown_value_ = scalar_value(unknown_text());
+  const ShellValue unknown_value_ = unknown_scalar();
 
   std::map<std::string, std::vector<std::uint32_t>, std::less<>> functions_ = {};
   std::map<std::string, std::string, std::less<>> aliases_ = {};
@@ -8935,15 +8973,15 @@ class ShellWalker {
     std::size_t begin = 0;
     std::size_t end = 0;
   };
-  std::vector<Trap> traps_ = {};
+  std::list<Trap> traps_ = {};
   bool in_traps_ = false;
-  std::vector<Activation> activations_ = {};
+  std::list<Activation> activations_ = {};
 
   shell::Input input_ = {};
   Output* output_ = nullptr;                  // where standard output goes, if anybody asks
   const shell::Command* producer_ = nullptr;  // of input_
   std::uint64_t producer_id_ = 0;             // no two commands share one
-  shell::Command* keep_ = nullptr;            // where the next command is kept for the one behind
+  KeptCommand* keep_ = nullptr;               // where the next command is kept for the one behind
   bool last_in_shell_ = false;                // the script speaks of lastpipe
   bool pipeline_ = false;
   bool background_ = false;
@@ -9078,22 +9116,18 @@ ShellWalker::Changes ShellWalker::take_frame(Changes* between) {
   Frame frame = std::move(frames_.back());
   frames_.pop_back();
   if (between != nullptr) *between = std::move(frame.between);
-  Changes changes;
-  for (auto& [name, former] : frame.former) {
+  for (auto& [name, variable] : frame.former) {
     const auto at = variables_.find(name);
-    changes.emplace_back(name, std::move(at->second));
-    if (former)
-      at->second = std::move(*former);
-    else
-      variables_.erase(at);
+    std::swap(variable, at->second);
+    if (at->second.values.empty()) variables_.erase(at);
   }
-  return changes;
+  return std::move(frame.former);
 }
 
 void ShellWalker::assign(std::string_view name, ShellValue value) {
   if (is_name(name)) {
     run_value(name, value);
-    if (references_ || has_attribute(name, 'i')) value = scalar_value(unknown_text());
+    if (references_ || has_attribute(name, 'i')) value = unknown_scalar();
     if (has_attribute(name, 'r')) return add_value(name, std::move(value));
   }
   ShellVariable variable;
@@ -9109,35 +9143,34 @@ bool ShellWalker::has_attribute(std::string_view name, char attribute) const {
 
 void ShellWalker::set_attribute(std::string_view name, char attribute) {
   if (!is_name(name) || has_attribute(name, attribute)) return;
-  attributes_[std::string(name)] += attribute;
+  const std::string key(name);
+  attributes_[key] += attribute;
   ++definitions_;
 }
 
 void ShellWalker::run_value(std::string_view name, const ShellValue& value) {
-  const bool expanded = name == "PS4" || name == "BASH_ENV" || name == "ENV";
+  const bool expanded = has_entry("PS4 BASH_ENV ENV"sv, name);
   for (const ShellText& element : value.elements)
     if (has_substitution(element.text) && (expanded || (bash() && has_subscript(element.text))))
       run_expansion_text(element.text);
 }
 
 void ShellWalker::set_variable(std::string_view name, ShellVariable variable) {
-  auto at = variables_.find(name);
-  const std::uint64_t frame = frames_.empty() ? 0 : frames_.back().id;
-  if (at == variables_.end()) {
-    if (!frames_.empty()) frames_.back().former.emplace_back(std::string(name), std::nullopt);
-    at = variables_.emplace(std::string(name), ShellVariable()).first;
-  } else if (frame != 0 && at->second.frame != frame) {
-    frames_.back().former.emplace_back(std::string(name), std::move(at->second));
-  } else if (frame != 0 && frames_.back().keeps) {
-    frames_.back().between.emplace_back(std::string(name), std::move(at->second));
+  const std::string key(name);
+  ShellVariable& place = variables_[key];
+  Frame* const frame = frames_.empty() ? nullptr : &frames_.back();
+  if (frame != nullptr) {
+    const bool first = place.values.empty() || place.frame != frame->id;
+    if (first || frame->keeps)
+      (first ? frame->former : frame->between).emplace_back(key, std::move(place));
   }
-  at->second = std::move(variable);
-  at->second.frame = frame;
+  place = std::move(variable);
+  place.frame = frame != nullptr ? frame->id : 0;
 }
 
 void ShellWalker::set_unknown(std::string_view name) {
   ShellVariable variable;
-  variable.values.push_back(scalar_value(unknown_text()));
+  variable.values.push_back(unknown_value_);
   set_variable(name, std::move(variable));
 }
 
@@ -9153,25 +9186,29 @@ void ShellWalker::add_value(std::string_view name, ShellValue value) {
 }
 
 void ShellWalker::merge_value(ShellVariable& variable, ShellValue value) {
-  if (std::find(variable.values.begin(), variable.values.end(), value) != variable.values.end())
-    return;
-  if (variable.values.size() < max_values)
-    variable.values.push_back(std::move(value));
-  else
-    variable.values.assign(1, scalar_value(unknown_text()));
+  for (const ShellValue& known : variable.values)
+    if (known == value) return;
+  if (variable.values.size() == max_values) {
+    variable.values.clear();
+    value = unknown_scalar();
+  }
+  variable.values.push_back(std::move(value));
 }
 
-void ShellWalker::merge(std::vector<Changes> branches, bool maybe_none) {
-  std::map<std::string, std::vector<const ShellVariable*>> changed;
+void ShellWalker::merge(const std::list<Changes>& branches, bool maybe_none) {
+  ShellVariables merged;
+  // `frame` counts the branches that change a variable.
   for (const Changes& changes : branches)
-    for (const auto& [name, variable] : changes) changed[name].push_back(&variable);
-  for (const auto& [name, variables] : changed) {
-    ShellVariable merged;
-    if (maybe_none || variables.size() < branches.size()) merged = variable_of(name);
-    for (const ShellVariable* variable : variables)
-      for (const ShellValue& value : variable->values) merge_value(merged, value);
-    set_variable(name, std::move(merged));
+    for (const auto& [name, variable] : changes) ++merged[name].frame;
+  for (const Changes& changes : branches) {
+    for (const auto& [name, variable] : changes) {
+      ShellVariable& one = merged[name];
+      if (one.values.empty() && (maybe_none || one.frame < branches.size()))
+        one = ShellVariable(variable_of(name));
+      for (const ShellValue& value : variable.values) merge_value(one, value);
+    }
   }
+  for (auto& [name, variable] : merged) set_variable(name, std::move(variable));
 }
 
 ShellVariable& ShellWalker::variable_of(std::string_view name) {
@@ -9181,30 +9218,29 @@ ShellVariable& ShellWalker::variable_of(std::string_view name) {
 }
 
 ShellVariable& ShellWalker::find_variable(std::string_view name) {
-  auto at = variables_.find(name);
-  if (at == variables_.end())
-    at = variables_.emplace(std::string(name), initial_variable(name)).first;
-  return at->second;
+  const std::string key(name);
+  ShellVariable& variable = variables_[key];
+  if (variable.values.empty()) variable = initial_variable(name);
+  return variable;
 }
 
 ShellVariable ShellWalker::initial_variable(std::string_view name) {
-  ShellText text = unknown_text();
-  bool environment = true;
-  if (name == "IFS") text.text = " \t\n";
-  if (name == "HOME") text.text = "~";
-  if (name == "HOME") text.home = true;
-  if (name == work_dir_key) text.text.clear();
-  if (name == "IFS" || name == "HOME" || name == work_dir_key) environment = false;
+  ShellText text;
+  text.home = name == "HOME"sv;
+  const bool ifs = name == "IFS"sv;
+  const bool environment = !text.home && !ifs && name != work_dir_key;
+  text.text = environment ? std::string_view("\0", 1) : text.home ? "~" : ifs ? " \t\n" : "";
   ShellVariable variable;
   if (name[0] == '+') {
     // Whether a variable of the environment is there; see add_either().
-    variable.values.resize(2);
+    variable.values.emplace_back();
+    variable.values.emplace_back();
     variable.values[1].unset = true;
     return variable;
   }
   variable.values.push_back(scalar_value(std::move(text)));
   variable.values[0].environment = environment;
-  if (name == positional_key) variable.values[0] = array_value();
+  if (name == positional_key) variable.values[0] = empty_array();
   return variable;
 }
 
@@ -9274,7 +9310,7 @@ namespace {
 void ShellWalker::add_text(Fields& fields, std::string_view text, bool quoted) {
   text_bytes_ += text.size();
   if (text_bytes_ > options_.limits.max_text)
-    return over_limit(options_.limits.max_text, "bytes of words", fields.begin);
+    return over_limit(options_.limits.max_text, "bytes of words"sv, fields.begin);
   fields.word.text += text;
   fields.word.assumed = fields.word.assumed || fields.assumed;
   fields.started = fields.started || quoted || !text.empty();
@@ -9289,7 +9325,7 @@ void ShellWalker::add_unknown(Fields& fields, bool quoted) {
 void ShellWalker::charge(std::size_t amount) {
   text_bytes_ += amount;
   if (text_bytes_ > options_.limits.max_text)
-    over_limit(options_.limits.max_text, "bytes of words", 0);
+    over_limit(options_.limits.max_text, "bytes of words"sv, 0);
 }
 
 void ShellWalker::end_field(Fields& fields) {
@@ -9299,11 +9335,11 @@ void ShellWalker::end_field(Fields& fields) {
   fields.word = shell::Word();
   fields.started = false;
   if (++words_ > options_.limits.max_words)
-    over_limit(options_.limits.max_words, "words", fields.begin);
+    over_limit(options_.limits.max_words, "words"sv, fields.begin);
 }
 
 void ShellWalker::add_value_text(Fields& fields, const ShellText& text, bool quoted) {
-  if (text.home && starts_with(text.text, "~")) {
+  if (text.home && starts_with(text.text, "~"sv)) {
     if (fields.started || !fields.word.text.empty()) return add_unknown(fields, true);
     fields.word.home = true;
   }
@@ -9318,7 +9354,7 @@ void ShellWalker::add_value_text(Fields& fields, const ShellText& text, bool quo
 }
 
 void ShellWalker::add_split(Fields& fields, std::string_view text, bool home) {
-  const ShellValue& ifs = value_of("IFS");
+  const ShellValue& ifs = value_of("IFS"sv);
   std::string separators = ifs.elements.empty() ? std::string() : ifs.elements[0].text;
   if (ifs.unset) separators = " \t\n";
   if (has_nul(separators)) return add_unknown(fields, false);
@@ -9387,11 +9423,11 @@ void ShellWalker::expand_part(const ShellPart& part, Fields& fields, bool operan
 
 void ShellWalker::expand_tilde(const ShellPart& part, Fields& fields) {
   if (part.text.empty()) {
-    const ShellValue home = value_of("HOME");
+    const ShellValue home = value_of("HOME"sv);
     if (home.elements.size() == 1) return add_value_text(fields, home.elements[0], true);
     return add_unknown(fields, true);
   }
-  if (part.text == "+" || part.text == "-") return add_unknown(fields, true);
+  if (has_entry("+ -"sv, part.text)) return add_unknown(fields, true);
   if (!is_name_start(part.text[0])) return add_text(fields, concat({"~", part.text}), false);
   ShellText user;
   user.text = concat({"~", part.text});
@@ -9405,7 +9441,7 @@ ShellText ShellWalker::expand_single(std::uint32_t index) {
   Fields fields{words, true};
   expand_word(index, fields);
   if (words.empty()) return {};
-  return text_of(std::move(words[0]));
+  return text_of(words[0]);
 }
 
 }  // namespace
@@ -9431,7 +9467,7 @@ void ShellWalker::expand_braces(const ShellWord& word, Fields& fields) {
   for (const BraceWord& parts : brace_words(pieces, 0, pieces.size(), word.begin)) {
     for (std::size_t i = 0; i < parts.size() && !stopped(); ++i) {
       if (i == 0 && !parts[0].quoted && parts[0].kind == ShellPart::Kind::literal &&
-          starts_with(parts[0].text, "~"))
+          starts_with(parts[0].text, "~"sv))
         expand_leading_tilde(parts[0], parts.size() == 1, fields);
       else
         expand_part(parts[i], fields, false);
@@ -9473,7 +9509,8 @@ void ShellWalker::add_brace_pieces(const ShellPart& part, std::vector<BracePiece
 std::vector<ShellWalker::BraceWord> ShellWalker::brace_words(const std::vector<BracePiece>& pieces,
                                                              std::size_t from, std::size_t to,
                                                              std::size_t at) {
-  std::vector<BraceWord> words(1);
+  std::vector<BraceWord> words;
+  words.emplace_back();
   for (std::size_t i = from; i < to && !stopped(); ++i) {
     const BracePiece& piece = pieces[i];
     std::vector<BraceWord> alternatives;
@@ -9491,7 +9528,7 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_words(const std::vector<B
       for (const BraceWord& word : words) {
         for (const BraceWord& alternative : alternatives) {
           product.push_back(word);
-          product.back().insert(product.back().end(), alternative.begin(), alternative.end());
+          for (const ShellPart& part : alternative) product.back().push_back(part);
           brace_parts_ += product.back().size() + 1;
           if (brace_parts_ > options_.limits.max_words) break;
         }
@@ -9500,7 +9537,7 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_words(const std::vector<B
       i = piece.close;
     }
     if (brace_parts_ > options_.limits.max_words)
-      over_limit(options_.limits.max_words, "words from braces", at);
+      over_limit(options_.limits.max_words, "words from braces"sv, at);
   }
   return words;
 }
@@ -9509,8 +9546,7 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_list(const std::vector<Br
                                                             std::size_t open, std::size_t at) {
   std::vector<BraceWord> all;
   if (++brace_depth_ > options_.limits.max_depth) {
-    stop(ErrorCode::limit,
-         concat({"nested deeper than ", std::to_string(options_.limits.max_depth), " levels"}), at);
+    stop(ErrorCode::limit, too_deep(options_), at);
     return all;
   }
   std::size_t from = open + 1;
@@ -9566,7 +9602,8 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_sequence(
     ShellPart part;
     part.quoted = true;
     part.text = syntax_.texts.back();
-    words.push_back({part});
+    words.emplace_back();
+    words.back().push_back(part);
     if (++brace_parts_ > options_.limits.max_words) break;
   }
   return words;
@@ -9637,7 +9674,7 @@ void ShellWalker::add_parameter(const ShellPart& part, const Parameter& paramete
 }
 
 std::string ShellWalker::joint() {
-  const ShellValue& ifs = value_of("IFS");
+  const ShellValue& ifs = value_of("IFS"sv);
   if (ifs.unset) return " ";
   return ifs.elements.empty() ? std::string() : ifs.elements[0].text.substr(0, 1);
 }
@@ -9646,20 +9683,20 @@ ShellWalker::Parameter ShellWalker::read_parameter(const ShellPart& part) {
   Parameter parameter;
   const std::string_view name = part.text;
   if (part.indirect) return indirect_parameter(part);
-  if (name == "@" || name == "*") {
+  if (has_entry("@ *"sv, name)) {
     parameter.many = true;
-    parameter.all = name == "@";
+    parameter.all = name == "@"sv;
     read_elements(value_of(positional_key), parameter);
     return parameter;
   }
-  if (is_digit(name[0]) && name != "0") return positional_parameter(name);
-  if (name == "#") return count_parameter();
-  if (name.size() == 1 && !is_name_start(name[0]) && name != "0") {
+  if (is_digit(name[0]) && name != "0"sv) return positional_parameter(name);
+  if (name == "#"sv) return count_parameter();
+  if (name.size() == 1 && !is_name_start(name[0]) && name != "0"sv) {
     parameter.state = Parameter::State::unknown;
     return parameter;
   }
   if (part.subscript != no_index) return element_parameter(part);
-  if (name == "PWD" && variable_of(name).values[0].environment) {
+  if (name == "PWD"sv && variable_of(name).values[0].environment) {
     read_elements(value_of(work_dir_key), parameter);
     if (parameter.state == Parameter::State::set && !is_whole_path(parameter.elements[0]))
       parameter.state = Parameter::State::unknown;
@@ -9680,7 +9717,7 @@ ShellWalker::Parameter ShellWalker::read_parameter(const ShellPart& part) {
 
 void ShellWalker::read_elements(const ShellValue& value, Parameter& parameter) {
   charge(value.elements.size());
-  parameter.indexes = value.indexes;
+  parameter.indexes = std::vector<long long>(value.indexes);
   if (value.unset || (value.array && value.elements.empty() && !parameter.many)) {
     parameter.state = Parameter::State::unset;
   } else if (value.environment) {
@@ -9689,7 +9726,7 @@ void ShellWalker::read_elements(const ShellValue& value, Parameter& parameter) {
              (!value.array || value.elements[0].split)) {
     parameter.state = Parameter::State::unknown;
   } else {
-    parameter.elements = value.elements;
+    parameter.elements = std::vector<ShellText>(value.elements);
   }
 }
 
@@ -9725,7 +9762,7 @@ ShellWalker::Parameter ShellWalker::element_parameter(const ShellPart& part) {
   Parameter parameter;
   const ShellText subscript = expand_single(part.subscript);
   const ShellValue& value = value_of(part.text);
-  if (subscript.text == "@" || subscript.text == "*") {
+  if (has_entry("@ *"sv, subscript.text)) {
     parameter.many = true;
     parameter.all = subscript.text == "@";
     read_elements(value, parameter);
@@ -9919,7 +9956,7 @@ bool ShellWalker::edit(const ShellPart& part, const std::string& operand, std::s
     case ':':
       return take_substring(operand, text);
     case '@':
-      if (operand == "U" || operand == "L") {
+      if (has_entry("U L"sv, operand)) {
         for (char& c : text) {
           if (operand == "U" && c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
           if (operand == "L" && c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -9981,7 +10018,7 @@ bool ShellWalker::take_slice(const ShellPart& part, std::string_view operand,
                              Parameter& parameter) {
   std::vector<ShellText>& elements = parameter.elements;
   const std::size_t colon = operand.find(':');
-  const bool positional = part.text == "@" || part.text == "*";
+  const bool positional = has_entry("@ *"sv, part.text);
   long long offset = 0;
   long long length = static_cast<long long>(elements.size());
   if (!read_decimal(operand.substr(0, colon), offset) || offset < (positional ? 1 : 0))
@@ -10097,8 +10134,7 @@ bool ShellWalker::enter(std::size_t at) {
     ++depth_;
     return true;
   }
-  stop(ErrorCode::limit,
-       concat({"nested deeper than ", std::to_string(options_.limits.max_depth), " levels"}), at);
+  stop(ErrorCode::limit, too_deep(options_), at);
   return false;
 }
 
@@ -10182,9 +10218,8 @@ void ShellWalker::run_compound(const ShellNode& node) {
     case ShellNode::Kind::coprocess:
       return run_coprocess(node);
     case ShellNode::Kind::condition:
-      return run_condition(node);
     case ShellNode::Kind::arithmetic:
-      return run_arithmetic(node);
+      return run_test(node);
   }
 }
 
@@ -10206,7 +10241,7 @@ void ShellWalker::run_and_or(const ShellNode& node) {
   run(item(node.nodes, 0));
   const std::size_t written = output_size();
   // What each command changes may be what remains: the next one may not run.
-  std::vector<Changes> steps;
+  std::list<Changes> steps;
   open_frame();
   char before = 0;
   for (std::size_t i = 1; i < size(node.nodes); ++i) {
@@ -10214,7 +10249,7 @@ void ShellWalker::run_and_or(const ShellNode& node) {
     // Behind ||, and what follows behind &&, it is not known which of those before have run.
     if (i > 1 && (joint == '|' || before == '|')) {
       steps.push_back(take_frame());
-      merge(std::move(steps), true);
+      merge(steps, true);
       steps.clear();
       open_frame();
     }
@@ -10227,24 +10262,24 @@ void ShellWalker::run_and_or(const ShellNode& node) {
   }
   forget_output(written);
   steps.push_back(take_frame());
-  merge(std::move(steps), true);
+  merge(steps, true);
 }
 
-void ShellWalker::merge_one(Changes changes) {
-  std::vector<Changes> branches;
-  branches.push_back(std::move(changes));
-  merge(std::move(branches), true);
+void ShellWalker::merge_one(const Changes& changes) {
+  std::list<Changes> branches;
+  branches.push_back(changes);
+  merge(branches, true);
 }
 
 void ShellWalker::run_if(const ShellNode& node) {
   const std::size_t count = size(node.nodes);
-  std::vector<Changes> branches;
+  std::list<Changes> branches;
   for (std::size_t i = 0; i + 1 < count; i += 2) {
     run(item(node.nodes, i));
     branches.push_back(run_branch(item(node.nodes, i + 1)));
   }
   if (count % 2 == 1) branches.push_back(run_branch(item(node.nodes, count - 1)));
-  merge(std::move(branches), count % 2 == 0);
+  merge(branches, count % 2 == 0);
 }
 
 void ShellWalker::run_rounds(const ShellNode& node, const ShellVariable& variable) {
@@ -10254,9 +10289,9 @@ void ShellWalker::run_rounds(const ShellNode& node, const ShellVariable& variabl
     const std::uint64_t definitions = definitions_;
     Effects effects = run_body(node.nodes, node.name, variable);
     forget_output(written);
-    merge_one(std::move(effects.changes));
+    merge_one(effects.changes);
     add_values(effects.between);
-    for (const std::string& name : effects.carried) add_value(name, scalar_value(unknown_text()));
+    for (const std::string& name : effects.carried) add_value(name, unknown_value_);
     if (effects.carried.empty() && definitions == definitions_) return;
   }
 }
@@ -10265,7 +10300,8 @@ void ShellWalker::run_loop(const ShellNode& node) { run_rounds(node, ShellVariab
 
 void ShellWalker::run_for(const ShellNode& node) {
   // A loop over many words is walked in several parts, so that none of its values is lost.
-  std::vector<ShellVariable> parts(1);
+  std::list<ShellVariable> parts;
+  parts.emplace_back();
   const auto add = [&](ShellText text) {
     const bool full = parts.back().values.size() == max_values;
     if (full && parts.size() < max_parts) parts.emplace_back();
@@ -10276,14 +10312,14 @@ void ShellWalker::run_for(const ShellNode& node) {
     Fields fields{words};
     for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
       expand_word(item(node.words, i), fields);
-    for (shell::Word& word : words) add(text_of(std::move(word)));
+    for (shell::Word& word : words) add(text_of(word));
     if (node.flag) return;
     const ShellValue arguments = value_of(positional_key);
     charge(arguments.elements.size());
     for (const ShellText& element : arguments.elements) add(element);
   });
   // Without words the body does not run; it is told all the same.
-  if (parts[0].values.empty()) parts[0].values.push_back(scalar_value({}));
+  if (parts.front().values.empty()) parts.front().values.push_back(scalar_value({}));
   for (const ShellVariable& part : parts) {
     for (const ShellValue& value : part.values) run_value(node.name, value);
     if (steers_programs(node.name)) tell_assignment(node, node.name, part);
@@ -10292,8 +10328,8 @@ void ShellWalker::run_for(const ShellNode& node) {
 }
 
 bool ShellWalker::steers_programs(std::string_view name) {
-  return name == "PATH" || name == "BASH_ENV" || name == "ENV" || name == "IFS" ||
-         starts_with(name, "LD_") || starts_with(name, "PYTHON") || starts_with(name, "GIT_");
+  return has_entry("PATH BASH_ENV ENV IFS"sv, name) || starts_with(name, "LD_"sv) ||
+         starts_with(name, "PYTHON"sv) || starts_with(name, "GIT_"sv);
 }
 
 void ShellWalker::tell_assignment(const ShellNode& node, std::string_view name,
@@ -10315,10 +10351,10 @@ void ShellWalker::run_case(const ShellNode& node) {
     for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
       expand_single(item(node.words, i));
   });
-  std::vector<Changes> branches;
+  std::list<Changes> branches;
   for (std::size_t i = 0; i < size(node.nodes) && !stopped(); ++i)
     branches.push_back(run_branch(item(node.nodes, i)));
-  merge(std::move(branches), true);
+  merge(branches, true);
 }
 
 void ShellWalker::run_coprocess(const ShellNode& node) {
@@ -10341,27 +10377,20 @@ shell::Input ShellWalker::unknown_input() {
   return input;
 }
 
-void ShellWalker::run_condition(const ShellNode& node) {
+void ShellWalker::run_test(const ShellNode& node) {
+  const bool numbers = node.kind == ShellNode::Kind::arithmetic;
   for_each_choice([&] {
     shell::Command command;
-    command.words.push_back(plain_word("[[", node));
+    command.words.push_back(plain_word(numbers ? "((" : "[[", node));
     Fields fields{command.words, true};
     for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
       expand_word(item(node.words, i), fields);
-    command.words.push_back(plain_word("]]", node));
-    run_subscripts(tell(node, std::move(command)));
-  });
-}
-
-void ShellWalker::run_arithmetic(const ShellNode& node) {
-  for_each_choice([&] {
-    shell::Command command;
-    command.words.push_back(plain_word("((", node));
-    Fields fields{command.words, true};
-    expand_word(item(node.words, 0), fields);
-    command.words.push_back(plain_word("))", node));
+    command.words.push_back(plain_word(numbers ? "))" : "]]", node));
     const shell::Command told = tell(node, std::move(command));
-    run_arithmetic_text(told.words[1].text);
+    if (numbers)
+      run_arithmetic_text(told.words[1].text);
+    else
+      run_subscripts(told);
   });
 }
 
@@ -10381,13 +10410,12 @@ void ShellWalker::run_pipeline(const ShellNode& node) {
   const shell::Command* const outer_producer = producer_;
   const std::uint64_t outer_producer_id = producer_id_;
   ++parallel_;
-  std::deque<shell::Command> stages;
+  KeptCommand told, producer;
   for (std::size_t i = 0; i < count && !stopped(); ++i) {
     Output output;
     const bool last = i + 1 == count;
     output_ = last ? outer_output : &output;
-    stages.emplace_back();
-    keep_ = last ? nullptr : &stages.back();
+    keep_ = last ? nullptr : &told;
     const bool simple = this->node(item(node.nodes, i)).kind == ShellNode::Kind::simple;
     open_frame();
     run(item(node.nodes, i));
@@ -10398,7 +10426,8 @@ void ShellWalker::run_pipeline(const ShellNode& node) {
       take_frame();
     keep_ = nullptr;
     if (last) break;
-    producer_ = simple ? &stages.back() : nullptr;
+    producer = std::move(told);
+    producer_ = simple ? producer.get() : nullptr;
     producer_id_ = simple ? ++last_frame_ : 0;
     input_ = shell::Input();
     input_.glob = output.glob;
@@ -10436,7 +10465,7 @@ void ShellWalker::run_apart(std::uint32_t index, Output* output, shell::Input in
   Output* const outer_output = std::exchange(output_, output);
   const shell::Command* const outer_producer = std::exchange(producer_, nullptr);
   const std::uint64_t outer_producer_id = std::exchange(producer_id_, 0);
-  shell::Command* const outer_keep = std::exchange(keep_, nullptr);
+  KeptCommand* const outer_keep = std::exchange(keep_, nullptr);
   std::swap(input_, input);
   open_frame();
   run(index);
@@ -10458,20 +10487,23 @@ namespace {
 
 void ShellWalker::define(std::uint32_t index, const ShellNode& node) {
   outcome_.definitions.push_back({std::string(node.name), false, node.begin, node.end});
-  std::vector<std::uint32_t>& bodies = functions_[std::string(node.name)];
-  if (std::find(bodies.begin(), bodies.end(), index) == bodies.end()) {
+  const std::string name(node.name);
+  std::vector<std::uint32_t>& bodies = functions_[name];
+  bool defined = false;
+  for (const std::uint32_t body : bodies) defined = defined || body == index;
+  if (!defined) {
     bodies.push_back(index);
     ++definitions_;
   }
   if (size(node.nodes) == 0) return;
   // The body as it stands; when the function is called, it is told again with its arguments.
   // bash calls this one itself, with what it did not find.
-  const bool outer = std::exchange(defined_, node.name != "command_not_found_handle");
+  const bool outer = std::exchange(defined_, node.name != "command_not_found_handle"sv);
   Output* const output = std::exchange(output_, nullptr);
   shell::Input input;
   std::swap(input, input_);
   open_frame();
-  assign(positional_key, array_value({unknown_words()}));
+  assign(positional_key, unknown_array());
   run(item(node.nodes, 0));
   take_frame();
   std::swap(input, input_);
@@ -10487,18 +10519,21 @@ void ShellWalker::call(const shell::Command& command, const std::vector<std::uin
   activation.parallel = parallel_;
   activation.frames = frames_.size();
   std::size_t running = 0;
-  for (std::size_t i = 0; i < activations_.size(); ++i) {
-    if (activations_[i].name != activation.name) continue;
+  std::size_t level = 0;
+  for (Activation& around : activations_) {
+    const std::size_t own_level = level++;
+    if (around.name != activation.name) continue;
     if (!recordings_.empty())
-      recordings_.back().outermost = std::min(recordings_.back().outermost, i);
-    if (++running > max_activations || activations_[i].arguments == activation.arguments)
-      return end_recursion(activations_[i]);
+      recordings_.back().outermost = std::min(recordings_.back().outermost, own_level);
+    if (++running > max_activations || around.arguments == activation.arguments)
+      return end_recursion(around);
   }
-  ShellValue arguments = array_value();
+  ShellValue arguments = empty_array();
   if (running == max_activations) {
     // Recursion with ever new arguments: from here on, with any.
-    activation.arguments.assign(1, std::string(1, '\0'));
-    arguments.elements.push_back(unknown_words());
+    arguments = unknown_array();
+    activation.arguments.clear();
+    activation.arguments.push_back(arguments.elements[0].text);
   } else {
     for (std::size_t i = 1; i < command.words.size(); ++i)
       arguments.elements.push_back(text_of(command.words[i]));
@@ -10509,15 +10544,17 @@ void ShellWalker::call(const shell::Command& command, const std::vector<std::uin
   activations_.push_back(std::move(activation));
   shell::Input input = command.input;
   std::swap(input, input_);
-  for (const std::uint32_t body : std::vector<std::uint32_t>(bodies)) {
+  // A body may define another one.
+  const std::size_t count = bodies.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t body = bodies[i];
     if (size(node(body).nodes) == 0) continue;
     call_once(body, given);
     if (!activations_.back().recurs) continue;
     // Once more, with what it may find when it has called itself.
-    const ShellVariables carried = activations_.back().carried;
-    for (const auto& [name, variable] : carried) {
-      add_values({{name, variable}});
-      add_value(name, scalar_value(unknown_text()));
+    for (const auto& [name, variable] : activations_.back().carried) {
+      for (const ShellValue& value : variable.values) add_value(name, value);
+      add_value(name, unknown_value_);
     }
     call_once(body, given);
   }
@@ -10540,11 +10577,12 @@ void ShellWalker::call_once(std::uint32_t function, const ShellVariable& argumen
 void ShellWalker::end_recursion(Activation& activation) {
   write_unknown();
   if (activation.recurs)
-    for (const auto& [name, variable] : activation.carried)
-      add_value(name, scalar_value(unknown_text()));
+    for (const auto& [name, variable] : activation.carried) add_value(name, unknown_value_);
   activation.recurs = true;
-  for (std::size_t i = activation.frames; i < frames_.size(); ++i) {
-    for (const auto& [name, former] : frames_[i].former) {
+  std::size_t level = 0;
+  for (const Frame& frame : frames_) {
+    if (level++ < activation.frames) continue;
+    for (const auto& [name, former] : frame.former) {
       charge(1);
       if (name == positional_key) continue;
       ShellVariable& carried = activation.carried[name];
@@ -10599,7 +10637,7 @@ namespace {
 
 void ShellWalker::run_simple(const ShellNode& node) {
   // Each choice starts from the same state, and what they change is merged.
-  std::vector<Changes> branches;
+  std::list<Changes> branches;
   const std::size_t written = output_size();
   std::string printed;
   bool differs = false;
@@ -10616,7 +10654,7 @@ void ShellWalker::run_simple(const ShellNode& node) {
       output_->text.resize(from);
     }
   });
-  merge(std::move(branches), false);
+  merge(branches, false);
   if (!differs) return;
   output_->text.resize(written);
   write_unknown();
@@ -10648,10 +10686,10 @@ void ShellWalker::run_simple_once(const ShellNode& node) {
 }
 
 bool ShellWalker::is_special_builtin(std::string_view name) {
-  static constexpr std::string_view names[] = {
-      ".",        ":",      "break", "continue", "eval",   "exec",  "exit", "export",
-      "readonly", "return", "set",   "shift",    "source", "times", "trap", "unset"};
-  return is_one_of(name, names);
+  return has_entry(
+      ". : break continue eval exec exit export readonly return set shift source times trap "
+      "unset"sv,
+      name);
 }
 
 bool ShellWalker::is_temporary(const ShellNode& node, std::string_view name) const {
@@ -10663,12 +10701,12 @@ bool ShellWalker::is_temporary(const ShellNode& node, std::string_view name) con
 void ShellWalker::run_assignment(const ShellAssignment& assignment, shell::Command& command) {
   ShellValue value;
   if (assignment.array) {
-    value = with_elements(assignment, array_value());
+    value = with_elements(assignment, empty_array());
     // The elements of an associative array have no order.
     for (const shell::Word& word : command.words)
-      if (assignment.declared && starts_with(word.text, "-") &&
+      if (assignment.declared && starts_with(word.text, "-"sv) &&
           word.text.find('A') != std::string::npos)
-        value = array_value({unknown_words()});
+        value = unknown_array();
   } else {
     value.elements.push_back(expand_single(assignment.value));
     if (assignment.append && assignment.subscript == no_index)
@@ -10697,15 +10735,14 @@ ShellValue ShellWalker::appended(const ShellAssignment& assignment, ShellValue v
     charge(whole.elements.size());
     if (whole.unset) whole = ShellValue();
     whole.array = whole.array || whole.environment;
-    if (assignment.append || is_uncertain(whole, whole.elements.size()))
-      return array_value({unknown_words()});
+    if (assignment.append || is_uncertain(whole, whole.elements.size())) return unknown_array();
     whole.array = true;
     whole.environment = false;
     put_element(whole, subscript.text, std::move(value.elements[0]));
     return whole;
   }
   if (whole.unset) return value;
-  if (whole.environment) return scalar_value(unknown_text());
+  if (whole.environment) return unknown_scalar();
   if (whole.elements.empty()) whole.elements.emplace_back();
   if (!whole.indexes.empty() && whole.indexes[0] != 0) put_element(whole, "0", {});
   ShellText& target = whole.elements[0];
@@ -10718,9 +10755,9 @@ ShellValue ShellWalker::appended(const ShellAssignment& assignment, ShellValue v
 
 ShellValue ShellWalker::with_elements(const ShellAssignment& assignment, ShellValue array) {
   if (assignment.append) {
-    array = value_of(assignment.name);
+    array = ShellValue(value_of(assignment.name));
     if (array.unset) array = ShellValue();
-    if (array.environment) array = array_value({unknown_words()});
+    if (array.environment) array = unknown_array();
     array.array = true;
     charge(array.elements.size());
   }
@@ -10728,7 +10765,7 @@ ShellValue ShellWalker::with_elements(const ShellAssignment& assignment, ShellVa
     const std::uint32_t index = item(assignment.elements, i);
     const ShellRange parts = syntax_.words[index].parts;
     if (size(parts) > 0 && !syntax_.parts[parts.begin].quoted &&
-        starts_with(syntax_.parts[parts.begin].text, "[")) {
+        starts_with(syntax_.parts[parts.begin].text, "["sv)) {
       ShellText text = expand_single(index);
       const std::size_t close = text.text.find("]=");
       const bool adds = close == std::string::npos && text.text.find("]+=") != std::string::npos;
@@ -10746,7 +10783,7 @@ ShellValue ShellWalker::with_elements(const ShellAssignment& assignment, ShellVa
       const long long next = array.indexes.empty() ? static_cast<long long>(array.elements.size())
                                                    : array.indexes.back() + 1;
       if (!array.indexes.empty()) array.indexes.push_back(next);
-      array.elements.push_back(text_of(std::move(word)));
+      array.elements.push_back(text_of(word));
     }
   }
   return array;
@@ -10755,7 +10792,7 @@ ShellValue ShellWalker::with_elements(const ShellAssignment& assignment, ShellVa
 void ShellWalker::put_element(ShellValue& array, std::string_view index, ShellText text) {
   long long number = 0;
   if (!read_decimal(index, number) || number < 0 || is_uncertain(array, array.elements.size())) {
-    array = array_value({unknown_words()});
+    array = unknown_array();
     return;
   }
   const auto count = static_cast<long long>(array.elements.size());
@@ -10806,8 +10843,8 @@ void ShellWalker::expand_redirections(const ShellNode& node, std::vector<shell::
 
 bool ShellWalker::is_descriptor(std::string_view text) {
   if (text == "-" || text == std::string_view("\0", 1)) return true;
-  if (ends_with(text, "-")) text.remove_suffix(1);
-  return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
+  if (ends_with(text, "-"sv)) text.remove_suffix(1);
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 void ShellWalker::read_from(const shell::Redirection& redirection, shell::Input& input) {
@@ -10822,7 +10859,7 @@ void ShellWalker::read_from(const shell::Redirection& redirection, shell::Input&
     input.glob = redirection.target.glob;
     input.home = redirection.target.home;
     if (redirection.kind == Kind::here_string) input.text += '\n';
-  } else if (target == "/dev/null" || target == "-") {
+  } else if (has_entry("/dev/null -"sv, target)) {
     input.kind = shell::Input::Kind::known;
   }
 }
@@ -10855,10 +10892,10 @@ shell::Command ShellWalker::tell(const ShellNode& node, shell::Command command) 
   }
   command.fork_bomb = is_fork_bomb(command);
   if (++commands_ > options_.limits.max_commands) {
-    over_limit(options_.limits.max_commands, "commands", command.begin);
+    over_limit(options_.limits.max_commands, "commands"sv, command.begin);
     return command;
   }
-  if (keep_ != nullptr) *keep_ = command;
+  if (keep_ != nullptr) *keep_ = std::make_shared<const shell::Command>(command);
   std::vector<shell::Payload> payloads;
   visit_({command, producer_, payloads});
   for (shell::Payload& payload : payloads)
@@ -10870,10 +10907,10 @@ void ShellWalker::follow(shell::Payload payload, const shell::Command& command) 
   const bool same_shell = payload.same_shell;
   if (!same_shell) {
     open_frame();
-    ShellValue arguments = array_value();
+    ShellValue arguments = empty_array();
     for (std::size_t i = 1; i < payload.arguments.size(); ++i)
       arguments.elements.push_back(text_of(payload.arguments[i]));
-    if (!payload.arguments.empty()) assign("0", scalar_value(text_of(payload.arguments[0])));
+    if (!payload.arguments.empty()) assign("0"sv, scalar_value(text_of(payload.arguments[0])));
     assign(positional_key, std::move(arguments));
   }
   std::swap(payload.input, input_);
@@ -10923,9 +10960,9 @@ void ShellWalker::run_effects(const ShellNode& node, const shell::Command& comma
   if (writes_elsewhere(command)) output_ = nullptr;
   const std::vector<shell::Word>& words = command.words;
   std::size_t at = 0;
-  while (at + 1 < words.size() && (words[at].text == "command" || words[at].text == "builtin")) {
+  while (at + 1 < words.size() && has_entry("command builtin"sv, words[at].text)) {
     ++at;
-    while (at + 1 < words.size() && (words[at].text == "-p" || words[at].text == "--")) ++at;
+    while (at + 1 < words.size() && has_entry("-p --"sv, words[at].text)) ++at;
   }
   if (words.empty()) {
     if (!command.redirections.empty()) write_unknown();  // $(<file)
@@ -10944,10 +10981,9 @@ bool ShellWalker::looks_up(const shell::Command& command) {
   if (words.size() < 2 || words.size() > 3) return false;
   const shell::Word& name = words.back();
   const std::string& option = words[1].text;
-  const bool is = words.size() == 2
-                      ? words[0].text == "which"
-                      : (words[0].text == "command" && option == "-v") ||
-                            (words[0].text == "type" && (option == "-P" || option == "-p"));
+  const bool is = words.size() == 2 ? words[0].text == "which"
+                                    : (words[0].text == "command" && option == "-v"sv) ||
+                                          (words[0].text == "type" && has_entry("-P -p"sv, option));
   return is && name.known() && !name.home && !name.glob && !name.text.empty() &&
          name.text[0] != '-' && name.text.find_first_of("/ \t\n") == std::string::npos;
 }
@@ -10979,81 +11015,54 @@ bool ShellWalker::run_function(const shell::Command& command) {
 namespace {
 
 std::string join_shell_path(std::string_view directory, std::string_view path) {
-  std::string joined;
-  if (starts_with(path, "/") || starts_with(path, "~") || directory.empty())
-    joined = std::string(path);
-  else
-    joined = concat({directory, "/", path});
-  const bool absolute = starts_with(joined, "/");
-  std::vector<std::string_view> names;
+  if (starts_with(path, "/"sv) || starts_with(path, "~"sv)) directory = {};
+  const std::string joined = concat({directory, directory.empty() ? "" : "/", path});
+  const bool absolute = starts_with(joined, "/"sv);
+  std::string result;
   for (std::string_view rest = joined; !rest.empty();) {
     const std::string_view name = take_part(rest, '/');
-    if (name.empty() || name == ".") continue;
-    const bool climbs = name == "..";
-    if (climbs && !names.empty() && names.back() != "..")
-      names.pop_back();
-    else if (!climbs || !absolute)
-      names.push_back(name);
-  }
-  std::string result;
-  for (const std::string_view name : names) {
-    if (!result.empty() || absolute) result += '/';
-    result += name;
+    if (name.empty() || name == "."sv) continue;
+    const bool climbs = name == ".."sv;
+    if (climbs && !result.empty() && base_name(result) != "..") {
+      const std::size_t slash = result.rfind('/');
+      result.resize(slash == std::string::npos ? 0 : slash);
+    } else if (!climbs || !absolute) {
+      if (!result.empty() || absolute) result += '/';
+      result += name;
+    }
   }
   if (result.empty()) result = absolute ? "/" : ".";
   return result;
 }
 
-std::optional<ShellWalker::Builtin> ShellWalker::builtin_of(std::string_view name) {
-  struct Entry {
-    std::string_view name;
-    Builtin builtin;
-  };
-  static constexpr Entry entries[] = {
-      {":", Builtin::silent},
-      {"[", Builtin::silent},
-      {"alias", Builtin::alias},
-      {"break", Builtin::leave},
-      {"cat", Builtin::cat},
-      {"cd", Builtin::change_directory},
-      {"chdir", Builtin::change_directory},
-      {"compgen", Builtin::compgen},
-      {"continue", Builtin::leave},
-      {"declare", Builtin::declare},
-      {"echo", Builtin::echo},
-      {"eval", Builtin::eval},
-      {"exec", Builtin::exec},
-      {"exit", Builtin::exit},
-      {"export", Builtin::declare},
-      {"false", Builtin::silent},
-      {"getopts", Builtin::read},
-      {"hash", Builtin::hash},
-      {"let", Builtin::let},
-      {"local", Builtin::declare},
-      {"mapfile", Builtin::read},
-      {"popd", Builtin::pop_directory},
-      {"printf", Builtin::printf},
-      {"pushd", Builtin::change_directory},
-      {"read", Builtin::read},
-      {"readarray", Builtin::read},
-      {"readonly", Builtin::declare},
-      {"return", Builtin::leave},
-      {"set", Builtin::set},
-      {"shift", Builtin::shift},
-      {"sleep", Builtin::silent},
-      {"tee", Builtin::tee},
-      {"test", Builtin::silent},
-      {"trap", Builtin::trap},
-      {"true", Builtin::silent},
-      {"typeset", Builtin::declare},
-      {"unset", Builtin::unset},
-      {"wait", Builtin::silent},
-  };
-  const auto* const found = std::lower_bound(
-      std::begin(entries), std::end(entries), name,
-      [](const Entry& entry, std::string_view wanted) { return entry.name < wanted; });
-  if (found == std::end(entries) || found->name != name) return std::nullopt;
-  return found->builtin;
+ShellWalker::Builtin ShellWalker::builtin_of(std::string_view name) {
+  // A line for each enumerator.
+  std::string_view lines =
+      "alias\n"
+      "cat\n"
+      "cd chdir pushd\n"
+      "declare export local readonly typeset\n"
+      "compgen\n"
+      "echo\n"
+      "eval\n"
+      "exec\n"
+      "exit\n"
+      "hash\n"
+      "break continue return\n"
+      "let\n"
+      "popd\n"
+      "printf\n"
+      "getopts mapfile read readarray\n"
+      "set\n"
+      "shift\n"
+      ": [ false sleep test true wait\n"
+      "tee\n"
+      "trap\n"
+      "unset\n";
+  unsigned line = 0;
+  for (; !lines.empty(); ++line)
+    if (has_entry(take_part(lines, '\n'), name)) break;
+  return static_cast<Builtin>(line);
 }
 
 bool ShellWalker::names_variables(Builtin builtin) {
@@ -11062,14 +11071,15 @@ bool ShellWalker::names_variables(Builtin builtin) {
 }
 
 void ShellWalker::run_builtin(const shell::Command& command, std::size_t at) {
-  const std::optional<Builtin> builtin = builtin_of(command.words[at].text);
+  const Builtin builtin = builtin_of(command.words[at].text);
   if (looks_up(command)) {
     write_unknown();
     return write_output(concat({"/", command.words.back().text}));
   }
-  if (!builtin) return write_unknown();
-  if (names_variables(*builtin)) run_subscripts(command);
-  switch (*builtin) {
+  if (names_variables(builtin)) run_subscripts(command);
+  switch (builtin) {
+    case Builtin::none:
+      return write_unknown();
     case Builtin::alias:
       return run_alias_definitions(command, at);
     case Builtin::cat:
@@ -11131,11 +11141,12 @@ void ShellWalker::run_eval(const shell::Command& command, std::size_t at) {
 
 void ShellWalker::run_traps() {
   in_traps_ = true;
-  for (std::size_t i = 0; i < traps_.size() && !stopped(); ++i) {
+  for (const Trap& trap : traps_) {
+    if (stopped()) return;
     shell::Command command;
-    command.begin = traps_[i].begin;
-    command.end = traps_[i].end;
-    run_text(traps_[i].text, command, false);
+    command.begin = trap.begin;
+    command.end = trap.end;
+    run_text(trap.text, command, false);
   }
 }
 
@@ -11148,7 +11159,7 @@ void ShellWalker::run_trap(const shell::Command& command, std::size_t at) {
   }
   if (handler + 1 >= command.words.size()) return;
   const std::string& text = command.words[handler].text;
-  if (text.empty() || text == "-" || (!operands && starts_with(text, "-"))) return;
+  if (text.empty() || text == "-" || (!operands && starts_with(text, "-"sv))) return;
   Output* const output = std::exchange(output_, nullptr);
   open_frame();
   run_text(text, command, false);
@@ -11158,7 +11169,7 @@ void ShellWalker::run_trap(const shell::Command& command, std::size_t at) {
   for (const Trap& trap : traps_)
     if (trap.text == text) return;
   if (traps_.size() < 64) return traps_.push_back({text, command.begin, command.end});
-  over_limit(64, "traps", command.begin);
+  over_limit(64, "traps"sv, command.begin);
 }
 
 void ShellWalker::run_alias_definitions(const shell::Command& command, std::size_t at) {
@@ -11189,7 +11200,7 @@ void ShellWalker::run_cd(const shell::Command& command, std::size_t at) {
   if (operand < command.words.size()) {
     target = text_of(command.words[operand]);
   } else {
-    const ShellValue& home = value_of("HOME");
+    const ShellValue& home = value_of("HOME"sv);
     target = home.elements.size() == 1 ? home.elements[0] : unknown_text();
   }
   const ShellValue& directory = value_of(work_dir_key);
@@ -11203,7 +11214,7 @@ void ShellWalker::run_cd(const shell::Command& command, std::size_t at) {
   result.text =
       join_shell_path(whole ? std::string_view() : std::string_view(from.text), target.text);
   // Above a home directory the name is no longer that of one.
-  if (result.home && !starts_with(result.text, "~")) result = ShellText{"/home"};
+  if (result.home && !starts_with(result.text, "~"sv)) result = ShellText{"/home"};
   set_work_dir(std::move(result));
 }
 
@@ -11217,7 +11228,7 @@ void ShellWalker::make_local(std::string_view name) {
 
 void ShellWalker::run_declare(const shell::Command& command, std::size_t at) {
   const std::string& builtin = command.words[at].text;
-  const bool local = builtin == "local" || builtin == "declare" || builtin == "typeset";
+  const bool local = has_entry("local declare typeset"sv, builtin);
   bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
   bool keeps_value = builtin == "readonly";
   bool array = false;  // -a alone
@@ -11246,7 +11257,7 @@ void ShellWalker::run_declare(const shell::Command& command, std::size_t at) {
     }
     ShellText text = text_of(word);
     text.text.erase(0, equals + 1);
-    text.home = starts_with(text.text, "~");
+    text.home = starts_with(text.text, "~"sv);
     if (changes_value || append) text = unknown_text();
     assign(name, scalar_value(std::move(text)));
     if (keeps_value) set_attribute(name, 'r');
@@ -11268,7 +11279,7 @@ void ShellWalker::run_unset(const shell::Command& command, std::size_t at) {
 
 void ShellWalker::assign_unknown(std::string_view text) {
   const std::string_view name = text.substr(0, text.find('['));
-  if (is_name(name)) assign(name, scalar_value(unknown_text()));
+  if (is_name(name)) assign(name, unknown_value_);
 }
 
 void ShellWalker::run_read(const shell::Command& command, std::size_t at) {
@@ -11286,21 +11297,21 @@ void ShellWalker::run_read(const shell::Command& command, std::size_t at) {
     else if (i + 1 < command.words.size())
       run_text(command.words[i + 1].text, command, true);
   }
-  assign("REPLY", scalar_value(unknown_text()));
-  assign("MAPFILE", scalar_value(unknown_text()));
+  assign("REPLY"sv, unknown_value_);
+  assign("MAPFILE"sv, unknown_value_);
 }
 
 void ShellWalker::run_compgen(const shell::Command& command, std::size_t at) {
   for (std::size_t i = at + 1; i < command.words.size(); ++i) {
     if (has_substitution(command.words[i].text)) run_expansion_text(command.words[i].text);
-    if (ends_with(command.words[i].text, "C") && i + 1 < command.words.size())
+    if (ends_with(command.words[i].text, "C"sv) && i + 1 < command.words.size())
       run_text(command.words[i + 1].text, command, true);
   }
 }
 
 void ShellWalker::run_hash(const shell::Command& command, std::size_t at) {
   for (std::size_t i = at + 1; i + 2 < command.words.size(); ++i)
-    if (ends_with(command.words[i].text, "p") && starts_with(command.words[i].text, "-"))
+    if (ends_with(command.words[i].text, "p"sv) && starts_with(command.words[i].text, "-"sv))
       set_alias(command.words[i + 2].text, command.words[i + 1].text);
 }
 
@@ -11319,12 +11330,12 @@ void ShellWalker::run_set(const shell::Command& command, std::size_t at) {
       given = true;
     } else if (word.empty() || (word[0] != '-' && word[0] != '+')) {
       break;
-    } else if (word == "-o" || word == "+o") {
+    } else if (has_entry("-o +o"sv, word)) {
       ++i;
     }
   }
   if (!given && i >= command.words.size()) return;
-  ShellValue value = array_value();
+  ShellValue value = empty_array();
   for (; i < command.words.size(); ++i) value.elements.push_back(text_of(command.words[i]));
   assign(positional_key, std::move(value));
 }
@@ -11336,7 +11347,7 @@ void ShellWalker::run_shift(const shell::Command& command, std::size_t at) {
   charge(value.elements.size());
   const auto size = static_cast<long long>(value.elements.size());
   if (count < 0 || is_uncertain(value, static_cast<std::size_t>(count))) {
-    value.elements.assign(1, unknown_words());
+    value = unknown_array();
   } else if (count <= size) {
     value.elements.erase(value.elements.begin(),
                          value.elements.begin() + static_cast<std::ptrdiff_t>(count));
@@ -11394,7 +11405,7 @@ void ShellWalker::run_echo(const shell::Command& command, std::size_t at) {
     }
   }
   for (bool first = true; i < command.words.size(); ++i, first = false) {
-    if (!first) write_output(" ");
+    if (!first) write_output(" "sv);
     shell::Word word = command.words[i];
     if (word.text.find('\\') != std::string::npos) {
       outcome_.dialect_dependent = true;
@@ -11407,7 +11418,7 @@ void ShellWalker::run_echo(const shell::Command& command, std::size_t at) {
     }
     write_word(word);
   }
-  if (ends_line) write_output("\n");
+  if (ends_line) write_output("\n"sv);
 }
 
 bool ShellWalker::decode_text(std::string_view source, EscapeStyle style, std::string& text) const {
@@ -11426,7 +11437,7 @@ void ShellWalker::run_printf(const shell::Command& command, std::size_t at) {
   if (i + 1 < command.words.size() && command.words[i].text == "-v") {
     variable = command.words[i + 1].text;
     i += 2;
-  } else if (i < command.words.size() && starts_with(command.words[i].text, "-v")) {
+  } else if (i < command.words.size() && starts_with(command.words[i].text, "-v"sv)) {
     variable = command.words[i++].text.substr(2);
   }
   if (i < command.words.size() && command.words[i].text == "--") ++i;
@@ -11475,7 +11486,7 @@ bool ShellWalker::print_once(const shell::Command& command, std::string_view for
       write_output(format.substr(at, end - at));
       at = end;
     } else if (at + 1 < format.size() && format[at + 1] == '%') {
-      write_output("%");
+      write_output("%"sv);
       at += 2;
     } else {
       const char conversion = at + 1 < format.size() ? format[at + 1] : '\0';
@@ -11543,16 +11554,20 @@ void ShellWalker::note_read(std::string_view name, const ShellVariable& variable
   Recording& recording = recordings_.back();
   // What was written within the body is no part of what it found.
   if (variable.frame >= recording.frame) return;
-  auto at = recording.read.find(name);
-  if (at == recording.read.end()) {
-    // No variable is without a value: a large one is never found again.
-    const std::size_t bytes = size_of(variable);
-    const bool large = bytes > max_remembered;
-    at = recording.read.emplace(std::string(name), large ? ShellVariable() : variable).first;
-    at->second.frame = variable.frame;
-    charge(large ? 1 : bytes);
+  const auto at = recording.read.find(name);
+  if (at != recording.read.end()) {
+    at->second.used = at->second.used || used;
+    return;
   }
-  at->second.used = at->second.used || used;
+  // No variable is without a value: a large one is never found again.
+  const std::size_t bytes = size_of(variable);
+  const bool large = bytes > max_remembered;
+  const std::string key(name);
+  ShellVariable& noted = recording.read[key];
+  if (!large) noted = ShellVariable(variable);
+  noted.frame = variable.frame;
+  noted.used = used;
+  charge(large ? 1 : bytes);
 }
 
 std::size_t ShellWalker::size_of(const ShellVariable& variable) {
@@ -11570,17 +11585,17 @@ const ShellWalker::Memory* ShellWalker::find_memory(const Memory& wanted) {
   };
   for (const Memory& memory : memories_[wanted.body]) {
     if (!(memory.here == wanted.here) || !same(memory.given, wanted.given)) continue;
-    const auto reads_same = [&](const ShellVariables::value_type& read) {
-      return same(read.second, find_variable(read.first));
-    };
-    if (std::all_of(memory.read.begin(), memory.read.end(), reads_same)) return &memory;
+    bool alike = true;
+    for (const auto& [name, variable] : memory.read)
+      alike = alike && same(variable, find_variable(name));
+    if (alike) return &memory;
   }
   return nullptr;
 }
 
 ShellWalker::Effects ShellWalker::remember(Memory memory) {
   Effects effects = memory.effects;
-  std::vector<Memory>& memories = memories_[memory.body];
+  std::list<Memory>& memories = memories_[memory.body];
   std::size_t bytes = sizeof memory + memory.here.input.text.size() + size_of(memory.given) +
                       memory.output.text.size();
   const std::size_t rows = memory.read.size() + effects.changes.size() + effects.between.size();
@@ -11588,7 +11603,8 @@ ShellWalker::Effects ShellWalker::remember(Memory memory) {
   for (const auto& [name, variable] : memory.read) bytes += size_of(variable);
   for (const auto& [name, variable] : effects.changes) bytes += size_of(variable);
   for (const auto& [name, variable] : effects.between) bytes += size_of(variable);
-  for (const shell::Word& word : memory.kept.words) bytes += sizeof word + word.text.size();
+  if (memory.kept)
+    for (const shell::Word& word : memory.kept->words) bytes += sizeof word + word.text.size();
   if (memories.size() < max_memories && memory_bytes_ + bytes <= options_.limits.max_text / 4) {
     memory_bytes_ += bytes;
     memories.push_back(std::move(memory));
@@ -11609,18 +11625,18 @@ void ShellWalker::drop_locals(Changes& changes, std::uint64_t frame) const {
   for (const auto& [name, former] : activations_.back().locals) {
     for (auto& [changed, variable] : changes) {
       if (changed != name) continue;
-      variable = former;
+      variable = ShellVariable(former);
       if (former.frame < frame) changed = positional_key;
     }
   }
-  const auto is_local = [](const auto& change) { return change.first == positional_key; };
-  changes.erase(std::remove_if(changes.begin(), changes.end(), is_local), changes.end());
+  for (auto at = changes.begin(); at != changes.end();)
+    at = at->first == positional_key ? changes.erase(at) : std::next(at);
 }
 
 ShellWalker::Effects ShellWalker::run_body(ShellRange nodes, std::string_view name,
                                            const ShellVariable& given) {
   Memory memory;
-  memory.given = given;
+  memory.given = ShellVariable(given);
   memory.body = item(nodes, 0);
   const bool usable = running_aliases_.empty() && input_.text.size() <= max_remembered;
   if (usable) memory.here = surroundings();
@@ -11697,163 +11713,156 @@ enum class Rule : unsigned char {
   unknown_command,
 };
 
-struct SanitizerRule {
-  Rule rule = Rule::sudo;
-  RuleInfo info = {};
-  const char* advice = "";      // what to do instead: the end of the refusal
-  bool lifted_by_sudo = false;  // does not apply where PolicyOptions::enable_sudo is set
-};
+// Of each rule, in the order of Rule: its RuleInfo (name, message, description), and what to do
+// instead, which is the end of the refusal. Each ends with a NUL byte.
+inline constexpr char rule_texts[] =
+    "sudo\0"
+    "Use of 'sudo' is not allowed\0"
+    "refuses sudo, sudoedit, doas and pkexec as commands, not as words: `which sudo` "
+    "passes\0"
+    "run it without\0"
+    "su\0"
+    "Use of 'su' is not allowed\0"
+    "refuses su and runuser as commands; `python su.py` passes\0"
+    "run the command as the user you are\0"
+    "chmod\0"
+    "A mode that others may write by, or with setuid or setgid, is not allowed\0"
+    "refuses chmod, install -m, mkdir -m and setfacl with a mode by which others may "
+    "write, that sets setuid or setgid, or is not known before it runs, and chmod -R of "
+    "what rm-protected protects; `chmod +x a.sh` and `chmod 1777 d` pass\0"
+    "give only what is needed, e.g. chmod u+x FILE\0"
+    "chown\0"
+    "Use of 'chown' is not allowed\0"
+    "refuses any chown command; chgrp passes\0"
+    "leave the owner as it is\0"
+    "dd\0"
+    "Use of 'dd' command is not allowed\0"
+    "refuses any dd command; `git add dd.txt` passes\0"
+    "use cp, head -c or truncate\0"
+    "mkfs\0"
+    "Formatting or wiping disks is not allowed\0"
+    "refuses mkfs, mkfs.*, mke2fs, wipefs and shred of a device; of a file they pass\0"
+    "use an image file in the workspace\0"
+    "disk-tools\0"
+    "Changing disks, partitions or swap is not allowed\0"
+    "refuses fdisk, sfdisk, sgdisk, parted, mkswap, blkdiscard, cryptsetup, losetup, "
+    "swapon and swapoff of a device, or of all; `sfdisk -l` and image files pass\0"
+    "use an image file in the workspace\0"
+    "mount\0"
+    "Mounting and unmounting is not allowed\0"
+    "refuses mount and umount; `mount` and `mount -l`, which list, pass\0"
+    "use the files where they are\0"
+    "device-write\0"
+    "Writing to devices is not allowed\0"
+    "refuses redirections, tee, cp, mv, curl -o and the like to a path under /dev; null, "
+    "zero, full, random, urandom, stdin, stdout, stderr, tty, ptmx, fd/*, pts/*, shm/*, "
+    "tcp/* and udp/* pass\0"
+    "write to a file\0"
+    "rm-protected\0"
+    "Removing what the system or its users need is not allowed\0"
+    "refuses to remove, by rm, mv, find -delete, git clean, rsync --delete and others, /, "
+    "anything directly in it, system directories and what they hold, and home directories; "
+    "`rm -rf /tmp/x` and `rm -rf ~/project/build` pass\0"
+    "name only what you made, e.g. ./build\0"
+    "rm-unset-variable\0"
+    "Removing / by a variable that is empty is not allowed\0"
+    "refuses `rm -rf \"$x\"/*` where the script sets no x; `rm -rf \"${x:?}\"/*` passes\0"
+    "write ${NAME:?} for $NAME\0"
+    "mv-dev-null\0"
+    "Moving files to /dev/null is not allowed\0"
+    "refuses mv with the destination /dev/null; `mv a b 2> /dev/null` passes\0"
+    "use rm\0"
+    "fork-bomb\0"
+    "Fork bombs are not allowed\0"
+    "refuses the call of a function that starts itself in a pipeline or in the background\0"
+    "start a fixed number of processes\0"
+    "end-machine\0"
+    "Stopping or restarting the machine is not allowed\0"
+    "refuses reboot, halt, poweroff, shutdown, init 0, telinit, `systemctl reboot` and the "
+    "like; `shutdown -c` and `systemctl status x` pass\0"
+    "end only what you started, with kill PID\0"
+    "kill-all\0"
+    "Ending the processes of others is not allowed\0"
+    "refuses kill of the process 1 or -1, killall5, pkill and killall of root's processes "
+    "or without a name; `kill 1234` and `pkill -f server` pass\0"
+    "name what you started: kill PID\0"
+    "machine-settings\0"
+    "Changing settings of the kernel or the firewall is not allowed\0"
+    "refuses sysctl -w, writing below /proc/sys, iptables -F and nft flush; `sysctl -a` "
+    "and `iptables -L` pass\0"
+    "only read them\0"
+    "plant\0"
+    "Writing what runs later or lets somebody in is not allowed\0"
+    "refuses to write accounts, sudoers, cron, profiles, ssh, pam, udev and systemd files "
+    "in /etc, ~/.ssh, systemd user units and autostart, and crontab, at and batch; "
+    "`crontab -l` and ~/.ssh/known_hosts pass\0"
+    "keep files in the workspace and run commands now\0"
+    "opaque-shell-input\0"
+    "Shell input that is not known before it runs is not allowed\0"
+    "refuses a shell, eval or source that reads what the script does not tell: `curl x | "
+    "sh`, `bash -c \"$(cat x)\"`; `bash build.sh` and `source .venv/bin/activate` pass\0"
+    "save it to a file and run `sh FILE`\0"
+    "unknown-command\0"
+    "A command whose name is not known before it runs is not allowed\0"
+    "refuses `$TOOL x` and `$(cat x)`, unless the script sets the variable; "
+    "`\"$VENV/bin/python\" x` passes\0"
+    "write the program's name out\0";
+inline constexpr std::size_t rule_count = static_cast<std::size_t>(Rule::unknown_command) + 1;
+inline constexpr std::string_view all_rule_texts(rule_texts, sizeof rule_texts - 1);
 
-inline constexpr SanitizerRule sanitizer_rules[] = {
-    {Rule::sudo,
-     {"sudo", "Use of 'sudo' is not allowed",
-      "refuses sudo, sudoedit, doas and pkexec as commands, not as words: `which sudo` passes",
-      true},
-     "run it without",
-     true},
-    {Rule::su,
-     {"su", "Use of 'su' is not allowed",
-      "refuses su and runuser as commands; `python su.py` passes", true},
-     "run the command as the user you are",
-     true},
-    {Rule::chmod,
-     {"chmod", "A mode that others may write by, or with setuid or setgid, is not allowed",
-      "refuses chmod, install -m, mkdir -m and setfacl with a mode by which others may write, that "
-      "sets setuid or setgid, or is not known before it runs, and chmod -R of what rm-protected "
-      "protects; `chmod +x a.sh` and `chmod 1777 d` pass",
-      true},
-     "give only what is needed, e.g. chmod u+x FILE",
-     true},
-    {Rule::chown,
-     {"chown", "Use of 'chown' is not allowed", "refuses any chown command; chgrp passes", true},
-     "leave the owner as it is",
-     true},
-    {Rule::dd,
-     {"dd", "Use of 'dd' command is not allowed", "refuses any dd command; `git add dd.txt` passes",
-      true},
-     "use cp, head -c or truncate",
-     false},
-    {Rule::mkfs,
-     {"mkfs", "Formatting or wiping disks is not allowed",
-      "refuses mkfs, mkfs.*, mke2fs, wipefs and shred of a device; of a file they pass", false},
-     "use an image file in the workspace",
-     false},
-    {Rule::disk_tools,
-     {"disk-tools", "Changing disks, partitions or swap is not allowed",
-      "refuses fdisk, sfdisk, sgdisk, parted, mkswap, blkdiscard, cryptsetup, losetup, swapon and "
-      "swapoff of a device, or of all; `sfdisk -l` and image files pass",
-      false},
-     "use an image file in the workspace",
-     false},
-    {Rule::mount,
-     {"mount", "Mounting and unmounting is not allowed",
-      "refuses mount and umount; `mount` and `mount -l`, which list, pass", false},
-     "use the files where they are",
-     false},
-    {Rule::device_write,
-     {"device-write", "Writing to devices is not allowed",
-      "refuses redirections, tee, cp, mv, curl -o and the like to a path under /dev; null, zero, "
-      "full, random, urandom, stdin, stdout, stderr, tty, ptmx, fd/*, pts/*, shm/*, tcp/* and "
-      "udp/* pass",
-      true},
-     "write to a file",
-     false},
-    {Rule::rm_protected,
-     {"rm-protected", "Removing what the system or its users need is not allowed",
-      "refuses to remove, by rm, mv, find -delete, git clean, rsync --delete and others, /, "
-      "anything directly in it, system directories and what they hold, and home directories; "
-      "`rm -rf /tmp/x` and `rm -rf ~/project/build` pass",
-      true},
-     "name only what you made, e.g. ./build",
-     false},
-    {Rule::rm_unset_variable,
-     {"rm-unset-variable", "Removing / by a variable that is empty is not allowed",
-      "refuses `rm -rf \"$x\"/*` where the script sets no x; `rm -rf \"${x:?}\"/*` passes", false},
-     "write ${NAME:?} for $NAME",
-     false},
-    {Rule::mv_dev_null,
-     {"mv-dev-null", "Moving files to /dev/null is not allowed",
-      "refuses mv with the destination /dev/null; `mv a b 2> /dev/null` passes", true},
-     "use rm",
-     false},
-    {Rule::fork_bomb,
-     {"fork-bomb", "Fork bombs are not allowed",
-      "refuses the call of a function that starts itself in a pipeline or in the background", true},
-     "start a fixed number of processes",
-     false},
-    {Rule::end_machine,
-     {"end-machine", "Stopping or restarting the machine is not allowed",
-      "refuses reboot, halt, poweroff, shutdown, init 0, telinit, `systemctl reboot` and the like; "
-      "`shutdown -c` and `systemctl status x` pass",
-      false},
-     "end only what you started, with kill PID",
-     false},
-    {Rule::kill_all,
-     {"kill-all", "Ending the processes of others is not allowed",
-      "refuses kill of the process 1 or -1, killall5, pkill and killall of root's processes or "
-      "without a name; `kill 1234` and `pkill -f server` pass",
-      false},
-     "name what you started: kill PID",
-     false},
-    {Rule::machine_settings,
-     {"machine-settings", "Changing settings of the kernel or the firewall is not allowed",
-      "refuses sysctl -w, writing below /proc/sys, iptables -F and nft flush; `sysctl -a` and "
-      "`iptables -L` pass",
-      false},
-     "only read them",
-     false},
-    {Rule::plant,
-     {"plant", "Writing what runs later or lets somebody in is not allowed",
-      "refuses to write accounts, sudoers, cron, profiles, ssh, pam, udev and systemd files in "
-      "/etc, ~/.ssh, systemd user units and autostart, and crontab, at and batch; `crontab -l` and "
-      "~/.ssh/known_hosts pass",
-      false},
-     "keep files in the workspace and run commands now",
-     false},
-    {Rule::opaque_shell_input,
-     {"opaque-shell-input", "Shell input that is not known before it runs is not allowed",
-      "refuses a shell, eval or source that reads what the script does not tell: `curl x | sh`, "
-      "`bash -c \"$(cat x)\"`; `bash build.sh` and `source .venv/bin/activate` pass",
-      false},
-     "save it to a file and run `sh FILE`",
-     false},
-    {Rule::unknown_command,
-     {"unknown-command", "A command whose name is not known before it runs is not allowed",
-      "refuses `$TOOL x` and `$(cat x)`, unless the script sets the variable; "
-      "`\"$VENV/bin/python\" x` passes",
-      false},
-     "write the program's name out",
-     false},
-};
-inline constexpr std::size_t rule_count = std::size(sanitizer_rules);
-
-// Rows are found by their rule's number.
-constexpr bool in_order_of_rules() {
-  for (std::size_t i = 0; i < rule_count; ++i)
-    if (static_cast<std::size_t>(sanitizer_rules[i].rule) != i) return false;
-  return true;
+constexpr std::size_t count_texts(std::string_view texts) {
+  std::size_t count = 0;
+  for (const char c : texts) count += c == '\0' ? 1 : 0;
+  return count;
 }
-static_assert(in_order_of_rules(), "sort the rows of sanitizer_rules as the enumerators of Rule");
+static_assert(count_texts(all_rule_texts) == 4 * rule_count, "four texts for each Rule");
 
-struct CompatRule {
-  Rule rule = Rule::sudo;
-  const char* pattern = "";
-  const char* message = "";
+// The texts of a rule; those of its RuleInfo come first.
+struct RuleTexts {
+  const char* texts[4] = {};
 };
+RuleTexts texts_of(Rule rule);
 
-// In MassGen's order and words.
-inline constexpr CompatRule compat_rules[] = {
-    {Rule::rm_protected, R"(\brm\s+-rf\s+/)", "Use of 'rm -rf /' is not allowed"},
-    {Rule::mv_dev_null, R"(\bmv\b.*?\s+/dev/null)", "Moving files to /dev/null is not allowed"},
-    {Rule::dd, R"(\bdd\b)", "Use of 'dd' command is not allowed"},
-    {Rule::device_write, R"(>\s*/dev/sd[a-z][1-9]?)",
-     "Overwriting disk blocks directly is not allowed"},
-    {Rule::fork_bomb, R"(:\(\)\{\s*:\|\:&\s*\};:)", "Fork bombs are not allowed"},
-    {Rule::sudo, R"(\bsudo\b)", "Use of 'sudo' is not allowed"},
-    {Rule::su, R"(\bsu\b)", "Use of 'su' is not allowed"},
-    {Rule::chown, R"(\bchown\b)", "Use of 'chown' is not allowed"},
-    {Rule::chmod, R"(\bchmod\b)", "Use of 'chmod' is not allowed"},
-};
+constexpr std::uint32_t bit(Rule rule) { return std::uint32_t{1} << static_cast<unsigned>(rule); }
+
+// Those that do not apply where PolicyOptions::enable_sudo is set.
+inline constexpr std::uint32_t lifted_by_sudo =
+    bit(Rule::sudo) | bit(Rule::su) | bit(Rule::chmod) | bit(Rule::chown);
+
+// The rules that have a pattern in compat mode, with it and its message, in MassGen's order and
+// words.
+inline constexpr Rule compat_rules[] = {Rule::rm_protected, Rule::mv_dev_null, Rule::dd,
+                                        Rule::device_write, Rule::fork_bomb,   Rule::sudo,
+                                        Rule::su,           Rule::chown,       Rule::chmod};
+inline constexpr char compat_texts[] = R"(\brm\s+-rf\s+/)"
+                                       "\0"
+                                       "Use of 'rm -rf /' is not allowed\0"
+                                       R"(\bmv\b.*?\s+/dev/null)"
+                                       "\0"
+                                       "Moving files to /dev/null is not allowed\0"
+                                       R"(\bdd\b)"
+                                       "\0"
+                                       "Use of 'dd' command is not allowed\0"
+                                       R"(>\s*/dev/sd[a-z][1-9]?)"
+                                       "\0"
+                                       "Overwriting disk blocks directly is not allowed\0"
+                                       R"(:\(\)\{\s*:\|\:&\s*\};:)"
+                                       "\0"
+                                       "Fork bombs are not allowed\0"
+                                       R"(\bsudo\b)"
+                                       "\0"
+                                       "Use of 'sudo' is not allowed\0"
+                                       R"(\bsu\b)"
+                                       "\0"
+                                       "Use of 'su' is not allowed\0"
+                                       R"(\bchown\b)"
+                                       "\0"
+                                       "Use of 'chown' is not allowed\0"
+                                       R"(\bchmod\b)"
+                                       "\0"
+                                       "Use of 'chmod' is not allowed\0";
+inline constexpr std::string_view all_compat_texts(compat_texts, sizeof compat_texts - 1);
+static_assert(count_texts(all_compat_texts) == 2 * std::size(compat_rules), "two texts for each");
 
 }  // namespace
 
@@ -11862,47 +11871,23 @@ inline constexpr CompatRule compat_rules[] = {
 
 namespace {
 
-// Tables with a `name` are sorted by it, and searched by halves.
-template <class Row, std::size_t size>
-constexpr bool sorted_by_name(const Row (&table)[size]) {
-  for (std::size_t i = 1; i < size; ++i)
-    if (!(table[i - 1].name < table[i].name)) return false;
-  return true;
-}
-
-template <class Row, std::size_t size>
-const Row* find_row(const Row (&table)[size], std::string_view name) {
-  const Row* row =
-      std::lower_bound(table, table + size, name,
-                       [](const Row& entry, std::string_view key) { return entry.name < key; });
-  return row != table + size && row->name == name ? row : nullptr;
-}
-
-struct Named {
-  std::string_view name = {};
-};
+// Lists of names are texts with blanks between the names: rows of pointers would weigh three times
+// as much.
 
 // Directories that hold the homes of users.
-inline constexpr Named home_parents[] = {{"Users"}, {"home"}};
-static_assert(sorted_by_name(home_parents), "sort the rows by name");
+inline constexpr std::string_view home_parents = "Users home";
 
 // Directories of / with all that is below; lib* stands for lib32, lib64, libx32 and their like.
-inline constexpr std::string_view protected_trees[] = {"bin",   "boot",  "dev",    "etc",  "lib",
-                                                       "lib32", "lib64", "libx32", "proc", "root",
-                                                       "sbin",  "sys",   "usr"};
+inline constexpr std::string_view protected_trees =
+    "bin boot dev etc lib lib32 lib64 libx32 proc root sbin sys usr";
 
 // Directories of / that may lose single entries, but not all at once (rm -rf /var/*).
-inline constexpr Named protected_contents[] = {{"Users"}, {"home"}, {"media"}, {"mnt"},
-                                               {"opt"},   {"run"},  {"srv"},   {"var"}};
-static_assert(sorted_by_name(protected_contents), "sort the rows by name");
+inline constexpr std::string_view protected_contents = "Users home media mnt opt run srv var";
 
 // Entries of /dev that anyone may write to, and directories whose entries are such.
-inline constexpr Named harmless_devices[] = {{"full"},    {"null"},  {"ptmx"},   {"random"},
-                                             {"stderr"},  {"stdin"}, {"stdout"}, {"tty"},
-                                             {"urandom"}, {"zero"}};
-static_assert(sorted_by_name(harmless_devices), "sort the rows by name");
-inline constexpr Named harmless_device_directories[] = {{"fd"}, {"pts"}, {"shm"}, {"tcp"}, {"udp"}};
-static_assert(sorted_by_name(harmless_device_directories), "sort the rows by name");
+inline constexpr std::string_view harmless_devices =
+    "full null ptmx random stderr stdin stdout tty urandom zero";
+inline constexpr std::string_view harmless_device_directories = "fd pts shm tcp udp";
 
 // Paths that are not written to, with what is below them. ~ stands for any home directory.
 struct KeptPlace {
@@ -11942,57 +11927,24 @@ struct Syntax {
 };
 
 // Programs that read shell scripts.
-inline constexpr Named shells[] = {{"ash"},  {"bash"}, {"dash"},  {"ksh"}, {"ksh93"}, {"mksh"},
-                                   {"oksh"}, {"posh"}, {"rbash"}, {"sh"},  {"yash"},  {"zsh"}};
-static_assert(sorted_by_name(shells), "sort the rows by name");
+inline constexpr std::string_view shells =
+    "ash bash dash ksh ksh93 mksh oksh posh rbash sh yash zsh";
 inline constexpr Syntax shell_syntax = {"oO", "rcfile init-file"};
 
 // Languages whose code can start programs.
 enum class Language : unsigned char { awk, lua, node, perl, php, python, ruby };
 // Functions of these languages that start a program or a shell, and such that remove a directory
 // with all it holds. The last part of a name counts: os.system is system.
-inline constexpr Named starting_functions[] = {{"Popen"},
-                                               {"call"},
-                                               {"check_call"},
-                                               {"check_output"},
-                                               {"create_subprocess_exec"},
-                                               {"create_subprocess_shell"},
-                                               {"exec"},
-                                               {"execFile"},
-                                               {"execFileSync"},
-                                               {"execSync"},
-                                               {"execl"},
-                                               {"execle"},
-                                               {"execlp"},
-                                               {"execlpe"},
-                                               {"execute"},
-                                               {"execv"},
-                                               {"execve"},
-                                               {"execvp"},
-                                               {"execvpe"},
-                                               {"getoutput"},
-                                               {"getstatusoutput"},
-                                               {"passthru"},
-                                               {"popen"},
-                                               {"proc_open"},
-                                               {"run"},
-                                               {"shell_exec"},
-                                               {"spawn"},
-                                               {"spawnSync"},
-                                               {"spawnl"},
-                                               {"spawnlp"},
-                                               {"spawnv"},
-                                               {"spawnvp"},
-                                               {"system"}};
-static_assert(sorted_by_name(starting_functions), "sort the rows by name");
-inline constexpr Named removing_functions[] = {
-    {"removeSync"}, {"remove_dir_all"}, {"remove_tree"}, {"rimraf"},    {"rm"},
-    {"rmSync"},     {"rm_r"},           {"rm_rf"},       {"rmdirSync"}, {"rmtree"}};
-static_assert(sorted_by_name(removing_functions), "sort the rows by name");
+inline constexpr std::string_view starting_functions =
+    "Popen call check_call check_output create_subprocess_exec create_subprocess_shell exec "
+    "execFile execFileSync execSync execl execle execlp execlpe execute execv execve execvp "
+    "execvpe getoutput getstatusoutput passthru popen proc_open run shell_exec spawn spawnSync "
+    "spawnl spawnlp spawnv spawnvp system";
+inline constexpr std::string_view removing_functions =
+    "removeSync remove_dir_all remove_tree rimraf rm rmSync rm_r rm_rf rmdirSync rmtree";
 
-// Tables of programs are texts, as rows of pointers would weigh three times as much: a program to
-// the line, with | between its columns and blanks between the entries of one. A column at the end
-// may be missing.
+// Tables of programs are texts, too: a program to the line, with | between its columns and blanks
+// between the entries of one. A column at the end may be missing.
 
 // Programs that are refused, with the rule, for their name or for what they are asked:
 // name|rule|options with an argument: letters, then long names|options that are refused|operands
@@ -12162,10 +12114,8 @@ inline constexpr std::string_view file_programs =
     "zcat|read\n";
 
 // The words that a shell takes for its own grammar where a command may begin.
-inline constexpr Named reserved_words[] = {
-    {"case"},     {"coproc"}, {"do"}, {"done"},   {"elif"}, {"else"}, {"esac"},  {"fi"},   {"for"},
-    {"function"}, {"if"},     {"in"}, {"select"}, {"then"}, {"time"}, {"until"}, {"while"}};
-static_assert(sorted_by_name(reserved_words), "sort the rows by name");
+inline constexpr std::string_view reserved_words =
+    "case coproc do done elif else esac fi for function if in select then time until while";
 
 // Bounds of one judgement, besides those of the walk. Wrappers around wrappers, globs that stand
 // for many programs, and xargs multiply what there is to look at; a script that needs more is
@@ -12190,9 +12140,6 @@ bool sweeps(std::string_view name);
 
 // Whether a list of names with blanks between them has `name`, or one that it abbreviates.
 bool lists_option(std::string_view list, std::string_view name);
-
-// Whether one of the entries, with blanks between them, is `entry`.
-bool has_entry(std::string_view list, std::string_view entry);
 
 bool find_file_program(std::string_view name, FileProgram& program);
 
@@ -12341,12 +12288,6 @@ bool lists_option(std::string_view list, std::string_view name) {
   return false;
 }
 
-bool has_entry(std::string_view list, std::string_view entry) {
-  while (!list.empty())
-    if (take_part(list, ' ') == entry) return true;
-  return false;
-}
-
 bool is_assignment(std::string_view text) {
   const std::size_t equals = text.find('=');
   return equals != std::string_view::npos && is_name(text.substr(0, equals));
@@ -12376,7 +12317,7 @@ std::string script_of_argv(const std::vector<std::string>& argv) {
   for (std::size_t i = 0; i < argv.size(); ++i) {
     if (i) script += ' ';
     // The name of a program is neither an assignment nor a word of the shell's grammar.
-    if (i == 0 && (find_row(reserved_words, argv[i]) || is_assignment(argv[i])))
+    if (i == 0 && (has_entry(reserved_words, argv[i]) || is_assignment(argv[i])))
       script += concat({"'", argv[i], "'"});
     else
       append_quoted(script, argv[i]);
@@ -12401,7 +12342,7 @@ namespace {
 
 // Whether a long option is followed by its argument.
 bool takes_argument(const Syntax& syntax, std::string_view name) {
-  if (!starts_with(syntax.longs, "!")) return lists_option(syntax.longs, name);
+  if (!starts_with(syntax.longs, "!"sv)) return lists_option(syntax.longs, name);
   return !has_entry(syntax.longs.substr(1), name);
 }
 
@@ -12422,7 +12363,7 @@ std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order, 
       continue;
     }
     ++i;
-    if (text == "--") {
+    if (text == "--"sv) {
       if (order == Order::stop_at_operand) return i;
       for (; i < form.size; ++i) on_operand(part_of(form.words[i]));
       return i;
@@ -12470,8 +12411,8 @@ namespace {
 void descend(PathText& path, std::string_view text) {
   while (!text.empty()) {
     const std::string_view name = take_part(text, '/');
-    if (name.empty() || name == ".") continue;
-    const bool up = name == "..";
+    if (name.empty() || name == "."sv) continue;
+    const bool up = name == ".."sv;
     if (!up || (path.root == PathText::Root::relative &&
                 (path.names.empty() || path.names.back() == ".."))) {
       path.names.push_back(name);
@@ -12519,28 +12460,22 @@ std::string text_of(const PathText& path) {
 
 namespace {
 
-bool in_protected_tree(std::string_view name, bool glob) {
-  if (starts_with(name, "lib")) return true;
-  const auto is_it = [name, glob](std::string_view tree) {
-    return name == tree || (glob && glob_matches(name, tree));
-  };
-  return std::any_of(std::begin(protected_trees), std::end(protected_trees), is_it);
-}
-
-// Whether a table has a name, or one that the name is a pattern for.
-template <class Row, std::size_t size>
-bool has_row(const Row (&table)[size], std::string_view name, bool glob) {
-  if (!glob || !is_pattern(name)) return find_row(table, name) != nullptr;
-  return std::any_of(table, table + size,
-                     [name](const Row& row) { return glob_matches(name, row.name); });
+// Whether a list has a name, or, with `glob`, one that the name is a pattern for.
+bool has_match(std::string_view list, std::string_view name, bool glob) {
+  glob = glob && is_pattern(name);
+  while (!list.empty()) {
+    const std::string_view entry = take_part(list, ' ');
+    if (entry == name || (glob && glob_matches(name, entry))) return true;
+  }
+  return false;
 }
 
 // How many names lead to the home directory that a path is, or is in; npos: none.
 std::size_t names_of_home(const PathText& path) {
   if (path.root == PathText::Root::home) return 0;
   if (path.root != PathText::Root::slash || path.names.empty()) return std::string_view::npos;
-  if (path.names[0] == "root") return 1;
-  return find_row(home_parents, path.names[0]) ? 2 : std::string_view::npos;
+  if (path.names[0] == "root"sv) return 1;
+  return has_entry(home_parents, path.names[0]) ? 2 : std::string_view::npos;
 }
 
 }  // namespace
@@ -12556,9 +12491,10 @@ bool is_protected(const PathText& path, bool contents, bool glob) {
   if (path.root == PathText::Root::relative) return false;
   if (path.root == PathText::Root::home || count == 0) return count == 0;
   const std::string_view top = path.names[0];
-  if (is_unknown(top) || in_protected_tree(top, glob && is_pattern(top))) return true;
-  if (count == 1) return !contents || has_row(protected_contents, top, glob);
-  return count == 2 && has_row(home_parents, top, glob);
+  if (is_unknown(top) || starts_with(top, "lib"sv) || has_match(protected_trees, top, glob))
+    return true;
+  if (count == 1) return !contents || has_match(protected_contents, top, glob);
+  return count == 2 && has_match(home_parents, top, glob);
 }
 
 bool is_within(const PathText& path, const PathText& above) {
@@ -12572,17 +12508,17 @@ bool is_workspace(const PathText& path) {
   if (!is_protected(path, true, false)) return true;
   const std::size_t count = path.names.size();
   const std::string_view top = path.names[0];
-  if (top == "root") return count >= 2;
-  return top == "usr" && count >= 3 && (path.names[1] == "src" || path.names[1] == "local");
+  if (top == "root"sv) return count >= 2;
+  return top == "usr"sv && count >= 3 && has_entry("src local"sv, path.names[1]);
 }
 
 bool is_device(const PathText& path, bool glob) {
   if (path.root != PathText::Root::slash || path.names.empty()) return false;
   const std::string_view top = path.names[0];
-  if (top != "dev" && !(glob && is_pattern(top) && glob_matches(top, "dev"))) return false;
+  if (top != "dev"sv && !(glob && is_pattern(top) && glob_matches(top, "dev"sv))) return false;
   const std::size_t count = path.names.size();
-  if (count >= 2 && find_row(harmless_device_directories, path.names[1])) return false;
-  return count != 2 || !find_row(harmless_devices, path.names[1]);
+  if (count >= 2 && has_entry(harmless_device_directories, path.names[1])) return false;
+  return count != 2 || !has_entry(harmless_devices, path.names[1]);
 }
 
 bool in_places(const PathText& path, std::string_view list, bool glob) {
@@ -12606,8 +12542,8 @@ bool in_places(const PathText& path, std::string_view list, bool glob) {
 }
 
 bool is_dev_null(const PathText& path) {
-  return path.root == PathText::Root::slash && path.names.size() == 2 && path.names[0] == "dev" &&
-         path.names[1] == "null";
+  return path.root == PathText::Root::slash && path.names.size() == 2 && path.names[0] == "dev"sv &&
+         path.names[1] == "null"sv;
 }
 
 }  // namespace
@@ -13018,8 +12954,6 @@ inline std::string shown(std::string_view text) {
   return line;
 }
 
-constexpr std::uint32_t bit(Rule rule) { return std::uint32_t{1} << static_cast<unsigned>(rule); }
-
 // What a policy was compiled to, as far as judging a script needs it.
 struct Terms {
   std::uint32_t rules = 0;  // the bits of those in force
@@ -13047,15 +12981,14 @@ struct Case {
   bool too_complex = false;
   // Where bash has [[ ]] and (( )). A POSIX shell takes parts of it for commands, as `$a == b` in
   // [[ -f x && $a == b ]]: one that is not known there is no reason to refuse an ordinary test.
-  std::vector<std::pair<std::size_t, std::size_t>> tests = {};
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> tests = {};
   bool posix = false;
 
   bool in_test(std::size_t begin, std::size_t end) const {
-    const auto after = std::upper_bound(tests.begin(), tests.end(),
-                                        std::pair<std::size_t, std::size_t>(begin, npos));
+    const std::pair<std::uint32_t, std::uint32_t> behind(static_cast<std::uint32_t>(begin), ~0U);
+    const auto after = std::upper_bound(tests.begin(), tests.end(), behind);
     return after != tests.begin() && end <= std::prev(after)->second;
   }
-  static constexpr std::size_t npos = static_cast<std::size_t>(-1);
 
   bool charge_words(std::size_t count) {
     judged_words += count + 1;
@@ -13096,6 +13029,8 @@ class Judge {
   std::size_t rank_of(Rule rule) const;
   bool wants(Rule rule) const { return rank_of(rule) < case_.rank; }
   void record(Rule rule, std::size_t begin, std::size_t end, std::string_view detail);
+  // At a word, for a form; the refusal shows the form and what follows.
+  void record(Rule rule, const shell::Word& place, const Form& form, std::string_view follows = {});
   void object(std::size_t rank, std::string_view rule, std::string message, std::size_t begin,
               std::size_t end);
   void refuse_opaque(const Form& form, const shell::Word& word, std::string_view why);
@@ -13309,8 +13244,8 @@ class Judge {
   const shell::Word* start_file_ = nullptr;  // what shells would start with, if it is not known
   bool has_base_ = false;
   PathText base_ = {};
-  std::vector<Form> forms_ = {};
-  std::deque<std::vector<shell::Word>> generated_ = {};
+  std::list<Form> forms_ = {};
+  std::list<std::vector<shell::Word>> generated_ = {};
 
   struct Unset {
     std::uint16_t name = 0;
@@ -13318,8 +13253,8 @@ class Judge {
     std::size_t end = 0;
     std::string detail = {};
   };
-  std::vector<Unset> unset_ = {};  // what rm -r would remove by variables that nothing sets
-  std::vector<std::uint16_t> set_names_ = {};  // assigned or tested so far; see Word::unset
+  std::list<Unset> unset_ = {};  // what rm -r would remove by variables that nothing sets
+  std::vector<std::uint32_t> set_names_ = {};  // assigned or tested so far; see Word::unset
   bool may_be_set_ = false;                    // any variable: a file was sourced, or set -u
   bool trapped_ = false;
 };
@@ -13340,9 +13275,9 @@ void Judge::visit(const shell::Visit& visit) {
   environment_.clear();
   start_file_ = nullptr;
   note_variables();
-  if (!case_.posix && !command_->words.empty() &&
-      (command_->words[0].text == "[[" || command_->words[0].text == "(("))
-    case_.tests.emplace_back(command_->begin, command_->end);
+  if (!case_.posix && !command_->words.empty() && has_entry("[[ (("sv, command_->words[0].text))
+    case_.tests.push_back(
+        {static_cast<std::uint32_t>(command_->begin), static_cast<std::uint32_t>(command_->end)});
   if (case_.collecting) case_.judgement->commands.push_back(visit.command);
 
   if (command_->fork_bomb && wants(Rule::fork_bomb))
@@ -13353,8 +13288,9 @@ void Judge::visit(const shell::Visit& visit) {
   for (const shell::Assignment& assignment : command_->assignments)
     judge_variable(whole(), assignment.value, assignment.name, assignment.value.text);
   if (!command_->words.empty()) forms_.push_back(whole());
-  for (std::size_t i = 0; i < forms_.size() && !case_.too_complex; ++i) {
-    const Form form = forms_[i];
+  // Judging a form may add others.
+  for (const Form& form : forms_) {
+    if (case_.too_complex) break;
     judge_form(form);
     if (!form.code && !case_.terms.blocked.empty()) check_blocked(form);
   }
@@ -13370,13 +13306,13 @@ void Judge::note_variables() {
     set_names_.push_back(hash_of_name(assignment.name));
   if (command_->words.empty()) return;
   const std::string_view name = command_->words[0].text;
-  const bool tests = has_entry("[ [[ test", name);
-  trapped_ |= name == "trap";
-  may_be_set_ |= name == "source" || name == ".";
+  const bool tests = has_entry("[ [[ test"sv, name);
+  trapped_ |= name == "trap"sv;
+  may_be_set_ |= has_entry("source ."sv, name);
   for (const shell::Word& word : command_->words) {
     if (tests && word.unset) set_names_.push_back(word.unset);
-    if (name == "set" && (word.text == "nounset" || (starts_with(word.text, "-") &&
-                                                     word.text.find('u') != std::string::npos)))
+    if (name == "set"sv && (word.text == "nounset" || (starts_with(word.text, "-"sv) &&
+                                                       word.text.find('u') != std::string::npos)))
       may_be_set_ = true;
   }
 }
@@ -13401,7 +13337,9 @@ void Judge::check_unset(const Part& part) {
 }
 
 bool Judge::is_set(std::uint16_t name) const {
-  return std::find(set_names_.begin(), set_names_.end(), name) != set_names_.end();
+  for (const std::uint32_t known : set_names_)
+    if (known == name) return true;
+  return false;
 }
 
 void Judge::finish() {
@@ -13430,13 +13368,26 @@ std::size_t Judge::rank_of(Rule rule) const {
   return hides && !case_.terms.blocked.empty() ? blocked_rank : no_rank;
 }
 
+RuleTexts texts_of(Rule rule) {
+  RuleTexts result;
+  std::string_view rest = all_rule_texts;
+  for (std::size_t skipped = 4 * static_cast<std::size_t>(rule); skipped > 0; --skipped)
+    take_part(rest, '\0');
+  for (const char*& text : result.texts) text = take_part(rest, '\0').data();
+  return result;
+}
+
 void Judge::record(Rule rule, std::size_t begin, std::size_t end, std::string_view detail) {
-  const SanitizerRule& row = sanitizer_rules[static_cast<std::size_t>(rule)];
-  const RuleInfo& info = row.info;
-  object(rank_of(rule), info.name,
-         concat({"Potentially dangerous command detected: ", info.message, " (", detail, "); ",
-                 row.advice}),
+  const RuleTexts row = texts_of(rule);
+  object(rank_of(rule), row.texts[0],
+         concat({"Potentially dangerous command detected: ", row.texts[1], " (", detail, "); ",
+                 row.texts[3]}),
          begin, end);
+}
+
+void Judge::record(Rule rule, const shell::Word& place, const Form& form,
+                   std::string_view follows) {
+  record(rule, place.begin, place.end, concat({shown(join(form)), follows}));
 }
 
 void Judge::object(std::size_t rank, std::string_view rule, std::string message, std::size_t begin,
@@ -13496,7 +13447,7 @@ bool Judge::is_own_path(const Part& part) {
   const PathText path = path_of(part);
   for (const std::string_view name : path.names)
     if (is_unknown(name)) return false;
-  if (path.root == PathText::Root::relative) return path.names[0] != "..";
+  if (path.root == PathText::Root::relative) return path.names[0] != ".."sv;
   return case_.workspace && is_within(path, case_.start);
 }
 
@@ -13545,12 +13496,11 @@ void Judge::use_file(Use use, const Part& part, bool recursive, const Form& form
   if (command_->widened && recursive && is_unknown(part.text.substr(0, 1)))
     case_.too_complex = true;
   // A connection, which the network's rules are for.
-  if (in_places(path, "/dev/tcp /dev/udp", false)) return;
+  if (in_places(path, "/dev/tcp /dev/udp"sv, false)) return;
   switch (use) {
     case Use::mv_target:
       if (is_dev_null(path)) {
-        if (wants(Rule::mv_dev_null))
-          record(Rule::mv_dev_null, part.word->begin, part.word->end, shown(join(form)));
+        if (wants(Rule::mv_dev_null)) record(Rule::mv_dev_null, *part.word, form);
         break;
       }
       [[fallthrough]];
@@ -13563,7 +13513,7 @@ void Judge::use_file(Use use, const Part& part, bool recursive, const Form& form
       break;
     case Use::chmod:
       if (recursive && wants(Rule::chmod) && removal_is_protected(part, path))
-        record(Rule::chmod, part.word->begin, part.word->end, shown(join(form)));
+        record(Rule::chmod, *part.word, form);
       break;
     case Use::remove_tree:
       check_unset(part);
@@ -13603,8 +13553,7 @@ void Judge::check_removal(const Part& part, const PathText& path, bool tree, con
   if (!wants(Rule::rm_protected) || !removal_is_protected(part, path)) return;
   if (!tree && in_places(path, removable_places, false)) return;
   if (form.tested && in_places(path, scratch_places, false)) return;
-  record(Rule::rm_protected, part.word->begin, part.word->end,
-         concat({shown(join(form)), " removes ", shown(text_of(path))}));
+  record(Rule::rm_protected, *part.word, form, concat({" removes ", shown(text_of(path))}));
 }
 
 // forms ------------------------------------------------------------------------------------------
@@ -13681,7 +13630,7 @@ void Judge::judge_pattern(const Form& form, std::string_view pattern) {
     std::string_view line = take_part(table, '\n');
     try_name(take_part(line, ';'));
   }
-  for (const Named& shell : shells) try_name(shell.name);
+  for (std::string_view names = shells; !names.empty();) try_name(take_part(names, ' '));
   const bool blocking = !case_.terms.blocked.empty();
   if (blocking || (!matched && form.words[0].text.find('/') == std::string::npos))
     refuse_unknown(form);
@@ -13691,19 +13640,19 @@ void Judge::judge_program(const Form& form, std::string_view name) {
   check_refused(form, name);
   FileProgram program;
   if (find_file_program(name, program)) judge_files(program, form);
-  if (has_entry("export declare typeset readonly", name))
+  if (has_entry("export declare typeset readonly"sv, name))
     for (std::size_t i = 1; i < form.size; ++i) judge_exported(form, form.words[i]);
   Wrapper wrapper;
-  const bool loader = starts_with(name, "ld-") && name.find(".so") != std::string_view::npos;
+  const bool loader = starts_with(name, "ld-"sv) && name.find(".so") != std::string_view::npos;
   if (find_wrapper(loader ? "ld.so" : name, wrapper)) return peel(wrapper, form);
-  if (find_row(shells, name)) return judge_shell(form);
+  if (has_entry(shells, name)) return judge_shell(form);
   const std::size_t version = name.find_last_not_of("0123456789.");
   const std::string_view language = name.substr(0, version + 1);
   if (find_wrapper(language, wrapper) && wrapper.has('Y')) return peel(wrapper, form);
-  if (name == "eval") return judge_eval(form);
-  if (name == "source" || name == ".") return judge_source(form);
-  if (name == "trap") return judge_trap(form);
-  if (name == "alias") return judge_alias(form);
+  if (name == "eval"sv) return judge_eval(form);
+  if (has_entry("source ."sv, name)) return judge_source(form);
+  if (name == "trap"sv) return judge_trap(form);
+  if (name == "alias"sv) return judge_alias(form);
 }
 
 }  // namespace
@@ -13739,7 +13688,7 @@ bool find_wrapper(std::string_view name, Wrapper& wrapper) {
       std::string_view row = wrapper_table.substr(at, end - at);
       wrapper.name = take_part(row, ';');
       wrapper.flags = take_part(row, ';');
-      if (starts_with(wrapper.flags, "=")) return find_wrapper(wrapper.flags.substr(1), wrapper);
+      if (starts_with(wrapper.flags, "="sv)) return find_wrapper(wrapper.flags.substr(1), wrapper);
       wrapper.syntax.letters = take_part(row, ';');
       wrapper.syntax.longs = take_part(row, ';');
       wrapper.scripts = take_part(row, ';');
@@ -13820,7 +13769,7 @@ void Judge::peel_plain(const Wrapper& wrapper, const Form& form) {
       if (wrapper.has('t') && lists_option(wrapper.programs, name)) joins = !joins;
     } else if (lists_option(wrapper.scripts, name)) {
       run_option(form, argument);
-    } else if (wrapper.has('G') && (name == "c" || name == "config")) {
+    } else if (wrapper.has('G') && has_entry("c config"sv, name)) {
       std::string_view value = argument.text;
       const std::string_view setting = take_part(value, '=');
       judge_setting(form, setting, value);
@@ -13850,8 +13799,9 @@ void Judge::peel_rest(const Wrapper& wrapper, const Form& form, std::size_t i, c
                       bool joins) {
   const Form rest = form.from(i);
   if (program.word && !program.text.empty()) {
-    std::vector<shell::Word> words(rest.words, rest.words + rest.size);
-    words.insert(words.begin(), word_like(*program.word, std::string(program.text)));
+    std::vector<shell::Word> words;
+    words.push_back(word_like(*program.word, std::string(program.text)));
+    for (std::size_t k = 0; k < rest.size; ++k) words.push_back(rest.words[k]);
     return add_form(rest, std::move(words));
   }
   if (rest.size == 0) {
@@ -13893,7 +13843,7 @@ void Judge::peel_env(const Wrapper& wrapper, const Form& form) {
   std::size_t i = read_arguments(
       form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
-        if (lists_option("S s split-string", name)) script = argument;
+        if (lists_option("S s split-string"sv, name)) script = argument;
       },
       ignore_part);
   if (script.word) return run_words(form, std::string(script.text), i, *script.word);
@@ -13916,14 +13866,14 @@ void Judge::peel_env(const Wrapper& wrapper, const Form& form) {
 
 void Judge::judge_variable(const Form& form, const shell::Word& word, std::string_view name,
                            std::string_view value) {
-  if (starts_with(name, "BASH_FUNC_"))
-    refuse_opaque(form, word, "a shell would run what is not known before it runs");
-  if (has_entry(command_variables, name) || starts_with(name, "GIT_CONFIG_VALUE_"))
+  if (starts_with(name, "BASH_FUNC_"sv))
+    refuse_opaque(form, word, "a shell would run what is not known before it runs"sv);
+  if (has_entry(command_variables, name) || starts_with(name, "GIT_CONFIG_VALUE_"sv))
     run_guess(form, value);
-  if (name != "BASH_ENV" && name != "ENV") return;
+  if (name != "BASH_ENV"sv && name != "ENV"sv) return;
   const std::string path = join_shell_path(command_->work_dir.text, value);
-  if (word.process || is_unknown(value) || starts_with(path, "/dev/") ||
-      starts_with(path, "/proc/"))
+  if (word.process || is_unknown(value) || starts_with(path, "/dev/"sv) ||
+      starts_with(path, "/proc/"sv))
     start_file_ = &word;
 }
 
@@ -13935,7 +13885,7 @@ void Judge::judge_exported(const Form& form, const shell::Word& word) {
 
 void Judge::run_words(const Form& form, std::string script, std::size_t first,
                       const shell::Word& word) {
-  if (is_unknown(script)) refuse_opaque(form, word, "part of it is not known before it runs");
+  if (is_unknown(script)) refuse_opaque(form, word, "part of it is not known before it runs"sv);
   for (std::size_t i = first; i < form.size; ++i) {
     script += ' ';
     append_quoted(script, form.words[i].text);
@@ -13947,7 +13897,7 @@ void Judge::run_string(const Form& form, const Part& part, std::size_t first_arg
   Form unknown = form;
   unknown.holes = form.holes && !is_blank_or_unknown(part.text);
   if (is_unknown(part.text) || part.glob())
-    refuse_opaque(unknown, *part.word, "the script is not known before it runs");
+    refuse_opaque(unknown, *part.word, "the script is not known before it runs"sv);
   add_payload(form, std::string(part.text), false, first_argument);
 }
 
@@ -13957,7 +13907,7 @@ void Judge::run_option(const Form& form, const Part& part) {
   const std::size_t at = text.find_first_of("=: ");
   const std::string key = in_lower_case(text.substr(0, at));
   if (at != std::string_view::npos &&
-      (key == "exec" || key == "system" || key == "shell" || ends_with(key, "command")))
+      (has_entry("exec system shell"sv, key) || ends_with(key, "command"sv)))
     text.remove_prefix(at + 1);
   if (form.holes) return run_guess(form, text);
   run_string(form, {text, part.word});
@@ -13973,7 +13923,7 @@ void Judge::run_guess(Form form, std::string_view script) {
 
 void Judge::peel_capsh(const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i)
-    if (form.words[i].text == "--" || form.words[i].text == "==") return judge_shell(form.from(i));
+    if (has_entry("-- =="sv, form.words[i].text)) return judge_shell(form.from(i));
 }
 
 void Judge::peel_script(const Wrapper& wrapper, const Form& form) {
@@ -13983,7 +13933,7 @@ void Judge::peel_script(const Wrapper& wrapper, const Form& form) {
   read_arguments(
       form, wrapper.syntax, Order::options_anywhere,
       [&](std::string_view name, const Part& argument) {
-        if (lists_option("c command", name) && argument.word) run_string(form, argument);
+        if (lists_option("c command"sv, name) && argument.word) run_string(form, argument);
       },
       [&](const Part& operand) {
         // Behind the file, BSD has a command.
@@ -13999,7 +13949,7 @@ void Judge::peel_runuser(const Wrapper& wrapper, const Form& form) {
   bool direct = false;
   const std::size_t i = read_arguments(
       form, wrapper.syntax, Order::stop_at_operand,
-      [&](std::string_view name, const Part&) { direct |= name == "u" || name == "user"; },
+      [&](std::string_view name, const Part&) { direct |= has_entry("u user"sv, name); },
       ignore_part);
   if (direct) return add_form(form.from(i));
   peel_su(wrapper, form);
@@ -14011,7 +13961,7 @@ void Judge::peel_su(const Wrapper& wrapper, const Form& form) {
   read_arguments(
       form, wrapper.syntax, Order::options_anywhere,
       [&](std::string_view name, const Part& argument) {
-        if (lists_option("c command session-command", name)) script = argument;
+        if (lists_option("c command session-command"sv, name)) script = argument;
       },
       [&](const Part& operand) { operands += operand.text != "-"; });
   if (script.word) return run_string(form, script);
@@ -14031,8 +13981,7 @@ Judge::Roots Judge::roots_of(const Form& form) {
     const std::string& text = form.words[roots.first].text;
     if (text == "-D")
       ++roots.first;
-    else if (text != "-H" && text != "-L" && text != "-P" && text != "--" &&
-             !starts_with(text, "-O"))
+    else if (!has_entry("-H -L -P --"sv, text) && !starts_with(text, "-O"sv))
       break;
     ++roots.first;
   }
@@ -14040,19 +13989,20 @@ Judge::Roots Judge::roots_of(const Form& form) {
   roots.last = roots.first;
   while (roots.last < form.size) {
     const std::string& text = form.words[roots.last].text;
-    if (starts_with(text, "-") || text == "(" || text == "!" || text == ")" || text == ",") break;
+    if (starts_with(text, "-"sv) || has_entry("( ! ) ,"sv, text)) break;
     ++roots.last;
   }
   return roots;
 }
 
 bool Judge::is_found(const Form& form) {
-  return std::any_of(form.roots->begin(), form.roots->end(), [&form](const shell::Word& place) {
+  for (const shell::Word& place : *form.roots) {
     std::string_view name = form.words[0].text;
-    if (place.process || !ends_with(name, place.text)) return false;
+    if (place.process || !ends_with(name, place.text)) continue;
     name.remove_suffix(place.text.size());
-    return name.empty() || name.back() == '/';
-  });
+    if (name.empty() || name.back() == '/') return true;
+  }
+  return false;
 }
 
 void Judge::judge_found(const Form& form) {
@@ -14068,7 +14018,7 @@ void Judge::judge_found(const Form& form) {
     const Part part = part_of(place);
     const PathText path = path_of(part);
     const bool below = path.root == PathText::Root::relative
-                           ? path.names.empty() || path.names[0] != ".."
+                           ? path.names.empty() || path.names[0] != ".."sv
                            : case_.workspace && is_within(path, case_.start);
     if (!below || !is_relative(part) || !place.known()) return refuse_unknown(form);
   }
@@ -14078,7 +14028,7 @@ bool Judge::has_test(const Form& form, std::size_t first) {
   for (std::size_t i = first; i + 1 < form.size; ++i) {
     const std::string_view text = form.words[i].text;
     if ((has_entry(find_tests, text) && !sweeps(form.words[i + 1].text)) ||
-        starts_with(text, "-newer"))
+        starts_with(text, "-newer"sv))
       return true;
   }
   return false;
@@ -14119,11 +14069,11 @@ void Judge::peel_find(const Form& form) {
     if (text == "-delete") {
       for (std::size_t root = 0; root < start.size; ++root)
         use_file(Use::remove, part_of(start.words[root]), true, found);
-    } else if (text == "-exec" || text == "-execdir" || text == "-ok" || text == "-okdir") {
+    } else if (has_entry("-exec -execdir -ok -okdir"sv, text)) {
       const std::size_t end = end_of_exec(form, i + 1);
       add_exec(found, i + 1, end, start, *worst);
       i = end;
-    } else if (starts_with(text, "-fprint") || text == "-fls") {
+    } else if (starts_with(text, "-fprint"sv) || text == "-fls") {
       if (i + 1 < form.size) use_file(Use::write, part_of(form.words[++i]), false, form);
     }
   }
@@ -14143,7 +14093,7 @@ void Judge::add_exec(const Form& form, std::size_t first, std::size_t last, cons
   bool replaced = false;
   for (std::size_t i = first; i < last && i < form.size; ++i) {
     if (form.words[i].text == "{}" && !replaced) {
-      words.insert(words.end(), roots.words, roots.words + roots.size);
+      for (std::size_t k = 0; k < roots.size; ++k) words.push_back(roots.words[k]);
       replaced = true;
     } else {
       words.push_back(replace_all(form.words[i], "{}", worst));
@@ -14221,7 +14171,7 @@ shell::Word Judge::word_like(const shell::Word& place, std::string text) {
 shell::Word Judge::item_word(const Form& form, const std::string& item) {
   shell::Word word = word_like(form.words[0], item);
   word.glob = form.input->glob && is_pattern(item);
-  word.home = form.input->home && starts_with(item, "~");
+  word.home = form.input->home && starts_with(item, "~"sv);
   return word;
 }
 
@@ -14243,7 +14193,7 @@ std::vector<shell::Word> Judge::protected_producers() {
     if (part.text.empty() || !removal_is_protected(part, path_of(part))) return;
     if (!tested || !in_places(path_of(part), scratch_places, false)) words.push_back(*part.word);
   };
-  if (name == "find") {
+  if (name == "find"sv) {
     const Roots roots = roots_of(form);
     tested = has_test(form, roots.last);
     for (std::size_t i = roots.first; i < roots.last; ++i) add(part_of(form.words[i]));
@@ -14251,10 +14201,10 @@ std::vector<shell::Word> Judge::protected_producers() {
       const shell::Word here = word_like(form.words[0], ".");
       add(part_of(here));
     }
-  } else if (name == "ls") {
+  } else if (name == "ls"sv) {
     bool directories = false;
     const auto on_option = [&](std::string_view option, const Part&) {
-      directories |= option == "d" || option == "directory";
+      directories |= has_entry("d directory"sv, option);
     };
     read_arguments(form, {}, Order::options_anywhere, on_option, ignore_part);
     if (directories) {
@@ -14276,11 +14226,11 @@ void Judge::peel_xargs(const Wrapper& wrapper, const Form& form) {
   const std::size_t i = read_arguments(
       form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
-        if (name == "I") mark = argument.text;
-        if (name == "i" || name == "replace") mark = argument.word ? argument.text : "{}";
-        if (name == "a" || name == "arg-file") from_file = true;
-        if (name == "0" || name == "null") nulls = true;
-        if (name == "d" || name == "delimiter") delimiter = delimiter_of(argument.text);
+        if (name == "I"sv) mark = argument.text;
+        if (has_entry("i replace"sv, name)) mark = argument.word ? argument.text : "{}";
+        if (has_entry("a arg-file"sv, name)) from_file = true;
+        if (has_entry("0 null"sv, name)) nulls = true;
+        if (has_entry("d delimiter"sv, name)) delimiter = delimiter_of(argument.text);
       },
       ignore_part);
   if (i >= form.size) return;
@@ -14331,7 +14281,7 @@ void Judge::run_with_unknown(const Form& command, std::string_view mark) {
   }
   std::vector<shell::Word> words(command.words, command.words + command.size);
   words.push_back(unknown_word(command.words[0]));
-  words.insert(words.end(), roots.begin(), roots.end());
+  for (const shell::Word& root : roots) words.push_back(root);
   add_form(command, std::move(words));
 }
 
@@ -14341,12 +14291,12 @@ void Judge::peel_parallel(const Wrapper& wrapper, const Form& form) {
   const std::size_t first = read_arguments(
       form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
-        if (name == "I") mark = argument.text;
-        if (name == "a" || name == "arg-file") from_file = true;
+        if (name == "I"sv) mark = argument.text;
+        if (has_entry("a arg-file"sv, name)) from_file = true;
       },
       ignore_part);
   std::size_t last = first;
-  while (last < form.size && !starts_with(form.words[last].text, ":::")) ++last;
+  while (last < form.size && !starts_with(form.words[last].text, ":::"sv)) ++last;
   Form command = form.from(first);
   command.size = last - std::min(first, last);
   std::vector<shell::Word> arguments;
@@ -14354,8 +14304,8 @@ void Judge::peel_parallel(const Wrapper& wrapper, const Form& form) {
   if (last < form.size) {
     bool files = false;
     for (std::size_t i = last; i < form.size; ++i) {
-      if (starts_with(form.words[i].text, ":::")) {
-        files = starts_with(form.words[i].text, "::::");
+      if (starts_with(form.words[i].text, ":::"sv)) {
+        files = starts_with(form.words[i].text, "::::"sv);
         unknown |= files;
       } else if (!files) {
         arguments.push_back(form.words[i]);
@@ -14369,7 +14319,7 @@ void Judge::peel_parallel(const Wrapper& wrapper, const Form& form) {
   }
   if (unknown) {
     const std::vector<shell::Word> roots = protected_producers();
-    arguments.insert(arguments.end(), roots.begin(), roots.end());
+    for (const shell::Word& root : roots) arguments.push_back(root);
     arguments.push_back(unknown_word(form.words[0]));
   }
   for (const shell::Word& argument : arguments) {
@@ -14382,7 +14332,7 @@ void Judge::run_parallel(const Form& form, const Form& command, std::string_view
                          const shell::Word& argument) {
   if (command.size == 0) {
     if (!argument.known())
-      refuse_opaque(form, argument, "its commands are not known before it runs");
+      refuse_opaque(form, argument, "its commands are not known before it runs"sv);
     return add_payload(form, argument.text, false);
   }
   shell::Word quoted_argument = argument;
@@ -14411,25 +14361,25 @@ namespace {
 
 void Judge::judge_shell(const Form& form) {
   if (start_file_)
-    refuse_opaque(form, *start_file_, "a shell would run what is not known before it runs");
+    refuse_opaque(form, *start_file_, "a shell would run what is not known before it runs"sv);
   bool has_command = false, from_input = false, reads_only = false;
   std::size_t i = 1;
   for (; i < form.size; ++i) {
     const std::string_view text = form.words[i].text;
-    if (text.empty() || (text[0] != '-' && text[0] != '+') || text == "+") break;
-    if (text == "-" || text == "--") {
+    if (text.empty() || (text[0] != '-' && text[0] != '+') || text == "+"sv) break;
+    if (has_entry("- --"sv, text)) {
       ++i;
       break;
     }
-    if (starts_with(text, "--")) {
-      if (text == "--version" || text == "--help") return;
+    if (starts_with(text, "--"sv)) {
+      if (has_entry("--version --help"sv, text)) return;
       if (lists_option(shell_syntax.longs, text.substr(2)) && ++i < form.size &&
           check_script_file(form, form.words[i]))
         read_input(form, i, false);
       continue;
     }
     if (is_unknown(text))
-      refuse_opaque(form, form.words[i], "its options are not known before it runs");
+      refuse_opaque(form, form.words[i], "its options are not known before it runs"sv);
     for (const char letter : text.substr(1)) {
       const bool on = text[0] == '-';
       if (letter == 'n') reads_only = on;
@@ -14451,14 +14401,14 @@ void Judge::judge_shell(const Form& form) {
 
 bool Judge::check_script_file(const Form& form, const shell::Word& word) {
   const std::string text = join_shell_path(command_->work_dir.text, word.text);
-  if (text == "/dev/stdin" || text == "/dev/fd/0" || text == "/proc/self/fd/0") return true;
+  if (has_entry("/dev/stdin /dev/fd/0 /proc/self/fd/0"sv, text)) return true;
   if (!word.printed.empty()) return true;
   const std::string_view name = base_name(text);
   const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
-  const bool descriptor = starts_with(text, "/dev/fd/") ||
-                          (starts_with(text, "/proc/") && text.find("/fd/") != std::string::npos);
+  const bool descriptor = starts_with(text, "/dev/fd/"sv) ||
+                          (starts_with(text, "/proc/"sv) && text.find("/fd/") != std::string::npos);
   if (word.process || (!word.known() && (word.split || !known_name)) || descriptor)
-    refuse_opaque(form, word, "the script is not known before it runs");
+    refuse_opaque(form, word, "the script is not known before it runs"sv);
   else
     use_file(Use::read, part_of(word), false, form);
   return false;
@@ -14474,7 +14424,7 @@ void Judge::read_input(const Form& form, std::size_t first, bool same_shell) {
   Form fed = form;
   fed.holes = fed.holes && input.kind == shell::Input::Kind::known;
   if (input.kind == shell::Input::Kind::unknown || is_unknown(input.text) || input.glob)
-    refuse_opaque(fed, form.words[0], "what it reads is not known before it runs");
+    refuse_opaque(fed, form.words[0], "what it reads is not known before it runs"sv);
   if (input.kind == shell::Input::Kind::unknown || !case_.charge_bytes(input.text.size())) return;
   shell::Payload payload;
   payload.text = input.text;
@@ -14490,14 +14440,14 @@ void Judge::read_input(const Form& form, std::size_t first, bool same_shell) {
 bool Judge::is_followed(const Form& form) const {
   const std::vector<shell::Word>& words = command_->words;
   std::size_t i = 0;
-  while (i < words.size() && (words[i].text == "command" || words[i].text == "builtin")) ++i;
+  while (i < words.size() && has_entry("command builtin"sv, words[i].text)) ++i;
   return i == form.level && i < words.size() && form.words == &words[i];
 }
 
 void Judge::judge_eval(const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i) {
     if (form.words[i].known() && !form.words[i].glob) continue;
-    refuse_opaque(form, form.words[i], "part of it is not known before it runs");
+    refuse_opaque(form, form.words[i], "part of it is not known before it runs"sv);
     break;
   }
   if (!is_followed(form) && form.size > 1) add_payload(form, join(form.from(1)), true);
@@ -14512,7 +14462,7 @@ void Judge::judge_trap(const Form& form) {
   std::size_t i = 1;
   const bool operands = i < form.size && form.words[i].text == "--";
   if (operands) ++i;
-  if (i + 1 >= form.size || (!operands && starts_with(form.words[i].text, "-"))) return;
+  if (i + 1 >= form.size || (!operands && starts_with(form.words[i].text, "-"sv))) return;
   // Unknown parts are expansions to the walk, as `trap "rm -rf $tmp" EXIT` means them.
   if (!is_followed(form)) add_payload(form, form.words[i].text, true);
 }
@@ -14521,7 +14471,7 @@ void Judge::judge_alias(const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i) {
     const shell::Word& word = form.words[i];
     if (word.known() || word.text.find('=') == std::string::npos) continue;
-    refuse_opaque(form, word, "part of it is not known before it runs");
+    refuse_opaque(form, word, "part of it is not known before it runs"sv);
     return;
   }
 }
@@ -14535,9 +14485,9 @@ namespace {
 
 // What a piece of code would start or remove, as far as its string literals tell.
 struct CodeFindings {
-  std::vector<std::string> scripts = {};                // for a shell
-  std::vector<std::vector<std::string>> commands = {};  // programs with their arguments
-  std::vector<std::string> removed = {};                // directories, with all they hold
+  std::vector<std::string> scripts = {};              // for a shell
+  std::list<std::vector<std::string>> commands = {};  // programs with their arguments
+  std::vector<std::string> removed = {};              // directories, with all they hold
 };
 
 // Finds calls in code by their names, without parsing the language. Reads each byte once.
@@ -14569,14 +14519,14 @@ class CodeReader {
   }
   bool is_comment() const {
     const std::string_view rest = code_.substr(at_);
-    if (is(Language::node)) return starts_with(rest, "//");
-    if (is(Language::lua)) return starts_with(rest, "--");
-    if (is(Language::php) && starts_with(rest, "//")) return true;
+    if (is(Language::node)) return starts_with(rest, "//"sv);
+    if (is(Language::lua)) return starts_with(rest, "--"sv);
+    if (is(Language::php) && starts_with(rest, "//"sv)) return true;
     const bool after_sigil = at_ > 0 && (code_[at_ - 1] == '$' || code_[at_ - 1] == '@');
     return rest[0] == '#' && !after_sigil;
   }
   void skip_blanks() {
-    while (at_ < code_.size() && std::string_view(" \t\r\n").find(code_[at_]) != npos) ++at_;
+    while (at_ < code_.size() && " \t\r\n"sv.find(code_[at_]) != npos) ++at_;
   }
   bool next_is(char c) const { return at_ < code_.size() && code_[at_] == c; }
 
@@ -14591,9 +14541,9 @@ class CodeReader {
       if (!formatted || rest[0] != '{') return 0;
       return rest.size() > 1 && rest[1] == '{' ? 0 : braced(0);
     }
-    if (is(Language::node)) return quote == '`' && starts_with(rest, "${") ? braced(1) : 0;
+    if (is(Language::node)) return quote == '`' && starts_with(rest, "${"sv) ? braced(1) : 0;
     if (quote == '\'') return 0;
-    if (is(Language::ruby)) return starts_with(rest, "#{") ? braced(1) : 0;
+    if (is(Language::ruby)) return starts_with(rest, "#{"sv) ? braced(1) : 0;
     if (!is(Language::perl) && !is(Language::php)) return 0;
     if ((rest[0] != '$' && rest[0] != '@') || rest.size() < 2) return 0;
     if (rest[1] == '{') return braced(1);
@@ -14671,7 +14621,7 @@ class CodeReader {
     if (!piped) {
       if (i == npos || code_[i] != '|') return;
       i = code_.find_first_not_of(" \t&", i + 1);
-      if (i == npos || !starts_with(code_.substr(i), "getline")) return;
+      if (i == npos || !starts_with(code_.substr(i), "getline"sv)) return;
     }
     findings_.scripts.push_back(std::move(text));
   }
@@ -14695,19 +14645,19 @@ class CodeReader {
     const std::size_t begin = at_;
     while (at_ < code_.size() && is_name_char(code_[at_])) ++at_;
     const std::string_view name = code_.substr(begin, at_ - begin);
-    if (name == "qx" && is(Language::perl)) {
+    if (name == "qx"sv && is(Language::perl)) {
       skip_blanks();
       if (at_ < code_.size()) findings_.scripts.push_back(read_delimited());
       return;
     }
-    const bool starts = find_row(starting_functions, name) != nullptr;
-    if (!starts && !find_row(removing_functions, name)) return;
     const std::size_t after = at_;
     skip_blanks();
     const bool parenthesised = next_is('(');
     if (parenthesised) ++at_;
     const bool without = is(Language::perl) || is(Language::ruby) || is(Language::lua);
-    if (!parenthesised && !(without && at_ < code_.size() && is_quote(code_[at_]))) {
+    const bool called = parenthesised || (without && at_ < code_.size() && is_quote(code_[at_]));
+    const bool starts = called && has_entry(starting_functions, name);
+    if (!called || (!starts && !has_entry(removing_functions, name))) {
       at_ = after;
       return;
     }
@@ -14813,9 +14763,9 @@ void Judge::peel_interpreter(const Wrapper& wrapper, const Form& form) {
           has_code = true;
           read_code(language, argument.text, form, *argument.word);
         }
-        if (name == "m" || name == "f" || name == "file") from_file = true;
-        if (name == "p" || name == "print") prints = true;
-        if (name == "i") in_place = true;
+        if (has_entry("m f file"sv, name)) from_file = true;
+        if (has_entry("p print"sv, name)) prints = true;
+        if (name == "i"sv) in_place = true;
       },
       ignore_part);
   const bool node_prints = prints && language == Language::node;
@@ -14849,7 +14799,7 @@ void Judge::read_code(Language language, std::string_view code, const Form& form
   }
   for (std::string& path : findings.removed) {
     shell::Word removed = word_like(word, std::move(path));
-    removed.home = starts_with(removed.text, "~");
+    removed.home = starts_with(removed.text, "~"sv);
     use_file(Use::remove_tree, part_of(removed), true, form);
   }
 }
@@ -14908,8 +14858,9 @@ void Judge::check_allowed() {
   std::vector<std::string> texts;
   if (texts_to_allow(texts)) {
     for (const Regex& regex : case_.terms.allowed) {
-      const auto matches = [&regex](const std::string& text) { return regex.full_match(text); };
-      if (std::all_of(texts.begin(), texts.end(), matches)) return;
+      bool matches = true;
+      for (const std::string& text : texts) matches = matches && regex.full_match(text);
+      if (matches) return;
     }
   }
   std::string text = with_assignments(join(whole()));
@@ -14920,8 +14871,8 @@ void Judge::check_allowed() {
 }
 
 bool Judge::texts_to_allow(std::vector<std::string>& texts) const {
-  static constexpr std::string_view guesses[] = {"",   "a", "-x", "/",        "..",          " ; ",
-                                                 "\n", "'", "$",  "\xc3\xa9", "a b/-c=\"d\n"};
+  // With | between them; the first is nothing at all.
+  std::string_view guesses = "|a|-x|/|..| ; |\n|'|$|\xc3\xa9|a b/-c=\"d\n";
   bool known = true, may_vanish = false;
   for (const shell::Assignment& assignment : command_->assignments)
     if (!assignment.value.known() || assignment.value.assumed) return false;
@@ -14938,7 +14889,7 @@ bool Judge::texts_to_allow(std::vector<std::string>& texts) const {
     texts.push_back(text_with(""));
     return true;
   }
-  for (const std::string_view guess : guesses) texts.push_back(text_with(guess));
+  while (!guesses.empty()) texts.push_back(text_with(take_part(guesses, '|')));
   if (may_vanish) texts.push_back(text_with("", true));
   return true;
 }
@@ -14973,10 +14924,8 @@ std::string Judge::text_with(std::string_view guess, bool vanish) const {
 namespace {
 
 // The patterns of one option. `key` is what the operator calls it.
-Expected<std::vector<Regex>> compile_patterns(std::string_view key,
-                                              const std::vector<std::string>& patterns,
-                                              const Regex::Options& options) {
-  std::vector<Regex> compiled;
+Expected<void> compile_patterns(std::string_view key, const std::vector<std::string>& patterns,
+                                const Regex::Options& options, std::vector<Regex>& compiled) {
   for (const std::string& pattern : patterns) {
     Expected<Regex> regex = Regex::compile(pattern, options);
     if (!regex) {
@@ -14986,44 +14935,41 @@ Expected<std::vector<Regex>> compile_patterns(std::string_view key,
     }
     compiled.push_back(*std::move(regex));
   }
-  return compiled;
+  return {};
 }
 
 Expected<void> check_rule_names(const std::vector<std::string>& names) {
   std::string known;
-  for (const SanitizerRule& rule : sanitizer_rules)
-    known += concat({known.empty() ? "" : ", ", rule.info.name});
-  for (const std::string& wanted : names) {
-    const auto has_name = [&wanted](const SanitizerRule& rule) { return wanted == rule.info.name; };
-    if (std::none_of(std::begin(sanitizer_rules), std::end(sanitizer_rules), has_name))
-      return make_error(ErrorCode::invalid_argument, {"disabled_rules: no rule is called ",
-                                                      quoted(wanted), "; there are ", known});
+  std::string listed;
+  for (const RuleInfo& rule : Policy::rules()) {
+    known += concat({rule.name, " "});
+    listed += concat({listed.empty() ? "" : ", ", rule.name});
   }
+  for (const std::string& wanted : names)
+    if (!has_entry(known, wanted))
+      return make_error(ErrorCode::invalid_argument, {"disabled_rules: no rule is called ",
+                                                      quoted(wanted), "; there are ", listed});
   return {};
 }
 
 std::uint32_t rules_in_force(const PolicyOptions& options) {
-  std::uint32_t rules = 0;
+  std::uint32_t rules = 0, next = 1;
   const auto& disabled = options.disabled_rules;
-  for (const SanitizerRule& rule : sanitizer_rules) {
-    if (rule.lifted_by_sudo && options.enable_sudo) continue;
-    if (std::find(disabled.begin(), disabled.end(), rule.info.name) != disabled.end()) continue;
-    rules |= bit(rule.rule);
+  for (const RuleInfo& rule : Policy::rules()) {
+    bool off = false;
+    for (const std::string& name : disabled) off = off || name == rule.name;
+    if (!off) rules |= next;
+    next <<= 1;
   }
-  return rules;
+  return options.enable_sudo ? rules & ~lifted_by_sudo : rules;
 }
 
 }  // namespace
 
 struct Policy::Compiled {
-  struct Pattern {
-    const char* name;
-    const char* message;
-    Regex regex;
-  };
   PolicyOptions::Mode mode = PolicyOptions::Mode::strict;
-  std::uint32_t rules = 0;              // strict: the bits of those in force
-  std::vector<Pattern> sanitizer = {};  // compat
+  std::uint32_t rules = 0;            // strict: the bits of those in force
+  std::vector<Regex> sanitizer = {};  // compat: of those in force
   std::vector<Regex> allowed = {};
   std::vector<Regex> blocked = {};
   std::string allowed_message = {};
@@ -15032,13 +14978,13 @@ struct Policy::Compiled {
   // Each of these gives a refusal, or an allowing verdict when it has no objection.
   Verdict check_form(std::string_view script) const {
     if (script.size() > max_command_bytes)
-      return refusal("command-too-long",
+      return refusal("command-too-long"sv,
                      concat({"Command is longer than ", std::to_string(max_command_bytes),
                              " bytes (max_command_bytes)"}),
                      max_command_bytes, script.size());
     const std::size_t nul = script.find('\0');
     if (nul != std::string_view::npos)
-      return refusal("nul-byte",
+      return refusal("nul-byte"sv,
                      concat({"Command contains a NUL byte (at byte ", std::to_string(nul),
                              "), which no command can contain"}),
                      nul, nul + 1);
@@ -15051,11 +14997,16 @@ struct Policy::Compiled {
     return check_blocked(script);
   }
   Verdict check_sanitizer(std::string_view script) const {
-    for (const Pattern& pattern : sanitizer) {
-      if (const auto span = pattern.regex.find(script))
-        return refusal(pattern.name,
-                       concat({"Potentially dangerous command detected: ", pattern.message}),
-                       span->begin, span->end);
+    std::string_view texts = all_compat_texts;
+    const Regex* regex = sanitizer.data();
+    for (const Rule rule : compat_rules) {
+      take_part(texts, '\0');
+      const std::string_view message = take_part(texts, '\0');
+      if (!(rules & bit(rule))) continue;
+      if (const auto span = regex++->find(script))
+        return refusal(texts_of(rule).texts[0],
+                       concat({"Potentially dangerous command detected: ", message}), span->begin,
+                       span->end);
     }
     return {};
   }
@@ -15063,14 +15014,14 @@ struct Policy::Compiled {
     if (allowed.empty()) return {};
     for (const Regex& regex : allowed)
       if (regex.match(script)) return {};
-    return refusal("allowed-commands", allowed_message, 0, script.size());
+    return refusal("allowed-commands"sv, allowed_message, 0, script.size());
   }
   Verdict check_blocked(std::string_view script) const {
     for (const Regex& regex : blocked) {
       if (!regex.match(script)) continue;
       // A match at the start is the leftmost one.
       const auto span = regex.find(script);
-      return refusal("blocked-commands",
+      return refusal("blocked-commands"sv,
                      concat({"Command matches blocked pattern: '", regex.pattern(), "'"}), 0,
                      span ? span->end : script.size());
     }
@@ -15083,12 +15034,12 @@ struct Policy::Compiled {
     const Terms terms = {rules, allowed, blocked, allowed_message};
     Case judged = {terms, script};
     judged.judgement = judgement;
-    if (starts_with(work_dir, "/") && !is_unknown(work_dir)) {
+    if (starts_with(work_dir, "/"sv) && !is_unknown(work_dir)) {
       enter(judged.start, work_dir, false);
       judged.workspace = is_workspace(judged.start);
     }
     shell::Options options;
-    if (starts_with(work_dir, "/")) options.work_dir = std::string(work_dir);
+    if (starts_with(work_dir, "/"sv)) options.work_dir = std::string(work_dir);
     const shell::Outcome outcome = walk_once(judged, options, judgement != nullptr);
     if (judged.too_complex || !outcome.complete) judged.not_understood();
     if (!outcome.complete) return not_read(outcome.error, script);
@@ -15102,7 +15053,7 @@ struct Policy::Compiled {
         return not_read(other.error, script);
     }
     if (judged.too_complex)
-      return refusal("command-too-complex",
+      return refusal("command-too-complex"sv,
                      "Command is too complex to be judged; split it into several", 0,
                      script.size());
     return std::move(judged.verdict);
@@ -15120,7 +15071,7 @@ struct Policy::Compiled {
       const shell::Definition& definition = outcome.definitions.front();
       judged.rank = allowed_rank;
       judged.verdict =
-          refusal("allowed-commands",
+          refusal("allowed-commands"sv,
                   concat({allowed_message, " (not allowed: it defines the ",
                           definition.alias ? "alias " : "function ", shown(definition.name), ")"}),
                   definition.begin, definition.end);
@@ -15145,22 +15096,21 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   auto compiled = std::make_shared<Compiled>();
   compiled->mode = options.mode;
   compiled->rules = rules_in_force(options);
-  for (const CompatRule& rule : compat_rules) {
-    if (!compat || !(compiled->rules & bit(rule.rule))) continue;
-    Expected<Regex> regex = Regex::compile(rule.pattern);
+  std::string_view texts = all_compat_texts;
+  for (const Rule rule : compat_rules) {
+    const std::string_view pattern = take_part(texts, '\0');
+    take_part(texts, '\0');
+    if (!compat || !(compiled->rules & bit(rule))) continue;
+    Expected<Regex> regex = Regex::compile(pattern);
     if (!regex) return regex.error();
-    compiled->sanitizer.push_back({sanitizer_rules[static_cast<std::size_t>(rule.rule)].info.name,
-                                   rule.message, *std::move(regex)});
+    compiled->sanitizer.push_back(*std::move(regex));
   }
 
   Regex::Options how;
   how.dot_matches_newline = !compat;
-  auto allowed = compile_patterns("allowed_commands", options.allowed, how);
-  if (!allowed) return allowed.error();
-  compiled->allowed = *std::move(allowed);
-  auto blocked = compile_patterns("blocked_commands", options.blocked, how);
-  if (!blocked) return blocked.error();
-  compiled->blocked = *std::move(blocked);
+  auto done = compile_patterns("allowed_commands", options.allowed, how, compiled->allowed);
+  if (done) done = compile_patterns("blocked_commands", options.blocked, how, compiled->blocked);
+  if (!done) return done.error();
 
   std::string& message = compiled->allowed_message;
   message = "Command not in allowed list. Allowed patterns: ";
@@ -15199,7 +15149,13 @@ Judgement Policy::judge(const std::vector<std::string>& argv, std::string_view w
 
 std::vector<RuleInfo> Policy::rules() {
   std::vector<RuleInfo> infos;
-  for (const SanitizerRule& rule : sanitizer_rules) infos.push_back(rule.info);
+  std::uint32_t compat = 0;
+  for (const Rule rule : compat_rules) compat |= bit(rule);
+  for (std::size_t i = 0; i < rule_count; ++i) {
+    const auto rule = static_cast<Rule>(i);
+    const RuleTexts row = texts_of(rule);
+    infos.push_back({row.texts[0], row.texts[1], row.texts[2], (compat & bit(rule)) != 0});
+  }
   return infos;
 }
 
@@ -15235,23 +15191,23 @@ void apply_octal(std::string_view digits, ModeEffect& effect) {
 void apply_symbolic(std::string_view clause, ModeEffect& effect) {
   std::size_t at = std::min(clause.find_first_not_of("ugoa"), clause.size());
   const std::string_view who = clause.substr(0, at);
-  const bool to_others = has_any(who, "oa");
+  const bool to_others = has_any(who, "oa"sv);
   while (at < clause.size()) {
     const char operation = clause[at++];
     const std::size_t end = std::min(clause.find_first_of("+-=", at), clause.size());
     const std::string_view what = clause.substr(at, end - at);
     at = end;
     if (operation == '-') {
-      if (has_any(what, "w") && (to_others || who.empty())) effect.writable = false;
-      if (has_any(what, "t")) effect.sticks = false;
+      if (has_any(what, "w"sv) && (to_others || who.empty())) effect.writable = false;
+      if (has_any(what, "t"sv)) effect.sticks = false;
       continue;
     }
     if (operation == '=' && to_others) effect.writable = false;
     if (!what.empty() && is_digit(what[0])) apply_octal(what, effect);
-    effect.risky |= to_others && has_any(what, "ug");
-    effect.risky |= has_any(what, "s") && who != "o";
-    effect.sticks |= has_any(what, "t");
-    effect.writable |= to_others && has_any(what, "w");
+    effect.risky |= to_others && has_any(what, "ug"sv);
+    effect.risky |= has_any(what, "s"sv) && who != "o";
+    effect.sticks |= has_any(what, "t"sv);
+    effect.writable |= to_others && has_any(what, "w"sv);
   }
 }
 
@@ -15273,9 +15229,9 @@ bool is_risky_acl(std::string_view entries) {
   if (is_unknown(entries)) return true;
   while (!entries.empty()) {
     std::string_view entry = take_part(entries, ',');
-    if (starts_with(entry, "d:") || starts_with(entry, "default:")) take_part(entry, ':');
+    if (starts_with(entry, "d:"sv) || starts_with(entry, "default:"sv)) take_part(entry, ':');
     // o::rwx, other:rwx or o::7
-    if (starts_with(entry, "o") && has_any(entry.substr(entry.rfind(':') + 1), "w2367"))
+    if (starts_with(entry, "o"sv) && has_any(entry.substr(entry.rfind(':') + 1), "w2367"sv))
       return true;
   }
   return false;
@@ -15349,26 +15305,26 @@ void Judge::take_option(const FileProgram& program, const Form& form, FileArgume
   else if (argument.word && lists_option(program.modes, name))
     check_mode(argument, program.operands == FileProgram::Operands::acl, form);
   if (lists_option(program.directory, name)) given.directory = argument;
-  given.tree |= lists_option("R a r recursive", name);
-  given.in_place |= lists_option("i in-place", name);
-  given.has_pattern |= lists_option("e f regexp expression file reference", name);
-  given.only_shows |= lists_option("n dry-run", name);
+  given.tree |= lists_option("R a r recursive"sv, name);
+  given.in_place |= lists_option("i in-place"sv, name);
+  given.has_pattern |= lists_option("e f regexp expression file reference"sv, name);
+  given.only_shows |= lists_option("n dry-run"sv, name);
   switch (program.operands) {
     case FileProgram::Operands::shred:
-      given.removes |= lists_option("u remove", name);
+      given.removes |= lists_option("u remove"sv, name);
       return;
     case FileProgram::Operands::sync:
-      given.removes |= starts_with(name, "del");
+      given.removes |= starts_with(name, "del"sv);
       return;
     case FileProgram::Operands::tar:
       take_letters(given, name.size() == 1 ? name : std::string_view());
-      given.packs |= lists_option("create append update catenate concatenate", name);
-      given.unpacks |= lists_option("extract get", name);
-      if (lists_option("f file", name)) given.archive = argument;
+      given.packs |= lists_option("create append update catenate concatenate"sv, name);
+      given.unpacks |= lists_option("extract get"sv, name);
+      if (lists_option("f file"sv, name)) given.archive = argument;
       return;
     case FileProgram::Operands::chmod:
       // chmod -x: the mode looks like an option
-      given.has_pattern |= std::string_view("rwxXstugoa,+=").find(name) != std::string_view::npos;
+      given.has_pattern |= "rwxXstugoa,+="sv.find(name) != std::string_view::npos;
       return;
     default:
       return;
@@ -15398,7 +15354,7 @@ void Judge::use_operands(const FileProgram& program, const Form& form, FileArgum
       return use_all(Use::change, behind_pattern, count);
     case Operands::chmod:
       for (std::size_t i = 1; i < form.size && given.has_pattern; ++i)
-        if (starts_with(form.words[i].text, "-") && !starts_with(form.words[i].text, "--"))
+        if (starts_with(form.words[i].text, "-"sv) && !starts_with(form.words[i].text, "--"sv))
           check_mode(part_of(form.words[i]), false, form);
       if (!given.has_pattern && count) check_mode(operands[0], false, form);
       return use_all(Use::chmod, behind_pattern, count);
@@ -15422,8 +15378,8 @@ void Judge::use_operands(const FileProgram& program, const Form& form, FileArgum
       for (const Part& operand : operands) {
         const Part value{operand.text.substr(std::min<std::size_t>(3, operand.text.size())),
                          operand.word};
-        if (starts_with(operand.text, "of=")) use_file(Use::write, value, false, form);
-        if (starts_with(operand.text, "if=")) use_file(Use::read, value, false, form);
+        if (starts_with(operand.text, "of="sv)) use_file(Use::write, value, false, form);
+        if (starts_with(operand.text, "if="sv)) use_file(Use::read, value, false, form);
       }
       return;
     case Operands::patch:
@@ -15459,10 +15415,10 @@ void Judge::copy_files(const FileProgram& program, const Form& form, const FileA
   // A directory gets files of the same names.
   for (std::size_t i = 0; i < sources; ++i) {
     std::string_view source = operands[i].text;
-    while (!syncs && ends_with(source, "/")) source.remove_suffix(1);
+    while (!syncs && ends_with(source, "/"sv)) source.remove_suffix(1);
     PathText path = path_of(target);
     const std::string_view name = base_name(source);
-    if (!name.empty() && name != "." && name != "..") path.names.push_back(name);
+    if (!name.empty() && name != "."sv && name != ".."sv) path.names.push_back(name);
     check_place(path, target, form);
   }
 }
@@ -15480,7 +15436,7 @@ void Judge::write_below(const FileArguments& given, std::size_t first, std::size
 
 void Judge::use_archive(FileArguments& given, const Form& form) {
   std::size_t members = 0;
-  if (form.size > 1 && !starts_with(form.words[1].text, "-") && !given.operands.empty()) {
+  if (form.size > 1 && !starts_with(form.words[1].text, "-"sv) && !given.operands.empty()) {
     const std::string_view letters = given.operands[members++].text;
     take_letters(given, letters);
     if (letters.find('f') != std::string_view::npos && given.operands.size() > 1)
@@ -15500,25 +15456,25 @@ void Judge::check_clean(const Form& form) {
   const std::size_t i = read_arguments(
       form, git.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
-        if (argument.word && lists_option("C work-tree", name))
+        if (argument.word && lists_option("C work-tree"sv, name))
           enter(path, argument.text, argument.home());
       },
       ignore_part);
   if (i >= form.size || form.words[i].text != "clean" || !wants(Rule::rm_protected)) return;
   bool only_shows = false;
   const auto on_option = [&](std::string_view name, const Part&) {
-    only_shows |= lists_option("n dry-run h help", name);
+    only_shows |= lists_option("n dry-run h help"sv, name);
   };
   read_arguments(form.from(i), {"e", "exclude"}, Order::options_anywhere, on_option, ignore_part);
   if (only_shows || !is_kept(path, true, false)) return;
-  record(Rule::rm_protected, form.words[0].begin, form.words[0].end,
-         concat({shown(join(form)), " removes what is in ", shown(text_of(path))}));
+  record(Rule::rm_protected, form.words[0], form,
+         concat({" removes what is in ", shown(text_of(path))}));
 }
 
 void Judge::check_mode(const Part& mode, bool acl, const Form& form) {
   if (!wants(Rule::chmod)) return;
   if (mode.glob() || (acl ? is_risky_acl(mode.text) : is_risky_mode(mode.text)))
-    record(Rule::chmod, form.words[0].begin, form.words[0].end, shown(join(form)));
+    record(Rule::chmod, form.words[0], form);
 }
 
 }  // namespace
@@ -15552,16 +15508,20 @@ std::string_view row_of(std::string_view table, std::string_view name) {
   return {};
 }
 
-const SanitizerRule* rule_called(std::string_view name) {
-  for (const SanitizerRule& rule : sanitizer_rules)
-    if (name == rule.info.name) return &rule;
-  return nullptr;
+// The number of the rule with a name; rule_count: none.
+std::size_t rule_called(std::string_view name) {
+  std::string_view rest = all_rule_texts;
+  for (std::size_t i = 0; i < rule_count; ++i) {
+    if (take_part(rest, '\0') == name) return i;
+    for (int others = 0; others < 3; ++others) take_part(rest, '\0');
+  }
+  return rule_count;
 }
 
 bool is_root_among(std::string_view users) {
   while (!users.empty()) {
     const std::string_view user = take_part(users, ',');
-    if (user == "root" || user == "0") return true;
+    if (has_entry("root 0"sv, user)) return true;
   }
   return false;
 }
@@ -15569,18 +15529,18 @@ bool is_root_among(std::string_view users) {
 // Whether kill sends a signal to the process 1, or to all (-1). The signal 0 only asks. Shells take
 // the -1 of `kill -1` for a signal, other programs need not.
 bool kills_all(const Form& form) {
-  if (form.size == 2 && form.words[1].text == "-1") return true;
+  if (form.size == 2 && form.words[1].text == "-1"sv) return true;
   bool has_signal = false;
   for (std::size_t i = 1; i < form.size; ++i) {
     const std::string_view text = form.words[i].text;
     const bool option = !has_signal && text.size() > 1 && text[0] == '-';
     has_signal = true;
-    if (text == "-l" || text == "-L" || starts_with(text, "--list")) return false;
-    if (text == "-s" || text == "-n" || text == "--signal") {
-      if (++i < form.size && form.words[i].text == "0") return false;
+    if (has_entry("-l -L"sv, text) || starts_with(text, "--list"sv)) return false;
+    if (has_entry("-s -n --signal"sv, text)) {
+      if (++i < form.size && form.words[i].text == "0"sv) return false;
     } else if (option) {
-      if (text == "-0" || text == "--signal=0") return false;
-    } else if (text == "1" || text == "-1") {
+      if (has_entry("-0 --signal=0"sv, text)) return false;
+    } else if (has_entry("1 -1"sv, text)) {
       return true;
     }
   }
@@ -15606,14 +15566,15 @@ bool find_file_program(std::string_view name, FileProgram& program) {
 }
 
 void Judge::check_refused(const Form& form, std::string_view name) {
-  std::string_view row = row_of(refused_programs, starts_with(name, "mkfs") ? "mkfs" : name);
+  std::string_view row = row_of(refused_programs, starts_with(name, "mkfs"sv) ? "mkfs" : name);
   if (row.empty()) return;
-  const SanitizerRule* const rule = rule_called(take_part(row, '|'));
-  if (!rule || !wants(rule->rule)) return;
+  const std::size_t number = rule_called(take_part(row, '|'));
+  const auto rule = static_cast<Rule>(number);
+  if (number == rule_count || !wants(rule)) return;
   const Syntax syntax = syntax_of(take_part(row, '|'));
   const std::string_view options = take_part(row, '|');
   const std::string_view words = take_part(row, '|');
-  const bool processes = words == "@processes";
+  const bool processes = words == "@processes"sv;
   bool refused = options.empty() && words.empty(), surely = false, excused = false;
   bool named = false;
   std::size_t operands = 0;
@@ -15621,7 +15582,7 @@ void Judge::check_refused(const Form& form, std::string_view name) {
       form, syntax, Order::options_anywhere,
       [&](std::string_view option, const Part& argument) {
         surely |= lists_option(options, option) ||
-                  (processes && lists_option("u U euid uid user", option) &&
+                  (processes && lists_option("u U euid uid user"sv, option) &&
                    is_root_among(argument.text));
         excused |= lists_option(row, option);
       },
@@ -15633,19 +15594,18 @@ void Judge::check_refused(const Form& form, std::string_view name) {
         ++operands;
       });
   if (processes && !named) refused = true;
-  if (words == "@kill") refused = kills_all(form);
-  if (surely || (refused && !excused))
-    record(rule->rule, form.words[0].begin, form.words[0].end, shown(join(form)));
+  if (words == "@kill"sv) refused = kills_all(form);
+  if (surely || (refused && !excused)) record(rule, form.words[0], form);
 }
 
 bool Judge::is_refused_operand(std::string_view words, const Part& operand, bool first) {
   while (!words.empty()) {
     const std::string_view word = take_part(words, ' ');
-    if (word == "/dev") {
+    if (word == "/dev"sv) {
       if (is_device(path_of(operand), operand.glob())) return true;
-    } else if (word == "=") {
+    } else if (word == "="sv) {
       if (operand.text.find('=') != std::string_view::npos) return true;
-    } else if (word == "*" || (first && word == operand.text.substr(0, operand.text.find(' ')))) {
+    } else if (word == "*"sv || (first && word == operand.text.substr(0, operand.text.find(' ')))) {
       return true;
     }
   }
@@ -15666,8 +15626,9 @@ void Judge::judge_setting(const Form& form, std::string_view name, std::string_v
   const std::string_view section = std::string_view(key).substr(0, key.find('.'));
   const std::string_view last = std::string_view(key).substr(key.rfind('.') + 1);
   // An alias without ! is a command of git.
-  const bool script = section == "alias" ? starts_with(value, "!")
-                                         : section == "pager" || has_entry(command_settings, last);
+  const bool script = section == "alias"sv
+                          ? starts_with(value, "!"sv)
+                          : section == "pager"sv || has_entry(command_settings, last);
   if (script) run_guess(form, value);
 }
 
@@ -15684,7 +15645,7 @@ void Judge::peel_git_config(const Wrapper& wrapper, const Form& form) {
 void Judge::peel_console(const Wrapper& wrapper, const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i) {
     const std::string_view text = form.words[i].text;
-    if (starts_with(text, "+")) judge_console(form, {text.substr(1), &form.words[i]});
+    if (starts_with(text, "+"sv)) judge_console(form, {text.substr(1), &form.words[i]});
     if (text.size() < 2 || text[0] != '-') continue;
     std::string_view value = text.substr(1 + (text[1] == '-'));
     const std::string_view name = take_part(value, '=');
@@ -15704,7 +15665,7 @@ void Judge::judge_console(const Form& form, const Part& command) {
   const std::size_t shell = text.find('!');
   if (shell != std::string_view::npos) return run_guess(form, text.substr(shell + 1));
   std::string_view rest = text;
-  if (has_entry("shell pipe terminal term", take_part(rest, ' '))) return run_guess(form, rest);
+  if (has_entry("shell pipe terminal term"sv, take_part(rest, ' '))) return run_guess(form, rest);
   // :call system('...'), python os.system("...")
   read_code(Language::lua, text, form, *command.word);
 }
@@ -15712,9 +15673,9 @@ void Judge::judge_console(const Form& form, const Part& command) {
 // make -------------------------------------------------------------------------------------------
 
 bool Judge::is_input(const Part& file, const Form& form) {
-  const bool input = file.text == "-" || file.text == "/dev/stdin";
+  const bool input = has_entry("- /dev/stdin"sv, file.text);
   if (file.word->process || (input && form.input->kind == shell::Input::Kind::unknown))
-    refuse_opaque(form, *file.word, "what it reads is not known before it runs");
+    refuse_opaque(form, *file.word, "what it reads is not known before it runs"sv);
   return input && form.input->kind == shell::Input::Kind::known;
 }
 
@@ -15723,12 +15684,12 @@ void Judge::peel_make(const Wrapper& wrapper, const Form& form) {
       form, wrapper.syntax, Order::options_anywhere,
       [&](std::string_view name, const Part& argument) {
         if (!argument.word) return;
-        if (name == "eval" || name == "E") judge_makefile(form, argument.text);
-        if (!lists_option("f file makefile", name)) return;
+        if (has_entry("eval E"sv, name)) judge_makefile(form, argument.text);
+        if (!lists_option("f file makefile"sv, name)) return;
         if (is_input(argument, form)) judge_makefile(form, form.input->text);
       },
       [&](const Part& operand) {
-        if (starts_with(operand.text, "SHELL=")) run_guess(form, operand.text.substr(6));
+        if (starts_with(operand.text, "SHELL="sv)) run_guess(form, operand.text.substr(6));
       });
 }
 
@@ -15738,7 +15699,7 @@ void Judge::judge_makefile(const Form& form, std::string_view text) {
   while (!text.empty()) {
     std::string_view line = take_part(text, '\n');
     // A line of commands begins with a tab; more stand behind the ; of a rule and in $(shell ).
-    if (!starts_with(line, "\t")) {
+    if (!starts_with(line, "\t"sv)) {
       const std::size_t rule = line.find(':');
       const std::size_t end = rule == std::string_view::npos ? rule : line.find(';', rule);
       const std::size_t assigned = line.find("!=");
@@ -15756,7 +15717,7 @@ void Judge::judge_makefile(const Form& form, std::string_view text) {
         script += line[i];
       } else if (line[++i] == '$') {
         script += '$';
-      } else if (starts_with(line.substr(i), "(shell ")) {
+      } else if (starts_with(line.substr(i), "(shell "sv)) {
         script += "$(";
         i += 6;
       } else {
@@ -15778,9 +15739,9 @@ void Judge::peel_sed(const Wrapper& wrapper, const Form& form) {
   read_arguments(
       form, wrapper.syntax, Order::options_anywhere,
       [&](std::string_view name, const Part& argument) {
-        given = given || lists_option("e f expression file", name);
-        if (argument.word && lists_option("e expression", name)) judge_sed(form, argument);
-        if (argument.word && lists_option("f file", name) && is_input(argument, form))
+        given = given || lists_option("e f expression file"sv, name);
+        if (argument.word && lists_option("e expression"sv, name)) judge_sed(form, argument);
+        if (argument.word && lists_option("f file"sv, name) && is_input(argument, form))
           judge_sed(form, {form.input->text, argument.word});
       },
       [&](const Part& operand) {
@@ -15804,7 +15765,7 @@ std::string_view sed_part(std::string_view text, std::size_t& at, char end) {
 void skip_sed_address(std::string_view text, std::size_t& at) {
   while (at < text.size()) {
     const char c = text[at];
-    if (std::string_view("0123456789$,~+!; \t\n{}IM").find(c) != std::string_view::npos) {
+    if ("0123456789$,~+!; \t\n{}IM"sv.find(c) != std::string_view::npos) {
       ++at;
     } else if (c == '/' || (c == '\\' && at + 1 < text.size())) {
       at += c == '\\';
@@ -15845,13 +15806,13 @@ void Judge::judge_sed(const Form& form, const Part& script) {
       while (at < text.size() && is_name_char(text[at]) && text[at] != 'w')
         runs |= text[at++] == 'e';
       if (at == text.size() || text[at] != 'w') line = at;
-    } else if (std::string_view("eaicrRwWbtT:#").find(command) == std::string_view::npos) {
+    } else if ("eaicrRwWbtT:#"sv.find(command) == std::string_view::npos) {
       continue;
     } else if (command == 'b' || command == 't' || command == 'T' || command == ':') {
       line = std::min(text.find_first_of(";\n}", at), text.size());
     }
     if (command == 'e') run = text.substr(at, line - at);
-    if (std::string_view("aic").find(command) != std::string_view::npos)
+    if ("aic"sv.find(command) != std::string_view::npos)
       while (line < text.size() && text[line - 1] == '\\')
         line = std::min(text.find('\n', line + 1), text.size());
     if ((command == 'w' || command == 'W' || command == 's') && line > at) {
@@ -15867,7 +15828,7 @@ void Judge::judge_sed(const Form& form, const Part& script) {
     if (form.input->kind == shell::Input::Kind::known)
       run_guess(form, form.input->text);
     else if (run.find_first_not_of(std::string_view("\0 ", 2)) == std::string::npos)
-      refuse_opaque(form, *script.word, "what it runs is not known before it runs");
+      refuse_opaque(form, *script.word, "what it runs is not known before it runs"sv);
   }
 }
 
@@ -15881,7 +15842,7 @@ void Judge::peel_tar(const Wrapper& wrapper, const Form& form) {
       },
       ignore_part);
   // Without a dash, the arguments of the letters are the words behind them.
-  if (form.size < 2 || starts_with(form.words[1].text, "-")) return;
+  if (form.size < 2 || starts_with(form.words[1].text, "-"sv)) return;
   std::size_t i = 2;
   for (const char letter : form.words[1].text) {
     if (wrapper.syntax.letters.find(letter) == std::string_view::npos) continue;
@@ -15897,8 +15858,8 @@ void Judge::peel_screen(const Wrapper& wrapper, const Form& form) {
   const std::size_t i = read_arguments(
       form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part&) {
-        commands |= name == "X";
-        attaches |= name == "r" || name == "R" || name == "x";
+        commands |= name == "X"sv;
+        attaches |= has_entry("r R x"sv, name);
       },
       ignore_part);
   if (attaches) return;
@@ -15906,7 +15867,7 @@ void Judge::peel_screen(const Wrapper& wrapper, const Form& form) {
   if (!commands) return add_form(rest);
   if (rest.size < 2) return;
   if (rest.words[0].text == "stuff") return peel_keys(wrapper, rest);
-  if (rest.words[0].text == "exec" || rest.words[0].text == "screen") add_form(rest.from(1));
+  if (has_entry("exec screen"sv, rest.words[0].text)) add_form(rest.from(1));
 }
 
 void Judge::peel_keys(const Wrapper& wrapper, const Form& form) {
@@ -15915,8 +15876,8 @@ void Judge::peel_keys(const Wrapper& wrapper, const Form& form) {
       read_arguments(form, wrapper.syntax, Order::stop_at_operand, ignore_option, ignore_part);
   for (std::size_t i = first; i < form.size; ++i) {
     std::string_view word = form.words[i].text;
-    if (has_entry("Enter KPEnter C-m C-j", word)) word = "^M";
-    if (word == "Space") word = " ";
+    if (has_entry("Enter KPEnter C-m C-j"sv, word)) word = "^M";
+    if (word == "Space"sv) word = " ";
     while (!word.empty()) {
       std::size_t size = 0;
       for (const std::string_view key : {"^M", "^J", "\\n", "\\r", "\\015", "\\012", "\r"})

@@ -63,6 +63,9 @@ std::string printable(std::string_view text);
 // The same in quotes, and at most 200 bytes of the text.
 std::string quoted(std::string_view text);
 
+// A literal with sv knows its length, where one that is converted is measured by a call.
+using std::string_view_literals::operator""sv;
+
 bool starts_with(std::string_view text, std::string_view prefix);
 
 bool ends_with(std::string_view text, std::string_view suffix);
@@ -76,6 +79,10 @@ bool is_one_of(std::string_view text, const Texts& texts) {
 
 // What stands before the next separator, or all; the text then begins behind that.
 std::string_view take_part(std::string_view& text, char separator);
+
+// Whether one of the entries, with blanks between them, is `entry`. A list that is one text weighs
+// a third of an array of texts.
+bool has_entry(std::string_view list, std::string_view entry);
 
 // The last name of a path.
 std::string_view base_name(std::string_view path);

@@ -17,6 +17,7 @@
 #include <deque>
 #include <exception>
 #include <limits>
+#include <list>
 #include <map>
 #include <mutex>
 #include <new>

@@ -66,6 +66,12 @@ std::string_view take_part(std::string_view& text, char separator) {
   return part;
 }
 
+bool has_entry(std::string_view list, std::string_view entry) {
+  while (!list.empty())
+    if (take_part(list, ' ') == entry) return true;
+  return false;
+}
+
 std::string_view base_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
 }

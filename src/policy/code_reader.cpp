@@ -14,9 +14,9 @@ namespace {
 
 // What a piece of code would start or remove, as far as its string literals tell.
 struct CodeFindings {
-  std::vector<std::string> scripts = {};                // for a shell
-  std::vector<std::vector<std::string>> commands = {};  // programs with their arguments
-  std::vector<std::string> removed = {};                // directories, with all they hold
+  std::vector<std::string> scripts = {};              // for a shell
+  std::list<std::vector<std::string>> commands = {};  // programs with their arguments
+  std::vector<std::string> removed = {};              // directories, with all they hold
 };
 
 // Finds calls in code by their names, without parsing the language. Reads each byte once.
@@ -48,14 +48,14 @@ class CodeReader {
   }
   bool is_comment() const {
     const std::string_view rest = code_.substr(at_);
-    if (is(Language::node)) return starts_with(rest, "//");
-    if (is(Language::lua)) return starts_with(rest, "--");
-    if (is(Language::php) && starts_with(rest, "//")) return true;
+    if (is(Language::node)) return starts_with(rest, "//"sv);
+    if (is(Language::lua)) return starts_with(rest, "--"sv);
+    if (is(Language::php) && starts_with(rest, "//"sv)) return true;
     const bool after_sigil = at_ > 0 && (code_[at_ - 1] == '$' || code_[at_ - 1] == '@');
     return rest[0] == '#' && !after_sigil;
   }
   void skip_blanks() {
-    while (at_ < code_.size() && std::string_view(" \t\r\n").find(code_[at_]) != npos) ++at_;
+    while (at_ < code_.size() && " \t\r\n"sv.find(code_[at_]) != npos) ++at_;
   }
   bool next_is(char c) const { return at_ < code_.size() && code_[at_] == c; }
 
@@ -70,9 +70,9 @@ class CodeReader {
       if (!formatted || rest[0] != '{') return 0;
       return rest.size() > 1 && rest[1] == '{' ? 0 : braced(0);
     }
-    if (is(Language::node)) return quote == '`' && starts_with(rest, "${") ? braced(1) : 0;
+    if (is(Language::node)) return quote == '`' && starts_with(rest, "${"sv) ? braced(1) : 0;
     if (quote == '\'') return 0;
-    if (is(Language::ruby)) return starts_with(rest, "#{") ? braced(1) : 0;
+    if (is(Language::ruby)) return starts_with(rest, "#{"sv) ? braced(1) : 0;
     if (!is(Language::perl) && !is(Language::php)) return 0;
     if ((rest[0] != '$' && rest[0] != '@') || rest.size() < 2) return 0;
     if (rest[1] == '{') return braced(1);
@@ -150,7 +150,7 @@ class CodeReader {
     if (!piped) {
       if (i == npos || code_[i] != '|') return;
       i = code_.find_first_not_of(" \t&", i + 1);
-      if (i == npos || !starts_with(code_.substr(i), "getline")) return;
+      if (i == npos || !starts_with(code_.substr(i), "getline"sv)) return;
     }
     findings_.scripts.push_back(std::move(text));
   }
@@ -174,19 +174,19 @@ class CodeReader {
     const std::size_t begin = at_;
     while (at_ < code_.size() && is_name_char(code_[at_])) ++at_;
     const std::string_view name = code_.substr(begin, at_ - begin);
-    if (name == "qx" && is(Language::perl)) {
+    if (name == "qx"sv && is(Language::perl)) {
       skip_blanks();
       if (at_ < code_.size()) findings_.scripts.push_back(read_delimited());
       return;
     }
-    const bool starts = find_row(starting_functions, name) != nullptr;
-    if (!starts && !find_row(removing_functions, name)) return;
     const std::size_t after = at_;
     skip_blanks();
     const bool parenthesised = next_is('(');
     if (parenthesised) ++at_;
     const bool without = is(Language::perl) || is(Language::ruby) || is(Language::lua);
-    if (!parenthesised && !(without && at_ < code_.size() && is_quote(code_[at_]))) {
+    const bool called = parenthesised || (without && at_ < code_.size() && is_quote(code_[at_]));
+    const bool starts = called && has_entry(starting_functions, name);
+    if (!called || (!starts && !has_entry(removing_functions, name))) {
       at_ = after;
       return;
     }
@@ -292,9 +292,9 @@ void Judge::peel_interpreter(const Wrapper& wrapper, const Form& form) {
           has_code = true;
           read_code(language, argument.text, form, *argument.word);
         }
-        if (name == "m" || name == "f" || name == "file") from_file = true;
-        if (name == "p" || name == "print") prints = true;
-        if (name == "i") in_place = true;
+        if (has_entry("m f file"sv, name)) from_file = true;
+        if (has_entry("p print"sv, name)) prints = true;
+        if (name == "i"sv) in_place = true;
       },
       ignore_part);
   const bool node_prints = prints && language == Language::node;
@@ -328,7 +328,7 @@ void Judge::read_code(Language language, std::string_view code, const Form& form
   }
   for (std::string& path : findings.removed) {
     shell::Word removed = word_like(word, std::move(path));
-    removed.home = starts_with(removed.text, "~");
+    removed.home = starts_with(removed.text, "~"sv);
     use_file(Use::remove_tree, part_of(removed), true, form);
   }
 }

@@ -25,9 +25,9 @@ void Judge::visit(const shell::Visit& visit) {
   environment_.clear();
   start_file_ = nullptr;
   note_variables();
-  if (!case_.posix && !command_->words.empty() &&
-      (command_->words[0].text == "[[" || command_->words[0].text == "(("))
-    case_.tests.emplace_back(command_->begin, command_->end);
+  if (!case_.posix && !command_->words.empty() && has_entry("[[ (("sv, command_->words[0].text))
+    case_.tests.push_back(
+        {static_cast<std::uint32_t>(command_->begin), static_cast<std::uint32_t>(command_->end)});
   if (case_.collecting) case_.judgement->commands.push_back(visit.command);
 
   if (command_->fork_bomb && wants(Rule::fork_bomb))
@@ -38,8 +38,9 @@ void Judge::visit(const shell::Visit& visit) {
   for (const shell::Assignment& assignment : command_->assignments)
     judge_variable(whole(), assignment.value, assignment.name, assignment.value.text);
   if (!command_->words.empty()) forms_.push_back(whole());
-  for (std::size_t i = 0; i < forms_.size() && !case_.too_complex; ++i) {
-    const Form form = forms_[i];
+  // Judging a form may add others.
+  for (const Form& form : forms_) {
+    if (case_.too_complex) break;
     judge_form(form);
     if (!form.code && !case_.terms.blocked.empty()) check_blocked(form);
   }
@@ -55,13 +56,13 @@ void Judge::note_variables() {
     set_names_.push_back(hash_of_name(assignment.name));
   if (command_->words.empty()) return;
   const std::string_view name = command_->words[0].text;
-  const bool tests = has_entry("[ [[ test", name);
-  trapped_ |= name == "trap";
-  may_be_set_ |= name == "source" || name == ".";
+  const bool tests = has_entry("[ [[ test"sv, name);
+  trapped_ |= name == "trap"sv;
+  may_be_set_ |= has_entry("source ."sv, name);
   for (const shell::Word& word : command_->words) {
     if (tests && word.unset) set_names_.push_back(word.unset);
-    if (name == "set" && (word.text == "nounset" || (starts_with(word.text, "-") &&
-                                                     word.text.find('u') != std::string::npos)))
+    if (name == "set"sv && (word.text == "nounset" || (starts_with(word.text, "-"sv) &&
+                                                       word.text.find('u') != std::string::npos)))
       may_be_set_ = true;
   }
 }
@@ -86,7 +87,9 @@ void Judge::check_unset(const Part& part) {
 }
 
 bool Judge::is_set(std::uint16_t name) const {
-  return std::find(set_names_.begin(), set_names_.end(), name) != set_names_.end();
+  for (const std::uint32_t known : set_names_)
+    if (known == name) return true;
+  return false;
 }
 
 void Judge::finish() {
@@ -115,13 +118,26 @@ std::size_t Judge::rank_of(Rule rule) const {
   return hides && !case_.terms.blocked.empty() ? blocked_rank : no_rank;
 }
 
+RuleTexts texts_of(Rule rule) {
+  RuleTexts result;
+  std::string_view rest = all_rule_texts;
+  for (std::size_t skipped = 4 * static_cast<std::size_t>(rule); skipped > 0; --skipped)
+    take_part(rest, '\0');
+  for (const char*& text : result.texts) text = take_part(rest, '\0').data();
+  return result;
+}
+
 void Judge::record(Rule rule, std::size_t begin, std::size_t end, std::string_view detail) {
-  const SanitizerRule& row = sanitizer_rules[static_cast<std::size_t>(rule)];
-  const RuleInfo& info = row.info;
-  object(rank_of(rule), info.name,
-         concat({"Potentially dangerous command detected: ", info.message, " (", detail, "); ",
-                 row.advice}),
+  const RuleTexts row = texts_of(rule);
+  object(rank_of(rule), row.texts[0],
+         concat({"Potentially dangerous command detected: ", row.texts[1], " (", detail, "); ",
+                 row.texts[3]}),
          begin, end);
+}
+
+void Judge::record(Rule rule, const shell::Word& place, const Form& form,
+                   std::string_view follows) {
+  record(rule, place.begin, place.end, concat({shown(join(form)), follows}));
 }
 
 void Judge::object(std::size_t rank, std::string_view rule, std::string message, std::size_t begin,
@@ -181,7 +197,7 @@ bool Judge::is_own_path(const Part& part) {
   const PathText path = path_of(part);
   for (const std::string_view name : path.names)
     if (is_unknown(name)) return false;
-  if (path.root == PathText::Root::relative) return path.names[0] != "..";
+  if (path.root == PathText::Root::relative) return path.names[0] != ".."sv;
   return case_.workspace && is_within(path, case_.start);
 }
 
@@ -230,12 +246,11 @@ void Judge::use_file(Use use, const Part& part, bool recursive, const Form& form
   if (command_->widened && recursive && is_unknown(part.text.substr(0, 1)))
     case_.too_complex = true;
   // A connection, which the network's rules are for.
-  if (in_places(path, "/dev/tcp /dev/udp", false)) return;
+  if (in_places(path, "/dev/tcp /dev/udp"sv, false)) return;
   switch (use) {
     case Use::mv_target:
       if (is_dev_null(path)) {
-        if (wants(Rule::mv_dev_null))
-          record(Rule::mv_dev_null, part.word->begin, part.word->end, shown(join(form)));
+        if (wants(Rule::mv_dev_null)) record(Rule::mv_dev_null, *part.word, form);
         break;
       }
       [[fallthrough]];
@@ -248,7 +263,7 @@ void Judge::use_file(Use use, const Part& part, bool recursive, const Form& form
       break;
     case Use::chmod:
       if (recursive && wants(Rule::chmod) && removal_is_protected(part, path))
-        record(Rule::chmod, part.word->begin, part.word->end, shown(join(form)));
+        record(Rule::chmod, *part.word, form);
       break;
     case Use::remove_tree:
       check_unset(part);
@@ -288,8 +303,7 @@ void Judge::check_removal(const Part& part, const PathText& path, bool tree, con
   if (!wants(Rule::rm_protected) || !removal_is_protected(part, path)) return;
   if (!tree && in_places(path, removable_places, false)) return;
   if (form.tested && in_places(path, scratch_places, false)) return;
-  record(Rule::rm_protected, part.word->begin, part.word->end,
-         concat({shown(join(form)), " removes ", shown(text_of(path))}));
+  record(Rule::rm_protected, *part.word, form, concat({" removes ", shown(text_of(path))}));
 }
 
 // forms ------------------------------------------------------------------------------------------
@@ -366,7 +380,7 @@ void Judge::judge_pattern(const Form& form, std::string_view pattern) {
     std::string_view line = take_part(table, '\n');
     try_name(take_part(line, ';'));
   }
-  for (const Named& shell : shells) try_name(shell.name);
+  for (std::string_view names = shells; !names.empty();) try_name(take_part(names, ' '));
   const bool blocking = !case_.terms.blocked.empty();
   if (blocking || (!matched && form.words[0].text.find('/') == std::string::npos))
     refuse_unknown(form);
@@ -376,19 +390,19 @@ void Judge::judge_program(const Form& form, std::string_view name) {
   check_refused(form, name);
   FileProgram program;
   if (find_file_program(name, program)) judge_files(program, form);
-  if (has_entry("export declare typeset readonly", name))
+  if (has_entry("export declare typeset readonly"sv, name))
     for (std::size_t i = 1; i < form.size; ++i) judge_exported(form, form.words[i]);
   Wrapper wrapper;
-  const bool loader = starts_with(name, "ld-") && name.find(".so") != std::string_view::npos;
+  const bool loader = starts_with(name, "ld-"sv) && name.find(".so") != std::string_view::npos;
   if (find_wrapper(loader ? "ld.so" : name, wrapper)) return peel(wrapper, form);
-  if (find_row(shells, name)) return judge_shell(form);
+  if (has_entry(shells, name)) return judge_shell(form);
   const std::size_t version = name.find_last_not_of("0123456789.");
   const std::string_view language = name.substr(0, version + 1);
   if (find_wrapper(language, wrapper) && wrapper.has('Y')) return peel(wrapper, form);
-  if (name == "eval") return judge_eval(form);
-  if (name == "source" || name == ".") return judge_source(form);
-  if (name == "trap") return judge_trap(form);
-  if (name == "alias") return judge_alias(form);
+  if (name == "eval"sv) return judge_eval(form);
+  if (has_entry("source ."sv, name)) return judge_source(form);
+  if (name == "trap"sv) return judge_trap(form);
+  if (name == "alias"sv) return judge_alias(form);
 }
 
 }  // namespace inner

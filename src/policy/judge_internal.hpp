@@ -52,8 +52,6 @@ inline std::string shown(std::string_view text) {
   return line;
 }
 
-constexpr std::uint32_t bit(Rule rule) { return std::uint32_t{1} << static_cast<unsigned>(rule); }
-
 // What a policy was compiled to, as far as judging a script needs it.
 struct Terms {
   std::uint32_t rules = 0;  // the bits of those in force
@@ -81,15 +79,14 @@ struct Case {
   bool too_complex = false;
   // Where bash has [[ ]] and (( )). A POSIX shell takes parts of it for commands, as `$a == b` in
   // [[ -f x && $a == b ]]: one that is not known there is no reason to refuse an ordinary test.
-  std::vector<std::pair<std::size_t, std::size_t>> tests = {};
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> tests = {};
   bool posix = false;
 
   bool in_test(std::size_t begin, std::size_t end) const {
-    const auto after = std::upper_bound(tests.begin(), tests.end(),
-                                        std::pair<std::size_t, std::size_t>(begin, npos));
+    const std::pair<std::uint32_t, std::uint32_t> behind(static_cast<std::uint32_t>(begin), ~0U);
+    const auto after = std::upper_bound(tests.begin(), tests.end(), behind);
     return after != tests.begin() && end <= std::prev(after)->second;
   }
-  static constexpr std::size_t npos = static_cast<std::size_t>(-1);
 
   bool charge_words(std::size_t count) {
     judged_words += count + 1;
@@ -130,6 +127,8 @@ class Judge {
   std::size_t rank_of(Rule rule) const;
   bool wants(Rule rule) const { return rank_of(rule) < case_.rank; }
   void record(Rule rule, std::size_t begin, std::size_t end, std::string_view detail);
+  // At a word, for a form; the refusal shows the form and what follows.
+  void record(Rule rule, const shell::Word& place, const Form& form, std::string_view follows = {});
   void object(std::size_t rank, std::string_view rule, std::string message, std::size_t begin,
               std::size_t end);
   void refuse_opaque(const Form& form, const shell::Word& word, std::string_view why);
@@ -343,8 +342,8 @@ class Judge {
   const shell::Word* start_file_ = nullptr;  // what shells would start with, if it is not known
   bool has_base_ = false;
   PathText base_ = {};
-  std::vector<Form> forms_ = {};
-  std::deque<std::vector<shell::Word>> generated_ = {};
+  std::list<Form> forms_ = {};
+  std::list<std::vector<shell::Word>> generated_ = {};
 
   struct Unset {
     std::uint16_t name = 0;
@@ -352,8 +351,8 @@ class Judge {
     std::size_t end = 0;
     std::string detail = {};
   };
-  std::vector<Unset> unset_ = {};  // what rm -r would remove by variables that nothing sets
-  std::vector<std::uint16_t> set_names_ = {};  // assigned or tested so far; see Word::unset
+  std::list<Unset> unset_ = {};  // what rm -r would remove by variables that nothing sets
+  std::vector<std::uint32_t> set_names_ = {};  // assigned or tested so far; see Word::unset
   bool may_be_set_ = false;                    // any variable: a file was sourced, or set -u
   bool trapped_ = false;
 };

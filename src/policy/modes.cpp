@@ -36,23 +36,23 @@ void apply_octal(std::string_view digits, ModeEffect& effect) {
 void apply_symbolic(std::string_view clause, ModeEffect& effect) {
   std::size_t at = std::min(clause.find_first_not_of("ugoa"), clause.size());
   const std::string_view who = clause.substr(0, at);
-  const bool to_others = has_any(who, "oa");
+  const bool to_others = has_any(who, "oa"sv);
   while (at < clause.size()) {
     const char operation = clause[at++];
     const std::size_t end = std::min(clause.find_first_of("+-=", at), clause.size());
     const std::string_view what = clause.substr(at, end - at);
     at = end;
     if (operation == '-') {
-      if (has_any(what, "w") && (to_others || who.empty())) effect.writable = false;
-      if (has_any(what, "t")) effect.sticks = false;
+      if (has_any(what, "w"sv) && (to_others || who.empty())) effect.writable = false;
+      if (has_any(what, "t"sv)) effect.sticks = false;
       continue;
     }
     if (operation == '=' && to_others) effect.writable = false;
     if (!what.empty() && is_digit(what[0])) apply_octal(what, effect);
-    effect.risky |= to_others && has_any(what, "ug");
-    effect.risky |= has_any(what, "s") && who != "o";
-    effect.sticks |= has_any(what, "t");
-    effect.writable |= to_others && has_any(what, "w");
+    effect.risky |= to_others && has_any(what, "ug"sv);
+    effect.risky |= has_any(what, "s"sv) && who != "o";
+    effect.sticks |= has_any(what, "t"sv);
+    effect.writable |= to_others && has_any(what, "w"sv);
   }
 }
 
@@ -74,9 +74,9 @@ bool is_risky_acl(std::string_view entries) {
   if (is_unknown(entries)) return true;
   while (!entries.empty()) {
     std::string_view entry = take_part(entries, ',');
-    if (starts_with(entry, "d:") || starts_with(entry, "default:")) take_part(entry, ':');
+    if (starts_with(entry, "d:"sv) || starts_with(entry, "default:"sv)) take_part(entry, ':');
     // o::rwx, other:rwx or o::7
-    if (starts_with(entry, "o") && has_any(entry.substr(entry.rfind(':') + 1), "w2367"))
+    if (starts_with(entry, "o"sv) && has_any(entry.substr(entry.rfind(':') + 1), "w2367"sv))
       return true;
   }
   return false;

@@ -15,25 +15,25 @@ inline namespace inner {
 
 void Judge::judge_shell(const Form& form) {
   if (start_file_)
-    refuse_opaque(form, *start_file_, "a shell would run what is not known before it runs");
+    refuse_opaque(form, *start_file_, "a shell would run what is not known before it runs"sv);
   bool has_command = false, from_input = false, reads_only = false;
   std::size_t i = 1;
   for (; i < form.size; ++i) {
     const std::string_view text = form.words[i].text;
-    if (text.empty() || (text[0] != '-' && text[0] != '+') || text == "+") break;
-    if (text == "-" || text == "--") {
+    if (text.empty() || (text[0] != '-' && text[0] != '+') || text == "+"sv) break;
+    if (has_entry("- --"sv, text)) {
       ++i;
       break;
     }
-    if (starts_with(text, "--")) {
-      if (text == "--version" || text == "--help") return;
+    if (starts_with(text, "--"sv)) {
+      if (has_entry("--version --help"sv, text)) return;
       if (lists_option(shell_syntax.longs, text.substr(2)) && ++i < form.size &&
           check_script_file(form, form.words[i]))
         read_input(form, i, false);
       continue;
     }
     if (is_unknown(text))
-      refuse_opaque(form, form.words[i], "its options are not known before it runs");
+      refuse_opaque(form, form.words[i], "its options are not known before it runs"sv);
     for (const char letter : text.substr(1)) {
       const bool on = text[0] == '-';
       if (letter == 'n') reads_only = on;
@@ -55,14 +55,14 @@ void Judge::judge_shell(const Form& form) {
 
 bool Judge::check_script_file(const Form& form, const shell::Word& word) {
   const std::string text = join_shell_path(command_->work_dir.text, word.text);
-  if (text == "/dev/stdin" || text == "/dev/fd/0" || text == "/proc/self/fd/0") return true;
+  if (has_entry("/dev/stdin /dev/fd/0 /proc/self/fd/0"sv, text)) return true;
   if (!word.printed.empty()) return true;
   const std::string_view name = base_name(text);
   const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
-  const bool descriptor = starts_with(text, "/dev/fd/") ||
-                          (starts_with(text, "/proc/") && text.find("/fd/") != std::string::npos);
+  const bool descriptor = starts_with(text, "/dev/fd/"sv) ||
+                          (starts_with(text, "/proc/"sv) && text.find("/fd/") != std::string::npos);
   if (word.process || (!word.known() && (word.split || !known_name)) || descriptor)
-    refuse_opaque(form, word, "the script is not known before it runs");
+    refuse_opaque(form, word, "the script is not known before it runs"sv);
   else
     use_file(Use::read, part_of(word), false, form);
   return false;
@@ -78,7 +78,7 @@ void Judge::read_input(const Form& form, std::size_t first, bool same_shell) {
   Form fed = form;
   fed.holes = fed.holes && input.kind == shell::Input::Kind::known;
   if (input.kind == shell::Input::Kind::unknown || is_unknown(input.text) || input.glob)
-    refuse_opaque(fed, form.words[0], "what it reads is not known before it runs");
+    refuse_opaque(fed, form.words[0], "what it reads is not known before it runs"sv);
   if (input.kind == shell::Input::Kind::unknown || !case_.charge_bytes(input.text.size())) return;
   shell::Payload payload;
   payload.text = input.text;
@@ -94,14 +94,14 @@ void Judge::read_input(const Form& form, std::size_t first, bool same_shell) {
 bool Judge::is_followed(const Form& form) const {
   const std::vector<shell::Word>& words = command_->words;
   std::size_t i = 0;
-  while (i < words.size() && (words[i].text == "command" || words[i].text == "builtin")) ++i;
+  while (i < words.size() && has_entry("command builtin"sv, words[i].text)) ++i;
   return i == form.level && i < words.size() && form.words == &words[i];
 }
 
 void Judge::judge_eval(const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i) {
     if (form.words[i].known() && !form.words[i].glob) continue;
-    refuse_opaque(form, form.words[i], "part of it is not known before it runs");
+    refuse_opaque(form, form.words[i], "part of it is not known before it runs"sv);
     break;
   }
   if (!is_followed(form) && form.size > 1) add_payload(form, join(form.from(1)), true);
@@ -116,7 +116,7 @@ void Judge::judge_trap(const Form& form) {
   std::size_t i = 1;
   const bool operands = i < form.size && form.words[i].text == "--";
   if (operands) ++i;
-  if (i + 1 >= form.size || (!operands && starts_with(form.words[i].text, "-"))) return;
+  if (i + 1 >= form.size || (!operands && starts_with(form.words[i].text, "-"sv))) return;
   // Unknown parts are expansions to the walk, as `trap "rm -rf $tmp" EXIT` means them.
   if (!is_followed(form)) add_payload(form, form.words[i].text, true);
 }
@@ -125,7 +125,7 @@ void Judge::judge_alias(const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i) {
     const shell::Word& word = form.words[i];
     if (word.known() || word.text.find('=') == std::string::npos) continue;
-    refuse_opaque(form, word, "part of it is not known before it runs");
+    refuse_opaque(form, word, "part of it is not known before it runs"sv);
     return;
   }
 }

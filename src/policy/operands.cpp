@@ -75,26 +75,26 @@ void Judge::take_option(const FileProgram& program, const Form& form, FileArgume
   else if (argument.word && lists_option(program.modes, name))
     check_mode(argument, program.operands == FileProgram::Operands::acl, form);
   if (lists_option(program.directory, name)) given.directory = argument;
-  given.tree |= lists_option("R a r recursive", name);
-  given.in_place |= lists_option("i in-place", name);
-  given.has_pattern |= lists_option("e f regexp expression file reference", name);
-  given.only_shows |= lists_option("n dry-run", name);
+  given.tree |= lists_option("R a r recursive"sv, name);
+  given.in_place |= lists_option("i in-place"sv, name);
+  given.has_pattern |= lists_option("e f regexp expression file reference"sv, name);
+  given.only_shows |= lists_option("n dry-run"sv, name);
   switch (program.operands) {
     case FileProgram::Operands::shred:
-      given.removes |= lists_option("u remove", name);
+      given.removes |= lists_option("u remove"sv, name);
       return;
     case FileProgram::Operands::sync:
-      given.removes |= starts_with(name, "del");
+      given.removes |= starts_with(name, "del"sv);
       return;
     case FileProgram::Operands::tar:
       take_letters(given, name.size() == 1 ? name : std::string_view());
-      given.packs |= lists_option("create append update catenate concatenate", name);
-      given.unpacks |= lists_option("extract get", name);
-      if (lists_option("f file", name)) given.archive = argument;
+      given.packs |= lists_option("create append update catenate concatenate"sv, name);
+      given.unpacks |= lists_option("extract get"sv, name);
+      if (lists_option("f file"sv, name)) given.archive = argument;
       return;
     case FileProgram::Operands::chmod:
       // chmod -x: the mode looks like an option
-      given.has_pattern |= std::string_view("rwxXstugoa,+=").find(name) != std::string_view::npos;
+      given.has_pattern |= "rwxXstugoa,+="sv.find(name) != std::string_view::npos;
       return;
     default:
       return;
@@ -124,7 +124,7 @@ void Judge::use_operands(const FileProgram& program, const Form& form, FileArgum
       return use_all(Use::change, behind_pattern, count);
     case Operands::chmod:
       for (std::size_t i = 1; i < form.size && given.has_pattern; ++i)
-        if (starts_with(form.words[i].text, "-") && !starts_with(form.words[i].text, "--"))
+        if (starts_with(form.words[i].text, "-"sv) && !starts_with(form.words[i].text, "--"sv))
           check_mode(part_of(form.words[i]), false, form);
       if (!given.has_pattern && count) check_mode(operands[0], false, form);
       return use_all(Use::chmod, behind_pattern, count);
@@ -148,8 +148,8 @@ void Judge::use_operands(const FileProgram& program, const Form& form, FileArgum
       for (const Part& operand : operands) {
         const Part value{operand.text.substr(std::min<std::size_t>(3, operand.text.size())),
                          operand.word};
-        if (starts_with(operand.text, "of=")) use_file(Use::write, value, false, form);
-        if (starts_with(operand.text, "if=")) use_file(Use::read, value, false, form);
+        if (starts_with(operand.text, "of="sv)) use_file(Use::write, value, false, form);
+        if (starts_with(operand.text, "if="sv)) use_file(Use::read, value, false, form);
       }
       return;
     case Operands::patch:
@@ -185,10 +185,10 @@ void Judge::copy_files(const FileProgram& program, const Form& form, const FileA
   // A directory gets files of the same names.
   for (std::size_t i = 0; i < sources; ++i) {
     std::string_view source = operands[i].text;
-    while (!syncs && ends_with(source, "/")) source.remove_suffix(1);
+    while (!syncs && ends_with(source, "/"sv)) source.remove_suffix(1);
     PathText path = path_of(target);
     const std::string_view name = base_name(source);
-    if (!name.empty() && name != "." && name != "..") path.names.push_back(name);
+    if (!name.empty() && name != "."sv && name != ".."sv) path.names.push_back(name);
     check_place(path, target, form);
   }
 }
@@ -206,7 +206,7 @@ void Judge::write_below(const FileArguments& given, std::size_t first, std::size
 
 void Judge::use_archive(FileArguments& given, const Form& form) {
   std::size_t members = 0;
-  if (form.size > 1 && !starts_with(form.words[1].text, "-") && !given.operands.empty()) {
+  if (form.size > 1 && !starts_with(form.words[1].text, "-"sv) && !given.operands.empty()) {
     const std::string_view letters = given.operands[members++].text;
     take_letters(given, letters);
     if (letters.find('f') != std::string_view::npos && given.operands.size() > 1)
@@ -226,25 +226,25 @@ void Judge::check_clean(const Form& form) {
   const std::size_t i = read_arguments(
       form, git.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
-        if (argument.word && lists_option("C work-tree", name))
+        if (argument.word && lists_option("C work-tree"sv, name))
           enter(path, argument.text, argument.home());
       },
       ignore_part);
   if (i >= form.size || form.words[i].text != "clean" || !wants(Rule::rm_protected)) return;
   bool only_shows = false;
   const auto on_option = [&](std::string_view name, const Part&) {
-    only_shows |= lists_option("n dry-run h help", name);
+    only_shows |= lists_option("n dry-run h help"sv, name);
   };
   read_arguments(form.from(i), {"e", "exclude"}, Order::options_anywhere, on_option, ignore_part);
   if (only_shows || !is_kept(path, true, false)) return;
-  record(Rule::rm_protected, form.words[0].begin, form.words[0].end,
-         concat({shown(join(form)), " removes what is in ", shown(text_of(path))}));
+  record(Rule::rm_protected, form.words[0], form,
+         concat({" removes what is in ", shown(text_of(path))}));
 }
 
 void Judge::check_mode(const Part& mode, bool acl, const Form& form) {
   if (!wants(Rule::chmod)) return;
   if (mode.glob() || (acl ? is_risky_acl(mode.text) : is_risky_mode(mode.text)))
-    record(Rule::chmod, form.words[0].begin, form.words[0].end, shown(join(form)));
+    record(Rule::chmod, form.words[0], form);
 }
 
 }  // namespace inner

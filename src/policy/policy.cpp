@@ -17,10 +17,8 @@ inline namespace v0_1 {
 namespace {
 
 // The patterns of one option. `key` is what the operator calls it.
-Expected<std::vector<Regex>> compile_patterns(std::string_view key,
-                                              const std::vector<std::string>& patterns,
-                                              const Regex::Options& options) {
-  std::vector<Regex> compiled;
+Expected<void> compile_patterns(std::string_view key, const std::vector<std::string>& patterns,
+                                const Regex::Options& options, std::vector<Regex>& compiled) {
   for (const std::string& pattern : patterns) {
     Expected<Regex> regex = Regex::compile(pattern, options);
     if (!regex) {
@@ -30,44 +28,41 @@ Expected<std::vector<Regex>> compile_patterns(std::string_view key,
     }
     compiled.push_back(*std::move(regex));
   }
-  return compiled;
+  return {};
 }
 
 Expected<void> check_rule_names(const std::vector<std::string>& names) {
   std::string known;
-  for (const SanitizerRule& rule : sanitizer_rules)
-    known += concat({known.empty() ? "" : ", ", rule.info.name});
-  for (const std::string& wanted : names) {
-    const auto has_name = [&wanted](const SanitizerRule& rule) { return wanted == rule.info.name; };
-    if (std::none_of(std::begin(sanitizer_rules), std::end(sanitizer_rules), has_name))
-      return make_error(ErrorCode::invalid_argument, {"disabled_rules: no rule is called ",
-                                                      quoted(wanted), "; there are ", known});
+  std::string listed;
+  for (const RuleInfo& rule : Policy::rules()) {
+    known += concat({rule.name, " "});
+    listed += concat({listed.empty() ? "" : ", ", rule.name});
   }
+  for (const std::string& wanted : names)
+    if (!has_entry(known, wanted))
+      return make_error(ErrorCode::invalid_argument, {"disabled_rules: no rule is called ",
+                                                      quoted(wanted), "; there are ", listed});
   return {};
 }
 
 std::uint32_t rules_in_force(const PolicyOptions& options) {
-  std::uint32_t rules = 0;
+  std::uint32_t rules = 0, next = 1;
   const auto& disabled = options.disabled_rules;
-  for (const SanitizerRule& rule : sanitizer_rules) {
-    if (rule.lifted_by_sudo && options.enable_sudo) continue;
-    if (std::find(disabled.begin(), disabled.end(), rule.info.name) != disabled.end()) continue;
-    rules |= bit(rule.rule);
+  for (const RuleInfo& rule : Policy::rules()) {
+    bool off = false;
+    for (const std::string& name : disabled) off = off || name == rule.name;
+    if (!off) rules |= next;
+    next <<= 1;
   }
-  return rules;
+  return options.enable_sudo ? rules & ~lifted_by_sudo : rules;
 }
 
 }  // namespace
 
 struct Policy::Compiled {
-  struct Pattern {
-    const char* name;
-    const char* message;
-    Regex regex;
-  };
   PolicyOptions::Mode mode = PolicyOptions::Mode::strict;
-  std::uint32_t rules = 0;              // strict: the bits of those in force
-  std::vector<Pattern> sanitizer = {};  // compat
+  std::uint32_t rules = 0;            // strict: the bits of those in force
+  std::vector<Regex> sanitizer = {};  // compat: of those in force
   std::vector<Regex> allowed = {};
   std::vector<Regex> blocked = {};
   std::string allowed_message = {};
@@ -76,13 +71,13 @@ struct Policy::Compiled {
   // Each of these gives a refusal, or an allowing verdict when it has no objection.
   Verdict check_form(std::string_view script) const {
     if (script.size() > max_command_bytes)
-      return refusal("command-too-long",
+      return refusal("command-too-long"sv,
                      concat({"Command is longer than ", std::to_string(max_command_bytes),
                              " bytes (max_command_bytes)"}),
                      max_command_bytes, script.size());
     const std::size_t nul = script.find('\0');
     if (nul != std::string_view::npos)
-      return refusal("nul-byte",
+      return refusal("nul-byte"sv,
                      concat({"Command contains a NUL byte (at byte ", std::to_string(nul),
                              "), which no command can contain"}),
                      nul, nul + 1);
@@ -95,11 +90,16 @@ struct Policy::Compiled {
     return check_blocked(script);
   }
   Verdict check_sanitizer(std::string_view script) const {
-    for (const Pattern& pattern : sanitizer) {
-      if (const auto span = pattern.regex.find(script))
-        return refusal(pattern.name,
-                       concat({"Potentially dangerous command detected: ", pattern.message}),
-                       span->begin, span->end);
+    std::string_view texts = all_compat_texts;
+    const Regex* regex = sanitizer.data();
+    for (const Rule rule : compat_rules) {
+      take_part(texts, '\0');
+      const std::string_view message = take_part(texts, '\0');
+      if (!(rules & bit(rule))) continue;
+      if (const auto span = regex++->find(script))
+        return refusal(texts_of(rule).texts[0],
+                       concat({"Potentially dangerous command detected: ", message}), span->begin,
+                       span->end);
     }
     return {};
   }
@@ -107,14 +107,14 @@ struct Policy::Compiled {
     if (allowed.empty()) return {};
     for (const Regex& regex : allowed)
       if (regex.match(script)) return {};
-    return refusal("allowed-commands", allowed_message, 0, script.size());
+    return refusal("allowed-commands"sv, allowed_message, 0, script.size());
   }
   Verdict check_blocked(std::string_view script) const {
     for (const Regex& regex : blocked) {
       if (!regex.match(script)) continue;
       // A match at the start is the leftmost one.
       const auto span = regex.find(script);
-      return refusal("blocked-commands",
+      return refusal("blocked-commands"sv,
                      concat({"Command matches blocked pattern: '", regex.pattern(), "'"}), 0,
                      span ? span->end : script.size());
     }
@@ -127,12 +127,12 @@ struct Policy::Compiled {
     const Terms terms = {rules, allowed, blocked, allowed_message};
     Case judged = {terms, script};
     judged.judgement = judgement;
-    if (starts_with(work_dir, "/") && !is_unknown(work_dir)) {
+    if (starts_with(work_dir, "/"sv) && !is_unknown(work_dir)) {
       enter(judged.start, work_dir, false);
       judged.workspace = is_workspace(judged.start);
     }
     shell::Options options;
-    if (starts_with(work_dir, "/")) options.work_dir = std::string(work_dir);
+    if (starts_with(work_dir, "/"sv)) options.work_dir = std::string(work_dir);
     const shell::Outcome outcome = walk_once(judged, options, judgement != nullptr);
     if (judged.too_complex || !outcome.complete) judged.not_understood();
     if (!outcome.complete) return not_read(outcome.error, script);
@@ -146,7 +146,7 @@ struct Policy::Compiled {
         return not_read(other.error, script);
     }
     if (judged.too_complex)
-      return refusal("command-too-complex",
+      return refusal("command-too-complex"sv,
                      "Command is too complex to be judged; split it into several", 0,
                      script.size());
     return std::move(judged.verdict);
@@ -164,7 +164,7 @@ struct Policy::Compiled {
       const shell::Definition& definition = outcome.definitions.front();
       judged.rank = allowed_rank;
       judged.verdict =
-          refusal("allowed-commands",
+          refusal("allowed-commands"sv,
                   concat({allowed_message, " (not allowed: it defines the ",
                           definition.alias ? "alias " : "function ", shown(definition.name), ")"}),
                   definition.begin, definition.end);
@@ -189,22 +189,21 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   auto compiled = std::make_shared<Compiled>();
   compiled->mode = options.mode;
   compiled->rules = rules_in_force(options);
-  for (const CompatRule& rule : compat_rules) {
-    if (!compat || !(compiled->rules & bit(rule.rule))) continue;
-    Expected<Regex> regex = Regex::compile(rule.pattern);
+  std::string_view texts = all_compat_texts;
+  for (const Rule rule : compat_rules) {
+    const std::string_view pattern = take_part(texts, '\0');
+    take_part(texts, '\0');
+    if (!compat || !(compiled->rules & bit(rule))) continue;
+    Expected<Regex> regex = Regex::compile(pattern);
     if (!regex) return regex.error();
-    compiled->sanitizer.push_back({sanitizer_rules[static_cast<std::size_t>(rule.rule)].info.name,
-                                   rule.message, *std::move(regex)});
+    compiled->sanitizer.push_back(*std::move(regex));
   }
 
   Regex::Options how;
   how.dot_matches_newline = !compat;
-  auto allowed = compile_patterns("allowed_commands", options.allowed, how);
-  if (!allowed) return allowed.error();
-  compiled->allowed = *std::move(allowed);
-  auto blocked = compile_patterns("blocked_commands", options.blocked, how);
-  if (!blocked) return blocked.error();
-  compiled->blocked = *std::move(blocked);
+  auto done = compile_patterns("allowed_commands", options.allowed, how, compiled->allowed);
+  if (done) done = compile_patterns("blocked_commands", options.blocked, how, compiled->blocked);
+  if (!done) return done.error();
 
   std::string& message = compiled->allowed_message;
   message = "Command not in allowed list. Allowed patterns: ";
@@ -243,7 +242,13 @@ Judgement Policy::judge(const std::vector<std::string>& argv, std::string_view w
 
 std::vector<RuleInfo> Policy::rules() {
   std::vector<RuleInfo> infos;
-  for (const SanitizerRule& rule : sanitizer_rules) infos.push_back(rule.info);
+  std::uint32_t compat = 0;
+  for (const Rule rule : compat_rules) compat |= bit(rule);
+  for (std::size_t i = 0; i < rule_count; ++i) {
+    const auto rule = static_cast<Rule>(i);
+    const RuleTexts row = texts_of(rule);
+    infos.push_back({row.texts[0], row.texts[1], row.texts[2], (compat & bit(rule)) != 0});
+  }
   return infos;
 }
 

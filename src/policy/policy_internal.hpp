@@ -22,9 +22,6 @@ bool sweeps(std::string_view name);
 // Whether a list of names with blanks between them has `name`, or one that it abbreviates.
 bool lists_option(std::string_view list, std::string_view name);
 
-// Whether one of the entries, with blanks between them, is `entry`.
-bool has_entry(std::string_view list, std::string_view entry);
-
 bool find_file_program(std::string_view name, FileProgram& program);
 
 // Whether a mode, or an access control list, lets others write, or sets setuid or setgid; or may do

@@ -37,16 +37,20 @@ std::string_view row_of(std::string_view table, std::string_view name) {
   return {};
 }
 
-const SanitizerRule* rule_called(std::string_view name) {
-  for (const SanitizerRule& rule : sanitizer_rules)
-    if (name == rule.info.name) return &rule;
-  return nullptr;
+// The number of the rule with a name; rule_count: none.
+std::size_t rule_called(std::string_view name) {
+  std::string_view rest = all_rule_texts;
+  for (std::size_t i = 0; i < rule_count; ++i) {
+    if (take_part(rest, '\0') == name) return i;
+    for (int others = 0; others < 3; ++others) take_part(rest, '\0');
+  }
+  return rule_count;
 }
 
 bool is_root_among(std::string_view users) {
   while (!users.empty()) {
     const std::string_view user = take_part(users, ',');
-    if (user == "root" || user == "0") return true;
+    if (has_entry("root 0"sv, user)) return true;
   }
   return false;
 }
@@ -54,18 +58,18 @@ bool is_root_among(std::string_view users) {
 // Whether kill sends a signal to the process 1, or to all (-1). The signal 0 only asks. Shells take
 // the -1 of `kill -1` for a signal, other programs need not.
 bool kills_all(const Form& form) {
-  if (form.size == 2 && form.words[1].text == "-1") return true;
+  if (form.size == 2 && form.words[1].text == "-1"sv) return true;
   bool has_signal = false;
   for (std::size_t i = 1; i < form.size; ++i) {
     const std::string_view text = form.words[i].text;
     const bool option = !has_signal && text.size() > 1 && text[0] == '-';
     has_signal = true;
-    if (text == "-l" || text == "-L" || starts_with(text, "--list")) return false;
-    if (text == "-s" || text == "-n" || text == "--signal") {
-      if (++i < form.size && form.words[i].text == "0") return false;
+    if (has_entry("-l -L"sv, text) || starts_with(text, "--list"sv)) return false;
+    if (has_entry("-s -n --signal"sv, text)) {
+      if (++i < form.size && form.words[i].text == "0"sv) return false;
     } else if (option) {
-      if (text == "-0" || text == "--signal=0") return false;
-    } else if (text == "1" || text == "-1") {
+      if (has_entry("-0 --signal=0"sv, text)) return false;
+    } else if (has_entry("1 -1"sv, text)) {
       return true;
     }
   }
@@ -91,14 +95,15 @@ bool find_file_program(std::string_view name, FileProgram& program) {
 }
 
 void Judge::check_refused(const Form& form, std::string_view name) {
-  std::string_view row = row_of(refused_programs, starts_with(name, "mkfs") ? "mkfs" : name);
+  std::string_view row = row_of(refused_programs, starts_with(name, "mkfs"sv) ? "mkfs" : name);
   if (row.empty()) return;
-  const SanitizerRule* const rule = rule_called(take_part(row, '|'));
-  if (!rule || !wants(rule->rule)) return;
+  const std::size_t number = rule_called(take_part(row, '|'));
+  const auto rule = static_cast<Rule>(number);
+  if (number == rule_count || !wants(rule)) return;
   const Syntax syntax = syntax_of(take_part(row, '|'));
   const std::string_view options = take_part(row, '|');
   const std::string_view words = take_part(row, '|');
-  const bool processes = words == "@processes";
+  const bool processes = words == "@processes"sv;
   bool refused = options.empty() && words.empty(), surely = false, excused = false;
   bool named = false;
   std::size_t operands = 0;
@@ -106,7 +111,7 @@ void Judge::check_refused(const Form& form, std::string_view name) {
       form, syntax, Order::options_anywhere,
       [&](std::string_view option, const Part& argument) {
         surely |= lists_option(options, option) ||
-                  (processes && lists_option("u U euid uid user", option) &&
+                  (processes && lists_option("u U euid uid user"sv, option) &&
                    is_root_among(argument.text));
         excused |= lists_option(row, option);
       },
@@ -118,19 +123,18 @@ void Judge::check_refused(const Form& form, std::string_view name) {
         ++operands;
       });
   if (processes && !named) refused = true;
-  if (words == "@kill") refused = kills_all(form);
-  if (surely || (refused && !excused))
-    record(rule->rule, form.words[0].begin, form.words[0].end, shown(join(form)));
+  if (words == "@kill"sv) refused = kills_all(form);
+  if (surely || (refused && !excused)) record(rule, form.words[0], form);
 }
 
 bool Judge::is_refused_operand(std::string_view words, const Part& operand, bool first) {
   while (!words.empty()) {
     const std::string_view word = take_part(words, ' ');
-    if (word == "/dev") {
+    if (word == "/dev"sv) {
       if (is_device(path_of(operand), operand.glob())) return true;
-    } else if (word == "=") {
+    } else if (word == "="sv) {
       if (operand.text.find('=') != std::string_view::npos) return true;
-    } else if (word == "*" || (first && word == operand.text.substr(0, operand.text.find(' ')))) {
+    } else if (word == "*"sv || (first && word == operand.text.substr(0, operand.text.find(' ')))) {
       return true;
     }
   }

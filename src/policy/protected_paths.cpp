@@ -13,8 +13,8 @@ namespace {
 void descend(PathText& path, std::string_view text) {
   while (!text.empty()) {
     const std::string_view name = take_part(text, '/');
-    if (name.empty() || name == ".") continue;
-    const bool up = name == "..";
+    if (name.empty() || name == "."sv) continue;
+    const bool up = name == ".."sv;
     if (!up || (path.root == PathText::Root::relative &&
                 (path.names.empty() || path.names.back() == ".."))) {
       path.names.push_back(name);
@@ -62,28 +62,22 @@ std::string text_of(const PathText& path) {
 
 namespace {
 
-bool in_protected_tree(std::string_view name, bool glob) {
-  if (starts_with(name, "lib")) return true;
-  const auto is_it = [name, glob](std::string_view tree) {
-    return name == tree || (glob && glob_matches(name, tree));
-  };
-  return std::any_of(std::begin(protected_trees), std::end(protected_trees), is_it);
-}
-
-// Whether a table has a name, or one that the name is a pattern for.
-template <class Row, std::size_t size>
-bool has_row(const Row (&table)[size], std::string_view name, bool glob) {
-  if (!glob || !is_pattern(name)) return find_row(table, name) != nullptr;
-  return std::any_of(table, table + size,
-                     [name](const Row& row) { return glob_matches(name, row.name); });
+// Whether a list has a name, or, with `glob`, one that the name is a pattern for.
+bool has_match(std::string_view list, std::string_view name, bool glob) {
+  glob = glob && is_pattern(name);
+  while (!list.empty()) {
+    const std::string_view entry = take_part(list, ' ');
+    if (entry == name || (glob && glob_matches(name, entry))) return true;
+  }
+  return false;
 }
 
 // How many names lead to the home directory that a path is, or is in; npos: none.
 std::size_t names_of_home(const PathText& path) {
   if (path.root == PathText::Root::home) return 0;
   if (path.root != PathText::Root::slash || path.names.empty()) return std::string_view::npos;
-  if (path.names[0] == "root") return 1;
-  return find_row(home_parents, path.names[0]) ? 2 : std::string_view::npos;
+  if (path.names[0] == "root"sv) return 1;
+  return has_entry(home_parents, path.names[0]) ? 2 : std::string_view::npos;
 }
 
 }  // namespace
@@ -99,9 +93,10 @@ bool is_protected(const PathText& path, bool contents, bool glob) {
   if (path.root == PathText::Root::relative) return false;
   if (path.root == PathText::Root::home || count == 0) return count == 0;
   const std::string_view top = path.names[0];
-  if (is_unknown(top) || in_protected_tree(top, glob && is_pattern(top))) return true;
-  if (count == 1) return !contents || has_row(protected_contents, top, glob);
-  return count == 2 && has_row(home_parents, top, glob);
+  if (is_unknown(top) || starts_with(top, "lib"sv) || has_match(protected_trees, top, glob))
+    return true;
+  if (count == 1) return !contents || has_match(protected_contents, top, glob);
+  return count == 2 && has_match(home_parents, top, glob);
 }
 
 bool is_within(const PathText& path, const PathText& above) {
@@ -115,17 +110,17 @@ bool is_workspace(const PathText& path) {
   if (!is_protected(path, true, false)) return true;
   const std::size_t count = path.names.size();
   const std::string_view top = path.names[0];
-  if (top == "root") return count >= 2;
-  return top == "usr" && count >= 3 && (path.names[1] == "src" || path.names[1] == "local");
+  if (top == "root"sv) return count >= 2;
+  return top == "usr"sv && count >= 3 && has_entry("src local"sv, path.names[1]);
 }
 
 bool is_device(const PathText& path, bool glob) {
   if (path.root != PathText::Root::slash || path.names.empty()) return false;
   const std::string_view top = path.names[0];
-  if (top != "dev" && !(glob && is_pattern(top) && glob_matches(top, "dev"))) return false;
+  if (top != "dev"sv && !(glob && is_pattern(top) && glob_matches(top, "dev"sv))) return false;
   const std::size_t count = path.names.size();
-  if (count >= 2 && find_row(harmless_device_directories, path.names[1])) return false;
-  return count != 2 || !find_row(harmless_devices, path.names[1]);
+  if (count >= 2 && has_entry(harmless_device_directories, path.names[1])) return false;
+  return count != 2 || !has_entry(harmless_devices, path.names[1]);
 }
 
 bool in_places(const PathText& path, std::string_view list, bool glob) {
@@ -149,8 +144,8 @@ bool in_places(const PathText& path, std::string_view list, bool glob) {
 }
 
 bool is_dev_null(const PathText& path) {
-  return path.root == PathText::Root::slash && path.names.size() == 2 && path.names[0] == "dev" &&
-         path.names[1] == "null";
+  return path.root == PathText::Root::slash && path.names.size() == 2 && path.names[0] == "dev"sv &&
+         path.names[1] == "null"sv;
 }
 
 }  // namespace inner

@@ -18,8 +18,7 @@ Judge::Roots Judge::roots_of(const Form& form) {
     const std::string& text = form.words[roots.first].text;
     if (text == "-D")
       ++roots.first;
-    else if (text != "-H" && text != "-L" && text != "-P" && text != "--" &&
-             !starts_with(text, "-O"))
+    else if (!has_entry("-H -L -P --"sv, text) && !starts_with(text, "-O"sv))
       break;
     ++roots.first;
   }
@@ -27,19 +26,20 @@ Judge::Roots Judge::roots_of(const Form& form) {
   roots.last = roots.first;
   while (roots.last < form.size) {
     const std::string& text = form.words[roots.last].text;
-    if (starts_with(text, "-") || text == "(" || text == "!" || text == ")" || text == ",") break;
+    if (starts_with(text, "-"sv) || has_entry("( ! ) ,"sv, text)) break;
     ++roots.last;
   }
   return roots;
 }
 
 bool Judge::is_found(const Form& form) {
-  return std::any_of(form.roots->begin(), form.roots->end(), [&form](const shell::Word& place) {
+  for (const shell::Word& place : *form.roots) {
     std::string_view name = form.words[0].text;
-    if (place.process || !ends_with(name, place.text)) return false;
+    if (place.process || !ends_with(name, place.text)) continue;
     name.remove_suffix(place.text.size());
-    return name.empty() || name.back() == '/';
-  });
+    if (name.empty() || name.back() == '/') return true;
+  }
+  return false;
 }
 
 void Judge::judge_found(const Form& form) {
@@ -55,7 +55,7 @@ void Judge::judge_found(const Form& form) {
     const Part part = part_of(place);
     const PathText path = path_of(part);
     const bool below = path.root == PathText::Root::relative
-                           ? path.names.empty() || path.names[0] != ".."
+                           ? path.names.empty() || path.names[0] != ".."sv
                            : case_.workspace && is_within(path, case_.start);
     if (!below || !is_relative(part) || !place.known()) return refuse_unknown(form);
   }
@@ -65,7 +65,7 @@ bool Judge::has_test(const Form& form, std::size_t first) {
   for (std::size_t i = first; i + 1 < form.size; ++i) {
     const std::string_view text = form.words[i].text;
     if ((has_entry(find_tests, text) && !sweeps(form.words[i + 1].text)) ||
-        starts_with(text, "-newer"))
+        starts_with(text, "-newer"sv))
       return true;
   }
   return false;
@@ -106,11 +106,11 @@ void Judge::peel_find(const Form& form) {
     if (text == "-delete") {
       for (std::size_t root = 0; root < start.size; ++root)
         use_file(Use::remove, part_of(start.words[root]), true, found);
-    } else if (text == "-exec" || text == "-execdir" || text == "-ok" || text == "-okdir") {
+    } else if (has_entry("-exec -execdir -ok -okdir"sv, text)) {
       const std::size_t end = end_of_exec(form, i + 1);
       add_exec(found, i + 1, end, start, *worst);
       i = end;
-    } else if (starts_with(text, "-fprint") || text == "-fls") {
+    } else if (starts_with(text, "-fprint"sv) || text == "-fls") {
       if (i + 1 < form.size) use_file(Use::write, part_of(form.words[++i]), false, form);
     }
   }
@@ -130,7 +130,7 @@ void Judge::add_exec(const Form& form, std::size_t first, std::size_t last, cons
   bool replaced = false;
   for (std::size_t i = first; i < last && i < form.size; ++i) {
     if (form.words[i].text == "{}" && !replaced) {
-      words.insert(words.end(), roots.words, roots.words + roots.size);
+      for (std::size_t k = 0; k < roots.size; ++k) words.push_back(roots.words[k]);
       replaced = true;
     } else {
       words.push_back(replace_all(form.words[i], "{}", worst));
@@ -208,7 +208,7 @@ shell::Word Judge::word_like(const shell::Word& place, std::string text) {
 shell::Word Judge::item_word(const Form& form, const std::string& item) {
   shell::Word word = word_like(form.words[0], item);
   word.glob = form.input->glob && is_pattern(item);
-  word.home = form.input->home && starts_with(item, "~");
+  word.home = form.input->home && starts_with(item, "~"sv);
   return word;
 }
 
@@ -230,7 +230,7 @@ std::vector<shell::Word> Judge::protected_producers() {
     if (part.text.empty() || !removal_is_protected(part, path_of(part))) return;
     if (!tested || !in_places(path_of(part), scratch_places, false)) words.push_back(*part.word);
   };
-  if (name == "find") {
+  if (name == "find"sv) {
     const Roots roots = roots_of(form);
     tested = has_test(form, roots.last);
     for (std::size_t i = roots.first; i < roots.last; ++i) add(part_of(form.words[i]));
@@ -238,10 +238,10 @@ std::vector<shell::Word> Judge::protected_producers() {
       const shell::Word here = word_like(form.words[0], ".");
       add(part_of(here));
     }
-  } else if (name == "ls") {
+  } else if (name == "ls"sv) {
     bool directories = false;
     const auto on_option = [&](std::string_view option, const Part&) {
-      directories |= option == "d" || option == "directory";
+      directories |= has_entry("d directory"sv, option);
     };
     read_arguments(form, {}, Order::options_anywhere, on_option, ignore_part);
     if (directories) {
@@ -263,11 +263,11 @@ void Judge::peel_xargs(const Wrapper& wrapper, const Form& form) {
   const std::size_t i = read_arguments(
       form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
-        if (name == "I") mark = argument.text;
-        if (name == "i" || name == "replace") mark = argument.word ? argument.text : "{}";
-        if (name == "a" || name == "arg-file") from_file = true;
-        if (name == "0" || name == "null") nulls = true;
-        if (name == "d" || name == "delimiter") delimiter = delimiter_of(argument.text);
+        if (name == "I"sv) mark = argument.text;
+        if (has_entry("i replace"sv, name)) mark = argument.word ? argument.text : "{}";
+        if (has_entry("a arg-file"sv, name)) from_file = true;
+        if (has_entry("0 null"sv, name)) nulls = true;
+        if (has_entry("d delimiter"sv, name)) delimiter = delimiter_of(argument.text);
       },
       ignore_part);
   if (i >= form.size) return;
@@ -318,7 +318,7 @@ void Judge::run_with_unknown(const Form& command, std::string_view mark) {
   }
   std::vector<shell::Word> words(command.words, command.words + command.size);
   words.push_back(unknown_word(command.words[0]));
-  words.insert(words.end(), roots.begin(), roots.end());
+  for (const shell::Word& root : roots) words.push_back(root);
   add_form(command, std::move(words));
 }
 
@@ -328,12 +328,12 @@ void Judge::peel_parallel(const Wrapper& wrapper, const Form& form) {
   const std::size_t first = read_arguments(
       form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
-        if (name == "I") mark = argument.text;
-        if (name == "a" || name == "arg-file") from_file = true;
+        if (name == "I"sv) mark = argument.text;
+        if (has_entry("a arg-file"sv, name)) from_file = true;
       },
       ignore_part);
   std::size_t last = first;
-  while (last < form.size && !starts_with(form.words[last].text, ":::")) ++last;
+  while (last < form.size && !starts_with(form.words[last].text, ":::"sv)) ++last;
   Form command = form.from(first);
   command.size = last - std::min(first, last);
   std::vector<shell::Word> arguments;
@@ -341,8 +341,8 @@ void Judge::peel_parallel(const Wrapper& wrapper, const Form& form) {
   if (last < form.size) {
     bool files = false;
     for (std::size_t i = last; i < form.size; ++i) {
-      if (starts_with(form.words[i].text, ":::")) {
-        files = starts_with(form.words[i].text, "::::");
+      if (starts_with(form.words[i].text, ":::"sv)) {
+        files = starts_with(form.words[i].text, "::::"sv);
         unknown |= files;
       } else if (!files) {
         arguments.push_back(form.words[i]);
@@ -356,7 +356,7 @@ void Judge::peel_parallel(const Wrapper& wrapper, const Form& form) {
   }
   if (unknown) {
     const std::vector<shell::Word> roots = protected_producers();
-    arguments.insert(arguments.end(), roots.begin(), roots.end());
+    for (const shell::Word& root : roots) arguments.push_back(root);
     arguments.push_back(unknown_word(form.words[0]));
   }
   for (const shell::Word& argument : arguments) {
@@ -369,7 +369,7 @@ void Judge::run_parallel(const Form& form, const Form& command, std::string_view
                          const shell::Word& argument) {
   if (command.size == 0) {
     if (!argument.known())
-      refuse_opaque(form, argument, "its commands are not known before it runs");
+      refuse_opaque(form, argument, "its commands are not known before it runs"sv);
     return add_payload(form, argument.text, false);
   }
   shell::Word quoted_argument = argument;

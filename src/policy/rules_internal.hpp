@@ -33,163 +33,156 @@ enum class Rule : unsigned char {
   unknown_command,
 };
 
-struct SanitizerRule {
-  Rule rule = Rule::sudo;
-  RuleInfo info = {};
-  const char* advice = "";      // what to do instead: the end of the refusal
-  bool lifted_by_sudo = false;  // does not apply where PolicyOptions::enable_sudo is set
-};
+// Of each rule, in the order of Rule: its RuleInfo (name, message, description), and what to do
+// instead, which is the end of the refusal. Each ends with a NUL byte.
+inline constexpr char rule_texts[] =
+    "sudo\0"
+    "Use of 'sudo' is not allowed\0"
+    "refuses sudo, sudoedit, doas and pkexec as commands, not as words: `which sudo` "
+    "passes\0"
+    "run it without\0"
+    "su\0"
+    "Use of 'su' is not allowed\0"
+    "refuses su and runuser as commands; `python su.py` passes\0"
+    "run the command as the user you are\0"
+    "chmod\0"
+    "A mode that others may write by, or with setuid or setgid, is not allowed\0"
+    "refuses chmod, install -m, mkdir -m and setfacl with a mode by which others may "
+    "write, that sets setuid or setgid, or is not known before it runs, and chmod -R of "
+    "what rm-protected protects; `chmod +x a.sh` and `chmod 1777 d` pass\0"
+    "give only what is needed, e.g. chmod u+x FILE\0"
+    "chown\0"
+    "Use of 'chown' is not allowed\0"
+    "refuses any chown command; chgrp passes\0"
+    "leave the owner as it is\0"
+    "dd\0"
+    "Use of 'dd' command is not allowed\0"
+    "refuses any dd command; `git add dd.txt` passes\0"
+    "use cp, head -c or truncate\0"
+    "mkfs\0"
+    "Formatting or wiping disks is not allowed\0"
+    "refuses mkfs, mkfs.*, mke2fs, wipefs and shred of a device; of a file they pass\0"
+    "use an image file in the workspace\0"
+    "disk-tools\0"
+    "Changing disks, partitions or swap is not allowed\0"
+    "refuses fdisk, sfdisk, sgdisk, parted, mkswap, blkdiscard, cryptsetup, losetup, "
+    "swapon and swapoff of a device, or of all; `sfdisk -l` and image files pass\0"
+    "use an image file in the workspace\0"
+    "mount\0"
+    "Mounting and unmounting is not allowed\0"
+    "refuses mount and umount; `mount` and `mount -l`, which list, pass\0"
+    "use the files where they are\0"
+    "device-write\0"
+    "Writing to devices is not allowed\0"
+    "refuses redirections, tee, cp, mv, curl -o and the like to a path under /dev; null, "
+    "zero, full, random, urandom, stdin, stdout, stderr, tty, ptmx, fd/*, pts/*, shm/*, "
+    "tcp/* and udp/* pass\0"
+    "write to a file\0"
+    "rm-protected\0"
+    "Removing what the system or its users need is not allowed\0"
+    "refuses to remove, by rm, mv, find -delete, git clean, rsync --delete and others, /, "
+    "anything directly in it, system directories and what they hold, and home directories; "
+    "`rm -rf /tmp/x` and `rm -rf ~/project/build` pass\0"
+    "name only what you made, e.g. ./build\0"
+    "rm-unset-variable\0"
+    "Removing / by a variable that is empty is not allowed\0"
+    "refuses `rm -rf \"$x\"/*` where the script sets no x; `rm -rf \"${x:?}\"/*` passes\0"
+    "write ${NAME:?} for $NAME\0"
+    "mv-dev-null\0"
+    "Moving files to /dev/null is not allowed\0"
+    "refuses mv with the destination /dev/null; `mv a b 2> /dev/null` passes\0"
+    "use rm\0"
+    "fork-bomb\0"
+    "Fork bombs are not allowed\0"
+    "refuses the call of a function that starts itself in a pipeline or in the background\0"
+    "start a fixed number of processes\0"
+    "end-machine\0"
+    "Stopping or restarting the machine is not allowed\0"
+    "refuses reboot, halt, poweroff, shutdown, init 0, telinit, `systemctl reboot` and the "
+    "like; `shutdown -c` and `systemctl status x` pass\0"
+    "end only what you started, with kill PID\0"
+    "kill-all\0"
+    "Ending the processes of others is not allowed\0"
+    "refuses kill of the process 1 or -1, killall5, pkill and killall of root's processes "
+    "or without a name; `kill 1234` and `pkill -f server` pass\0"
+    "name what you started: kill PID\0"
+    "machine-settings\0"
+    "Changing settings of the kernel or the firewall is not allowed\0"
+    "refuses sysctl -w, writing below /proc/sys, iptables -F and nft flush; `sysctl -a` "
+    "and `iptables -L` pass\0"
+    "only read them\0"
+    "plant\0"
+    "Writing what runs later or lets somebody in is not allowed\0"
+    "refuses to write accounts, sudoers, cron, profiles, ssh, pam, udev and systemd files "
+    "in /etc, ~/.ssh, systemd user units and autostart, and crontab, at and batch; "
+    "`crontab -l` and ~/.ssh/known_hosts pass\0"
+    "keep files in the workspace and run commands now\0"
+    "opaque-shell-input\0"
+    "Shell input that is not known before it runs is not allowed\0"
+    "refuses a shell, eval or source that reads what the script does not tell: `curl x | "
+    "sh`, `bash -c \"$(cat x)\"`; `bash build.sh` and `source .venv/bin/activate` pass\0"
+    "save it to a file and run `sh FILE`\0"
+    "unknown-command\0"
+    "A command whose name is not known before it runs is not allowed\0"
+    "refuses `$TOOL x` and `$(cat x)`, unless the script sets the variable; "
+    "`\"$VENV/bin/python\" x` passes\0"
+    "write the program's name out\0";
+inline constexpr std::size_t rule_count = static_cast<std::size_t>(Rule::unknown_command) + 1;
+inline constexpr std::string_view all_rule_texts(rule_texts, sizeof rule_texts - 1);
 
-inline constexpr SanitizerRule sanitizer_rules[] = {
-    {Rule::sudo,
-     {"sudo", "Use of 'sudo' is not allowed",
-      "refuses sudo, sudoedit, doas and pkexec as commands, not as words: `which sudo` passes",
-      true},
-     "run it without",
-     true},
-    {Rule::su,
-     {"su", "Use of 'su' is not allowed",
-      "refuses su and runuser as commands; `python su.py` passes", true},
-     "run the command as the user you are",
-     true},
-    {Rule::chmod,
-     {"chmod", "A mode that others may write by, or with setuid or setgid, is not allowed",
-      "refuses chmod, install -m, mkdir -m and setfacl with a mode by which others may write, that "
-      "sets setuid or setgid, or is not known before it runs, and chmod -R of what rm-protected "
-      "protects; `chmod +x a.sh` and `chmod 1777 d` pass",
-      true},
-     "give only what is needed, e.g. chmod u+x FILE",
-     true},
-    {Rule::chown,
-     {"chown", "Use of 'chown' is not allowed", "refuses any chown command; chgrp passes", true},
-     "leave the owner as it is",
-     true},
-    {Rule::dd,
-     {"dd", "Use of 'dd' command is not allowed", "refuses any dd command; `git add dd.txt` passes",
-      true},
-     "use cp, head -c or truncate",
-     false},
-    {Rule::mkfs,
-     {"mkfs", "Formatting or wiping disks is not allowed",
-      "refuses mkfs, mkfs.*, mke2fs, wipefs and shred of a device; of a file they pass", false},
-     "use an image file in the workspace",
-     false},
-    {Rule::disk_tools,
-     {"disk-tools", "Changing disks, partitions or swap is not allowed",
-      "refuses fdisk, sfdisk, sgdisk, parted, mkswap, blkdiscard, cryptsetup, losetup, swapon and "
-      "swapoff of a device, or of all; `sfdisk -l` and image files pass",
-      false},
-     "use an image file in the workspace",
-     false},
-    {Rule::mount,
-     {"mount", "Mounting and unmounting is not allowed",
-      "refuses mount and umount; `mount` and `mount -l`, which list, pass", false},
-     "use the files where they are",
-     false},
-    {Rule::device_write,
-     {"device-write", "Writing to devices is not allowed",
-      "refuses redirections, tee, cp, mv, curl -o and the like to a path under /dev; null, zero, "
-      "full, random, urandom, stdin, stdout, stderr, tty, ptmx, fd/*, pts/*, shm/*, tcp/* and "
-      "udp/* pass",
-      true},
-     "write to a file",
-     false},
-    {Rule::rm_protected,
-     {"rm-protected", "Removing what the system or its users need is not allowed",
-      "refuses to remove, by rm, mv, find -delete, git clean, rsync --delete and others, /, "
-      "anything directly in it, system directories and what they hold, and home directories; "
-      "`rm -rf /tmp/x` and `rm -rf ~/project/build` pass",
-      true},
-     "name only what you made, e.g. ./build",
-     false},
-    {Rule::rm_unset_variable,
-     {"rm-unset-variable", "Removing / by a variable that is empty is not allowed",
-      "refuses `rm -rf \"$x\"/*` where the script sets no x; `rm -rf \"${x:?}\"/*` passes", false},
-     "write ${NAME:?} for $NAME",
-     false},
-    {Rule::mv_dev_null,
-     {"mv-dev-null", "Moving files to /dev/null is not allowed",
-      "refuses mv with the destination /dev/null; `mv a b 2> /dev/null` passes", true},
-     "use rm",
-     false},
-    {Rule::fork_bomb,
-     {"fork-bomb", "Fork bombs are not allowed",
-      "refuses the call of a function that starts itself in a pipeline or in the background", true},
-     "start a fixed number of processes",
-     false},
-    {Rule::end_machine,
-     {"end-machine", "Stopping or restarting the machine is not allowed",
-      "refuses reboot, halt, poweroff, shutdown, init 0, telinit, `systemctl reboot` and the like; "
-      "`shutdown -c` and `systemctl status x` pass",
-      false},
-     "end only what you started, with kill PID",
-     false},
-    {Rule::kill_all,
-     {"kill-all", "Ending the processes of others is not allowed",
-      "refuses kill of the process 1 or -1, killall5, pkill and killall of root's processes or "
-      "without a name; `kill 1234` and `pkill -f server` pass",
-      false},
-     "name what you started: kill PID",
-     false},
-    {Rule::machine_settings,
-     {"machine-settings", "Changing settings of the kernel or the firewall is not allowed",
-      "refuses sysctl -w, writing below /proc/sys, iptables -F and nft flush; `sysctl -a` and "
-      "`iptables -L` pass",
-      false},
-     "only read them",
-     false},
-    {Rule::plant,
-     {"plant", "Writing what runs later or lets somebody in is not allowed",
-      "refuses to write accounts, sudoers, cron, profiles, ssh, pam, udev and systemd files in "
-      "/etc, ~/.ssh, systemd user units and autostart, and crontab, at and batch; `crontab -l` and "
-      "~/.ssh/known_hosts pass",
-      false},
-     "keep files in the workspace and run commands now",
-     false},
-    {Rule::opaque_shell_input,
-     {"opaque-shell-input", "Shell input that is not known before it runs is not allowed",
-      "refuses a shell, eval or source that reads what the script does not tell: `curl x | sh`, "
-      "`bash -c \"$(cat x)\"`; `bash build.sh` and `source .venv/bin/activate` pass",
-      false},
-     "save it to a file and run `sh FILE`",
-     false},
-    {Rule::unknown_command,
-     {"unknown-command", "A command whose name is not known before it runs is not allowed",
-      "refuses `$TOOL x` and `$(cat x)`, unless the script sets the variable; "
-      "`\"$VENV/bin/python\" x` passes",
-      false},
-     "write the program's name out",
-     false},
-};
-inline constexpr std::size_t rule_count = std::size(sanitizer_rules);
-
-// Rows are found by their rule's number.
-constexpr bool in_order_of_rules() {
-  for (std::size_t i = 0; i < rule_count; ++i)
-    if (static_cast<std::size_t>(sanitizer_rules[i].rule) != i) return false;
-  return true;
+constexpr std::size_t count_texts(std::string_view texts) {
+  std::size_t count = 0;
+  for (const char c : texts) count += c == '\0' ? 1 : 0;
+  return count;
 }
-static_assert(in_order_of_rules(), "sort the rows of sanitizer_rules as the enumerators of Rule");
+static_assert(count_texts(all_rule_texts) == 4 * rule_count, "four texts for each Rule");
 
-struct CompatRule {
-  Rule rule = Rule::sudo;
-  const char* pattern = "";
-  const char* message = "";
+// The texts of a rule; those of its RuleInfo come first.
+struct RuleTexts {
+  const char* texts[4] = {};
 };
+RuleTexts texts_of(Rule rule);
 
-// In MassGen's order and words.
-inline constexpr CompatRule compat_rules[] = {
-    {Rule::rm_protected, R"(\brm\s+-rf\s+/)", "Use of 'rm -rf /' is not allowed"},
-    {Rule::mv_dev_null, R"(\bmv\b.*?\s+/dev/null)", "Moving files to /dev/null is not allowed"},
-    {Rule::dd, R"(\bdd\b)", "Use of 'dd' command is not allowed"},
-    {Rule::device_write, R"(>\s*/dev/sd[a-z][1-9]?)",
-     "Overwriting disk blocks directly is not allowed"},
-    {Rule::fork_bomb, R"(:\(\)\{\s*:\|\:&\s*\};:)", "Fork bombs are not allowed"},
-    {Rule::sudo, R"(\bsudo\b)", "Use of 'sudo' is not allowed"},
-    {Rule::su, R"(\bsu\b)", "Use of 'su' is not allowed"},
-    {Rule::chown, R"(\bchown\b)", "Use of 'chown' is not allowed"},
-    {Rule::chmod, R"(\bchmod\b)", "Use of 'chmod' is not allowed"},
-};
+constexpr std::uint32_t bit(Rule rule) { return std::uint32_t{1} << static_cast<unsigned>(rule); }
+
+// Those that do not apply where PolicyOptions::enable_sudo is set.
+inline constexpr std::uint32_t lifted_by_sudo =
+    bit(Rule::sudo) | bit(Rule::su) | bit(Rule::chmod) | bit(Rule::chown);
+
+// The rules that have a pattern in compat mode, with it and its message, in MassGen's order and
+// words.
+inline constexpr Rule compat_rules[] = {Rule::rm_protected, Rule::mv_dev_null, Rule::dd,
+                                        Rule::device_write, Rule::fork_bomb,   Rule::sudo,
+                                        Rule::su,           Rule::chown,       Rule::chmod};
+inline constexpr char compat_texts[] = R"(\brm\s+-rf\s+/)"
+                                       "\0"
+                                       "Use of 'rm -rf /' is not allowed\0"
+                                       R"(\bmv\b.*?\s+/dev/null)"
+                                       "\0"
+                                       "Moving files to /dev/null is not allowed\0"
+                                       R"(\bdd\b)"
+                                       "\0"
+                                       "Use of 'dd' command is not allowed\0"
+                                       R"(>\s*/dev/sd[a-z][1-9]?)"
+                                       "\0"
+                                       "Overwriting disk blocks directly is not allowed\0"
+                                       R"(:\(\)\{\s*:\|\:&\s*\};:)"
+                                       "\0"
+                                       "Fork bombs are not allowed\0"
+                                       R"(\bsudo\b)"
+                                       "\0"
+                                       "Use of 'sudo' is not allowed\0"
+                                       R"(\bsu\b)"
+                                       "\0"
+                                       "Use of 'su' is not allowed\0"
+                                       R"(\bchown\b)"
+                                       "\0"
+                                       "Use of 'chown' is not allowed\0"
+                                       R"(\bchmod\b)"
+                                       "\0"
+                                       "Use of 'chmod' is not allowed\0";
+inline constexpr std::string_view all_compat_texts(compat_texts, sizeof compat_texts - 1);
+static_assert(count_texts(all_compat_texts) == 2 * std::size(compat_rules), "two texts for each");
 
 }  // namespace inner
 

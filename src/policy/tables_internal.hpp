@@ -10,47 +10,23 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-// Tables with a `name` are sorted by it, and searched by halves.
-template <class Row, std::size_t size>
-constexpr bool sorted_by_name(const Row (&table)[size]) {
-  for (std::size_t i = 1; i < size; ++i)
-    if (!(table[i - 1].name < table[i].name)) return false;
-  return true;
-}
-
-template <class Row, std::size_t size>
-const Row* find_row(const Row (&table)[size], std::string_view name) {
-  const Row* row =
-      std::lower_bound(table, table + size, name,
-                       [](const Row& entry, std::string_view key) { return entry.name < key; });
-  return row != table + size && row->name == name ? row : nullptr;
-}
-
-struct Named {
-  std::string_view name = {};
-};
+// Lists of names are texts with blanks between the names: rows of pointers would weigh three times
+// as much.
 
 // Directories that hold the homes of users.
-inline constexpr Named home_parents[] = {{"Users"}, {"home"}};
-static_assert(sorted_by_name(home_parents), "sort the rows by name");
+inline constexpr std::string_view home_parents = "Users home";
 
 // Directories of / with all that is below; lib* stands for lib32, lib64, libx32 and their like.
-inline constexpr std::string_view protected_trees[] = {"bin",   "boot",  "dev",    "etc",  "lib",
-                                                       "lib32", "lib64", "libx32", "proc", "root",
-                                                       "sbin",  "sys",   "usr"};
+inline constexpr std::string_view protected_trees =
+    "bin boot dev etc lib lib32 lib64 libx32 proc root sbin sys usr";
 
 // Directories of / that may lose single entries, but not all at once (rm -rf /var/*).
-inline constexpr Named protected_contents[] = {{"Users"}, {"home"}, {"media"}, {"mnt"},
-                                               {"opt"},   {"run"},  {"srv"},   {"var"}};
-static_assert(sorted_by_name(protected_contents), "sort the rows by name");
+inline constexpr std::string_view protected_contents = "Users home media mnt opt run srv var";
 
 // Entries of /dev that anyone may write to, and directories whose entries are such.
-inline constexpr Named harmless_devices[] = {{"full"},    {"null"},  {"ptmx"},   {"random"},
-                                             {"stderr"},  {"stdin"}, {"stdout"}, {"tty"},
-                                             {"urandom"}, {"zero"}};
-static_assert(sorted_by_name(harmless_devices), "sort the rows by name");
-inline constexpr Named harmless_device_directories[] = {{"fd"}, {"pts"}, {"shm"}, {"tcp"}, {"udp"}};
-static_assert(sorted_by_name(harmless_device_directories), "sort the rows by name");
+inline constexpr std::string_view harmless_devices =
+    "full null ptmx random stderr stdin stdout tty urandom zero";
+inline constexpr std::string_view harmless_device_directories = "fd pts shm tcp udp";
 
 // Paths that are not written to, with what is below them. ~ stands for any home directory.
 struct KeptPlace {
@@ -90,57 +66,24 @@ struct Syntax {
 };
 
 // Programs that read shell scripts.
-inline constexpr Named shells[] = {{"ash"},  {"bash"}, {"dash"},  {"ksh"}, {"ksh93"}, {"mksh"},
-                                   {"oksh"}, {"posh"}, {"rbash"}, {"sh"},  {"yash"},  {"zsh"}};
-static_assert(sorted_by_name(shells), "sort the rows by name");
+inline constexpr std::string_view shells =
+    "ash bash dash ksh ksh93 mksh oksh posh rbash sh yash zsh";
 inline constexpr Syntax shell_syntax = {"oO", "rcfile init-file"};
 
 // Languages whose code can start programs.
 enum class Language : unsigned char { awk, lua, node, perl, php, python, ruby };
 // Functions of these languages that start a program or a shell, and such that remove a directory
 // with all it holds. The last part of a name counts: os.system is system.
-inline constexpr Named starting_functions[] = {{"Popen"},
-                                               {"call"},
-                                               {"check_call"},
-                                               {"check_output"},
-                                               {"create_subprocess_exec"},
-                                               {"create_subprocess_shell"},
-                                               {"exec"},
-                                               {"execFile"},
-                                               {"execFileSync"},
-                                               {"execSync"},
-                                               {"execl"},
-                                               {"execle"},
-                                               {"execlp"},
-                                               {"execlpe"},
-                                               {"execute"},
-                                               {"execv"},
-                                               {"execve"},
-                                               {"execvp"},
-                                               {"execvpe"},
-                                               {"getoutput"},
-                                               {"getstatusoutput"},
-                                               {"passthru"},
-                                               {"popen"},
-                                               {"proc_open"},
-                                               {"run"},
-                                               {"shell_exec"},
-                                               {"spawn"},
-                                               {"spawnSync"},
-                                               {"spawnl"},
-                                               {"spawnlp"},
-                                               {"spawnv"},
-                                               {"spawnvp"},
-                                               {"system"}};
-static_assert(sorted_by_name(starting_functions), "sort the rows by name");
-inline constexpr Named removing_functions[] = {
-    {"removeSync"}, {"remove_dir_all"}, {"remove_tree"}, {"rimraf"},    {"rm"},
-    {"rmSync"},     {"rm_r"},           {"rm_rf"},       {"rmdirSync"}, {"rmtree"}};
-static_assert(sorted_by_name(removing_functions), "sort the rows by name");
+inline constexpr std::string_view starting_functions =
+    "Popen call check_call check_output create_subprocess_exec create_subprocess_shell exec "
+    "execFile execFileSync execSync execl execle execlp execlpe execute execv execve execvp "
+    "execvpe getoutput getstatusoutput passthru popen proc_open run shell_exec spawn spawnSync "
+    "spawnl spawnlp spawnv spawnvp system";
+inline constexpr std::string_view removing_functions =
+    "removeSync remove_dir_all remove_tree rimraf rm rmSync rm_r rm_rf rmdirSync rmtree";
 
-// Tables of programs are texts, as rows of pointers would weigh three times as much: a program to
-// the line, with | between its columns and blanks between the entries of one. A column at the end
-// may be missing.
+// Tables of programs are texts, too: a program to the line, with | between its columns and blanks
+// between the entries of one. A column at the end may be missing.
 
 // Programs that are refused, with the rule, for their name or for what they are asked:
 // name|rule|options with an argument: letters, then long names|options that are refused|operands
@@ -310,10 +253,8 @@ inline constexpr std::string_view file_programs =
     "zcat|read\n";
 
 // The words that a shell takes for its own grammar where a command may begin.
-inline constexpr Named reserved_words[] = {
-    {"case"},     {"coproc"}, {"do"}, {"done"},   {"elif"}, {"else"}, {"esac"},  {"fi"},   {"for"},
-    {"function"}, {"if"},     {"in"}, {"select"}, {"then"}, {"time"}, {"until"}, {"while"}};
-static_assert(sorted_by_name(reserved_words), "sort the rows by name");
+inline constexpr std::string_view reserved_words =
+    "case coproc do done elif else esac fi for function if in select then time until while";
 
 // Bounds of one judgement, besides those of the walk. Wrappers around wrappers, globs that stand
 // for many programs, and xargs multiply what there is to look at; a script that needs more is

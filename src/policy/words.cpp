@@ -42,12 +42,6 @@ bool lists_option(std::string_view list, std::string_view name) {
   return false;
 }
 
-bool has_entry(std::string_view list, std::string_view entry) {
-  while (!list.empty())
-    if (take_part(list, ' ') == entry) return true;
-  return false;
-}
-
 bool is_assignment(std::string_view text) {
   const std::size_t equals = text.find('=');
   return equals != std::string_view::npos && is_name(text.substr(0, equals));
@@ -77,7 +71,7 @@ std::string script_of_argv(const std::vector<std::string>& argv) {
   for (std::size_t i = 0; i < argv.size(); ++i) {
     if (i) script += ' ';
     // The name of a program is neither an assignment nor a word of the shell's grammar.
-    if (i == 0 && (find_row(reserved_words, argv[i]) || is_assignment(argv[i])))
+    if (i == 0 && (has_entry(reserved_words, argv[i]) || is_assignment(argv[i])))
       script += concat({"'", argv[i], "'"});
     else
       append_quoted(script, argv[i]);
@@ -102,7 +96,7 @@ namespace {
 
 // Whether a long option is followed by its argument.
 bool takes_argument(const Syntax& syntax, std::string_view name) {
-  if (!starts_with(syntax.longs, "!")) return lists_option(syntax.longs, name);
+  if (!starts_with(syntax.longs, "!"sv)) return lists_option(syntax.longs, name);
   return !has_entry(syntax.longs.substr(1), name);
 }
 
@@ -123,7 +117,7 @@ std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order, 
       continue;
     }
     ++i;
-    if (text == "--") {
+    if (text == "--"sv) {
       if (order == Order::stop_at_operand) return i;
       for (; i < form.size; ++i) on_operand(part_of(form.words[i]));
       return i;

@@ -19,8 +19,9 @@ void Judge::judge_setting(const Form& form, std::string_view name, std::string_v
   const std::string_view section = std::string_view(key).substr(0, key.find('.'));
   const std::string_view last = std::string_view(key).substr(key.rfind('.') + 1);
   // An alias without ! is a command of git.
-  const bool script = section == "alias" ? starts_with(value, "!")
-                                         : section == "pager" || has_entry(command_settings, last);
+  const bool script = section == "alias"sv
+                          ? starts_with(value, "!"sv)
+                          : section == "pager"sv || has_entry(command_settings, last);
   if (script) run_guess(form, value);
 }
 
@@ -37,7 +38,7 @@ void Judge::peel_git_config(const Wrapper& wrapper, const Form& form) {
 void Judge::peel_console(const Wrapper& wrapper, const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i) {
     const std::string_view text = form.words[i].text;
-    if (starts_with(text, "+")) judge_console(form, {text.substr(1), &form.words[i]});
+    if (starts_with(text, "+"sv)) judge_console(form, {text.substr(1), &form.words[i]});
     if (text.size() < 2 || text[0] != '-') continue;
     std::string_view value = text.substr(1 + (text[1] == '-'));
     const std::string_view name = take_part(value, '=');
@@ -57,7 +58,7 @@ void Judge::judge_console(const Form& form, const Part& command) {
   const std::size_t shell = text.find('!');
   if (shell != std::string_view::npos) return run_guess(form, text.substr(shell + 1));
   std::string_view rest = text;
-  if (has_entry("shell pipe terminal term", take_part(rest, ' '))) return run_guess(form, rest);
+  if (has_entry("shell pipe terminal term"sv, take_part(rest, ' '))) return run_guess(form, rest);
   // :call system('...'), python os.system("...")
   read_code(Language::lua, text, form, *command.word);
 }
@@ -65,9 +66,9 @@ void Judge::judge_console(const Form& form, const Part& command) {
 // make -------------------------------------------------------------------------------------------
 
 bool Judge::is_input(const Part& file, const Form& form) {
-  const bool input = file.text == "-" || file.text == "/dev/stdin";
+  const bool input = has_entry("- /dev/stdin"sv, file.text);
   if (file.word->process || (input && form.input->kind == shell::Input::Kind::unknown))
-    refuse_opaque(form, *file.word, "what it reads is not known before it runs");
+    refuse_opaque(form, *file.word, "what it reads is not known before it runs"sv);
   return input && form.input->kind == shell::Input::Kind::known;
 }
 
@@ -76,12 +77,12 @@ void Judge::peel_make(const Wrapper& wrapper, const Form& form) {
       form, wrapper.syntax, Order::options_anywhere,
       [&](std::string_view name, const Part& argument) {
         if (!argument.word) return;
-        if (name == "eval" || name == "E") judge_makefile(form, argument.text);
-        if (!lists_option("f file makefile", name)) return;
+        if (has_entry("eval E"sv, name)) judge_makefile(form, argument.text);
+        if (!lists_option("f file makefile"sv, name)) return;
         if (is_input(argument, form)) judge_makefile(form, form.input->text);
       },
       [&](const Part& operand) {
-        if (starts_with(operand.text, "SHELL=")) run_guess(form, operand.text.substr(6));
+        if (starts_with(operand.text, "SHELL="sv)) run_guess(form, operand.text.substr(6));
       });
 }
 
@@ -91,7 +92,7 @@ void Judge::judge_makefile(const Form& form, std::string_view text) {
   while (!text.empty()) {
     std::string_view line = take_part(text, '\n');
     // A line of commands begins with a tab; more stand behind the ; of a rule and in $(shell ).
-    if (!starts_with(line, "\t")) {
+    if (!starts_with(line, "\t"sv)) {
       const std::size_t rule = line.find(':');
       const std::size_t end = rule == std::string_view::npos ? rule : line.find(';', rule);
       const std::size_t assigned = line.find("!=");
@@ -109,7 +110,7 @@ void Judge::judge_makefile(const Form& form, std::string_view text) {
         script += line[i];
       } else if (line[++i] == '$') {
         script += '$';
-      } else if (starts_with(line.substr(i), "(shell ")) {
+      } else if (starts_with(line.substr(i), "(shell "sv)) {
         script += "$(";
         i += 6;
       } else {
@@ -131,9 +132,9 @@ void Judge::peel_sed(const Wrapper& wrapper, const Form& form) {
   read_arguments(
       form, wrapper.syntax, Order::options_anywhere,
       [&](std::string_view name, const Part& argument) {
-        given = given || lists_option("e f expression file", name);
-        if (argument.word && lists_option("e expression", name)) judge_sed(form, argument);
-        if (argument.word && lists_option("f file", name) && is_input(argument, form))
+        given = given || lists_option("e f expression file"sv, name);
+        if (argument.word && lists_option("e expression"sv, name)) judge_sed(form, argument);
+        if (argument.word && lists_option("f file"sv, name) && is_input(argument, form))
           judge_sed(form, {form.input->text, argument.word});
       },
       [&](const Part& operand) {
@@ -157,7 +158,7 @@ std::string_view sed_part(std::string_view text, std::size_t& at, char end) {
 void skip_sed_address(std::string_view text, std::size_t& at) {
   while (at < text.size()) {
     const char c = text[at];
-    if (std::string_view("0123456789$,~+!; \t\n{}IM").find(c) != std::string_view::npos) {
+    if ("0123456789$,~+!; \t\n{}IM"sv.find(c) != std::string_view::npos) {
       ++at;
     } else if (c == '/' || (c == '\\' && at + 1 < text.size())) {
       at += c == '\\';
@@ -198,13 +199,13 @@ void Judge::judge_sed(const Form& form, const Part& script) {
       while (at < text.size() && is_name_char(text[at]) && text[at] != 'w')
         runs |= text[at++] == 'e';
       if (at == text.size() || text[at] != 'w') line = at;
-    } else if (std::string_view("eaicrRwWbtT:#").find(command) == std::string_view::npos) {
+    } else if ("eaicrRwWbtT:#"sv.find(command) == std::string_view::npos) {
       continue;
     } else if (command == 'b' || command == 't' || command == 'T' || command == ':') {
       line = std::min(text.find_first_of(";\n}", at), text.size());
     }
     if (command == 'e') run = text.substr(at, line - at);
-    if (std::string_view("aic").find(command) != std::string_view::npos)
+    if ("aic"sv.find(command) != std::string_view::npos)
       while (line < text.size() && text[line - 1] == '\\')
         line = std::min(text.find('\n', line + 1), text.size());
     if ((command == 'w' || command == 'W' || command == 's') && line > at) {
@@ -220,7 +221,7 @@ void Judge::judge_sed(const Form& form, const Part& script) {
     if (form.input->kind == shell::Input::Kind::known)
       run_guess(form, form.input->text);
     else if (run.find_first_not_of(std::string_view("\0 ", 2)) == std::string::npos)
-      refuse_opaque(form, *script.word, "what it runs is not known before it runs");
+      refuse_opaque(form, *script.word, "what it runs is not known before it runs"sv);
   }
 }
 
@@ -234,7 +235,7 @@ void Judge::peel_tar(const Wrapper& wrapper, const Form& form) {
       },
       ignore_part);
   // Without a dash, the arguments of the letters are the words behind them.
-  if (form.size < 2 || starts_with(form.words[1].text, "-")) return;
+  if (form.size < 2 || starts_with(form.words[1].text, "-"sv)) return;
   std::size_t i = 2;
   for (const char letter : form.words[1].text) {
     if (wrapper.syntax.letters.find(letter) == std::string_view::npos) continue;
@@ -250,8 +251,8 @@ void Judge::peel_screen(const Wrapper& wrapper, const Form& form) {
   const std::size_t i = read_arguments(
       form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part&) {
-        commands |= name == "X";
-        attaches |= name == "r" || name == "R" || name == "x";
+        commands |= name == "X"sv;
+        attaches |= has_entry("r R x"sv, name);
       },
       ignore_part);
   if (attaches) return;
@@ -259,7 +260,7 @@ void Judge::peel_screen(const Wrapper& wrapper, const Form& form) {
   if (!commands) return add_form(rest);
   if (rest.size < 2) return;
   if (rest.words[0].text == "stuff") return peel_keys(wrapper, rest);
-  if (rest.words[0].text == "exec" || rest.words[0].text == "screen") add_form(rest.from(1));
+  if (has_entry("exec screen"sv, rest.words[0].text)) add_form(rest.from(1));
 }
 
 void Judge::peel_keys(const Wrapper& wrapper, const Form& form) {
@@ -268,8 +269,8 @@ void Judge::peel_keys(const Wrapper& wrapper, const Form& form) {
       read_arguments(form, wrapper.syntax, Order::stop_at_operand, ignore_option, ignore_part);
   for (std::size_t i = first; i < form.size; ++i) {
     std::string_view word = form.words[i].text;
-    if (has_entry("Enter KPEnter C-m C-j", word)) word = "^M";
-    if (word == "Space") word = " ";
+    if (has_entry("Enter KPEnter C-m C-j"sv, word)) word = "^M";
+    if (word == "Space"sv) word = " ";
     while (!word.empty()) {
       std::size_t size = 0;
       for (const std::string_view key : {"^M", "^J", "\\n", "\\r", "\\015", "\\012", "\r"})

@@ -39,7 +39,7 @@ bool find_wrapper(std::string_view name, Wrapper& wrapper) {
       std::string_view row = wrapper_table.substr(at, end - at);
       wrapper.name = take_part(row, ';');
       wrapper.flags = take_part(row, ';');
-      if (starts_with(wrapper.flags, "=")) return find_wrapper(wrapper.flags.substr(1), wrapper);
+      if (starts_with(wrapper.flags, "="sv)) return find_wrapper(wrapper.flags.substr(1), wrapper);
       wrapper.syntax.letters = take_part(row, ';');
       wrapper.syntax.longs = take_part(row, ';');
       wrapper.scripts = take_part(row, ';');
@@ -120,7 +120,7 @@ void Judge::peel_plain(const Wrapper& wrapper, const Form& form) {
       if (wrapper.has('t') && lists_option(wrapper.programs, name)) joins = !joins;
     } else if (lists_option(wrapper.scripts, name)) {
       run_option(form, argument);
-    } else if (wrapper.has('G') && (name == "c" || name == "config")) {
+    } else if (wrapper.has('G') && has_entry("c config"sv, name)) {
       std::string_view value = argument.text;
       const std::string_view setting = take_part(value, '=');
       judge_setting(form, setting, value);
@@ -150,8 +150,9 @@ void Judge::peel_rest(const Wrapper& wrapper, const Form& form, std::size_t i, c
                       bool joins) {
   const Form rest = form.from(i);
   if (program.word && !program.text.empty()) {
-    std::vector<shell::Word> words(rest.words, rest.words + rest.size);
-    words.insert(words.begin(), word_like(*program.word, std::string(program.text)));
+    std::vector<shell::Word> words;
+    words.push_back(word_like(*program.word, std::string(program.text)));
+    for (std::size_t k = 0; k < rest.size; ++k) words.push_back(rest.words[k]);
     return add_form(rest, std::move(words));
   }
   if (rest.size == 0) {
@@ -193,7 +194,7 @@ void Judge::peel_env(const Wrapper& wrapper, const Form& form) {
   std::size_t i = read_arguments(
       form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
-        if (lists_option("S s split-string", name)) script = argument;
+        if (lists_option("S s split-string"sv, name)) script = argument;
       },
       ignore_part);
   if (script.word) return run_words(form, std::string(script.text), i, *script.word);
@@ -216,14 +217,14 @@ void Judge::peel_env(const Wrapper& wrapper, const Form& form) {
 
 void Judge::judge_variable(const Form& form, const shell::Word& word, std::string_view name,
                            std::string_view value) {
-  if (starts_with(name, "BASH_FUNC_"))
-    refuse_opaque(form, word, "a shell would run what is not known before it runs");
-  if (has_entry(command_variables, name) || starts_with(name, "GIT_CONFIG_VALUE_"))
+  if (starts_with(name, "BASH_FUNC_"sv))
+    refuse_opaque(form, word, "a shell would run what is not known before it runs"sv);
+  if (has_entry(command_variables, name) || starts_with(name, "GIT_CONFIG_VALUE_"sv))
     run_guess(form, value);
-  if (name != "BASH_ENV" && name != "ENV") return;
+  if (name != "BASH_ENV"sv && name != "ENV"sv) return;
   const std::string path = join_shell_path(command_->work_dir.text, value);
-  if (word.process || is_unknown(value) || starts_with(path, "/dev/") ||
-      starts_with(path, "/proc/"))
+  if (word.process || is_unknown(value) || starts_with(path, "/dev/"sv) ||
+      starts_with(path, "/proc/"sv))
     start_file_ = &word;
 }
 
@@ -235,7 +236,7 @@ void Judge::judge_exported(const Form& form, const shell::Word& word) {
 
 void Judge::run_words(const Form& form, std::string script, std::size_t first,
                       const shell::Word& word) {
-  if (is_unknown(script)) refuse_opaque(form, word, "part of it is not known before it runs");
+  if (is_unknown(script)) refuse_opaque(form, word, "part of it is not known before it runs"sv);
   for (std::size_t i = first; i < form.size; ++i) {
     script += ' ';
     append_quoted(script, form.words[i].text);
@@ -247,7 +248,7 @@ void Judge::run_string(const Form& form, const Part& part, std::size_t first_arg
   Form unknown = form;
   unknown.holes = form.holes && !is_blank_or_unknown(part.text);
   if (is_unknown(part.text) || part.glob())
-    refuse_opaque(unknown, *part.word, "the script is not known before it runs");
+    refuse_opaque(unknown, *part.word, "the script is not known before it runs"sv);
   add_payload(form, std::string(part.text), false, first_argument);
 }
 
@@ -257,7 +258,7 @@ void Judge::run_option(const Form& form, const Part& part) {
   const std::size_t at = text.find_first_of("=: ");
   const std::string key = in_lower_case(text.substr(0, at));
   if (at != std::string_view::npos &&
-      (key == "exec" || key == "system" || key == "shell" || ends_with(key, "command")))
+      (has_entry("exec system shell"sv, key) || ends_with(key, "command"sv)))
     text.remove_prefix(at + 1);
   if (form.holes) return run_guess(form, text);
   run_string(form, {text, part.word});
@@ -273,7 +274,7 @@ void Judge::run_guess(Form form, std::string_view script) {
 
 void Judge::peel_capsh(const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i)
-    if (form.words[i].text == "--" || form.words[i].text == "==") return judge_shell(form.from(i));
+    if (has_entry("-- =="sv, form.words[i].text)) return judge_shell(form.from(i));
 }
 
 void Judge::peel_script(const Wrapper& wrapper, const Form& form) {
@@ -283,7 +284,7 @@ void Judge::peel_script(const Wrapper& wrapper, const Form& form) {
   read_arguments(
       form, wrapper.syntax, Order::options_anywhere,
       [&](std::string_view name, const Part& argument) {
-        if (lists_option("c command", name) && argument.word) run_string(form, argument);
+        if (lists_option("c command"sv, name) && argument.word) run_string(form, argument);
       },
       [&](const Part& operand) {
         // Behind the file, BSD has a command.
@@ -299,7 +300,7 @@ void Judge::peel_runuser(const Wrapper& wrapper, const Form& form) {
   bool direct = false;
   const std::size_t i = read_arguments(
       form, wrapper.syntax, Order::stop_at_operand,
-      [&](std::string_view name, const Part&) { direct |= name == "u" || name == "user"; },
+      [&](std::string_view name, const Part&) { direct |= has_entry("u user"sv, name); },
       ignore_part);
   if (direct) return add_form(form.from(i));
   peel_su(wrapper, form);
@@ -311,7 +312,7 @@ void Judge::peel_su(const Wrapper& wrapper, const Form& form) {
   read_arguments(
       form, wrapper.syntax, Order::options_anywhere,
       [&](std::string_view name, const Part& argument) {
-        if (lists_option("c command session-command", name)) script = argument;
+        if (lists_option("c command session-command"sv, name)) script = argument;
       },
       [&](const Part& operand) { operands += operand.text != "-"; });
   if (script.word) return run_string(form, script);

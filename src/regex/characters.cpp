@@ -62,8 +62,7 @@ constexpr RegexRange regex_non_words[] = {
 inline namespace inner {
 
 void normalize_ranges(std::vector<RegexRange>& ranges) {
-  std::sort(ranges.begin(), ranges.end(),
-            [](const RegexRange& a, const RegexRange& b) { return a.first < b.first; });
+  std::sort(ranges.begin(), ranges.end());
   std::size_t size = 0;
   for (const RegexRange& range : ranges) {
     if (size > 0 && range.first <= ranges[size - 1].second + 1)
@@ -71,7 +70,7 @@ void normalize_ranges(std::vector<RegexRange>& ranges) {
     else
       ranges[size++] = range;
   }
-  ranges.resize(size);
+  ranges.erase(ranges.begin() + static_cast<std::ptrdiff_t>(size), ranges.end());
 }
 
 std::vector<RegexRange> complement(const std::vector<RegexRange>& ranges) {
@@ -90,19 +89,20 @@ std::vector<RegexRange> shorthand_ranges(char letter, bool ascii) {
   switch (letter) {
     case 'd':
     case 'D':
-      ranges = {{'0', '9'}};
+      ranges.push_back({'0', '9'});
       break;
     case 's':
     case 'S':
-      ranges = {{'\t', '\r'}, {' ', ' '}};
+      ranges.push_back({'\t', '\r'});
+      ranges.push_back({' ', ' '});
       if (ascii) break;
       ranges.push_back({0x1c, 0x1f});
-      ranges.insert(ranges.end(), std::begin(regex_spaces), std::end(regex_spaces));
+      for (const RegexRange& range : regex_spaces) ranges.push_back(range);
       break;
     default:
       if (!ascii) {
         ranges.push_back({0, 0x7f});
-        ranges.insert(ranges.end(), std::begin(regex_non_words), std::end(regex_non_words));
+        for (const RegexRange& range : regex_non_words) ranges.push_back(range);
         normalize_ranges(ranges);
         ranges = complement(ranges);
       }
@@ -120,9 +120,9 @@ bool is_ascii_word(std::uint32_t code) {
 
 bool is_regex_word(std::uint32_t code) {
   if (code < 0x80) return is_ascii_word(code);
-  return std::none_of(
-      std::begin(regex_non_words), std::end(regex_non_words),
-      [code](const RegexRange& range) { return code >= range.first && code <= range.second; });
+  for (const RegexRange& range : regex_non_words)
+    if (code >= range.first && code <= range.second) return false;
+  return true;
 }
 
 bool is_ascii_letter(std::uint32_t code) {

@@ -258,7 +258,7 @@ bool Regex::Parser::repeat(std::size_t start, const Quantifier& quantifier, std:
   const std::size_t optional = copies - std::min(copies, quantifier.least);
 
   std::vector<Step>& code = steps();
-  code.resize(start);
+  code.erase(code.begin() + static_cast<std::ptrdiff_t>(start), code.end());
   if (!has_room(copies * size + optional + (endless ? 1 : 0), offset)) return false;
   for (std::size_t copy = 0; copy < copies; ++copy) {
     // An optional copy is left to the end of the last one.

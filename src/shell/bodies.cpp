@@ -26,16 +26,20 @@ void ShellWalker::note_read(std::string_view name, const ShellVariable& variable
   Recording& recording = recordings_.back();
   // What was written within the body is no part of what it found.
   if (variable.frame >= recording.frame) return;
-  auto at = recording.read.find(name);
-  if (at == recording.read.end()) {
-    // No variable is without a value: a large one is never found again.
-    const std::size_t bytes = size_of(variable);
-    const bool large = bytes > max_remembered;
-    at = recording.read.emplace(std::string(name), large ? ShellVariable() : variable).first;
-    at->second.frame = variable.frame;
-    charge(large ? 1 : bytes);
+  const auto at = recording.read.find(name);
+  if (at != recording.read.end()) {
+    at->second.used = at->second.used || used;
+    return;
   }
-  at->second.used = at->second.used || used;
+  // No variable is without a value: a large one is never found again.
+  const std::size_t bytes = size_of(variable);
+  const bool large = bytes > max_remembered;
+  const std::string key(name);
+  ShellVariable& noted = recording.read[key];
+  if (!large) noted = ShellVariable(variable);
+  noted.frame = variable.frame;
+  noted.used = used;
+  charge(large ? 1 : bytes);
 }
 
 std::size_t ShellWalker::size_of(const ShellVariable& variable) {
@@ -53,17 +57,17 @@ const ShellWalker::Memory* ShellWalker::find_memory(const Memory& wanted) {
   };
   for (const Memory& memory : memories_[wanted.body]) {
     if (!(memory.here == wanted.here) || !same(memory.given, wanted.given)) continue;
-    const auto reads_same = [&](const ShellVariables::value_type& read) {
-      return same(read.second, find_variable(read.first));
-    };
-    if (std::all_of(memory.read.begin(), memory.read.end(), reads_same)) return &memory;
+    bool alike = true;
+    for (const auto& [name, variable] : memory.read)
+      alike = alike && same(variable, find_variable(name));
+    if (alike) return &memory;
   }
   return nullptr;
 }
 
 ShellWalker::Effects ShellWalker::remember(Memory memory) {
   Effects effects = memory.effects;
-  std::vector<Memory>& memories = memories_[memory.body];
+  std::list<Memory>& memories = memories_[memory.body];
   std::size_t bytes = sizeof memory + memory.here.input.text.size() + size_of(memory.given) +
                       memory.output.text.size();
   const std::size_t rows = memory.read.size() + effects.changes.size() + effects.between.size();
@@ -71,7 +75,8 @@ ShellWalker::Effects ShellWalker::remember(Memory memory) {
   for (const auto& [name, variable] : memory.read) bytes += size_of(variable);
   for (const auto& [name, variable] : effects.changes) bytes += size_of(variable);
   for (const auto& [name, variable] : effects.between) bytes += size_of(variable);
-  for (const shell::Word& word : memory.kept.words) bytes += sizeof word + word.text.size();
+  if (memory.kept)
+    for (const shell::Word& word : memory.kept->words) bytes += sizeof word + word.text.size();
   if (memories.size() < max_memories && memory_bytes_ + bytes <= options_.limits.max_text / 4) {
     memory_bytes_ += bytes;
     memories.push_back(std::move(memory));
@@ -92,18 +97,18 @@ void ShellWalker::drop_locals(Changes& changes, std::uint64_t frame) const {
   for (const auto& [name, former] : activations_.back().locals) {
     for (auto& [changed, variable] : changes) {
       if (changed != name) continue;
-      variable = former;
+      variable = ShellVariable(former);
       if (former.frame < frame) changed = positional_key;
     }
   }
-  const auto is_local = [](const auto& change) { return change.first == positional_key; };
-  changes.erase(std::remove_if(changes.begin(), changes.end(), is_local), changes.end());
+  for (auto at = changes.begin(); at != changes.end();)
+    at = at->first == positional_key ? changes.erase(at) : std::next(at);
 }
 
 ShellWalker::Effects ShellWalker::run_body(ShellRange nodes, std::string_view name,
                                            const ShellVariable& given) {
   Memory memory;
-  memory.given = given;
+  memory.given = ShellVariable(given);
   memory.body = item(nodes, 0);
   const bool usable = running_aliases_.empty() && input_.text.size() <= max_remembered;
   if (usable) memory.here = surroundings();

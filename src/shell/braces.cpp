@@ -28,7 +28,7 @@ void ShellWalker::expand_braces(const ShellWord& word, Fields& fields) {
   for (const BraceWord& parts : brace_words(pieces, 0, pieces.size(), word.begin)) {
     for (std::size_t i = 0; i < parts.size() && !stopped(); ++i) {
       if (i == 0 && !parts[0].quoted && parts[0].kind == ShellPart::Kind::literal &&
-          starts_with(parts[0].text, "~"))
+          starts_with(parts[0].text, "~"sv))
         expand_leading_tilde(parts[0], parts.size() == 1, fields);
       else
         expand_part(parts[i], fields, false);
@@ -70,7 +70,8 @@ void ShellWalker::add_brace_pieces(const ShellPart& part, std::vector<BracePiece
 std::vector<ShellWalker::BraceWord> ShellWalker::brace_words(const std::vector<BracePiece>& pieces,
                                                              std::size_t from, std::size_t to,
                                                              std::size_t at) {
-  std::vector<BraceWord> words(1);
+  std::vector<BraceWord> words;
+  words.emplace_back();
   for (std::size_t i = from; i < to && !stopped(); ++i) {
     const BracePiece& piece = pieces[i];
     std::vector<BraceWord> alternatives;
@@ -88,7 +89,7 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_words(const std::vector<B
       for (const BraceWord& word : words) {
         for (const BraceWord& alternative : alternatives) {
           product.push_back(word);
-          product.back().insert(product.back().end(), alternative.begin(), alternative.end());
+          for (const ShellPart& part : alternative) product.back().push_back(part);
           brace_parts_ += product.back().size() + 1;
           if (brace_parts_ > options_.limits.max_words) break;
         }
@@ -97,7 +98,7 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_words(const std::vector<B
       i = piece.close;
     }
     if (brace_parts_ > options_.limits.max_words)
-      over_limit(options_.limits.max_words, "words from braces", at);
+      over_limit(options_.limits.max_words, "words from braces"sv, at);
   }
   return words;
 }
@@ -106,8 +107,7 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_list(const std::vector<Br
                                                             std::size_t open, std::size_t at) {
   std::vector<BraceWord> all;
   if (++brace_depth_ > options_.limits.max_depth) {
-    stop(ErrorCode::limit,
-         concat({"nested deeper than ", std::to_string(options_.limits.max_depth), " levels"}), at);
+    stop(ErrorCode::limit, too_deep(options_), at);
     return all;
   }
   std::size_t from = open + 1;
@@ -163,7 +163,8 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_sequence(
     ShellPart part;
     part.quoted = true;
     part.text = syntax_.texts.back();
-    words.push_back({part});
+    words.emplace_back();
+    words.back().push_back(part);
     if (++brace_parts_ > options_.limits.max_words) break;
   }
   return words;

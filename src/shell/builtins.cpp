@@ -13,81 +13,54 @@ inline namespace v0_1 {
 inline namespace inner {
 
 std::string join_shell_path(std::string_view directory, std::string_view path) {
-  std::string joined;
-  if (starts_with(path, "/") || starts_with(path, "~") || directory.empty())
-    joined = std::string(path);
-  else
-    joined = concat({directory, "/", path});
-  const bool absolute = starts_with(joined, "/");
-  std::vector<std::string_view> names;
+  if (starts_with(path, "/"sv) || starts_with(path, "~"sv)) directory = {};
+  const std::string joined = concat({directory, directory.empty() ? "" : "/", path});
+  const bool absolute = starts_with(joined, "/"sv);
+  std::string result;
   for (std::string_view rest = joined; !rest.empty();) {
     const std::string_view name = take_part(rest, '/');
-    if (name.empty() || name == ".") continue;
-    const bool climbs = name == "..";
-    if (climbs && !names.empty() && names.back() != "..")
-      names.pop_back();
-    else if (!climbs || !absolute)
-      names.push_back(name);
-  }
-  std::string result;
-  for (const std::string_view name : names) {
-    if (!result.empty() || absolute) result += '/';
-    result += name;
+    if (name.empty() || name == "."sv) continue;
+    const bool climbs = name == ".."sv;
+    if (climbs && !result.empty() && base_name(result) != "..") {
+      const std::size_t slash = result.rfind('/');
+      result.resize(slash == std::string::npos ? 0 : slash);
+    } else if (!climbs || !absolute) {
+      if (!result.empty() || absolute) result += '/';
+      result += name;
+    }
   }
   if (result.empty()) result = absolute ? "/" : ".";
   return result;
 }
 
-std::optional<ShellWalker::Builtin> ShellWalker::builtin_of(std::string_view name) {
-  struct Entry {
-    std::string_view name;
-    Builtin builtin;
-  };
-  static constexpr Entry entries[] = {
-      {":", Builtin::silent},
-      {"[", Builtin::silent},
-      {"alias", Builtin::alias},
-      {"break", Builtin::leave},
-      {"cat", Builtin::cat},
-      {"cd", Builtin::change_directory},
-      {"chdir", Builtin::change_directory},
-      {"compgen", Builtin::compgen},
-      {"continue", Builtin::leave},
-      {"declare", Builtin::declare},
-      {"echo", Builtin::echo},
-      {"eval", Builtin::eval},
-      {"exec", Builtin::exec},
-      {"exit", Builtin::exit},
-      {"export", Builtin::declare},
-      {"false", Builtin::silent},
-      {"getopts", Builtin::read},
-      {"hash", Builtin::hash},
-      {"let", Builtin::let},
-      {"local", Builtin::declare},
-      {"mapfile", Builtin::read},
-      {"popd", Builtin::pop_directory},
-      {"printf", Builtin::printf},
-      {"pushd", Builtin::change_directory},
-      {"read", Builtin::read},
-      {"readarray", Builtin::read},
-      {"readonly", Builtin::declare},
-      {"return", Builtin::leave},
-      {"set", Builtin::set},
-      {"shift", Builtin::shift},
-      {"sleep", Builtin::silent},
-      {"tee", Builtin::tee},
-      {"test", Builtin::silent},
-      {"trap", Builtin::trap},
-      {"true", Builtin::silent},
-      {"typeset", Builtin::declare},
-      {"unset", Builtin::unset},
-      {"wait", Builtin::silent},
-  };
-  const auto* const found = std::lower_bound(
-      std::begin(entries), std::end(entries), name,
-      [](const Entry& entry, std::string_view wanted) { return entry.name < wanted; });
-  if (found == std::end(entries) || found->name != name) return std::nullopt;
-  return found->builtin;
+ShellWalker::Builtin ShellWalker::builtin_of(std::string_view name) {
+  // A line for each enumerator.
+  std::string_view lines =
+      "alias\n"
+      "cat\n"
+      "cd chdir pushd\n"
+      "declare export local readonly typeset\n"
+      "compgen\n"
+      "echo\n"
+      "eval\n"
+      "exec\n"
+      "exit\n"
+      "hash\n"
+      "break continue return\n"
+      "let\n"
+      "popd\n"
+      "printf\n"
+      "getopts mapfile read readarray\n"
+      "set\n"
+      "shift\n"
+      ": [ false sleep test true wait\n"
+      "tee\n"
+      "trap\n"
+      "unset\n";
+  unsigned line = 0;
+  for (; !lines.empty(); ++line)
+    if (has_entry(take_part(lines, '\n'), name)) break;
+  return static_cast<Builtin>(line);
 }
 
 bool ShellWalker::names_variables(Builtin builtin) {
@@ -96,14 +69,15 @@ bool ShellWalker::names_variables(Builtin builtin) {
 }
 
 void ShellWalker::run_builtin(const shell::Command& command, std::size_t at) {
-  const std::optional<Builtin> builtin = builtin_of(command.words[at].text);
+  const Builtin builtin = builtin_of(command.words[at].text);
   if (looks_up(command)) {
     write_unknown();
     return write_output(concat({"/", command.words.back().text}));
   }
-  if (!builtin) return write_unknown();
-  if (names_variables(*builtin)) run_subscripts(command);
-  switch (*builtin) {
+  if (names_variables(builtin)) run_subscripts(command);
+  switch (builtin) {
+    case Builtin::none:
+      return write_unknown();
     case Builtin::alias:
       return run_alias_definitions(command, at);
     case Builtin::cat:
@@ -165,11 +139,12 @@ void ShellWalker::run_eval(const shell::Command& command, std::size_t at) {
 
 void ShellWalker::run_traps() {
   in_traps_ = true;
-  for (std::size_t i = 0; i < traps_.size() && !stopped(); ++i) {
+  for (const Trap& trap : traps_) {
+    if (stopped()) return;
     shell::Command command;
-    command.begin = traps_[i].begin;
-    command.end = traps_[i].end;
-    run_text(traps_[i].text, command, false);
+    command.begin = trap.begin;
+    command.end = trap.end;
+    run_text(trap.text, command, false);
   }
 }
 
@@ -182,7 +157,7 @@ void ShellWalker::run_trap(const shell::Command& command, std::size_t at) {
   }
   if (handler + 1 >= command.words.size()) return;
   const std::string& text = command.words[handler].text;
-  if (text.empty() || text == "-" || (!operands && starts_with(text, "-"))) return;
+  if (text.empty() || text == "-" || (!operands && starts_with(text, "-"sv))) return;
   Output* const output = std::exchange(output_, nullptr);
   open_frame();
   run_text(text, command, false);
@@ -192,7 +167,7 @@ void ShellWalker::run_trap(const shell::Command& command, std::size_t at) {
   for (const Trap& trap : traps_)
     if (trap.text == text) return;
   if (traps_.size() < 64) return traps_.push_back({text, command.begin, command.end});
-  over_limit(64, "traps", command.begin);
+  over_limit(64, "traps"sv, command.begin);
 }
 
 void ShellWalker::run_alias_definitions(const shell::Command& command, std::size_t at) {
@@ -223,7 +198,7 @@ void ShellWalker::run_cd(const shell::Command& command, std::size_t at) {
   if (operand < command.words.size()) {
     target = text_of(command.words[operand]);
   } else {
-    const ShellValue& home = value_of("HOME");
+    const ShellValue& home = value_of("HOME"sv);
     target = home.elements.size() == 1 ? home.elements[0] : unknown_text();
   }
   const ShellValue& directory = value_of(work_dir_key);
@@ -237,7 +212,7 @@ void ShellWalker::run_cd(const shell::Command& command, std::size_t at) {
   result.text =
       join_shell_path(whole ? std::string_view() : std::string_view(from.text), target.text);
   // Above a home directory the name is no longer that of one.
-  if (result.home && !starts_with(result.text, "~")) result = ShellText{"/home"};
+  if (result.home && !starts_with(result.text, "~"sv)) result = ShellText{"/home"};
   set_work_dir(std::move(result));
 }
 
@@ -251,7 +226,7 @@ void ShellWalker::make_local(std::string_view name) {
 
 void ShellWalker::run_declare(const shell::Command& command, std::size_t at) {
   const std::string& builtin = command.words[at].text;
-  const bool local = builtin == "local" || builtin == "declare" || builtin == "typeset";
+  const bool local = has_entry("local declare typeset"sv, builtin);
   bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
   bool keeps_value = builtin == "readonly";
   bool array = false;  // -a alone
@@ -280,7 +255,7 @@ void ShellWalker::run_declare(const shell::Command& command, std::size_t at) {
     }
     ShellText text = text_of(word);
     text.text.erase(0, equals + 1);
-    text.home = starts_with(text.text, "~");
+    text.home = starts_with(text.text, "~"sv);
     if (changes_value || append) text = unknown_text();
     assign(name, scalar_value(std::move(text)));
     if (keeps_value) set_attribute(name, 'r');
@@ -302,7 +277,7 @@ void ShellWalker::run_unset(const shell::Command& command, std::size_t at) {
 
 void ShellWalker::assign_unknown(std::string_view text) {
   const std::string_view name = text.substr(0, text.find('['));
-  if (is_name(name)) assign(name, scalar_value(unknown_text()));
+  if (is_name(name)) assign(name, unknown_value_);
 }
 
 void ShellWalker::run_read(const shell::Command& command, std::size_t at) {
@@ -320,21 +295,21 @@ void ShellWalker::run_read(const shell::Command& command, std::size_t at) {
     else if (i + 1 < command.words.size())
       run_text(command.words[i + 1].text, command, true);
   }
-  assign("REPLY", scalar_value(unknown_text()));
-  assign("MAPFILE", scalar_value(unknown_text()));
+  assign("REPLY"sv, unknown_value_);
+  assign("MAPFILE"sv, unknown_value_);
 }
 
 void ShellWalker::run_compgen(const shell::Command& command, std::size_t at) {
   for (std::size_t i = at + 1; i < command.words.size(); ++i) {
     if (has_substitution(command.words[i].text)) run_expansion_text(command.words[i].text);
-    if (ends_with(command.words[i].text, "C") && i + 1 < command.words.size())
+    if (ends_with(command.words[i].text, "C"sv) && i + 1 < command.words.size())
       run_text(command.words[i + 1].text, command, true);
   }
 }
 
 void ShellWalker::run_hash(const shell::Command& command, std::size_t at) {
   for (std::size_t i = at + 1; i + 2 < command.words.size(); ++i)
-    if (ends_with(command.words[i].text, "p") && starts_with(command.words[i].text, "-"))
+    if (ends_with(command.words[i].text, "p"sv) && starts_with(command.words[i].text, "-"sv))
       set_alias(command.words[i + 2].text, command.words[i + 1].text);
 }
 
@@ -353,12 +328,12 @@ void ShellWalker::run_set(const shell::Command& command, std::size_t at) {
       given = true;
     } else if (word.empty() || (word[0] != '-' && word[0] != '+')) {
       break;
-    } else if (word == "-o" || word == "+o") {
+    } else if (has_entry("-o +o"sv, word)) {
       ++i;
     }
   }
   if (!given && i >= command.words.size()) return;
-  ShellValue value = array_value();
+  ShellValue value = empty_array();
   for (; i < command.words.size(); ++i) value.elements.push_back(text_of(command.words[i]));
   assign(positional_key, std::move(value));
 }
@@ -370,7 +345,7 @@ void ShellWalker::run_shift(const shell::Command& command, std::size_t at) {
   charge(value.elements.size());
   const auto size = static_cast<long long>(value.elements.size());
   if (count < 0 || is_uncertain(value, static_cast<std::size_t>(count))) {
-    value.elements.assign(1, unknown_words());
+    value = unknown_array();
   } else if (count <= size) {
     value.elements.erase(value.elements.begin(),
                          value.elements.begin() + static_cast<std::ptrdiff_t>(count));

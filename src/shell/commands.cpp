@@ -40,9 +40,9 @@ std::uint32_t ShellParser::parse_simple() {
     add(word);
     if (!first) continue;
     const std::string_view name = text_.substr(word_begin, at_ - word_begin);
-    declares = bash() && is_one_of(name, {"declare", "typeset", "local", "export", "readonly"});
+    declares = bash() && has_entry("declare typeset local export readonly"sv, name);
     if (assignments.empty() && redirections.empty() && at_parentheses()) {
-      syntax_.pending.resize(from);
+      cut(syntax_.pending, from);
       return parse_function_body(name, begin);
     }
   }
@@ -110,7 +110,7 @@ bool ShellParser::parse_assignment(ShellAssignment& assignment, bool arrays_only
   assignment.declared = arrays_only;
   if (subscript != 0) {
     at_ = subscript;
-    assignment.subscript = read_until(']', "[", Quotes::none);
+    assignment.subscript = read_until(']', "["sv, Quotes::none);
     if (failed_) return false;
   }
   at_ = end + 1;
@@ -140,11 +140,11 @@ void ShellParser::parse_elements(ShellAssignment& assignment) {
   const std::size_t from = begin_list();
   for (skip_newlines(); !failed_ && !at_end() && peek() != ')'; skip_newlines()) {
     if (ends_word(peek()) && !at_process())
-      unexpected(" in an array");
+      unexpected(" in an array"sv);
     else
       add(parse_word());
   }
-  if (at_end()) return unterminated("array", begin);
+  if (at_end()) return unterminated("array"sv, begin);
   ++at_;
   assignment.elements = end_list(from);
 }
@@ -159,7 +159,7 @@ bool ShellParser::at_redirection() const {
     ++at;
   }
   if (at >= text_.size()) return false;
-  if (at == at_ && looking_at("&>") && bash()) return true;
+  if (at == at_ && looking_at("&>"sv) && bash()) return true;
   if (text_[at] != '<' && text_[at] != '>') return false;
   return at > at_ || !at_process();
 }
@@ -167,7 +167,7 @@ bool ShellParser::at_redirection() const {
 void ShellParser::parse_redirection(std::vector<ShellRedirection>& redirections) {
   using Kind = shell::Redirection::Kind;
   ShellRedirection redirection;
-  const bool both = looking_at("&>");
+  const bool both = looking_at("&>"sv);
   int number = -1;
   if (both) {
     dialect_dependent_ = true;
@@ -186,21 +186,21 @@ void ShellParser::parse_redirection(std::vector<ShellRedirection>& redirections)
   const bool output = peek() == '>';
   ++at_;
   redirection.kind = output ? Kind::write : Kind::read;
-  if (looking_at(">") && output) {
+  if (looking_at(">"sv) && output) {
     redirection.kind = Kind::append;
     ++at_;
-  } else if (looking_at("|") && output && !both) {
+  } else if (looking_at("|"sv) && output && !both) {
     ++at_;
-  } else if (looking_at("&") && !both) {
+  } else if (looking_at("&"sv) && !both) {
     redirection.kind = Kind::duplicate;
     ++at_;
-  } else if (looking_at(">") && !output) {
+  } else if (looking_at(">"sv) && !output) {
     redirection.kind = Kind::read_write;
     ++at_;
-  } else if (looking_at("<") && !output) {
+  } else if (looking_at("<"sv) && !output) {
     redirection.kind = Kind::here_document;
     ++at_;
-    if (looking_at("<") && bash()) {
+    if (looking_at("<"sv) && bash()) {
       dialect_dependent_ = true;
       redirection.kind = Kind::here_string;
       ++at_;
@@ -240,7 +240,7 @@ void ShellParser::begin_here_document(std::uint32_t order) {
     } else if (c == '\'' || c == '"') {
       document.quoted = true;
       const std::size_t end = text_.find(c, at_ + 1);
-      if (end == std::string_view::npos) return unterminated("quote", at_);
+      if (end == std::string_view::npos) return unterminated("quote"sv, at_);
       const std::string_view inner = text_.substr(at_ + 1, end - at_ - 1);
       if (c == '"' && inner.find_first_of("\\$`") != std::string_view::npos)
         return fail_here("escape or expansion in the delimiter of a here-document");

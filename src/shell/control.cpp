@@ -41,8 +41,7 @@ bool ShellWalker::enter(std::size_t at) {
     ++depth_;
     return true;
   }
-  stop(ErrorCode::limit,
-       concat({"nested deeper than ", std::to_string(options_.limits.max_depth), " levels"}), at);
+  stop(ErrorCode::limit, too_deep(options_), at);
   return false;
 }
 
@@ -126,9 +125,8 @@ void ShellWalker::run_compound(const ShellNode& node) {
     case ShellNode::Kind::coprocess:
       return run_coprocess(node);
     case ShellNode::Kind::condition:
-      return run_condition(node);
     case ShellNode::Kind::arithmetic:
-      return run_arithmetic(node);
+      return run_test(node);
   }
 }
 
@@ -150,7 +148,7 @@ void ShellWalker::run_and_or(const ShellNode& node) {
   run(item(node.nodes, 0));
   const std::size_t written = output_size();
   // What each command changes may be what remains: the next one may not run.
-  std::vector<Changes> steps;
+  std::list<Changes> steps;
   open_frame();
   char before = 0;
   for (std::size_t i = 1; i < size(node.nodes); ++i) {
@@ -158,7 +156,7 @@ void ShellWalker::run_and_or(const ShellNode& node) {
     // Behind ||, and what follows behind &&, it is not known which of those before have run.
     if (i > 1 && (joint == '|' || before == '|')) {
       steps.push_back(take_frame());
-      merge(std::move(steps), true);
+      merge(steps, true);
       steps.clear();
       open_frame();
     }
@@ -171,24 +169,24 @@ void ShellWalker::run_and_or(const ShellNode& node) {
   }
   forget_output(written);
   steps.push_back(take_frame());
-  merge(std::move(steps), true);
+  merge(steps, true);
 }
 
-void ShellWalker::merge_one(Changes changes) {
-  std::vector<Changes> branches;
-  branches.push_back(std::move(changes));
-  merge(std::move(branches), true);
+void ShellWalker::merge_one(const Changes& changes) {
+  std::list<Changes> branches;
+  branches.push_back(changes);
+  merge(branches, true);
 }
 
 void ShellWalker::run_if(const ShellNode& node) {
   const std::size_t count = size(node.nodes);
-  std::vector<Changes> branches;
+  std::list<Changes> branches;
   for (std::size_t i = 0; i + 1 < count; i += 2) {
     run(item(node.nodes, i));
     branches.push_back(run_branch(item(node.nodes, i + 1)));
   }
   if (count % 2 == 1) branches.push_back(run_branch(item(node.nodes, count - 1)));
-  merge(std::move(branches), count % 2 == 0);
+  merge(branches, count % 2 == 0);
 }
 
 void ShellWalker::run_rounds(const ShellNode& node, const ShellVariable& variable) {
@@ -198,9 +196,9 @@ void ShellWalker::run_rounds(const ShellNode& node, const ShellVariable& variabl
     const std::uint64_t definitions = definitions_;
     Effects effects = run_body(node.nodes, node.name, variable);
     forget_output(written);
-    merge_one(std::move(effects.changes));
+    merge_one(effects.changes);
     add_values(effects.between);
-    for (const std::string& name : effects.carried) add_value(name, scalar_value(unknown_text()));
+    for (const std::string& name : effects.carried) add_value(name, unknown_value_);
     if (effects.carried.empty() && definitions == definitions_) return;
   }
 }
@@ -209,7 +207,8 @@ void ShellWalker::run_loop(const ShellNode& node) { run_rounds(node, ShellVariab
 
 void ShellWalker::run_for(const ShellNode& node) {
   // A loop over many words is walked in several parts, so that none of its values is lost.
-  std::vector<ShellVariable> parts(1);
+  std::list<ShellVariable> parts;
+  parts.emplace_back();
   const auto add = [&](ShellText text) {
     const bool full = parts.back().values.size() == max_values;
     if (full && parts.size() < max_parts) parts.emplace_back();
@@ -220,14 +219,14 @@ void ShellWalker::run_for(const ShellNode& node) {
     Fields fields{words};
     for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
       expand_word(item(node.words, i), fields);
-    for (shell::Word& word : words) add(text_of(std::move(word)));
+    for (shell::Word& word : words) add(text_of(word));
     if (node.flag) return;
     const ShellValue arguments = value_of(positional_key);
     charge(arguments.elements.size());
     for (const ShellText& element : arguments.elements) add(element);
   });
   // Without words the body does not run; it is told all the same.
-  if (parts[0].values.empty()) parts[0].values.push_back(scalar_value({}));
+  if (parts.front().values.empty()) parts.front().values.push_back(scalar_value({}));
   for (const ShellVariable& part : parts) {
     for (const ShellValue& value : part.values) run_value(node.name, value);
     if (steers_programs(node.name)) tell_assignment(node, node.name, part);
@@ -236,8 +235,8 @@ void ShellWalker::run_for(const ShellNode& node) {
 }
 
 bool ShellWalker::steers_programs(std::string_view name) {
-  return name == "PATH" || name == "BASH_ENV" || name == "ENV" || name == "IFS" ||
-         starts_with(name, "LD_") || starts_with(name, "PYTHON") || starts_with(name, "GIT_");
+  return has_entry("PATH BASH_ENV ENV IFS"sv, name) || starts_with(name, "LD_"sv) ||
+         starts_with(name, "PYTHON"sv) || starts_with(name, "GIT_"sv);
 }
 
 void ShellWalker::tell_assignment(const ShellNode& node, std::string_view name,
@@ -259,10 +258,10 @@ void ShellWalker::run_case(const ShellNode& node) {
     for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
       expand_single(item(node.words, i));
   });
-  std::vector<Changes> branches;
+  std::list<Changes> branches;
   for (std::size_t i = 0; i < size(node.nodes) && !stopped(); ++i)
     branches.push_back(run_branch(item(node.nodes, i)));
-  merge(std::move(branches), true);
+  merge(branches, true);
 }
 
 void ShellWalker::run_coprocess(const ShellNode& node) {
@@ -285,27 +284,20 @@ shell::Input ShellWalker::unknown_input() {
   return input;
 }
 
-void ShellWalker::run_condition(const ShellNode& node) {
+void ShellWalker::run_test(const ShellNode& node) {
+  const bool numbers = node.kind == ShellNode::Kind::arithmetic;
   for_each_choice([&] {
     shell::Command command;
-    command.words.push_back(plain_word("[[", node));
+    command.words.push_back(plain_word(numbers ? "((" : "[[", node));
     Fields fields{command.words, true};
     for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
       expand_word(item(node.words, i), fields);
-    command.words.push_back(plain_word("]]", node));
-    run_subscripts(tell(node, std::move(command)));
-  });
-}
-
-void ShellWalker::run_arithmetic(const ShellNode& node) {
-  for_each_choice([&] {
-    shell::Command command;
-    command.words.push_back(plain_word("((", node));
-    Fields fields{command.words, true};
-    expand_word(item(node.words, 0), fields);
-    command.words.push_back(plain_word("))", node));
+    command.words.push_back(plain_word(numbers ? "))" : "]]", node));
     const shell::Command told = tell(node, std::move(command));
-    run_arithmetic_text(told.words[1].text);
+    if (numbers)
+      run_arithmetic_text(told.words[1].text);
+    else
+      run_subscripts(told);
   });
 }
 
@@ -325,13 +317,12 @@ void ShellWalker::run_pipeline(const ShellNode& node) {
   const shell::Command* const outer_producer = producer_;
   const std::uint64_t outer_producer_id = producer_id_;
   ++parallel_;
-  std::deque<shell::Command> stages;
+  KeptCommand told, producer;
   for (std::size_t i = 0; i < count && !stopped(); ++i) {
     Output output;
     const bool last = i + 1 == count;
     output_ = last ? outer_output : &output;
-    stages.emplace_back();
-    keep_ = last ? nullptr : &stages.back();
+    keep_ = last ? nullptr : &told;
     const bool simple = this->node(item(node.nodes, i)).kind == ShellNode::Kind::simple;
     open_frame();
     run(item(node.nodes, i));
@@ -342,7 +333,8 @@ void ShellWalker::run_pipeline(const ShellNode& node) {
       take_frame();
     keep_ = nullptr;
     if (last) break;
-    producer_ = simple ? &stages.back() : nullptr;
+    producer = std::move(told);
+    producer_ = simple ? producer.get() : nullptr;
     producer_id_ = simple ? ++last_frame_ : 0;
     input_ = shell::Input();
     input_.glob = output.glob;
@@ -380,7 +372,7 @@ void ShellWalker::run_apart(std::uint32_t index, Output* output, shell::Input in
   Output* const outer_output = std::exchange(output_, output);
   const shell::Command* const outer_producer = std::exchange(producer_, nullptr);
   const std::uint64_t outer_producer_id = std::exchange(producer_id_, 0);
-  shell::Command* const outer_keep = std::exchange(keep_, nullptr);
+  KeptCommand* const outer_keep = std::exchange(keep_, nullptr);
   std::swap(input_, input);
   open_frame();
   run(index);

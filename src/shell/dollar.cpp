@@ -24,7 +24,7 @@ void ShellParser::read_dollar(Quotes quotes) {
   if (next == '{') return read_braced_parameter(quotes);
   if (next == '[' && bash()) {
     const std::size_t end = text_.find(']', at_ + 2);
-    if (end == std::string_view::npos) return unterminated("$[", at_);
+    if (end == std::string_view::npos) return unterminated("$["sv, at_);
     dialect_dependent_ = true;
     return read_arithmetic(quoted, 2, end, 1);
   }
@@ -42,7 +42,7 @@ void ShellParser::read_dollar(Quotes quotes) {
   } else if (next != '\0' && (is_digit(next) || is_special_parameter(next))) {
     ++end;
   } else {
-    add_literal("$", true);
+    add_literal("$"sv, true);
     ++at_;
     return;
   }
@@ -59,7 +59,7 @@ bool ShellParser::joins_lines(std::size_t at) {
 void ShellParser::read_command_substitution(bool quoted) {
   const std::size_t begin = at_;
   at_ += 2;
-  const std::uint32_t node = parse_nested(')', "$(", begin);
+  const std::uint32_t node = parse_nested(')', "$("sv, begin);
   if (!failed_) add_part(ShellPart::Kind::command, quoted).node = node;
 }
 
@@ -77,7 +77,7 @@ void ShellParser::read_process_substitution() {
 
 std::uint32_t ShellParser::parse_nested(char close, std::string_view what, std::size_t begin) {
   if (!enter()) return no_index;
-  std::vector<HereDocument> outer;
+  std::list<HereDocument> outer;
   outer.swap(here_documents_);
   const bool outer_braces = std::exchange(in_braces_, false);
   ++substitutions_;
@@ -102,7 +102,7 @@ void ShellParser::read_backquotes(bool in_double_quotes) {
     escapes = escapes || text_[end] == '\\';
     end += text_[end] == '\\' ? 2U : 1U;
   }
-  if (end >= text_.size()) return unterminated("backquote", begin);
+  if (end >= text_.size()) return unterminated("backquote"sv, begin);
   std::string_view inner = text_.substr(at_, end - at_);
   ShellOrigin origin = {position(at_), end_position(end), origin_.exact};
   if (escapes) {
@@ -188,7 +188,7 @@ void ShellParser::read_braced_parameter(Quotes quotes) {
     // bash 5.3: ${ list; }
     dialect_dependent_ = true;
     if (peek() == '|') ++at_;
-    const std::uint32_t node = parse_nested('}', "${", begin);
+    const std::uint32_t node = parse_nested('}', "${"sv, begin);
     if (!failed_) add_part(ShellPart::Kind::command, quotes != Quotes::none).node = node;
     return;
   }
@@ -206,11 +206,11 @@ void ShellParser::read_braced_parameter(Quotes quotes) {
     ++at_;
   }
   read_parameter_name(part);
-  if (!failed_ && peek() == '[') part.subscript = read_until(']', "[", quotes);
+  if (!failed_ && peek() == '[') part.subscript = read_until(']', "["sv, quotes);
   if (!failed_) read_parameter_operation(part, quotes);
   if (!failed_ && peek() != '}') {
     if (at_end())
-      unterminated("${", begin);
+      unterminated("${"sv, begin);
     else
       fail(ErrorCode::parse, concat({"bad substitution ", quoted(text_.substr(begin, 20))}), begin);
   }
@@ -232,7 +232,7 @@ void ShellParser::read_parameter_name(ShellPart& part) {
   part.text = text_.substr(begin, at_ - begin);
   if (part.text.empty()) {
     if (at_end())
-      unterminated("${", begin - 2);
+      unterminated("${"sv, begin - 2);
     else
       fail_here("bad substitution");
   }
@@ -242,14 +242,14 @@ void ShellParser::read_parameter_operation(ShellPart& part, Quotes quotes) {
   const char c = peek();
   if (c == '}' || at_end()) return;
   const char next = peek(1);
-  if (c == ':' && next != '\0' && std::string_view("-=?+").find(next) != std::string_view::npos) {
+  if (c == ':' && next != '\0' && "-=?+"sv.find(next) != std::string_view::npos) {
     part.colon = true;
     part.operation = next;
     at_ += 2;
-  } else if (std::string_view("-=?+").find(c) != std::string_view::npos) {
+  } else if ("-=?+"sv.find(c) != std::string_view::npos) {
     part.operation = c;
     ++at_;
-  } else if (std::string_view("%#/^,").find(c) != std::string_view::npos) {
+  } else if ("%#/^,"sv.find(c) != std::string_view::npos) {
     part.operation = c;
     part.doubled = next == c;
     at_ += part.doubled ? 2 : 1;
@@ -259,8 +259,8 @@ void ShellParser::read_parameter_operation(ShellPart& part, Quotes quotes) {
   } else {
     return;
   }
-  part.operand = read_until(
-      '}', "${", quotes, std::string_view("-=?+").find(part.operation) == std::string_view::npos);
+  part.operand =
+      read_until('}', "${"sv, quotes, "-=?+"sv.find(part.operation) == std::string_view::npos);
 }
 
 std::uint32_t ShellParser::read_until(char close, std::string_view what, Quotes quotes,
@@ -308,7 +308,7 @@ void ShellParser::read_quote_in_quotes() {
   if (bash() && !syntax_.plain_quotes) {
     syntax_.pairs_quotes = true;
     end = text_.find('\'', at_ + 1);
-    if (end == std::string_view::npos) return unterminated("single quote", at_);
+    if (end == std::string_view::npos) return unterminated("single quote"sv, at_);
     ++end;
   }
   add_literal(text_.substr(at_, end - at_), true);
@@ -319,7 +319,7 @@ void ShellParser::read_extended_glob() {
   if (!enter()) return;
   const std::size_t begin = at_;
   dialect_dependent_ = true;
-  add_literal("*(", false);
+  add_literal("*("sv, false);
   ++at_;
   while (!failed_ && !at_end() && peek() != ')') {
     if (peek() == '(') {
@@ -333,9 +333,9 @@ void ShellParser::read_extended_glob() {
       read_piece();
     }
   }
-  if (at_end()) return unterminated("(", begin);
+  if (at_end()) return unterminated("("sv, begin);
   if (failed_) return;
-  add_literal(")", false);
+  add_literal(")"sv, false);
   ++at_;
   --depth_;
 }

@@ -32,7 +32,7 @@ bool ShellWalker::edit(const ShellPart& part, const std::string& operand, std::s
     case ':':
       return take_substring(operand, text);
     case '@':
-      if (operand == "U" || operand == "L") {
+      if (has_entry("U L"sv, operand)) {
         for (char& c : text) {
           if (operand == "U" && c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
           if (operand == "L" && c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -94,7 +94,7 @@ bool ShellWalker::take_slice(const ShellPart& part, std::string_view operand,
                              Parameter& parameter) {
   std::vector<ShellText>& elements = parameter.elements;
   const std::size_t colon = operand.find(':');
-  const bool positional = part.text == "@" || part.text == "*";
+  const bool positional = has_entry("@ *"sv, part.text);
   long long offset = 0;
   long long length = static_cast<long long>(elements.size());
   if (!read_decimal(operand.substr(0, colon), offset) || offset < (positional ? 1 : 0))

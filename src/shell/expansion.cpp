@@ -15,7 +15,7 @@ inline namespace inner {
 void ShellWalker::add_text(Fields& fields, std::string_view text, bool quoted) {
   text_bytes_ += text.size();
   if (text_bytes_ > options_.limits.max_text)
-    return over_limit(options_.limits.max_text, "bytes of words", fields.begin);
+    return over_limit(options_.limits.max_text, "bytes of words"sv, fields.begin);
   fields.word.text += text;
   fields.word.assumed = fields.word.assumed || fields.assumed;
   fields.started = fields.started || quoted || !text.empty();
@@ -30,7 +30,7 @@ void ShellWalker::add_unknown(Fields& fields, bool quoted) {
 void ShellWalker::charge(std::size_t amount) {
   text_bytes_ += amount;
   if (text_bytes_ > options_.limits.max_text)
-    over_limit(options_.limits.max_text, "bytes of words", 0);
+    over_limit(options_.limits.max_text, "bytes of words"sv, 0);
 }
 
 void ShellWalker::end_field(Fields& fields) {
@@ -40,11 +40,11 @@ void ShellWalker::end_field(Fields& fields) {
   fields.word = shell::Word();
   fields.started = false;
   if (++words_ > options_.limits.max_words)
-    over_limit(options_.limits.max_words, "words", fields.begin);
+    over_limit(options_.limits.max_words, "words"sv, fields.begin);
 }
 
 void ShellWalker::add_value_text(Fields& fields, const ShellText& text, bool quoted) {
-  if (text.home && starts_with(text.text, "~")) {
+  if (text.home && starts_with(text.text, "~"sv)) {
     if (fields.started || !fields.word.text.empty()) return add_unknown(fields, true);
     fields.word.home = true;
   }
@@ -59,7 +59,7 @@ void ShellWalker::add_value_text(Fields& fields, const ShellText& text, bool quo
 }
 
 void ShellWalker::add_split(Fields& fields, std::string_view text, bool home) {
-  const ShellValue& ifs = value_of("IFS");
+  const ShellValue& ifs = value_of("IFS"sv);
   std::string separators = ifs.elements.empty() ? std::string() : ifs.elements[0].text;
   if (ifs.unset) separators = " \t\n";
   if (has_nul(separators)) return add_unknown(fields, false);
@@ -128,11 +128,11 @@ void ShellWalker::expand_part(const ShellPart& part, Fields& fields, bool operan
 
 void ShellWalker::expand_tilde(const ShellPart& part, Fields& fields) {
   if (part.text.empty()) {
-    const ShellValue home = value_of("HOME");
+    const ShellValue home = value_of("HOME"sv);
     if (home.elements.size() == 1) return add_value_text(fields, home.elements[0], true);
     return add_unknown(fields, true);
   }
-  if (part.text == "+" || part.text == "-") return add_unknown(fields, true);
+  if (has_entry("+ -"sv, part.text)) return add_unknown(fields, true);
   if (!is_name_start(part.text[0])) return add_text(fields, concat({"~", part.text}), false);
   ShellText user;
   user.text = concat({"~", part.text});
@@ -146,7 +146,7 @@ ShellText ShellWalker::expand_single(std::uint32_t index) {
   Fields fields{words, true};
   expand_word(index, fields);
   if (words.empty()) return {};
-  return text_of(std::move(words[0]));
+  return text_of(words[0]);
 }
 
 }  // namespace inner

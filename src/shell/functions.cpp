@@ -15,20 +15,23 @@ inline namespace inner {
 
 void ShellWalker::define(std::uint32_t index, const ShellNode& node) {
   outcome_.definitions.push_back({std::string(node.name), false, node.begin, node.end});
-  std::vector<std::uint32_t>& bodies = functions_[std::string(node.name)];
-  if (std::find(bodies.begin(), bodies.end(), index) == bodies.end()) {
+  const std::string name(node.name);
+  std::vector<std::uint32_t>& bodies = functions_[name];
+  bool defined = false;
+  for (const std::uint32_t body : bodies) defined = defined || body == index;
+  if (!defined) {
     bodies.push_back(index);
     ++definitions_;
   }
   if (size(node.nodes) == 0) return;
   // The body as it stands; when the function is called, it is told again with its arguments.
   // bash calls this one itself, with what it did not find.
-  const bool outer = std::exchange(defined_, node.name != "command_not_found_handle");
+  const bool outer = std::exchange(defined_, node.name != "command_not_found_handle"sv);
   Output* const output = std::exchange(output_, nullptr);
   shell::Input input;
   std::swap(input, input_);
   open_frame();
-  assign(positional_key, array_value({unknown_words()}));
+  assign(positional_key, unknown_array());
   run(item(node.nodes, 0));
   take_frame();
   std::swap(input, input_);
@@ -44,18 +47,21 @@ void ShellWalker::call(const shell::Command& command, const std::vector<std::uin
   activation.parallel = parallel_;
   activation.frames = frames_.size();
   std::size_t running = 0;
-  for (std::size_t i = 0; i < activations_.size(); ++i) {
-    if (activations_[i].name != activation.name) continue;
+  std::size_t level = 0;
+  for (Activation& around : activations_) {
+    const std::size_t own_level = level++;
+    if (around.name != activation.name) continue;
     if (!recordings_.empty())
-      recordings_.back().outermost = std::min(recordings_.back().outermost, i);
-    if (++running > max_activations || activations_[i].arguments == activation.arguments)
-      return end_recursion(activations_[i]);
+      recordings_.back().outermost = std::min(recordings_.back().outermost, own_level);
+    if (++running > max_activations || around.arguments == activation.arguments)
+      return end_recursion(around);
   }
-  ShellValue arguments = array_value();
+  ShellValue arguments = empty_array();
   if (running == max_activations) {
     // Recursion with ever new arguments: from here on, with any.
-    activation.arguments.assign(1, std::string(1, '\0'));
-    arguments.elements.push_back(unknown_words());
+    arguments = unknown_array();
+    activation.arguments.clear();
+    activation.arguments.push_back(arguments.elements[0].text);
   } else {
     for (std::size_t i = 1; i < command.words.size(); ++i)
       arguments.elements.push_back(text_of(command.words[i]));
@@ -66,15 +72,17 @@ void ShellWalker::call(const shell::Command& command, const std::vector<std::uin
   activations_.push_back(std::move(activation));
   shell::Input input = command.input;
   std::swap(input, input_);
-  for (const std::uint32_t body : std::vector<std::uint32_t>(bodies)) {
+  // A body may define another one.
+  const std::size_t count = bodies.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t body = bodies[i];
     if (size(node(body).nodes) == 0) continue;
     call_once(body, given);
     if (!activations_.back().recurs) continue;
     // Once more, with what it may find when it has called itself.
-    const ShellVariables carried = activations_.back().carried;
-    for (const auto& [name, variable] : carried) {
-      add_values({{name, variable}});
-      add_value(name, scalar_value(unknown_text()));
+    for (const auto& [name, variable] : activations_.back().carried) {
+      for (const ShellValue& value : variable.values) add_value(name, value);
+      add_value(name, unknown_value_);
     }
     call_once(body, given);
   }
@@ -97,11 +105,12 @@ void ShellWalker::call_once(std::uint32_t function, const ShellVariable& argumen
 void ShellWalker::end_recursion(Activation& activation) {
   write_unknown();
   if (activation.recurs)
-    for (const auto& [name, variable] : activation.carried)
-      add_value(name, scalar_value(unknown_text()));
+    for (const auto& [name, variable] : activation.carried) add_value(name, unknown_value_);
   activation.recurs = true;
-  for (std::size_t i = activation.frames; i < frames_.size(); ++i) {
-    for (const auto& [name, former] : frames_[i].former) {
+  std::size_t level = 0;
+  for (const Frame& frame : frames_) {
+    if (level++ < activation.frames) continue;
+    for (const auto& [name, former] : frame.former) {
       charge(1);
       if (name == positional_key) continue;
       ShellVariable& carried = activation.carried[name];

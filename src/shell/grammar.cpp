@@ -24,9 +24,6 @@ std::string_view ShellParser::word_here() {
 }
 
 std::string_view ShellParser::joined_word_here() {
-  static constexpr std::string_view words[] = {
-      "!",    "{",  "}",   "[[",       "]]", "case", "coproc", "do",   "done", "elif",  "else",
-      "esac", "fi", "for", "function", "if", "in",   "select", "then", "time", "until", "while"};
   std::string joined;
   std::size_t end = at_;
   for (; end < text_.size() && joined.size() < 10 && !ends_word(text_[end]); ++end) {
@@ -35,10 +32,16 @@ std::string_view ShellParser::joined_word_here() {
     else
       joined += text_[end];
   }
-  const auto* const word = std::find(std::begin(words), std::end(words), joined);
-  if (word == std::end(words)) return {};
-  word_end_ = end;
-  return *word;
+  std::string_view words =
+      "! { } [[ ]] case coproc do done elif else esac fi for function if in select then time until "
+      "while";
+  while (!words.empty()) {
+    const std::string_view word = take_part(words, ' ');
+    if (word != joined) continue;
+    word_end_ = end;
+    return word;
+  }
+  return {};
 }
 
 bool ShellParser::expect(std::string_view word, std::size_t begin, std::string_view construct) {
@@ -66,7 +69,7 @@ std::uint32_t ShellParser::parse_list(bool may_be_empty) {
     if (ends_list(word_here())) break;
     const std::size_t size = syntax_.pending.size();
     const std::uint32_t node = parse_and_or();
-    syntax_.pending.resize(size);  // of what failed, nothing is kept
+    cut(syntax_.pending, size);  // of what failed, nothing is kept
     if (failed_) break;
     add(node);
     skip_blanks();
@@ -97,7 +100,7 @@ std::uint32_t ShellParser::parse_and_or() {
     }
     if (failed_) break;
     skip_blanks();
-    if (!looking_at("&&") && !looking_at("||")) break;
+    if (!looking_at("&&"sv) && !looking_at("||"sv)) break;
     joint = peek();
     at_ += 2;
     skip_newlines();
@@ -150,18 +153,18 @@ bool ShellParser::skip_pipeline_prefixes() {
   for (;;) {
     skip_blanks();
     const std::string_view word = word_here();
-    if (word == "!") {
+    if (word == "!"sv) {
       take_word();
     } else if (peek() == '!' && peek(1) == '(') {
       ++at_;
-    } else if (word == "time" && bash()) {
+    } else if (word == "time"sv && bash()) {
       dialect_dependent_ = true;
       timed = true;
       take_word();
       skip_blanks();
-      if (word_here() == "-p") take_word();
+      if (word_here() == "-p"sv) take_word();
       skip_blanks();
-      if (word_here() == "--") take_word();
+      if (word_here() == "--"sv) take_word();
     } else {
       return timed;
     }
@@ -181,19 +184,18 @@ std::uint32_t ShellParser::parse_command() {
     return parse_subshell();
   }
   // Only these can begin a reserved word.
-  constexpr CharSet starts("{[fiwucs");
-  if (starts.has(c)) {
+  if ("{[fiwucs"sv.find(c) != std::string_view::npos) {
     const std::string_view word = word_here();
-    if (word == "{") return parse_group();
-    if (word == "if") return parse_if();
-    if (word == "while" || word == "until") return parse_loop(word);
-    if (word == "for") return parse_for(word);
-    if (word == "case") return parse_case();
-    if (bash() && (word == "select" || word == "function" || word == "coproc" || word == "[[")) {
+    if (word == "{"sv) return parse_group();
+    if (word == "if"sv) return parse_if();
+    if (has_entry("while until"sv, word)) return parse_loop(word);
+    if (word == "for"sv) return parse_for(word);
+    if (word == "case"sv) return parse_case();
+    if (bash() && has_entry("select function coproc [["sv, word)) {
       dialect_dependent_ = true;
-      if (word == "select") return parse_for(word);
-      if (word == "function") return parse_function_keyword();
-      if (word == "coproc") return parse_coprocess();
+      if (word == "select"sv) return parse_for(word);
+      if (word == "function"sv) return parse_function_keyword();
+      if (word == "coproc"sv) return parse_coprocess();
       return parse_condition();
     }
   }
@@ -217,7 +219,7 @@ std::uint32_t ShellParser::parse_subshell() {
   const std::size_t begin = at_++;
   if (!enter()) return no_index;
   add(parse_list());
-  if (!failed_ && at_end()) unterminated("(", begin);
+  if (!failed_ && at_end()) unterminated("("sv, begin);
   if (!failed_ && peek() != ')') unexpected();
   if (!failed_) ++at_;
   --depth_;
@@ -231,7 +233,7 @@ std::uint32_t ShellParser::parse_group() {
   take_word();
   if (!enter()) return no_index;
   add(parse_list());
-  expect("}", begin, "{");
+  expect("}"sv, begin, "{"sv);
   --depth_;
   return finish(node, from);
 }
@@ -244,18 +246,18 @@ std::uint32_t ShellParser::parse_if() {
   if (!enter()) return no_index;
   for (;;) {
     add(parse_list());
-    if (!expect("then", begin, "if")) break;
+    if (!expect("then"sv, begin, "if"sv)) break;
     add(parse_list());
     if (failed_) break;
-    if (word_here() == "elif") {
+    if (word_here() == "elif"sv) {
       take_word();
       continue;
     }
-    if (word_here() == "else") {
+    if (word_here() == "else"sv) {
       take_word();
       add(parse_list());
     }
-    expect("fi", begin, "if");
+    expect("fi"sv, begin, "if"sv);
     break;
   }
   --depth_;
@@ -275,9 +277,9 @@ std::uint32_t ShellParser::parse_loop(std::string_view word) {
 }
 
 void ShellParser::parse_do(std::size_t begin, std::string_view construct) {
-  if (!expect("do", begin, construct)) return;
+  if (!expect("do"sv, begin, construct)) return;
   add(parse_list());
-  expect("done", begin, construct);
+  expect("done"sv, begin, construct);
 }
 
 std::uint32_t ShellParser::parse_for(std::string_view word) {
@@ -287,7 +289,7 @@ std::uint32_t ShellParser::parse_for(std::string_view word) {
   if (!enter()) return no_index;
   skip_blanks();
   const std::size_t words_from = begin_list();
-  if (looking_at("((") && bash()) {
+  if (looking_at("(("sv) && bash()) {
     dialect_dependent_ = true;
     const std::size_t end = arithmetic_end(at_ + 2);
     if (end == std::string_view::npos) fail_here("for (( is not closed by ))");
@@ -302,7 +304,7 @@ std::uint32_t ShellParser::parse_for(std::string_view word) {
     node.name = text_.substr(name_begin, at_ - name_begin);
     if (!is_name(node.name)) fail(ErrorCode::parse, concat({word, " needs a variable name"}), at_);
     skip_newlines();
-    if (word_here() == "in") {
+    if (word_here() == "in"sv) {
       node.flag = true;
       take_word();
       for (skip_blanks(); !failed_ && !at_end() && (!ends_word(peek()) || at_process());
@@ -315,7 +317,7 @@ std::uint32_t ShellParser::parse_for(std::string_view word) {
   if (peek() == ';') ++at_;
   skip_newlines();
   const std::size_t from = begin_list();
-  if (!failed_ && word_here() == "{" && bash()) {
+  if (!failed_ && word_here() == "{"sv && bash()) {
     add(parse_group());
   } else {
     parse_do(begin, word);
@@ -336,26 +338,26 @@ std::uint32_t ShellParser::parse_case() {
   if (at_end() || (ends_word(peek()) && !at_process())) fail_here("case needs a word");
   if (!failed_) words.push_back(parse_word());
   skip_newlines();
-  expect("in", begin, "case");
+  expect("in"sv, begin, "case"sv);
   for (;;) {
     skip_newlines();
-    if (failed_ || word_here() == "esac") break;
+    if (failed_ || word_here() == "esac"sv) break;
     if (peek() == '(') ++at_;
     parse_patterns(words, begin);
     if (failed_) break;
     bodies.push_back(parse_list(true));
     if (failed_) break;
-    if (looking_at(";;&") || looking_at(";&")) {
+    if (looking_at(";;&"sv) || looking_at(";&"sv)) {
       if (!bash()) fail_here("unexpected ';&'");
       dialect_dependent_ = true;
-      at_ += looking_at(";;&") ? 3U : 2U;
-    } else if (looking_at(";;")) {
+      at_ += looking_at(";;&"sv) ? 3U : 2U;
+    } else if (looking_at(";;"sv)) {
       at_ += 2;
     } else {
       break;
     }
   }
-  expect("esac", begin, "case");
+  expect("esac"sv, begin, "case"sv);
   const std::size_t words_from = begin_list();
   for (const std::uint32_t word : words) add(word);
   node.words = end_list(words_from);
@@ -368,15 +370,15 @@ std::uint32_t ShellParser::parse_case() {
 void ShellParser::parse_patterns(std::vector<std::uint32_t>& words, std::size_t begin) {
   for (;;) {
     skip_blanks();
-    if (at_end()) return unterminated("case", begin);
+    if (at_end()) return unterminated("case"sv, begin);
     if (ends_word(peek())) return unexpected();
     words.push_back(parse_word());
     if (failed_) return;
     skip_blanks();
     if (peek() == ')') break;
     if (peek() != '|') {
-      if (at_end()) return unterminated("case", begin);
-      return unexpected(" in a case pattern");
+      if (at_end()) return unterminated("case"sv, begin);
+      return unexpected(" in a case pattern"sv);
     }
     ++at_;
   }
@@ -393,21 +395,21 @@ std::uint32_t ShellParser::parse_condition() {
     skip_newlines();
     if (failed_) break;
     if (at_end()) {
-      unterminated("[[", begin);
+      unterminated("[["sv, begin);
       break;
     }
-    if (word_here() == "]]") {
+    if (word_here() == "]]"sv) {
       take_word();
       break;
     }
-    if (looking_at("&&") || looking_at("||")) {
+    if (looking_at("&&"sv) || looking_at("||"sv)) {
       at_ += 2;
     } else if (!after_match && (peek() == '(' || peek() == ')')) {
       ++at_;
     } else if (!at_process() && (peek() == '<' || peek() == '>')) {
       ++at_;
     } else if (ends_word(peek()) && !at_process() && peek() != '(') {
-      unexpected(" in [[");
+      unexpected(" in [["sv);
     } else {
       const std::size_t word_begin = at_;
       add(parse_word(after_match ? Context::pattern : Context::command));
@@ -456,8 +458,7 @@ std::uint32_t ShellParser::parse_coprocess() {
 }
 
 bool ShellParser::is_reserved(std::string_view word) {
-  return is_one_of(word,
-                   {"if", "while", "until", "for", "case", "select", "function", "time", "coproc"});
+  return has_entry("if while until for case select function time coproc"sv, word);
 }
 
 std::uint32_t ShellParser::parse_function_keyword() {

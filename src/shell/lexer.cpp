@@ -16,6 +16,10 @@ std::uint16_t hash_of_name(std::string_view name) {
   return static_cast<std::uint16_t>((hash >> 16) | 1U);
 }
 
+std::string too_deep(const shell::Options& options) {
+  return concat({"nested deeper than ", std::to_string(options.limits.max_depth), " levels"});
+}
+
 bool decode_escape(std::string_view text, std::size_t& at, EscapeStyle style,
                    shell::Dialect dialect, std::string& out) {
   const bool bash = dialect == shell::Dialect::bash;

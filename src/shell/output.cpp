@@ -55,7 +55,7 @@ void ShellWalker::run_echo(const shell::Command& command, std::size_t at) {
     }
   }
   for (bool first = true; i < command.words.size(); ++i, first = false) {
-    if (!first) write_output(" ");
+    if (!first) write_output(" "sv);
     shell::Word word = command.words[i];
     if (word.text.find('\\') != std::string::npos) {
       outcome_.dialect_dependent = true;
@@ -68,7 +68,7 @@ void ShellWalker::run_echo(const shell::Command& command, std::size_t at) {
     }
     write_word(word);
   }
-  if (ends_line) write_output("\n");
+  if (ends_line) write_output("\n"sv);
 }
 
 bool ShellWalker::decode_text(std::string_view source, EscapeStyle style, std::string& text) const {
@@ -87,7 +87,7 @@ void ShellWalker::run_printf(const shell::Command& command, std::size_t at) {
   if (i + 1 < command.words.size() && command.words[i].text == "-v") {
     variable = command.words[i + 1].text;
     i += 2;
-  } else if (i < command.words.size() && starts_with(command.words[i].text, "-v")) {
+  } else if (i < command.words.size() && starts_with(command.words[i].text, "-v"sv)) {
     variable = command.words[i++].text.substr(2);
   }
   if (i < command.words.size() && command.words[i].text == "--") ++i;
@@ -136,7 +136,7 @@ bool ShellWalker::print_once(const shell::Command& command, std::string_view for
       write_output(format.substr(at, end - at));
       at = end;
     } else if (at + 1 < format.size() && format[at + 1] == '%') {
-      write_output("%");
+      write_output("%"sv);
       at += 2;
     } else {
       const char conversion = at + 1 < format.size() ? format[at + 1] : '\0';

@@ -51,7 +51,7 @@ void ShellWalker::add_parameter(const ShellPart& part, const Parameter& paramete
 }
 
 std::string ShellWalker::joint() {
-  const ShellValue& ifs = value_of("IFS");
+  const ShellValue& ifs = value_of("IFS"sv);
   if (ifs.unset) return " ";
   return ifs.elements.empty() ? std::string() : ifs.elements[0].text.substr(0, 1);
 }
@@ -60,20 +60,20 @@ ShellWalker::Parameter ShellWalker::read_parameter(const ShellPart& part) {
   Parameter parameter;
   const std::string_view name = part.text;
   if (part.indirect) return indirect_parameter(part);
-  if (name == "@" || name == "*") {
+  if (has_entry("@ *"sv, name)) {
     parameter.many = true;
-    parameter.all = name == "@";
+    parameter.all = name == "@"sv;
     read_elements(value_of(positional_key), parameter);
     return parameter;
   }
-  if (is_digit(name[0]) && name != "0") return positional_parameter(name);
-  if (name == "#") return count_parameter();
-  if (name.size() == 1 && !is_name_start(name[0]) && name != "0") {
+  if (is_digit(name[0]) && name != "0"sv) return positional_parameter(name);
+  if (name == "#"sv) return count_parameter();
+  if (name.size() == 1 && !is_name_start(name[0]) && name != "0"sv) {
     parameter.state = Parameter::State::unknown;
     return parameter;
   }
   if (part.subscript != no_index) return element_parameter(part);
-  if (name == "PWD" && variable_of(name).values[0].environment) {
+  if (name == "PWD"sv && variable_of(name).values[0].environment) {
     read_elements(value_of(work_dir_key), parameter);
     if (parameter.state == Parameter::State::set && !is_whole_path(parameter.elements[0]))
       parameter.state = Parameter::State::unknown;
@@ -94,7 +94,7 @@ ShellWalker::Parameter ShellWalker::read_parameter(const ShellPart& part) {
 
 void ShellWalker::read_elements(const ShellValue& value, Parameter& parameter) {
   charge(value.elements.size());
-  parameter.indexes = value.indexes;
+  parameter.indexes = std::vector<long long>(value.indexes);
   if (value.unset || (value.array && value.elements.empty() && !parameter.many)) {
     parameter.state = Parameter::State::unset;
   } else if (value.environment) {
@@ -103,7 +103,7 @@ void ShellWalker::read_elements(const ShellValue& value, Parameter& parameter) {
              (!value.array || value.elements[0].split)) {
     parameter.state = Parameter::State::unknown;
   } else {
-    parameter.elements = value.elements;
+    parameter.elements = std::vector<ShellText>(value.elements);
   }
 }
 
@@ -139,7 +139,7 @@ ShellWalker::Parameter ShellWalker::element_parameter(const ShellPart& part) {
   Parameter parameter;
   const ShellText subscript = expand_single(part.subscript);
   const ShellValue& value = value_of(part.text);
-  if (subscript.text == "@" || subscript.text == "*") {
+  if (has_entry("@ *"sv, subscript.text)) {
     parameter.many = true;
     parameter.all = subscript.text == "@";
     read_elements(value, parameter);

@@ -45,8 +45,7 @@ void ShellParser::unexpected(std::string_view where) {
 
 bool ShellParser::enter() {
   if (++depth_ <= options_.limits.max_depth) return true;
-  fail(ErrorCode::limit,
-       concat({"nested deeper than ", std::to_string(options_.limits.max_depth), " levels"}), at_);
+  fail(ErrorCode::limit, too_deep(options_), at_);
   return false;
 }
 
@@ -62,10 +61,9 @@ bool ShellParser::room() {
 
 ShellRange ShellParser::end_list(std::size_t from) {
   const auto begin = static_cast<std::uint32_t>(syntax_.lists.size());
-  syntax_.lists.insert(syntax_.lists.end(),
-                       syntax_.pending.begin() + static_cast<std::ptrdiff_t>(from),
-                       syntax_.pending.end());
-  syntax_.pending.resize(from);
+  for (std::size_t i = from; i < syntax_.pending.size(); ++i)
+    syntax_.lists.push_back(syntax_.pending[i]);
+  cut(syntax_.pending, from);
   return {begin, static_cast<std::uint32_t>(syntax_.lists.size())};
 }
 
@@ -102,7 +100,7 @@ void ShellParser::skip_blanks() {
 
 void ShellParser::newline() {
   ++at_;
-  std::vector<HereDocument> documents;
+  std::list<HereDocument> documents;
   documents.swap(here_documents_);
   for (const HereDocument& document : documents)
     if (!failed_) read_here_document(document);

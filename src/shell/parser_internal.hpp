@@ -134,9 +134,7 @@ class ShellParser {
   void read_dollar(Quotes quotes);
   // Shells join lines even in the middle of $name. Nobody writes that, but to hide something.
   bool joins_lines(std::size_t at);
-  static bool is_special_parameter(char c) {
-    return std::string_view("@*#?-$!").find(c) != std::string_view::npos;
-  }
+  static bool is_special_parameter(char c) { return "@*#?-$!"sv.find(c) != std::string_view::npos; }
 
   void read_command_substitution(bool quoted);
 
@@ -183,7 +181,7 @@ class ShellParser {
   void take_word() { at_ = word_end_; }
   // Whether the word ends a list.
   static bool ends_list(std::string_view word) {
-    return is_one_of(word, {"then", "else", "elif", "fi", "do", "done", "esac", "}"});
+    return has_entry("then else elif fi do done esac }"sv, word);
   }
   // Consumes a reserved word that must be here.
   bool expect(std::string_view word, std::size_t begin, std::string_view construct);
@@ -274,7 +272,7 @@ class ShellParser {
   bool failed_ = false;
   bool dialect_dependent_ = false;
   Error error_ = {};
-  std::vector<HereDocument> here_documents_ = {};  // whose bodies follow after this line
+  std::list<HereDocument> here_documents_ = {};  // whose bodies follow after this line
 };
 
 }  // namespace inner

@@ -12,11 +12,14 @@ inline namespace inner {
 
 // Characters, for fast tests.
 struct CharSet {
-  std::array<bool, 256> members = {};
+  std::array<std::uint32_t, 8> members = {};
   constexpr explicit CharSet(std::string_view characters) {
-    for (const char c : characters) members[static_cast<unsigned char>(c)] = true;
+    for (const char c : characters) members[place(c) / 32] |= std::uint32_t{1} << place(c) % 32;
   }
-  constexpr bool has(char c) const { return members[static_cast<unsigned char>(c)]; }
+  constexpr bool has(char c) const { return (members[place(c) / 32] >> place(c) % 32 & 1) != 0; }
+
+ private:
+  static constexpr unsigned place(char c) { return static_cast<unsigned char>(c); }
 };
 constexpr CharSet word_end(" \t\n&|;<>()");
 constexpr CharSet ends_plain_run(" \t\n&|;<>()\\'\"`${}]");
@@ -48,6 +51,9 @@ std::string decode_ansi_c(std::string_view text);
 
 // A number other than 0 for a name, by which two of them may be told apart.
 std::uint16_t hash_of_name(std::string_view name);
+
+// The message of the limit max_depth.
+std::string too_deep(const shell::Options& options);
 
 // Puts a path behind a directory and takes `.`, `..` and doubled slashes out of it. `~` at the
 // start stays the name of a directory that has a parent.

@@ -16,7 +16,7 @@ inline namespace inner {
 
 void ShellWalker::run_simple(const ShellNode& node) {
   // Each choice starts from the same state, and what they change is merged.
-  std::vector<Changes> branches;
+  std::list<Changes> branches;
   const std::size_t written = output_size();
   std::string printed;
   bool differs = false;
@@ -33,7 +33,7 @@ void ShellWalker::run_simple(const ShellNode& node) {
       output_->text.resize(from);
     }
   });
-  merge(std::move(branches), false);
+  merge(branches, false);
   if (!differs) return;
   output_->text.resize(written);
   write_unknown();
@@ -65,10 +65,10 @@ void ShellWalker::run_simple_once(const ShellNode& node) {
 }
 
 bool ShellWalker::is_special_builtin(std::string_view name) {
-  static constexpr std::string_view names[] = {
-      ".",        ":",      "break", "continue", "eval",   "exec",  "exit", "export",
-      "readonly", "return", "set",   "shift",    "source", "times", "trap", "unset"};
-  return is_one_of(name, names);
+  return has_entry(
+      ". : break continue eval exec exit export readonly return set shift source times trap "
+      "unset"sv,
+      name);
 }
 
 bool ShellWalker::is_temporary(const ShellNode& node, std::string_view name) const {
@@ -80,12 +80,12 @@ bool ShellWalker::is_temporary(const ShellNode& node, std::string_view name) con
 void ShellWalker::run_assignment(const ShellAssignment& assignment, shell::Command& command) {
   ShellValue value;
   if (assignment.array) {
-    value = with_elements(assignment, array_value());
+    value = with_elements(assignment, empty_array());
     // The elements of an associative array have no order.
     for (const shell::Word& word : command.words)
-      if (assignment.declared && starts_with(word.text, "-") &&
+      if (assignment.declared && starts_with(word.text, "-"sv) &&
           word.text.find('A') != std::string::npos)
-        value = array_value({unknown_words()});
+        value = unknown_array();
   } else {
     value.elements.push_back(expand_single(assignment.value));
     if (assignment.append && assignment.subscript == no_index)
@@ -114,15 +114,14 @@ ShellValue ShellWalker::appended(const ShellAssignment& assignment, ShellValue v
     charge(whole.elements.size());
     if (whole.unset) whole = ShellValue();
     whole.array = whole.array || whole.environment;
-    if (assignment.append || is_uncertain(whole, whole.elements.size()))
-      return array_value({unknown_words()});
+    if (assignment.append || is_uncertain(whole, whole.elements.size())) return unknown_array();
     whole.array = true;
     whole.environment = false;
     put_element(whole, subscript.text, std::move(value.elements[0]));
     return whole;
   }
   if (whole.unset) return value;
-  if (whole.environment) return scalar_value(unknown_text());
+  if (whole.environment) return unknown_scalar();
   if (whole.elements.empty()) whole.elements.emplace_back();
   if (!whole.indexes.empty() && whole.indexes[0] != 0) put_element(whole, "0", {});
   ShellText& target = whole.elements[0];
@@ -135,9 +134,9 @@ ShellValue ShellWalker::appended(const ShellAssignment& assignment, ShellValue v
 
 ShellValue ShellWalker::with_elements(const ShellAssignment& assignment, ShellValue array) {
   if (assignment.append) {
-    array = value_of(assignment.name);
+    array = ShellValue(value_of(assignment.name));
     if (array.unset) array = ShellValue();
-    if (array.environment) array = array_value({unknown_words()});
+    if (array.environment) array = unknown_array();
     array.array = true;
     charge(array.elements.size());
   }
@@ -145,7 +144,7 @@ ShellValue ShellWalker::with_elements(const ShellAssignment& assignment, ShellVa
     const std::uint32_t index = item(assignment.elements, i);
     const ShellRange parts = syntax_.words[index].parts;
     if (size(parts) > 0 && !syntax_.parts[parts.begin].quoted &&
-        starts_with(syntax_.parts[parts.begin].text, "[")) {
+        starts_with(syntax_.parts[parts.begin].text, "["sv)) {
       ShellText text = expand_single(index);
       const std::size_t close = text.text.find("]=");
       const bool adds = close == std::string::npos && text.text.find("]+=") != std::string::npos;
@@ -163,7 +162,7 @@ ShellValue ShellWalker::with_elements(const ShellAssignment& assignment, ShellVa
       const long long next = array.indexes.empty() ? static_cast<long long>(array.elements.size())
                                                    : array.indexes.back() + 1;
       if (!array.indexes.empty()) array.indexes.push_back(next);
-      array.elements.push_back(text_of(std::move(word)));
+      array.elements.push_back(text_of(word));
     }
   }
   return array;
@@ -172,7 +171,7 @@ ShellValue ShellWalker::with_elements(const ShellAssignment& assignment, ShellVa
 void ShellWalker::put_element(ShellValue& array, std::string_view index, ShellText text) {
   long long number = 0;
   if (!read_decimal(index, number) || number < 0 || is_uncertain(array, array.elements.size())) {
-    array = array_value({unknown_words()});
+    array = unknown_array();
     return;
   }
   const auto count = static_cast<long long>(array.elements.size());
@@ -223,8 +222,8 @@ void ShellWalker::expand_redirections(const ShellNode& node, std::vector<shell::
 
 bool ShellWalker::is_descriptor(std::string_view text) {
   if (text == "-" || text == std::string_view("\0", 1)) return true;
-  if (ends_with(text, "-")) text.remove_suffix(1);
-  return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
+  if (ends_with(text, "-"sv)) text.remove_suffix(1);
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 void ShellWalker::read_from(const shell::Redirection& redirection, shell::Input& input) {
@@ -239,7 +238,7 @@ void ShellWalker::read_from(const shell::Redirection& redirection, shell::Input&
     input.glob = redirection.target.glob;
     input.home = redirection.target.home;
     if (redirection.kind == Kind::here_string) input.text += '\n';
-  } else if (target == "/dev/null" || target == "-") {
+  } else if (has_entry("/dev/null -"sv, target)) {
     input.kind = shell::Input::Kind::known;
   }
 }
@@ -272,10 +271,10 @@ shell::Command ShellWalker::tell(const ShellNode& node, shell::Command command) 
   }
   command.fork_bomb = is_fork_bomb(command);
   if (++commands_ > options_.limits.max_commands) {
-    over_limit(options_.limits.max_commands, "commands", command.begin);
+    over_limit(options_.limits.max_commands, "commands"sv, command.begin);
     return command;
   }
-  if (keep_ != nullptr) *keep_ = command;
+  if (keep_ != nullptr) *keep_ = std::make_shared<const shell::Command>(command);
   std::vector<shell::Payload> payloads;
   visit_({command, producer_, payloads});
   for (shell::Payload& payload : payloads)
@@ -287,10 +286,10 @@ void ShellWalker::follow(shell::Payload payload, const shell::Command& command) 
   const bool same_shell = payload.same_shell;
   if (!same_shell) {
     open_frame();
-    ShellValue arguments = array_value();
+    ShellValue arguments = empty_array();
     for (std::size_t i = 1; i < payload.arguments.size(); ++i)
       arguments.elements.push_back(text_of(payload.arguments[i]));
-    if (!payload.arguments.empty()) assign("0", scalar_value(text_of(payload.arguments[0])));
+    if (!payload.arguments.empty()) assign("0"sv, scalar_value(text_of(payload.arguments[0])));
     assign(positional_key, std::move(arguments));
   }
   std::swap(payload.input, input_);
@@ -340,9 +339,9 @@ void ShellWalker::run_effects(const ShellNode& node, const shell::Command& comma
   if (writes_elsewhere(command)) output_ = nullptr;
   const std::vector<shell::Word>& words = command.words;
   std::size_t at = 0;
-  while (at + 1 < words.size() && (words[at].text == "command" || words[at].text == "builtin")) {
+  while (at + 1 < words.size() && has_entry("command builtin"sv, words[at].text)) {
     ++at;
-    while (at + 1 < words.size() && (words[at].text == "-p" || words[at].text == "--")) ++at;
+    while (at + 1 < words.size() && has_entry("-p --"sv, words[at].text)) ++at;
   }
   if (words.empty()) {
     if (!command.redirections.empty()) write_unknown();  // $(<file)
@@ -361,10 +360,9 @@ bool ShellWalker::looks_up(const shell::Command& command) {
   if (words.size() < 2 || words.size() > 3) return false;
   const shell::Word& name = words.back();
   const std::string& option = words[1].text;
-  const bool is = words.size() == 2
-                      ? words[0].text == "which"
-                      : (words[0].text == "command" && option == "-v") ||
-                            (words[0].text == "type" && (option == "-P" || option == "-p"));
+  const bool is = words.size() == 2 ? words[0].text == "which"
+                                    : (words[0].text == "command" && option == "-v"sv) ||
+                                          (words[0].text == "type" && has_entry("-P -p"sv, option));
   return is && name.known() && !name.home && !name.glob && !name.text.empty() &&
          name.text[0] != '-' && name.text.find_first_of("/ \t\n") == std::string::npos;
 }

@@ -118,6 +118,13 @@ struct ShellNode {
   std::string_view name = {};
 };
 
+// Takes what stands behind the first `size` away. resize() could make a table longer, and weighs
+// for that.
+template <class Row>
+void cut(std::vector<Row>& table, std::size_t size) {
+  table.erase(table.begin() + static_cast<std::ptrdiff_t>(size), table.end());
+}
+
 // The trees of a script and of the strings it runs.
 struct ShellSyntax {
   std::vector<ShellPart> parts = {};

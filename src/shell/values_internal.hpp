@@ -45,9 +45,17 @@ inline ShellValue scalar_value(ShellText text) {
   return value;
 }
 
-inline ShellValue array_value(std::vector<ShellText> elements = {}) {
+inline ShellValue empty_array() {
   ShellValue value;
-  value.elements = std::move(elements);
+  value.array = true;
+  return value;
+}
+
+// A value that is not known: of a variable, and of an array of which not even the size is.
+inline ShellValue unknown_scalar() { return scalar_value(unknown_text()); }
+inline ShellValue unknown_array() {
+  ShellValue value;
+  value.elements.push_back(unknown_words());
   value.array = true;
   return value;
 }

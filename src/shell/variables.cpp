@@ -22,22 +22,18 @@ ShellWalker::Changes ShellWalker::take_frame(Changes* between) {
   Frame frame = std::move(frames_.back());
   frames_.pop_back();
   if (between != nullptr) *between = std::move(frame.between);
-  Changes changes;
-  for (auto& [name, former] : frame.former) {
+  for (auto& [name, variable] : frame.former) {
     const auto at = variables_.find(name);
-    changes.emplace_back(name, std::move(at->second));
-    if (former)
-      at->second = std::move(*former);
-    else
-      variables_.erase(at);
+    std::swap(variable, at->second);
+    if (at->second.values.empty()) variables_.erase(at);
   }
-  return changes;
+  return std::move(frame.former);
 }
 
 void ShellWalker::assign(std::string_view name, ShellValue value) {
   if (is_name(name)) {
     run_value(name, value);
-    if (references_ || has_attribute(name, 'i')) value = scalar_value(unknown_text());
+    if (references_ || has_attribute(name, 'i')) value = unknown_scalar();
     if (has_attribute(name, 'r')) return add_value(name, std::move(value));
   }
   ShellVariable variable;
@@ -53,35 +49,34 @@ bool ShellWalker::has_attribute(std::string_view name, char attribute) const {
 
 void ShellWalker::set_attribute(std::string_view name, char attribute) {
   if (!is_name(name) || has_attribute(name, attribute)) return;
-  attributes_[std::string(name)] += attribute;
+  const std::string key(name);
+  attributes_[key] += attribute;
   ++definitions_;
 }
 
 void ShellWalker::run_value(std::string_view name, const ShellValue& value) {
-  const bool expanded = name == "PS4" || name == "BASH_ENV" || name == "ENV";
+  const bool expanded = has_entry("PS4 BASH_ENV ENV"sv, name);
   for (const ShellText& element : value.elements)
     if (has_substitution(element.text) && (expanded || (bash() && has_subscript(element.text))))
       run_expansion_text(element.text);
 }
 
 void ShellWalker::set_variable(std::string_view name, ShellVariable variable) {
-  auto at = variables_.find(name);
-  const std::uint64_t frame = frames_.empty() ? 0 : frames_.back().id;
-  if (at == variables_.end()) {
-    if (!frames_.empty()) frames_.back().former.emplace_back(std::string(name), std::nullopt);
-    at = variables_.emplace(std::string(name), ShellVariable()).first;
-  } else if (frame != 0 && at->second.frame != frame) {
-    frames_.back().former.emplace_back(std::string(name), std::move(at->second));
-  } else if (frame != 0 && frames_.back().keeps) {
-    frames_.back().between.emplace_back(std::string(name), std::move(at->second));
+  const std::string key(name);
+  ShellVariable& place = variables_[key];
+  Frame* const frame = frames_.empty() ? nullptr : &frames_.back();
+  if (frame != nullptr) {
+    const bool first = place.values.empty() || place.frame != frame->id;
+    if (first || frame->keeps)
+      (first ? frame->former : frame->between).emplace_back(key, std::move(place));
   }
-  at->second = std::move(variable);
-  at->second.frame = frame;
+  place = std::move(variable);
+  place.frame = frame != nullptr ? frame->id : 0;
 }
 
 void ShellWalker::set_unknown(std::string_view name) {
   ShellVariable variable;
-  variable.values.push_back(scalar_value(unknown_text()));
+  variable.values.push_back(unknown_value_);
   set_variable(name, std::move(variable));
 }
 
@@ -97,25 +92,29 @@ void ShellWalker::add_value(std::string_view name, ShellValue value) {
 }
 
 void ShellWalker::merge_value(ShellVariable& variable, ShellValue value) {
-  if (std::find(variable.values.begin(), variable.values.end(), value) != variable.values.end())
-    return;
-  if (variable.values.size() < max_values)
-    variable.values.push_back(std::move(value));
-  else
-    variable.values.assign(1, scalar_value(unknown_text()));
+  for (const ShellValue& known : variable.values)
+    if (known == value) return;
+  if (variable.values.size() == max_values) {
+    variable.values.clear();
+    value = unknown_scalar();
+  }
+  variable.values.push_back(std::move(value));
 }
 
-void ShellWalker::merge(std::vector<Changes> branches, bool maybe_none) {
-  std::map<std::string, std::vector<const ShellVariable*>> changed;
+void ShellWalker::merge(const std::list<Changes>& branches, bool maybe_none) {
+  ShellVariables merged;
+  // `frame` counts the branches that change a variable.
   for (const Changes& changes : branches)
-    for (const auto& [name, variable] : changes) changed[name].push_back(&variable);
-  for (const auto& [name, variables] : changed) {
-    ShellVariable merged;
-    if (maybe_none || variables.size() < branches.size()) merged = variable_of(name);
-    for (const ShellVariable* variable : variables)
-      for (const ShellValue& value : variable->values) merge_value(merged, value);
-    set_variable(name, std::move(merged));
+    for (const auto& [name, variable] : changes) ++merged[name].frame;
+  for (const Changes& changes : branches) {
+    for (const auto& [name, variable] : changes) {
+      ShellVariable& one = merged[name];
+      if (one.values.empty() && (maybe_none || one.frame < branches.size()))
+        one = ShellVariable(variable_of(name));
+      for (const ShellValue& value : variable.values) merge_value(one, value);
+    }
   }
+  for (auto& [name, variable] : merged) set_variable(name, std::move(variable));
 }
 
 ShellVariable& ShellWalker::variable_of(std::string_view name) {
@@ -125,30 +124,29 @@ ShellVariable& ShellWalker::variable_of(std::string_view name) {
 }
 
 ShellVariable& ShellWalker::find_variable(std::string_view name) {
-  auto at = variables_.find(name);
-  if (at == variables_.end())
-    at = variables_.emplace(std::string(name), initial_variable(name)).first;
-  return at->second;
+  const std::string key(name);
+  ShellVariable& variable = variables_[key];
+  if (variable.values.empty()) variable = initial_variable(name);
+  return variable;
 }
 
 ShellVariable ShellWalker::initial_variable(std::string_view name) {
-  ShellText text = unknown_text();
-  bool environment = true;
-  if (name == "IFS") text.text = " \t\n";
-  if (name == "HOME") text.text = "~";
-  if (name == "HOME") text.home = true;
-  if (name == work_dir_key) text.text.clear();
-  if (name == "IFS" || name == "HOME" || name == work_dir_key) environment = false;
+  ShellText text;
+  text.home = name == "HOME"sv;
+  const bool ifs = name == "IFS"sv;
+  const bool environment = !text.home && !ifs && name != work_dir_key;
+  text.text = environment ? std::string_view("\0", 1) : text.home ? "~" : ifs ? " \t\n" : "";
   ShellVariable variable;
   if (name[0] == '+') {
     // Whether a variable of the environment is there; see add_either().
-    variable.values.resize(2);
+    variable.values.emplace_back();
+    variable.values.emplace_back();
     variable.values[1].unset = true;
     return variable;
   }
   variable.values.push_back(scalar_value(std::move(text)));
   variable.values[0].environment = environment;
-  if (name == positional_key) variable.values[0] = array_value();
+  if (name == positional_key) variable.values[0] = empty_array();
   return variable;
 }
 

@@ -47,15 +47,15 @@ class ShellWalker {
 
   // variables -------------------------------------------------------------------------------------
 
+  // What a branch has changed.
+  using Changes = std::list<std::pair<std::string, ShellVariable>>;
   // A stretch of the walk whose assignments can be taken back.
   struct Frame {
     std::uint64_t id = 0;
-    std::vector<std::pair<std::string, std::optional<ShellVariable>>> former = {};
-    bool keeps = false;  // the values that are overwritten, in `between`
-    std::vector<std::pair<std::string, ShellVariable>> between = {};
+    Changes former = {};  // without values: it was not there
+    bool keeps = false;   // the values that are overwritten, in `between`
+    Changes between = {};
   };
-  // What a branch has changed.
-  using Changes = std::vector<std::pair<std::string, ShellVariable>>;
 
   // `keeps`: it may be left in the middle.
   void open_frame(bool keeps = false);
@@ -83,7 +83,7 @@ class ShellWalker {
   void add_value(std::string_view name, ShellValue value);
   static void merge_value(ShellVariable& variable, ShellValue value);
   // After branches of which one was taken, or none if `maybe_none`.
-  void merge(std::vector<Changes> branches, bool maybe_none);
+  void merge(const std::list<Changes>& branches, bool maybe_none);
 
   // The variable, or what it is when the script has not set it. Counts as reading it.
   ShellVariable& variable_of(std::string_view name);
@@ -138,8 +138,8 @@ class ShellWalker {
 
   // The one string that a word makes.
   ShellText expand_single(std::uint32_t index);
-  static ShellText text_of(shell::Word word) {
-    return {std::move(word.text), word.assumed, word.glob, word.home, word.split};
+  static ShellText text_of(const shell::Word& word) {
+    return {word.text, word.assumed, word.glob, word.home, word.split};
   }
 
   // {a,b} and {1..3} ------------------------------------------------------------------------------
@@ -194,9 +194,7 @@ class ShellWalker {
   void add_parameter(const ShellPart& part, const Parameter& parameter, Fields& fields);
   // What stands between the elements of "$*".
   std::string joint();
-  static bool is_whole(std::string_view name) {
-    return name == "PWD" || name == "#" || name == "?" || name == "$" || name == "!" || name == "-";
-  }
+  static bool is_whole(std::string_view name) { return has_entry("PWD # ? $ ! -"sv, name); }
 
   Parameter read_parameter(const ShellPart& part);
 
@@ -233,7 +231,9 @@ class ShellWalker {
   static bool take_slice(const ShellPart& part, std::string_view operand, Parameter& parameter);
   static bool take_substring(std::string_view operand, std::string& text);
   static bool is_ascii(std::string_view text) {
-    return std::all_of(text.begin(), text.end(), [](char c) { return (c & 0x80) == 0; });
+    for (const char c : text)
+      if ((c & 0x80) != 0) return false;
+    return true;
   }
 
   // The value of arithmetic that is a number as it stands; else nothing. Variables in it are
@@ -287,7 +287,7 @@ class ShellWalker {
   // After &&, commands run in a state that knows all before them; after ||, that of the failure of
   // some of them.
   void run_and_or(const ShellNode& node);
-  void merge_one(Changes changes);
+  void merge_one(const Changes& changes);
 
   void run_if(const ShellNode& node);
 
@@ -309,8 +309,7 @@ class ShellWalker {
   static shell::Input unknown_input();
 
   // [[ ]] and (( )) run no program, but are told as commands of these names.
-  void run_condition(const ShellNode& node);
-  void run_arithmetic(const ShellNode& node);
+  void run_test(const ShellNode& node);
   static shell::Word plain_word(std::string_view text, const ShellNode& node);
 
   void run_pipeline(const ShellNode& node);
@@ -345,6 +344,8 @@ class ShellWalker {
     }
   };
   Surroundings surroundings() const;
+  // A command that may write into a pipe; nothing: it was not told.
+  using KeptCommand = std::shared_ptr<const shell::Command>;
   // A body that runs, and what it has read of what was there before it.
   struct Recording {
     ShellVariables read = {};
@@ -358,7 +359,7 @@ class ShellWalker {
     ShellVariables read = {};
     Effects effects = {};
     Output output = {};
-    shell::Command kept = {};
+    KeptCommand kept = {};
   };
   // Runs a body, or recalls what it did; its effects are not there yet. `name` has `given` in it:
   // a function's arguments, or what the variable of a for loop has.
@@ -382,8 +383,8 @@ class ShellWalker {
     std::string name = {};
     std::vector<std::string> arguments = {};
     unsigned parallel = 0;
-    std::vector<std::pair<std::string, ShellVariable>> locals = {};  // and what they were before
-    std::size_t frames = 0;                                          // around it
+    Changes locals = {};          // and what they were before
+    std::size_t frames = 0;       // around it
     ShellVariables carried = {};  // what it had changed where it called itself
     bool recurs = false;          // such a call was not followed
   };
@@ -463,10 +464,11 @@ class ShellWalker {
     tee,
     trap,
     unset,
+    none,
   };
   // What the walk knows of commands: those that change the shell, and those whose output it can
-  // tell. Sorted by name.
-  static std::optional<Builtin> builtin_of(std::string_view name);
+  // tell.
+  static Builtin builtin_of(std::string_view name);
 
   static bool names_variables(Builtin builtin);
   void run_builtin(const shell::Command& command, std::size_t at);
@@ -526,7 +528,7 @@ class ShellWalker {
   ShellSyntax syntax_ = {};
 
   ShellVariables variables_ = {};
-  std::vector<Frame> frames_ = {};
+  std::list<Frame> frames_ = {};
   std::uint64_t last_frame_ = 0;
   std::vector<Choice> choices_ = {};
   bool too_many_choices_ = false;
@@ -536,11 +538,11 @@ class ShellWalker {
   bool left_ = false;  // a loop or a function, by break, continue or return
   // Counts functions, aliases and attributes: what changes how commands are read.
   std::uint64_t definitions_ = 0;
-  std::vector<Recording> recordings_ = {};
-  std::map<std::uint32_t, std::vector<Memory>> memories_ = {};
+  std::list<Recording> recordings_ = {};
+  std::map<std::uint32_t, std::list<Memory>> memories_ = {};
   std::size_t memory_bytes_ = 0;
   bool references_ = false;  // declare -n: an assignment may go to another variable than it says
-  const ShellValue unknown_value_ = scalar_value(unknown_text());
+  const ShellValue unknown_value_ = unknown_scalar();
 
   std::map<std::string, std::vector<std::uint32_t>, std::less<>> functions_ = {};
   std::map<std::string, std::string, std::less<>> aliases_ = {};
@@ -550,15 +552,15 @@ class ShellWalker {
     std::size_t begin = 0;
     std::size_t end = 0;
   };
-  std::vector<Trap> traps_ = {};
+  std::list<Trap> traps_ = {};
   bool in_traps_ = false;
-  std::vector<Activation> activations_ = {};
+  std::list<Activation> activations_ = {};
 
   shell::Input input_ = {};
   Output* output_ = nullptr;                  // where standard output goes, if anybody asks
   const shell::Command* producer_ = nullptr;  // of input_
   std::uint64_t producer_id_ = 0;             // no two commands share one
-  shell::Command* keep_ = nullptr;            // where the next command is kept for the one behind
+  KeptCommand* keep_ = nullptr;               // where the next command is kept for the one behind
   bool last_in_shell_ = false;                // the script speaks of lastpipe
   bool pipeline_ = false;
   bool background_ = false;

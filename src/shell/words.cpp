@@ -14,7 +14,7 @@ inline namespace inner {
 std::uint32_t ShellParser::end_word(std::size_t from, std::size_t begin, std::size_t end,
                                     bool braces) {
   if (!room()) {
-    syntax_.pending_parts.resize(from);
+    cut(syntax_.pending_parts, from);
     return no_index;
   }
   ShellWord word;
@@ -27,7 +27,7 @@ std::uint32_t ShellParser::end_word(std::size_t from, std::size_t begin, std::si
     syntax_.parts.push_back(syntax_.pending_parts[i]);
   }
   word.parts.end = static_cast<std::uint32_t>(syntax_.parts.size());
-  syntax_.pending_parts.resize(from);
+  cut(syntax_.pending_parts, from);
   syntax_.words.push_back(word);
   return static_cast<std::uint32_t>(syntax_.words.size() - 1);
 }
@@ -65,7 +65,7 @@ std::uint32_t ShellParser::parse_word(Context context, bool assigned_value) {
   while (!failed_ && !at_end()) {
     const char c = peek();
     if (c == '(' && at_ > begin && context != Context::pattern && bash() &&
-        std::string_view("?*+@!").find(text_[at_ - 1]) != std::string_view::npos) {
+        "?*+@!"sv.find(text_[at_ - 1]) != std::string_view::npos) {
       read_extended_glob();
       continue;
     }
@@ -124,7 +124,7 @@ void ShellParser::read_piece(bool stop_at_colon) {
       if (peek(1) == '\n') {
         at_ += 2;
       } else if (at_ + 1 >= text_.size()) {
-        add_literal("\\", true);
+        add_literal("\\"sv, true);
         ++at_;
       } else {
         add_literal(text_.substr(at_ + 1, 1), true);
@@ -152,7 +152,7 @@ void ShellParser::read_piece(bool stop_at_colon) {
 
 void ShellParser::read_single_quotes() {
   const std::size_t end = text_.find('\'', at_ + 1);
-  if (end == std::string_view::npos) return unterminated("single quote", at_);
+  if (end == std::string_view::npos) return unterminated("single quote"sv, at_);
   add_quoted_literal(text_.substr(at_ + 1, end - at_ - 1));
   at_ = end + 1;
 }
@@ -161,7 +161,7 @@ void ShellParser::read_ansi_c_quotes() {
   const std::size_t begin = at_;
   std::size_t end = at_ + 2;
   while (end < text_.size() && text_[end] != '\'') end += text_[end] == '\\' ? 2U : 1U;
-  if (end >= text_.size()) return unterminated("single quote", begin);
+  if (end >= text_.size()) return unterminated("single quote"sv, begin);
   dialect_dependent_ = true;
   syntax_.texts.push_back(decode_ansi_c(text_.substr(begin + 2, end - begin - 2)));
   add_quoted_literal(syntax_.texts.back());
@@ -173,7 +173,7 @@ void ShellParser::read_double_quotes() {
   const std::size_t parts = syntax_.pending_parts.size();
   while (!failed_ && !at_end() && peek() != '"') read_quoted_piece(Quotes::doubled);
   if (failed_) return;
-  if (at_end()) return unterminated("double quote", begin);
+  if (at_end()) return unterminated("double quote"sv, begin);
   ++at_;
   if (syntax_.pending_parts.size() == parts) add_quoted_literal({});
 }
@@ -190,7 +190,7 @@ void ShellParser::read_quoted_piece(Quotes quotes) {
         add_literal(text_.substr(at_ + 1, 1), true);
         at_ += 2;
       } else {
-        add_literal("\\", true);
+        add_literal("\\"sv, true);
         ++at_;
       }
       return;
