@@ -16261,7 +16261,8 @@ class Examples {
   void add(std::string name) {
     ++count_;
     first_.push_back(std::move(name));
-    std::sort(first_.begin(), first_.end());
+    for (std::size_t i = first_.size() - 1; i > 0 && first_[i] < first_[i - 1]; --i)
+      first_[i].swap(first_[i - 1]);
     if (first_.size() > most) first_.pop_back();
   }
   std::size_t count() const { return count_; }
@@ -16358,12 +16359,11 @@ Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBud
     }
     found = std::move(next);
   }
-  const auto is_missing = [](const std::string& path) {
-    struct stat status {};
-    return ::lstat(path.c_str(), &status) != 0;
-  };
-  found.erase(std::remove_if(found.begin(), found.end(), is_missing), found.end());
-  return found;
+  std::vector<std::string> existing;
+  struct stat status {};
+  for (std::string& path : found)
+    if (::lstat(path.c_str(), &status) == 0) existing.push_back(std::move(path));
+  return existing;
 }
 
 }  // namespace
@@ -17158,7 +17158,20 @@ Expected<UniqueFd> open_listed_directory(const PathRules& rules, const std::stri
   return fd;
 }
 
-bool by_path(const FileEntry& a, const FileEntry& b) { return a.path < b.path; }
+int compare_paths(const void* a, const void* b) {
+  return (*static_cast<FileEntry* const*>(a))
+      ->path.compare((*static_cast<FileEntry* const*>(b))->path);
+}
+
+void sort_by_path(std::vector<FileEntry>& entries) {
+  if (entries.empty()) return;
+  std::vector<FileEntry*> order(entries.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = &entries[i];
+  std::qsort(order.data(), order.size(), sizeof(FileEntry*), compare_paths);
+  std::vector<FileEntry> sorted;
+  for (FileEntry* const entry : order) sorted.push_back(std::move(*entry));
+  entries = std::move(sorted);
+}
 
 // Fills a list level by level.
 class TreeWalk {
@@ -17171,8 +17184,8 @@ class TreeWalk {
 
   // Those of the directories in it, and so on.
   void add_deeper() {
-    for (; !waiting_.empty() && !is_full_; waiting_.pop_front()) {
-      const Waiting next = waiting_.front();
+    for (std::size_t i = 0; i < waiting_.size() && !is_full_; ++i) {
+      const Waiting next = waiting_[i];
       const std::string path = list_.entries[next.entry].path;
       if (add(path, next.depth)) continue;
       list_.entries[next.entry].closed = true;
@@ -17199,12 +17212,12 @@ class TreeWalk {
     const bool is_used_up =
         !listed && listed.error().code == ErrorCode::limit && listed.error().system_error == 0;
     if (!listed && !is_used_up) return listed;
-    std::sort(found.begin(), found.end(), by_path);
+    sort_by_path(found);
     const std::size_t room = Files::max_entries - list_.entries.size();
     is_full_ = is_used_up || found.size() > room;
     if (is_full_) list_.more = true;
-    if (found.size() > room) found.resize(room);
-    for (FileEntry& entry : found) {
+    for (std::size_t i = 0; i < std::min(found.size(), room); ++i) {
+      FileEntry& entry = found[i];
       if (entry.type == FileEntry::Type::directory && depth < depth_) {
         entry.closed = is_closed_by_name(std::string_view(entry.path).substr(start.size()));
         if (!entry.closed) waiting_.push_back({list_.entries.size(), depth + 1});
@@ -17219,7 +17232,7 @@ class TreeWalk {
   std::size_t depth_;
   FileList& list_;
   WalkBudget budget_ = {};
-  std::deque<Waiting> waiting_ = {};
+  std::vector<Waiting> waiting_ = {};
   bool is_full_ = false;
 };
 
@@ -17236,7 +17249,7 @@ Expected<FileList> Files::list(std::string_view path, std::size_t depth) const {
   if (!listed) return listed.error();
   walk.add_deeper();
   list.path = std::move(*top);
-  std::sort(list.entries.begin(), list.entries.end(), by_path);
+  sort_by_path(list.entries);
   return list;
 }
 
@@ -17813,8 +17826,11 @@ using VariableMap = std::map<std::string, std::string>;
 constexpr std::string_view default_path =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-bool is_variable_name(std::string_view text) {
-  return !text.empty() && text.find('=') == std::string_view::npos && !has_nul(text);
+// What is wrong with the name of a variable; null: nothing.
+const char* problem_of_variable(std::string_view text) {
+  return text.empty() || text.find('=') != std::string_view::npos || has_nul(text)
+             ? "is no variable name: empty, or has '=' or NUL"
+             : nullptr;
 }
 
 // Python's venv module refuses the colon, too: PATH has no way to quote it.
@@ -17830,24 +17846,18 @@ Error environment_error(std::string_view option, std::string_view subject, std::
 Expected<void> assign_variables(VariableMap& map, std::string_view option,
                                 const Variables& variables) {
   for (const auto& [variable, value] : variables) {
-    if (!is_variable_name(variable))
-      return environment_error(option, variable, "is no variable name: empty, or has '=' or NUL");
-    if (has_nul(value))
-      return environment_error(option, variable, "has a value with a NUL byte in it");
+    const char* problem = problem_of_variable(variable);
+    if (!problem && has_nul(value)) problem = "has a value with a NUL byte in it";
+    if (problem) return environment_error(option, variable, problem);
     map[variable] = value;
   }
   return {};
 }
 
-Expected<void> check_keep(const std::vector<std::string>& keep) {
-  for (const std::string& pattern : keep) {
-    if (!is_variable_name(pattern))
-      return environment_error("keep", pattern, "is no variable name: empty, or has '=' or NUL");
-    const std::size_t star = pattern.find('*');
-    if (star != std::string::npos && star + 1 != pattern.size())
-      return environment_error("keep", pattern, "has a '*' that is not its last character");
-  }
-  return {};
+const char* problem_of_kept(std::string_view pattern) {
+  if (const char* const problem = problem_of_variable(pattern)) return problem;
+  return pattern.find('*') < pattern.size() - 1 ? "has a '*' that is not its last character"
+                                                : nullptr;
 }
 
 bool is_secret(std::string_view variable, const EnvironmentOptions& options) {
@@ -17869,15 +17879,18 @@ VariableMap kept_variables(const EnvironmentOptions& options) {
   return map;
 }
 
+const char* problem_of_secret(std::string_view variable) {
+  if (const char* const problem = problem_of_variable(variable)) return problem;
+  return variable.find('*') == std::string_view::npos ? nullptr
+                                                      : "has a '*': each secret is named by itself";
+}
+
 // The values of the secret variables among those of commands.
-Expected<std::vector<std::string>> secret_values(const VariableMap& map,
-                                                 const std::vector<std::string>& variables) {
-  std::vector<std::string> values;
+Expected<void> add_secret_values(const VariableMap& map, const std::vector<std::string>& variables,
+                                 std::vector<std::string>& values) {
   for (const std::string& variable : variables) {
-    if (!is_variable_name(variable))
-      return environment_error("secret", variable, "is no variable name: empty, or has '=' or NUL");
-    if (variable.find('*') != std::string::npos)
-      return environment_error("secret", variable, "has a '*': each secret is named by itself");
+    if (const char* const problem = problem_of_secret(variable))
+      return environment_error("secret", variable, problem);
     const auto found = map.find(variable);
     if (found == map.end())
       return make_error(ErrorCode::not_found,
@@ -17893,7 +17906,7 @@ Expected<std::vector<std::string>> secret_values(const VariableMap& map,
   if (total_size(values) > longest_secrets)
     return make_error(ErrorCode::limit, {"secret: the values have more than ",
                                          std::to_string(longest_secrets), " bytes"});
-  return values;
+  return {};
 }
 
 bool is_missing(const VariableMap& map, const char* variable) {
@@ -17901,13 +17914,11 @@ bool is_missing(const VariableMap& map, const char* variable) {
   return found == map.end() || found->second.empty();
 }
 
-Expected<void> check_prefix(const std::string& prefix) {
-  if (prefix.empty()) return {};
-  if (prefix.find_first_of(std::string_view("\0\n", 2)) != std::string::npos)
-    return environment_error("command_prefix", prefix, "has a newline or a NUL byte");
-  if (prefix.find_first_not_of(" \t") == std::string::npos)
-    return environment_error("command_prefix", prefix, "is blank");
-  return {};
+const char* problem_of_prefix(std::string_view prefix) {
+  if (prefix.find_first_of(std::string_view("\0\n", 2)) != std::string_view::npos)
+    return "has a newline or a NUL byte";
+  return !prefix.empty() && prefix.find_first_not_of(" \t") == std::string_view::npos ? "is blank"
+                                                                                      : nullptr;
 }
 
 // The canonical path of the operator's venv.
@@ -17951,8 +17962,11 @@ std::vector<std::string> usual_variables() {
 
 Expected<Environment> Environment::create(const EnvironmentOptions& options) {
   Environment result;
-  if (auto checked = check_keep(options.keep); !checked) return checked.error();
-  if (auto checked = check_prefix(options.command_prefix); !checked) return checked.error();
+  for (const std::string& pattern : options.keep)
+    if (const char* const problem = problem_of_kept(pattern))
+      return environment_error("keep", pattern, problem);
+  if (const char* const problem = problem_of_prefix(options.command_prefix))
+    return environment_error("command_prefix", options.command_prefix, problem);
   result.prefix_ = options.command_prefix;
   result.auto_venv_ = options.auto_venv;
   if (!options.venv_path.empty()) {
@@ -17967,13 +17981,12 @@ Expected<Environment> Environment::create(const EnvironmentOptions& options) {
   }
 
   VariableMap map = kept_variables(options);
-  if (auto assigned = assign_variables(map, "set", options.set); !assigned) return assigned.error();
-  auto secrets = secret_values(map, options.secret);
-  if (!secrets) return secrets.error();
-  result.secrets_ = std::move(*secrets);
+  auto ok = assign_variables(map, "set", options.set);
+  if (ok) ok = add_secret_values(map, options.secret, result.secrets_);
+  if (!ok) return ok.error();
   if (is_missing(map, "PATH")) map["PATH"] = default_path;
   if (is_missing(map, "LANG") && is_missing(map, "LC_ALL")) map["LANG"] = "C.UTF-8";
-  result.variables_.assign(map.begin(), map.end());
+  for (const auto& [variable, value] : map) result.variables_.push_back({variable, value});
   return result;
 }
 
@@ -18001,7 +18014,8 @@ Expected<CommandEnvironment> Environment::resolve(std::string_view work_dir,
   auto venv = find_venv(work_dir);
   if (!venv) return venv.error();
 
-  VariableMap map(variables_.begin(), variables_.end());
+  VariableMap map;
+  for (const auto& [variable, value] : variables_) map[variable] = value;
   if (!work_dir.empty()) map["PWD"] = work_dir;
   if (!venv->empty()) {
     map["VIRTUAL_ENV"] = *venv;
@@ -29424,7 +29438,15 @@ class EnvFileReader {
       }
       at_ = next_;
     }
-    return std::move(variables_);
+    // The last value of each name, where that stood first.
+    Variables result;
+    for (const std::string& variable : names_) {
+      const auto last = values_.find(variable);
+      if (last == values_.end()) continue;
+      result.push_back({variable, std::move(last->second)});
+      values_.erase(last);
+    }
+    return result;
   }
 
  private:
@@ -29469,9 +29491,8 @@ class EnvFileReader {
     ++at_;
     std::string value;
     if (auto ok = read_value(value); !ok) return ok;
-    const auto [place, is_new] = places_.emplace(variable, variables_.size());
-    if (is_new) variables_.emplace_back(variable, std::string());
-    variables_[place->second].second = std::move(value);
+    names_.push_back(std::string(variable));
+    values_[std::string(variable)] = std::move(value);
     return {};
   }
 
@@ -29515,8 +29536,8 @@ class EnvFileReader {
   std::size_t at_ = 0;
   std::size_t end_ = 0;   // of the line, without its line end
   std::size_t next_ = 0;  // where the next line begins
-  Variables variables_ = {};
-  std::map<std::string_view, std::size_t> places_ = {};
+  std::vector<std::string> names_ = {};
+  std::map<std::string, std::string> values_ = {};
 };
 
 }  // namespace
@@ -29595,14 +29616,14 @@ class CredentialReader {
                             &CredentialReader::add_host, &CredentialReader::add_named})
       if (auto ok = (this->*step)(); !ok) return ok.error();
     std::size_t size = 0;
-    for (auto& [variable, value] : variables_) {
-      const std::size_t bytes = variable.size() + value.text.size() + 2;
+    for (const auto& [variable, value] : values_) {
+      const std::size_t bytes = variable.size() + value.size() + 2;
       size += bytes;
       if (bytes > longest_variable)
         return credential_error("environment", variable, "has too long a value", ErrorCode::limit);
-      if (value.secret && !is_trivial(without_line_ends(value.text)))
-        result_.secrets.push_back(value.text);
-      result_.variables.emplace_back(variable, std::move(value.text));
+      if (shown_.find(variable) == shown_.end() && !is_trivial(without_line_ends(value)))
+        result_.secrets.push_back(value);
+      result_.variables.push_back({variable, value});
     }
     if (size > Redactor::max_total)
       return make_error(ErrorCode::limit, {"credentials: the variables have more than ",
@@ -29611,20 +29632,15 @@ class CredentialReader {
   }
 
  private:
-  struct Value {
-    std::string text = {};
-    bool secret = true;
-  };
-
   Expected<void> add_mounts() {
     for (const std::string& wanted : options_.mounts) {
       std::string known;
       const NamedMount* found = nullptr;
       for (const NamedMount& mount : named_mounts) {
-        known += concat({known.empty() ? "" : ", ", mount.name});
+        known += concat({known.empty() ? "is none of " : ", ", mount.name});
         if (wanted == mount.name) found = &mount;
       }
-      if (!found) return credential_error("mount", wanted, concat({"is none of ", known}));
+      if (!found) return credential_error("mount", wanted, known);
       const Mount mount = {concat({"~/", found->path}), concat({home_, "/", found->path}),
                            Permission::read};
       const auto source = with_home(mount.source);
@@ -29634,8 +29650,7 @@ class CredentialReader {
       else
         result_.notes.push_back(concat({"credentials: ", wanted, ": there is no ", mount.source}));
     }
-    const auto& more = options_.additional_mounts;
-    result_.mounts.insert(result_.mounts.end(), more.begin(), more.end());
+    for (const Mount& mount : options_.additional_mounts) result_.mounts.push_back(mount);
     return {};
   }
 
@@ -29657,15 +29672,14 @@ class CredentialReader {
     if (!parsed)
       return with_prefix({"credentials: env_file ", quoted(*path), ": "}, parsed.error());
     std::map<std::string, std::string> file;
-    for (auto& [variable, value] : *parsed) file.emplace(variable, std::move(value));
-    if (options_.env_vars_from_file.empty())
-      for (auto& [variable, value] : file) variables_[variable] = {std::move(value)};
+    for (const auto& [variable, value] : *parsed) file[variable] = value;
+    if (options_.env_vars_from_file.empty()) values_ = file;
     for (const std::string& variable : options_.env_vars_from_file) {
       if (auto ok = check_name(key, variable); !ok) return ok;
       const auto found = file.find(variable);
       if (found == file.end())
         return credential_error(key, variable, "is not in the env_file", ErrorCode::not_found);
-      variables_[variable] = {found->second};
+      values_[variable] = found->second;
     }
     return {};
   }
@@ -29678,9 +29692,7 @@ class CredentialReader {
       if (variable.size() == text.size() || !is_name(variable) ||
           is_word_of(variable, variables_of_host))
         continue;
-      std::string value(text.substr(variable.size() + 1));
-      const bool secret = !is_harmless(variable, value);
-      variables_[std::string(variable)] = {std::move(value), secret};
+      add_of_host(std::string(variable), std::string(text.substr(variable.size() + 1)));
     }
     return {};
   }
@@ -29689,12 +29701,18 @@ class CredentialReader {
     for (const std::string& variable : options_.env_vars) {
       if (auto ok = check_name("env_vars", variable); !ok) return ok;
       if (const char* const value = std::getenv(variable.c_str()))
-        variables_[variable] = {value, !is_harmless(variable, value)};
+        add_of_host(variable, value);
       else
         result_.notes.push_back(
             concat({"credentials: env_vars: ", variable, " is not set on the host"}));
     }
     return {};
+  }
+
+  // What is added before is of the file, or has the same value.
+  void add_of_host(const std::string& variable, const std::string& value) {
+    values_[variable] = value;
+    if (is_harmless(variable, value)) shown_[variable];
   }
 
   // One that is given with its value must not be shown.
@@ -29709,7 +29727,8 @@ class CredentialReader {
   const CredentialOptions& options_;
   std::string_view home_;
   Credentials result_ = {};
-  std::map<std::string, Value> variables_ = {};
+  std::map<std::string, std::string> values_ = {};
+  std::map<std::string, std::string> shown_ = {};  // those that are no secrets
 };
 
 // An object of a configuration file, whose keys are read one by one. `path` says where it stands.
@@ -30284,8 +30303,8 @@ struct Container::State {
   std::vector<std::string> take_notes();
   Expected<Json> look(const std::optional<CancelToken>& cancel = {}) const;
   Expected<void> stop();
-  // Both together remove it. The first takes the turn and lets the engine begin; false when that has
-  // failed, as the second will tell.
+  // Both together remove it. The first takes the turn and lets the engine begin; false when that
+  // has failed, which the second tells.
   bool begin_removal();
   Expected<void> finish_removal();
 
@@ -30384,6 +30403,7 @@ class ContainerExecutor::Exec final : public Carrier {
   std::string kill_all();
   // Why it has not begun, and at what step.
   Error failure() const;
+  const Where& where() const { return where_; }
   const std::string& failed_step() const { return failed_step_; }
   const std::string& session_text() const { return out_.session(); }
   // With those that wait in it.
@@ -31776,12 +31796,13 @@ std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const Proces
   };
   switch (measures_++) {
     case 0: {
-      if (where_.sudo) where_.user = "0:0";
+      Where where = where_;
+      if (where.sudo) where.user = "0:0";
       const std::string script =
           concat({"_b=$1 _root=\n", exec_script.substr(0, exec_script.find("_g()")),
                   "_h\n_z KILL 0 strays\necho killed"});
-      return where_.call(false, words_of({"sh", "-c", script, "codeexec", mark_}),
-                         std::chrono::seconds(5));
+      return where.call(false, words_of({"sh", "-c", script, "codeexec", mark_}),
+                        std::chrono::seconds(5));
     }
     case 1:
       if (last->succeeded() && says(*last, "killed")) {
@@ -32046,15 +32067,14 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   admission.result.container = container.name();
   // The next exec is started when this command has ended: the engine needs a processor for that.
   // One that runs beside other work would let those wait.
-  const Exec::Where where = place_->where();
-  if (command.background || command.keep_input_open) place_->execs->refill(where);
+  if (command.background || command.keep_input_open) place_->execs->refill(exec->where());
   admission.home = container.state_;
-  admission.ending.log = [where, exec, execs = place_->execs, log = container.state_->events](
+  admission.ending.log = [exec, execs = place_->execs, log = container.state_->events](
                              const Result& told, const ProcessResult& ended) {
     if (exec->container_ended())
       execs->drop();
     else
-      execs->refill(where);
+      execs->refill(exec->where());
     Result result = told;
     static_cast<ProcessResult&>(result) = ended;
     constexpr std::size_t most = 2000;

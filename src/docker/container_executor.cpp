@@ -234,15 +234,14 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   admission.result.container = container.name();
   // The next exec is started when this command has ended: the engine needs a processor for that.
   // One that runs beside other work would let those wait.
-  const Exec::Where where = place_->where();
-  if (command.background || command.keep_input_open) place_->execs->refill(where);
+  if (command.background || command.keep_input_open) place_->execs->refill(exec->where());
   admission.home = container.state_;
-  admission.ending.log = [where, exec, execs = place_->execs, log = container.state_->events](
+  admission.ending.log = [exec, execs = place_->execs, log = container.state_->events](
                              const Result& told, const ProcessResult& ended) {
     if (exec->container_ended())
       execs->drop();
     else
-      execs->refill(where);
+      execs->refill(exec->where());
     Result result = told;
     static_cast<ProcessResult&>(result) = ended;
     constexpr std::size_t most = 2000;

@@ -113,8 +113,8 @@ struct Container::State {
   std::vector<std::string> take_notes();
   Expected<Json> look(const std::optional<CancelToken>& cancel = {}) const;
   Expected<void> stop();
-  // Both together remove it. The first takes the turn and lets the engine begin; false when that has
-  // failed, as the second will tell.
+  // Both together remove it. The first takes the turn and lets the engine begin; false when that
+  // has failed, which the second tells.
   bool begin_removal();
   Expected<void> finish_removal();
 
@@ -213,6 +213,7 @@ class ContainerExecutor::Exec final : public Carrier {
   std::string kill_all();
   // Why it has not begun, and at what step.
   Error failure() const;
+  const Where& where() const { return where_; }
   const std::string& failed_step() const { return failed_step_; }
   const std::string& session_text() const { return out_.session(); }
   // With those that wait in it.

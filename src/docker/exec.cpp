@@ -275,12 +275,13 @@ std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const Proces
   };
   switch (measures_++) {
     case 0: {
-      if (where_.sudo) where_.user = "0:0";
+      Where where = where_;
+      if (where.sudo) where.user = "0:0";
       const std::string script =
           concat({"_b=$1 _root=\n", exec_script.substr(0, exec_script.find("_g()")),
                   "_h\n_z KILL 0 strays\necho killed"});
-      return where_.call(false, words_of({"sh", "-c", script, "codeexec", mark_}),
-                         std::chrono::seconds(5));
+      return where.call(false, words_of({"sh", "-c", script, "codeexec", mark_}),
+                        std::chrono::seconds(5));
     }
     case 1:
       if (last->succeeded() && says(*last, "killed")) {
