@@ -1174,6 +1174,7 @@ class Environment {
   const std::vector<std::string>& secrets() const noexcept { return secrets_; }
 
  private:
+  Expected<void> set_up(const EnvironmentOptions& options);
   Expected<std::string> find_venv(std::string_view work_dir) const;
 
   Variables variables_ = {};  // after steps 1 and 2
@@ -16095,7 +16096,7 @@ Expected<std::string> canonical_path(std::string_view path, std::string_view bas
   std::size_t walked = todo.size();
   while (at < todo.size()) {
     const std::size_t end = std::min(todo.find('/', at), todo.size());
-    const std::string part = todo.substr(at, end - at);
+    const std::string_view part = std::string_view(todo).substr(at, end - at);
     at = end + 1;
     if (part.empty() || part == ".") continue;
     if (part == "..") {
@@ -17956,37 +17957,46 @@ bool is_kept(std::string_view variable, const EnvironmentOptions& options) {
 }  // namespace
 
 std::vector<std::string> usual_variables() {
-  return {"PATH",     "HOME", "USER",   "LOGNAME", "SHELL",     "LANG",     "LC_*",
-          "LANGUAGE", "TZ",   "TMPDIR", "TERM",    "COLORTERM", "NO_COLOR", "FORCE_COLOR"};
+  std::vector<std::string> names;
+  std::string_view rest =
+      "PATH HOME USER LOGNAME SHELL LANG LC_* LANGUAGE TZ TMPDIR TERM COLORTERM NO_COLOR "
+      "FORCE_COLOR";
+  while (!rest.empty()) names.push_back(std::string(take_part(rest, ' ')));
+  return names;
 }
 
-Expected<Environment> Environment::create(const EnvironmentOptions& options) {
-  Environment result;
+Expected<void> Environment::set_up(const EnvironmentOptions& options) {
   for (const std::string& pattern : options.keep)
     if (const char* const problem = problem_of_kept(pattern))
       return environment_error("keep", pattern, problem);
   if (const char* const problem = problem_of_prefix(options.command_prefix))
     return environment_error("command_prefix", options.command_prefix, problem);
-  result.prefix_ = options.command_prefix;
-  result.auto_venv_ = options.auto_venv;
+  prefix_ = options.command_prefix;
+  auto_venv_ = options.auto_venv;
   if (!options.venv_path.empty()) {
     auto path = check_venv_path(options.venv_path);
     if (!path) return path.error();
-    result.venv_path_ = std::move(*path);
+    venv_path_ = std::move(*path);
   }
   if (!options.workspace.empty()) {
     auto path = canonical_path(options.workspace);
     if (!path) return with_prefix({"workspace: "}, path.error());
-    result.workspace_ = std::move(*path);
+    workspace_ = std::move(*path);
   }
 
   VariableMap map = kept_variables(options);
   auto ok = assign_variables(map, "set", options.set);
-  if (ok) ok = add_secret_values(map, options.secret, result.secrets_);
-  if (!ok) return ok.error();
+  if (ok) ok = add_secret_values(map, options.secret, secrets_);
+  if (!ok) return ok;
   if (is_missing(map, "PATH")) map["PATH"] = default_path;
   if (is_missing(map, "LANG") && is_missing(map, "LC_ALL")) map["LANG"] = "C.UTF-8";
-  for (const auto& [variable, value] : map) result.variables_.push_back({variable, value});
+  for (const auto& [variable, value] : map) variables_.push_back({variable, value});
+  return {};
+}
+
+Expected<Environment> Environment::create(const EnvironmentOptions& options) {
+  Environment result;
+  if (auto ok = result.set_up(options); !ok) return ok.error();
   return result;
 }
 
@@ -28920,16 +28930,15 @@ class CodeRun {
     if (admitted && !path) return not_saved(path.error());
     const bool saves = admitted && !(passing && language->shell);
     // Of the directory that the file is made in, whatever the code puts in its place.
-    Expected<OpenDirectory> directory = OpenDirectory();
+    UniqueFd directory;
     if (saves && passing)
-      directory = executor_.paths().open_work_dir(options_.command.work_dir, executor_.workspace());
+      if (auto opened =
+              executor_.paths().open_work_dir(options_.command.work_dir, executor_.workspace()))
+        directory = std::move(opened->fd);
     if (saves && !save(block.code, *path)) return false;
     result_.results.push_back(executor_.run(command));
-    if (saves && passing && directory) {
-      const std::string_view file = std::string_view(*path).substr(path->rfind('/') + 1);
-      if (::unlinkat(directory->fd.get(), std::string(file).c_str(), 0) == 0)
-        result_.files.pop_back();
-    }
+    if (directory && ::unlinkat(directory.get(), path->c_str() + path->rfind('/') + 1, 0) == 0)
+      result_.files.pop_back();
     return result_.results.back().succeeded();
   }
 
@@ -28941,18 +28950,19 @@ class CodeRun {
 
   // No command follows that would be on the audit log.
   bool not_saved(const Error& error) {
-    const bool denied = error.code == ErrorCode::permission_denied;
-    Result failed;
-    failed.outcome = denied ? Outcome::refused : Outcome::exited;
-    if (denied) failed.rule = "paths";
-    failed.exit_code = denied ? -1 : 1;
-    failed.message = error.message;
-    record_save(std::move(failed), "save", {});
+    record_save(&error, "save", {});
     return stop(error.message);
   }
 
-  void record_save(Result result, std::string command, std::string_view code) const {
-    result.command = std::move(command);
+  // Null is no error.
+  void record_save(const Error* error, std::string_view command, std::string_view code) const {
+    Result result;
+    const bool denied = error && error->code == ErrorCode::permission_denied;
+    result.outcome = denied ? Outcome::refused : Outcome::exited;
+    if (denied) result.rule = "paths";
+    result.exit_code = denied ? -1 : error ? 1 : 0;
+    if (error) result.message = error->message;
+    result.command = command;
     result.work_dir = work_dir_ ? *work_dir_ : options_.command.work_dir;
     Command asked = options_.command;
     asked.input = code;
@@ -29014,22 +29024,21 @@ class CodeRun {
     return command;
   }
 
-  bool save(std::string_view code, const std::string& path) {
-    const auto fail = [&](const Error& error) {
-      return not_saved(with_prefix({"cannot save the code as ", quoted(path), ": "}, error));
-    };
+  Expected<void> write(std::string_view code, const std::string& path) const {
     auto files = files_below(*work_dir_, executor_.file_rules());
-    if (!files) return fail(files.error());
+    if (!files) return files.error();
     auto written = files->write(path, code);
-    if (!written) return fail(written.error());
-    if (*written != path)
-      return fail(make_error(ErrorCode::permission_denied, {"it is ", quoted(*written)}));
+    if (!written) return written.error();
+    if (*written == path) return {};
+    return make_error(ErrorCode::permission_denied, {"it is ", quoted(*written)});
+  }
+
+  bool save(std::string_view code, const std::string& path) {
+    if (auto ok = write(code, path); !ok)
+      return not_saved(with_prefix({"cannot save the code as ", quoted(path), ": "}, ok.error()));
     if (const DeleteGuard* guard = executor_.delete_guard()) guard->mark_created(path);
     result_.files.push_back(path);
-    Result saved;
-    saved.outcome = Outcome::exited;
-    saved.exit_code = 0;
-    record_save(std::move(saved), concat({"save ", quoted(path)}), code);
+    record_save(nullptr, concat({"save ", quoted(path)}), code);
     return true;
   }
 
@@ -29047,18 +29056,42 @@ class CodeRun {
   CodeResult result_ = {};
 };
 
+struct UsualLanguage {
+  std::string_view names;  // with a blank between them
+  const char* extension;
+  std::string_view program;  // likewise
+  bool shell;
+};
+// Unbuffered: what was printed before a timeout is not lost.
+constexpr UsualLanguage usual_language_rows[] = {
+    {"sh shell", "sh", "sh", true},
+    {"bash", "sh", "bash", true},
+    {"python py python3", "py", "python3 -u", false},
+    {"javascript js node", "js", "node", false},
+    {"html htm", "html", "", false},
+    {"css", "css", "", false},
+};
+
+void split_at_blanks(std::string_view text, std::vector<std::string>& words) {
+  while (!text.empty()) words.push_back(std::string(take_part(text, ' ')));
+}
+
+std::vector<CodeLanguage> usual_languages() {
+  std::vector<CodeLanguage> languages(std::size(usual_language_rows));
+  for (std::size_t i = 0; i < languages.size(); ++i) {
+    const UsualLanguage& row = usual_language_rows[i];
+    split_at_blanks(row.names, languages[i].names);
+    languages[i].extension = row.extension;
+    split_at_blanks(row.program, languages[i].program);
+    languages[i].shell = row.shell;
+  }
+  return languages;
+}
+
 }  // namespace
 
 const std::vector<CodeLanguage>& default_languages() {
-  // Unbuffered: what was printed before a timeout is not lost.
-  static const std::vector<CodeLanguage> languages = {
-      {{"sh", "shell"}, "sh", {"sh"}, true},
-      {{"bash"}, "sh", {"bash"}, true},
-      {{"python", "py", "python3"}, "py", {"python3", "-u"}, false},
-      {{"javascript", "js", "node"}, "js", {"node"}, false},
-      {{"html", "htm"}, "html", {}, false},
-      {{"css"}, "css", {}, false},
-  };
+  static const std::vector<CodeLanguage> languages = usual_languages();
   return languages;
 }
 
@@ -29167,6 +29200,9 @@ std::string network(const ContainerOptions& options);
 std::string weakened_by(const ContainerOptions& options);
 
 Expected<void> check_engine_options(const EngineOptions& engine);
+
+// As complete(), in their place.
+Expected<void> complete_options(ContainerOptions& options);
 
 }  // namespace
 
@@ -30190,16 +30226,21 @@ Expected<void> check_engine_options(const EngineOptions& engine) {
   return {};
 }
 
+Expected<void> complete_options(ContainerOptions& options) {
+  if (options.image.empty())
+    options.image = options.sudo ? "codeexec/runtime-sudo:latest" : "codeexec/runtime:latest";
+  if (!options.read_only_root) options.read_only_root = !options.sudo && options.packages.empty();
+  for (const auto step : {check_engine_of, check_texts, check_bounds, check_engine_words,
+                          check_packages, complete_credentials, complete_mounts, complete_log_file})
+    if (auto ok = step(options); !ok) return ok;
+  return {};
+}
+
 }  // namespace
 
 Expected<ContainerOptions> complete(const ContainerOptions& options) {
   ContainerOptions complete = options;
-  if (complete.image.empty())
-    complete.image = options.sudo ? "codeexec/runtime-sudo:latest" : "codeexec/runtime:latest";
-  if (!complete.read_only_root) complete.read_only_root = !options.sudo && options.packages.empty();
-  for (const auto step : {check_engine_of, check_texts, check_bounds, check_engine_words,
-                          check_packages, complete_credentials, complete_mounts, complete_log_file})
-    if (auto ok = step(complete); !ok) return ok.error();
+  if (auto ok = complete_options(complete); !ok) return ok.error();
   return complete;
 }
 
@@ -31752,10 +31793,11 @@ auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point
 
 std::string ContainerExecutor::Exec::kill_all() {
   kill();
-  std::optional<ProcessOptions> measure = next_measure(nullptr);
-  while (measure) {
-    const ProcessResult result = run_process(*measure);
-    measure = next_measure(&result);
+  ProcessResult result;
+  const ProcessResult* last = nullptr;
+  while (const std::optional<ProcessOptions> measure = next_measure(last)) {
+    result = run_process(*measure);
+    last = &result;
   }
   return message_.empty() ? "whatever of it had begun was killed" : message_;
 }
@@ -31931,9 +31973,8 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
     if (!path) return with_prefix({"allowed_paths: "}, path.error());
     wanted.mounts.push_back({std::move(*path), {}, root.permission});
   }
-  auto completed = complete(wanted);
-  if (!completed) return completed.error();
-  Container container(std::move(*completed));
+  if (auto ok = complete_options(wanted); !ok) return ok.error();
+  Container container(std::move(wanted));
   if (auto ok = executor.set_up(general, container.options().secrets); !ok) return ok.error();
   std::vector<std::string> writable;
   for (const Mount& mount : container.options().mounts)
@@ -31944,8 +31985,8 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   variables.keep.clear();
   variables.keep_all = false;
   variables.workspace = executor.workspace();
-  const auto& of_container = container.options().environment;
-  variables.set.insert(variables.set.begin(), of_container.begin(), of_container.end());
+  variables.set = container.options().environment;
+  for (const auto& variable : options.environment.set) variables.set.push_back(variable);
   auto environment = Environment::create(variables);
   if (!environment) return environment.error();
   auto place =
@@ -32522,7 +32563,9 @@ class UserContainers::User final : public ContainerExecutor {
 };
 
 struct UserContainers::State {
-  UserContainerOptions options = {};
+  explicit State(const UserContainerOptions& given) : options(given) {}
+
+  UserContainerOptions options;
   std::optional<Files> tools = {};
   std::mutex mutex = {};
   std::map<std::string, std::shared_ptr<User>> users = {};
@@ -32576,9 +32619,8 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     const UserContainerOptions& options, const std::string& user_id) {
   ContainerOptions wanted = options.container;
   wanted.agent_id = user_id;
-  auto completed = complete(wanted);
-  if (!completed) return completed.error();
-  Container container(std::move(*completed));
+  if (auto ok = complete_options(wanted); !ok) return ok.error();
+  Container container(std::move(wanted));
   EnvironmentOptions variables;
   variables.keep.clear();
   variables.auto_venv = false;
@@ -32679,7 +32721,8 @@ Expected<std::string> UserContainers::User::serve(const char* tool, const std::s
 }
 
 Expected<UserContainers> UserContainers::create(const UserContainerOptions& given) {
-  UserContainerOptions options = given;
+  auto state = std::make_shared<State>(given);
+  UserContainerOptions& options = state->options;
   ContainerOptions& container = options.container;
   container.image = first_of(container.image, "MCP_EXECUTOR_IMAGE", "codeexec/executor:latest");
   if (container.user.empty()) container.user = "1000:1000";
@@ -32702,7 +32745,6 @@ Expected<UserContainers> UserContainers::create(const UserContainerOptions& give
   };
   const Folder folders[] = {{options.tools_dir, "MCP_TOOLS_PATH", "./tools", "/tools"},
                             {options.skills_dir, "MCP_SKILLS_PATH", "./skills", "/skills"}};
-  auto state = std::make_shared<State>();
   for (const Folder& folder : folders) {
     const std::string path = first_of(folder.path, folder.variable, folder.usual);
     PathOptions roots;
@@ -32721,10 +32763,7 @@ Expected<UserContainers> UserContainers::create(const UserContainerOptions& give
   container.scratch.push_back({user_workspace, options.workspace_size});
   container.scratch.push_back({"/artifacts", options.artifacts_size});
   // Once for all users: variables of this process may be others later.
-  auto completed = complete(container);
-  if (!completed) return completed.error();
-  container = std::move(*completed);
-  state->options = std::move(options);
+  if (auto ok = complete_options(container); !ok) return ok.error();
   UserContainers containers;
   containers.state_ = std::move(state);
   return containers;

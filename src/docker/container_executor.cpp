@@ -98,9 +98,8 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
     if (!path) return with_prefix({"allowed_paths: "}, path.error());
     wanted.mounts.push_back({std::move(*path), {}, root.permission});
   }
-  auto completed = complete(wanted);
-  if (!completed) return completed.error();
-  Container container(std::move(*completed));
+  if (auto ok = complete_options(wanted); !ok) return ok.error();
+  Container container(std::move(wanted));
   if (auto ok = executor.set_up(general, container.options().secrets); !ok) return ok.error();
   std::vector<std::string> writable;
   for (const Mount& mount : container.options().mounts)
@@ -111,8 +110,8 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   variables.keep.clear();
   variables.keep_all = false;
   variables.workspace = executor.workspace();
-  const auto& of_container = container.options().environment;
-  variables.set.insert(variables.set.begin(), of_container.begin(), of_container.end());
+  variables.set = container.options().environment;
+  for (const auto& variable : options.environment.set) variables.set.push_back(variable);
   auto environment = Environment::create(variables);
   if (!environment) return environment.error();
   auto place =

@@ -105,6 +105,9 @@ std::string weakened_by(const ContainerOptions& options);
 
 Expected<void> check_engine_options(const EngineOptions& engine);
 
+// As complete(), in their place.
+Expected<void> complete_options(ContainerOptions& options);
+
 }  // namespace inner
 
 }  // namespace v0_1

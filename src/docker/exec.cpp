@@ -231,10 +231,11 @@ auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point
 
 std::string ContainerExecutor::Exec::kill_all() {
   kill();
-  std::optional<ProcessOptions> measure = next_measure(nullptr);
-  while (measure) {
-    const ProcessResult result = run_process(*measure);
-    measure = next_measure(&result);
+  ProcessResult result;
+  const ProcessResult* last = nullptr;
+  while (const std::optional<ProcessOptions> measure = next_measure(last)) {
+    result = run_process(*measure);
+    last = &result;
   }
   return message_.empty() ? "whatever of it had begun was killed" : message_;
 }

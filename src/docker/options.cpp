@@ -341,16 +341,21 @@ Expected<void> check_engine_options(const EngineOptions& engine) {
   return {};
 }
 
+Expected<void> complete_options(ContainerOptions& options) {
+  if (options.image.empty())
+    options.image = options.sudo ? "codeexec/runtime-sudo:latest" : "codeexec/runtime:latest";
+  if (!options.read_only_root) options.read_only_root = !options.sudo && options.packages.empty();
+  for (const auto step : {check_engine_of, check_texts, check_bounds, check_engine_words,
+                          check_packages, complete_credentials, complete_mounts, complete_log_file})
+    if (auto ok = step(options); !ok) return ok;
+  return {};
+}
+
 }  // namespace inner
 
 Expected<ContainerOptions> complete(const ContainerOptions& options) {
   ContainerOptions complete = options;
-  if (complete.image.empty())
-    complete.image = options.sudo ? "codeexec/runtime-sudo:latest" : "codeexec/runtime:latest";
-  if (!complete.read_only_root) complete.read_only_root = !options.sudo && options.packages.empty();
-  for (const auto step : {check_engine_of, check_texts, check_bounds, check_engine_words,
-                          check_packages, complete_credentials, complete_mounts, complete_log_file})
-    if (auto ok = step(complete); !ok) return ok.error();
+  if (auto ok = complete_options(complete); !ok) return ok.error();
   return complete;
 }
 

@@ -137,7 +137,9 @@ class UserContainers::User final : public ContainerExecutor {
 };
 
 struct UserContainers::State {
-  UserContainerOptions options = {};
+  explicit State(const UserContainerOptions& given) : options(given) {}
+
+  UserContainerOptions options;
   std::optional<Files> tools = {};
   std::mutex mutex = {};
   std::map<std::string, std::shared_ptr<User>> users = {};
@@ -191,9 +193,8 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     const UserContainerOptions& options, const std::string& user_id) {
   ContainerOptions wanted = options.container;
   wanted.agent_id = user_id;
-  auto completed = complete(wanted);
-  if (!completed) return completed.error();
-  Container container(std::move(*completed));
+  if (auto ok = complete_options(wanted); !ok) return ok.error();
+  Container container(std::move(wanted));
   EnvironmentOptions variables;
   variables.keep.clear();
   variables.auto_venv = false;
@@ -294,7 +295,8 @@ Expected<std::string> UserContainers::User::serve(const char* tool, const std::s
 }
 
 Expected<UserContainers> UserContainers::create(const UserContainerOptions& given) {
-  UserContainerOptions options = given;
+  auto state = std::make_shared<State>(given);
+  UserContainerOptions& options = state->options;
   ContainerOptions& container = options.container;
   container.image = first_of(container.image, "MCP_EXECUTOR_IMAGE", "codeexec/executor:latest");
   if (container.user.empty()) container.user = "1000:1000";
@@ -317,7 +319,6 @@ Expected<UserContainers> UserContainers::create(const UserContainerOptions& give
   };
   const Folder folders[] = {{options.tools_dir, "MCP_TOOLS_PATH", "./tools", "/tools"},
                             {options.skills_dir, "MCP_SKILLS_PATH", "./skills", "/skills"}};
-  auto state = std::make_shared<State>();
   for (const Folder& folder : folders) {
     const std::string path = first_of(folder.path, folder.variable, folder.usual);
     PathOptions roots;
@@ -336,10 +337,7 @@ Expected<UserContainers> UserContainers::create(const UserContainerOptions& give
   container.scratch.push_back({user_workspace, options.workspace_size});
   container.scratch.push_back({"/artifacts", options.artifacts_size});
   // Once for all users: variables of this process may be others later.
-  auto completed = complete(container);
-  if (!completed) return completed.error();
-  container = std::move(*completed);
-  state->options = std::move(options);
+  if (auto ok = complete_options(container); !ok) return ok.error();
   UserContainers containers;
   containers.state_ = std::move(state);
   return containers;

@@ -156,37 +156,46 @@ bool is_kept(std::string_view variable, const EnvironmentOptions& options) {
 }  // namespace inner
 
 std::vector<std::string> usual_variables() {
-  return {"PATH",     "HOME", "USER",   "LOGNAME", "SHELL",     "LANG",     "LC_*",
-          "LANGUAGE", "TZ",   "TMPDIR", "TERM",    "COLORTERM", "NO_COLOR", "FORCE_COLOR"};
+  std::vector<std::string> names;
+  std::string_view rest =
+      "PATH HOME USER LOGNAME SHELL LANG LC_* LANGUAGE TZ TMPDIR TERM COLORTERM NO_COLOR "
+      "FORCE_COLOR";
+  while (!rest.empty()) names.push_back(std::string(take_part(rest, ' ')));
+  return names;
 }
 
-Expected<Environment> Environment::create(const EnvironmentOptions& options) {
-  Environment result;
+Expected<void> Environment::set_up(const EnvironmentOptions& options) {
   for (const std::string& pattern : options.keep)
     if (const char* const problem = problem_of_kept(pattern))
       return environment_error("keep", pattern, problem);
   if (const char* const problem = problem_of_prefix(options.command_prefix))
     return environment_error("command_prefix", options.command_prefix, problem);
-  result.prefix_ = options.command_prefix;
-  result.auto_venv_ = options.auto_venv;
+  prefix_ = options.command_prefix;
+  auto_venv_ = options.auto_venv;
   if (!options.venv_path.empty()) {
     auto path = check_venv_path(options.venv_path);
     if (!path) return path.error();
-    result.venv_path_ = std::move(*path);
+    venv_path_ = std::move(*path);
   }
   if (!options.workspace.empty()) {
     auto path = canonical_path(options.workspace);
     if (!path) return with_prefix({"workspace: "}, path.error());
-    result.workspace_ = std::move(*path);
+    workspace_ = std::move(*path);
   }
 
   VariableMap map = kept_variables(options);
   auto ok = assign_variables(map, "set", options.set);
-  if (ok) ok = add_secret_values(map, options.secret, result.secrets_);
-  if (!ok) return ok.error();
+  if (ok) ok = add_secret_values(map, options.secret, secrets_);
+  if (!ok) return ok;
   if (is_missing(map, "PATH")) map["PATH"] = default_path;
   if (is_missing(map, "LANG") && is_missing(map, "LC_ALL")) map["LANG"] = "C.UTF-8";
-  for (const auto& [variable, value] : map) result.variables_.push_back({variable, value});
+  for (const auto& [variable, value] : map) variables_.push_back({variable, value});
+  return {};
+}
+
+Expected<Environment> Environment::create(const EnvironmentOptions& options) {
+  Environment result;
+  if (auto ok = result.set_up(options); !ok) return ok.error();
   return result;
 }
 
