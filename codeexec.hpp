@@ -1174,6 +1174,7 @@ class Environment {
   const std::vector<std::string>& secrets() const noexcept { return secrets_; }
 
  private:
+  Expected<void> set_up(const EnvironmentOptions& options);
   Expected<std::string> find_venv(std::string_view work_dir) const;
 
   Variables variables_ = {};  // after steps 1 and 2
@@ -16056,7 +16057,7 @@ Expected<std::string> canonical_path(std::string_view path, std::string_view bas
   std::size_t walked = todo.size();
   while (at < todo.size()) {
     const std::size_t end = std::min(todo.find('/', at), todo.size());
-    const std::string part = todo.substr(at, end - at);
+    const std::string_view part = std::string_view(todo).substr(at, end - at);
     at = end + 1;
     if (part.empty() || part == ".") continue;
     if (part == "..") {
@@ -16222,7 +16223,8 @@ class Examples {
   void add(std::string name) {
     ++count_;
     first_.push_back(std::move(name));
-    std::sort(first_.begin(), first_.end());
+    for (std::size_t i = first_.size() - 1; i > 0 && first_[i] < first_[i - 1]; --i)
+      first_[i].swap(first_[i - 1]);
     if (first_.size() > most) first_.pop_back();
   }
   std::size_t count() const { return count_; }
@@ -16319,12 +16321,11 @@ Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBud
     }
     found = std::move(next);
   }
-  const auto is_missing = [](const std::string& path) {
-    struct stat status {};
-    return ::lstat(path.c_str(), &status) != 0;
-  };
-  found.erase(std::remove_if(found.begin(), found.end(), is_missing), found.end());
-  return found;
+  std::vector<std::string> existing;
+  struct stat status {};
+  for (std::string& path : found)
+    if (::lstat(path.c_str(), &status) == 0) existing.push_back(std::move(path));
+  return existing;
 }
 
 }  // namespace
@@ -17119,7 +17120,20 @@ Expected<UniqueFd> open_listed_directory(const PathRules& rules, const std::stri
   return fd;
 }
 
-bool by_path(const FileEntry& a, const FileEntry& b) { return a.path < b.path; }
+int compare_paths(const void* a, const void* b) {
+  return (*static_cast<FileEntry* const*>(a))
+      ->path.compare((*static_cast<FileEntry* const*>(b))->path);
+}
+
+void sort_by_path(std::vector<FileEntry>& entries) {
+  if (entries.empty()) return;
+  std::vector<FileEntry*> order(entries.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = &entries[i];
+  std::qsort(order.data(), order.size(), sizeof(FileEntry*), compare_paths);
+  std::vector<FileEntry> sorted;
+  for (FileEntry* const entry : order) sorted.push_back(std::move(*entry));
+  entries = std::move(sorted);
+}
 
 // Fills a list level by level.
 class TreeWalk {
@@ -17132,8 +17146,8 @@ class TreeWalk {
 
   // Those of the directories in it, and so on.
   void add_deeper() {
-    for (; !waiting_.empty() && !is_full_; waiting_.pop_front()) {
-      const Waiting next = waiting_.front();
+    for (std::size_t i = 0; i < waiting_.size() && !is_full_; ++i) {
+      const Waiting next = waiting_[i];
       const std::string path = list_.entries[next.entry].path;
       if (add(path, next.depth)) continue;
       list_.entries[next.entry].closed = true;
@@ -17160,12 +17174,12 @@ class TreeWalk {
     const bool is_used_up =
         !listed && listed.error().code == ErrorCode::limit && listed.error().system_error == 0;
     if (!listed && !is_used_up) return listed;
-    std::sort(found.begin(), found.end(), by_path);
+    sort_by_path(found);
     const std::size_t room = Files::max_entries - list_.entries.size();
     is_full_ = is_used_up || found.size() > room;
     if (is_full_) list_.more = true;
-    if (found.size() > room) found.resize(room);
-    for (FileEntry& entry : found) {
+    for (std::size_t i = 0; i < std::min(found.size(), room); ++i) {
+      FileEntry& entry = found[i];
       if (entry.type == FileEntry::Type::directory && depth < depth_) {
         entry.closed = is_closed_by_name(std::string_view(entry.path).substr(start.size()));
         if (!entry.closed) waiting_.push_back({list_.entries.size(), depth + 1});
@@ -17180,7 +17194,7 @@ class TreeWalk {
   std::size_t depth_;
   FileList& list_;
   WalkBudget budget_ = {};
-  std::deque<Waiting> waiting_ = {};
+  std::vector<Waiting> waiting_ = {};
   bool is_full_ = false;
 };
 
@@ -17197,7 +17211,7 @@ Expected<FileList> Files::list(std::string_view path, std::size_t depth) const {
   if (!listed) return listed.error();
   walk.add_deeper();
   list.path = std::move(*top);
-  std::sort(list.entries.begin(), list.entries.end(), by_path);
+  sort_by_path(list.entries);
   return list;
 }
 
@@ -17774,8 +17788,11 @@ using VariableMap = std::map<std::string, std::string>;
 constexpr std::string_view default_path =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-bool is_variable_name(std::string_view text) {
-  return !text.empty() && text.find('=') == std::string_view::npos && !has_nul(text);
+// What is wrong with the name of a variable; null: nothing.
+const char* problem_of_variable(std::string_view text) {
+  return text.empty() || text.find('=') != std::string_view::npos || has_nul(text)
+             ? "is no variable name: empty, or has '=' or NUL"
+             : nullptr;
 }
 
 // Python's venv module refuses the colon, too: PATH has no way to quote it.
@@ -17791,24 +17808,18 @@ Error environment_error(std::string_view option, std::string_view subject, std::
 Expected<void> assign_variables(VariableMap& map, std::string_view option,
                                 const Variables& variables) {
   for (const auto& [variable, value] : variables) {
-    if (!is_variable_name(variable))
-      return environment_error(option, variable, "is no variable name: empty, or has '=' or NUL");
-    if (has_nul(value))
-      return environment_error(option, variable, "has a value with a NUL byte in it");
+    const char* problem = problem_of_variable(variable);
+    if (!problem && has_nul(value)) problem = "has a value with a NUL byte in it";
+    if (problem) return environment_error(option, variable, problem);
     map[variable] = value;
   }
   return {};
 }
 
-Expected<void> check_keep(const std::vector<std::string>& keep) {
-  for (const std::string& pattern : keep) {
-    if (!is_variable_name(pattern))
-      return environment_error("keep", pattern, "is no variable name: empty, or has '=' or NUL");
-    const std::size_t star = pattern.find('*');
-    if (star != std::string::npos && star + 1 != pattern.size())
-      return environment_error("keep", pattern, "has a '*' that is not its last character");
-  }
-  return {};
+const char* problem_of_kept(std::string_view pattern) {
+  if (const char* const problem = problem_of_variable(pattern)) return problem;
+  return pattern.find('*') < pattern.size() - 1 ? "has a '*' that is not its last character"
+                                                : nullptr;
 }
 
 bool is_secret(std::string_view variable, const EnvironmentOptions& options) {
@@ -17830,15 +17841,18 @@ VariableMap kept_variables(const EnvironmentOptions& options) {
   return map;
 }
 
+const char* problem_of_secret(std::string_view variable) {
+  if (const char* const problem = problem_of_variable(variable)) return problem;
+  return variable.find('*') == std::string_view::npos ? nullptr
+                                                      : "has a '*': each secret is named by itself";
+}
+
 // The values of the secret variables among those of commands.
-Expected<std::vector<std::string>> secret_values(const VariableMap& map,
-                                                 const std::vector<std::string>& variables) {
-  std::vector<std::string> values;
+Expected<void> add_secret_values(const VariableMap& map, const std::vector<std::string>& variables,
+                                 std::vector<std::string>& values) {
   for (const std::string& variable : variables) {
-    if (!is_variable_name(variable))
-      return environment_error("secret", variable, "is no variable name: empty, or has '=' or NUL");
-    if (variable.find('*') != std::string::npos)
-      return environment_error("secret", variable, "has a '*': each secret is named by itself");
+    if (const char* const problem = problem_of_secret(variable))
+      return environment_error("secret", variable, problem);
     const auto found = map.find(variable);
     if (found == map.end())
       return make_error(ErrorCode::not_found,
@@ -17854,7 +17868,7 @@ Expected<std::vector<std::string>> secret_values(const VariableMap& map,
   if (total_size(values) > longest_secrets)
     return make_error(ErrorCode::limit, {"secret: the values have more than ",
                                          std::to_string(longest_secrets), " bytes"});
-  return values;
+  return {};
 }
 
 bool is_missing(const VariableMap& map, const char* variable) {
@@ -17862,13 +17876,11 @@ bool is_missing(const VariableMap& map, const char* variable) {
   return found == map.end() || found->second.empty();
 }
 
-Expected<void> check_prefix(const std::string& prefix) {
-  if (prefix.empty()) return {};
-  if (prefix.find_first_of(std::string_view("\0\n", 2)) != std::string::npos)
-    return environment_error("command_prefix", prefix, "has a newline or a NUL byte");
-  if (prefix.find_first_not_of(" \t") == std::string::npos)
-    return environment_error("command_prefix", prefix, "is blank");
-  return {};
+const char* problem_of_prefix(std::string_view prefix) {
+  if (prefix.find_first_of(std::string_view("\0\n", 2)) != std::string_view::npos)
+    return "has a newline or a NUL byte";
+  return !prefix.empty() && prefix.find_first_not_of(" \t") == std::string_view::npos ? "is blank"
+                                                                                      : nullptr;
 }
 
 // The canonical path of the operator's venv.
@@ -17906,35 +17918,46 @@ bool is_kept(std::string_view variable, const EnvironmentOptions& options) {
 }  // namespace
 
 std::vector<std::string> usual_variables() {
-  return {"PATH",     "HOME", "USER",   "LOGNAME", "SHELL",     "LANG",     "LC_*",
-          "LANGUAGE", "TZ",   "TMPDIR", "TERM",    "COLORTERM", "NO_COLOR", "FORCE_COLOR"};
+  std::vector<std::string> names;
+  std::string_view rest =
+      "PATH HOME USER LOGNAME SHELL LANG LC_* LANGUAGE TZ TMPDIR TERM COLORTERM NO_COLOR "
+      "FORCE_COLOR";
+  while (!rest.empty()) names.push_back(std::string(take_part(rest, ' ')));
+  return names;
 }
 
-Expected<Environment> Environment::create(const EnvironmentOptions& options) {
-  Environment result;
-  if (auto checked = check_keep(options.keep); !checked) return checked.error();
-  if (auto checked = check_prefix(options.command_prefix); !checked) return checked.error();
-  result.prefix_ = options.command_prefix;
-  result.auto_venv_ = options.auto_venv;
+Expected<void> Environment::set_up(const EnvironmentOptions& options) {
+  for (const std::string& pattern : options.keep)
+    if (const char* const problem = problem_of_kept(pattern))
+      return environment_error("keep", pattern, problem);
+  if (const char* const problem = problem_of_prefix(options.command_prefix))
+    return environment_error("command_prefix", options.command_prefix, problem);
+  prefix_ = options.command_prefix;
+  auto_venv_ = options.auto_venv;
   if (!options.venv_path.empty()) {
     auto path = check_venv_path(options.venv_path);
     if (!path) return path.error();
-    result.venv_path_ = std::move(*path);
+    venv_path_ = std::move(*path);
   }
   if (!options.workspace.empty()) {
     auto path = canonical_path(options.workspace);
     if (!path) return with_prefix({"workspace: "}, path.error());
-    result.workspace_ = std::move(*path);
+    workspace_ = std::move(*path);
   }
 
   VariableMap map = kept_variables(options);
-  if (auto assigned = assign_variables(map, "set", options.set); !assigned) return assigned.error();
-  auto secrets = secret_values(map, options.secret);
-  if (!secrets) return secrets.error();
-  result.secrets_ = std::move(*secrets);
+  auto ok = assign_variables(map, "set", options.set);
+  if (ok) ok = add_secret_values(map, options.secret, secrets_);
+  if (!ok) return ok;
   if (is_missing(map, "PATH")) map["PATH"] = default_path;
   if (is_missing(map, "LANG") && is_missing(map, "LC_ALL")) map["LANG"] = "C.UTF-8";
-  result.variables_.assign(map.begin(), map.end());
+  for (const auto& [variable, value] : map) variables_.push_back({variable, value});
+  return {};
+}
+
+Expected<Environment> Environment::create(const EnvironmentOptions& options) {
+  Environment result;
+  if (auto ok = result.set_up(options); !ok) return ok.error();
   return result;
 }
 
@@ -17962,7 +17985,8 @@ Expected<CommandEnvironment> Environment::resolve(std::string_view work_dir,
   auto venv = find_venv(work_dir);
   if (!venv) return venv.error();
 
-  VariableMap map(variables_.begin(), variables_.end());
+  VariableMap map;
+  for (const auto& [variable, value] : variables_) map[variable] = value;
   if (!work_dir.empty()) map["PWD"] = work_dir;
   if (!venv->empty()) {
     map["VIRTUAL_ENV"] = *venv;
@@ -28867,16 +28891,15 @@ class CodeRun {
     if (admitted && !path) return not_saved(path.error());
     const bool saves = admitted && !(passing && language->shell);
     // Of the directory that the file is made in, whatever the code puts in its place.
-    Expected<OpenDirectory> directory = OpenDirectory();
+    UniqueFd directory;
     if (saves && passing)
-      directory = executor_.paths().open_work_dir(options_.command.work_dir, executor_.workspace());
+      if (auto opened =
+              executor_.paths().open_work_dir(options_.command.work_dir, executor_.workspace()))
+        directory = std::move(opened->fd);
     if (saves && !save(block.code, *path)) return false;
     result_.results.push_back(executor_.run(command));
-    if (saves && passing && directory) {
-      const std::string_view file = std::string_view(*path).substr(path->rfind('/') + 1);
-      if (::unlinkat(directory->fd.get(), std::string(file).c_str(), 0) == 0)
-        result_.files.pop_back();
-    }
+    if (directory && ::unlinkat(directory.get(), path->c_str() + path->rfind('/') + 1, 0) == 0)
+      result_.files.pop_back();
     return result_.results.back().succeeded();
   }
 
@@ -28888,18 +28911,19 @@ class CodeRun {
 
   // No command follows that would be on the audit log.
   bool not_saved(const Error& error) {
-    const bool denied = error.code == ErrorCode::permission_denied;
-    Result failed;
-    failed.outcome = denied ? Outcome::refused : Outcome::exited;
-    if (denied) failed.rule = "paths";
-    failed.exit_code = denied ? -1 : 1;
-    failed.message = error.message;
-    record_save(std::move(failed), "save", {});
+    record_save(&error, "save", {});
     return stop(error.message);
   }
 
-  void record_save(Result result, std::string command, std::string_view code) const {
-    result.command = std::move(command);
+  // Null is no error.
+  void record_save(const Error* error, std::string_view command, std::string_view code) const {
+    Result result;
+    const bool denied = error && error->code == ErrorCode::permission_denied;
+    result.outcome = denied ? Outcome::refused : Outcome::exited;
+    if (denied) result.rule = "paths";
+    result.exit_code = denied ? -1 : error ? 1 : 0;
+    if (error) result.message = error->message;
+    result.command = command;
     result.work_dir = work_dir_ ? *work_dir_ : options_.command.work_dir;
     Command asked = options_.command;
     asked.input = code;
@@ -28961,22 +28985,21 @@ class CodeRun {
     return command;
   }
 
-  bool save(std::string_view code, const std::string& path) {
-    const auto fail = [&](const Error& error) {
-      return not_saved(with_prefix({"cannot save the code as ", quoted(path), ": "}, error));
-    };
+  Expected<void> write(std::string_view code, const std::string& path) const {
     auto files = files_below(*work_dir_, executor_.file_rules());
-    if (!files) return fail(files.error());
+    if (!files) return files.error();
     auto written = files->write(path, code);
-    if (!written) return fail(written.error());
-    if (*written != path)
-      return fail(make_error(ErrorCode::permission_denied, {"it is ", quoted(*written)}));
+    if (!written) return written.error();
+    if (*written == path) return {};
+    return make_error(ErrorCode::permission_denied, {"it is ", quoted(*written)});
+  }
+
+  bool save(std::string_view code, const std::string& path) {
+    if (auto ok = write(code, path); !ok)
+      return not_saved(with_prefix({"cannot save the code as ", quoted(path), ": "}, ok.error()));
     if (const DeleteGuard* guard = executor_.delete_guard()) guard->mark_created(path);
     result_.files.push_back(path);
-    Result saved;
-    saved.outcome = Outcome::exited;
-    saved.exit_code = 0;
-    record_save(std::move(saved), concat({"save ", quoted(path)}), code);
+    record_save(nullptr, concat({"save ", quoted(path)}), code);
     return true;
   }
 
@@ -28994,18 +29017,42 @@ class CodeRun {
   CodeResult result_ = {};
 };
 
+struct UsualLanguage {
+  std::string_view names;  // with a blank between them
+  const char* extension;
+  std::string_view program;  // likewise
+  bool shell;
+};
+// Unbuffered: what was printed before a timeout is not lost.
+constexpr UsualLanguage usual_language_rows[] = {
+    {"sh shell", "sh", "sh", true},
+    {"bash", "sh", "bash", true},
+    {"python py python3", "py", "python3 -u", false},
+    {"javascript js node", "js", "node", false},
+    {"html htm", "html", "", false},
+    {"css", "css", "", false},
+};
+
+void split_at_blanks(std::string_view text, std::vector<std::string>& words) {
+  while (!text.empty()) words.push_back(std::string(take_part(text, ' ')));
+}
+
+std::vector<CodeLanguage> usual_languages() {
+  std::vector<CodeLanguage> languages(std::size(usual_language_rows));
+  for (std::size_t i = 0; i < languages.size(); ++i) {
+    const UsualLanguage& row = usual_language_rows[i];
+    split_at_blanks(row.names, languages[i].names);
+    languages[i].extension = row.extension;
+    split_at_blanks(row.program, languages[i].program);
+    languages[i].shell = row.shell;
+  }
+  return languages;
+}
+
 }  // namespace
 
 const std::vector<CodeLanguage>& default_languages() {
-  // Unbuffered: what was printed before a timeout is not lost.
-  static const std::vector<CodeLanguage> languages = {
-      {{"sh", "shell"}, "sh", {"sh"}, true},
-      {{"bash"}, "sh", {"bash"}, true},
-      {{"python", "py", "python3"}, "py", {"python3", "-u"}, false},
-      {{"javascript", "js", "node"}, "js", {"node"}, false},
-      {{"html", "htm"}, "html", {}, false},
-      {{"css"}, "css", {}, false},
-  };
+  static const std::vector<CodeLanguage> languages = usual_languages();
   return languages;
 }
 
@@ -29026,6 +29073,14 @@ namespace {
 
 bool is_podman(const EngineOptions& engine);
 
+// Words of a command line.
+std::vector<std::string> words_of(Pieces words);
+
+void add_words(std::vector<std::string>& words, Pieces more);
+
+// An option, and the pieces of its value.
+void add_option(std::vector<std::string>& words, std::string_view option, Pieces value);
+
 // A call of the engine's program: never a shell string.
 ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::string>& arguments,
                            std::chrono::milliseconds timeout);
@@ -29045,8 +29100,7 @@ Expected<std::string> ask_engine(const EngineOptions& engine,
                                  const std::optional<CancelToken>& cancel = {});
 
 // What the engine knows of containers or images; null when there is none of that name.
-Expected<Json> inspect(const EngineOptions& engine, const char* kind,
-                       const std::vector<std::string>& names,
+Expected<Json> inspect(const EngineOptions& engine, const char* kind, std::string_view name,
                        const std::optional<CancelToken>& cancel = {});
 
 // The number at the start of a text, or `otherwise`.
@@ -29093,7 +29147,9 @@ struct Credentials {
 Expected<Credentials> load_credentials(const CredentialOptions& options,
                                        std::string_view home = container_home);
 
-Error bad_option(std::string_view option, std::string_view problem);
+// Fails, with the value in quotes before what is wrong with it.
+Expected<void> bad_option_value(std::string_view option, std::string_view value,
+                                std::string_view problem);
 
 // Letters of ASCII, digits, _ and those of `more`; the first is none of `more`.
 bool is_plain(std::string_view text, std::string_view more);
@@ -29105,6 +29161,9 @@ std::string network(const ContainerOptions& options);
 std::string weakened_by(const ContainerOptions& options);
 
 Expected<void> check_engine_options(const EngineOptions& engine);
+
+// As complete(), in their place.
+Expected<void> complete_options(ContainerOptions& options);
 
 }  // namespace
 
@@ -29143,15 +29202,29 @@ bool is_podman(const EngineOptions& engine) {
   return starts_with(base_name(engine.program), "podman");
 }
 
+std::vector<std::string> words_of(Pieces words) {
+  std::vector<std::string> result;
+  add_words(result, words);
+  return result;
+}
+
+void add_words(std::vector<std::string>& words, Pieces more) {
+  for (const std::string_view word : more) words.push_back(std::string(word));
+}
+
+void add_option(std::vector<std::string>& words, std::string_view option, Pieces value) {
+  words.push_back(std::string(option));
+  words.push_back(concat(value));
+}
+
 ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::string>& arguments,
                            std::chrono::milliseconds timeout) {
   const bool podman = is_podman(engine);
   ProcessOptions call;
   call.argv.push_back(engine.program);
   if (!engine.context.empty())
-    call.argv.insert(call.argv.end(), {podman ? "--connection" : "--context", engine.context});
-  if (!engine.host.empty())
-    call.argv.insert(call.argv.end(), {podman ? "--url" : "--host", engine.host});
+    add_words(call.argv, {podman ? "--connection" : "--context", engine.context});
+  if (!engine.host.empty()) add_words(call.argv, {podman ? "--url" : "--host", engine.host});
   call.argv.insert(call.argv.end(), arguments.begin(), arguments.end());
   for (char** variable = environ; variable && *variable; ++variable)
     call.environment.emplace_back(*variable);
@@ -29277,16 +29350,13 @@ Expected<std::string> ask_engine(const EngineOptions& engine,
   return std::move(result.out);
 }
 
-Expected<Json> inspect(const EngineOptions& engine, const char* kind,
-                       const std::vector<std::string>& names,
+Expected<Json> inspect(const EngineOptions& engine, const char* kind, std::string_view name,
                        const std::optional<CancelToken>& cancel) {
-  std::vector<std::string> words = {kind, "inspect"};
-  words.insert(words.end(), names.begin(), names.end());
-  ProcessOptions call = engine_call(engine, words, engine.call_timeout);
+  ProcessOptions call = engine_call(engine, words_of({kind, "inspect", name}), engine.call_timeout);
   call.cancel = cancel;
   call.max_output = std::size_t{16} << 20;
   const ProcessResult result = run_process(call);
-  const std::string what = concat({"look at the ", kind, " ", names[0]});
+  const std::string what = concat({"look at the ", kind, " ", name});
   if (!result.succeeded()) {
     const std::string text = in_lower_case(result.err);
     for (const char* words_of_none : {"no such ", "not known", "no container with"})
@@ -29365,7 +29435,15 @@ class EnvFileReader {
       }
       at_ = next_;
     }
-    return std::move(variables_);
+    // The last value of each name, where that stood first.
+    Variables result;
+    for (const std::string& variable : names_) {
+      const auto last = values_.find(variable);
+      if (last == values_.end()) continue;
+      result.push_back({variable, std::move(last->second)});
+      values_.erase(last);
+    }
+    return result;
   }
 
  private:
@@ -29410,9 +29488,8 @@ class EnvFileReader {
     ++at_;
     std::string value;
     if (auto ok = read_value(value); !ok) return ok;
-    const auto [place, is_new] = places_.emplace(variable, variables_.size());
-    if (is_new) variables_.emplace_back(variable, std::string());
-    variables_[place->second].second = std::move(value);
+    names_.push_back(std::string(variable));
+    values_[std::string(variable)] = std::move(value);
     return {};
   }
 
@@ -29456,8 +29533,8 @@ class EnvFileReader {
   std::size_t at_ = 0;
   std::size_t end_ = 0;   // of the line, without its line end
   std::size_t next_ = 0;  // where the next line begins
-  Variables variables_ = {};
-  std::map<std::string_view, std::size_t> places_ = {};
+  std::vector<std::string> names_ = {};
+  std::map<std::string, std::string> values_ = {};
 };
 
 }  // namespace
@@ -29536,14 +29613,14 @@ class CredentialReader {
                             &CredentialReader::add_host, &CredentialReader::add_named})
       if (auto ok = (this->*step)(); !ok) return ok.error();
     std::size_t size = 0;
-    for (auto& [variable, value] : variables_) {
-      const std::size_t bytes = variable.size() + value.text.size() + 2;
+    for (const auto& [variable, value] : values_) {
+      const std::size_t bytes = variable.size() + value.size() + 2;
       size += bytes;
       if (bytes > longest_variable)
         return credential_error("environment", variable, "has too long a value", ErrorCode::limit);
-      if (value.secret && !is_trivial(without_line_ends(value.text)))
-        result_.secrets.push_back(value.text);
-      result_.variables.emplace_back(variable, std::move(value.text));
+      if (shown_.find(variable) == shown_.end() && !is_trivial(without_line_ends(value)))
+        result_.secrets.push_back(value);
+      result_.variables.push_back({variable, value});
     }
     if (size > Redactor::max_total)
       return make_error(ErrorCode::limit, {"credentials: the variables have more than ",
@@ -29552,20 +29629,15 @@ class CredentialReader {
   }
 
  private:
-  struct Value {
-    std::string text = {};
-    bool secret = true;
-  };
-
   Expected<void> add_mounts() {
     for (const std::string& wanted : options_.mounts) {
       std::string known;
       const NamedMount* found = nullptr;
       for (const NamedMount& mount : named_mounts) {
-        known += concat({known.empty() ? "" : ", ", mount.name});
+        known += concat({known.empty() ? "is none of " : ", ", mount.name});
         if (wanted == mount.name) found = &mount;
       }
-      if (!found) return credential_error("mount", wanted, concat({"is none of ", known}));
+      if (!found) return credential_error("mount", wanted, known);
       const Mount mount = {concat({"~/", found->path}), concat({home_, "/", found->path}),
                            Permission::read};
       const auto source = with_home(mount.source);
@@ -29575,8 +29647,7 @@ class CredentialReader {
       else
         result_.notes.push_back(concat({"credentials: ", wanted, ": there is no ", mount.source}));
     }
-    const auto& more = options_.additional_mounts;
-    result_.mounts.insert(result_.mounts.end(), more.begin(), more.end());
+    for (const Mount& mount : options_.additional_mounts) result_.mounts.push_back(mount);
     return {};
   }
 
@@ -29598,15 +29669,14 @@ class CredentialReader {
     if (!parsed)
       return with_prefix({"credentials: env_file ", quoted(*path), ": "}, parsed.error());
     std::map<std::string, std::string> file;
-    for (auto& [variable, value] : *parsed) file.emplace(variable, std::move(value));
-    if (options_.env_vars_from_file.empty())
-      for (auto& [variable, value] : file) variables_[variable] = {std::move(value)};
+    for (const auto& [variable, value] : *parsed) file[variable] = value;
+    if (options_.env_vars_from_file.empty()) values_ = file;
     for (const std::string& variable : options_.env_vars_from_file) {
       if (auto ok = check_name(key, variable); !ok) return ok;
       const auto found = file.find(variable);
       if (found == file.end())
         return credential_error(key, variable, "is not in the env_file", ErrorCode::not_found);
-      variables_[variable] = {found->second};
+      values_[variable] = found->second;
     }
     return {};
   }
@@ -29619,9 +29689,7 @@ class CredentialReader {
       if (variable.size() == text.size() || !is_name(variable) ||
           is_word_of(variable, variables_of_host))
         continue;
-      std::string value(text.substr(variable.size() + 1));
-      const bool secret = !is_harmless(variable, value);
-      variables_[std::string(variable)] = {std::move(value), secret};
+      add_of_host(std::string(variable), std::string(text.substr(variable.size() + 1)));
     }
     return {};
   }
@@ -29630,12 +29698,18 @@ class CredentialReader {
     for (const std::string& variable : options_.env_vars) {
       if (auto ok = check_name("env_vars", variable); !ok) return ok;
       if (const char* const value = std::getenv(variable.c_str()))
-        variables_[variable] = {value, !is_harmless(variable, value)};
+        add_of_host(variable, value);
       else
         result_.notes.push_back(
             concat({"credentials: env_vars: ", variable, " is not set on the host"}));
     }
     return {};
+  }
+
+  // What is added before is of the file, or has the same value.
+  void add_of_host(const std::string& variable, const std::string& value) {
+    values_[variable] = value;
+    if (is_harmless(variable, value)) shown_[variable];
   }
 
   // One that is given with its value must not be shown.
@@ -29650,7 +29724,8 @@ class CredentialReader {
   const CredentialOptions& options_;
   std::string_view home_;
   Credentials result_ = {};
-  std::map<std::string, Value> variables_ = {};
+  std::map<std::string, std::string> values_ = {};
+  std::map<std::string, std::string> shown_ = {};  // those that are no secrets
 };
 
 // An object of a configuration file, whose keys are read one by one. `path` says where it stands.
@@ -29785,60 +29860,83 @@ Expected<PackageOptions> packages_from_json(const Json& value) {
 
 namespace {
 
+Expected<void> bad_option(std::string_view option, std::string_view problem) {
+  return make_error(ErrorCode::invalid_argument, {option, ": ", problem});
+}
+
 // What can stand in an argv as a word of its own, and in one line.
 Expected<void> check_words(std::string_view option, const std::vector<std::string>& words) {
   for (const std::string& word : words)
     if (word.empty() || word[0] == '-' || word != printable(word))
-      return bad_option(option, concat({quoted(word),
-                                        " is empty, begins with - or has bytes that "
-                                        "are no text"}));
+      return bad_option_value(option, word,
+                              " is empty, begins with - or has bytes that are no text");
   return {};
 }
 
-// Sockets by which an engine is told what to do: whoever reaches one owns the machine.
-std::vector<std::string> engine_sockets(const EngineOptions& engine) {
-  std::vector<std::string> sockets = {"/run/docker.sock", "/run/podman/podman.sock",
-                                      "/run/containerd/containerd.sock"};
-  const auto add_below = [&sockets](const char* variable, std::string_view below) {
-    const char* const value = std::getenv(variable);
-    if (value && *value == '/') sockets.push_back(concat({value, below}));
-  };
-  add_below("XDG_RUNTIME_DIR", "/docker.sock");
-  add_below("XDG_RUNTIME_DIR", "/podman/podman.sock");
-  add_below("HOME", "/.docker/run/docker.sock");
-  constexpr std::string_view scheme = "unix://";
-  for (const char* variable : {"DOCKER_HOST", "CONTAINER_HOST"}) {
-    const char* const value = std::getenv(variable);
-    if (value && starts_with(value, scheme)) sockets.emplace_back(value + scheme.size());
+std::string_view variable_of_host(const char* name) {
+  const char* const value = std::getenv(name);
+  return value ? value : "";
+}
+
+// Whether a path of the host, or where it leads, lies in a directory.
+bool leads_into(std::string_view directory, std::string_view path) {
+  const auto real = canonical_path(path);
+  return codeexec::is_within(real ? std::string_view(*real) : path, directory);
+}
+
+// Whether a directory has one of the sockets by which an engine is told what to do: whoever reaches
+// one owns the machine.
+bool has_engine_socket(const std::string& directory, const EngineOptions& engine) {
+  struct {
+    const char* variable;
+    std::string_view below;
+  } constexpr sockets[] = {{"", "/run/docker.sock"},
+                           {"", "/run/podman/podman.sock"},
+                           {"", "/run/containerd/containerd.sock"},
+                           {"XDG_RUNTIME_DIR", "/docker.sock"},
+                           {"XDG_RUNTIME_DIR", "/podman/podman.sock"},
+                           {"HOME", "/.docker/run/docker.sock"}};
+  for (const auto& socket : sockets) {
+    const std::string_view start = variable_of_host(socket.variable);
+    if ((!*socket.variable || starts_with(start, "/")) &&
+        leads_into(directory, concat({start, socket.below})))
+      return true;
   }
-  if (starts_with(engine.host, scheme)) sockets.push_back(engine.host.substr(scheme.size()));
-  for (std::string& socket : sockets)
-    if (auto path = canonical_path(socket)) socket = std::move(*path);
-  return sockets;
+  constexpr std::string_view scheme = "unix://";
+  for (const std::string_view address :
+       {variable_of_host("DOCKER_HOST"), variable_of_host("CONTAINER_HOST"),
+        std::string_view(engine.host)})
+    if (starts_with(address, scheme) && leads_into(directory, address.substr(scheme.size())))
+      return true;
+  return false;
+}
+
+bool belongs_to_kernel(std::string_view path) {
+  for (const char* kernel : {"/proc", "/sys", "/dev"})
+    if (codeexec::is_within(path, kernel)) return !starts_with(path, "/dev/shm/");
+  return false;
 }
 
 // Why a file or directory of the host must not be seen in a container; null when it may be.
-const char* why_not_shared(const std::string& path, bool writable, const EngineOptions& engine) {
+const char* why_not_shared(const std::string& path, mode_t mode, bool writable,
+                           const EngineOptions& engine) {
   if (path == "/") return "is the whole host";
-  struct stat status {};
-  if (::stat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode)) return "is a socket";
-  const char* const home = std::getenv("HOME");
-  const auto own = canonical_path(home && *home ? home : "/root");
+  if (S_ISSOCK(mode)) return "is a socket";
+  const std::string_view home = variable_of_host("HOME");
+  const auto own = canonical_path(home.empty() ? "/root" : home);
   if (path == "/root" || (own && codeexec::is_within(*own, path)))
     return "is the home directory, or holds it";
-  for (const std::string& socket : engine_sockets(engine))
-    if (codeexec::is_within(socket, path)) return "holds the socket of a container engine";
-  for (const char* kernel : {"/proc", "/sys", "/dev"})
-    if (codeexec::is_within(path, kernel) && !starts_with(path, "/dev/shm/"))
-      return "belongs to the kernel";
-  for (const char* folder : {"/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/libx32",
-                             "/sbin", "/usr", "/var", "/var/lib", "/run", "/home", "/Users"}) {
+  if (has_engine_socket(path, engine)) return "holds the socket of a container engine";
+  if (belongs_to_kernel(path)) return "belongs to the kernel";
+  // What comes after an empty one may hold work.
+  bool may_hold_work = false;
+  for (const std::string_view folder :
+       {"/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/sbin", "", "/usr", "/var",
+        "/var/lib", "/run", "/home", "/Users"}) {
+    may_hold_work = may_hold_work || folder.empty();
     const auto real = canonical_path(folder);
     if (!real) continue;
     if (path == *real) return "is a folder of the host's system";
-    const std::string_view base = folder;
-    const bool may_hold_work = base == "/usr" || base == "/run" || base == "/home" ||
-                               base == "/Users" || starts_with(base, "/var");
     if (writable && !may_hold_work && codeexec::is_within(path, *real))
       return "is in a folder of the host's system, and would be writable";
   }
@@ -29846,72 +29944,74 @@ const char* why_not_shared(const std::string& path, bool writable, const EngineO
 }
 
 Expected<void> complete_mount(Mount& mount, const EngineOptions& engine) {
-  const auto given = with_home(mount.source);
-  if (!given) return with_prefix({"mounts: "}, given.error());
-  auto source = canonical_path(*given);
+  auto source = with_home(mount.source);
+  if (source) source = canonical_path(*source);
   if (!source) return with_prefix({"mounts: "}, source.error());
   mount.source = std::move(*source);
   if (mount.target.empty()) mount.target = mount.source;
-  const std::string subject = quoted(mount.source);
   struct stat status {};
   if (::stat(mount.source.c_str(), &status) != 0)
-    return with_prefix({"mounts: "}, system_error(errno, {subject}));
-  if (const char* why = why_not_shared(mount.source, mount.permission == Permission::write, engine))
-    return bad_option("mounts", concat({subject, " ", why, ", which no container is given"}));
+    return system_error(errno, {"mounts: ", quoted(mount.source)});
+  if (const char* why = why_not_shared(mount.source, status.st_mode,
+                                       mount.permission == Permission::write, engine))
+    return bad_option_value("mounts", mount.source,
+                            concat({" ", why, ", which no container is given"}));
   if (mount.permission == Permission::none && !S_ISDIR(status.st_mode))
-    return bad_option("mounts", concat({subject, " must be a directory to be kept away"}));
+    return bad_option_value("mounts", mount.source, " must be a directory to be kept away");
   return {};
 }
 
 // Where something appears in a container.
 Expected<void> check_target(std::string_view option, const std::string& target,
-                            std::string_view forbidden, std::set<std::string>& targets) {
+                            std::string_view forbidden, std::vector<std::string>& targets) {
   const char* problem = nullptr;
   if (!is_canonical_form(target) || target == "/")
     problem = " must be an absolute path without . and .., and not /";
   else if (target != printable(target) || target.find_first_of(forbidden) != std::string::npos)
     problem = " has a character that the engine cannot take in a path";
-  else if (codeexec::is_within(target, "/proc") || codeexec::is_within(target, "/sys") ||
-           (codeexec::is_within(target, "/dev") && !starts_with(target, "/dev/shm/")))
+  else if (belongs_to_kernel(target))
     problem = " belongs to the kernel in the container, too";
-  else if (!targets.insert(target).second)
+  else if (is_one_of(target, targets))
     problem = " is where something else appears already";
-  if (problem) return bad_option(option, concat({quoted(target), problem}));
-  return {};
+  targets.push_back(target);
+  return problem ? bad_option_value(option, target, problem) : Expected<void>();
+}
+
+bool has_same(const std::vector<Mount>& mounts, const Mount& wanted) {
+  for (const Mount& mount : mounts)
+    if (mount.source == wanted.source && mount.target == wanted.target &&
+        mount.permission == wanted.permission)
+      return true;
+  return false;
+}
+
+// What is not mounted need not be kept away.
+bool is_moot(const std::vector<Mount>& mounts, const Mount& wanted) {
+  if (wanted.permission != Permission::none) return false;
+  for (const Mount& mount : mounts)
+    if (mount.permission != Permission::none && codeexec::is_within(wanted.target, mount.target))
+      return false;
+  return true;
 }
 
 Expected<void> complete_mounts(ContainerOptions& options) {
   std::vector<Mount> mounts;
-  for (Mount mount : options.mounts) {
-    if (auto ok = complete_mount(mount, options.engine); !ok) return ok.error();
-    const auto is_same = [&mount](const Mount& other) {
-      return mount.source == other.source && mount.target == other.target &&
-             mount.permission == other.permission;
-    };
-    if (std::none_of(mounts.begin(), mounts.end(), is_same)) mounts.push_back(std::move(mount));
+  for (Mount& mount : options.mounts) {
+    if (auto ok = complete_mount(mount, options.engine); !ok) return ok;
+    if (!has_same(mounts, mount)) mounts.push_back(std::move(mount));
   }
-  // What is not mounted need not be kept away.
-  const auto is_moot = [&mounts](const Mount& mount) {
-    const auto holds = [&mount](const Mount& other) {
-      return other.permission != Permission::none &&
-             codeexec::is_within(mount.target, other.target);
-    };
-    return mount.permission == Permission::none &&
-           std::none_of(mounts.begin(), mounts.end(), holds);
-  };
-  std::vector<Mount> wanted;
-  for (const Mount& mount : mounts)
-    if (!is_moot(mount)) wanted.push_back(mount);
-  options.mounts = std::move(wanted);
+  options.mounts.clear();
+  std::vector<std::string> targets;
+  for (Mount& mount : mounts) {
+    if (is_moot(mounts, mount)) continue;
+    std::vector<std::string> none;
+    if (auto ok = check_target("mounts", mount.target, "", targets); !ok) return ok;
+    if (auto ok = check_target("mounts", mount.source, "", none); !ok) return ok;
+    options.mounts.push_back(mount);
+  }
   // The engine reads a tmpfs up to a colon.
-  std::set<std::string> targets;
-  for (const Mount& mount : options.mounts) {
-    if (auto ok = check_target("mounts", mount.target, "", targets); !ok) return ok.error();
-    std::set<std::string> none;
-    if (auto ok = check_target("mounts", mount.source, "", none); !ok) return ok.error();
-  }
   for (const auto& scratch : options.scratch)
-    if (auto ok = check_target("scratch", scratch.first, ",:\"", targets); !ok) return ok.error();
+    if (auto ok = check_target("scratch", scratch.first, ",:\"", targets); !ok) return ok;
   return {};
 }
 
@@ -29921,20 +30021,23 @@ Expected<void> complete_credentials(ContainerOptions& options) {
   if (!credentials) return credentials.error();
   for (const std::string& note : credentials->notes) options.on_progress(note);
   Variables& variables = credentials->variables;
+  const auto add = [&variables](std::string_view name, std::string_view value) {
+    variables.push_back({std::string(name), std::string(value)});
+  };
   if (!credentials->mounts.empty()) {
-    options.scratch.emplace_back(container_home, options.tmp_size);
-    variables.emplace_back("HOME", container_home);
+    options.scratch.push_back({std::string(container_home), options.tmp_size});
+    add("HOME", container_home);
   }
-  options.mounts.insert(options.mounts.end(), credentials->mounts.begin(),
-                        credentials->mounts.end());
-  if (!options.cache.empty())
-    for (const auto& [variable, below] : {std::pair<const char*, const char*>("XDG_CACHE_HOME", ""),
+  for (const Mount& mount : credentials->mounts) options.mounts.push_back(mount);
+  if (!options.cache.empty()) {
+    constexpr const char* folders[][2] = {{"XDG_CACHE_HOME", ""},
                                           {"npm_config_cache", "/npm"},
                                           {"CARGO_HOME", "/cargo"},
-                                          {"GOMODCACHE", "/go-mod"}})
-      variables.emplace_back(variable, concat({cache_folder, below}));
-  if (!options.cache.empty()) variables.emplace_back("PIP_NO_CACHE_DIR", "0");
-  variables.insert(variables.end(), options.environment.begin(), options.environment.end());
+                                          {"GOMODCACHE", "/go-mod"}};
+    for (const auto& folder : folders) add(folder[0], concat({cache_folder, folder[1]}));
+    add("PIP_NO_CACHE_DIR", "0");
+  }
+  for (const auto& variable : options.environment) variables.push_back(variable);
   options.environment = std::move(variables);
   options.secrets.insert(options.secrets.end(), credentials->secrets.begin(),
                          credentials->secrets.end());
@@ -29942,11 +30045,11 @@ Expected<void> complete_credentials(ContainerOptions& options) {
   return {};
 }
 
-Expected<void> check_packages(const ContainerOptions& options) {
+Expected<void> check_packages(ContainerOptions& options) {
   const PackageOptions& packages = options.packages;
   if (packages.empty()) return {};
   for (const auto* list : {&packages.system, &packages.python, &packages.npm})
-    if (auto ok = check_words("packages", *list); !ok) return ok.error();
+    if (auto ok = check_words("packages", *list); !ok) return ok;
   if (network(options) == "none")
     return bad_option("packages", "installing needs a network: set network to bridge");
   if (!options.sudo && !(packages.system.empty() && packages.npm.empty()))
@@ -29961,22 +30064,24 @@ bool is_listed(std::string_view word, std::string_view list) {
 }
 
 // What is set here, and what would part the container from this program.
-Expected<void> check_engine_words(std::vector<std::string>& words) {
-  for (std::string& word : words) {
+Expected<void> check_engine_words(ContainerOptions& options) {
+  for (std::string& word : options.engine_options) {
     word.erase(0, std::min(word.find_first_not_of('-'), word.size()));
     const std::string_view option = std::string_view(word).substr(0, word.find('='));
     if (!is_plain(option, "-") || option.size() < 2 || word != printable(word))
-      return bad_option("engine_options",
-                        concat({quoted(word), " is no long option such as device=/dev/fuse"}));
+      return bad_option_value("engine_options", word,
+                              " is no long option such as device=/dev/fuse");
     if (is_listed(word,
                   " attach cidfile detach detach-keys entrypoint help interactive label label-file "
                   "name net network pull restart rm sig-proxy stop-signal tty user "))
-      return bad_option("engine_options", concat({quoted(option), " is set by codeexec itself"}));
+      return bad_option_value("engine_options", option, " is set by codeexec itself");
   }
+  if (const std::string weak = weakened_by(options); !weak.empty())
+    options.on_progress(concat({"engine_options: the container is held less by ", weak}));
   return {};
 }
 
-Expected<void> check_bounds(const ContainerOptions& options) {
+Expected<void> check_bounds(ContainerOptions& options) {
   constexpr std::uint64_t least_memory = std::uint64_t{6} << 20;
   if (options.memory != 0 && options.memory < least_memory)
     return bad_option("memory", "must be 6 MiB or more, or 0 for no bound");
@@ -29990,12 +30095,53 @@ Expected<void> check_bounds(const ContainerOptions& options) {
   return {};
 }
 
+Expected<void> check_texts(ContainerOptions& options) {
+  struct {
+    const char* option;
+    std::string ContainerOptions::*value;
+    std::string_view signs;  // besides letters, digits and _
+    const char* problem;
+  } constexpr words[] = {
+      {"image", &ContainerOptions::image, "./:@-", " is no name of an image"},
+      {"user", &ContainerOptions::user, ".:-", " is no user of a container"},
+      {"network", &ContainerOptions::network_name, ".-", " is no name of a network"},
+      {"cache", &ContainerOptions::cache, ".-", " is no name of a cache"}};
+  for (const auto& word : words)
+    if (const std::string& value = options.*word.value; !value.empty())
+      if (!is_plain(value, word.signs)) return bad_option_value(word.option, value, word.problem);
+  for (const std::string* id : {&options.agent_id, &options.instance_id})
+    if (has_nul(*id) || id->size() > 4096)
+      return bad_option("agent_id", "has a NUL byte or is longer than 4096 bytes");
+  for (const auto& [variable, value] : options.environment)
+    if (variable.empty() || variable.find('=') != std::string::npos ||
+        variable != printable(variable) || has_nul(value))
+      return bad_option_value("environment", variable, " cannot be a variable");
+  return {};
+}
+
+Expected<void> complete_log_file(ContainerOptions& options) {
+  if (options.log_file.empty()) return {};
+  auto log_file = canonical_path(options.log_file);
+  if (!log_file) return with_prefix({"log_file: "}, log_file.error());
+  options.log_file = std::move(*log_file);
+  for (const Mount& mount : options.mounts)
+    if (mount.permission == Permission::write &&
+        codeexec::is_within(options.log_file, mount.source))
+      return bad_option_value("log_file", options.log_file, " lies where commands may write");
+  return {};
+}
+
+Expected<void> check_engine_of(ContainerOptions& options) {
+  return check_engine_options(options.engine);
+}
+
 }  // namespace
 
 namespace {
 
-Error bad_option(std::string_view option, std::string_view problem) {
-  return make_error(ErrorCode::invalid_argument, {option, ": ", problem});
+Expected<void> bad_option_value(std::string_view option, std::string_view value,
+                                std::string_view problem) {
+  return bad_option(option, concat({quoted(value), problem}));
 }
 
 bool is_plain(std::string_view text, std::string_view more) {
@@ -30030,10 +30176,10 @@ std::string weakened_by(const ContainerOptions& options) {
 }
 
 Expected<void> check_engine_options(const EngineOptions& engine) {
-  if (auto ok = check_words("engine program", {engine.program}); !ok) return ok.error();
+  if (auto ok = check_words("engine program", {engine.program}); !ok) return ok;
   for (const std::string* value : {&engine.context, &engine.host})
     if (!value->empty())
-      if (auto ok = check_words("engine context or host", {*value}); !ok) return ok.error();
+      if (auto ok = check_words("engine context or host", {*value}); !ok) return ok;
   if (!engine.context.empty() && !engine.host.empty())
     return bad_option("engine context", "there is a host, too: leave one of them out");
   for (const auto time : {engine.call_timeout, engine.run_timeout, engine.pull_timeout})
@@ -30041,46 +30187,21 @@ Expected<void> check_engine_options(const EngineOptions& engine) {
   return {};
 }
 
+Expected<void> complete_options(ContainerOptions& options) {
+  if (options.image.empty())
+    options.image = options.sudo ? "codeexec/runtime-sudo:latest" : "codeexec/runtime:latest";
+  if (!options.read_only_root) options.read_only_root = !options.sudo && options.packages.empty();
+  for (const auto step : {check_engine_of, check_texts, check_bounds, check_engine_words,
+                          check_packages, complete_credentials, complete_mounts, complete_log_file})
+    if (auto ok = step(options); !ok) return ok;
+  return {};
+}
+
 }  // namespace
 
 Expected<ContainerOptions> complete(const ContainerOptions& options) {
   ContainerOptions complete = options;
-  if (complete.image.empty())
-    complete.image = options.sudo ? "codeexec/runtime-sudo:latest" : "codeexec/runtime:latest";
-  if (!complete.read_only_root) complete.read_only_root = !options.sudo && options.packages.empty();
-  if (auto ok = check_engine_options(complete.engine); !ok) return ok.error();
-  if (!is_plain(complete.image, "./:@-"))
-    return bad_option("image", concat({quoted(complete.image), " is no name of an image"}));
-  if (!complete.user.empty() && !is_plain(complete.user, ".:-"))
-    return bad_option("user", concat({quoted(complete.user), " is no user of a container"}));
-  for (const auto& id : {complete.agent_id, complete.instance_id})
-    if (has_nul(id) || id.size() > 4096)
-      return bad_option("agent_id", "has a NUL byte or is longer than 4096 bytes");
-  for (const auto& [variable, value] : complete.environment)
-    if (variable.empty() || variable.find('=') != std::string::npos ||
-        variable != printable(variable) || has_nul(value))
-      return bad_option("environment", concat({quoted(variable), " cannot be a variable"}));
-  if (auto ok = check_bounds(complete); !ok) return ok.error();
-  if (auto ok = check_engine_words(complete.engine_options); !ok) return ok.error();
-  if (!complete.network_name.empty() && !is_plain(complete.network_name, ".-"))
-    return bad_option("network",
-                      concat({quoted(complete.network_name), " is no name of a network"}));
-  if (!complete.cache.empty() && !is_plain(complete.cache, ".-"))
-    return bad_option("cache", concat({quoted(complete.cache), " is no name of a cache"}));
-  if (const std::string weak = weakened_by(complete); !weak.empty())
-    complete.on_progress(concat({"engine_options: the container is held less by ", weak}));
-  if (auto ok = check_packages(complete); !ok) return ok.error();
-  if (auto ok = complete_credentials(complete); !ok) return ok.error();
-  if (auto ok = complete_mounts(complete); !ok) return ok.error();
-  if (complete.log_file.empty()) return complete;
-  auto log_file = canonical_path(complete.log_file);
-  if (!log_file) return with_prefix({"log_file: "}, log_file.error());
-  complete.log_file = std::move(*log_file);
-  for (const Mount& mount : complete.mounts)
-    if (mount.permission == Permission::write &&
-        codeexec::is_within(complete.log_file, mount.source))
-      return bad_option("log_file",
-                        concat({quoted(complete.log_file), " lies where commands may write"}));
+  if (auto ok = complete_options(complete); !ok) return ok.error();
   return complete;
 }
 
@@ -30184,9 +30305,10 @@ struct Container::State {
   std::vector<std::string> take_notes();
   Expected<Json> look(const std::optional<CancelToken>& cancel = {}) const;
   Expected<void> stop();
-  // Both together remove it. The first takes the turn and lets the engine begin.
-  Expected<void> begin_removal(std::optional<Process>& removal);
-  Expected<void> finish_removal(std::optional<Process>& removal);
+  // Both together remove it. The first takes the turn and lets the engine begin; false when that
+  // has failed, which the second tells.
+  bool begin_removal();
+  Expected<void> finish_removal();
 
   const ContainerOptions options;
   const std::string name;
@@ -30200,7 +30322,7 @@ struct Container::State {
   bool has_own_tmp() const;
   std::vector<std::string> set_up_words(const char* then, const Beacons* beacons = nullptr) const;
   std::vector<std::string> configuration(const Beacons* beacons = nullptr) const;
-  std::vector<std::string> labels() const;
+  void add_labels(std::vector<std::string>& words) const;
   bool is_own(const Json& container) const;
   Error foreign() const;
   Expected<void> make(const std::optional<CancelToken>& cancel);
@@ -30239,6 +30361,9 @@ struct Container::State {
   std::optional<Process> lifeline = {};  // of one that is not persistent
   std::string started_at = {};           // with that
   double cpus = options.cpus;            // that the engine takes
+  // Between the two steps of a removal: the engine's call, and what has failed before it.
+  std::optional<Process> removal = {};
+  Expected<void> unremoved = {};
   std::vector<std::string> notes = {};
 };
 
@@ -30280,6 +30405,7 @@ class ContainerExecutor::Exec final : public Carrier {
   std::string kill_all();
   // Why it has not begun, and at what step.
   Error failure() const;
+  const Where& where() const { return where_; }
   const std::string& failed_step() const { return failed_step_; }
   const std::string& session_text() const { return out_.session(); }
   // With those that wait in it.
@@ -30628,8 +30754,7 @@ Container::State::State(ContainerOptions given)
 Container::State::~State() {
   // A fork of the program has a copy of this object, and no part in the container.
   if (owner != ::getpid() || options.persistent) return;
-  std::optional<Process> removal;
-  if (made && begin_removal(removal)) (void)finish_removal(removal);
+  if (made && begin_removal()) (void)finish_removal();
 }
 
 Container::Container(ContainerOptions options)
@@ -30714,7 +30839,7 @@ std::vector<std::string> Container::State::take_notes() {
 }
 
 Expected<Json> Container::State::look(const std::optional<CancelToken>& cancel) const {
-  auto found = inspect(options.engine, "container", {name}, cancel);
+  auto found = inspect(options.engine, "container", name, cancel);
   if (found && !found->is_null()) return Json((*found)[0]);
   return found;
 }
@@ -30739,20 +30864,17 @@ std::vector<std::string> Container::State::set_up_words(const char* then,
   if (beacons)
     for (const std::string& path : beacons->paths())
       look += concat({"[ -e ", shell_word(path), " ] || echo codeexec unseen; "});
-  const std::size_t colon = std::min(user.find(':'), user.size());
-  const std::string uid = user.substr(0, colon);
-  const std::string gid = colon < user.size() ? user.substr(colon + 1) : uid;
+  const std::size_t colon = user.find(':');
+  const std::string_view uid = std::string_view(user).substr(0, colon);
+  const std::string_view gid = std::string_view(user).substr(colon + 1);  // npos + 1 is 0
   const bool by_number = is_number(uid) && is_number(gid) && uid != "0";
-  std::vector<std::string> words = {"-c",
-                                    concat({set_up_script, look, then}),
-                                    "codeexec",
-                                    by_number ? uid : "",
-                                    by_number ? gid : "",
-                                    "/tmp"};
+  std::string_view home = "/tmp";
   for (const auto& [variable, value] : options.environment)
-    if (variable == "HOME") words.back() = value;
-  if (has_own_tmp()) words.emplace_back("/tmp");
-  if (!options.cache.empty()) words.emplace_back(cache_folder);
+    if (variable == "HOME") home = value;
+  std::vector<std::string> words = words_of({"-c", concat({set_up_script, look, then}), "codeexec",
+                                             by_number ? uid : "", by_number ? gid : "", home});
+  if (has_own_tmp()) add_words(words, {"/tmp"});
+  if (!options.cache.empty()) add_words(words, {cache_folder});
   for (const auto& scratch : options.scratch) words.push_back(scratch.first);
   return words;
 }
@@ -30795,10 +30917,10 @@ Expected<ContainerInfo> Container::info() const {
 }
 
 Expected<ContainerStats> Container::stats() const {
-  auto told = ask_engine(
-      state_->options.engine,
-      {"stats", "--no-stream", "--format", "{{.CPUPerc}}\t{{.MemUsage}}\t{{.PIDs}}", state_->name},
-      state_->options.engine.call_timeout, "measure the container");
+  auto told = ask_engine(state_->options.engine,
+                         words_of({"stats", "--no-stream", "--format",
+                                   "{{.CPUPerc}}\t{{.MemUsage}}\t{{.PIDs}}", state_->name}),
+                         state_->options.engine.call_timeout, "measure the container");
   if (!told) return told.error();
   std::string_view rest = *told;
   const auto next = [&rest](char end) {
@@ -30821,20 +30943,20 @@ Expected<void> Container::stop() const {
 Expected<void> Container::remove() const { return remove_all({*this}); }
 
 Expected<void> Container::remove_all(const std::vector<Container>& containers) {
-  std::vector<std::shared_ptr<State>> states;
-  for (const Container& container : containers)
-    if (std::find(states.begin(), states.end(), container.state_) == states.end())
-      states.push_back(container.state_);
   // In one order for all callers, because each holds the turns of all.
-  std::sort(states.begin(), states.end());
-  std::vector<std::optional<Process>> removals(states.size());
-  std::vector<Expected<void>> done(states.size());
-  for (std::size_t i = 0; i < states.size(); ++i) done[i] = states[i]->begin_removal(removals[i]);
+  std::vector<State*> states;
+  for (const Container& container : containers) {
+    State* const state = container.state_.get();
+    std::size_t at = 0;
+    while (at < states.size() && std::less<State*>()(states[at], state)) ++at;
+    if (at == states.size() || states[at] != state)
+      states.insert(states.begin() + static_cast<std::ptrdiff_t>(at), state);
+  }
+  for (State* const state : states) (void)state->begin_removal();
   Expected<void> result;
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    auto removed = states[i]->finish_removal(removals[i]);
-    if (result && !done[i]) result = done[i];
-    if (result && !removed) result = removed;
+  for (State* const state : states) {
+    auto removed = state->finish_removal();
+    if (result) result = std::move(removed);
   }
   return result;
 }
@@ -30877,55 +30999,55 @@ std::string csv_field(std::string_view key, const std::string& path) {
   return field + '"';
 }
 
+void add_scratch(std::vector<std::string>& words, std::string_view path, std::uint64_t size) {
+  add_option(words, "--tmpfs", {path, ":rw,exec,nosuid,nodev,mode=1777"});
+  if (size != 0) words.back() += concat({",size=", std::to_string(size)});
+}
+
 }  // namespace
 
 // The arguments of `run` that the options make, with the command.
 std::vector<std::string> Container::State::configuration(const Beacons* beacons) const {
-  std::vector<std::string> words = {
-      "--init",   "--user",           "0:0",      "--network", network(options), "--pull", "never",
-      "--ulimit", "nofile=4096:4096", "--ulimit", "core=0:0",  "--stop-signal",  "KILL"};
-  const auto add = [&words](const char* option, const std::string& value) {
-    words.insert(words.end(), {option, value});
-  };
-  if (!options.sudo) {
-    add("--cap-drop", "ALL");
-    add("--cap-add", "KILL");
-    add("--security-opt", "no-new-privileges");
-  }
+  std::vector<std::string> words =
+      words_of({"--init", "--user", "0:0", "--network", network(options), "--pull", "never",
+                "--ulimit", "nofile=4096:4096", "--ulimit", "core=0:0", "--stop-signal", "KILL"});
+  if (!options.sudo)
+    add_words(words,
+              {"--cap-drop", "ALL", "--cap-add", "KILL", "--security-opt", "no-new-privileges"});
   // Without a number for swap, the engine allows as much of it again.
   if (options.memory != 0)
     for (const char* option : {"--memory", "--memory-swap"})
-      add(option, std::to_string(options.memory) + "b");
-  if (cpus > 0) add("--cpus", seconds_text(std::chrono::milliseconds(std::llround(cpus * 1000))));
-  add("--pids-limit", options.pids == 0 ? "-1" : std::to_string(options.pids));
-  if (options.shm_size != 0) add("--shm-size", std::to_string(options.shm_size) + "b");
+      add_option(words, option, {std::to_string(options.memory), "b"});
+  if (cpus > 0)
+    add_option(words, "--cpus",
+               {seconds_text(std::chrono::milliseconds(std::llround(cpus * 1000)))});
+  add_option(words, "--pids-limit", {options.pids == 0 ? "-1" : std::to_string(options.pids)});
+  if (options.shm_size != 0)
+    add_option(words, "--shm-size", {std::to_string(options.shm_size), "b"});
   // Users of a rootless podman are others in its containers, unless it is told to keep them.
-  if (is_podman(options.engine) && ::geteuid() != 0) add("--userns", "keep-id");
-  const auto add_scratch = [&add](const std::string& path, std::uint64_t size) {
-    add("--tmpfs", concat({path, ":rw,exec,nosuid,nodev,mode=1777",
-                           size == 0 ? "" : concat({",size=", std::to_string(size)})}));
-  };
+  if (is_podman(options.engine) && ::geteuid() != 0) add_words(words, {"--userns", "keep-id"});
   if (*options.read_only_root) {
-    words.emplace_back("--read-only");
-    if (has_own_tmp()) add_scratch("/tmp", options.tmp_size);
+    add_words(words, {"--read-only"});
+    if (has_own_tmp()) add_scratch(words, "/tmp", options.tmp_size);
   }
-  for (const auto& [path, size] : options.scratch) add_scratch(path, size);
+  for (const auto& [path, size] : options.scratch) add_scratch(words, path, size);
   for (const std::string& word : options.engine_options) words.push_back(concat({"--", word}));
   for (const Mount& mount : options.mounts) {
     // A directory that is kept away is covered by an empty one.
     if (mount.permission == Permission::none)
-      add("--mount",
-          concat({"type=tmpfs,", csv_field("dst=", mount.target), ",tmpfs-mode=0555,readonly"}));
+      add_option(words, "--mount",
+                 {"type=tmpfs,", csv_field("dst=", mount.target), ",tmpfs-mode=0555,readonly"});
     else
-      add("--mount", concat({"type=bind,", csv_field("src=", mount.source), ",",
-                             csv_field("dst=", mount.target),
-                             mount.permission == Permission::write ? "" : ",readonly"}));
+      add_option(
+          words, "--mount",
+          {"type=bind,", csv_field("src=", mount.source), ",", csv_field("dst=", mount.target),
+           mount.permission == Permission::write ? "" : ",readonly"});
   }
   if (!options.cache.empty())
-    add("--mount", concat({"type=volume,src=codeexec-cache-", options.cache, ",dst=", cache_folder,
-                           is_podman(options.engine) ? "" : ",volume-label=codeexec.managed=1"}));
-  add("--entrypoint", "sh");
-  words.push_back(options.image);
+    add_option(words, "--mount",
+               {"type=volume,src=codeexec-cache-", options.cache, ",dst=", cache_folder,
+                is_podman(options.engine) ? "" : ",volume-label=codeexec.managed=1"});
+  add_words(words, {"--entrypoint", "sh", options.image});
   const std::vector<std::string> command =
       set_up_words(options.persistent ? "while :; do sleep 3600; done"
                                       : "echo codeexec ready; while read -r _; do :; done",
@@ -30934,11 +31056,10 @@ std::vector<std::string> Container::State::configuration(const Beacons* beacons)
   return words;
 }
 
-std::vector<std::string> Container::State::labels() const {
+void Container::State::add_labels(std::vector<std::string>& words) const {
   const ProgramIdentity program = own_identity();
   const std::string agent = to_utf8(options.agent_id);
   const std::string instance = to_utf8(options.instance_id);
-  std::vector<std::string> words;
   for (const auto& [label, value] :
        {std::pair<const char*, std::string_view>("managed", "1"),
         std::pair<const char*, std::string_view>("kind",
@@ -30951,8 +31072,7 @@ std::vector<std::string> Container::State::labels() const {
         std::pair<const char*, std::string_view>("boot", program.boot),
         std::pair<const char*, std::string_view>("pid", program.pid),
         std::pair<const char*, std::string_view>("start", program.start)})
-    words.insert(words.end(), {"--label", concat({"codeexec.", label, "=", value})});
-  return words;
+    add_option(words, "--label", {"codeexec.", label, "=", value});
 }
 
 // Whether it was made for the same agent, by whatever program of ours.
@@ -31042,7 +31162,7 @@ Expected<void> Container::State::clear(const std::string& id,
   const CancelToken never;
   const Clock::time_point deadline = later(Clock::now(), options.engine.call_timeout);
   for (;;) {
-    auto removed = ask({"rm", "-f", id}, "remove", cancel);
+    auto removed = ask(words_of({"rm", "-f", id}), "remove", cancel);
     if (removed || removed.error().code == ErrorCode::not_found) return {};
     if (removed.error().message.find("already in progress") == std::string::npos ||
         Clock::now() >= deadline)
@@ -31059,7 +31179,7 @@ Expected<bool> Container::State::reuse(const Json& found,
   // Somebody's restart leaves one behind that no longer hangs on its lifeline.
   if (!options.persistent && !(lifeline && health.started_at == started_at)) return false;
   if (health.status == "paused") {
-    auto woken = ask({"unpause", name}, "wake", cancel);
+    auto woken = ask(words_of({"unpause", name}), "wake", cancel);
     if (!woken) return woken.error();
     tell(concat({"the container ", name, " was paused"}));
     return true;
@@ -31068,7 +31188,8 @@ Expected<bool> Container::State::reuse(const Json& found,
   if (!health.running) {
     if (health.status != "exited" && health.status != "created" && health.status != "stopped")
       return false;
-    if (auto started = ask({"start", name}, "start", cancel); !started) return started.error();
+    if (auto started = ask(words_of({"start", name}), "start", cancel); !started)
+      return started.error();
     tell(concat({"the container ", name, " was started again"}));
     if (health.status != "created")
       add_note(
@@ -31082,7 +31203,7 @@ Expected<bool> Container::State::reuse(const Json& found,
 
 Expected<void> Container::State::get_image(const std::optional<CancelToken>& cancel) {
   if (options.image_policy != ImagePolicy::always) {
-    auto image = inspect(options.engine, "image", {options.image}, cancel);
+    auto image = inspect(options.engine, "image", options.image, cancel);
     if (!image) return image.error();
     if (!image->is_null()) return {};
     if (options.image_policy == ImagePolicy::never)
@@ -31092,8 +31213,9 @@ Expected<void> Container::State::get_image(const std::optional<CancelToken>& can
                          options.sudo ? " --sudo" : "", "), or pull it"});
   }
   tell(concat({"pulling the image ", options.image}));
-  auto pulled = ask_engine(options.engine, {"pull", options.image}, options.engine.pull_timeout,
-                           concat({"pull the image ", options.image}), cancel);
+  auto pulled =
+      ask_engine(options.engine, words_of({"pull", options.image}), options.engine.pull_timeout,
+                 concat({"pull the image ", options.image}), cancel);
   if (pulled) return {};
   Error error = pulled.error();
   if (options.sudo && ends_with(options.image, "-sudo:latest"))
@@ -31107,7 +31229,7 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
   for (const Mount& mount : options.mounts) {
     const auto now = canonical_path(mount.source);
     if (!now || *now != mount.source)
-      return bad_option("mounts", concat({quoted(mount.source), " leads elsewhere by now"}));
+      return bad_option_value("mounts", mount.source, " leads elsewhere by now");
   }
   {
     const std::lock_guard<std::mutex> lock(mutex);
@@ -31115,23 +31237,24 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
   }
   std::optional<Beacons> beacons;
   if (!options.persistent) beacons.emplace(options.mounts);
-  std::vector<std::string> words = {"run", "--name", name};
-  for (const auto& more : {labels(), configuration(beacons ? &*beacons : nullptr)})
-    words.insert(words.end(), more.begin(), more.end());
+  std::vector<std::string> words = words_of({"run", options.persistent ? "-d" : "-i"});
+  if (!options.persistent) add_words(words, {"--rm"});
+  add_words(words, {"--name", name});
+  add_labels(words);
+  const std::vector<std::string> more = configuration(beacons ? &*beacons : nullptr);
+  words.insert(words.end(), more.begin(), more.end());
   if (!beacons) {
-    words.insert(words.begin() + 1, "-d");
     auto started = ask_engine(options.engine, words, options.engine.run_timeout,
                               concat({"make the container ", name}), cancel);
     if (!started) return started.error();
     if (auto ok = set_up(cancel); !ok) {
       // Its first process may have said why it ended.
-      const ProcessResult told = run_process(
-          engine_call(options.engine, {"logs", "--tail", "5", name}, options.engine.call_timeout));
+      const ProcessResult told = run_process(engine_call(
+          options.engine, words_of({"logs", "--tail", "5", name}), options.engine.call_timeout));
       if (!told.succeeded() || engine_words(told).empty()) return ok;
       return engine_error(options.engine, told, concat({"make the container ", name}));
     }
   } else {
-    words.insert(words.begin() + 1, {"-i", "--rm"});
     const auto told = hold(words, cancel);
     if (!told) return told.error();
     if (auto ok = look_for(*beacons, *told, cancel); !ok) return ok;
@@ -31188,15 +31311,9 @@ Expected<void> Container::State::look_for(const Beacons& beacons, std::string_vi
       tell(notes.back());
     }
   if (told.find(unseen_line) == std::string_view::npos) return {};
-  std::vector<std::string> words = {
-      "exec",
-      "--user",
-      user,
-      name,
-      "sh",
-      "-c",
-      "for f; do d=${f%/*}; [ ! -x \"$d\" ] || [ -e \"$f\" ] || echo \"$d\"; done",
-      "codeexec"};
+  std::vector<std::string> words = words_of(
+      {"exec", "--user", user, name, "sh", "-c",
+       "for f; do d=${f%/*}; [ ! -x \"$d\" ] || [ -e \"$f\" ] || echo \"$d\"; done", "codeexec"});
   words.insert(words.end(), beacons.paths().begin(), beacons.paths().end());
   const auto missing = ask(words, "look into", cancel);
   if (!missing) return missing.error();
@@ -31213,7 +31330,7 @@ Expected<void> Container::State::look_for(const Beacons& beacons, std::string_vi
 // The first process of one that is persistent does the same by itself, but tells nobody when.
 Expected<void> Container::State::set_up(const std::optional<CancelToken>& cancel) {
   const Beacons beacons(options.mounts);
-  std::vector<std::string> words = {"exec", "--user", "0:0", name, "sh"};
+  std::vector<std::string> words = words_of({"exec", "--user", "0:0", name, "sh"});
   const std::vector<std::string> script = set_up_words(":", &beacons);
   words.insert(words.end(), script.begin(), script.end());
   const auto done = ask(words, "prepare", cancel);
@@ -31225,7 +31342,7 @@ Expected<void> Container::State::install(const std::optional<CancelToken>& cance
   const PackageOptions& packages = options.packages;
   if (packages.empty()) return {};
   const auto by_root = [this](const char* script) {
-    return std::vector<std::string>{"exec", "--user", "0:0", name, "sh", "-c", script};
+    return words_of({"exec", "--user", "0:0", name, "sh", "-c", script});
   };
   // A program that died while it installed must not leave a half for a whole.
   if (options.persistent && ask(by_root("[ -e /.codeexec-packages ]"), "look into", cancel))
@@ -31260,28 +31377,30 @@ Expected<bool> Container::State::install(const char* kind, const char* script,
                                          const std::optional<CancelToken>& cancel) {
   const std::string what = concat({"install ", kind, " packages: ", joined(packages, " ")});
   tell(what);
-  std::vector<std::string> arguments = {"exec", "-i", "--user", "0:0"};
-  for (const char* variable : {"DEBIAN_FRONTEND=noninteractive", "PIP_BREAK_SYSTEM_PACKAGES=1",
-                               "PIP_ROOT_USER_ACTION=ignore", "HOME=/root"})
-    arguments.insert(arguments.end(), {"-e", variable});
-  for (const auto& variable : options.environment)
-    if (variable.first != "PATH" && variable.first != "HOME" &&
-        !starts_with(variable.first, "DOCKER_") && !starts_with(variable.second, cache_folder))
-      arguments.insert(arguments.end(), {"-e", variable.first});
-  arguments.insert(arguments.end(),
-                   {name, "sh", "-c", install_script, "codeexec", "sh", "-c", script, "sh"});
-  arguments.insert(arguments.end(), packages.begin(), packages.end());
-  ProcessOptions call = engine_call(options.engine, arguments, options.packages.timeout);
+  ProcessOptions call =
+      engine_call(options.engine,
+                  words_of({"exec", "-i", "--user", "0:0", "-e", "DEBIAN_FRONTEND=noninteractive",
+                            "-e", "PIP_BREAK_SYSTEM_PACKAGES=1", "-e",
+                            "PIP_ROOT_USER_ACTION=ignore", "-e", "HOME=/root"}),
+                  options.packages.timeout);
   // The values stand in no argv: the engine's program takes them from its own variables.
   for (const auto& [variable, value] : options.environment) {
-    if (std::find(arguments.begin(), arguments.end(), variable) == arguments.end()) continue;
+    if (variable == "PATH" || variable == "HOME" || starts_with(variable, "DOCKER_") ||
+        starts_with(value, cache_folder))
+      continue;
+    add_words(call.argv, {"-e", variable});
     const std::string start = variable + "=";
-    const auto is_same = [&start](const std::string& old) { return starts_with(old, start); };
-    call.environment.erase(
-        std::remove_if(call.environment.begin(), call.environment.end(), is_same),
-        call.environment.end());
-    call.environment.push_back(start + value);
+    const std::string wanted = start + value;
+    bool is_known = false;
+    for (std::string& old : call.environment) {
+      if (!starts_with(old, start)) continue;
+      old = wanted;
+      is_known = true;
+    }
+    if (!is_known) call.environment.push_back(wanted);
   }
+  add_words(call.argv, {name, "sh", "-c", install_script, "codeexec", "sh", "-c", script, "sh"});
+  call.argv.insert(call.argv.end(), packages.begin(), packages.end());
   call.keep_input_open = true;
   call.secrets = options.secrets;
   call.cancel = cancel;
@@ -31318,7 +31437,7 @@ void Container::State::discard() {
   if (found && !found->is_null() && is_own(*found) &&
       label_of(*found, "codeexec.pid") == program.pid &&
       label_of(*found, "codeexec.start") == program.start)
-    (void)ask({"rm", "-f", (*found)["Id"].as_string()}, "remove");
+    (void)ask(words_of({"rm", "-f", (*found)["Id"].as_string()}), "remove");
 }
 
 Expected<void> Container::State::stop() {
@@ -31330,33 +31449,34 @@ Expected<void> Container::State::stop() {
   else if (!found->is_null() && !is_own(*found))
     done = foreign();
   else if (health_of(*found).running || health_of(*found).status == "paused")
-    if (auto killed = ask({"kill", (*found)["Id"].as_string()}, "stop"); !killed)
+    if (auto killed = ask(words_of({"kill", (*found)["Id"].as_string()}), "stop"); !killed)
       done = killed.error();
   if (done) tell(concat({"the container ", name, " was stopped"}));
   end_turn(false);
   return done;
 }
 
-Expected<void> Container::State::begin_removal(std::optional<Process>& removal) {
+bool Container::State::begin_removal() {
   (void)take_turn({});
-  Expected<void> saved;
-  if (!options.log_file.empty()) saved = save_log(options.log_file);
+  unremoved = options.log_file.empty() ? Expected<void>() : save_log(options.log_file);
   const auto found = look();
-  Expected<void> problem;
-  if (!found) problem = found.error();
-  if (found && !found->is_null() && !is_own(*found)) problem = foreign();
-  if (problem && !found->is_null()) {
-    auto started = Process::start(engine_call(
-        options.engine, {"rm", "-f", (*found)["Id"].as_string()}, options.engine.call_timeout));
+  if (!found) {
+    unremoved = found.error();
+  } else if (!found->is_null() && !is_own(*found)) {
+    unremoved = foreign();
+  } else if (!found->is_null()) {
+    auto started = Process::start(engine_call(options.engine,
+                                              words_of({"rm", "-f", (*found)["Id"].as_string()}),
+                                              options.engine.call_timeout));
     if (started)
       removal = std::move(*started);
     else
-      problem = started.error();
+      unremoved = started.error();
   }
-  return problem ? saved : problem;
+  return unremoved.has_value();
 }
 
-Expected<void> Container::State::finish_removal(std::optional<Process>& removal) {
+Expected<void> Container::State::finish_removal() {
   Expected<void> done;
   if (removal) {
     const ProcessResult& result = removal->wait();
@@ -31377,8 +31497,9 @@ Expected<void> Container::State::finish_removal(std::optional<Process>& removal)
     held.reset();
   }
   log(done ? concat({"the container ", name, " was removed"}) : done.error().message);
+  const Expected<void> result = unremoved ? done : unremoved;
   end_turn(false);
-  return done;
+  return result;
 }
 
 Expected<void> Container::State::save_log(const std::string& path) {
@@ -31388,13 +31509,14 @@ Expected<void> Container::State::save_log(const std::string& path) {
   if (!health.exists) health.status = "none";
   if (!found) health.error = found.error().message;
   const auto truth = [](bool value) { return value ? "True" : "False"; };
-  std::string text = concat(
-      {"# Docker Container Logs for agent: ", printable(options.agent_id),
-       "\n# Container Status: ", health.status, "\n# Running: ", truth(health.running),
-       "\n# Exit Code: ", std::to_string(health.exit_code),
-       "\n# OOM Killed: ", truth(health.oom_killed),
-       "\n# Error: ", events->redactor.redact(health.error), "\n# Started At: ", health.started_at,
-       "\n# Finished At: ", health.finished_at, "\n#", std::string(79, '='), "\n"});
+  std::string text =
+      concat({"# Docker Container Logs for agent: ", printable(options.agent_id),
+              "\n# Container Status: ", health.status, "\n# Running: ", truth(health.running),
+              "\n# Exit Code: ", std::to_string(health.exit_code), "\n# OOM Killed: ",
+              truth(health.oom_killed), "\n# Error: ", events->redactor.redact(health.error),
+              "\n# Started At: ", health.started_at, "\n# Finished At: ", health.finished_at, "\n#",
+              "========================================"
+              "=======================================\n"});
   {
     const std::lock_guard<std::mutex> lock(events->mutex);
     text += events->lines.text();
@@ -31526,10 +31648,10 @@ _h
 ProcessOptions ContainerExecutor::Exec::Where::call(bool with_input,
                                                     const std::vector<std::string>& words,
                                                     std::chrono::milliseconds timeout) const {
-  std::vector<std::string> arguments = {"exec"};
-  if (with_input) arguments.push_back("-i");
-  if (!user.empty()) arguments.insert(arguments.end(), {"-u", user});
-  arguments.push_back(container);
+  std::vector<std::string> arguments = words_of({"exec"});
+  if (with_input) add_words(arguments, {"-i"});
+  if (!user.empty()) add_words(arguments, {"-u", user});
+  add_words(arguments, {container});
   arguments.insert(arguments.end(), words.begin(), words.end());
   return engine_call(engine, arguments, timeout);
 }
@@ -31542,7 +31664,8 @@ auto ContainerExecutor::Exec::start(const Where& where) -> Expected<std::shared_
   auto carrier = std::make_shared<Exec>(where, id);
   // Far above what any machine has, and below 2^53.
   carrier->mark_ = std::to_string(((std::uint64_t{1} << 40) + number) * 1024);
-  if (auto ok = carrier->line_.start(where.call(true, {"sh"}, no_limit)); !ok) return ok.error();
+  if (auto ok = carrier->line_.start(where.call(true, words_of({"sh"}), no_limit)); !ok)
+    return ok.error();
   const std::string uid = where.user.substr(0, where.user.find(':'));
   const std::string script =
       concat({"_i=", id, " _b=", carrier->mark_, " _uid=", is_number(uid) ? uid : "",
@@ -31562,7 +31685,7 @@ bool ContainerExecutor::Exec::waits() const {
 
 Expected<void> ContainerExecutor::Exec::connect_input() {
   return input_.start(
-      where_.call(true, {"sh", "-c", "exec cat >\"$1\"", "sh", input_path()}, no_limit));
+      where_.call(true, words_of({"sh", "-c", "exec cat >\"$1\"", "sh", input_path()}), no_limit));
 }
 
 // In the words of the shell, or in the engine's, which come on either stream.
@@ -31631,10 +31754,11 @@ auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point
 
 std::string ContainerExecutor::Exec::kill_all() {
   kill();
-  std::optional<ProcessOptions> measure = next_measure(nullptr);
-  while (measure) {
-    const ProcessResult result = run_process(*measure);
-    measure = next_measure(&result);
+  ProcessResult result;
+  const ProcessResult* last = nullptr;
+  while (const std::optional<ProcessOptions> measure = next_measure(last)) {
+    result = run_process(*measure);
+    last = &result;
   }
   return message_.empty() ? "whatever of it had begun was killed" : message_;
 }
@@ -31675,11 +31799,13 @@ std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const Proces
   };
   switch (measures_++) {
     case 0: {
-      if (where_.sudo) where_.user = "0:0";
+      Where where = where_;
+      if (where.sudo) where.user = "0:0";
       const std::string script =
           concat({"_b=$1 _root=\n", exec_script.substr(0, exec_script.find("_g()")),
                   "_h\n_z KILL 0 strays\necho killed"});
-      return where_.call(false, {"sh", "-c", script, "codeexec", mark_}, std::chrono::seconds(5));
+      return where.call(false, words_of({"sh", "-c", script, "codeexec", mark_}),
+                        std::chrono::seconds(5));
     }
     case 1:
       if (last->succeeded() && says(*last, "killed")) {
@@ -31691,7 +31817,8 @@ std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const Proces
         container_ended_ = true;
         return std::nullopt;
       }
-      return engine_call(where_.engine, {"kill", where_.container}, where_.engine.call_timeout);
+      return engine_call(where_.engine, words_of({"kill", where_.container}),
+                         where_.engine.call_timeout);
     default:
       container_ended_ = true;
       message_ = last->succeeded() || tells_of_no_container()
@@ -31807,9 +31934,8 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
     if (!path) return with_prefix({"allowed_paths: "}, path.error());
     wanted.mounts.push_back({std::move(*path), {}, root.permission});
   }
-  auto completed = complete(wanted);
-  if (!completed) return completed.error();
-  Container container(std::move(*completed));
+  if (auto ok = complete_options(wanted); !ok) return ok.error();
+  Container container(std::move(wanted));
   if (auto ok = executor.set_up(general, container.options().secrets); !ok) return ok.error();
   std::vector<std::string> writable;
   for (const Mount& mount : container.options().mounts)
@@ -31820,8 +31946,8 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   variables.keep.clear();
   variables.keep_all = false;
   variables.workspace = executor.workspace();
-  const auto& of_container = container.options().environment;
-  variables.set.insert(variables.set.begin(), of_container.begin(), of_container.end());
+  variables.set = container.options().environment;
+  for (const auto& variable : options.environment.set) variables.set.push_back(variable);
   auto environment = Environment::create(variables);
   if (!environment) return environment.error();
   auto place =
@@ -31943,15 +32069,14 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   admission.result.container = container.name();
   // The next exec is started when this command has ended: the engine needs a processor for that.
   // One that runs beside other work would let those wait.
-  const Exec::Where where = place_->where();
-  if (command.background || command.keep_input_open) place_->execs->refill(where);
+  if (command.background || command.keep_input_open) place_->execs->refill(exec->where());
   admission.home = container.state_;
-  admission.ending.log = [where, exec, execs = place_->execs, log = container.state_->events](
+  admission.ending.log = [exec, execs = place_->execs, log = container.state_->events](
                              const Result& told, const ProcessResult& ended) {
     if (exec->container_ended())
       execs->drop();
     else
-      execs->refill(where);
+      execs->refill(exec->where());
     Result result = told;
     static_cast<ProcessResult&>(result) = ended;
     constexpr std::size_t most = 2000;
@@ -32034,7 +32159,7 @@ struct ContainerManager::State {
   std::mutex mutex = {};
   std::map<std::string, ContainerExecutor> executors = {};
 
-  Expected<void> remove(const std::vector<ContainerExecutor>& gone, const std::string& log_dir);
+  Expected<void> remove(const std::vector<Container>& gone, const std::string& log_dir);
 };
 
 ContainerManager::ContainerManager(EngineOptions engine) : state_(std::make_shared<State>()) {
@@ -32071,14 +32196,11 @@ std::vector<std::string> ContainerManager::agents() const {
   return agents;
 }
 
-Expected<void> ContainerManager::State::remove(const std::vector<ContainerExecutor>& gone,
+Expected<void> ContainerManager::State::remove(const std::vector<Container>& gone,
                                                const std::string& log_dir) {
   Expected<void> saved;
-  std::vector<Container> containers;
-  for (const ContainerExecutor& executor : gone) {
-    const Container& container = executor.container();
-    containers.push_back(container);
-    if (log_dir.empty()) continue;
+  for (const Container& container : gone) {
+    if (log_dir.empty()) break;
     const std::string& agent = container.options().agent_id;
     std::string folder = plain_name(agent, 100);
     if (folder != agent)
@@ -32086,27 +32208,27 @@ Expected<void> ContainerManager::State::remove(const std::vector<ContainerExecut
     auto ok = container.save_log(concat({log_dir, "/", folder, "/docker_container.log"}));
     if (saved && !ok) saved = ok;
   }
-  auto removed = Container::remove_all(containers);
+  auto removed = Container::remove_all(gone);
   return removed ? saved : removed;
 }
 
 Expected<void> ContainerManager::cleanup(const std::string& agent_id, const std::string& log_dir) {
-  std::vector<ContainerExecutor> gone;
+  std::vector<Container> gone;
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
     const auto found = state_->executors.find(agent_id);
     if (found == state_->executors.end()) return {};
-    gone.push_back(found->second);
+    gone.push_back(found->second.container());
     state_->executors.erase(found);
   }
   return state_->remove(gone, log_dir);
 }
 
 Expected<void> ContainerManager::cleanup_all(const std::string& log_dir) {
-  std::vector<ContainerExecutor> gone;
+  std::vector<Container> gone;
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
-    for (const auto& entry : state_->executors) gone.push_back(entry.second);
+    for (const auto& entry : state_->executors) gone.push_back(entry.second.container());
     state_->executors.clear();
   }
   return state_->remove(gone, log_dir);
@@ -32117,24 +32239,25 @@ Expected<std::size_t> ContainerManager::reap_orphans() const {
   if (auto ok = check_engine_options(engine); !ok) return ok.error();
   const ProgramIdentity own = own_identity();
   const std::string host = concat({"label=codeexec.host=", own.host});
-  auto listed = ask_engine(
-      engine,
-      {"ps", "-a", "-q", "--no-trunc", "--filter", "label=codeexec.managed=1", "--filter", host},
-      engine.call_timeout, "list containers");
+  auto listed = ask_engine(engine,
+                           words_of({"ps", "-a", "-q", "--no-trunc", "--filter",
+                                     "label=codeexec.managed=1", "--filter", host}),
+                           engine.call_timeout, "list containers");
   if (!listed) return listed.error();
   std::size_t count = 0;
   std::string_view rest = *listed;
   while (!rest.empty()) {
     const std::string id(rest.substr(0, rest.find('\n')));
     rest.remove_prefix(std::min(id.size() + 1, rest.size()));
-    const auto found = inspect(engine, "container", {id});
+    const auto found = inspect(engine, "container", id);
     if (!found || found->is_null()) continue;
     const Json& container = (*found)[0];
     // One that is meant to outlive its program may go only if it never ran.
     const bool may_go = label_of(container, "codeexec.kind") != "persistent" ||
                         health_of(container).status == "created";
     if (!may_go || !is_orphan(container, own)) continue;
-    auto removed = ask_engine(engine, {"rm", "-f", id}, engine.call_timeout, "remove a container");
+    auto removed =
+        ask_engine(engine, words_of({"rm", "-f", id}), engine.call_timeout, "remove a container");
     if (!removed) return removed.error();
     ++count;
   }
@@ -32164,12 +32287,20 @@ std::string probed(const std::string& output, std::string_view key) {
   return lines.substr(begin, lines.find('\n', begin) - begin);
 }
 
+// In what the engine says of itself; empty: it says none.
+Expected<std::string> version_of(std::string_view info) {
+  const auto parsed = Json::parse(info);
+  if (!parsed) return parsed.error();
+  const std::string& version = (*parsed)["ServerVersion"].as_string();
+  return version.empty() ? (*parsed)["version"]["Version"].as_string() : version;
+}
+
 }  // namespace
 
 std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
   std::vector<EngineCheck> checks;
-  const auto add = [&checks](const char* subject, bool ok, std::string message) {
-    checks.push_back({subject, ok, std::move(message)});
+  const auto add = [&checks](const char* subject, bool ok, Pieces message) {
+    checks.push_back({subject, ok, concat(message)});
     return ok;
   };
   ContainerExecutorOptions probe = options;
@@ -32182,80 +32313,91 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
   probe.container.log_file.clear();
   const auto executor = ContainerExecutor::create(probe);
   if (!executor) {
-    add("options", false, executor.error().message);
+    add("options", false, {executor.error().message});
     return checks;
   }
   const Container& container = executor->container();
   const ContainerOptions& wanted = container.options();
   const EngineOptions& engine = wanted.engine;
-  const auto told = ask_engine(engine, {"info", "--format", "{{json .}}"}, engine.call_timeout,
-                               "reach the container engine");
-  const auto info = told ? Json::parse(*told) : Expected<Json>(told.error());
-  std::string version = info ? (*info)["ServerVersion"].as_string() : std::string();
-  if (info && version.empty()) version = (*info)["version"]["Version"].as_string();
-  if (!add("engine", !version.empty(),
-           !info             ? info.error().message
-           : version.empty() ? concat({"no engine answers ", quoted(engine.program)})
-                             : concat({engine.program, ", engine version ", printable(version)})))
+  auto told = ask_engine(engine, words_of({"info", "--format", "{{json .}}"}), engine.call_timeout,
+                         "reach the container engine");
+  if (told) told = version_of(*told);
+  if (!told) {
+    add("engine", false, {told.error().message});
     return checks;
-  const auto image = inspect(engine, "image", {wanted.image});
-  if (!add("image", image && !image->is_null(),
-           !image             ? image.error().message
-           : image->is_null() ? concat({wanted.image, " is not here: build it (sh docker/build.sh",
-                                        wanted.sudo ? " --sudo" : "", "), or pull it (",
-                                        engine.program, " pull ", wanted.image, ")"})
-                              : concat({wanted.image, " is here"})))
+  }
+  if (told->empty()) {
+    add("engine", false, {"no engine answers ", quoted(engine.program)});
     return checks;
-  auto ours = ask_engine(
-      engine,
-      {"ps", "-a", "--filter", "label=codeexec.managed=1", "--format", "{{.Names}} ({{.Status}})"},
-      engine.call_timeout, "list containers");
-  if (ours) std::replace(ours->begin(), ours->end(), '\n', ' ');
-  add("containers", ours.has_value(),
-      !ours           ? ours.error().message
-      : ours->empty() ? "none of codeexec are there"
-                      : concat({"of codeexec, also of other programs: ", printable(*ours)}));
+  }
+  add("engine", true, {engine.program, ", engine version ", printable(*told)});
+  const auto image = inspect(engine, "image", wanted.image);
+  if (!image) {
+    add("image", false, {image.error().message});
+    return checks;
+  }
+  if (image->is_null()) {
+    add("image", false,
+        {wanted.image, " is not here: build it (sh docker/build.sh", wanted.sudo ? " --sudo" : "",
+         "), or pull it (", engine.program, " pull ", wanted.image, ")"});
+    return checks;
+  }
+  add("image", true, {wanted.image, " is here"});
+  auto ours = ask_engine(engine,
+                         words_of({"ps", "-a", "--filter", "label=codeexec.managed=1", "--format",
+                                   "{{.Names}} ({{.Status}})"}),
+                         engine.call_timeout, "list containers");
+  if (!ours) {
+    add("containers", false, {ours.error().message});
+  } else {
+    std::replace(ours->begin(), ours->end(), '\n', ' ');
+    add("containers", true,
+        {ours->empty() ? "none of codeexec are there" : "of codeexec, also of other programs: ",
+         printable(*ours)});
+  }
   if (const auto ok = container.ensure(); !ok) {
-    add("container", false, ok.error().message);
+    add("container", false, {ok.error().message});
     return checks;
   }
   const Result result = executor->run(Command::shell(probe_script));
-  if (!add("command", result.succeeded(), result.summary())) return checks;
+  if (!add("command", result.succeeded(), {result.summary()})) return checks;
   const auto has = [&result](std::string_view key) { return !probed(result.out, key).empty(); };
   const bool writes = has("workspace");
   add("workspace", writes,
-      concat({printable(executor->workspace()),
-              writes ? " can be written to by commands"
-                     : " cannot be written to by commands: give it to the user of the commands, "
-                       "or make it a root that may be written to"}));
+      {printable(executor->workspace()),
+       writes
+           ? " can be written to by commands"
+           : " cannot be written to by commands: give it to the user of the commands, or make it "
+             "a root that may be written to"});
   const std::string user = user_of(wanted);
   const std::string runs_as = probed(result.out, "user");
-  const bool expected = runs_as == user || !is_number(user.substr(0, user.find(':')));
-  add("user", expected,
-      concat({"commands run as ", printable(runs_as),
-              starts_with(runs_as, "0:") ? ", root without capabilities: the workspace is root's"
-                                         : ""}));
+  add("user", runs_as == user || !is_number(std::string_view(user).substr(0, user.find(':'))),
+      {"commands run as ", printable(runs_as),
+       starts_with(runs_as, "0:") ? ", root without capabilities: the workspace is root's" : ""});
   const bool alone = !has("interface");
-  add("network", alone == (network(wanted) == "none"),
-      concat({"network ", network(wanted), alone ? ": nothing is reached" : ""}));
-  const auto in_force = [&](const char* key, std::uint64_t bound) {
-    return bound == 0 || probed(result.out, key) == std::to_string(bound);
-  };
+  const std::string network_name = network(wanted);
+  add("network", alone == (network_name == "none"),
+      {"network ", network_name, alone ? ": nothing is reached" : ""});
   std::string missing;
-  if (!in_force("memory", wanted.memory)) missing += " memory";
-  if (!in_force("pids", wanted.pids)) missing += " pids";
+  const auto check_bound = [&](const char* key, std::uint64_t bound) {
+    if (bound != 0 && probed(result.out, key) != std::to_string(bound))
+      missing += concat({" ", key});
+  };
+  check_bound("memory", wanted.memory);
+  check_bound("pids", wanted.pids);
   if (*wanted.read_only_root && has("root")) missing += " read_only_root";
-  add("limits", missing.empty(),
-      missing.empty() ? "all bounds are in force"
-                      : concat({"not in force:", missing,
-                                " (the engine may not use cgroups for it: rootless, cgroup v1)"}));
+  if (missing.empty())
+    add("limits", true, {"all bounds are in force"});
+  else
+    add("limits", false,
+        {"not in force:", missing,
+         " (the engine may not use cgroups for it: rootless, cgroup v1)"});
   if (const std::string weak = weakened_by(wanted); !weak.empty())
-    add("options", false, concat({"the container is held less by ", weak}));
+    add("options", false, {"the container is held less by ", weak});
   const Result again = executor->run("true");
   add("warm", again.succeeded(),
-      concat({"a command takes ",
-              seconds_text(std::chrono::duration_cast<std::chrono::milliseconds>(again.wall_time)),
-              " s"}));
+      {"a command takes ",
+       seconds_text(std::chrono::duration_cast<std::chrono::milliseconds>(again.wall_time)), " s"});
   return checks;
 }
 
@@ -32356,13 +32498,12 @@ class UserContainers::User final : public ContainerExecutor {
   // Bash, if the image has one; asked for once.
   Expected<std::string> shell() const;
   // What one of the scripts writes, at most `limit` bytes; `what` is told when it fails.
-  Expected<std::string> fetch(const char* script, const std::vector<std::string>& words,
-                              std::size_t limit, std::string_view what,
-                              std::string input = {}) const;
-  // Puts on the audit log what was asked for, and how it went.
-  template <class T>
-  Expected<T> recorded(const char* tool, const std::string& subject, Expected<T> done,
-                       std::string_view content = {}) const;
+  Expected<std::string> fetch(const char* script, Pieces words, std::size_t limit,
+                              std::string_view what, std::string_view input = {}) const;
+  // The same for the user, with `input`: it is put on the audit log, and how it went.
+  Expected<std::string> serve(const char* tool, const std::string& subject, const char* script,
+                              Pieces words, std::size_t limit, std::string_view what,
+                              std::string_view input = {}) const;
 
  private:
   User() = default;
@@ -32383,7 +32524,9 @@ class UserContainers::User final : public ContainerExecutor {
 };
 
 struct UserContainers::State {
-  UserContainerOptions options = {};
+  explicit State(const UserContainerOptions& given) : options(given) {}
+
+  UserContainerOptions options;
   std::optional<Files> tools = {};
   std::mutex mutex = {};
   std::map<std::string, std::shared_ptr<User>> users = {};
@@ -32437,9 +32580,8 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     const UserContainerOptions& options, const std::string& user_id) {
   ContainerOptions wanted = options.container;
   wanted.agent_id = user_id;
-  auto completed = complete(wanted);
-  if (!completed) return completed.error();
-  Container container(std::move(*completed));
+  if (auto ok = complete_options(wanted); !ok) return ok.error();
+  Container container(std::move(wanted));
   EnvironmentOptions variables;
   variables.keep.clear();
   variables.auto_venv = false;
@@ -32485,18 +32627,16 @@ Expected<std::string> UserContainers::User::shell() const {
   return shell_;
 }
 
-Expected<std::string> UserContainers::User::fetch(const char* script,
-                                                  const std::vector<std::string>& words,
+Expected<std::string> UserContainers::User::fetch(const char* script, Pieces words,
                                                   std::size_t limit, std::string_view what,
-                                                  std::string input) const {
-  Command command = Command::program({"/bin/sh", "-c", script, "sh"});
-  for (const std::string& word : words) {
+                                                  std::string_view input) const {
+  for (const std::string_view word : words)
     if (has_nul(word) || word.size() >= PATH_MAX)
       return make_error(ErrorCode::invalid_argument,
                         {"Failed: a path has a NUL byte in it, or is longer than any may be"});
-    command.argv.push_back(word);
-  }
-  command.input = std::move(input);
+  Command command = Command::program(words_of({"/bin/sh", "-c", script, "sh"}));
+  add_words(command.argv, words);
+  command.input = input;
   const CancelToken enough;
   command.cancel = enough;
   std::string out;
@@ -32522,9 +32662,11 @@ Expected<std::string> UserContainers::User::fetch(const char* script,
       {concat({"Failed to ", what, ": ", printable(without_line_ends(reason))})});
 }
 
-template <class T>
-Expected<T> UserContainers::User::recorded(const char* tool, const std::string& subject,
-                                           Expected<T> done, std::string_view content) const {
+Expected<std::string> UserContainers::User::serve(const char* tool, const std::string& subject,
+                                                  const char* script, Pieces words,
+                                                  std::size_t limit, std::string_view what,
+                                                  std::string_view input) const {
+  auto done = fetch(script, words, limit, what, input);
   Result result;
   result.command = concat({tool, " ", shell_word(subject)});
   result.work_dir = user_workspace;
@@ -32534,13 +32676,14 @@ Expected<T> UserContainers::User::recorded(const char* tool, const std::string& 
   result.message = done.error().message;
   Command asked;
   asked.tool = tool;
-  asked.input = content;
+  asked.input = input;
   record(result, asked);
   return done;
 }
 
 Expected<UserContainers> UserContainers::create(const UserContainerOptions& given) {
-  UserContainerOptions options = given;
+  auto state = std::make_shared<State>(given);
+  UserContainerOptions& options = state->options;
   ContainerOptions& container = options.container;
   container.image = first_of(container.image, "MCP_EXECUTOR_IMAGE", "codeexec/executor:latest");
   if (container.user.empty()) container.user = "1000:1000";
@@ -32563,7 +32706,6 @@ Expected<UserContainers> UserContainers::create(const UserContainerOptions& give
   };
   const Folder folders[] = {{options.tools_dir, "MCP_TOOLS_PATH", "./tools", "/tools"},
                             {options.skills_dir, "MCP_SKILLS_PATH", "./skills", "/skills"}};
-  auto state = std::make_shared<State>();
   for (const Folder& folder : folders) {
     const std::string path = first_of(folder.path, folder.variable, folder.usual);
     PathOptions roots;
@@ -32579,13 +32721,10 @@ Expected<UserContainers> UserContainers::create(const UserContainerOptions& give
     if (folder.path == options.tools_dir && !state->tools)
       state->tools.emplace(std::move(*rules), folder.path);
   }
-  container.scratch.emplace_back(user_workspace, options.workspace_size);
-  container.scratch.emplace_back("/artifacts", options.artifacts_size);
+  container.scratch.push_back({user_workspace, options.workspace_size});
+  container.scratch.push_back({"/artifacts", options.artifacts_size});
   // Once for all users: variables of this process may be others later.
-  auto completed = complete(container);
-  if (!completed) return completed.error();
-  container = std::move(*completed);
-  state->options = std::move(options);
+  if (auto ok = complete_options(container); !ok) return ok.error();
   UserContainers containers;
   containers.state_ = std::move(state);
   return containers;
@@ -32622,13 +32761,11 @@ Expected<std::string> UserContainers::read_file(const std::string& user_id, cons
   if (!user) return user.error();
   // What a program in the container takes for a number.
   constexpr std::uint64_t most = 0x7ffffffe;
-  return (*user)->recorded(
-      "read_file", path,
-      (*user)->fetch(read_script,
-                     {path, std::to_string(std::min(offset, most) + 1),
-                      count ? std::to_string(std::min(*count, most)) : std::string(),
-                      std::to_string(longest_text + 1)},
-                     longest_text, concat({"read file ", printable(path)})));
+  return (*user)->serve(
+      "read_file", path, read_script,
+      {path, std::to_string(std::min(offset, most) + 1),
+       count ? std::to_string(std::min(*count, most)) : "", std::to_string(longest_text + 1)},
+      longest_text, concat({"read file ", printable(path)}));
 }
 
 Expected<std::uint64_t> UserContainers::write_file(const std::string& user_id,
@@ -32640,11 +32777,9 @@ Expected<std::uint64_t> UserContainers::write_file(const std::string& user_id,
   if (content.size() > longest_write)
     return make_error(ErrorCode::limit, {"Failed to ", what, ": more than ",
                                          std::to_string(longest_write), " bytes"});
-  const auto written = (*user)->recorded(
-      "write_file", path,
-      (*user)->fetch(write_script, {path, std::to_string(content.size()), random_hex(8)}, 0, what,
-                     std::string(content)),
-      content);
+  const auto written =
+      (*user)->serve("write_file", path, write_script,
+                     {path, std::to_string(content.size()), random_hex(8)}, 0, what, content);
   if (!written) return written.error();
   return std::uint64_t{content.size()};
 }
@@ -32656,21 +32791,14 @@ Expected<std::string> UserContainers::read_docstring(const std::string& user_id,
   if (!user) return user.error();
   const bool is_path =
       module_or_path.find('/') != std::string::npos || ends_with(module_or_path, ".py");
-  std::string source;
-  if (is_path) {
-    auto text = (*user)->recorded(
-        "read_docstring", module_or_path,
-        (*user)->fetch(read_script,
-                       {module_or_path, "1", "", std::to_string(longest_python_file + 1)},
-                       longest_python_file, concat({"read file ", printable(module_or_path)})));
-    if (!text) return text.error();
-    source = std::move(*text);
-  } else {
-    auto text = state_->source_of(module_or_path);
-    if (!text) return text.error();
-    source = std::move(*text);
-  }
-  auto docstring = python_docstring(source, function);
+  const auto source =
+      is_path
+          ? (*user)->serve("read_docstring", module_or_path, read_script,
+                           {module_or_path, "1", "", std::to_string(longest_python_file + 1)},
+                           longest_python_file, concat({"read file ", printable(module_or_path)}))
+          : state_->source_of(module_or_path);
+  if (!source) return source.error();
+  auto docstring = python_docstring(*source, function);
   if (docstring) return docstring;
   const std::string place = concat({is_path ? "" : "module ", printable(module_or_path)});
   if (docstring.error().code == ErrorCode::not_found)
@@ -32682,22 +32810,18 @@ Expected<std::string> UserContainers::read_docstring(const std::string& user_id,
 Expected<std::vector<Artifact>> UserContainers::list_artifacts(const std::string& user_id) const {
   const auto user = state_->user(user_id);
   if (!user) return user.error();
-  const auto list =
-      (*user)->recorded("list_artifacts", "/artifacts",
-                        (*user)->fetch(list_script, {}, longest_text, "list artifacts"));
+  const auto list = (*user)->serve("list_artifacts", "/artifacts", list_script, {}, longest_text,
+                                   "list artifacts");
   if (!list) return list.error();
-  std::vector<Artifact> artifacts;
-  std::string_view rest = *list;
-  while (!rest.empty()) {
-    const std::string_view entry = rest.substr(0, rest.find('\0'));
-    rest.remove_prefix(std::min(entry.size() + 1, rest.size()));
-    Artifact artifact;
-    artifact.name = entry.substr(std::min(entry.find('/'), entry.size() - 1) + 1);
-    artifact.size = leading_number(entry, std::uint64_t{0});
-    if (is_artifact_name(artifact.name)) artifacts.push_back(std::move(artifact));
+  std::map<std::string, std::string> sizes;
+  for (std::string_view rest = *list; !rest.empty();) {
+    std::string_view name = take_part(rest, '\0');
+    const std::string_view size = take_part(name, '/');
+    if (is_artifact_name(name)) sizes[std::string(name)] = size;
   }
-  std::sort(artifacts.begin(), artifacts.end(),
-            [](const Artifact& a, const Artifact& b) { return a.name < b.name; });
+  std::vector<Artifact> artifacts;
+  for (const auto& [name, size] : sizes)
+    artifacts.push_back({name, leading_number(size, std::uint64_t{0})});
   return artifacts;
 }
 
@@ -32708,10 +32832,9 @@ Expected<std::string> UserContainers::get_artifact(const std::string& user_id,
   const auto user = state_->user(user_id);
   if (!user) return user.error();
   const std::uint64_t limit = state_->options.max_artifact;
-  auto bytes = (*user)->recorded(
-      "get_artifact", name,
-      (*user)->fetch(artifact_script, {name, std::to_string(limit)},
-                     static_cast<std::size_t>(limit), concat({"get artifact ", printable(name)})));
+  auto bytes =
+      (*user)->serve("get_artifact", name, artifact_script, {name, std::to_string(limit)},
+                     static_cast<std::size_t>(limit), concat({"get artifact ", printable(name)}));
   if (!bytes && bytes.error().code == ErrorCode::not_found)
     return make_error(ErrorCode::not_found, {"Artifact not found: ", printable(name)});
   return bytes;

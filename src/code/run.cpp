@@ -154,16 +154,15 @@ class CodeRun {
     if (admitted && !path) return not_saved(path.error());
     const bool saves = admitted && !(passing && language->shell);
     // Of the directory that the file is made in, whatever the code puts in its place.
-    Expected<OpenDirectory> directory = OpenDirectory();
+    UniqueFd directory;
     if (saves && passing)
-      directory = executor_.paths().open_work_dir(options_.command.work_dir, executor_.workspace());
+      if (auto opened =
+              executor_.paths().open_work_dir(options_.command.work_dir, executor_.workspace()))
+        directory = std::move(opened->fd);
     if (saves && !save(block.code, *path)) return false;
     result_.results.push_back(executor_.run(command));
-    if (saves && passing && directory) {
-      const std::string_view file = std::string_view(*path).substr(path->rfind('/') + 1);
-      if (::unlinkat(directory->fd.get(), std::string(file).c_str(), 0) == 0)
-        result_.files.pop_back();
-    }
+    if (directory && ::unlinkat(directory.get(), path->c_str() + path->rfind('/') + 1, 0) == 0)
+      result_.files.pop_back();
     return result_.results.back().succeeded();
   }
 
@@ -175,18 +174,19 @@ class CodeRun {
 
   // No command follows that would be on the audit log.
   bool not_saved(const Error& error) {
-    const bool denied = error.code == ErrorCode::permission_denied;
-    Result failed;
-    failed.outcome = denied ? Outcome::refused : Outcome::exited;
-    if (denied) failed.rule = "paths";
-    failed.exit_code = denied ? -1 : 1;
-    failed.message = error.message;
-    record_save(std::move(failed), "save", {});
+    record_save(&error, "save", {});
     return stop(error.message);
   }
 
-  void record_save(Result result, std::string command, std::string_view code) const {
-    result.command = std::move(command);
+  // Null is no error.
+  void record_save(const Error* error, std::string_view command, std::string_view code) const {
+    Result result;
+    const bool denied = error && error->code == ErrorCode::permission_denied;
+    result.outcome = denied ? Outcome::refused : Outcome::exited;
+    if (denied) result.rule = "paths";
+    result.exit_code = denied ? -1 : error ? 1 : 0;
+    if (error) result.message = error->message;
+    result.command = command;
     result.work_dir = work_dir_ ? *work_dir_ : options_.command.work_dir;
     Command asked = options_.command;
     asked.input = code;
@@ -248,22 +248,21 @@ class CodeRun {
     return command;
   }
 
-  bool save(std::string_view code, const std::string& path) {
-    const auto fail = [&](const Error& error) {
-      return not_saved(with_prefix({"cannot save the code as ", quoted(path), ": "}, error));
-    };
+  Expected<void> write(std::string_view code, const std::string& path) const {
     auto files = files_below(*work_dir_, executor_.file_rules());
-    if (!files) return fail(files.error());
+    if (!files) return files.error();
     auto written = files->write(path, code);
-    if (!written) return fail(written.error());
-    if (*written != path)
-      return fail(make_error(ErrorCode::permission_denied, {"it is ", quoted(*written)}));
+    if (!written) return written.error();
+    if (*written == path) return {};
+    return make_error(ErrorCode::permission_denied, {"it is ", quoted(*written)});
+  }
+
+  bool save(std::string_view code, const std::string& path) {
+    if (auto ok = write(code, path); !ok)
+      return not_saved(with_prefix({"cannot save the code as ", quoted(path), ": "}, ok.error()));
     if (const DeleteGuard* guard = executor_.delete_guard()) guard->mark_created(path);
     result_.files.push_back(path);
-    Result saved;
-    saved.outcome = Outcome::exited;
-    saved.exit_code = 0;
-    record_save(std::move(saved), concat({"save ", quoted(path)}), code);
+    record_save(nullptr, concat({"save ", quoted(path)}), code);
     return true;
   }
 
@@ -281,18 +280,42 @@ class CodeRun {
   CodeResult result_ = {};
 };
 
+struct UsualLanguage {
+  std::string_view names;  // with a blank between them
+  const char* extension;
+  std::string_view program;  // likewise
+  bool shell;
+};
+// Unbuffered: what was printed before a timeout is not lost.
+constexpr UsualLanguage usual_language_rows[] = {
+    {"sh shell", "sh", "sh", true},
+    {"bash", "sh", "bash", true},
+    {"python py python3", "py", "python3 -u", false},
+    {"javascript js node", "js", "node", false},
+    {"html htm", "html", "", false},
+    {"css", "css", "", false},
+};
+
+void split_at_blanks(std::string_view text, std::vector<std::string>& words) {
+  while (!text.empty()) words.push_back(std::string(take_part(text, ' ')));
+}
+
+std::vector<CodeLanguage> usual_languages() {
+  std::vector<CodeLanguage> languages(std::size(usual_language_rows));
+  for (std::size_t i = 0; i < languages.size(); ++i) {
+    const UsualLanguage& row = usual_language_rows[i];
+    split_at_blanks(row.names, languages[i].names);
+    languages[i].extension = row.extension;
+    split_at_blanks(row.program, languages[i].program);
+    languages[i].shell = row.shell;
+  }
+  return languages;
+}
+
 }  // namespace
 
 const std::vector<CodeLanguage>& default_languages() {
-  // Unbuffered: what was printed before a timeout is not lost.
-  static const std::vector<CodeLanguage> languages = {
-      {{"sh", "shell"}, "sh", {"sh"}, true},
-      {{"bash"}, "sh", {"bash"}, true},
-      {{"python", "py", "python3"}, "py", {"python3", "-u"}, false},
-      {{"javascript", "js", "node"}, "js", {"node"}, false},
-      {{"html", "htm"}, "html", {}, false},
-      {{"css"}, "css", {}, false},
-  };
+  static const std::vector<CodeLanguage> languages = usual_languages();
   return languages;
 }
 

@@ -169,8 +169,7 @@ Container::State::State(ContainerOptions given)
 Container::State::~State() {
   // A fork of the program has a copy of this object, and no part in the container.
   if (owner != ::getpid() || options.persistent) return;
-  std::optional<Process> removal;
-  if (made && begin_removal(removal)) (void)finish_removal(removal);
+  if (made && begin_removal()) (void)finish_removal();
 }
 
 Container::Container(ContainerOptions options)
@@ -255,7 +254,7 @@ std::vector<std::string> Container::State::take_notes() {
 }
 
 Expected<Json> Container::State::look(const std::optional<CancelToken>& cancel) const {
-  auto found = inspect(options.engine, "container", {name}, cancel);
+  auto found = inspect(options.engine, "container", name, cancel);
   if (found && !found->is_null()) return Json((*found)[0]);
   return found;
 }
@@ -280,20 +279,17 @@ std::vector<std::string> Container::State::set_up_words(const char* then,
   if (beacons)
     for (const std::string& path : beacons->paths())
       look += concat({"[ -e ", shell_word(path), " ] || echo codeexec unseen; "});
-  const std::size_t colon = std::min(user.find(':'), user.size());
-  const std::string uid = user.substr(0, colon);
-  const std::string gid = colon < user.size() ? user.substr(colon + 1) : uid;
+  const std::size_t colon = user.find(':');
+  const std::string_view uid = std::string_view(user).substr(0, colon);
+  const std::string_view gid = std::string_view(user).substr(colon + 1);  // npos + 1 is 0
   const bool by_number = is_number(uid) && is_number(gid) && uid != "0";
-  std::vector<std::string> words = {"-c",
-                                    concat({set_up_script, look, then}),
-                                    "codeexec",
-                                    by_number ? uid : "",
-                                    by_number ? gid : "",
-                                    "/tmp"};
+  std::string_view home = "/tmp";
   for (const auto& [variable, value] : options.environment)
-    if (variable == "HOME") words.back() = value;
-  if (has_own_tmp()) words.emplace_back("/tmp");
-  if (!options.cache.empty()) words.emplace_back(cache_folder);
+    if (variable == "HOME") home = value;
+  std::vector<std::string> words = words_of({"-c", concat({set_up_script, look, then}), "codeexec",
+                                             by_number ? uid : "", by_number ? gid : "", home});
+  if (has_own_tmp()) add_words(words, {"/tmp"});
+  if (!options.cache.empty()) add_words(words, {cache_folder});
   for (const auto& scratch : options.scratch) words.push_back(scratch.first);
   return words;
 }
@@ -336,10 +332,10 @@ Expected<ContainerInfo> Container::info() const {
 }
 
 Expected<ContainerStats> Container::stats() const {
-  auto told = ask_engine(
-      state_->options.engine,
-      {"stats", "--no-stream", "--format", "{{.CPUPerc}}\t{{.MemUsage}}\t{{.PIDs}}", state_->name},
-      state_->options.engine.call_timeout, "measure the container");
+  auto told = ask_engine(state_->options.engine,
+                         words_of({"stats", "--no-stream", "--format",
+                                   "{{.CPUPerc}}\t{{.MemUsage}}\t{{.PIDs}}", state_->name}),
+                         state_->options.engine.call_timeout, "measure the container");
   if (!told) return told.error();
   std::string_view rest = *told;
   const auto next = [&rest](char end) {
@@ -362,20 +358,20 @@ Expected<void> Container::stop() const {
 Expected<void> Container::remove() const { return remove_all({*this}); }
 
 Expected<void> Container::remove_all(const std::vector<Container>& containers) {
-  std::vector<std::shared_ptr<State>> states;
-  for (const Container& container : containers)
-    if (std::find(states.begin(), states.end(), container.state_) == states.end())
-      states.push_back(container.state_);
   // In one order for all callers, because each holds the turns of all.
-  std::sort(states.begin(), states.end());
-  std::vector<std::optional<Process>> removals(states.size());
-  std::vector<Expected<void>> done(states.size());
-  for (std::size_t i = 0; i < states.size(); ++i) done[i] = states[i]->begin_removal(removals[i]);
+  std::vector<State*> states;
+  for (const Container& container : containers) {
+    State* const state = container.state_.get();
+    std::size_t at = 0;
+    while (at < states.size() && std::less<State*>()(states[at], state)) ++at;
+    if (at == states.size() || states[at] != state)
+      states.insert(states.begin() + static_cast<std::ptrdiff_t>(at), state);
+  }
+  for (State* const state : states) (void)state->begin_removal();
   Expected<void> result;
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    auto removed = states[i]->finish_removal(removals[i]);
-    if (result && !done[i]) result = done[i];
-    if (result && !removed) result = removed;
+  for (State* const state : states) {
+    auto removed = state->finish_removal();
+    if (result) result = std::move(removed);
   }
   return result;
 }

@@ -98,9 +98,8 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
     if (!path) return with_prefix({"allowed_paths: "}, path.error());
     wanted.mounts.push_back({std::move(*path), {}, root.permission});
   }
-  auto completed = complete(wanted);
-  if (!completed) return completed.error();
-  Container container(std::move(*completed));
+  if (auto ok = complete_options(wanted); !ok) return ok.error();
+  Container container(std::move(wanted));
   if (auto ok = executor.set_up(general, container.options().secrets); !ok) return ok.error();
   std::vector<std::string> writable;
   for (const Mount& mount : container.options().mounts)
@@ -111,8 +110,8 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   variables.keep.clear();
   variables.keep_all = false;
   variables.workspace = executor.workspace();
-  const auto& of_container = container.options().environment;
-  variables.set.insert(variables.set.begin(), of_container.begin(), of_container.end());
+  variables.set = container.options().environment;
+  for (const auto& variable : options.environment.set) variables.set.push_back(variable);
   auto environment = Environment::create(variables);
   if (!environment) return environment.error();
   auto place =
@@ -234,15 +233,14 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   admission.result.container = container.name();
   // The next exec is started when this command has ended: the engine needs a processor for that.
   // One that runs beside other work would let those wait.
-  const Exec::Where where = place_->where();
-  if (command.background || command.keep_input_open) place_->execs->refill(where);
+  if (command.background || command.keep_input_open) place_->execs->refill(exec->where());
   admission.home = container.state_;
-  admission.ending.log = [where, exec, execs = place_->execs, log = container.state_->events](
+  admission.ending.log = [exec, execs = place_->execs, log = container.state_->events](
                              const Result& told, const ProcessResult& ended) {
     if (exec->container_ended())
       execs->drop();
     else
-      execs->refill(where);
+      execs->refill(exec->where());
     Result result = told;
     static_cast<ProcessResult&>(result) = ended;
     constexpr std::size_t most = 2000;

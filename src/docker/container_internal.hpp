@@ -113,9 +113,10 @@ struct Container::State {
   std::vector<std::string> take_notes();
   Expected<Json> look(const std::optional<CancelToken>& cancel = {}) const;
   Expected<void> stop();
-  // Both together remove it. The first takes the turn and lets the engine begin.
-  Expected<void> begin_removal(std::optional<Process>& removal);
-  Expected<void> finish_removal(std::optional<Process>& removal);
+  // Both together remove it. The first takes the turn and lets the engine begin; false when that
+  // has failed, which the second tells.
+  bool begin_removal();
+  Expected<void> finish_removal();
 
   const ContainerOptions options;
   const std::string name;
@@ -129,7 +130,7 @@ struct Container::State {
   bool has_own_tmp() const;
   std::vector<std::string> set_up_words(const char* then, const Beacons* beacons = nullptr) const;
   std::vector<std::string> configuration(const Beacons* beacons = nullptr) const;
-  std::vector<std::string> labels() const;
+  void add_labels(std::vector<std::string>& words) const;
   bool is_own(const Json& container) const;
   Error foreign() const;
   Expected<void> make(const std::optional<CancelToken>& cancel);
@@ -168,6 +169,9 @@ struct Container::State {
   std::optional<Process> lifeline = {};  // of one that is not persistent
   std::string started_at = {};           // with that
   double cpus = options.cpus;            // that the engine takes
+  // Between the two steps of a removal: the engine's call, and what has failed before it.
+  std::optional<Process> removal = {};
+  Expected<void> unremoved = {};
   std::vector<std::string> notes = {};
 };
 
@@ -209,6 +213,7 @@ class ContainerExecutor::Exec final : public Carrier {
   std::string kill_all();
   // Why it has not begun, and at what step.
   Error failure() const;
+  const Where& where() const { return where_; }
   const std::string& failed_step() const { return failed_step_; }
   const std::string& session_text() const { return out_.session(); }
   // With those that wait in it.

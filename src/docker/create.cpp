@@ -48,55 +48,55 @@ std::string csv_field(std::string_view key, const std::string& path) {
   return field + '"';
 }
 
+void add_scratch(std::vector<std::string>& words, std::string_view path, std::uint64_t size) {
+  add_option(words, "--tmpfs", {path, ":rw,exec,nosuid,nodev,mode=1777"});
+  if (size != 0) words.back() += concat({",size=", std::to_string(size)});
+}
+
 }  // namespace
 
 // The arguments of `run` that the options make, with the command.
 std::vector<std::string> Container::State::configuration(const Beacons* beacons) const {
-  std::vector<std::string> words = {
-      "--init",   "--user",           "0:0",      "--network", network(options), "--pull", "never",
-      "--ulimit", "nofile=4096:4096", "--ulimit", "core=0:0",  "--stop-signal",  "KILL"};
-  const auto add = [&words](const char* option, const std::string& value) {
-    words.insert(words.end(), {option, value});
-  };
-  if (!options.sudo) {
-    add("--cap-drop", "ALL");
-    add("--cap-add", "KILL");
-    add("--security-opt", "no-new-privileges");
-  }
+  std::vector<std::string> words =
+      words_of({"--init", "--user", "0:0", "--network", network(options), "--pull", "never",
+                "--ulimit", "nofile=4096:4096", "--ulimit", "core=0:0", "--stop-signal", "KILL"});
+  if (!options.sudo)
+    add_words(words,
+              {"--cap-drop", "ALL", "--cap-add", "KILL", "--security-opt", "no-new-privileges"});
   // Without a number for swap, the engine allows as much of it again.
   if (options.memory != 0)
     for (const char* option : {"--memory", "--memory-swap"})
-      add(option, std::to_string(options.memory) + "b");
-  if (cpus > 0) add("--cpus", seconds_text(std::chrono::milliseconds(std::llround(cpus * 1000))));
-  add("--pids-limit", options.pids == 0 ? "-1" : std::to_string(options.pids));
-  if (options.shm_size != 0) add("--shm-size", std::to_string(options.shm_size) + "b");
+      add_option(words, option, {std::to_string(options.memory), "b"});
+  if (cpus > 0)
+    add_option(words, "--cpus",
+               {seconds_text(std::chrono::milliseconds(std::llround(cpus * 1000)))});
+  add_option(words, "--pids-limit", {options.pids == 0 ? "-1" : std::to_string(options.pids)});
+  if (options.shm_size != 0)
+    add_option(words, "--shm-size", {std::to_string(options.shm_size), "b"});
   // Users of a rootless podman are others in its containers, unless it is told to keep them.
-  if (is_podman(options.engine) && ::geteuid() != 0) add("--userns", "keep-id");
-  const auto add_scratch = [&add](const std::string& path, std::uint64_t size) {
-    add("--tmpfs", concat({path, ":rw,exec,nosuid,nodev,mode=1777",
-                           size == 0 ? "" : concat({",size=", std::to_string(size)})}));
-  };
+  if (is_podman(options.engine) && ::geteuid() != 0) add_words(words, {"--userns", "keep-id"});
   if (*options.read_only_root) {
-    words.emplace_back("--read-only");
-    if (has_own_tmp()) add_scratch("/tmp", options.tmp_size);
+    add_words(words, {"--read-only"});
+    if (has_own_tmp()) add_scratch(words, "/tmp", options.tmp_size);
   }
-  for (const auto& [path, size] : options.scratch) add_scratch(path, size);
+  for (const auto& [path, size] : options.scratch) add_scratch(words, path, size);
   for (const std::string& word : options.engine_options) words.push_back(concat({"--", word}));
   for (const Mount& mount : options.mounts) {
     // A directory that is kept away is covered by an empty one.
     if (mount.permission == Permission::none)
-      add("--mount",
-          concat({"type=tmpfs,", csv_field("dst=", mount.target), ",tmpfs-mode=0555,readonly"}));
+      add_option(words, "--mount",
+                 {"type=tmpfs,", csv_field("dst=", mount.target), ",tmpfs-mode=0555,readonly"});
     else
-      add("--mount", concat({"type=bind,", csv_field("src=", mount.source), ",",
-                             csv_field("dst=", mount.target),
-                             mount.permission == Permission::write ? "" : ",readonly"}));
+      add_option(
+          words, "--mount",
+          {"type=bind,", csv_field("src=", mount.source), ",", csv_field("dst=", mount.target),
+           mount.permission == Permission::write ? "" : ",readonly"});
   }
   if (!options.cache.empty())
-    add("--mount", concat({"type=volume,src=codeexec-cache-", options.cache, ",dst=", cache_folder,
-                           is_podman(options.engine) ? "" : ",volume-label=codeexec.managed=1"}));
-  add("--entrypoint", "sh");
-  words.push_back(options.image);
+    add_option(words, "--mount",
+               {"type=volume,src=codeexec-cache-", options.cache, ",dst=", cache_folder,
+                is_podman(options.engine) ? "" : ",volume-label=codeexec.managed=1"});
+  add_words(words, {"--entrypoint", "sh", options.image});
   const std::vector<std::string> command =
       set_up_words(options.persistent ? "while :; do sleep 3600; done"
                                       : "echo codeexec ready; while read -r _; do :; done",
@@ -105,11 +105,10 @@ std::vector<std::string> Container::State::configuration(const Beacons* beacons)
   return words;
 }
 
-std::vector<std::string> Container::State::labels() const {
+void Container::State::add_labels(std::vector<std::string>& words) const {
   const ProgramIdentity program = own_identity();
   const std::string agent = to_utf8(options.agent_id);
   const std::string instance = to_utf8(options.instance_id);
-  std::vector<std::string> words;
   for (const auto& [label, value] :
        {std::pair<const char*, std::string_view>("managed", "1"),
         std::pair<const char*, std::string_view>("kind",
@@ -122,8 +121,7 @@ std::vector<std::string> Container::State::labels() const {
         std::pair<const char*, std::string_view>("boot", program.boot),
         std::pair<const char*, std::string_view>("pid", program.pid),
         std::pair<const char*, std::string_view>("start", program.start)})
-    words.insert(words.end(), {"--label", concat({"codeexec.", label, "=", value})});
-  return words;
+    add_option(words, "--label", {"codeexec.", label, "=", value});
 }
 
 // Whether it was made for the same agent, by whatever program of ours.
@@ -213,7 +211,7 @@ Expected<void> Container::State::clear(const std::string& id,
   const CancelToken never;
   const Clock::time_point deadline = later(Clock::now(), options.engine.call_timeout);
   for (;;) {
-    auto removed = ask({"rm", "-f", id}, "remove", cancel);
+    auto removed = ask(words_of({"rm", "-f", id}), "remove", cancel);
     if (removed || removed.error().code == ErrorCode::not_found) return {};
     if (removed.error().message.find("already in progress") == std::string::npos ||
         Clock::now() >= deadline)
@@ -230,7 +228,7 @@ Expected<bool> Container::State::reuse(const Json& found,
   // Somebody's restart leaves one behind that no longer hangs on its lifeline.
   if (!options.persistent && !(lifeline && health.started_at == started_at)) return false;
   if (health.status == "paused") {
-    auto woken = ask({"unpause", name}, "wake", cancel);
+    auto woken = ask(words_of({"unpause", name}), "wake", cancel);
     if (!woken) return woken.error();
     tell(concat({"the container ", name, " was paused"}));
     return true;
@@ -239,7 +237,8 @@ Expected<bool> Container::State::reuse(const Json& found,
   if (!health.running) {
     if (health.status != "exited" && health.status != "created" && health.status != "stopped")
       return false;
-    if (auto started = ask({"start", name}, "start", cancel); !started) return started.error();
+    if (auto started = ask(words_of({"start", name}), "start", cancel); !started)
+      return started.error();
     tell(concat({"the container ", name, " was started again"}));
     if (health.status != "created")
       add_note(
@@ -253,7 +252,7 @@ Expected<bool> Container::State::reuse(const Json& found,
 
 Expected<void> Container::State::get_image(const std::optional<CancelToken>& cancel) {
   if (options.image_policy != ImagePolicy::always) {
-    auto image = inspect(options.engine, "image", {options.image}, cancel);
+    auto image = inspect(options.engine, "image", options.image, cancel);
     if (!image) return image.error();
     if (!image->is_null()) return {};
     if (options.image_policy == ImagePolicy::never)
@@ -263,8 +262,9 @@ Expected<void> Container::State::get_image(const std::optional<CancelToken>& can
                          options.sudo ? " --sudo" : "", "), or pull it"});
   }
   tell(concat({"pulling the image ", options.image}));
-  auto pulled = ask_engine(options.engine, {"pull", options.image}, options.engine.pull_timeout,
-                           concat({"pull the image ", options.image}), cancel);
+  auto pulled =
+      ask_engine(options.engine, words_of({"pull", options.image}), options.engine.pull_timeout,
+                 concat({"pull the image ", options.image}), cancel);
   if (pulled) return {};
   Error error = pulled.error();
   if (options.sudo && ends_with(options.image, "-sudo:latest"))
@@ -278,7 +278,7 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
   for (const Mount& mount : options.mounts) {
     const auto now = canonical_path(mount.source);
     if (!now || *now != mount.source)
-      return bad_option("mounts", concat({quoted(mount.source), " leads elsewhere by now"}));
+      return bad_option_value("mounts", mount.source, " leads elsewhere by now");
   }
   {
     const std::lock_guard<std::mutex> lock(mutex);
@@ -286,23 +286,24 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
   }
   std::optional<Beacons> beacons;
   if (!options.persistent) beacons.emplace(options.mounts);
-  std::vector<std::string> words = {"run", "--name", name};
-  for (const auto& more : {labels(), configuration(beacons ? &*beacons : nullptr)})
-    words.insert(words.end(), more.begin(), more.end());
+  std::vector<std::string> words = words_of({"run", options.persistent ? "-d" : "-i"});
+  if (!options.persistent) add_words(words, {"--rm"});
+  add_words(words, {"--name", name});
+  add_labels(words);
+  const std::vector<std::string> more = configuration(beacons ? &*beacons : nullptr);
+  words.insert(words.end(), more.begin(), more.end());
   if (!beacons) {
-    words.insert(words.begin() + 1, "-d");
     auto started = ask_engine(options.engine, words, options.engine.run_timeout,
                               concat({"make the container ", name}), cancel);
     if (!started) return started.error();
     if (auto ok = set_up(cancel); !ok) {
       // Its first process may have said why it ended.
-      const ProcessResult told = run_process(
-          engine_call(options.engine, {"logs", "--tail", "5", name}, options.engine.call_timeout));
+      const ProcessResult told = run_process(engine_call(
+          options.engine, words_of({"logs", "--tail", "5", name}), options.engine.call_timeout));
       if (!told.succeeded() || engine_words(told).empty()) return ok;
       return engine_error(options.engine, told, concat({"make the container ", name}));
     }
   } else {
-    words.insert(words.begin() + 1, {"-i", "--rm"});
     const auto told = hold(words, cancel);
     if (!told) return told.error();
     if (auto ok = look_for(*beacons, *told, cancel); !ok) return ok;
@@ -359,15 +360,9 @@ Expected<void> Container::State::look_for(const Beacons& beacons, std::string_vi
       tell(notes.back());
     }
   if (told.find(unseen_line) == std::string_view::npos) return {};
-  std::vector<std::string> words = {
-      "exec",
-      "--user",
-      user,
-      name,
-      "sh",
-      "-c",
-      "for f; do d=${f%/*}; [ ! -x \"$d\" ] || [ -e \"$f\" ] || echo \"$d\"; done",
-      "codeexec"};
+  std::vector<std::string> words = words_of(
+      {"exec", "--user", user, name, "sh", "-c",
+       "for f; do d=${f%/*}; [ ! -x \"$d\" ] || [ -e \"$f\" ] || echo \"$d\"; done", "codeexec"});
   words.insert(words.end(), beacons.paths().begin(), beacons.paths().end());
   const auto missing = ask(words, "look into", cancel);
   if (!missing) return missing.error();
@@ -384,7 +379,7 @@ Expected<void> Container::State::look_for(const Beacons& beacons, std::string_vi
 // The first process of one that is persistent does the same by itself, but tells nobody when.
 Expected<void> Container::State::set_up(const std::optional<CancelToken>& cancel) {
   const Beacons beacons(options.mounts);
-  std::vector<std::string> words = {"exec", "--user", "0:0", name, "sh"};
+  std::vector<std::string> words = words_of({"exec", "--user", "0:0", name, "sh"});
   const std::vector<std::string> script = set_up_words(":", &beacons);
   words.insert(words.end(), script.begin(), script.end());
   const auto done = ask(words, "prepare", cancel);
@@ -396,7 +391,7 @@ Expected<void> Container::State::install(const std::optional<CancelToken>& cance
   const PackageOptions& packages = options.packages;
   if (packages.empty()) return {};
   const auto by_root = [this](const char* script) {
-    return std::vector<std::string>{"exec", "--user", "0:0", name, "sh", "-c", script};
+    return words_of({"exec", "--user", "0:0", name, "sh", "-c", script});
   };
   // A program that died while it installed must not leave a half for a whole.
   if (options.persistent && ask(by_root("[ -e /.codeexec-packages ]"), "look into", cancel))
@@ -431,28 +426,30 @@ Expected<bool> Container::State::install(const char* kind, const char* script,
                                          const std::optional<CancelToken>& cancel) {
   const std::string what = concat({"install ", kind, " packages: ", joined(packages, " ")});
   tell(what);
-  std::vector<std::string> arguments = {"exec", "-i", "--user", "0:0"};
-  for (const char* variable : {"DEBIAN_FRONTEND=noninteractive", "PIP_BREAK_SYSTEM_PACKAGES=1",
-                               "PIP_ROOT_USER_ACTION=ignore", "HOME=/root"})
-    arguments.insert(arguments.end(), {"-e", variable});
-  for (const auto& variable : options.environment)
-    if (variable.first != "PATH" && variable.first != "HOME" &&
-        !starts_with(variable.first, "DOCKER_") && !starts_with(variable.second, cache_folder))
-      arguments.insert(arguments.end(), {"-e", variable.first});
-  arguments.insert(arguments.end(),
-                   {name, "sh", "-c", install_script, "codeexec", "sh", "-c", script, "sh"});
-  arguments.insert(arguments.end(), packages.begin(), packages.end());
-  ProcessOptions call = engine_call(options.engine, arguments, options.packages.timeout);
+  ProcessOptions call =
+      engine_call(options.engine,
+                  words_of({"exec", "-i", "--user", "0:0", "-e", "DEBIAN_FRONTEND=noninteractive",
+                            "-e", "PIP_BREAK_SYSTEM_PACKAGES=1", "-e",
+                            "PIP_ROOT_USER_ACTION=ignore", "-e", "HOME=/root"}),
+                  options.packages.timeout);
   // The values stand in no argv: the engine's program takes them from its own variables.
   for (const auto& [variable, value] : options.environment) {
-    if (std::find(arguments.begin(), arguments.end(), variable) == arguments.end()) continue;
+    if (variable == "PATH" || variable == "HOME" || starts_with(variable, "DOCKER_") ||
+        starts_with(value, cache_folder))
+      continue;
+    add_words(call.argv, {"-e", variable});
     const std::string start = variable + "=";
-    const auto is_same = [&start](const std::string& old) { return starts_with(old, start); };
-    call.environment.erase(
-        std::remove_if(call.environment.begin(), call.environment.end(), is_same),
-        call.environment.end());
-    call.environment.push_back(start + value);
+    const std::string wanted = start + value;
+    bool is_known = false;
+    for (std::string& old : call.environment) {
+      if (!starts_with(old, start)) continue;
+      old = wanted;
+      is_known = true;
+    }
+    if (!is_known) call.environment.push_back(wanted);
   }
+  add_words(call.argv, {name, "sh", "-c", install_script, "codeexec", "sh", "-c", script, "sh"});
+  call.argv.insert(call.argv.end(), packages.begin(), packages.end());
   call.keep_input_open = true;
   call.secrets = options.secrets;
   call.cancel = cancel;

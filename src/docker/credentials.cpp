@@ -80,14 +80,14 @@ class CredentialReader {
                             &CredentialReader::add_host, &CredentialReader::add_named})
       if (auto ok = (this->*step)(); !ok) return ok.error();
     std::size_t size = 0;
-    for (auto& [variable, value] : variables_) {
-      const std::size_t bytes = variable.size() + value.text.size() + 2;
+    for (const auto& [variable, value] : values_) {
+      const std::size_t bytes = variable.size() + value.size() + 2;
       size += bytes;
       if (bytes > longest_variable)
         return credential_error("environment", variable, "has too long a value", ErrorCode::limit);
-      if (value.secret && !is_trivial(without_line_ends(value.text)))
-        result_.secrets.push_back(value.text);
-      result_.variables.emplace_back(variable, std::move(value.text));
+      if (shown_.find(variable) == shown_.end() && !is_trivial(without_line_ends(value)))
+        result_.secrets.push_back(value);
+      result_.variables.push_back({variable, value});
     }
     if (size > Redactor::max_total)
       return make_error(ErrorCode::limit, {"credentials: the variables have more than ",
@@ -96,20 +96,15 @@ class CredentialReader {
   }
 
  private:
-  struct Value {
-    std::string text = {};
-    bool secret = true;
-  };
-
   Expected<void> add_mounts() {
     for (const std::string& wanted : options_.mounts) {
       std::string known;
       const NamedMount* found = nullptr;
       for (const NamedMount& mount : named_mounts) {
-        known += concat({known.empty() ? "" : ", ", mount.name});
+        known += concat({known.empty() ? "is none of " : ", ", mount.name});
         if (wanted == mount.name) found = &mount;
       }
-      if (!found) return credential_error("mount", wanted, concat({"is none of ", known}));
+      if (!found) return credential_error("mount", wanted, known);
       const Mount mount = {concat({"~/", found->path}), concat({home_, "/", found->path}),
                            Permission::read};
       const auto source = with_home(mount.source);
@@ -119,8 +114,7 @@ class CredentialReader {
       else
         result_.notes.push_back(concat({"credentials: ", wanted, ": there is no ", mount.source}));
     }
-    const auto& more = options_.additional_mounts;
-    result_.mounts.insert(result_.mounts.end(), more.begin(), more.end());
+    for (const Mount& mount : options_.additional_mounts) result_.mounts.push_back(mount);
     return {};
   }
 
@@ -142,15 +136,14 @@ class CredentialReader {
     if (!parsed)
       return with_prefix({"credentials: env_file ", quoted(*path), ": "}, parsed.error());
     std::map<std::string, std::string> file;
-    for (auto& [variable, value] : *parsed) file.emplace(variable, std::move(value));
-    if (options_.env_vars_from_file.empty())
-      for (auto& [variable, value] : file) variables_[variable] = {std::move(value)};
+    for (const auto& [variable, value] : *parsed) file[variable] = value;
+    if (options_.env_vars_from_file.empty()) values_ = file;
     for (const std::string& variable : options_.env_vars_from_file) {
       if (auto ok = check_name(key, variable); !ok) return ok;
       const auto found = file.find(variable);
       if (found == file.end())
         return credential_error(key, variable, "is not in the env_file", ErrorCode::not_found);
-      variables_[variable] = {found->second};
+      values_[variable] = found->second;
     }
     return {};
   }
@@ -163,9 +156,7 @@ class CredentialReader {
       if (variable.size() == text.size() || !is_name(variable) ||
           is_word_of(variable, variables_of_host))
         continue;
-      std::string value(text.substr(variable.size() + 1));
-      const bool secret = !is_harmless(variable, value);
-      variables_[std::string(variable)] = {std::move(value), secret};
+      add_of_host(std::string(variable), std::string(text.substr(variable.size() + 1)));
     }
     return {};
   }
@@ -174,12 +165,18 @@ class CredentialReader {
     for (const std::string& variable : options_.env_vars) {
       if (auto ok = check_name("env_vars", variable); !ok) return ok;
       if (const char* const value = std::getenv(variable.c_str()))
-        variables_[variable] = {value, !is_harmless(variable, value)};
+        add_of_host(variable, value);
       else
         result_.notes.push_back(
             concat({"credentials: env_vars: ", variable, " is not set on the host"}));
     }
     return {};
+  }
+
+  // What is added before is of the file, or has the same value.
+  void add_of_host(const std::string& variable, const std::string& value) {
+    values_[variable] = value;
+    if (is_harmless(variable, value)) shown_[variable];
   }
 
   // One that is given with its value must not be shown.
@@ -194,7 +191,8 @@ class CredentialReader {
   const CredentialOptions& options_;
   std::string_view home_;
   Credentials result_ = {};
-  std::map<std::string, Value> variables_ = {};
+  std::map<std::string, std::string> values_ = {};
+  std::map<std::string, std::string> shown_ = {};  // those that are no secrets
 };
 
 // An object of a configuration file, whose keys are read one by one. `path` says where it stands.

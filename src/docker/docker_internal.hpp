@@ -16,6 +16,14 @@ inline namespace inner {
 
 bool is_podman(const EngineOptions& engine);
 
+// Words of a command line.
+std::vector<std::string> words_of(Pieces words);
+
+void add_words(std::vector<std::string>& words, Pieces more);
+
+// An option, and the pieces of its value.
+void add_option(std::vector<std::string>& words, std::string_view option, Pieces value);
+
 // A call of the engine's program: never a shell string.
 ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::string>& arguments,
                            std::chrono::milliseconds timeout);
@@ -35,8 +43,7 @@ Expected<std::string> ask_engine(const EngineOptions& engine,
                                  const std::optional<CancelToken>& cancel = {});
 
 // What the engine knows of containers or images; null when there is none of that name.
-Expected<Json> inspect(const EngineOptions& engine, const char* kind,
-                       const std::vector<std::string>& names,
+Expected<Json> inspect(const EngineOptions& engine, const char* kind, std::string_view name,
                        const std::optional<CancelToken>& cancel = {});
 
 // The number at the start of a text, or `otherwise`.
@@ -83,7 +90,9 @@ struct Credentials {
 Expected<Credentials> load_credentials(const CredentialOptions& options,
                                        std::string_view home = container_home);
 
-Error bad_option(std::string_view option, std::string_view problem);
+// Fails, with the value in quotes before what is wrong with it.
+Expected<void> bad_option_value(std::string_view option, std::string_view value,
+                                std::string_view problem);
 
 // Letters of ASCII, digits, _ and those of `more`; the first is none of `more`.
 bool is_plain(std::string_view text, std::string_view more);
@@ -95,6 +104,9 @@ std::string network(const ContainerOptions& options);
 std::string weakened_by(const ContainerOptions& options);
 
 Expected<void> check_engine_options(const EngineOptions& engine);
+
+// As complete(), in their place.
+Expected<void> complete_options(ContainerOptions& options);
 
 }  // namespace inner
 

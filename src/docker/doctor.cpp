@@ -35,12 +35,20 @@ std::string probed(const std::string& output, std::string_view key) {
   return lines.substr(begin, lines.find('\n', begin) - begin);
 }
 
+// In what the engine says of itself; empty: it says none.
+Expected<std::string> version_of(std::string_view info) {
+  const auto parsed = Json::parse(info);
+  if (!parsed) return parsed.error();
+  const std::string& version = (*parsed)["ServerVersion"].as_string();
+  return version.empty() ? (*parsed)["version"]["Version"].as_string() : version;
+}
+
 }  // namespace
 
 std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
   std::vector<EngineCheck> checks;
-  const auto add = [&checks](const char* subject, bool ok, std::string message) {
-    checks.push_back({subject, ok, std::move(message)});
+  const auto add = [&checks](const char* subject, bool ok, Pieces message) {
+    checks.push_back({subject, ok, concat(message)});
     return ok;
   };
   ContainerExecutorOptions probe = options;
@@ -53,80 +61,91 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
   probe.container.log_file.clear();
   const auto executor = ContainerExecutor::create(probe);
   if (!executor) {
-    add("options", false, executor.error().message);
+    add("options", false, {executor.error().message});
     return checks;
   }
   const Container& container = executor->container();
   const ContainerOptions& wanted = container.options();
   const EngineOptions& engine = wanted.engine;
-  const auto told = ask_engine(engine, {"info", "--format", "{{json .}}"}, engine.call_timeout,
-                               "reach the container engine");
-  const auto info = told ? Json::parse(*told) : Expected<Json>(told.error());
-  std::string version = info ? (*info)["ServerVersion"].as_string() : std::string();
-  if (info && version.empty()) version = (*info)["version"]["Version"].as_string();
-  if (!add("engine", !version.empty(),
-           !info             ? info.error().message
-           : version.empty() ? concat({"no engine answers ", quoted(engine.program)})
-                             : concat({engine.program, ", engine version ", printable(version)})))
+  auto told = ask_engine(engine, words_of({"info", "--format", "{{json .}}"}), engine.call_timeout,
+                         "reach the container engine");
+  if (told) told = version_of(*told);
+  if (!told) {
+    add("engine", false, {told.error().message});
     return checks;
-  const auto image = inspect(engine, "image", {wanted.image});
-  if (!add("image", image && !image->is_null(),
-           !image             ? image.error().message
-           : image->is_null() ? concat({wanted.image, " is not here: build it (sh docker/build.sh",
-                                        wanted.sudo ? " --sudo" : "", "), or pull it (",
-                                        engine.program, " pull ", wanted.image, ")"})
-                              : concat({wanted.image, " is here"})))
+  }
+  if (told->empty()) {
+    add("engine", false, {"no engine answers ", quoted(engine.program)});
     return checks;
-  auto ours = ask_engine(
-      engine,
-      {"ps", "-a", "--filter", "label=codeexec.managed=1", "--format", "{{.Names}} ({{.Status}})"},
-      engine.call_timeout, "list containers");
-  if (ours) std::replace(ours->begin(), ours->end(), '\n', ' ');
-  add("containers", ours.has_value(),
-      !ours           ? ours.error().message
-      : ours->empty() ? "none of codeexec are there"
-                      : concat({"of codeexec, also of other programs: ", printable(*ours)}));
+  }
+  add("engine", true, {engine.program, ", engine version ", printable(*told)});
+  const auto image = inspect(engine, "image", wanted.image);
+  if (!image) {
+    add("image", false, {image.error().message});
+    return checks;
+  }
+  if (image->is_null()) {
+    add("image", false,
+        {wanted.image, " is not here: build it (sh docker/build.sh", wanted.sudo ? " --sudo" : "",
+         "), or pull it (", engine.program, " pull ", wanted.image, ")"});
+    return checks;
+  }
+  add("image", true, {wanted.image, " is here"});
+  auto ours = ask_engine(engine,
+                         words_of({"ps", "-a", "--filter", "label=codeexec.managed=1", "--format",
+                                   "{{.Names}} ({{.Status}})"}),
+                         engine.call_timeout, "list containers");
+  if (!ours) {
+    add("containers", false, {ours.error().message});
+  } else {
+    std::replace(ours->begin(), ours->end(), '\n', ' ');
+    add("containers", true,
+        {ours->empty() ? "none of codeexec are there" : "of codeexec, also of other programs: ",
+         printable(*ours)});
+  }
   if (const auto ok = container.ensure(); !ok) {
-    add("container", false, ok.error().message);
+    add("container", false, {ok.error().message});
     return checks;
   }
   const Result result = executor->run(Command::shell(probe_script));
-  if (!add("command", result.succeeded(), result.summary())) return checks;
+  if (!add("command", result.succeeded(), {result.summary()})) return checks;
   const auto has = [&result](std::string_view key) { return !probed(result.out, key).empty(); };
   const bool writes = has("workspace");
   add("workspace", writes,
-      concat({printable(executor->workspace()),
-              writes ? " can be written to by commands"
-                     : " cannot be written to by commands: give it to the user of the commands, "
-                       "or make it a root that may be written to"}));
+      {printable(executor->workspace()),
+       writes
+           ? " can be written to by commands"
+           : " cannot be written to by commands: give it to the user of the commands, or make it "
+             "a root that may be written to"});
   const std::string user = user_of(wanted);
   const std::string runs_as = probed(result.out, "user");
-  const bool expected = runs_as == user || !is_number(user.substr(0, user.find(':')));
-  add("user", expected,
-      concat({"commands run as ", printable(runs_as),
-              starts_with(runs_as, "0:") ? ", root without capabilities: the workspace is root's"
-                                         : ""}));
+  add("user", runs_as == user || !is_number(std::string_view(user).substr(0, user.find(':'))),
+      {"commands run as ", printable(runs_as),
+       starts_with(runs_as, "0:") ? ", root without capabilities: the workspace is root's" : ""});
   const bool alone = !has("interface");
-  add("network", alone == (network(wanted) == "none"),
-      concat({"network ", network(wanted), alone ? ": nothing is reached" : ""}));
-  const auto in_force = [&](const char* key, std::uint64_t bound) {
-    return bound == 0 || probed(result.out, key) == std::to_string(bound);
-  };
+  const std::string network_name = network(wanted);
+  add("network", alone == (network_name == "none"),
+      {"network ", network_name, alone ? ": nothing is reached" : ""});
   std::string missing;
-  if (!in_force("memory", wanted.memory)) missing += " memory";
-  if (!in_force("pids", wanted.pids)) missing += " pids";
+  const auto check_bound = [&](const char* key, std::uint64_t bound) {
+    if (bound != 0 && probed(result.out, key) != std::to_string(bound))
+      missing += concat({" ", key});
+  };
+  check_bound("memory", wanted.memory);
+  check_bound("pids", wanted.pids);
   if (*wanted.read_only_root && has("root")) missing += " read_only_root";
-  add("limits", missing.empty(),
-      missing.empty() ? "all bounds are in force"
-                      : concat({"not in force:", missing,
-                                " (the engine may not use cgroups for it: rootless, cgroup v1)"}));
+  if (missing.empty())
+    add("limits", true, {"all bounds are in force"});
+  else
+    add("limits", false,
+        {"not in force:", missing,
+         " (the engine may not use cgroups for it: rootless, cgroup v1)"});
   if (const std::string weak = weakened_by(wanted); !weak.empty())
-    add("options", false, concat({"the container is held less by ", weak}));
+    add("options", false, {"the container is held less by ", weak});
   const Result again = executor->run("true");
   add("warm", again.succeeded(),
-      concat({"a command takes ",
-              seconds_text(std::chrono::duration_cast<std::chrono::milliseconds>(again.wall_time)),
-              " s"}));
+      {"a command takes ",
+       seconds_text(std::chrono::duration_cast<std::chrono::milliseconds>(again.wall_time)), " s"});
   return checks;
 }
 

@@ -45,15 +45,29 @@ bool is_podman(const EngineOptions& engine) {
   return starts_with(base_name(engine.program), "podman");
 }
 
+std::vector<std::string> words_of(Pieces words) {
+  std::vector<std::string> result;
+  add_words(result, words);
+  return result;
+}
+
+void add_words(std::vector<std::string>& words, Pieces more) {
+  for (const std::string_view word : more) words.push_back(std::string(word));
+}
+
+void add_option(std::vector<std::string>& words, std::string_view option, Pieces value) {
+  words.push_back(std::string(option));
+  words.push_back(concat(value));
+}
+
 ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::string>& arguments,
                            std::chrono::milliseconds timeout) {
   const bool podman = is_podman(engine);
   ProcessOptions call;
   call.argv.push_back(engine.program);
   if (!engine.context.empty())
-    call.argv.insert(call.argv.end(), {podman ? "--connection" : "--context", engine.context});
-  if (!engine.host.empty())
-    call.argv.insert(call.argv.end(), {podman ? "--url" : "--host", engine.host});
+    add_words(call.argv, {podman ? "--connection" : "--context", engine.context});
+  if (!engine.host.empty()) add_words(call.argv, {podman ? "--url" : "--host", engine.host});
   call.argv.insert(call.argv.end(), arguments.begin(), arguments.end());
   for (char** variable = environ; variable && *variable; ++variable)
     call.environment.emplace_back(*variable);
@@ -179,16 +193,13 @@ Expected<std::string> ask_engine(const EngineOptions& engine,
   return std::move(result.out);
 }
 
-Expected<Json> inspect(const EngineOptions& engine, const char* kind,
-                       const std::vector<std::string>& names,
+Expected<Json> inspect(const EngineOptions& engine, const char* kind, std::string_view name,
                        const std::optional<CancelToken>& cancel) {
-  std::vector<std::string> words = {kind, "inspect"};
-  words.insert(words.end(), names.begin(), names.end());
-  ProcessOptions call = engine_call(engine, words, engine.call_timeout);
+  ProcessOptions call = engine_call(engine, words_of({kind, "inspect", name}), engine.call_timeout);
   call.cancel = cancel;
   call.max_output = std::size_t{16} << 20;
   const ProcessResult result = run_process(call);
-  const std::string what = concat({"look at the ", kind, " ", names[0]});
+  const std::string what = concat({"look at the ", kind, " ", name});
   if (!result.succeeded()) {
     const std::string text = in_lower_case(result.err);
     for (const char* words_of_none : {"no such ", "not known", "no container with"})

@@ -50,7 +50,15 @@ class EnvFileReader {
       }
       at_ = next_;
     }
-    return std::move(variables_);
+    // The last value of each name, where that stood first.
+    Variables result;
+    for (const std::string& variable : names_) {
+      const auto last = values_.find(variable);
+      if (last == values_.end()) continue;
+      result.push_back({variable, std::move(last->second)});
+      values_.erase(last);
+    }
+    return result;
   }
 
  private:
@@ -95,9 +103,8 @@ class EnvFileReader {
     ++at_;
     std::string value;
     if (auto ok = read_value(value); !ok) return ok;
-    const auto [place, is_new] = places_.emplace(variable, variables_.size());
-    if (is_new) variables_.emplace_back(variable, std::string());
-    variables_[place->second].second = std::move(value);
+    names_.push_back(std::string(variable));
+    values_[std::string(variable)] = std::move(value);
     return {};
   }
 
@@ -141,8 +148,8 @@ class EnvFileReader {
   std::size_t at_ = 0;
   std::size_t end_ = 0;   // of the line, without its line end
   std::size_t next_ = 0;  // where the next line begins
-  Variables variables_ = {};
-  std::map<std::string_view, std::size_t> places_ = {};
+  std::vector<std::string> names_ = {};
+  std::map<std::string, std::string> values_ = {};
 };
 
 }  // namespace

@@ -125,10 +125,10 @@ _h
 ProcessOptions ContainerExecutor::Exec::Where::call(bool with_input,
                                                     const std::vector<std::string>& words,
                                                     std::chrono::milliseconds timeout) const {
-  std::vector<std::string> arguments = {"exec"};
-  if (with_input) arguments.push_back("-i");
-  if (!user.empty()) arguments.insert(arguments.end(), {"-u", user});
-  arguments.push_back(container);
+  std::vector<std::string> arguments = words_of({"exec"});
+  if (with_input) add_words(arguments, {"-i"});
+  if (!user.empty()) add_words(arguments, {"-u", user});
+  add_words(arguments, {container});
   arguments.insert(arguments.end(), words.begin(), words.end());
   return engine_call(engine, arguments, timeout);
 }
@@ -141,7 +141,8 @@ auto ContainerExecutor::Exec::start(const Where& where) -> Expected<std::shared_
   auto carrier = std::make_shared<Exec>(where, id);
   // Far above what any machine has, and below 2^53.
   carrier->mark_ = std::to_string(((std::uint64_t{1} << 40) + number) * 1024);
-  if (auto ok = carrier->line_.start(where.call(true, {"sh"}, no_limit)); !ok) return ok.error();
+  if (auto ok = carrier->line_.start(where.call(true, words_of({"sh"}), no_limit)); !ok)
+    return ok.error();
   const std::string uid = where.user.substr(0, where.user.find(':'));
   const std::string script =
       concat({"_i=", id, " _b=", carrier->mark_, " _uid=", is_number(uid) ? uid : "",
@@ -161,7 +162,7 @@ bool ContainerExecutor::Exec::waits() const {
 
 Expected<void> ContainerExecutor::Exec::connect_input() {
   return input_.start(
-      where_.call(true, {"sh", "-c", "exec cat >\"$1\"", "sh", input_path()}, no_limit));
+      where_.call(true, words_of({"sh", "-c", "exec cat >\"$1\"", "sh", input_path()}), no_limit));
 }
 
 // In the words of the shell, or in the engine's, which come on either stream.
@@ -230,10 +231,11 @@ auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point
 
 std::string ContainerExecutor::Exec::kill_all() {
   kill();
-  std::optional<ProcessOptions> measure = next_measure(nullptr);
-  while (measure) {
-    const ProcessResult result = run_process(*measure);
-    measure = next_measure(&result);
+  ProcessResult result;
+  const ProcessResult* last = nullptr;
+  while (const std::optional<ProcessOptions> measure = next_measure(last)) {
+    result = run_process(*measure);
+    last = &result;
   }
   return message_.empty() ? "whatever of it had begun was killed" : message_;
 }
@@ -274,11 +276,13 @@ std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const Proces
   };
   switch (measures_++) {
     case 0: {
-      if (where_.sudo) where_.user = "0:0";
+      Where where = where_;
+      if (where.sudo) where.user = "0:0";
       const std::string script =
           concat({"_b=$1 _root=\n", exec_script.substr(0, exec_script.find("_g()")),
                   "_h\n_z KILL 0 strays\necho killed"});
-      return where_.call(false, {"sh", "-c", script, "codeexec", mark_}, std::chrono::seconds(5));
+      return where.call(false, words_of({"sh", "-c", script, "codeexec", mark_}),
+                        std::chrono::seconds(5));
     }
     case 1:
       if (last->succeeded() && says(*last, "killed")) {
@@ -290,7 +294,8 @@ std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const Proces
         container_ended_ = true;
         return std::nullopt;
       }
-      return engine_call(where_.engine, {"kill", where_.container}, where_.engine.call_timeout);
+      return engine_call(where_.engine, words_of({"kill", where_.container}),
+                         where_.engine.call_timeout);
     default:
       container_ended_ = true;
       message_ = last->succeeded() || tells_of_no_container()

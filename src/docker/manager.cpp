@@ -17,7 +17,7 @@ struct ContainerManager::State {
   std::mutex mutex = {};
   std::map<std::string, ContainerExecutor> executors = {};
 
-  Expected<void> remove(const std::vector<ContainerExecutor>& gone, const std::string& log_dir);
+  Expected<void> remove(const std::vector<Container>& gone, const std::string& log_dir);
 };
 
 ContainerManager::ContainerManager(EngineOptions engine) : state_(std::make_shared<State>()) {
@@ -54,14 +54,11 @@ std::vector<std::string> ContainerManager::agents() const {
   return agents;
 }
 
-Expected<void> ContainerManager::State::remove(const std::vector<ContainerExecutor>& gone,
+Expected<void> ContainerManager::State::remove(const std::vector<Container>& gone,
                                                const std::string& log_dir) {
   Expected<void> saved;
-  std::vector<Container> containers;
-  for (const ContainerExecutor& executor : gone) {
-    const Container& container = executor.container();
-    containers.push_back(container);
-    if (log_dir.empty()) continue;
+  for (const Container& container : gone) {
+    if (log_dir.empty()) break;
     const std::string& agent = container.options().agent_id;
     std::string folder = plain_name(agent, 100);
     if (folder != agent)
@@ -69,27 +66,27 @@ Expected<void> ContainerManager::State::remove(const std::vector<ContainerExecut
     auto ok = container.save_log(concat({log_dir, "/", folder, "/docker_container.log"}));
     if (saved && !ok) saved = ok;
   }
-  auto removed = Container::remove_all(containers);
+  auto removed = Container::remove_all(gone);
   return removed ? saved : removed;
 }
 
 Expected<void> ContainerManager::cleanup(const std::string& agent_id, const std::string& log_dir) {
-  std::vector<ContainerExecutor> gone;
+  std::vector<Container> gone;
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
     const auto found = state_->executors.find(agent_id);
     if (found == state_->executors.end()) return {};
-    gone.push_back(found->second);
+    gone.push_back(found->second.container());
     state_->executors.erase(found);
   }
   return state_->remove(gone, log_dir);
 }
 
 Expected<void> ContainerManager::cleanup_all(const std::string& log_dir) {
-  std::vector<ContainerExecutor> gone;
+  std::vector<Container> gone;
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
-    for (const auto& entry : state_->executors) gone.push_back(entry.second);
+    for (const auto& entry : state_->executors) gone.push_back(entry.second.container());
     state_->executors.clear();
   }
   return state_->remove(gone, log_dir);
@@ -100,24 +97,25 @@ Expected<std::size_t> ContainerManager::reap_orphans() const {
   if (auto ok = check_engine_options(engine); !ok) return ok.error();
   const ProgramIdentity own = own_identity();
   const std::string host = concat({"label=codeexec.host=", own.host});
-  auto listed = ask_engine(
-      engine,
-      {"ps", "-a", "-q", "--no-trunc", "--filter", "label=codeexec.managed=1", "--filter", host},
-      engine.call_timeout, "list containers");
+  auto listed = ask_engine(engine,
+                           words_of({"ps", "-a", "-q", "--no-trunc", "--filter",
+                                     "label=codeexec.managed=1", "--filter", host}),
+                           engine.call_timeout, "list containers");
   if (!listed) return listed.error();
   std::size_t count = 0;
   std::string_view rest = *listed;
   while (!rest.empty()) {
     const std::string id(rest.substr(0, rest.find('\n')));
     rest.remove_prefix(std::min(id.size() + 1, rest.size()));
-    const auto found = inspect(engine, "container", {id});
+    const auto found = inspect(engine, "container", id);
     if (!found || found->is_null()) continue;
     const Json& container = (*found)[0];
     // One that is meant to outlive its program may go only if it never ran.
     const bool may_go = label_of(container, "codeexec.kind") != "persistent" ||
                         health_of(container).status == "created";
     if (!may_go || !is_orphan(container, own)) continue;
-    auto removed = ask_engine(engine, {"rm", "-f", id}, engine.call_timeout, "remove a container");
+    auto removed =
+        ask_engine(engine, words_of({"rm", "-f", id}), engine.call_timeout, "remove a container");
     if (!removed) return removed.error();
     ++count;
   }

@@ -25,7 +25,7 @@ void Container::State::discard() {
   if (found && !found->is_null() && is_own(*found) &&
       label_of(*found, "codeexec.pid") == program.pid &&
       label_of(*found, "codeexec.start") == program.start)
-    (void)ask({"rm", "-f", (*found)["Id"].as_string()}, "remove");
+    (void)ask(words_of({"rm", "-f", (*found)["Id"].as_string()}), "remove");
 }
 
 Expected<void> Container::State::stop() {
@@ -37,33 +37,34 @@ Expected<void> Container::State::stop() {
   else if (!found->is_null() && !is_own(*found))
     done = foreign();
   else if (health_of(*found).running || health_of(*found).status == "paused")
-    if (auto killed = ask({"kill", (*found)["Id"].as_string()}, "stop"); !killed)
+    if (auto killed = ask(words_of({"kill", (*found)["Id"].as_string()}), "stop"); !killed)
       done = killed.error();
   if (done) tell(concat({"the container ", name, " was stopped"}));
   end_turn(false);
   return done;
 }
 
-Expected<void> Container::State::begin_removal(std::optional<Process>& removal) {
+bool Container::State::begin_removal() {
   (void)take_turn({});
-  Expected<void> saved;
-  if (!options.log_file.empty()) saved = save_log(options.log_file);
+  unremoved = options.log_file.empty() ? Expected<void>() : save_log(options.log_file);
   const auto found = look();
-  Expected<void> problem;
-  if (!found) problem = found.error();
-  if (found && !found->is_null() && !is_own(*found)) problem = foreign();
-  if (problem && !found->is_null()) {
-    auto started = Process::start(engine_call(
-        options.engine, {"rm", "-f", (*found)["Id"].as_string()}, options.engine.call_timeout));
+  if (!found) {
+    unremoved = found.error();
+  } else if (!found->is_null() && !is_own(*found)) {
+    unremoved = foreign();
+  } else if (!found->is_null()) {
+    auto started = Process::start(engine_call(options.engine,
+                                              words_of({"rm", "-f", (*found)["Id"].as_string()}),
+                                              options.engine.call_timeout));
     if (started)
       removal = std::move(*started);
     else
-      problem = started.error();
+      unremoved = started.error();
   }
-  return problem ? saved : problem;
+  return unremoved.has_value();
 }
 
-Expected<void> Container::State::finish_removal(std::optional<Process>& removal) {
+Expected<void> Container::State::finish_removal() {
   Expected<void> done;
   if (removal) {
     const ProcessResult& result = removal->wait();
@@ -84,8 +85,9 @@ Expected<void> Container::State::finish_removal(std::optional<Process>& removal)
     held.reset();
   }
   log(done ? concat({"the container ", name, " was removed"}) : done.error().message);
+  const Expected<void> result = unremoved ? done : unremoved;
   end_turn(false);
-  return done;
+  return result;
 }
 
 Expected<void> Container::State::save_log(const std::string& path) {
@@ -95,13 +97,14 @@ Expected<void> Container::State::save_log(const std::string& path) {
   if (!health.exists) health.status = "none";
   if (!found) health.error = found.error().message;
   const auto truth = [](bool value) { return value ? "True" : "False"; };
-  std::string text = concat(
-      {"# Docker Container Logs for agent: ", printable(options.agent_id),
-       "\n# Container Status: ", health.status, "\n# Running: ", truth(health.running),
-       "\n# Exit Code: ", std::to_string(health.exit_code),
-       "\n# OOM Killed: ", truth(health.oom_killed),
-       "\n# Error: ", events->redactor.redact(health.error), "\n# Started At: ", health.started_at,
-       "\n# Finished At: ", health.finished_at, "\n#", std::string(79, '='), "\n"});
+  std::string text =
+      concat({"# Docker Container Logs for agent: ", printable(options.agent_id),
+              "\n# Container Status: ", health.status, "\n# Running: ", truth(health.running),
+              "\n# Exit Code: ", std::to_string(health.exit_code), "\n# OOM Killed: ",
+              truth(health.oom_killed), "\n# Error: ", events->redactor.redact(health.error),
+              "\n# Started At: ", health.started_at, "\n# Finished At: ", health.finished_at, "\n#",
+              "========================================"
+              "=======================================\n"});
   {
     const std::lock_guard<std::mutex> lock(events->mutex);
     text += events->lines.text();

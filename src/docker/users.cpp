@@ -111,13 +111,12 @@ class UserContainers::User final : public ContainerExecutor {
   // Bash, if the image has one; asked for once.
   Expected<std::string> shell() const;
   // What one of the scripts writes, at most `limit` bytes; `what` is told when it fails.
-  Expected<std::string> fetch(const char* script, const std::vector<std::string>& words,
-                              std::size_t limit, std::string_view what,
-                              std::string input = {}) const;
-  // Puts on the audit log what was asked for, and how it went.
-  template <class T>
-  Expected<T> recorded(const char* tool, const std::string& subject, Expected<T> done,
-                       std::string_view content = {}) const;
+  Expected<std::string> fetch(const char* script, Pieces words, std::size_t limit,
+                              std::string_view what, std::string_view input = {}) const;
+  // The same for the user, with `input`: it is put on the audit log, and how it went.
+  Expected<std::string> serve(const char* tool, const std::string& subject, const char* script,
+                              Pieces words, std::size_t limit, std::string_view what,
+                              std::string_view input = {}) const;
 
  private:
   User() = default;
@@ -138,7 +137,9 @@ class UserContainers::User final : public ContainerExecutor {
 };
 
 struct UserContainers::State {
-  UserContainerOptions options = {};
+  explicit State(const UserContainerOptions& given) : options(given) {}
+
+  UserContainerOptions options;
   std::optional<Files> tools = {};
   std::mutex mutex = {};
   std::map<std::string, std::shared_ptr<User>> users = {};
@@ -192,9 +193,8 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     const UserContainerOptions& options, const std::string& user_id) {
   ContainerOptions wanted = options.container;
   wanted.agent_id = user_id;
-  auto completed = complete(wanted);
-  if (!completed) return completed.error();
-  Container container(std::move(*completed));
+  if (auto ok = complete_options(wanted); !ok) return ok.error();
+  Container container(std::move(wanted));
   EnvironmentOptions variables;
   variables.keep.clear();
   variables.auto_venv = false;
@@ -240,18 +240,16 @@ Expected<std::string> UserContainers::User::shell() const {
   return shell_;
 }
 
-Expected<std::string> UserContainers::User::fetch(const char* script,
-                                                  const std::vector<std::string>& words,
+Expected<std::string> UserContainers::User::fetch(const char* script, Pieces words,
                                                   std::size_t limit, std::string_view what,
-                                                  std::string input) const {
-  Command command = Command::program({"/bin/sh", "-c", script, "sh"});
-  for (const std::string& word : words) {
+                                                  std::string_view input) const {
+  for (const std::string_view word : words)
     if (has_nul(word) || word.size() >= PATH_MAX)
       return make_error(ErrorCode::invalid_argument,
                         {"Failed: a path has a NUL byte in it, or is longer than any may be"});
-    command.argv.push_back(word);
-  }
-  command.input = std::move(input);
+  Command command = Command::program(words_of({"/bin/sh", "-c", script, "sh"}));
+  add_words(command.argv, words);
+  command.input = input;
   const CancelToken enough;
   command.cancel = enough;
   std::string out;
@@ -277,9 +275,11 @@ Expected<std::string> UserContainers::User::fetch(const char* script,
       {concat({"Failed to ", what, ": ", printable(without_line_ends(reason))})});
 }
 
-template <class T>
-Expected<T> UserContainers::User::recorded(const char* tool, const std::string& subject,
-                                           Expected<T> done, std::string_view content) const {
+Expected<std::string> UserContainers::User::serve(const char* tool, const std::string& subject,
+                                                  const char* script, Pieces words,
+                                                  std::size_t limit, std::string_view what,
+                                                  std::string_view input) const {
+  auto done = fetch(script, words, limit, what, input);
   Result result;
   result.command = concat({tool, " ", shell_word(subject)});
   result.work_dir = user_workspace;
@@ -289,13 +289,14 @@ Expected<T> UserContainers::User::recorded(const char* tool, const std::string& 
   result.message = done.error().message;
   Command asked;
   asked.tool = tool;
-  asked.input = content;
+  asked.input = input;
   record(result, asked);
   return done;
 }
 
 Expected<UserContainers> UserContainers::create(const UserContainerOptions& given) {
-  UserContainerOptions options = given;
+  auto state = std::make_shared<State>(given);
+  UserContainerOptions& options = state->options;
   ContainerOptions& container = options.container;
   container.image = first_of(container.image, "MCP_EXECUTOR_IMAGE", "codeexec/executor:latest");
   if (container.user.empty()) container.user = "1000:1000";
@@ -318,7 +319,6 @@ Expected<UserContainers> UserContainers::create(const UserContainerOptions& give
   };
   const Folder folders[] = {{options.tools_dir, "MCP_TOOLS_PATH", "./tools", "/tools"},
                             {options.skills_dir, "MCP_SKILLS_PATH", "./skills", "/skills"}};
-  auto state = std::make_shared<State>();
   for (const Folder& folder : folders) {
     const std::string path = first_of(folder.path, folder.variable, folder.usual);
     PathOptions roots;
@@ -334,13 +334,10 @@ Expected<UserContainers> UserContainers::create(const UserContainerOptions& give
     if (folder.path == options.tools_dir && !state->tools)
       state->tools.emplace(std::move(*rules), folder.path);
   }
-  container.scratch.emplace_back(user_workspace, options.workspace_size);
-  container.scratch.emplace_back("/artifacts", options.artifacts_size);
+  container.scratch.push_back({user_workspace, options.workspace_size});
+  container.scratch.push_back({"/artifacts", options.artifacts_size});
   // Once for all users: variables of this process may be others later.
-  auto completed = complete(container);
-  if (!completed) return completed.error();
-  container = std::move(*completed);
-  state->options = std::move(options);
+  if (auto ok = complete_options(container); !ok) return ok.error();
   UserContainers containers;
   containers.state_ = std::move(state);
   return containers;
@@ -377,13 +374,11 @@ Expected<std::string> UserContainers::read_file(const std::string& user_id, cons
   if (!user) return user.error();
   // What a program in the container takes for a number.
   constexpr std::uint64_t most = 0x7ffffffe;
-  return (*user)->recorded(
-      "read_file", path,
-      (*user)->fetch(read_script,
-                     {path, std::to_string(std::min(offset, most) + 1),
-                      count ? std::to_string(std::min(*count, most)) : std::string(),
-                      std::to_string(longest_text + 1)},
-                     longest_text, concat({"read file ", printable(path)})));
+  return (*user)->serve(
+      "read_file", path, read_script,
+      {path, std::to_string(std::min(offset, most) + 1),
+       count ? std::to_string(std::min(*count, most)) : "", std::to_string(longest_text + 1)},
+      longest_text, concat({"read file ", printable(path)}));
 }
 
 Expected<std::uint64_t> UserContainers::write_file(const std::string& user_id,
@@ -395,11 +390,9 @@ Expected<std::uint64_t> UserContainers::write_file(const std::string& user_id,
   if (content.size() > longest_write)
     return make_error(ErrorCode::limit, {"Failed to ", what, ": more than ",
                                          std::to_string(longest_write), " bytes"});
-  const auto written = (*user)->recorded(
-      "write_file", path,
-      (*user)->fetch(write_script, {path, std::to_string(content.size()), random_hex(8)}, 0, what,
-                     std::string(content)),
-      content);
+  const auto written =
+      (*user)->serve("write_file", path, write_script,
+                     {path, std::to_string(content.size()), random_hex(8)}, 0, what, content);
   if (!written) return written.error();
   return std::uint64_t{content.size()};
 }
@@ -411,21 +404,14 @@ Expected<std::string> UserContainers::read_docstring(const std::string& user_id,
   if (!user) return user.error();
   const bool is_path =
       module_or_path.find('/') != std::string::npos || ends_with(module_or_path, ".py");
-  std::string source;
-  if (is_path) {
-    auto text = (*user)->recorded(
-        "read_docstring", module_or_path,
-        (*user)->fetch(read_script,
-                       {module_or_path, "1", "", std::to_string(longest_python_file + 1)},
-                       longest_python_file, concat({"read file ", printable(module_or_path)})));
-    if (!text) return text.error();
-    source = std::move(*text);
-  } else {
-    auto text = state_->source_of(module_or_path);
-    if (!text) return text.error();
-    source = std::move(*text);
-  }
-  auto docstring = python_docstring(source, function);
+  const auto source =
+      is_path
+          ? (*user)->serve("read_docstring", module_or_path, read_script,
+                           {module_or_path, "1", "", std::to_string(longest_python_file + 1)},
+                           longest_python_file, concat({"read file ", printable(module_or_path)}))
+          : state_->source_of(module_or_path);
+  if (!source) return source.error();
+  auto docstring = python_docstring(*source, function);
   if (docstring) return docstring;
   const std::string place = concat({is_path ? "" : "module ", printable(module_or_path)});
   if (docstring.error().code == ErrorCode::not_found)
@@ -437,22 +423,18 @@ Expected<std::string> UserContainers::read_docstring(const std::string& user_id,
 Expected<std::vector<Artifact>> UserContainers::list_artifacts(const std::string& user_id) const {
   const auto user = state_->user(user_id);
   if (!user) return user.error();
-  const auto list =
-      (*user)->recorded("list_artifacts", "/artifacts",
-                        (*user)->fetch(list_script, {}, longest_text, "list artifacts"));
+  const auto list = (*user)->serve("list_artifacts", "/artifacts", list_script, {}, longest_text,
+                                   "list artifacts");
   if (!list) return list.error();
-  std::vector<Artifact> artifacts;
-  std::string_view rest = *list;
-  while (!rest.empty()) {
-    const std::string_view entry = rest.substr(0, rest.find('\0'));
-    rest.remove_prefix(std::min(entry.size() + 1, rest.size()));
-    Artifact artifact;
-    artifact.name = entry.substr(std::min(entry.find('/'), entry.size() - 1) + 1);
-    artifact.size = leading_number(entry, std::uint64_t{0});
-    if (is_artifact_name(artifact.name)) artifacts.push_back(std::move(artifact));
+  std::map<std::string, std::string> sizes;
+  for (std::string_view rest = *list; !rest.empty();) {
+    std::string_view name = take_part(rest, '\0');
+    const std::string_view size = take_part(name, '/');
+    if (is_artifact_name(name)) sizes[std::string(name)] = size;
   }
-  std::sort(artifacts.begin(), artifacts.end(),
-            [](const Artifact& a, const Artifact& b) { return a.name < b.name; });
+  std::vector<Artifact> artifacts;
+  for (const auto& [name, size] : sizes)
+    artifacts.push_back({name, leading_number(size, std::uint64_t{0})});
   return artifacts;
 }
 
@@ -463,10 +445,9 @@ Expected<std::string> UserContainers::get_artifact(const std::string& user_id,
   const auto user = state_->user(user_id);
   if (!user) return user.error();
   const std::uint64_t limit = state_->options.max_artifact;
-  auto bytes = (*user)->recorded(
-      "get_artifact", name,
-      (*user)->fetch(artifact_script, {name, std::to_string(limit)},
-                     static_cast<std::size_t>(limit), concat({"get artifact ", printable(name)})));
+  auto bytes =
+      (*user)->serve("get_artifact", name, artifact_script, {name, std::to_string(limit)},
+                     static_cast<std::size_t>(limit), concat({"get artifact ", printable(name)}));
   if (!bytes && bytes.error().code == ErrorCode::not_found)
     return make_error(ErrorCode::not_found, {"Artifact not found: ", printable(name)});
   return bytes;

@@ -26,8 +26,11 @@ using VariableMap = std::map<std::string, std::string>;
 constexpr std::string_view default_path =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-bool is_variable_name(std::string_view text) {
-  return !text.empty() && text.find('=') == std::string_view::npos && !has_nul(text);
+// What is wrong with the name of a variable; null: nothing.
+const char* problem_of_variable(std::string_view text) {
+  return text.empty() || text.find('=') != std::string_view::npos || has_nul(text)
+             ? "is no variable name: empty, or has '=' or NUL"
+             : nullptr;
 }
 
 // Python's venv module refuses the colon, too: PATH has no way to quote it.
@@ -43,24 +46,18 @@ Error environment_error(std::string_view option, std::string_view subject, std::
 Expected<void> assign_variables(VariableMap& map, std::string_view option,
                                 const Variables& variables) {
   for (const auto& [variable, value] : variables) {
-    if (!is_variable_name(variable))
-      return environment_error(option, variable, "is no variable name: empty, or has '=' or NUL");
-    if (has_nul(value))
-      return environment_error(option, variable, "has a value with a NUL byte in it");
+    const char* problem = problem_of_variable(variable);
+    if (!problem && has_nul(value)) problem = "has a value with a NUL byte in it";
+    if (problem) return environment_error(option, variable, problem);
     map[variable] = value;
   }
   return {};
 }
 
-Expected<void> check_keep(const std::vector<std::string>& keep) {
-  for (const std::string& pattern : keep) {
-    if (!is_variable_name(pattern))
-      return environment_error("keep", pattern, "is no variable name: empty, or has '=' or NUL");
-    const std::size_t star = pattern.find('*');
-    if (star != std::string::npos && star + 1 != pattern.size())
-      return environment_error("keep", pattern, "has a '*' that is not its last character");
-  }
-  return {};
+const char* problem_of_kept(std::string_view pattern) {
+  if (const char* const problem = problem_of_variable(pattern)) return problem;
+  return pattern.find('*') < pattern.size() - 1 ? "has a '*' that is not its last character"
+                                                : nullptr;
 }
 
 bool is_secret(std::string_view variable, const EnvironmentOptions& options) {
@@ -82,15 +79,18 @@ VariableMap kept_variables(const EnvironmentOptions& options) {
   return map;
 }
 
+const char* problem_of_secret(std::string_view variable) {
+  if (const char* const problem = problem_of_variable(variable)) return problem;
+  return variable.find('*') == std::string_view::npos ? nullptr
+                                                      : "has a '*': each secret is named by itself";
+}
+
 // The values of the secret variables among those of commands.
-Expected<std::vector<std::string>> secret_values(const VariableMap& map,
-                                                 const std::vector<std::string>& variables) {
-  std::vector<std::string> values;
+Expected<void> add_secret_values(const VariableMap& map, const std::vector<std::string>& variables,
+                                 std::vector<std::string>& values) {
   for (const std::string& variable : variables) {
-    if (!is_variable_name(variable))
-      return environment_error("secret", variable, "is no variable name: empty, or has '=' or NUL");
-    if (variable.find('*') != std::string::npos)
-      return environment_error("secret", variable, "has a '*': each secret is named by itself");
+    if (const char* const problem = problem_of_secret(variable))
+      return environment_error("secret", variable, problem);
     const auto found = map.find(variable);
     if (found == map.end())
       return make_error(ErrorCode::not_found,
@@ -106,7 +106,7 @@ Expected<std::vector<std::string>> secret_values(const VariableMap& map,
   if (total_size(values) > longest_secrets)
     return make_error(ErrorCode::limit, {"secret: the values have more than ",
                                          std::to_string(longest_secrets), " bytes"});
-  return values;
+  return {};
 }
 
 bool is_missing(const VariableMap& map, const char* variable) {
@@ -114,13 +114,11 @@ bool is_missing(const VariableMap& map, const char* variable) {
   return found == map.end() || found->second.empty();
 }
 
-Expected<void> check_prefix(const std::string& prefix) {
-  if (prefix.empty()) return {};
-  if (prefix.find_first_of(std::string_view("\0\n", 2)) != std::string::npos)
-    return environment_error("command_prefix", prefix, "has a newline or a NUL byte");
-  if (prefix.find_first_not_of(" \t") == std::string::npos)
-    return environment_error("command_prefix", prefix, "is blank");
-  return {};
+const char* problem_of_prefix(std::string_view prefix) {
+  if (prefix.find_first_of(std::string_view("\0\n", 2)) != std::string_view::npos)
+    return "has a newline or a NUL byte";
+  return !prefix.empty() && prefix.find_first_not_of(" \t") == std::string_view::npos ? "is blank"
+                                                                                      : nullptr;
 }
 
 // The canonical path of the operator's venv.
@@ -158,35 +156,46 @@ bool is_kept(std::string_view variable, const EnvironmentOptions& options) {
 }  // namespace inner
 
 std::vector<std::string> usual_variables() {
-  return {"PATH",     "HOME", "USER",   "LOGNAME", "SHELL",     "LANG",     "LC_*",
-          "LANGUAGE", "TZ",   "TMPDIR", "TERM",    "COLORTERM", "NO_COLOR", "FORCE_COLOR"};
+  std::vector<std::string> names;
+  std::string_view rest =
+      "PATH HOME USER LOGNAME SHELL LANG LC_* LANGUAGE TZ TMPDIR TERM COLORTERM NO_COLOR "
+      "FORCE_COLOR";
+  while (!rest.empty()) names.push_back(std::string(take_part(rest, ' ')));
+  return names;
 }
 
-Expected<Environment> Environment::create(const EnvironmentOptions& options) {
-  Environment result;
-  if (auto checked = check_keep(options.keep); !checked) return checked.error();
-  if (auto checked = check_prefix(options.command_prefix); !checked) return checked.error();
-  result.prefix_ = options.command_prefix;
-  result.auto_venv_ = options.auto_venv;
+Expected<void> Environment::set_up(const EnvironmentOptions& options) {
+  for (const std::string& pattern : options.keep)
+    if (const char* const problem = problem_of_kept(pattern))
+      return environment_error("keep", pattern, problem);
+  if (const char* const problem = problem_of_prefix(options.command_prefix))
+    return environment_error("command_prefix", options.command_prefix, problem);
+  prefix_ = options.command_prefix;
+  auto_venv_ = options.auto_venv;
   if (!options.venv_path.empty()) {
     auto path = check_venv_path(options.venv_path);
     if (!path) return path.error();
-    result.venv_path_ = std::move(*path);
+    venv_path_ = std::move(*path);
   }
   if (!options.workspace.empty()) {
     auto path = canonical_path(options.workspace);
     if (!path) return with_prefix({"workspace: "}, path.error());
-    result.workspace_ = std::move(*path);
+    workspace_ = std::move(*path);
   }
 
   VariableMap map = kept_variables(options);
-  if (auto assigned = assign_variables(map, "set", options.set); !assigned) return assigned.error();
-  auto secrets = secret_values(map, options.secret);
-  if (!secrets) return secrets.error();
-  result.secrets_ = std::move(*secrets);
+  auto ok = assign_variables(map, "set", options.set);
+  if (ok) ok = add_secret_values(map, options.secret, secrets_);
+  if (!ok) return ok;
   if (is_missing(map, "PATH")) map["PATH"] = default_path;
   if (is_missing(map, "LANG") && is_missing(map, "LC_ALL")) map["LANG"] = "C.UTF-8";
-  result.variables_.assign(map.begin(), map.end());
+  for (const auto& [variable, value] : map) variables_.push_back({variable, value});
+  return {};
+}
+
+Expected<Environment> Environment::create(const EnvironmentOptions& options) {
+  Environment result;
+  if (auto ok = result.set_up(options); !ok) return ok.error();
   return result;
 }
 
@@ -214,7 +223,8 @@ Expected<CommandEnvironment> Environment::resolve(std::string_view work_dir,
   auto venv = find_venv(work_dir);
   if (!venv) return venv.error();
 
-  VariableMap map(variables_.begin(), variables_.end());
+  VariableMap map;
+  for (const auto& [variable, value] : variables_) map[variable] = value;
   if (!work_dir.empty()) map["PWD"] = work_dir;
   if (!venv->empty()) {
     map["VIRTUAL_ENV"] = *venv;

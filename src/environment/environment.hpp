@@ -76,6 +76,7 @@ class Environment {
   const std::vector<std::string>& secrets() const noexcept { return secrets_; }
 
  private:
+  Expected<void> set_up(const EnvironmentOptions& options);
   Expected<std::string> find_venv(std::string_view work_dir) const;
 
   Variables variables_ = {};  // after steps 1 and 2

@@ -48,7 +48,20 @@ Expected<UniqueFd> open_listed_directory(const PathRules& rules, const std::stri
   return fd;
 }
 
-bool by_path(const FileEntry& a, const FileEntry& b) { return a.path < b.path; }
+int compare_paths(const void* a, const void* b) {
+  return (*static_cast<FileEntry* const*>(a))
+      ->path.compare((*static_cast<FileEntry* const*>(b))->path);
+}
+
+void sort_by_path(std::vector<FileEntry>& entries) {
+  if (entries.empty()) return;
+  std::vector<FileEntry*> order(entries.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = &entries[i];
+  std::qsort(order.data(), order.size(), sizeof(FileEntry*), compare_paths);
+  std::vector<FileEntry> sorted;
+  for (FileEntry* const entry : order) sorted.push_back(std::move(*entry));
+  entries = std::move(sorted);
+}
 
 // Fills a list level by level.
 class TreeWalk {
@@ -61,8 +74,8 @@ class TreeWalk {
 
   // Those of the directories in it, and so on.
   void add_deeper() {
-    for (; !waiting_.empty() && !is_full_; waiting_.pop_front()) {
-      const Waiting next = waiting_.front();
+    for (std::size_t i = 0; i < waiting_.size() && !is_full_; ++i) {
+      const Waiting next = waiting_[i];
       const std::string path = list_.entries[next.entry].path;
       if (add(path, next.depth)) continue;
       list_.entries[next.entry].closed = true;
@@ -89,12 +102,12 @@ class TreeWalk {
     const bool is_used_up =
         !listed && listed.error().code == ErrorCode::limit && listed.error().system_error == 0;
     if (!listed && !is_used_up) return listed;
-    std::sort(found.begin(), found.end(), by_path);
+    sort_by_path(found);
     const std::size_t room = Files::max_entries - list_.entries.size();
     is_full_ = is_used_up || found.size() > room;
     if (is_full_) list_.more = true;
-    if (found.size() > room) found.resize(room);
-    for (FileEntry& entry : found) {
+    for (std::size_t i = 0; i < std::min(found.size(), room); ++i) {
+      FileEntry& entry = found[i];
       if (entry.type == FileEntry::Type::directory && depth < depth_) {
         entry.closed = is_closed_by_name(std::string_view(entry.path).substr(start.size()));
         if (!entry.closed) waiting_.push_back({list_.entries.size(), depth + 1});
@@ -109,7 +122,7 @@ class TreeWalk {
   std::size_t depth_;
   FileList& list_;
   WalkBudget budget_ = {};
-  std::deque<Waiting> waiting_ = {};
+  std::vector<Waiting> waiting_ = {};
   bool is_full_ = false;
 };
 
@@ -126,7 +139,7 @@ Expected<FileList> Files::list(std::string_view path, std::size_t depth) const {
   if (!listed) return listed.error();
   walk.add_deeper();
   list.path = std::move(*top);
-  std::sort(list.entries.begin(), list.entries.end(), by_path);
+  sort_by_path(list.entries);
   return list;
 }
 

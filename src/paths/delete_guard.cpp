@@ -47,7 +47,8 @@ class Examples {
   void add(std::string name) {
     ++count_;
     first_.push_back(std::move(name));
-    std::sort(first_.begin(), first_.end());
+    for (std::size_t i = first_.size() - 1; i > 0 && first_[i] < first_[i - 1]; --i)
+      first_[i].swap(first_[i - 1]);
     if (first_.size() > most) first_.pop_back();
   }
   std::size_t count() const { return count_; }
@@ -144,12 +145,11 @@ Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBud
     }
     found = std::move(next);
   }
-  const auto is_missing = [](const std::string& path) {
-    struct stat status {};
-    return ::lstat(path.c_str(), &status) != 0;
-  };
-  found.erase(std::remove_if(found.begin(), found.end(), is_missing), found.end());
-  return found;
+  std::vector<std::string> existing;
+  struct stat status {};
+  for (std::string& path : found)
+    if (::lstat(path.c_str(), &status) == 0) existing.push_back(std::move(path));
+  return existing;
 }
 
 }  // namespace inner

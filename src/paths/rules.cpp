@@ -141,7 +141,7 @@ Expected<std::string> canonical_path(std::string_view path, std::string_view bas
   std::size_t walked = todo.size();
   while (at < todo.size()) {
     const std::size_t end = std::min(todo.find('/', at), todo.size());
-    const std::string part = todo.substr(at, end - at);
+    const std::string_view part = std::string_view(todo).substr(at, end - at);
     at = end + 1;
     if (part.empty() || part == ".") continue;
     if (part == "..") {

@@ -404,8 +404,9 @@ TEST_CASE("W-39: each package is one argument, as it is written") {
   require(make(options).ensure());
   const std::string log = engine.log();
   const std::size_t system = log.find("\nlibfoo=1.2*\n");
-  const std::size_t python = log.find("\ninstall\n--\nnumpy>=1.24.0\nx; touch /tmp/evil\n\n");
-  const std::size_t npm = log.find("\ninstall\n-g\n--\n@scope/tool@^2\n\n");
+  const std::size_t python =
+      log.find("pip install -- \"$@\"\nsh\nnumpy>=1.24.0\nx; touch /tmp/evil\n\n");
+  const std::size_t npm = log.find("npm install -g -- \"$@\"\nsh\n@scope/tool@^2\n\n");
   CHECK(system < python);
   CHECK(python < npm);
   CHECK(npm != std::string::npos);
