@@ -3074,6 +3074,10 @@ bool is_one_of(std::string_view text, const Texts& texts) {
 // What stands before the next separator, or all; the text then begins behind that.
 std::string_view take_part(std::string_view& text, char separator);
 
+// Whether a text is one of the words of a list with a blank between them, of which those that end
+// with * stand for all that begin so.
+bool is_word_of(std::string_view text, std::string_view words);
+
 // The last name of a path.
 std::string_view base_name(std::string_view path);
 
@@ -3436,6 +3440,15 @@ std::string in_lower_case(std::string_view text) {
   for (char& c : lower)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return lower;
+}
+
+bool is_word_of(std::string_view text, std::string_view words) {
+  while (!words.empty()) {
+    const std::string_view word = take_part(words, ' ');
+    if (ends_with(word, "*") ? starts_with(text, word.substr(0, word.size() - 1)) : text == word)
+      return true;
+  }
+  return false;
 }
 
 bool is_name(std::string_view text) {
@@ -18185,7 +18198,7 @@ struct SandboxState {
   std::vector<UniqueFd> rule_files = {};
   std::vector<LandlockRule> rules = {};
   std::vector<sock_filter> filter = {};
-  std::vector<SandboxRlimit> rlimits = {};
+  SandboxRlimit rlimits[6] = {};  // of each resource that Limits can have one
   SandboxPlace writable[most_writable] = {};
   std::string guarded = {};
   std::string shared_memory = {};
@@ -18235,14 +18248,14 @@ Expected<void> check_sandbox_options(const SandboxOptions& options);
 class RunCgroup {
  public:
   RunCgroup() = default;
-  RunCgroup(RunCgroup&& other) noexcept;
-  RunCgroup& operator=(RunCgroup&& other) noexcept;
-  ~RunCgroup();
-  static Expected<RunCgroup> make(const SandboxState& state);
+  RunCgroup(const RunCgroup&) = delete;
+  RunCgroup& operator=(const RunCgroup&) = delete;
+  ~RunCgroup() { finish(); }
+  Expected<void> make(const SandboxState& state);
 
   // Open for writing: a process joins by writing "0" to each. They are closed on exec.
-  const int* descriptors() const noexcept { return descriptors_.data(); }
-  std::size_t count() const noexcept { return descriptors_.size(); }
+  const int* descriptors() const noexcept { return descriptors_; }
+  std::size_t count() const noexcept { return count_; }
 
   // Kills what is left in it, removes it, and gives the names of the limits that were reached.
   std::vector<std::string> finish();
@@ -18257,8 +18270,10 @@ class RunCgroup {
   };
   Expected<void> add(const CgroupBase& base, std::uint64_t memory, std::uint64_t processes);
 
-  std::vector<Leaf> leaves_ = {};
-  std::vector<int> descriptors_ = {};
+  // One for memory and one for processes at most.
+  Leaf leaves_[2] = {};
+  int descriptors_[2] = {};
+  std::size_t count_ = 0;
 };
 #endif
 
@@ -19603,13 +19618,13 @@ Expected<OpenedGrant> open_by_name(
 
 Expected<OpenedGrant> open_grant(const std::string& path);
 
-// What a system consists of: who may write to one of these owns it. Directories below them, like a
-// workspace in /var/lib, are not meant.
-inline constexpr std::string_view system_directories[] = {
-    "/bin",       "/boot",    "/dev",       "/etc",           "/lib",           "/lib32",
-    "/lib64",     "/libx32",  "/proc",      "/run",           "/sbin",          "/sys",
-    "/usr/bin",   "/usr/lib", "/usr/lib64", "/usr/local/bin", "/usr/local/lib", "/usr/sbin",
-    "/var/cache", "/var/lib", "/var/log",   "/var/run",       "/var/spool",     "/nix/store"};
+// Whether a path lies in one of some directories, which stand with a blank between them.
+bool lies_in_one_of(std::string_view path, std::string_view directories);
+bool lies_in_one_of(std::string_view path, const std::vector<std::string>& directories);
+
+// Whether a path is a directory that a system consists of, or above one: who may write to one of
+// these owns it. Directories below them, like a workspace in /var/lib, are not meant.
+bool is_above_system(std::string_view path);
 
 // Why a directory may not be written to by any command, or null.
 const char* objection_to_writing(const OpenedGrant& grant);
@@ -19727,20 +19742,10 @@ class SystemGrants {
   static bool covers(std::string_view path);
 
  private:
-  static constexpr std::string_view readable_system[] = {"/usr",
-                                                         "/bin",
-                                                         "/sbin",
-                                                         "/lib",
-                                                         "/lib32",
-                                                         "/lib64",
-                                                         "/libx32",
-                                                         "/nix/store",
-                                                         "/run/current-system",
-                                                         "/proc",
-                                                         "/sys/devices/system/cpu",
-                                                         "/sys/devices/system/node",
-                                                         "/sys/fs/cgroup",
-                                                         "/sys/kernel/mm/transparent_hugepage"};
+  static constexpr std::string_view readable_system =
+      "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store /run/current-system /proc "
+      "/sys/devices/system/cpu /sys/devices/system/node /sys/fs/cgroup "
+      "/sys/kernel/mm/transparent_hugepage";
 
   // Kept from commands whatever their mode is. A command of root's owns them even without
   // capabilities, and a member of a group may read what others may not.
@@ -19841,19 +19846,18 @@ inline bool is_home_directory(const std::string&) { return false; }
 
 namespace {
 
-bool link_is_trusted(const UniqueFd& directory, const std::string& path) {
-  return path.empty() || ::faccessat(directory.get(), ".", W_OK, AT_EACCESS) != 0;
+bool open_at(const UniqueFd& directory, const char* entry, UniqueFd& fd, struct stat& status) {
+  constexpr int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+  fd.reset(::openat(directory.get(), entry, flags));
+  return fd && ::fstat(fd.get(), &status) == 0;
 }
 
-Expected<OpenedGrant> open_by_name(
-    const std::string& path, FunctionRef<bool(const UniqueFd&, const std::string&)> may_follow) {
-  constexpr int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+// An errno, or 0; or the link that may not be followed.
+int walk_by_name(const std::string& path,
+                 FunctionRef<bool(const UniqueFd&, const std::string&)> may_follow,
+                 OpenedGrant& grant, std::string& planted) {
   constexpr int most_links_followed = 40;
-  const std::string subject = concat({"grants: ", quoted(path)});
-  OpenedGrant grant;
-  grant.fd.reset(::open("/", flags));
-  if (!grant.fd || ::fstat(grant.fd.get(), &grant.status) != 0)
-    return system_error(errno, {subject});
+  if (!open_at(grant.fd, "/", grant.fd, grant.status)) return errno;
   std::string todo = path;
   std::size_t at = 0;
   int links = 0;
@@ -19862,35 +19866,52 @@ Expected<OpenedGrant> open_by_name(
     const std::string part = todo.substr(at, end - at);
     at = end + 1;
     if (part.empty() || part == ".") continue;
-    UniqueFd next(::openat(grant.fd.get(), part.c_str(), flags));
-    if (!next || ::fstat(next.get(), &grant.status) != 0) return system_error(errno, {subject});
+    UniqueFd next;
+    if (!open_at(grant.fd, part.c_str(), next, grant.status)) return errno;
     if (!S_ISLNK(grant.status.st_mode)) {
       grant.fd = std::move(next);
-      if (part != "..") {
-        grant.path += '/';
-        grant.path += part;
-      } else if (!grant.path.empty()) {
+      if (part != "..")
+        grant.path += concat({"/", part});
+      else if (!grant.path.empty())
         grant.path.resize(grant.path.rfind('/'));
-      }
       continue;
     }
-    const std::string link = concat({grant.path, "/", part});
-    if (!may_follow(grant.fd, grant.path))
-      return make_error(ErrorCode::permission_denied, {subject, " leads through the symbolic link ",
-                                                       quoted(link), "; name the real directory"});
+    if (!may_follow(grant.fd, grant.path)) {
+      planted = concat({grant.path, "/", part});
+      return 0;
+    }
     char target[PATH_MAX];
     const ssize_t size = ::readlinkat(next.get(), "", target, sizeof target);
-    if (size < 0) return system_error(errno, {subject});
-    if (++links > most_links_followed) return system_error(ELOOP, {subject});
-    const std::string rest = at < todo.size() ? todo.substr(at) : std::string();
+    if (size < 0) return errno;
+    if (++links > most_links_followed) return ELOOP;
+    const std::string_view rest = std::string_view(todo).substr(std::min(at, todo.size()));
     todo = concat({{target, static_cast<std::size_t>(size)}, "/", rest});
     at = 0;
     if (target[0] != '/') continue;
-    grant.fd.reset(::open("/", flags));
-    if (!grant.fd || ::fstat(grant.fd.get(), &grant.status) != 0)
-      return system_error(errno, {subject});
+    if (!open_at(grant.fd, "/", grant.fd, grant.status)) return errno;
     grant.path.clear();
   }
+  return 0;
+}
+
+}  // namespace
+
+namespace {
+
+bool link_is_trusted(const UniqueFd& directory, const std::string& path) {
+  return path.empty() || ::faccessat(directory.get(), ".", W_OK, AT_EACCESS) != 0;
+}
+
+Expected<OpenedGrant> open_by_name(
+    const std::string& path, FunctionRef<bool(const UniqueFd&, const std::string&)> may_follow) {
+  OpenedGrant grant;
+  std::string planted;
+  const int error = walk_by_name(path, may_follow, grant, planted);
+  const std::string subject = concat({"grants: ", quoted(path)});
+  if (!planted.empty())
+    return make_error(ErrorCode::permission_denied, {subject, " leads through the symbolic link ",
+                                                     quoted(planted), "; name the real directory"});
+  if (error != 0) return system_error(error, {subject});
   if (grant.path.empty()) grant.path = "/";
   return grant;
 }
@@ -19902,12 +19923,9 @@ Expected<OpenedGrant> open_grant(const std::string& path) {
 }
 
 const char* objection_to_writing(const OpenedGrant& grant) {
-  for (const std::string_view directory : system_directories)
-    if (codeexec::is_within(directory, grant.path))
-      return "is a directory of the system, or above one";
-  for (const std::string_view directory : {"/proc", "/sys", "/dev", "/boot"})
-    if (codeexec::is_within(grant.path, directory) && !starts_with(grant.path, "/dev/shm/"))
-      return "belongs to the system";
+  if (is_above_system(grant.path)) return "is a directory of the system, or above one";
+  if (lies_in_one_of(grant.path, "/proc /sys /dev /boot") && !starts_with(grant.path, "/dev/shm/"))
+    return "belongs to the system";
   if (!S_ISDIR(grant.status.st_mode) && !S_ISREG(grant.status.st_mode))
     return "is neither a directory nor a regular file";
   return nullptr;
@@ -20003,12 +20021,32 @@ std::string real_path_of(const std::string& path) {
   return ::realpath(path.c_str(), buffer) ? std::string(buffer) : std::string();
 }
 
+bool lies_in_one_of(std::string_view path, std::string_view directories) {
+  while (!directories.empty())
+    if (codeexec::is_within(path, take_part(directories, ' '))) return true;
+  return false;
+}
+
+bool lies_in_one_of(std::string_view path, const std::vector<std::string>& directories) {
+  for (const std::string& directory : directories)
+    if (codeexec::is_within(path, directory)) return true;
+  return false;
+}
+
+bool is_above_system(std::string_view path) {
+  std::string_view directories =
+      "/bin /boot /dev /etc /lib /lib32 /lib64 /libx32 /proc /run /sbin /sys /usr/bin /usr/lib "
+      "/usr/lib64 /usr/local/bin /usr/local/lib /usr/sbin /var/cache /var/lib /var/log /var/run "
+      "/var/spool /nix/store";
+  while (!directories.empty())
+    if (codeexec::is_within(take_part(directories, ' '), path)) return true;
+  return false;
+}
+
 bool is_secret_directory(std::string_view name) {
-  constexpr std::string_view secrets[] = {
-      ".ssh",    ".aws",     ".gnupg",    ".kube",        ".docker", ".azure",
-      ".gcloud", ".mozilla", ".pki",      ".thunderbird", ".git",    ".password-store",
-      ".config", ".local",   ".keyrings", ".cache",       ".vault",  ".terraform.d"};
-  return is_one_of(name, secrets);
+  return is_word_of(name,
+                    ".ssh .aws .gnupg .kube .docker .azure .gcloud .mozilla .pki .thunderbird .git "
+                    ".password-store .config .local .keyrings .cache .vault .terraform.d");
 }
 
 bool holds_a_home(const std::string& path, const std::string& home) {
@@ -20019,8 +20057,9 @@ bool holds_a_home(const std::string& path, const std::string& home) {
         (codeexec::is_within(path, homes) && path.size() > homes.size() &&
          path.find('/', homes.size() + 1) == std::string::npos))
       return true;
-  for (const char* entry : {"/.ssh", "/.profile", "/.bashrc", "/.bash_history"})
-    if (::access((path + entry).c_str(), F_OK) == 0) return true;
+  std::string_view entries = ".ssh .profile .bashrc .bash_history";
+  while (!entries.empty())
+    if (::access(concat({path, "/", take_part(entries, ' ')}).c_str(), F_OK) == 0) return true;
   return false;
 }
 
@@ -20038,10 +20077,7 @@ bool is_program_file(const std::string& path) {
   return starts_with(beginning, "#!") || beginning == "\177ELF";
 }
 
-bool TreeGrants::covers(std::string_view path) const {
-  return std::any_of(done_.begin(), done_.end(),
-                     [&](const std::string& root) { return codeexec::is_within(path, root); });
-}
+bool TreeGrants::covers(std::string_view path) const { return lies_in_one_of(path, done_); }
 
 void TreeGrants::add_entries(const std::string& directory, bool of_system) {
   of_system_ = of_system;
@@ -20071,11 +20107,10 @@ void TreeGrants::add_rule(const std::string& path, std::uint64_t rights) {
 }
 
 bool TreeGrants::is_installed_part(std::string_view name) {
-  constexpr std::string_view parts[] = {
-      "bin",   "sbin",       "shims",    "lib",        "lib64",        "libexec",  "include",
-      "share", "man",        "versions", "toolchains", "plugins",      "installs", "pkgs",
-      "envs",  "candidates", "registry", "pkg",        "node_modules", "modules",  "jmods"};
-  return is_one_of(name, parts);
+  return is_word_of(
+      name,
+      "bin sbin shims lib lib64 libexec include share man versions toolchains plugins "
+      "installs pkgs envs candidates registry pkg node_modules modules jmods");
 }
 
 void TreeGrants::add(const std::string& path, int depth) {
@@ -20134,35 +20169,37 @@ bool TreeGrants::is_secret(const std::string& path, const std::string& entry,
 
 bool TreeGrants::has_secret_name(const std::string& name, bool directory, int depth) {
   if (directory && is_secret_directory(name)) return true;
-  constexpr std::string_view wholes[] = {
-      ".npmrc",    ".pypirc",     ".netrc",    "_netrc",           ".pgpass",
-      ".my.cnf",   ".htpasswd",   ".env",      "config.json",      "config.yml",
-      "auth.json", "config.yaml", "hosts.yml", ".git-credentials", ".yarnrc.yml"};
-  if (starts_with(name, ".env.") || starts_with(name, "credentials")) return true;
+  constexpr std::string_view wholes =
+      ".npmrc .pypirc .netrc _netrc .pgpass .my.cnf .htpasswd .env config.json config.yml "
+      "auth.json "
+      "config.yaml hosts.yml .git-credentials .yarnrc.yml";
+  if (is_word_of(name, ".env.* credentials*")) return true;
   if (starts_with(name, "id_") && name.find('.') == std::string::npos) return true;
   if (ends_with(name, ".key") || ends_with(name, ".p12") || ends_with(name, ".pfx")) return true;
   // But not the certificates of the world's authorities.
   if (ends_with(name, ".pem") && name.find("cert") == std::string::npos && !starts_with(name, "ca"))
     return true;
-  if (is_one_of(name, wholes) && (depth <= 1 || name[0] == '.')) return true;
+  if (is_word_of(name, wholes) && (depth <= 1 || name[0] == '.')) return true;
   // Parts of names say something of what lies beside tools; deeper ones are source files.
   if (depth > 1) return false;
-  for (const char* part : {"credential", "secret", "token", "passw", "pgpass", "keystore", "netrc",
-                           "npmrc", "pypirc", "history", "private"})
-    if (name.find(part) != std::string::npos) return true;
+  std::string_view parts =
+      "credential secret token passw pgpass keystore netrc npmrc pypirc history private";
+  while (!parts.empty())
+    if (name.find(take_part(parts, ' ')) != std::string::npos) return true;
   return false;
 }
 
 void SystemGrants::add(const SandboxOptions& options) {
-  for (const std::string_view path : readable_system)
-    ruleset_.add_path(std::string(path), readable_rights);
+  std::string_view paths = readable_system;
+  while (!paths.empty()) ruleset_.add_path(std::string(take_part(paths, ' ')), readable_rights);
   // Names only; rules reach down.
   ruleset_.add_path("/etc", right_read_dir);
   add_settings("/etc", 0);
   ruleset_.add_path("/opt", right_read_dir);
   trees_.add_entries("/opt", true);
-  for (const char* device : {"null", "zero", "full", "random", "urandom", "tty"})
-    ruleset_.add_path(concat({"/dev/", device}), device_rights);
+  std::string_view devices = "null zero full random urandom tty";
+  while (!devices.empty())
+    ruleset_.add_path(concat({"/dev/", take_part(devices, ' ')}), device_rights);
   if (options.terminals) {
     ruleset_.add_path("/dev/ptmx", device_rights);
     ruleset_.add_path("/dev/pts", device_rights | right_read_dir);
@@ -20170,22 +20207,15 @@ void SystemGrants::add(const SandboxOptions& options) {
   if (options.shared_memory) ruleset_.add_path("/dev/shm", writable_rights);
 }
 
-bool SystemGrants::covers(std::string_view path) {
-  return std::any_of(std::begin(readable_system), std::end(readable_system),
-                     [&](std::string_view root) { return codeexec::is_within(path, root); });
-}
+bool SystemGrants::covers(std::string_view path) { return lies_in_one_of(path, readable_system); }
 
 bool SystemGrants::is_secret(std::string_view entry) {
-  constexpr std::string_view secrets[] = {"shadow",         "shadow-",      "gshadow",
-                                          "gshadow-",       "sudoers",      "sudoers.d",
-                                          "private",        "docker",       "kubernetes",
-                                          "rancher",        "wireguard",    "openvpn",
-                                          "ipsec.d",        "ppp",          "letsencrypt",
-                                          "NetworkManager", "credstore",    "credstore.encrypted",
-                                          "machine-id",     "vault.d",      "opasswd",
-                                          "krb5.keytab",    "netrc",        "polkit-1",
-                                          "swanctl",        "ipsec.secrets"};
-  return std::find(std::begin(secrets), std::end(secrets), entry) != std::end(secrets);
+  return is_word_of(
+      entry,
+      "shadow shadow- gshadow gshadow- sudoers sudoers.d private docker kubernetes rancher "
+      "wireguard "
+      "openvpn ipsec.d ppp letsencrypt NetworkManager credstore credstore.encrypted machine-id "
+      "vault.d opasswd krb5.keytab netrc polkit-1 swanctl ipsec.secrets");
 }
 
 bool SystemGrants::is_public(const struct stat& status) {
@@ -20217,7 +20247,7 @@ void SystemGrants::add_link(const std::string& path) {
   const std::string target = real_path_of(path);
   struct stat status {};
   if (target.empty() || codeexec::is_within(target, "/etc") || covers(target) ||
-      !(codeexec::is_within(target, "/run") || codeexec::is_within(target, "/var/lib")))
+      !lies_in_one_of(target, "/run /var/lib"))
     return;
   if (::lstat(target.c_str(), &status) == 0 && S_ISREG(status.st_mode) && is_public(status))
     ruleset_.add_path(target, right_read_file);
@@ -20260,9 +20290,7 @@ ToolGrants::Place ToolGrants::place_of(const std::string& path) const {
   Place place;
   const auto found = open_by_name(path, [&](const UniqueFd& directory, const std::string& lies_in) {
     if (!link_is_trusted(directory, lies_in)) place.linked = true;
-    return std::none_of(writable_.begin(), writable_.end(), [&](const std::string& root) {
-      return codeexec::is_within(lies_in, root);
-    });
+    return !lies_in_one_of(lies_in, writable_);
   });
   if (found) place.path = found->path;
   return place;
@@ -20278,16 +20306,13 @@ void ToolGrants::add_directory(std::string_view given) {
 }
 
 bool ToolGrants::is_granted(std::string_view path) const {
-  return std::any_of(grants_.begin(), grants_.end(), [&](const SandboxGrant& grant) {
-    return codeexec::is_within(path, grant.path);
-  });
+  for (const SandboxGrant& grant : grants_)
+    if (codeexec::is_within(path, grant.path)) return true;
+  return false;
 }
 
 bool ToolGrants::is_never_granted(const std::string& path) const {
-  for (const std::string_view directory : system_directories)
-    if (codeexec::is_within(directory, path)) return true;
-  for (const std::string_view directory : {"/etc", "/proc", "/sys", "/dev", "/boot"})
-    if (codeexec::is_within(path, directory)) return true;
+  if (is_above_system(path) || lies_in_one_of(path, "/etc /proc /sys /dev /boot")) return true;
   if (holds_a_home(path, home_) || is_secret_directory(base_name(path))) return true;
   struct stat status {};
   return ::lstat(path.c_str(), &status) != 0 ||
@@ -20295,41 +20320,25 @@ bool ToolGrants::is_never_granted(const std::string& path) const {
 }
 
 bool ToolGrants::is_bin(const std::string& path) {
-  constexpr std::string_view names[] = {"bin", "sbin", "shims", ".bin"};
-  return is_one_of(base_name(path), names);
+  return is_word_of(base_name(path), "bin sbin shims .bin");
 }
 
 bool ToolGrants::lies_among_tools(std::string_view path) {
-  constexpr std::string_view tools[] = {
-      ".asdf",   ".bin",         ".bun",    ".cabal",      ".cargo",        ".composer",  ".conda",
-      ".deno",   ".dotnet",      ".elan",   ".fnm",        ".foundry",      ".fvm",       ".gem",
-      ".ghcup",  ".goenv",       ".jenv",   ".juliaup",    ".krew",         ".linuxbrew", ".mise",
-      ".n",      ".nodenv",      ".npm",    ".npm-global", ".npm-packages", ".nvm",       ".opam",
-      ".pnpm",   ".pnpm-store",  ".poetry", ".proto",      ".pub-cache",    ".pyenv",     ".rbenv",
-      ".rustup", ".rvm",         ".sdkman", ".swiftly",    ".tfenv",        ".tox",       ".venv",
-      ".venvs",  ".virtualenvs", ".volta",  ".yarn"};
+  constexpr std::string_view tools =
+      ".asdf .bin .bun .cabal .cargo .composer .conda .deno .dotnet .elan .fnm .foundry .fvm .gem "
+      ".ghcup .goenv .jenv .juliaup .krew .linuxbrew .mise .n .nodenv .npm .npm-global "
+      ".npm-packages .nvm .opam .pnpm .pnpm-store .poetry .proto .pub-cache .pyenv .rbenv .rustup "
+      ".rvm .sdkman .swiftly .tfenv .tox .venv .venvs .virtualenvs .volta .yarn";
   // What tools keep where other programs keep their data.
-  constexpr std::string_view shared[] = {".local/bin/",
-                                         ".local/lib/",
-                                         ".local/share/uv/",
-                                         ".local/share/pipx/",
-                                         ".local/share/mise/",
-                                         ".local/share/pnpm/",
-                                         ".local/share/fnm/",
-                                         ".local/share/rtx/",
-                                         ".local/share/virtualenvs/",
-                                         ".local/share/claude/",
-                                         ".local/pipx/",
-                                         ".config/yarn/global/",
-                                         ".config/composer/vendor/"};
+  constexpr std::string_view shared =
+      ".local/bin/* .local/lib/* .local/share/uv/* .local/share/pipx/* .local/share/mise/* "
+      ".local/share/pnpm/* .local/share/fnm/* .local/share/rtx/* .local/share/virtualenvs/* "
+      ".local/share/claude/* .local/pipx/* .config/yarn/global/* .config/composer/vendor/*";
   for (std::size_t at = path.find("/."); at != std::string_view::npos;
        at = path.find("/.", at + 1)) {
     const std::string_view rest = path.substr(at + 1);
-    const auto leads_there = [&](std::string_view part) {
-      return starts_with(concat({rest, "/"}), part);
-    };
-    if (!is_one_of(rest.substr(0, rest.find('/')), tools) &&
-        std::none_of(std::begin(shared), std::end(shared), leads_there))
+    if (!is_word_of(rest.substr(0, rest.find('/')), tools) &&
+        !is_word_of(concat({rest, "/"}), shared))
       return false;
   }
   return true;
@@ -20337,7 +20346,7 @@ bool ToolGrants::lies_among_tools(std::string_view path) {
 
 bool ToolGrants::is_prefix(const std::string& path) const {
   const auto depth = std::count(path.begin(), path.end(), '/');
-  const bool of_users = codeexec::is_within(path, "/home") || codeexec::is_within(path, "/Users");
+  const bool of_users = lies_in_one_of(path, "/home /Users");
   return depth >= (of_users ? 3 : 2) && (is_shared_prefix(path) || !is_never_granted(path));
 }
 
@@ -20354,8 +20363,8 @@ void ToolGrants::add_tools(const std::string& directory, bool linked) {
     trees_.add_directory(concat({prefix.substr(0, prefix.rfind('/')), "/.rustup"}));
   // Python's parts of ~/.local that are not in a directory of their own.
   if (is_shared)
-    for (const char* part : {"uv", "pipx", "mise", "pnpm", "virtualenvs"})
-      trees_.add_rule(concat({prefix, "/share/", part}), readable_rights);
+    for (std::string_view parts = "uv pipx mise pnpm virtualenvs"; !parts.empty();)
+      trees_.add_rule(concat({prefix, "/share/", take_part(parts, ' ')}), readable_rights);
 }
 
 bool ToolGrants::is_shared_prefix(const std::string& prefix) {
@@ -20364,9 +20373,7 @@ bool ToolGrants::is_shared_prefix(const std::string& prefix) {
 }
 
 bool ToolGrants::is_tool_part(const std::string& entry) {
-  constexpr std::string_view parts[] = {"bin",   "sbin",    "shims",   "lib",
-                                        "lib64", "libexec", "include", "pyvenv.cfg"};
-  return is_one_of(entry, parts);
+  return is_word_of(entry, "bin sbin shims lib lib64 libexec include pyvenv.cfg");
 }
 
 void ToolGrants::add_targets(const std::string& directory) {
@@ -20599,22 +20606,7 @@ CgroupBase find_cgroup_base(bool memory) {
 
 }  // namespace
 
-RunCgroup::RunCgroup(RunCgroup&& other) noexcept
-    : leaves_(std::exchange(other.leaves_, {})),
-      descriptors_(std::exchange(other.descriptors_, {})) {}
-
-RunCgroup& RunCgroup::operator=(RunCgroup&& other) noexcept {
-  if (this == &other) return *this;
-  finish();
-  leaves_ = std::exchange(other.leaves_, {});
-  descriptors_ = std::exchange(other.descriptors_, {});
-  return *this;
-}
-
-RunCgroup::~RunCgroup() { finish(); }
-
-Expected<RunCgroup> RunCgroup::make(const SandboxState& state) {
-  RunCgroup cgroup;
+Expected<void> RunCgroup::make(const SandboxState& state) {
   const Limits& limits = state.options.limits;
   const std::string& for_memory = state.memory_base.directory;
   const std::string& for_processes = state.process_base.directory;
@@ -20622,36 +20614,34 @@ Expected<RunCgroup> RunCgroup::make(const SandboxState& state) {
   const std::uint64_t processes = for_processes.empty() ? 0 : limits.processes;
   const bool together = for_memory == for_processes;
   if (memory != 0)
-    if (auto added = cgroup.add(state.memory_base, memory, together ? processes : 0); !added)
-      return added.error();
-  if (processes != 0 && !(together && memory != 0))
-    if (auto added = cgroup.add(state.process_base, 0, processes); !added) return added.error();
-  return cgroup;
+    if (auto added = add(state.memory_base, memory, together ? processes : 0); !added) return added;
+  if (processes != 0 && !(together && memory != 0)) return add(state.process_base, 0, processes);
+  return {};
 }
 
 Expected<void> RunCgroup::add(const CgroupBase& base, std::uint64_t memory,
                               std::uint64_t processes) {
-  Leaf leaf;
+  Leaf& leaf = leaves_[count_];
   leaf.directory = concat({base.directory, "/", new_leaf_name()});
   leaf.unified = base.unified;
   leaf.memory = memory != 0;
   leaf.tasks = processes != 0;
   const std::string subject = concat({"limits: cgroup ", quoted(leaf.directory)});
   if (::mkdir(leaf.directory.c_str(), 0755) != 0) return system_error(errno, {subject});
-  leaves_.push_back(std::move(leaf));
-  Leaf& made = leaves_.back();
-  if (const int error = limit_leaf(made.directory, made.unified, memory, processes); error != 0)
+  ++count_;
+  if (const int error = limit_leaf(leaf.directory, leaf.unified, memory, processes); error != 0)
     return system_error(error, {subject});
-  made.processes.reset(above_child_descriptors(
-      ::open((made.directory + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC)));
-  if (!made.processes) return system_error(errno, {subject});
-  descriptors_.push_back(made.processes.get());
+  leaf.processes.reset(above_child_descriptors(
+      ::open((leaf.directory + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC)));
+  if (!leaf.processes) return system_error(errno, {subject});
+  descriptors_[count_ - 1] = leaf.processes.get();
   return {};
 }
 
 std::vector<std::string> RunCgroup::finish() {
   std::vector<std::string> reached;
-  for (Leaf& leaf : leaves_) {
+  for (std::size_t i = 0; i < count_; ++i) {
+    Leaf& leaf = leaves_[i];
     const std::string events =
         leaf.directory + (leaf.unified ? "/memory.events" : "/memory.oom_control");
     if (leaf.memory && counter_in(read_control(events), "oom_kill") != 0)
@@ -20662,7 +20652,7 @@ std::vector<std::string> RunCgroup::finish() {
     // The dead stay in their group until somebody has waited for them. What is not gone by then is
     // removed by a later create(), of another program.
     constexpr int attempts = 50;
-    for (int i = 0; i < attempts && ::rmdir(leaf.directory.c_str()) != 0 && errno == EBUSY; ++i) {
+    for (int n = 0; n < attempts && ::rmdir(leaf.directory.c_str()) != 0 && errno == EBUSY; ++n) {
       if (!leaf.unified || write_control(leaf.directory + "/cgroup.kill", "1") != 0) {
         const std::string left = read_control(leaf.directory + "/cgroup.procs");
         for (const std::string_view line : split(left, '\n')) {
@@ -20674,8 +20664,7 @@ std::vector<std::string> RunCgroup::finish() {
       ::poll(nullptr, 0, 1);
     }
   }
-  leaves_.clear();
-  descriptors_.clear();
+  count_ = 0;
   return reached;
 }
 
@@ -20738,12 +20727,21 @@ class SandboxBuilder {
   void judge_containment() {
     const bool own_table = (state_.plan.clone_flags & CLONE_NEWPID) != 0;
     if (!own_table && ::access("/proc/thread-self/children", R_OK) != 0)
-      miss("containment", "/proc has no lists of children here");
+      miss("containment", {"/proc has no lists of children here"});
   }
 
-  // Why a feature is missing; the first reason stays.
-  void miss(const std::string& feature, std::string why) {
-    missing_.emplace(feature, std::move(why));
+  // Why a feature is missing; the first reason stays unless it is told `anew`. None: it may be had
+  // after all.
+  void miss(const char* feature, Pieces why, bool anew = false) {
+    std::string& known = reason_for(feature);
+    if (anew || known.empty()) known = concat(why);
+  }
+
+  // Empty when the feature is not missing.
+  std::string& reason_for(std::string_view feature) {
+    for (auto& [missing, why] : missing_)
+      if (missing == feature) return why;
+    return missing_.emplace_back(feature, std::string()).second;
   }
 
   Expected<void> open_grants() {
@@ -20782,9 +20780,10 @@ class SandboxBuilder {
   }
 
   bool lies_in_writable(const std::string& path) const {
-    return std::any_of(grants_.begin(), grants_.end(), [&](const Grant& grant) {
-      return grant.rights == writable_rights && codeexec::is_within(path, grant.file.path);
-    });
+    for (const Grant& grant : grants_)
+      if (grant.rights == writable_rights && codeexec::is_within(path, grant.file.path))
+        return true;
+    return false;
   }
 
   // A few at most: each costs every command two system calls.
@@ -20804,18 +20803,17 @@ class SandboxBuilder {
   // limits ----------------------------------------------------------------------------------------
 
   void add_rlimit(int resource, std::uint64_t soft, std::uint64_t hard) {
-    SandboxRlimit limit;
+    SandboxRlimit& limit = state_.rlimits[state_.plan.rlimit_count++];
     limit.resource = resource;
     limit.soft = soft;
     limit.hard = hard;
-    state_.rlimits.push_back(limit);
   }
 
   // What the kernel offers without a cgroup is another limit, and has another name.
   void instead_of_cgroup(const char* limit, const char* what, const char* other) {
-    miss(limit, concat({"no cgroup can be made here, so ", what,
-                        "; set sandbox to best_effort for that, or run this program by "
-                        "`systemd-run --user --scope -p Delegate=yes`"}));
+    miss(limit, {"no cgroup can be made here, so ", what,
+                 "; set sandbox to best_effort for that, or run this program by "
+                 "`systemd-run --user --scope -p Delegate=yes`"});
     if (other) other_limits_[other_count_++] = other;
   }
 
@@ -20848,9 +20846,8 @@ class SandboxBuilder {
       }
     }
     if (limits.disk != 0 && state_.disk_roots.empty())
-      miss("disk", "no writable directory is granted");
-    state_.plan.rlimits = state_.rlimits.data();
-    state_.plan.rlimit_count = state_.rlimits.size();
+      miss("disk", {"no writable directory is granted"});
+    state_.plan.rlimits = state_.rlimits;
   }
 
   // plan ------------------------------------------------------------------------------------------
@@ -20872,10 +20869,12 @@ class SandboxBuilder {
       state_.report.landlock_abi = abi_;
       return;
     }
-    landlock_problem_ = errno == ENOSYS ? "the kernel has no Landlock (Linux 5.13)"
-                        : errno == EOPNOTSUPP
-                            ? "Landlock is switched off (lsm= of the kernel)"
-                            : "Landlock is not permitted here: " + errno_text(errno);
+    const int error = errno;
+    if (error == ENOSYS || error == EOPNOTSUPP)
+      landlock_problem_ = error == ENOSYS ? "the kernel has no Landlock (Linux 5.13)"
+                                          : "Landlock is switched off (lsm= of the kernel)";
+    else
+      landlock_problem_ = concat({"Landlock is not permitted here: ", errno_text(error)});
   }
 
   SandboxOptions effective_options() const {
@@ -20885,9 +20884,9 @@ class SandboxBuilder {
     return options;
   }
 
-  void drop_ruleset(std::string why) {
+  void drop_ruleset(Pieces why) {
     abi_ = 0;
-    landlock_problem_ = std::move(why);
+    landlock_problem_ = concat(why);
     state_.plan.ruleset = -1;
     state_.ruleset.reset();
     forget_rules();
@@ -20904,7 +20903,7 @@ class SandboxBuilder {
   Expected<void> build_ruleset() {
     Ruleset ruleset;
     if (!ruleset.create(abi_, effective_options())) {
-      drop_ruleset("no ruleset can be made: " + errno_text(errno));
+      drop_ruleset({"no ruleset can be made: ", errno_text(errno)});
       return {};
     }
     if (options_.pid_namespace) ruleset.keep_files();
@@ -20916,7 +20915,7 @@ class SandboxBuilder {
     ToolGrants(ruleset, trees, state_.grants, std::move(writable)).add(options_.search_path);
     // Without them no program would start.
     if (ruleset.error() != 0) {
-      drop_ruleset("no rules can be made: " + errno_text(ruleset.error()));
+      drop_ruleset({"no rules can be made: ", errno_text(ruleset.error())});
       return {};
     }
     for (const Grant& grant : grants_) {
@@ -20989,7 +20988,7 @@ class SandboxBuilder {
     if (options_.shared_memory) state_.shared_memory = real_path_of("/dev/shm");
     if (::lstat(state_.shared_memory.c_str(), &shared) == 0)
       add_writable(state_.shared_memory, shared.st_dev, shared.st_ino);
-    if (!can_mount_) return miss("metadata", "there are more than 32 writable directories");
+    if (!can_mount_) return miss("metadata", {"there are more than 32 writable directories"});
     // What lies above is kept in its place, or it could be moved away with all that is in it.
     std::set<std::string> paths;
     for (const std::string& path : options_.protected_paths) {
@@ -21069,8 +21068,8 @@ class SandboxBuilder {
     }
   }
 
-  Expected<void> give_up_loopback(std::string why) {
-    miss("network", concat({"loopback cannot be had (", why, "); commands have none"}));
+  Expected<void> give_up_loopback(std::string_view why) {
+    miss("network", {"loopback cannot be had (", why, "); commands have none"});
     network_ = Network::none;
     // Its rules for the network are others.
     if (abi_ > 0) return build_ruleset();
@@ -21079,10 +21078,9 @@ class SandboxBuilder {
 
   // What no trial has confirmed is not claimed. Commands run as with mode off, in their limits.
   void give_up_all(const char* why) {
-    for (const char* feature : sandbox_features) missing_[feature] = why;
-    if (options_.pid_namespace) missing_["pid_namespace"] = why;
-    missing_["metadata"] = why;
-    drop_ruleset(why);
+    for (const char* feature : sandbox_features) miss(feature, {why}, true);
+    for (const char* feature : {"pid_namespace", "metadata"}) miss(feature, {why}, true);
+    drop_ruleset({why});
     with_filter_ = false;
     build_program();
     network_ = Network::host;
@@ -21095,22 +21093,22 @@ class SandboxBuilder {
 
   // What is missed least goes first, but comes back when the network was at fault.
   Expected<void> leave_out_namespace(long error) {
-    const std::string why = "no namespaces can be made here: " +
-                            errno_text(error != 0 ? static_cast<int>(-error) : ENOSYS);
+    const std::string why = concat({"no namespaces can be made here: ",
+                                    errno_text(error != 0 ? static_cast<int>(-error) : ENOSYS)});
     if (with_mounts_) {
       with_mounts_ = false;
-      miss("metadata", why);
+      miss("metadata", {why});
       return {};
     }
     if (with_processes_) {
       with_processes_ = false;
-      miss("pid_namespace", why);
+      miss("pid_namespace", {why});
       return {};
     }
     with_processes_ = options_.pid_namespace;
-    missing_.erase("pid_namespace");
+    miss("pid_namespace", {}, true);
     with_mounts_ = can_mount_;
-    if (can_mount_) missing_.erase("metadata");
+    if (can_mount_) miss("metadata", {}, true);
     return give_up_loopback(why);
   }
 
@@ -21120,18 +21118,18 @@ class SandboxBuilder {
     switch (step) {
       case ConfineStep::capabilities:
         plan.drop_capabilities = false;
-        miss("privileges", "capabilities cannot be dropped: " + why);
+        miss("privileges", {"capabilities cannot be dropped: ", why});
         return true;
       case ConfineStep::privileges:
         plan.no_new_privs = false;
-        miss("privileges", "no_new_privs cannot be set: " + why);
+        miss("privileges", {"no_new_privs cannot be set: ", why});
         return true;
       case ConfineStep::landlock:
-        drop_ruleset("Landlock cannot be put in force: " + why);
+        drop_ruleset({"Landlock cannot be put in force: ", why});
         return true;
       case ConfineStep::filter:
         with_filter_ = false;
-        miss("system_calls", "a filter (seccomp) cannot be installed: " + why);
+        miss("system_calls", {"a filter (seccomp) cannot be installed: ", why});
         return true;
       case ConfineStep::namespaces:
       case ConfineStep::limits:
@@ -21149,38 +21147,38 @@ class SandboxBuilder {
     const auto has = [&](unsigned some) { return (breaches & some) != 0; };
     if (abi_ == 0) {
       for (const char* feature : {"filesystem", "rename", "truncate", "devices"})
-        miss(feature, landlock_problem_);
+        miss(feature, {landlock_problem_});
     } else {
       // The trial writes to a file there.
       const bool could_be_tried = ::access("/proc/self/comm", F_OK) == 0;
       const char* const why = could_be_tried ? broken : "it cannot be tried without /proc";
-      if (has(breach_read | breach_write | breach_create)) miss("filesystem", why);
-      if (abi_ < rename_abi) miss("rename", "needs Landlock ABI 2");
+      if (has(breach_read | breach_write | breach_create)) miss("filesystem", {why});
+      if (abi_ < rename_abi) miss("rename", {"needs Landlock ABI 2"});
       if (has(breach_truncate))
-        miss("truncate", abi_ < truncate_abi ? "needs Landlock ABI 3" : why);
-      if (abi_ < ioctl_abi) miss("devices", "needs Landlock ABI 5");
+        miss("truncate", {abi_ < truncate_abi ? "needs Landlock ABI 3" : why});
+      if (abi_ < ioctl_abi) miss("devices", {"needs Landlock ABI 5"});
     }
-    if (has(breach_signal)) miss("signals", reason_of_scope(broken));
-    if (has(breach_abstract)) miss("abstract_sockets", reason_of_scope(broken));
-    if (has(breach_capability | breach_privilege)) miss("privileges", broken);
-    if (has(breach_filter)) miss("system_calls", broken);
-    if (has(breach_metadata)) miss("metadata", broken);
+    const std::string_view scope = abi_ == 0          ? std::string_view(landlock_problem_)
+                                   : abi_ < scope_abi ? "needs Landlock ABI 6"
+                                                      : broken;
+    if (has(breach_signal)) miss("signals", {scope});
+    if (has(breach_abstract)) miss("abstract_sockets", {scope});
+    if (has(breach_capability | breach_privilege)) miss("privileges", {broken});
+    if (has(breach_filter)) miss("system_calls", {broken});
+    if (has(breach_metadata)) miss("metadata", {broken});
     judge_network(breaches);
-  }
-
-  std::string reason_of_scope(const char* broken) const {
-    if (abi_ == 0) return landlock_problem_;
-    return abi_ < scope_abi ? "needs Landlock ABI 6" : broken;
   }
 
   void judge_network(unsigned breaches) {
     state_.report.network = network_;
     if ((breaches & (breach_internet | breach_outside)) != 0) {
       state_.report.network = Network::host;
-      missing_["network"] = with_filter_ ? "a trial could make sockets"
-                                         : "it needs a filter (seccomp), which cannot be installed";
+      miss("network",
+           {with_filter_ ? "a trial could make sockets"
+                         : "it needs a filter (seccomp), which cannot be installed"},
+           true);
     } else if ((breaches & breach_unix) != 0) {
-      miss("network", "sockets with a path reach services of this host");
+      miss("network", {"sockets with a path reach services of this host"});
     }
   }
 
@@ -21195,11 +21193,12 @@ class SandboxBuilder {
     for (std::size_t i = 0; i < other_count_; ++i) features.emplace_back(other_limits_[i]);
     for (const std::string& feature : features) {
       // One is had by what the other is had by.
-      const auto missing = missing_.find(feature == "protected_paths" ? "metadata" : feature);
-      if (missing == missing_.end())
+      const std::string& why =
+          reason_for(feature == "protected_paths" ? std::string_view("metadata") : feature);
+      if (why.empty())
         state_.report.enforced.push_back(feature);
       else
-        state_.report.missing.push_back(concat({feature, ": ", missing->second}));
+        state_.report.missing.push_back(concat({feature, ": ", why}));
     }
   }
 
@@ -21216,7 +21215,7 @@ class SandboxBuilder {
   const SandboxOptions& options_;
   Network network_ = options_.network;
   std::vector<Grant> grants_ = {};
-  std::map<std::string, std::string> missing_ = {};
+  std::vector<std::pair<std::string, std::string>> missing_ = {};  // features, and why
   const char* other_limits_[2] = {};
   std::size_t other_count_ = 0;
   int abi_ = 0;
@@ -23678,7 +23677,9 @@ void call_back(FunctionRef<void()> callback) noexcept { callback(); }
 // Fails the start for a mistake of the caller's, before anything is made.
 bool Process::State::refuse_options() {
   const auto any_nul = [&](const std::vector<std::string>& texts) {
-    return std::any_of(texts.begin(), texts.end(), has_nul);
+    for (const std::string& text : texts)
+      if (has_nul(text)) return true;
+    return false;
   };
   if (options.argv.empty()) return !fail(SpawnStep::setup, EINVAL, "argv is empty: no program");
   const char* where = nullptr;
@@ -23737,9 +23738,8 @@ bool Process::State::start(bool hold_writers) {
   Launch launch(options, run_variable);
 #if CODEEXEC_HAS_SANDBOX
   if (options.sandbox.state_) {
-    auto made = RunCgroup::make(*options.sandbox.state_);
-    if (!made) return fail(SpawnStep::sandbox, made.error().system_error, made.error().message);
-    cgroup = std::move(*made);
+    if (auto made = cgroup.make(*options.sandbox.state_); !made)
+      return fail(SpawnStep::sandbox, made.error().system_error, made.error().message);
     launch.plan.sandbox = &options.sandbox.state_->plan;
     launch.plan.cgroups = cgroup.descriptors();
     launch.plan.cgroup_count = cgroup.count();
@@ -26059,13 +26059,10 @@ namespace {
 // as text that is read as a hostile command's, and never run by a shell.
 
 bool is_carried(std::string_view variable) {
-  for (const char* prefix : {"CODEEXEC_", "BASH"})
-    if (starts_with(variable, prefix)) return false;
-  for (const char* other : {"PWD", "OLDPWD", "SHLVL", "_", "ENV", "IFS", "PS4", "CDPATH", "FPATH",
-                            "ZDOTDIR", "GLOBIGNORE", "SHELLOPTS", "POSIXLY_CORRECT", "LD_PRELOAD",
-                            "LD_AUDIT", "DYLD_INSERT_LIBRARIES"})
-    if (variable == other) return false;
-  return true;
+  return !is_word_of(
+      variable,
+      "CODEEXEC_* BASH* PWD OLDPWD SHLVL _ ENV IFS PS4 CDPATH FPATH ZDOTDIR GLOBIGNORE "
+      "SHELLOPTS POSIXLY_CORRECT LD_PRELOAD LD_AUDIT DYLD_INSERT_LIBRARIES");
 }
 
 // Reads what `export -p` prints in dash, bash, busybox, ksh93, mksh, zsh and yash: a command and
@@ -26088,8 +26085,7 @@ class ExportList {
  private:
   bool read_line(Variables& variables) {
     std::string word;
-    if (!read_word(word) || (word != "export" && word != "declare" && word != "typeset"))
-      return false;
+    if (!read_word(word) || !is_word_of(word, "export declare typeset")) return false;
     bool wanted = true;
     std::string variable;
     while (next_is(' ')) {
@@ -26200,11 +26196,7 @@ class ExportList {
 std::string detail::session_script(std::string_view shell, int descriptor, std::string_view mark,
                                    std::size_t parts) {
   const std::string_view program = base_name(shell);
-  bool known = false;
-  for (const char* other :
-       {"sh", "dash", "bash", "ash", "ksh", "ksh93", "mksh", "lksh", "oksh", "zsh", "yash"})
-    known = known || program == other;
-  if (!known) return {};
+  if (!is_word_of(program, "sh dash bash ash ksh ksh93 mksh lksh oksh zsh yash")) return {};
   // What the script has made of these names, as functions or aliases, is not meant.
   const char* const own = program == "zsh" ? "builtin " : "\\command ";
   const std::string echo = concat({own, "echo ", mark});
@@ -29523,17 +29515,6 @@ constexpr NamedMount named_mounts[] = {
 Error credential_error(std::string_view key, std::string_view subject, std::string_view what,
                        ErrorCode code = ErrorCode::invalid_argument) {
   return make_error(code, {"credentials: ", key, ": ", quoted(subject), " ", what});
-}
-
-// Whether a text is one of the words of a list with a blank between them, of which those that end
-// with * stand for all that begin so.
-bool is_word_of(std::string_view text, std::string_view words) {
-  while (!words.empty()) {
-    const std::string_view word = take_part(words, ' ');
-    if (ends_with(word, "*") ? starts_with(text, word.substr(0, word.size() - 1)) : text == word)
-      return true;
-  }
-  return false;
 }
 
 // A number of five digits at most, and words that say yes, no or where: to mask them would make the

@@ -77,6 +77,10 @@ bool is_one_of(std::string_view text, const Texts& texts) {
 // What stands before the next separator, or all; the text then begins behind that.
 std::string_view take_part(std::string_view& text, char separator);
 
+// Whether a text is one of the words of a list with a blank between them, of which those that end
+// with * stand for all that begin so.
+bool is_word_of(std::string_view text, std::string_view words);
+
 // The last name of a path.
 std::string_view base_name(std::string_view path);
 

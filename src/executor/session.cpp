@@ -16,13 +16,10 @@ namespace {
 // as text that is read as a hostile command's, and never run by a shell.
 
 bool is_carried(std::string_view variable) {
-  for (const char* prefix : {"CODEEXEC_", "BASH"})
-    if (starts_with(variable, prefix)) return false;
-  for (const char* other : {"PWD", "OLDPWD", "SHLVL", "_", "ENV", "IFS", "PS4", "CDPATH", "FPATH",
-                            "ZDOTDIR", "GLOBIGNORE", "SHELLOPTS", "POSIXLY_CORRECT", "LD_PRELOAD",
-                            "LD_AUDIT", "DYLD_INSERT_LIBRARIES"})
-    if (variable == other) return false;
-  return true;
+  return !is_word_of(
+      variable,
+      "CODEEXEC_* BASH* PWD OLDPWD SHLVL _ ENV IFS PS4 CDPATH FPATH ZDOTDIR GLOBIGNORE "
+      "SHELLOPTS POSIXLY_CORRECT LD_PRELOAD LD_AUDIT DYLD_INSERT_LIBRARIES");
 }
 
 // Reads what `export -p` prints in dash, bash, busybox, ksh93, mksh, zsh and yash: a command and
@@ -45,8 +42,7 @@ class ExportList {
  private:
   bool read_line(Variables& variables) {
     std::string word;
-    if (!read_word(word) || (word != "export" && word != "declare" && word != "typeset"))
-      return false;
+    if (!read_word(word) || !is_word_of(word, "export declare typeset")) return false;
     bool wanted = true;
     std::string variable;
     while (next_is(' ')) {
@@ -157,11 +153,7 @@ class ExportList {
 std::string detail::session_script(std::string_view shell, int descriptor, std::string_view mark,
                                    std::size_t parts) {
   const std::string_view program = base_name(shell);
-  bool known = false;
-  for (const char* other :
-       {"sh", "dash", "bash", "ash", "ksh", "ksh93", "mksh", "lksh", "oksh", "zsh", "yash"})
-    known = known || program == other;
-  if (!known) return {};
+  if (!is_word_of(program, "sh dash bash ash ksh ksh93 mksh lksh oksh zsh yash")) return {};
   // What the script has made of these names, as functions or aliases, is not meant.
   const char* const own = program == "zsh" ? "builtin " : "\\command ";
   const std::string echo = concat({own, "echo ", mark});
