@@ -27750,9 +27750,8 @@ struct BackgroundShells::Shell {
   std::shared_ptr<Events> events = std::make_shared<Events>();
   Execution execution = {};
   std::atomic<bool> kill_asked{false};
-  // These are the State's, and so is its mutex.
-  std::uint64_t number = 0;  // in the order of start
-  bool foreground = false;   // not told to anybody
+  // This is the State's, and so is its mutex.
+  bool foreground = false;  // not told to anybody
 
  private:
   mutable std::mutex mutex_ = {};
@@ -27890,7 +27889,9 @@ BackgroundShells::Shell::Waiter::Waiter(std::shared_ptr<Events> events, bool for
 BackgroundShells::Shell::Waiter::~Waiter() {
   const std::lock_guard<std::mutex> lock(events_->mutex);
   std::vector<Waiter*>& all = events_->waiters;
-  all.erase(std::remove(all.begin(), all.end(), this), all.end());
+  auto at = all.begin();
+  while (at != all.end() && *at != this) ++at;
+  if (at != all.end()) all.erase(at);  // it is not there when its pipe could not be made
 }
 
 Expected<void> BackgroundShells::Shell::Waiter::problem(
@@ -27970,9 +27971,9 @@ ShellStatus BackgroundShells::Shell::status() const {
   if (has_ended()) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!known_) {
-      known_ = result();
-      known_->out = std::string();
-      known_->err = std::string();
+      Result ended = result();
+      for (std::string* output : {&ended.out, &ended.err}) std::string().swap(*output);
+      known_.emplace(std::move(ended));
     }
     status.result = *known_;
     status.state = state_of(*known_);
@@ -27995,7 +27996,6 @@ ShellStatus BackgroundShells::Shell::status() const {
 
 struct BackgroundShells::State {
   using ShellPointer = std::shared_ptr<Shell>;
-  using Shells = std::map<std::string, ShellPointer, std::less<>>;
 
   State(const Executor& its_executor, ShellOptions its_options)
       : executor(its_executor), options(its_options) {}
@@ -28013,9 +28013,8 @@ struct BackgroundShells::State {
   const ShellOptions options;
   const pid_t owner = ::getpid();
   std::mutex mutex = {};
-  Shells shells = {};
+  std::vector<ShellPointer> shells = {};  // in the order of start
   std::size_t starting = 0;  // places that are taken by shells which are not in the list yet
-  std::uint64_t last_number = 0;
   bool closing = false;
 
  private:
@@ -28048,36 +28047,36 @@ Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::make_sh
 // Needs the mutex.
 bool BackgroundShells::State::has_room() const {
   std::size_t running = starting;
-  for (const auto& entry : shells)
-    if (!entry.second->foreground && !entry.second->events->ended.load()) ++running;
+  for (const ShellPointer& shell : shells)
+    if (!shell->foreground && !shell->events->ended.load()) ++running;
   return running < options.max_running;
 }
 
 // Takes out what nobody needs to know any more, for the caller to destroy without the mutex, which
-// this needs.
+// this needs. As a rule one at most: each costs a look at all of them.
 std::vector<BackgroundShells::State::ShellPointer> BackgroundShells::State::take_old() {
-  std::vector<ShellPointer> ended;
-  for (const auto& entry : shells)
-    if (!entry.second->foreground && entry.second->events->ended.load())
-      ended.push_back(entry.second);
-  const Clock::time_point now = Clock::now();
-  std::sort(ended.begin(), ended.end(), [](const ShellPointer& a, const ShellPointer& b) {
-    return a->events->ended_at < b->events->ended_at;
-  });
   constexpr std::size_t most_command_bytes = std::size_t{64} << 20;
-  std::size_t excess = ended.size();
-  std::size_t command_bytes = 0;
-  while (excess > 0 && ended.size() - excess < options.max_finished) {
-    command_bytes += ended[excess - 1]->execution.asked().command.size();
-    if (command_bytes > most_command_bytes) break;
-    --excess;
+  const Clock::time_point now = Clock::now();
+  std::vector<ShellPointer> old;
+  for (;;) {
+    std::size_t finished = 0;
+    std::size_t command_bytes = 0;
+    auto oldest = shells.end();
+    for (auto at = shells.begin(); at != shells.end(); ++at) {
+      const Shell& shell = **at;
+      if (shell.foreground || !shell.events->ended.load()) continue;
+      ++finished;
+      command_bytes += shell.execution.asked().command.size();
+      if (oldest == shells.end() || shell.events->ended_at < (*oldest)->events->ended_at)
+        oldest = at;
+    }
+    if (oldest == shells.end() ||
+        (finished <= options.max_finished && command_bytes <= most_command_bytes &&
+         now < later((*oldest)->events->ended_at, options.keep_finished)))
+      return old;
+    old.push_back(std::move(*oldest));
+    shells.erase(oldest);
   }
-  std::size_t count = 0;
-  while (count < ended.size() &&
-         (count < excess || now >= later(ended[count]->events->ended_at, options.keep_finished)))
-    shells.erase(ended[count++]->id);
-  ended.resize(count);
-  return ended;
 }
 
 // Takes a place for a shell that is going to be started, for add() or give_back().
@@ -28103,8 +28102,7 @@ void BackgroundShells::State::add(const ShellPointer& shell, bool reserved) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (reserved) --starting;
   shell->foreground = !reserved;
-  shell->number = ++last_number;
-  shells.emplace(shell->id, shell);
+  shells.push_back(shell);
   // Somebody ended this object meanwhile, and did not see this one.
   if (closing) shell->execution.cancel();
 }
@@ -28121,15 +28119,19 @@ bool BackgroundShells::State::to_background(Shell& shell) {
 
 void BackgroundShells::State::remove(const Shell& shell) {
   const std::lock_guard<std::mutex> lock(mutex);
-  shells.erase(shell.id);
+  for (auto at = shells.begin(); at != shells.end(); ++at)
+    if (at->get() == &shell) {
+      shells.erase(at);
+      return;
+    }
 }
 
 Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::find(std::string_view id) {
   std::vector<ShellPointer> old;
   const std::lock_guard<std::mutex> lock(mutex);
   old = take_old();
-  const auto at = shells.find(id);
-  if (at != shells.end() && !at->second->foreground) return at->second;
+  for (const ShellPointer& shell : shells)
+    if (shell->id == id && !shell->foreground) return shell;
   return make_error(ErrorCode::not_found, {"there is no background shell ", quoted(id),
                                            " (any more): list the shells, or start a new one"});
 }
@@ -28141,11 +28143,9 @@ std::vector<BackgroundShells::State::ShellPointer> BackgroundShells::State::all(
   {
     const std::lock_guard<std::mutex> lock(mutex);
     old = take_old();
-    for (const auto& entry : shells)
-      if (!entry.second->foreground) told.push_back(entry.second);
+    for (const ShellPointer& shell : shells)
+      if (!shell->foreground) told.push_back(shell);
   }
-  std::sort(told.begin(), told.end(),
-            [](const ShellPointer& a, const ShellPointer& b) { return a->number < b->number; });
   return told;
 }
 
@@ -28164,8 +28164,7 @@ BackgroundShells::~BackgroundShells() {
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
     state_->closing = true;
-    for (const auto& entry : state_->shells) all.push_back(entry.second);
-    state_->shells.clear();
+    all.swap(state_->shells);
   }
   for (const State::ShellPointer& shell : all) shell->execution.cancel();
   for (const State::ShellPointer& shell : all) shell->execution.wait_for(no_limit);

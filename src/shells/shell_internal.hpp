@@ -74,9 +74,8 @@ struct BackgroundShells::Shell {
   std::shared_ptr<Events> events = std::make_shared<Events>();
   Execution execution = {};
   std::atomic<bool> kill_asked{false};
-  // These are the State's, and so is its mutex.
-  std::uint64_t number = 0;  // in the order of start
-  bool foreground = false;   // not told to anybody
+  // This is the State's, and so is its mutex.
+  bool foreground = false;  // not told to anybody
 
  private:
   mutable std::mutex mutex_ = {};
