@@ -24814,7 +24814,7 @@ class AuditFile {
   static Expected<std::unique_ptr<AuditFile>> open(const std::string& path);
 
   // Appends an object of JSON. What somebody should be told, or an empty text.
-  std::string append(std::string record);
+  std::string append(std::string_view record);
 
  private:
   // Of records that could not be written; the oldest go.
@@ -24823,7 +24823,7 @@ class AuditFile {
   int open_file();
   bool lock() const;
   std::string follow();
-  int write_line(const std::string& record);
+  int write_line(std::string_view record);
 
   std::string path_ = {};
   std::string name_ = {};
@@ -24835,8 +24835,7 @@ class AuditFile {
   std::string previous_ = {};  // the hash of its last line
   std::string notice_ = {};    // for the next record
   bool cut_ = false;           // its last line has no end
-  std::deque<std::string> waiting_ = {};
-  std::size_t waiting_bytes_ = 0;
+  std::string waiting_ = {};   // one record a line
   std::uint64_t lost_ = 0;
 };
 
@@ -24932,7 +24931,6 @@ class WatchedFiles {
   std::vector<std::string> changes() const;
 
  private:
-  using Print = std::array<std::uint64_t, 9>;
   // A watched directory, and its path with a slash at the end.
   struct Place {
     int fd;
@@ -24940,8 +24938,8 @@ class WatchedFiles {
   };
 
   // Of a directory only which one it is: its times change with every file in it.
-  static Print print_of(const struct stat& status);
-  static bool is_another(const std::pair<const std::string, Print>& known);
+  static std::string print_of(const struct stat& status);
+  static bool is_another(const std::pair<const std::string, std::string>& known);
   static std::string text_of(const Place& place, const std::string& file);
 
   // True when it is a directory (and not a link to one).
@@ -24957,10 +24955,13 @@ class WatchedFiles {
   std::vector<std::string> directories_ = {};
   bool below_ = true;  // whether repositories below are looked at: not where there are too many
   std::size_t left_ = max_files;
-  std::map<std::string, Print> prints_ = {};
+  std::map<std::string, std::string> prints_ = {};
 };
 
 std::string joined(const std::vector<std::string>& texts, std::string_view separator);
+
+// Adds a note for the caller, unless it is empty.
+void add_note(std::vector<std::string>& notes, Pieces pieces);
 
 }  // namespace
 
@@ -25000,8 +25001,8 @@ struct Session::State {
 
   std::mutex mutex = {};
   std::string work_dir = {};
-  // By name; those without a value were unset.
-  std::map<std::string, std::optional<std::string>> changes = {};
+  // By name, with `=` before their values; those that are empty were unset.
+  std::map<std::string, std::string> changes = {};
   std::uint64_t resets = 0;
 
   bool take(const detail::SessionState& told, const std::string& folder, std::uint64_t reset);
@@ -25103,7 +25104,7 @@ struct Executor::Gate {
   std::shared_ptr<const PrivateFolder> private_spill = {};
   // The files in it, oldest first: name and size.
   mutable std::mutex spilled_mutex = {};
-  mutable std::deque<std::pair<std::string, std::uint64_t>> spilled = {};
+  mutable std::vector<std::pair<std::string, std::size_t>> spilled = {};
   mutable std::uint64_t spilled_bytes = 0;
   std::optional<DeleteGuard> delete_guard = {};
   bool has_read_only_roots = false;
@@ -25111,10 +25112,10 @@ struct Executor::Gate {
   std::optional<Policy> reader = {};
   std::unique_ptr<detail::AuditFile> audit = {};
   std::string host = {};  // of audit records
-  Redactor redactor = {};
+  Redactor redactor;
 
-  Gate(Policy judged_by, PathRules confined_by)
-      : policy(std::move(judged_by)), paths(std::move(confined_by)) {}
+  Gate(Policy&& judged_by, PathRules&& confined_by, const std::vector<std::string>& secrets)
+      : policy(std::move(judged_by)), paths(std::move(confined_by)), redactor(secrets) {}
   bool recording() const { return audit || options.on_audit; }
   bool guards_files() const { return has_read_only_roots || delete_guard; }
   // Opens the spill_dir, for the host to write to and for tools to read.
@@ -25171,29 +25172,19 @@ struct Executor::Admission {
     if (command.work_dir.empty()) command.work_dir = ending.session->work_dir;
     command.environment.clear();
     for (const auto& [variable, value] : ending.session->changes)
-      if (value)
-        command.environment.emplace_back(variable, *value);
+      if (!value.empty())
+        command.environment.emplace_back(variable, value.substr(1));
       else
         unset.push_back(variable);
     for (const auto& variable : given.environment) {
       command.environment.push_back(variable);
-      unset.erase(std::remove(unset.begin(), unset.end(), variable.first), unset.end());
+      for (auto at = unset.begin(); at != unset.end();)
+        at = *at == variable.first ? unset.erase(at) : at + 1;
     }
   }
   bool admitted() const { return result.rule.empty() && result.message.empty(); }
-  void fail(const Error& error, const char* step) {
-    result.outcome = Outcome::not_started;
-    result.system_error = error.system_error;
-    result.step = step;
-    result.message = error.message;
-  }
-  void refuse(std::string rule, std::string message, std::size_t begin = 0, std::size_t end = 0) {
-    result.outcome = Outcome::refused;
-    result.rule = std::move(rule);
-    result.message = std::move(message);
-    result.rule_begin = begin;
-    result.rule_end = end;
-  }
+  void fail(const Error& error, const char* step);
+  void refuse(std::string_view rule, Pieces message, std::size_t begin = 0, std::size_t end = 0);
 };
 
 // executor/command.cpp ----------------------------------------------------------------------------
@@ -25606,12 +25597,12 @@ std::string AuditFile::follow() {
 }
 
 // An errno, or 0.
-int AuditFile::write_line(const std::string& record) {
+int AuditFile::write_line(std::string_view record) {
   std::string line = concat({cut_ ? "\n" : "", audit_begin, previous_, "\","});
   const std::size_t begin = cut_ ? 1 : 0;
   if (!notice_.empty()) line += concat({"\"notice\":\"", notice_, "\","});
   if (lost_ > 0) line += concat({"\"lost\":", std::to_string(lost_), ","});
-  line += std::string_view(record).substr(1, record.size() - 2);
+  line += record.substr(1, record.size() - 2);
   const std::string hash = sha256(std::string_view(line).substr(begin));
   line += concat({audit_end, hash, "\"}\n"});
   const ssize_t written = write_to_file(file_.get(), line);
@@ -25629,7 +25620,7 @@ int AuditFile::write_line(const std::string& record) {
   return 0;
 }
 
-std::string AuditFile::append(std::string record) {
+std::string AuditFile::append(std::string_view record) {
   const std::lock_guard<std::mutex> guard(mutex_);
   std::string problem;
   int error = 0;
@@ -25652,17 +25643,16 @@ std::string AuditFile::append(std::string record) {
     const std::string noticed = follow();
     if (!noticed.empty()) problem = notice_ = noticed;
   }
-  waiting_bytes_ += record.size();
-  waiting_.push_back(std::move(record));
-  while (error == 0 && !waiting_.empty()) {
-    error = write_line(waiting_.front());
-    if (error != 0) break;
-    waiting_bytes_ -= waiting_.front().size();
-    waiting_.pop_front();
+  waiting_ += concat({record, "\n"});
+  std::string_view rest = waiting_;
+  while (error == 0 && !rest.empty()) {
+    std::string_view after = rest;
+    error = write_line(take_part(after, '\n'));
+    if (error == 0) rest = after;
   }
   if (locked) ::flock(file_.get(), LOCK_UN);
-  for (; waiting_bytes_ > max_waiting; waiting_.pop_front(), ++lost_)
-    waiting_bytes_ -= waiting_.front().size();
+  for (; rest.size() > max_waiting; ++lost_) take_part(rest, '\n');
+  waiting_.erase(0, waiting_.size() - rest.size());
   if (error != 0)
     return concat({"the audit record could not be written to ", quoted(path_), ": ",
                    error == EMEDIUMTYPE ? "it is no file any more" : errno_text(error)});
@@ -25787,9 +25777,9 @@ void Executor::Gate::guard_read_only(const std::vector<Target>& targets,
     for (std::size_t i = 0; i < target.files.size() && place.empty(); ++i)
       place = protected_place(paths, target.files[i], around);
     if (place.empty()) continue;
-    return admission.refuse(
-        "read-only", concat({"Command would modify read-only context path: ", printable(place)}),
-        access.begin, access.end);
+    return admission.refuse("read-only",
+                            {"Command would modify read-only context path: ", printable(place)},
+                            access.begin, access.end);
   }
 }
 
@@ -25823,7 +25813,7 @@ void Executor::Gate::guard_deletions(const std::vector<Target>& targets,
     allowed = delete_guard->can_delete_directory(
         tree->substr(0, std::max<std::size_t>(tree->size() - 1, 1)));
   }
-  if (!allowed) admission.refuse("delete-guard", allowed.error().message, begin, end);
+  if (!allowed) admission.refuse("delete-guard", {allowed.error().message}, begin, end);
 }
 
 void Executor::guard_files(const Command& command, const Judgement& judgement,
@@ -25834,8 +25824,8 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
                       !gate_->reader->check(admission.result.command, work_dir);
   if (unread)
     return admission.refuse(strictest,
-                            "Command was not understood, so which files it changes is not known", 0,
-                            admission.result.command.size());
+                            {"Command was not understood, so which files it changes is not known"},
+                            0, admission.result.command.size());
   WalkBudget budget;
   std::vector<Target> targets;
   for (const FileAccess& access : judgement.files) {
@@ -25845,8 +25835,7 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
     auto target = find_target(access, work_dir, own_home, budget);
     if (!target && !reads)
       return admission.refuse(
-          strictest,
-          concat({"Command would change ", quoted(access.path), ": ", target.error().message}),
+          strictest, {"Command would change ", quoted(access.path), ": ", target.error().message},
           access.begin, access.end);
     if (target) targets.push_back(std::move(*target));
   }
@@ -25925,16 +25914,13 @@ std::vector<std::string> WatchedFiles::changes() const {
 }
 
 // What lies beyond a bound in the second look only is still there.
-bool WatchedFiles::is_another(const std::pair<const std::string, Print>& known) {
+bool WatchedFiles::is_another(const std::pair<const std::string, std::string>& known) {
   struct stat status {};
   return ::fstatat(AT_FDCWD, known.first.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
          print_of(status) != known.second;
 }
 
-WatchedFiles::Print WatchedFiles::print_of(const struct stat& status) {
-  const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
-  Print print = {number(status.st_dev), number(status.st_ino), number(status.st_mode & S_IFMT)};
-  if (S_ISDIR(status.st_mode)) return print;
+std::string WatchedFiles::print_of(const struct stat& status) {
 #if defined(__APPLE__)
   const timespec& modified = status.st_mtimespec;
   const timespec& changed = status.st_ctimespec;
@@ -25942,13 +25928,13 @@ WatchedFiles::Print WatchedFiles::print_of(const struct stat& status) {
   const timespec& modified = status.st_mtim;
   const timespec& changed = status.st_ctim;
 #endif
-  print[3] = number(status.st_mode);
-  print[4] = number(status.st_size);
-  print[5] = number(modified.tv_sec);
-  print[6] = number(modified.tv_nsec);
-  print[7] = number(changed.tv_sec);
-  print[8] = number(changed.tv_nsec);
-  return print;
+  const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
+  const std::uint64_t print[] = {
+      number(status.st_dev),    number(status.st_ino),  number(status.st_mode & S_IFMT),
+      number(status.st_mode),   number(status.st_size), number(modified.tv_sec),
+      number(modified.tv_nsec), number(changed.tv_sec), number(changed.tv_nsec)};
+  const std::size_t told = S_ISDIR(status.st_mode) ? 3 : std::size(print);
+  return std::string(reinterpret_cast<const char*>(print), told * sizeof print[0]);
 }
 
 bool WatchedFiles::look_at_one(const Place& place, const std::string& file) {
@@ -26262,7 +26248,7 @@ Variables Session::variables() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
   Variables variables;
   for (const auto& [variable, value] : state_->changes)
-    if (value) variables.emplace_back(variable, *value);
+    if (!value.empty()) variables.emplace_back(variable, value.substr(1));
   return variables;
 }
 
@@ -26286,14 +26272,14 @@ bool Session::State::take(const detail::SessionState& told, const std::string& f
   for (const auto& [variable, value] : told.variables) {
     if (!is_carried(variable)) continue;
     const auto before = gone.find(variable);
-    if (before == gone.end() || before->second != value) changed[variable] = value;
+    if (before == gone.end() || before->second != value) changed[variable] = concat({"=", value});
     if (before != gone.end()) gone.erase(before);
   }
   for (const auto& variable : gone)
-    if (variable.first != "HOME") changed[std::string(variable.first)].reset();
+    if (variable.first != "HOME") changed[variable.first].clear();
   std::size_t bytes = 0;
   for (const auto& [variable, value] : changed)
-    bytes += variable.size() + (value ? value->size() : 0);
+    bytes += variable.size() + value.size() - (value.empty() ? 0 : 1);
   if (changed.size() > max_variables || bytes > max_bytes) return false;
   changes = std::move(changed);
   if (told.work_dir != folder || work_dir.empty()) work_dir = told.work_dir;
@@ -26386,8 +26372,9 @@ bool shows(const std::string& text, const Symptom& symptom) {
 bool possible(Cause cause, const Result& told, Network network) {
   const bool confined = told.sandbox && told.sandbox->mode != SandboxMode::off;
   const auto names = [&](const std::vector<std::string>& features, std::string_view name) {
-    return std::any_of(features.begin(), features.end(),
-                       [name](const std::string& feature) { return starts_with(feature, name); });
+    for (const std::string& feature : features)
+      if (starts_with(feature, name)) return true;
+    return false;
   };
   switch (cause) {
     case Cause::dialect:
@@ -26481,6 +26468,11 @@ std::string joined(const std::vector<std::string>& texts, std::string_view separ
   return result;
 }
 
+void add_note(std::vector<std::string>& notes, Pieces pieces) {
+  std::string note = concat(pieces);
+  if (!note.empty()) notes.push_back(std::move(note));
+}
+
 std::string note_of_left_behind(const ProcessResult& ended) {
   const bool by_itself = ended.outcome == Outcome::exited || ended.outcome == Outcome::signaled;
   if (!by_itself || ended.left_behind == 0) return {};
@@ -26491,20 +26483,36 @@ std::string note_of_left_behind(const ProcessResult& ended) {
 
 }  // namespace
 
+void Executor::Admission::fail(const Error& error, const char* step) {
+  result.outcome = Outcome::not_started;
+  result.system_error = error.system_error;
+  result.step = step;
+  result.message = error.message;
+}
+
+void Executor::Admission::refuse(std::string_view rule, Pieces message, std::size_t begin,
+                                 std::size_t end) {
+  result.outcome = Outcome::refused;
+  result.rule = rule;
+  result.message = concat(message);
+  result.rule_begin = begin;
+  result.rule_end = end;
+}
+
 Executor::~Executor() = default;
 
 std::string Executor::describe_place() const { return {}; }
 
 Expected<void> Executor::set_up(const ExecutorOptions& options,
                                 const std::vector<std::string>& secrets) {
-  const auto positive = [](std::chrono::milliseconds time, const char* field) -> Expected<void> {
-    if (time.count() > 0) return {};
-    return make_error(ErrorCode::invalid_argument,
-                      {field, " must be greater than 0, and not ", seconds_text(time)});
-  };
-  if (auto ok = positive(options.timeout, "timeout"); !ok) return ok.error();
-  if (auto ok = positive(options.max_timeout, "max_timeout"); !ok) return ok.error();
-  if (auto ok = positive(options.kill_grace, "kill_grace"); !ok) return ok.error();
+  const std::pair<const char*, std::chrono::milliseconds> times[] = {
+      {"timeout", options.timeout},
+      {"max_timeout", options.max_timeout},
+      {"kill_grace", options.kill_grace}};
+  for (const auto& [field, time] : times)
+    if (time.count() <= 0)
+      return make_error(ErrorCode::invalid_argument,
+                        {field, " must be greater than 0, and not ", seconds_text(time)});
   if (options.timeout > options.max_timeout && options.timeout != no_limit)
     return make_error(ErrorCode::invalid_argument, {"timeout (", seconds_text(options.timeout),
                                                     " s) is longer than max_timeout (",
@@ -26521,21 +26529,16 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   auto paths = PathRules::create(path_options);
   if (!paths) return paths.error();
 
-  auto gate = std::make_shared<Gate>(std::move(*policy), std::move(*paths));
+  auto gate = std::make_shared<Gate>(std::move(*policy), std::move(*paths), secrets);
   gate->options = options;
   gate->options.timeout = std::min(options.timeout, options.max_timeout);
-  gate->redactor = Redactor(secrets);
   for (const Root& root : gate->paths.roots())
     if (root.permission != Permission::write) gate->has_read_only_roots = true;
   auto unrestricted = PathRules::create({});
   if (!unrestricted) return unrestricted.error();
   auto workspace =
       unrestricted->open_work_dir(options.workspace.empty() ? "." : options.workspace, ".");
-  if (!workspace) {
-    Error error = workspace.error();
-    error.message = concat({"workspace: ", error.message});
-    return error;
-  }
+  if (!workspace) return with_prefix({"workspace: "}, workspace.error());
   gate->options.workspace = workspace->path;
   if (options.delete_guard) {
     std::vector<std::string> roots = {workspace->path};
@@ -26590,15 +26593,15 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
   result.work_dir = command.work_dir.empty() ? options.workspace : command.work_dir;
 
   if (!command.argv.empty() && !command.script.empty()) {
-    admission.refuse("command", "a command has either a script or an argv, not both");
+    admission.refuse("command", {"a command has either a script or an argv, not both"});
     return admission;
   }
   if (command.session && !command.argv.empty()) {
-    admission.refuse("command", "only a script can have a session: an argv leaves nothing to it");
+    admission.refuse("command", {"only a script can have a session: an argv leaves nothing to it"});
     return admission;
   }
   if (command.session && command.script.size() > longest_session_script) {
-    admission.refuse("command", "a script in a session may have at most 1 MiB");
+    admission.refuse("command", {"a script in a session may have at most 1 MiB"});
     return admission;
   }
   // What is relative in the script is judged for what it is where the script will run; a work_dir
@@ -26615,20 +26618,20 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
                                              : policy.check(command.argv, work_dir);
   const Verdict& verdict = judgement.verdict;
   if (!verdict) {
-    admission.refuse(verdict.rule, verdict.message, verdict.begin, verdict.end);
+    admission.refuse(verdict.rule, {verdict.message}, verdict.begin, verdict.end);
     return admission;
   }
 
   result.timeout = command.timeout.value_or(command.background ? no_limit : options.timeout);
   if (result.timeout.count() <= 0) {
-    admission.refuse("timeout", concat({"timeout must be greater than 0 seconds, and not ",
-                                        seconds_text(result.timeout)}));
+    admission.refuse("timeout", {"timeout must be greater than 0 seconds, and not ",
+                                 seconds_text(result.timeout)});
     return admission;
   }
   if (result.timeout > options.max_timeout && !command.background) {
-    result.notes.push_back(
-        concat({"timeout reduced from ", seconds_text(result.timeout), " to ",
-                count_of_seconds(options.max_timeout), ", the longest that is allowed here"}));
+    add_note(result.notes,
+             {"timeout reduced from ", seconds_text(result.timeout), " to ",
+              count_of_seconds(options.max_timeout), ", the longest that is allowed here"});
     result.timeout = options.max_timeout;
   }
 
@@ -26638,12 +26641,12 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
     return admission;
   }
   if (!directory) {
-    admission.refuse("work_dir",
-                     concat({directory.error().message,
-                             command.work_dir != given.work_dir
-                                 ? "; the session is there: give a work_dir to leave"
-                             : starts_with(command.work_dir, "~") ? "; `~` is not expanded here"
-                                                                  : ""}));
+    admission.refuse(
+        "work_dir",
+        {directory.error().message,
+         command.work_dir != given.work_dir   ? "; the session is there: give a work_dir to leave"
+         : starts_with(command.work_dir, "~") ? "; `~` is not expanded here"
+                                              : ""});
     // What lies within the roots may be shown as it was understood; it helps against typing errors.
     const auto path = canonical_path(result.work_dir, options.workspace);
     if (path && gate_->paths.permission(*path) != Permission::none) result.work_dir = *path;
@@ -26665,8 +26668,8 @@ bool Executor::follow_session(const std::string& script, Admission& admission,
   if (mark.empty())
     admission.fail(system_error(errno, {"cannot get random bytes for the session"}), "setup");
   else if (wrapper.empty())
-    admission.refuse("command", concat({"a session needs a POSIX shell, and ", quoted(shell),
-                                        " is not known as one"}));
+    admission.refuse(
+        "command", {"a session needs a POSIX shell, and ", quoted(shell), " is not known as one"});
   words.insert(words.end(), {"-c", std::move(wrapper), shell});
   for (std::size_t i = 0; i < parts; ++i)
     words.push_back(script.substr(i * longest_inline_script, longest_inline_script));
@@ -26722,21 +26725,21 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
   bound_spilled(ended, told);
   for (std::string limit : ended.limits_reached) {
     std::replace(limit.begin(), limit.end(), '_', ' ');
-    told.notes.push_back(concat({"the command reached its limit of ", limit}));
+    add_note(told.notes, {"the command reached its limit of ", limit});
   }
   if (ended.outcome == Outcome::signaled)
-    told.notes.push_back(concat({"ended by ", signal_text(ended.signal)}));
-  if (std::string note = note_of_left_behind(ended); !note.empty())
-    told.notes.push_back(std::move(note));
+    add_note(told.notes, {"ended by ", signal_text(ended.signal)});
+  add_note(told.notes, {note_of_left_behind(ended)});
   const Cause cause = cause_of_failure(ended, told, ending.network);
   if (cause != Cause::none)
-    told.notes.push_back(advice_for(cause, ending.network, writable(ending)));
-  if (std::string note = ending.session ? ending.hand_on(ended, paths) : ""; !note.empty())
-    told.notes.push_back(std::move(note));
+    add_note(told.notes, {advice_for(cause, ending.network, writable(ending))});
+  if (ending.session) add_note(told.notes, {ending.hand_on(ended, paths)});
   told.changed_files = ending.changed_files();
   if (!told.changed_files.empty())
-    told.notes.push_back(concat({"changed during the command, and used outside of the sandbox by ",
-                                 "the user's own tools: ", joined(told.changed_files, ", ")}));
+    add_note(told.notes,
+             {"changed during the command, and used outside of the sandbox by the user's own "
+              "tools: ",
+              joined(told.changed_files, ", ")});
   ending.log(told, ended);
 }
 
@@ -26756,20 +26759,19 @@ void Executor::Gate::mask(Result& result) const {
 
 AuditRecord Executor::Gate::record_of(const Command& command, std::string time) const {
   constexpr std::size_t longest_name = 1024;
-  const auto name_of = [](const std::string& text) {
-    return std::string(utf8_prefix(text, longest_name));
-  };
   AuditRecord record;
   if (!recording()) return record;
   record.time = std::move(time);
   record.host = host;
   record.pid = ::getpid();
   record.agent_id = options.agent_id;
-  record.client = name_of(command.client);
-  record.request = name_of(command.request);
-  record.session_id = name_of(command.session_id);
-  record.shell_id = name_of(command.shell_id);
-  record.tool = name_of(command.tool);
+  const std::pair<std::string*, const std::string*> names[] = {
+      {&record.client, &command.client},
+      {&record.request, &command.request},
+      {&record.session_id, &command.session_id},
+      {&record.shell_id, &command.shell_id},
+      {&record.tool, &command.tool}};
+  for (const auto& [name, given] : names) *name = utf8_prefix(*given, longest_name);
   if (!command.code.empty()) record.code = redactor.redact(command.code);
   record.input_bytes = command.input.size();
   if (!command.input.empty()) record.input_sha256 = sha256(command.input);
@@ -26782,8 +26784,7 @@ void Executor::Gate::record(Result& result, AuditRecord record) const {
   record.result = &result;
   if (options.on_audit) options.on_audit(record);
   if (!audit) return;
-  std::string problem = audit->append(record.to_json().dump());
-  if (!problem.empty()) result.notes.push_back(std::move(problem));
+  add_note(result.notes, {audit->append(record.to_json().dump())});
 }
 
 Result Executor::run(const Command& command) const {
@@ -27171,16 +27172,15 @@ void Executor::Gate::bound_spilled(const ProcessResult& ended, Result& told) con
     spilled.emplace_back(base_name(file), size);
     spilled_bytes += size;
   }
-  for (; spilled_bytes > options.max_spill_total && !spilled.empty(); ++removed) {
-    ::unlinkat(spill_directory.get(), spilled.front().first.c_str(), 0);
-    spilled_bytes -= spilled.front().second;
-    spilled.pop_front();
+  for (; spilled_bytes > options.max_spill_total && removed < spilled.size(); ++removed) {
+    ::unlinkat(spill_directory.get(), spilled[removed].first.c_str(), 0);
+    spilled_bytes -= spilled[removed].second;
   }
-  if (removed > 0)
-    told.notes.push_back(concat({std::to_string(removed),
-                                 " of the oldest files of long output were removed: all together "
-                                 "may have ",
-                                 std::to_string(options.max_spill_total), " bytes"}));
+  if (removed == 0) return;
+  spilled.erase(spilled.begin(), spilled.begin() + static_cast<std::ptrdiff_t>(removed));
+  add_note(told.notes, {std::to_string(removed),
+                        " of the oldest files of long output were removed: all together may have ",
+                        std::to_string(options.max_spill_total), " bytes"});
 }
 
 PathRules Executor::file_rules() const { return gate_->file_rules; }
@@ -27208,11 +27208,11 @@ Expected<void> check_without_sandbox(const SandboxOptions& options) {
 std::string roots_out_of_reach(const std::vector<Root>& roots, Permission permission) {
   std::vector<std::string> paths;
   for (const Root& root : roots) {
-    const auto allows_more = [&](const Root& other) {
-      return other.permission > root.permission && codeexec::is_within(root.path, other.path);
-    };
-    if (root.permission == permission && std::any_of(roots.begin(), roots.end(), allows_more))
-      paths.push_back(quoted(root.path));
+    bool allows_more = false;
+    for (const Root& other : roots)
+      allows_more = allows_more || (other.permission > root.permission &&
+                                    codeexec::is_within(root.path, other.path));
+    if (root.permission == permission && allows_more) paths.push_back(quoted(root.path));
   }
   return joined(paths, ", ");
 }
@@ -27227,12 +27227,10 @@ std::string path_from_here(const std::string& path) {
 // the path as it was given: it refuses links which a command could have put there.
 void grant_reading(SandboxOptions& sandbox, const std::string& canonical,
                    const std::string& given) {
-  const auto holds_it = [&](const std::string& other) {
-    return codeexec::is_within(canonical, other);
-  };
-  if (!is_readable_system(canonical) &&
-      std::none_of(sandbox.writable.begin(), sandbox.writable.end(), holds_it))
-    sandbox.readable.push_back(given);
+  if (is_readable_system(canonical)) return;
+  for (const std::string& other : sandbox.writable)
+    if (codeexec::is_within(canonical, other)) return;
+  sandbox.readable.push_back(given);
 }
 
 // What commands need besides the roots, by the names of its options.
@@ -27658,11 +27656,8 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
   if (!admission.admitted()) return {};
   auto& variables = process.environment;
   for (const std::string& name : admission.unset)
-    variables.erase(std::remove_if(variables.begin(), variables.end(),
-                                   [&](const std::string& variable) {
-                                     return starts_with(variable, name + "=");
-                                   }),
-                    variables.end());
+    for (auto at = variables.begin(); at != variables.end();)
+      at = starts_with(*at, name + "=") ? variables.erase(at) : at + 1;
 
   std::vector<std::string> words = command.argv;
   if (words.empty()) {

@@ -34,11 +34,11 @@ Expected<void> check_without_sandbox(const SandboxOptions& options) {
 std::string roots_out_of_reach(const std::vector<Root>& roots, Permission permission) {
   std::vector<std::string> paths;
   for (const Root& root : roots) {
-    const auto allows_more = [&](const Root& other) {
-      return other.permission > root.permission && codeexec::is_within(root.path, other.path);
-    };
-    if (root.permission == permission && std::any_of(roots.begin(), roots.end(), allows_more))
-      paths.push_back(quoted(root.path));
+    bool allows_more = false;
+    for (const Root& other : roots)
+      allows_more = allows_more || (other.permission > root.permission &&
+                                    codeexec::is_within(root.path, other.path));
+    if (root.permission == permission && allows_more) paths.push_back(quoted(root.path));
   }
   return joined(paths, ", ");
 }
@@ -53,12 +53,10 @@ std::string path_from_here(const std::string& path) {
 // the path as it was given: it refuses links which a command could have put there.
 void grant_reading(SandboxOptions& sandbox, const std::string& canonical,
                    const std::string& given) {
-  const auto holds_it = [&](const std::string& other) {
-    return codeexec::is_within(canonical, other);
-  };
-  if (!is_readable_system(canonical) &&
-      std::none_of(sandbox.writable.begin(), sandbox.writable.end(), holds_it))
-    sandbox.readable.push_back(given);
+  if (is_readable_system(canonical)) return;
+  for (const std::string& other : sandbox.writable)
+    if (codeexec::is_within(canonical, other)) return;
+  sandbox.readable.push_back(given);
 }
 
 // What commands need besides the roots, by the names of its options.

@@ -278,11 +278,8 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
   if (!admission.admitted()) return {};
   auto& variables = process.environment;
   for (const std::string& name : admission.unset)
-    variables.erase(std::remove_if(variables.begin(), variables.end(),
-                                   [&](const std::string& variable) {
-                                     return starts_with(variable, name + "=");
-                                   }),
-                    variables.end());
+    for (auto at = variables.begin(); at != variables.end();)
+      at = starts_with(*at, name + "=") ? variables.erase(at) : at + 1;
 
   std::vector<std::string> words = command.argv;
   if (words.empty()) {

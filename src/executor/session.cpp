@@ -219,7 +219,7 @@ Variables Session::variables() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
   Variables variables;
   for (const auto& [variable, value] : state_->changes)
-    if (value) variables.emplace_back(variable, *value);
+    if (!value.empty()) variables.emplace_back(variable, value.substr(1));
   return variables;
 }
 
@@ -243,14 +243,14 @@ bool Session::State::take(const detail::SessionState& told, const std::string& f
   for (const auto& [variable, value] : told.variables) {
     if (!is_carried(variable)) continue;
     const auto before = gone.find(variable);
-    if (before == gone.end() || before->second != value) changed[variable] = value;
+    if (before == gone.end() || before->second != value) changed[variable] = concat({"=", value});
     if (before != gone.end()) gone.erase(before);
   }
   for (const auto& variable : gone)
-    if (variable.first != "HOME") changed[std::string(variable.first)].reset();
+    if (variable.first != "HOME") changed[variable.first].clear();
   std::size_t bytes = 0;
   for (const auto& [variable, value] : changed)
-    bytes += variable.size() + (value ? value->size() : 0);
+    bytes += variable.size() + value.size() - (value.empty() ? 0 : 1);
   if (changed.size() > max_variables || bytes > max_bytes) return false;
   changes = std::move(changed);
   if (told.work_dir != folder || work_dir.empty()) work_dir = told.work_dir;
