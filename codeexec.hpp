@@ -20460,10 +20460,9 @@ std::uint64_t counter_in(const std::string& text, std::string_view word) {
   for (const std::string_view line : split(text, '\n')) {
     if (!starts_with(line, word) || line.size() <= word.size() || line[word.size()] != ' ')
       continue;
-    const std::string_view digits = line.substr(word.size() + 1);
-    std::uint64_t value = 0;
-    std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    return value;
+    // The first digits are enough: all that matters is whether it is 0.
+    std::size_t at = word.size() + 1;
+    return read_digits(line, at, 9, 10);
   }
   return 0;
 }
@@ -20484,10 +20483,9 @@ std::string own_group(std::string_view groups, std::string_view controller) {
 std::string unescaped(std::string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    unsigned code = 0;
-    const char* digits = text.data() + i + 1;
-    if (text[i] == '\\' && text.size() - i > 3 &&
-        std::from_chars(digits, digits + 3, code, 8).ptr == digits + 3) {
+    std::size_t end = i + 1;
+    const std::uint32_t code = text[i] == '\\' ? read_digits(text, end, 3, 8) : 0;
+    if (end == i + 4) {
       result += static_cast<char>(code);
       i += 3;
     } else {
@@ -20531,10 +20529,9 @@ void remove_dead_leaves(const std::string& directory) {
   constexpr std::string_view prefix = "codeexec-";
   for (const std::string& leaf : names_in(directory)) {
     if (!starts_with(leaf, prefix)) continue;
-    int pid = 0;
-    const char* digits = leaf.data() + prefix.size();
-    const auto parsed = std::from_chars(digits, leaf.data() + leaf.size(), pid);
-    if (parsed.ptr == digits || *parsed.ptr != '-' || pid <= 0) continue;
+    std::size_t end = prefix.size();
+    const auto pid = static_cast<pid_t>(read_digits(leaf, end, 10, 10));
+    if (leaf[end] != '-' || pid <= 0) continue;
     if (::kill(pid, 0) != 0 && errno == ESRCH) ::rmdir(concat({directory, "/", leaf}).c_str());
   }
 }
@@ -20656,8 +20653,8 @@ std::vector<std::string> RunCgroup::finish() {
       if (!leaf.unified || write_control(leaf.directory + "/cgroup.kill", "1") != 0) {
         const std::string left = read_control(leaf.directory + "/cgroup.procs");
         for (const std::string_view line : split(left, '\n')) {
-          int pid = 0;
-          std::from_chars(line.data(), line.data() + line.size(), pid);
+          std::size_t end = 0;
+          const auto pid = static_cast<pid_t>(read_digits(line, end, 9, 10));
           if (pid > 0) ::kill(pid, SIGKILL);
         }
       }
@@ -22633,13 +22630,14 @@ int open_spill_file(int directory, std::string_view suffix, std::string& name);
 
 namespace {
 
+constexpr std::size_t most_digits = 9;  // of a process or a descriptor: both fit into an int
+
 // The numbers among the names in a directory of /proc. False when it could not be read to its end.
 bool read_numbers(const std::string& path, std::vector<int>& numbers) {
   const int error = for_each_entry(path, [&numbers](std::string_view text) {
-    int number = 0;
-    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size())
-      numbers.push_back(number);
+    std::size_t end = 0;
+    const int number = static_cast<int>(read_digits(text, end, most_digits, 10));
+    if (end == text.size()) numbers.push_back(number);
     return true;
   });
   return error == 0 || error == ENOENT;
@@ -22711,15 +22709,9 @@ std::vector<pid_t> children_of(pid_t pid) {
     auto content = read_whole_file(concat({tasks, "/", std::to_string(task), "/children"}),
                                    std::size_t{1} << 24, "children");
     if (!content) continue;
-    const char* at = content->data();
-    const char* const end = at + content->size();
-    while (at < end) {
-      int child = 0;
-      const auto parsed = std::from_chars(at, end, child);
-      if (parsed.ec != std::errc()) break;
-      children.push_back(child);
-      at = parsed.ptr + 1;
-    }
+    // Each has a blank after it.
+    for (std::size_t at = 0; at < content->size(); ++at)
+      children.push_back(static_cast<pid_t>(read_digits(*content, at, most_digits, 10)));
   }
   return children;
 }
@@ -22902,7 +22894,10 @@ void reap_abandoned() {
     while (failed != 0 && errno == EINTR);
     return failed != 0 || info.si_pid == pid;
   };
-  list.pids.erase(std::remove_if(list.pids.begin(), list.pids.end(), gone), list.pids.end());
+  std::size_t left = 0;
+  for (const pid_t pid : list.pids)
+    if (!gone(pid)) list.pids[left++] = pid;
+  list.pids.resize(left);
   list.any.store(!list.pids.empty());
 }
 
@@ -23154,12 +23149,13 @@ struct Redactor::Table {
   std::size_t window = 256;  // so that a distance fits into a byte
   std::array<unsigned char, 4096> distance;
 
-  explicit Table(const std::vector<std::string_view>& secrets) {
+  // `secrets` are sorted, so that those with a common beginning stand in a row.
+  explicit Table(const std::vector<std::string>& secrets) {
     build_trie(secrets);
     link();
-    for (const std::string_view secret : secrets) window = std::min(window, secret.size());
+    for (const std::string& secret : secrets) window = std::min(window, secret.size());
     distance.fill(static_cast<unsigned char>(window - 1));
-    for (const std::string_view secret : secrets)
+    for (const std::string& secret : secrets)
       for (std::size_t i = 2; i <= window; ++i) {
         unsigned char& known = distance[pair_at(secret.data() + i)];
         known = std::min(known, static_cast<unsigned char>(window - i));
@@ -23202,8 +23198,7 @@ struct Redactor::Table {
   }
 
  private:
-  // `secrets` are sorted and different, so that those with a common beginning stand in a row.
-  void build_trie(const std::vector<std::string_view>& secrets) {
+  void build_trie(const std::vector<std::string>& secrets) {
     struct Row {
       std::size_t begin;
       std::size_t end;
@@ -23215,10 +23210,8 @@ struct Redactor::Table {
       const Index level = depth[state];
       std::size_t at = rows[state].begin;
       const std::size_t end = rows[state].end;
-      if (secrets[at].size() == level) {
-        match[state] = level;
-        ++at;
-      }
+      // Of those that are the same, too.
+      for (; at < end && secrets[at].size() == level; ++at) match[state] = level;
       while (at < end) {
         const char byte = secrets[at][level];
         const std::size_t begin = at;
@@ -23248,14 +23241,13 @@ struct Redactor::Table {
 };
 
 Redactor::Redactor(const std::vector<std::string>& secrets) {
-  std::vector<std::string_view> wanted;
+  std::vector<std::string> wanted;
   for (const std::string& secret : secrets) {
     const std::string_view text = without_line_ends(secret);
-    if (text.size() >= min_size) wanted.push_back(text);
+    if (text.size() >= min_size) wanted.push_back(std::string(text));
   }
   if (wanted.empty()) return;
   std::sort(wanted.begin(), wanted.end());
-  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
   table_ = std::make_shared<const Table>(wanted);
 }
 
@@ -23455,10 +23447,10 @@ struct Process::State {
     std::uint64_t bytes_read = 0;  // from the pipe
     Spill spill = {};
     Capture capture;
-    Redactor redactor = {};
+    Redactor redactor;
     detail::Sha256 hash = {};
-    Output(Stream which, std::size_t max_bytes, bool only_end)
-        : stream(which), capture(max_bytes, only_end ? 0 : max_bytes / 2) {}
+    Output(Stream which, std::size_t max_bytes, bool only_end, const Redactor& masking)
+        : stream(which), capture(max_bytes, only_end ? 0 : max_bytes / 2), redactor(masking) {}
   };
 
   // A descendant outside the process group. Its start tells it from a later one of that number.
@@ -23487,11 +23479,11 @@ struct Process::State {
 
   explicit State(const ProcessOptions& borrowed)
       : options(borrowed),
-        out(Stream::out, borrowed.max_output, borrowed.keep_end_only),
-        err(Stream::err, borrowed.merge_streams ? 0 : borrowed.max_output, borrowed.keep_end_only) {
-    if (!options.secrets.empty() && total_size(options.secrets) <= Redactor::max_total)
-      out.redactor = err.redactor = Redactor(options.secrets);
-  }
+        out(Stream::out, borrowed.max_output, borrowed.keep_end_only,
+            total_size(borrowed.secrets) <= Redactor::max_total ? Redactor(borrowed.secrets)
+                                                                : Redactor()),
+        err(Stream::err, borrowed.merge_streams ? 0 : borrowed.max_output, borrowed.keep_end_only,
+            out.redactor) {}
   explicit State(std::unique_ptr<ProcessOptions> given) : State(*given) {
     owned_options = std::move(given);
   }
@@ -23641,11 +23633,9 @@ Expected<void> Carrier::Line::start(const ProcessOptions& options) {
   launch.plan.error_output = child_err.get();
   Supervisor none;
   Spawned child = spawn(launch.plan, none);
-  if (child.error != 0) {
-    Error error = system_error(child.error, {""});
-    error.message = describe_failure(options, launch, child.step, child.error, {});
-    return error;
-  }
+  if (child.error != 0)
+    return with_message(system_error(child.error, {}),
+                        describe_failure(options, launch, child.step, child.error, {}));
   pid = child.pid;
   exit_event = std::move(child.exit_event);
   is_pidfd = child.is_pidfd;
@@ -24662,9 +24652,10 @@ void Process::Reactor::loop() {
     wait_for_events(set, deadline);
     if (set[0].revents) (void)!::read(wake_out.get(), buffer.data(), State::buffer_size);
     for (const std::shared_ptr<State>& state : running) state->step(set, buffer);
-    running.erase(std::remove_if(running.begin(), running.end(),
-                                 [](const auto& state) { return state->over(); }),
-                  running.end());
+    std::size_t left = 0;
+    for (std::shared_ptr<State>& state : running)
+      if (!state->over()) running[left++].swap(state);
+    while (running.size() > left) running.pop_back();
   }
 }
 
@@ -24683,9 +24674,7 @@ Expected<Process> Process::start(ProcessOptions options,
   }
   if (!reactor || !state->start(false)) {
     if (failure) *failure = state->result;
-    Error result = system_error(state->result.system_error, {""});
-    result.message = state->result.message;
-    return result;
+    return with_message(system_error(state->result.system_error, {}), state->result.message);
   }
   state->forget_start();
   reactor->add(state);
@@ -24768,12 +24757,11 @@ Expected<void> Process::write(std::string_view bytes) const {
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
     if (!state_->input_open || state_->input_ends) {
-      Error closed = system_error(EPIPE, {""});
-      closed.message = concat({"cannot write to standard input: it was ",
-                               state_->options.keep_input_open
-                                   ? "closed, by the program or by close_input()"
-                                   : "not kept open: start the command with keep_input_open"});
-      return closed;
+      return with_message(system_error(EPIPE, {}),
+                          concat({"cannot write to standard input: it was ",
+                                  state_->options.keep_input_open
+                                      ? "closed, by the program or by close_input()"
+                                      : "not kept open: start the command with keep_input_open"}));
     }
     if (state_->queued_input.size() + bytes.size() > most)
       return make_error(ErrorCode::limit,
@@ -25027,8 +25015,9 @@ std::string path_as_given(const std::string& canonical, const LocalOptions& opti
 // The sandbox calls grants what are roots here, or the workspace.
 Error in_words_of_roots(Error error, const LocalOptions& options);
 
-// The options of the sandbox with all that the executor's options imply.
-Expected<SandboxOptions> complete_sandbox(const LocalOptions& options,
+// The options of the sandbox with all that the executor's options imply; the spill_dir is the one
+// in use.
+Expected<SandboxOptions> complete_sandbox(const LocalOptions& options, const std::string& spill_dir,
                                           const std::vector<Root>& roots,
                                           const std::string& workspace,
                                           std::vector<std::string>& missing);
@@ -25266,9 +25255,9 @@ std::string Result::summary() const {
 // it must not own the process, or neither would ever go away. It writes `known` before the process
 // is done(), and everybody else reads it after.
 struct Execution::State {
-  std::shared_ptr<Result> known = std::make_shared<Result>();
+  std::shared_ptr<Result> known = {};
   Result asked = {};
-  Redactor redactor = {};
+  std::shared_ptr<const Redactor> redactor = {};  // there is one when there is a process
   // What it ran in: goes away after the process, which may outlive a handle dropped in a callback.
   std::shared_ptr<const void> home = {};
   std::optional<Process> process = {};
@@ -25280,10 +25269,10 @@ Execution Executor::start(const Command& command) const {
   Execution execution;
   execution.state_ = std::make_shared<Execution::State>();
   Execution::State& state = *execution.state_;
-  *state.known = std::move(admission.result);
+  state.known = std::make_shared<Result>(std::move(admission.result));
   state.home = std::move(admission.home);
   if (state.known->rule.empty() && state.known->message.empty()) {
-    state.redactor = gate_->redactor;
+    state.redactor = std::shared_ptr<const Redactor>(gate_, &gate_->redactor);
     auto on_end = [gate = gate_, known = state.known, told = command.on_end,
                    record = gate_->record_of(command, admission.time),
                    ending = std::move(admission.ending),
@@ -25327,7 +25316,7 @@ Result Execution::wait() const {
   const ProcessResult& ended = state_->process->wait();
   Result result = *state_->known;
   static_cast<ProcessResult&>(result) = ended;
-  result.message = state_->redactor.redact(result.message);
+  result.message = state_->redactor->redact(result.message);
   return result;
 }
 
@@ -26165,12 +26154,10 @@ class ExportList {
     return found == std::string_view::npos ? -1 : meanings[found];
   }
 
-  int read_number(int base, std::size_t most) {
-    int byte = -1;
-    const char* const begin = text_.data() + at_;
-    const char* const end = begin + std::min(most, text_.size() - at_);
-    at_ += static_cast<std::size_t>(std::from_chars(begin, end, byte, base).ptr - begin);
-    return byte < 256 ? byte : -1;
+  int read_number(unsigned base, std::size_t most) {
+    const std::size_t begin = at_;
+    const int byte = static_cast<int>(read_digits(text_, at_, most, base));
+    return at_ > begin && byte < 256 ? byte : -1;
   }
 
   std::string_view text_;
@@ -26305,51 +26292,32 @@ enum class Cause : char {
   processes
 };
 
-// What programs print then, in lower case. `before` stands at most a few lines before it.
-struct Symptom {
-  char words[39];
-  char before[14];
+// What programs print then, in lower case, a line each. What stands before `|` stands at most a few
+// lines before the rest.
+struct Symptoms {
   Cause cause;
+  const char* lines;
 };
 
 // The first that is found counts. Some come from the variables of such a command, see
 // offline_variables().
-constexpr Symptom symptoms[] = {
-    {"[[: not found", "", Cause::dialect},
-    {"source: not found", "", Cause::dialect},
-    {"syntax error: \"(\" unexpected", "", Cause::dialect},
-    {"bad substitution", "", Cause::dialect},
-    {"permission denied", "semlock", Cause::shared_memory},
-    {"permission denied", "/dev/shm", Cause::shared_memory},
-    {"pyenv: cannot rehash", "", Cause::shims},
-    {"tell me who you are", "", Cause::identity},
-    {"operation not permitted", "kill", Cause::signals},
-    {"no such process", "kill", Cause::signals},
-    {"could not resolve host", "", Cause::network},
-    {"name resolution", "", Cause::network},
-    {"eai_again", "", Cause::network},
-    {"network is unreachable", "", Cause::network},
-    {"failed to connect to", "", Cause::network},
-    {"failed to establish a new connection", "", Cause::network},
-    {"connect eacces", "", Cause::network},
-    {"syscall: 'connect'", "eacces", Cause::network},
-    {"urlopen error [errno 13]", "", Cause::network},
-    {"permission denied", "socket", Cause::network},
-    {"permission denied", "connecting to", Cause::network},
-    {"enotcached", "", Cause::network},
-    {"offline mode", "", Cause::network},
-    {"--offline was specified", "", Cause::network},
-    {"could not be found in registry index", "", Cause::network},
-    {"network was disabled", "", Cause::network},
-    {"goproxy=off", "", Cause::network},
-    {"no matching distribution found", "", Cause::network},
-    {"connection refused", "", Cause::refused_connection},
-    {"econnrefused", "", Cause::refused_connection},
-    {"permission denied", "", Cause::files},
-    {"read-only file system", "", Cause::files},
-    {"cannot fork", "", Cause::processes},
-    {"can't start new thread", "", Cause::processes},
-    {"resource temporarily unavailable", "", Cause::processes},
+constexpr Symptoms symptoms[] = {
+    {Cause::dialect,
+     "[[: not found\nsource: not found\nsyntax error: \"(\" unexpected\nbad substitution"},
+    {Cause::shared_memory, "semlock|permission denied\n/dev/shm|permission denied"},
+    {Cause::shims, "pyenv: cannot rehash"},
+    {Cause::identity, "tell me who you are"},
+    {Cause::signals, "kill|operation not permitted\nkill|no such process"},
+    {Cause::network,
+     "could not resolve host\nname resolution\neai_again\nnetwork is unreachable\n"
+     "failed to connect to\nfailed to establish a new connection\nconnect eacces\n"
+     "eacces|syscall: 'connect'\nurlopen error [errno 13]\nsocket|permission denied\n"
+     "connecting to|permission denied\nenotcached\noffline mode\n--offline was specified\n"
+     "could not be found in registry index\nnetwork was disabled\ngoproxy=off\n"
+     "no matching distribution found"},
+    {Cause::refused_connection, "connection refused\neconnrefused"},
+    {Cause::files, "permission denied\nread-only file system"},
+    {Cause::processes, "cannot fork\ncan't start new thread\nresource temporarily unavailable"},
 };
 
 // Programs that were told to be quiet, and left with these.
@@ -26359,13 +26327,14 @@ struct QuietFailure {
 };
 constexpr QuietFailure quiet_failures[] = {{"wget", 4}, {"curl", 6}, {"curl", 7}};
 
-bool shows(const std::string& text, const Symptom& symptom) {
+bool shows(std::string_view text, std::string_view symptom) {
   constexpr std::size_t few_lines = 400;
-  const std::size_t at = text.rfind(symptom.words);
-  if (at == std::string::npos) return false;
+  const std::size_t bar = symptom.find('|');
+  const bool alone = bar == std::string_view::npos;
+  const std::size_t at = text.rfind(alone ? symptom : symptom.substr(bar + 1));
+  if (at == std::string_view::npos) return false;
   const std::size_t begin = at - std::min(at, few_lines);
-  return std::string_view(text).substr(begin, at - begin).find(symptom.before) !=
-         std::string_view::npos;
+  return alone || text.substr(begin, at - begin).find(symptom.substr(0, bar)) != text.npos;
 }
 
 // Whether a command that is held so can fail for that.
@@ -26405,8 +26374,11 @@ Cause cause_in(std::string_view output, const Result& told, Network network) {
   std::string text(output.substr(output.size() - std::min(output.size(), most)));
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  for (const Symptom& symptom : symptoms)
-    if (possible(symptom.cause, told, network) && shows(text, symptom)) return symptom.cause;
+  for (const auto& [cause, lines] : symptoms) {
+    std::string_view rest = possible(cause, told, network) ? lines : "";
+    while (!rest.empty())
+      if (shows(text, take_part(rest, '\n'))) return cause;
+  }
   return Cause::none;
 }
 
@@ -27238,15 +27210,16 @@ struct NeededPath {
   const char* option;
   const std::string& path;
 };
-std::array<NeededPath, 4> needed_paths(const LocalOptions& options) {
+std::array<NeededPath, 4> needed_paths(const LocalOptions& options, const std::string& spill_dir) {
   return {{{"venv_path", options.environment.venv_path},
            {"skills_dir", options.skills_dir},
-           {"spill_dir", options.spill_dir},
+           {"spill_dir", spill_dir},
            {"shell", options.shell}}};
 }
 
-Expected<void> grant_needed(const LocalOptions& options, SandboxOptions& sandbox) {
-  for (const NeededPath& needed : needed_paths(options)) {
+Expected<void> grant_needed(const LocalOptions& options, const std::string& spill_dir,
+                            SandboxOptions& sandbox) {
+  for (const NeededPath& needed : needed_paths(options, spill_dir)) {
     if (needed.path.empty()) continue;
     auto canonical = canonical_path(needed.path);
     if (!canonical) return canonical.error();
@@ -27349,7 +27322,7 @@ Error in_words_of_roots(Error error, const LocalOptions& options) {
   for (const Root& root : options.roots)
     if (root.permission == Permission::read)
       others.emplace_back("read_only", path_from_here(root.path));
-  for (const NeededPath& needed : needed_paths(options))
+  for (const NeededPath& needed : needed_paths(options, options.spill_dir))
     if (!needed.path.empty()) others.emplace_back(needed.option, path_from_here(needed.path));
   for (const auto& other : others) {
     if (!starts_with(error.message, concat({theirs, quoted(other.second), " "}))) continue;
@@ -27364,7 +27337,7 @@ Error in_words_of_roots(Error error, const LocalOptions& options) {
   return error;
 }
 
-Expected<SandboxOptions> complete_sandbox(const LocalOptions& options,
+Expected<SandboxOptions> complete_sandbox(const LocalOptions& options, const std::string& spill_dir,
                                           const std::vector<Root>& roots,
                                           const std::string& workspace,
                                           std::vector<std::string>& missing) {
@@ -27374,7 +27347,7 @@ Expected<SandboxOptions> complete_sandbox(const LocalOptions& options,
     return sandbox;
   }
   if (auto ok = grant_roots(options, roots, workspace, sandbox, missing); !ok) return ok.error();
-  if (auto ok = grant_needed(options, sandbox); !ok) return ok.error();
+  if (auto ok = grant_needed(options, spill_dir, sandbox); !ok) return ok.error();
   // Of the commands' PATH, but without a venv: that has a grant of its own, and what the links lead
   // to in one that a command may have made would be granted as well.
   EnvironmentOptions variables = options.environment;
@@ -27496,9 +27469,9 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
 
 Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options, Place& place) const {
   std::vector<std::string> missing;
-  LocalOptions complete = options;
-  if (options.spill_dir.empty()) complete.spill_dir = Executor::options().spill_dir;
-  auto wanted = complete_sandbox(complete, paths().roots(), workspace(), missing);
+  const std::string& spill_dir =
+      options.spill_dir.empty() ? Executor::options().spill_dir : options.spill_dir;
+  auto wanted = complete_sandbox(options, spill_dir, paths().roots(), workspace(), missing);
   if (!wanted) return wanted.error();
   const bool on = wanted->mode != SandboxMode::off;
   place.protected_paths = wanted->protected_paths;

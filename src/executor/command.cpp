@@ -88,9 +88,9 @@ std::string Result::summary() const {
 // it must not own the process, or neither would ever go away. It writes `known` before the process
 // is done(), and everybody else reads it after.
 struct Execution::State {
-  std::shared_ptr<Result> known = std::make_shared<Result>();
+  std::shared_ptr<Result> known = {};
   Result asked = {};
-  Redactor redactor = {};
+  std::shared_ptr<const Redactor> redactor = {};  // there is one when there is a process
   // What it ran in: goes away after the process, which may outlive a handle dropped in a callback.
   std::shared_ptr<const void> home = {};
   std::optional<Process> process = {};
@@ -102,10 +102,10 @@ Execution Executor::start(const Command& command) const {
   Execution execution;
   execution.state_ = std::make_shared<Execution::State>();
   Execution::State& state = *execution.state_;
-  *state.known = std::move(admission.result);
+  state.known = std::make_shared<Result>(std::move(admission.result));
   state.home = std::move(admission.home);
   if (state.known->rule.empty() && state.known->message.empty()) {
-    state.redactor = gate_->redactor;
+    state.redactor = std::shared_ptr<const Redactor>(gate_, &gate_->redactor);
     auto on_end = [gate = gate_, known = state.known, told = command.on_end,
                    record = gate_->record_of(command, admission.time),
                    ending = std::move(admission.ending),
@@ -149,7 +149,7 @@ Result Execution::wait() const {
   const ProcessResult& ended = state_->process->wait();
   Result result = *state_->known;
   static_cast<ProcessResult&>(result) = ended;
-  result.message = state_->redactor.redact(result.message);
+  result.message = state_->redactor->redact(result.message);
   return result;
 }
 

@@ -64,15 +64,16 @@ struct NeededPath {
   const char* option;
   const std::string& path;
 };
-std::array<NeededPath, 4> needed_paths(const LocalOptions& options) {
+std::array<NeededPath, 4> needed_paths(const LocalOptions& options, const std::string& spill_dir) {
   return {{{"venv_path", options.environment.venv_path},
            {"skills_dir", options.skills_dir},
-           {"spill_dir", options.spill_dir},
+           {"spill_dir", spill_dir},
            {"shell", options.shell}}};
 }
 
-Expected<void> grant_needed(const LocalOptions& options, SandboxOptions& sandbox) {
-  for (const NeededPath& needed : needed_paths(options)) {
+Expected<void> grant_needed(const LocalOptions& options, const std::string& spill_dir,
+                            SandboxOptions& sandbox) {
+  for (const NeededPath& needed : needed_paths(options, spill_dir)) {
     if (needed.path.empty()) continue;
     auto canonical = canonical_path(needed.path);
     if (!canonical) return canonical.error();
@@ -175,7 +176,7 @@ Error in_words_of_roots(Error error, const LocalOptions& options) {
   for (const Root& root : options.roots)
     if (root.permission == Permission::read)
       others.emplace_back("read_only", path_from_here(root.path));
-  for (const NeededPath& needed : needed_paths(options))
+  for (const NeededPath& needed : needed_paths(options, options.spill_dir))
     if (!needed.path.empty()) others.emplace_back(needed.option, path_from_here(needed.path));
   for (const auto& other : others) {
     if (!starts_with(error.message, concat({theirs, quoted(other.second), " "}))) continue;
@@ -190,7 +191,7 @@ Error in_words_of_roots(Error error, const LocalOptions& options) {
   return error;
 }
 
-Expected<SandboxOptions> complete_sandbox(const LocalOptions& options,
+Expected<SandboxOptions> complete_sandbox(const LocalOptions& options, const std::string& spill_dir,
                                           const std::vector<Root>& roots,
                                           const std::string& workspace,
                                           std::vector<std::string>& missing) {
@@ -200,7 +201,7 @@ Expected<SandboxOptions> complete_sandbox(const LocalOptions& options,
     return sandbox;
   }
   if (auto ok = grant_roots(options, roots, workspace, sandbox, missing); !ok) return ok.error();
-  if (auto ok = grant_needed(options, sandbox); !ok) return ok.error();
+  if (auto ok = grant_needed(options, spill_dir, sandbox); !ok) return ok.error();
   // Of the commands' PATH, but without a venv: that has a grant of its own, and what the links lead
   // to in one that a command may have made would be granted as well.
   EnvironmentOptions variables = options.environment;

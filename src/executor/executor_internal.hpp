@@ -239,8 +239,9 @@ std::string path_as_given(const std::string& canonical, const LocalOptions& opti
 // The sandbox calls grants what are roots here, or the workspace.
 Error in_words_of_roots(Error error, const LocalOptions& options);
 
-// The options of the sandbox with all that the executor's options imply.
-Expected<SandboxOptions> complete_sandbox(const LocalOptions& options,
+// The options of the sandbox with all that the executor's options imply; the spill_dir is the one
+// in use.
+Expected<SandboxOptions> complete_sandbox(const LocalOptions& options, const std::string& spill_dir,
                                           const std::vector<Root>& roots,
                                           const std::string& workspace,
                                           std::vector<std::string>& missing);

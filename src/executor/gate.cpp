@@ -33,51 +33,32 @@ enum class Cause : char {
   processes
 };
 
-// What programs print then, in lower case. `before` stands at most a few lines before it.
-struct Symptom {
-  char words[39];
-  char before[14];
+// What programs print then, in lower case, a line each. What stands before `|` stands at most a few
+// lines before the rest.
+struct Symptoms {
   Cause cause;
+  const char* lines;
 };
 
 // The first that is found counts. Some come from the variables of such a command, see
 // offline_variables().
-constexpr Symptom symptoms[] = {
-    {"[[: not found", "", Cause::dialect},
-    {"source: not found", "", Cause::dialect},
-    {"syntax error: \"(\" unexpected", "", Cause::dialect},
-    {"bad substitution", "", Cause::dialect},
-    {"permission denied", "semlock", Cause::shared_memory},
-    {"permission denied", "/dev/shm", Cause::shared_memory},
-    {"pyenv: cannot rehash", "", Cause::shims},
-    {"tell me who you are", "", Cause::identity},
-    {"operation not permitted", "kill", Cause::signals},
-    {"no such process", "kill", Cause::signals},
-    {"could not resolve host", "", Cause::network},
-    {"name resolution", "", Cause::network},
-    {"eai_again", "", Cause::network},
-    {"network is unreachable", "", Cause::network},
-    {"failed to connect to", "", Cause::network},
-    {"failed to establish a new connection", "", Cause::network},
-    {"connect eacces", "", Cause::network},
-    {"syscall: 'connect'", "eacces", Cause::network},
-    {"urlopen error [errno 13]", "", Cause::network},
-    {"permission denied", "socket", Cause::network},
-    {"permission denied", "connecting to", Cause::network},
-    {"enotcached", "", Cause::network},
-    {"offline mode", "", Cause::network},
-    {"--offline was specified", "", Cause::network},
-    {"could not be found in registry index", "", Cause::network},
-    {"network was disabled", "", Cause::network},
-    {"goproxy=off", "", Cause::network},
-    {"no matching distribution found", "", Cause::network},
-    {"connection refused", "", Cause::refused_connection},
-    {"econnrefused", "", Cause::refused_connection},
-    {"permission denied", "", Cause::files},
-    {"read-only file system", "", Cause::files},
-    {"cannot fork", "", Cause::processes},
-    {"can't start new thread", "", Cause::processes},
-    {"resource temporarily unavailable", "", Cause::processes},
+constexpr Symptoms symptoms[] = {
+    {Cause::dialect,
+     "[[: not found\nsource: not found\nsyntax error: \"(\" unexpected\nbad substitution"},
+    {Cause::shared_memory, "semlock|permission denied\n/dev/shm|permission denied"},
+    {Cause::shims, "pyenv: cannot rehash"},
+    {Cause::identity, "tell me who you are"},
+    {Cause::signals, "kill|operation not permitted\nkill|no such process"},
+    {Cause::network,
+     "could not resolve host\nname resolution\neai_again\nnetwork is unreachable\n"
+     "failed to connect to\nfailed to establish a new connection\nconnect eacces\n"
+     "eacces|syscall: 'connect'\nurlopen error [errno 13]\nsocket|permission denied\n"
+     "connecting to|permission denied\nenotcached\noffline mode\n--offline was specified\n"
+     "could not be found in registry index\nnetwork was disabled\ngoproxy=off\n"
+     "no matching distribution found"},
+    {Cause::refused_connection, "connection refused\neconnrefused"},
+    {Cause::files, "permission denied\nread-only file system"},
+    {Cause::processes, "cannot fork\ncan't start new thread\nresource temporarily unavailable"},
 };
 
 // Programs that were told to be quiet, and left with these.
@@ -87,13 +68,14 @@ struct QuietFailure {
 };
 constexpr QuietFailure quiet_failures[] = {{"wget", 4}, {"curl", 6}, {"curl", 7}};
 
-bool shows(const std::string& text, const Symptom& symptom) {
+bool shows(std::string_view text, std::string_view symptom) {
   constexpr std::size_t few_lines = 400;
-  const std::size_t at = text.rfind(symptom.words);
-  if (at == std::string::npos) return false;
+  const std::size_t bar = symptom.find('|');
+  const bool alone = bar == std::string_view::npos;
+  const std::size_t at = text.rfind(alone ? symptom : symptom.substr(bar + 1));
+  if (at == std::string_view::npos) return false;
   const std::size_t begin = at - std::min(at, few_lines);
-  return std::string_view(text).substr(begin, at - begin).find(symptom.before) !=
-         std::string_view::npos;
+  return alone || text.substr(begin, at - begin).find(symptom.substr(0, bar)) != text.npos;
 }
 
 // Whether a command that is held so can fail for that.
@@ -133,8 +115,11 @@ Cause cause_in(std::string_view output, const Result& told, Network network) {
   std::string text(output.substr(output.size() - std::min(output.size(), most)));
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  for (const Symptom& symptom : symptoms)
-    if (possible(symptom.cause, told, network) && shows(text, symptom)) return symptom.cause;
+  for (const auto& [cause, lines] : symptoms) {
+    std::string_view rest = possible(cause, told, network) ? lines : "";
+    while (!rest.empty())
+      if (shows(text, take_part(rest, '\n'))) return cause;
+  }
   return Cause::none;
 }
 

@@ -118,9 +118,9 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
 
 Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options, Place& place) const {
   std::vector<std::string> missing;
-  LocalOptions complete = options;
-  if (options.spill_dir.empty()) complete.spill_dir = Executor::options().spill_dir;
-  auto wanted = complete_sandbox(complete, paths().roots(), workspace(), missing);
+  const std::string& spill_dir =
+      options.spill_dir.empty() ? Executor::options().spill_dir : options.spill_dir;
+  auto wanted = complete_sandbox(options, spill_dir, paths().roots(), workspace(), missing);
   if (!wanted) return wanted.error();
   const bool on = wanted->mode != SandboxMode::off;
   place.protected_paths = wanted->protected_paths;

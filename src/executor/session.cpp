@@ -136,12 +136,10 @@ class ExportList {
     return found == std::string_view::npos ? -1 : meanings[found];
   }
 
-  int read_number(int base, std::size_t most) {
-    int byte = -1;
-    const char* const begin = text_.data() + at_;
-    const char* const end = begin + std::min(most, text_.size() - at_);
-    at_ += static_cast<std::size_t>(std::from_chars(begin, end, byte, base).ptr - begin);
-    return byte < 256 ? byte : -1;
+  int read_number(unsigned base, std::size_t most) {
+    const std::size_t begin = at_;
+    const int byte = static_cast<int>(read_digits(text_, at_, most, base));
+    return at_ > begin && byte < 256 ? byte : -1;
   }
 
   std::string_view text_;

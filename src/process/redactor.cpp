@@ -31,12 +31,13 @@ struct Redactor::Table {
   std::size_t window = 256;  // so that a distance fits into a byte
   std::array<unsigned char, 4096> distance;
 
-  explicit Table(const std::vector<std::string_view>& secrets) {
+  // `secrets` are sorted, so that those with a common beginning stand in a row.
+  explicit Table(const std::vector<std::string>& secrets) {
     build_trie(secrets);
     link();
-    for (const std::string_view secret : secrets) window = std::min(window, secret.size());
+    for (const std::string& secret : secrets) window = std::min(window, secret.size());
     distance.fill(static_cast<unsigned char>(window - 1));
-    for (const std::string_view secret : secrets)
+    for (const std::string& secret : secrets)
       for (std::size_t i = 2; i <= window; ++i) {
         unsigned char& known = distance[pair_at(secret.data() + i)];
         known = std::min(known, static_cast<unsigned char>(window - i));
@@ -79,8 +80,7 @@ struct Redactor::Table {
   }
 
  private:
-  // `secrets` are sorted and different, so that those with a common beginning stand in a row.
-  void build_trie(const std::vector<std::string_view>& secrets) {
+  void build_trie(const std::vector<std::string>& secrets) {
     struct Row {
       std::size_t begin;
       std::size_t end;
@@ -92,10 +92,8 @@ struct Redactor::Table {
       const Index level = depth[state];
       std::size_t at = rows[state].begin;
       const std::size_t end = rows[state].end;
-      if (secrets[at].size() == level) {
-        match[state] = level;
-        ++at;
-      }
+      // Of those that are the same, too.
+      for (; at < end && secrets[at].size() == level; ++at) match[state] = level;
       while (at < end) {
         const char byte = secrets[at][level];
         const std::size_t begin = at;
@@ -125,14 +123,13 @@ struct Redactor::Table {
 };
 
 Redactor::Redactor(const std::vector<std::string>& secrets) {
-  std::vector<std::string_view> wanted;
+  std::vector<std::string> wanted;
   for (const std::string& secret : secrets) {
     const std::string_view text = without_line_ends(secret);
-    if (text.size() >= min_size) wanted.push_back(text);
+    if (text.size() >= min_size) wanted.push_back(std::string(text));
   }
   if (wanted.empty()) return;
   std::sort(wanted.begin(), wanted.end());
-  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
   table_ = std::make_shared<const Table>(wanted);
 }
 

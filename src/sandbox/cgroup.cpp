@@ -60,10 +60,9 @@ std::uint64_t counter_in(const std::string& text, std::string_view word) {
   for (const std::string_view line : split(text, '\n')) {
     if (!starts_with(line, word) || line.size() <= word.size() || line[word.size()] != ' ')
       continue;
-    const std::string_view digits = line.substr(word.size() + 1);
-    std::uint64_t value = 0;
-    std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    return value;
+    // The first digits are enough: all that matters is whether it is 0.
+    std::size_t at = word.size() + 1;
+    return read_digits(line, at, 9, 10);
   }
   return 0;
 }
@@ -84,10 +83,9 @@ std::string own_group(std::string_view groups, std::string_view controller) {
 std::string unescaped(std::string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    unsigned code = 0;
-    const char* digits = text.data() + i + 1;
-    if (text[i] == '\\' && text.size() - i > 3 &&
-        std::from_chars(digits, digits + 3, code, 8).ptr == digits + 3) {
+    std::size_t end = i + 1;
+    const std::uint32_t code = text[i] == '\\' ? read_digits(text, end, 3, 8) : 0;
+    if (end == i + 4) {
       result += static_cast<char>(code);
       i += 3;
     } else {
@@ -131,10 +129,9 @@ void remove_dead_leaves(const std::string& directory) {
   constexpr std::string_view prefix = "codeexec-";
   for (const std::string& leaf : names_in(directory)) {
     if (!starts_with(leaf, prefix)) continue;
-    int pid = 0;
-    const char* digits = leaf.data() + prefix.size();
-    const auto parsed = std::from_chars(digits, leaf.data() + leaf.size(), pid);
-    if (parsed.ptr == digits || *parsed.ptr != '-' || pid <= 0) continue;
+    std::size_t end = prefix.size();
+    const auto pid = static_cast<pid_t>(read_digits(leaf, end, 10, 10));
+    if (leaf[end] != '-' || pid <= 0) continue;
     if (::kill(pid, 0) != 0 && errno == ESRCH) ::rmdir(concat({directory, "/", leaf}).c_str());
   }
 }
@@ -256,8 +253,8 @@ std::vector<std::string> RunCgroup::finish() {
       if (!leaf.unified || write_control(leaf.directory + "/cgroup.kill", "1") != 0) {
         const std::string left = read_control(leaf.directory + "/cgroup.procs");
         for (const std::string_view line : split(left, '\n')) {
-          int pid = 0;
-          std::from_chars(line.data(), line.data() + line.size(), pid);
+          std::size_t end = 0;
+          const auto pid = static_cast<pid_t>(read_digits(line, end, 9, 10));
           if (pid > 0) ::kill(pid, SIGKILL);
         }
       }
