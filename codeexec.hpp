@@ -1429,10 +1429,6 @@ class Redactor {
 
  private:
   struct Table;
-  struct Span {
-    std::uint64_t begin;
-    std::uint64_t end;
-  };
   std::string_view scan(std::string_view piece);
   void found(std::uint64_t begin, std::uint64_t end);
   void settle(std::uint64_t limit, std::string_view piece);
@@ -1444,9 +1440,10 @@ class Redactor {
   std::uint64_t position_ = 0;      // bytes taken
   std::uint64_t decided_ = 0;       // bytes before this one were returned or masked
   std::uint64_t masked_until_ = 0;  // the end of what the last returned mask stands for
-  std::vector<Span> spans_ = {};    // to be masked, in order, not overlapping
-  std::size_t first_span_ = 0;      // those before it are done
-  std::string held_ = {};           // the last bytes taken: all that are not decided, or more
+  // To be masked, from the first to before the second byte; in order, not overlapping.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> spans_ = {};
+  std::size_t first_span_ = 0;  // those before it are done
+  std::string held_ = {};       // the last bytes taken: all that are not decided, or more
   std::string out_ = {};
   std::uint64_t count_ = 0;
 };
@@ -21466,29 +21463,23 @@ class Launch {
     } else {
       search(options.environment, program);
     }
-    for (const std::string& path : candidates_) paths_.push_back(path.c_str());
-    paths_.push_back(nullptr);
-    argv_.reserve(options.argv.size() + 1);
-    shell_argv_.reserve(options.argv.size() + 2);
-    environment_.reserve(options.environment.size() + 2);
+    // No pointer moves: there is room for all of them.
+    pointers_.reserve(candidates_.size() + 2 * options.argv.size() + options.environment.size() +
+                      6);
+    plan.paths = next();
+    add(candidates_, 0);
+    plan.argv = next();
+    add(options.argv, 0);
     static char shell_name[] = "sh";
-    shell_argv_ = {shell_name, nullptr};
-    for (std::size_t i = 0; i < options.argv.size(); ++i) {
-      // execve() takes char*, but promises in its rationale not to write.
-      argv_.push_back(const_cast<char*>(options.argv[i].c_str()));
-      if (i > 0) shell_argv_.push_back(argv_.back());
-    }
-    argv_.push_back(nullptr);
-    shell_argv_.push_back(nullptr);
+    plan.shell_argv = next();
+    pointers_.push_back(shell_name);
+    pointers_.push_back(nullptr);
+    add(options.argv, 1);
+    plan.environment = next();
     for (const std::string& variable : options.environment)
-      if (!starts_with(variable, run_variable_name))
-        environment_.push_back(const_cast<char*>(variable.c_str()));
-    environment_.push_back(const_cast<char*>(run_variable.c_str()));
-    environment_.push_back(nullptr);
-    plan.paths = paths_.data();
-    plan.argv = argv_.data();
-    plan.shell_argv = shell_argv_.data();
-    plan.environment = environment_.data();
+      if (!starts_with(variable, run_variable_name)) add(variable);
+    add(run_variable);
+    pointers_.push_back(nullptr);
     plan.work_dir = options.work_dir.empty() ? nullptr : options.work_dir.c_str();
     plan.work_dir_fd = options.work_dir_fd;
     plan.pass_fd = options.pass_fd;
@@ -21500,6 +21491,16 @@ class Launch {
   ChildPlan plan = {};
 
  private:
+  char** next() { return pointers_.data() + pointers_.size(); }
+
+  // execve() takes char*, but promises in its rationale not to write.
+  void add(const std::string& text) { pointers_.push_back(const_cast<char*>(text.c_str())); }
+
+  void add(const std::vector<std::string>& texts, std::size_t first) {
+    for (std::size_t i = first; i < texts.size(); ++i) add(texts[i]);
+    pointers_.push_back(nullptr);
+  }
+
   // An empty element of PATH is the working directory (POSIX, 8.3).
   void search(const std::vector<std::string>& environment, const std::string& program) {
     search_path_ = "/bin:/usr/bin";
@@ -21521,10 +21522,7 @@ class Launch {
 
   std::string search_path_ = {};
   std::vector<std::string> candidates_ = {};
-  std::vector<const char*> paths_ = {};
-  std::vector<char*> argv_ = {};
-  std::vector<char*> shell_argv_ = {};
-  std::vector<char*> environment_ = {};
+  std::vector<char*> pointers_ = {};  // lists with a null at the end of each
 };
 
 // Executes the first path that is a program, as execvp(3) does; returns the errno of its failure.
@@ -23139,9 +23137,8 @@ struct Redactor::Table {
   static constexpr Index root = 0;
 
   std::array<Index, 256> root_children = {};
-  std::vector<Index> first_child = {root +
-                                    1};    // of each state, and one more for the last one's end
-  std::vector<unsigned char> label = {0};  // the byte that leads to it
+  std::vector<Index> first_child = {};       // of each state, and one more for the last one's end
+  std::string label = std::string(1, '\0');  // the byte that leads to it
   std::vector<Index> depth = {0};
   std::vector<Index> match = {0};  // length of the longest secret that ends here, or 0
   // The state of the longest shorter suffix that can go on.
@@ -23182,10 +23179,10 @@ struct Redactor::Table {
   // The child for that byte, or the root.
   Index child(Index state, unsigned char byte) const {
     if (state == root) return root_children[byte];
-    const unsigned char* const begin = label.data() + first_child[state];
-    const unsigned char* const end = label.data() + first_child[state + 1];
-    const unsigned char* const at = std::lower_bound(begin, end, byte);
-    return at != end && *at == byte ? static_cast<Index>(at - label.data()) : root;
+    const auto* const labels = reinterpret_cast<const unsigned char*>(label.data());
+    const unsigned char* const end = labels + first_child[state + 1];
+    const unsigned char* const at = std::lower_bound(labels + first_child[state], end, byte);
+    return at != end && *at == byte ? static_cast<Index>(at - labels) : root;
   }
 
   // Goes as far back as it must; as each byte leads at most one level down, that is linear in all.
@@ -23199,17 +23196,12 @@ struct Redactor::Table {
 
  private:
   void build_trie(const std::vector<std::string>& secrets) {
-    struct Row {
-      std::size_t begin;
-      std::size_t end;
-    };
-    std::vector<Row> rows = {{0, secrets.size()}};  // of each state
+    std::vector<std::pair<std::size_t, std::size_t>> rows;  // of each state
+    rows.emplace_back(0, secrets.size());
     for (std::size_t state = 0; state < rows.size(); ++state) {
-      first_child.resize(state + 1);
-      first_child[state] = static_cast<Index>(rows.size());
+      first_child.push_back(static_cast<Index>(rows.size()));
       const Index level = depth[state];
-      std::size_t at = rows[state].begin;
-      const std::size_t end = rows[state].end;
+      auto [at, end] = rows[state];
       // Of those that are the same, too.
       for (; at < end && secrets[at].size() == level; ++at) match[state] = level;
       while (at < end) {
@@ -23218,10 +23210,11 @@ struct Redactor::Table {
         while (at < end && secrets[at][level] == byte) ++at;
         if (state == root)
           root_children[static_cast<unsigned char>(byte)] = static_cast<Index>(rows.size());
-        rows.push_back({begin, at});
-        label.push_back(static_cast<unsigned char>(byte));
+        rows.emplace_back(begin, at);
+        label += byte;
         depth.push_back(level + 1);
         match.push_back(0);
+        fallback.push_back(root);
       }
     }
     first_child.push_back(static_cast<Index>(rows.size()));
@@ -23229,10 +23222,10 @@ struct Redactor::Table {
 
   // From the shallow to the deep: what a state falls back to is always done already.
   void link() {
-    fallback.assign(depth.size(), root);
     for (Index state = root; state < depth.size(); ++state) {
       for (Index below = first_child[state]; below < first_child[state + 1]; ++below) {
-        const Index suffix = state == root ? root : next(fallback[state], label[below]);
+        const Index suffix =
+            state == root ? root : next(fallback[state], static_cast<unsigned char>(label[below]));
         if (match[below] == 0) match[below] = match[suffix];
         fallback[below] = is_leaf(suffix) ? fallback[suffix] : suffix;
       }
@@ -23321,24 +23314,24 @@ std::string_view Redactor::scan(std::string_view piece) {
 }
 
 void Redactor::found(std::uint64_t begin, std::uint64_t end) {
-  while (spans_.size() > first_span_ && spans_.back().end > begin) {
-    begin = std::min(begin, spans_.back().begin);
+  while (spans_.size() > first_span_ && spans_.back().second > begin) {
+    begin = std::min(begin, spans_.back().first);
     spans_.pop_back();
   }
   if (begin < masked_until_)
     masked_until_ = end;
   else
-    spans_.push_back({begin, end});
+    spans_.emplace_back(begin, end);
 }
 
 // Masks what is certain when no secret can begin before `limit` any more.
 void Redactor::settle(std::uint64_t limit, std::string_view piece) {
   decided_ = std::max(decided_, masked_until_);
-  for (; first_span_ < spans_.size() && spans_[first_span_].begin <= limit; ++first_span_) {
-    give(spans_[first_span_].begin, piece);
+  for (; first_span_ < spans_.size() && spans_[first_span_].first <= limit; ++first_span_) {
+    give(spans_[first_span_].first, piece);
     out_ += mask;
     ++count_;
-    decided_ = masked_until_ = spans_[first_span_].end;
+    decided_ = masked_until_ = spans_[first_span_].second;
   }
   // Only when the done ones are the larger part, so that it costs no more than they did.
   if (first_span_ > spans_.size() / 2) {
@@ -25182,28 +25175,18 @@ struct Executor::Admission {
 namespace {
 
 std::string signal_text(int number) {
-  struct Name {
-    int number;
-    const char* text;
-  };
-  constexpr Name names[] = {{SIGHUP, "SIGHUP"},
-                            {SIGINT, "SIGINT"},
-                            {SIGQUIT, "SIGQUIT"},
-                            {SIGILL, "SIGILL (illegal instruction)"},
-                            {SIGTRAP, "SIGTRAP"},
-                            {SIGABRT, "SIGABRT (aborted)"},
-                            {SIGBUS, "SIGBUS (bus error)"},
-                            {SIGFPE, "SIGFPE (arithmetic error)"},
-                            {SIGKILL, "SIGKILL"},
-                            {SIGSEGV, "SIGSEGV (segmentation fault)"},
-                            {SIGPIPE, "SIGPIPE (nobody reads its output)"},
-                            {SIGALRM, "SIGALRM"},
-                            {SIGTERM, "SIGTERM"},
-                            {SIGXCPU, "SIGXCPU (limit of CPU time)"},
-                            {SIGXFSZ, "SIGXFSZ (limit of file size)"},
-                            {SIGSYS, "SIGSYS (refused system call)"}};
-  for (const Name& name : names)
-    if (name.number == number) return name.text;
+  constexpr signed char numbers[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGILL,  SIGTRAP, SIGABRT,
+                                     SIGBUS,  SIGFPE,  SIGKILL, SIGSEGV, SIGPIPE, SIGALRM,
+                                     SIGTERM, SIGXCPU, SIGXFSZ, SIGSYS};
+  std::string_view names =
+      "SIGHUP\nSIGINT\nSIGQUIT\nSIGILL (illegal instruction)\nSIGTRAP\nSIGABRT (aborted)\n"
+      "SIGBUS (bus error)\nSIGFPE (arithmetic error)\nSIGKILL\nSIGSEGV (segmentation fault)\n"
+      "SIGPIPE (nobody reads its output)\nSIGALRM\nSIGTERM\nSIGXCPU (limit of CPU time)\n"
+      "SIGXFSZ (limit of file size)\nSIGSYS (refused system call)";
+  for (const int known : numbers) {
+    const std::string_view text = take_part(names, '\n');
+    if (known == number) return std::string(text);
+  }
   return concat({"signal ", std::to_string(number)});
 }
 
@@ -25455,29 +25438,32 @@ Json AuditRecord::to_json() const {
     return static_cast<double>(span.count()) / 1000.0;
   };
   Json record = Json::object();
-  const auto set_known = [&record](const char* field, const std::string& text) {
-    if (!text.empty()) record.set(field, text);
+  const auto set_text = [&record](std::string_view field, const std::string& text) {
+    record.set(field, text);
   };
-  record.set("time", time);
-  record.set("host", host);
+  const auto set_known = [&set_text](std::string_view field, const std::string& text) {
+    if (!text.empty()) set_text(field, text);
+  };
+  set_text("time", time);
+  set_text("host", host);
   record.set("pid", pid);
   set_known("agent_id", agent_id);
   set_known("client", client);
   set_known("request", request);
   set_known("session_id", session_id);
   set_known("shell_id", shell_id);
-  record.set("tool", tool);
-  const auto set_cut = [&record](std::string field, const std::string& text) {
-    record.set(field, std::string(utf8_prefix(text, longest_audited_text)));
-    if (text.size() > longest_audited_text) record.set(field + "_bytes", text.size());
+  set_text("tool", tool);
+  const auto set_cut = [&](std::string_view field, const std::string& text) {
+    set_text(field, std::string(utf8_prefix(text, longest_audited_text)));
+    if (text.size() > longest_audited_text) record.set(concat({field, "_bytes"}), text.size());
   };
   set_cut("command", r.command);
   if (!code.empty()) set_cut("code", code);
   if (!input_sha256.empty()) {
     record.set("input_bytes", input_bytes);
-    record.set("input_sha256", input_sha256);
+    set_text("input_sha256", input_sha256);
   }
-  record.set("work_dir", r.work_dir);
+  set_text("work_dir", r.work_dir);
   record.set("allowed", r.outcome != Outcome::refused);
   set_known("rule", r.rule);
   if (r.rule_end > r.rule_begin) {
@@ -25490,12 +25476,12 @@ Json AuditRecord::to_json() const {
   if (r.signal != 0) record.set("signal", r.signal);
   record.set("duration_ms", milliseconds(r.wall_time));
   record.set("cpu_ms", milliseconds(r.cpu_time));
-  const auto set_stream = [&](const std::string& field, const std::string& text,
+  const auto set_stream = [&](std::string_view field, const std::string& text,
                               const OutputCounts& counts) {
-    record.set(field + "_bytes", counts.total_bytes);
+    record.set(concat({field, "_bytes"}), counts.total_bytes);
     if (counts.total_bytes == 0) return;
-    set_known((field + "_sha256").c_str(), counts.sha256);
-    if (max_output > 0) record.set(field, head_and_tail(text, max_output));
+    set_known(concat({field, "_sha256"}), counts.sha256);
+    if (max_output > 0) set_text(field, head_and_tail(text, max_output));
   };
   set_stream("stdout", r.out, r.out_counts);
   set_stream("stderr", r.err, r.err_counts);

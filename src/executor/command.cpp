@@ -15,28 +15,18 @@ inline namespace v0_1 {
 inline namespace inner {
 
 std::string signal_text(int number) {
-  struct Name {
-    int number;
-    const char* text;
-  };
-  constexpr Name names[] = {{SIGHUP, "SIGHUP"},
-                            {SIGINT, "SIGINT"},
-                            {SIGQUIT, "SIGQUIT"},
-                            {SIGILL, "SIGILL (illegal instruction)"},
-                            {SIGTRAP, "SIGTRAP"},
-                            {SIGABRT, "SIGABRT (aborted)"},
-                            {SIGBUS, "SIGBUS (bus error)"},
-                            {SIGFPE, "SIGFPE (arithmetic error)"},
-                            {SIGKILL, "SIGKILL"},
-                            {SIGSEGV, "SIGSEGV (segmentation fault)"},
-                            {SIGPIPE, "SIGPIPE (nobody reads its output)"},
-                            {SIGALRM, "SIGALRM"},
-                            {SIGTERM, "SIGTERM"},
-                            {SIGXCPU, "SIGXCPU (limit of CPU time)"},
-                            {SIGXFSZ, "SIGXFSZ (limit of file size)"},
-                            {SIGSYS, "SIGSYS (refused system call)"}};
-  for (const Name& name : names)
-    if (name.number == number) return name.text;
+  constexpr signed char numbers[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGILL,  SIGTRAP, SIGABRT,
+                                     SIGBUS,  SIGFPE,  SIGKILL, SIGSEGV, SIGPIPE, SIGALRM,
+                                     SIGTERM, SIGXCPU, SIGXFSZ, SIGSYS};
+  std::string_view names =
+      "SIGHUP\nSIGINT\nSIGQUIT\nSIGILL (illegal instruction)\nSIGTRAP\nSIGABRT (aborted)\n"
+      "SIGBUS (bus error)\nSIGFPE (arithmetic error)\nSIGKILL\nSIGSEGV (segmentation fault)\n"
+      "SIGPIPE (nobody reads its output)\nSIGALRM\nSIGTERM\nSIGXCPU (limit of CPU time)\n"
+      "SIGXFSZ (limit of file size)\nSIGSYS (refused system call)";
+  for (const int known : numbers) {
+    const std::string_view text = take_part(names, '\n');
+    if (known == number) return std::string(text);
+  }
   return concat({"signal ", std::to_string(number)});
 }
 
