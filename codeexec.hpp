@@ -25008,12 +25008,11 @@ std::string path_as_given(const std::string& canonical, const LocalOptions& opti
 // The sandbox calls grants what are roots here, or the workspace.
 Error in_words_of_roots(Error error, const LocalOptions& options);
 
-// The options of the sandbox with all that the executor's options imply; the spill_dir is the one
-// in use.
-Expected<SandboxOptions> complete_sandbox(const LocalOptions& options, const std::string& spill_dir,
-                                          const std::vector<Root>& roots,
-                                          const std::string& workspace,
-                                          std::vector<std::string>& missing);
+// Adds to the options of the sandbox what the executor's options imply; the spill_dir is the one in
+// use.
+Expected<void> complete_sandbox(const LocalOptions& options, const std::string& spill_dir,
+                                const std::vector<Root>& roots, const std::string& workspace,
+                                SandboxOptions& sandbox, std::vector<std::string>& missing);
 
 // A script as an argument of a shell. The blank keeps one like "-x" from being read as an option.
 std::string as_operand(const std::string& script);
@@ -25078,7 +25077,7 @@ struct Executor::Ending {
 // What all copies of an executor share. Immutable after set_up(), but for what the delete guard
 // remembers and the audit file.
 struct Executor::Gate {
-  ExecutorOptions options = {};
+  ExecutorOptions options;
   Policy policy;
   PathRules paths;
   PathRules file_rules = {};  // with what the host writes for commands and tools to read
@@ -25096,8 +25095,12 @@ struct Executor::Gate {
   std::string host = {};  // of audit records
   Redactor redactor;
 
-  Gate(Policy&& judged_by, PathRules&& confined_by, const std::vector<std::string>& secrets)
-      : policy(std::move(judged_by)), paths(std::move(confined_by)), redactor(secrets) {}
+  Gate(const ExecutorOptions& given, Policy&& judged_by, PathRules&& confined_by,
+       const std::vector<std::string>& secrets)
+      : options(given),
+        policy(std::move(judged_by)),
+        paths(std::move(confined_by)),
+        redactor(secrets) {}
   bool recording() const { return audit || options.on_audit; }
   bool guards_files() const { return has_read_only_roots || delete_guard; }
   // Opens the spill_dir, for the host to write to and for tools to read.
@@ -26487,8 +26490,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   auto paths = PathRules::create(path_options);
   if (!paths) return paths.error();
 
-  auto gate = std::make_shared<Gate>(std::move(*policy), std::move(*paths), secrets);
-  gate->options = options;
+  auto gate = std::make_shared<Gate>(options, std::move(*policy), std::move(*paths), secrets);
   gate->options.timeout = std::min(options.timeout, options.max_timeout);
   for (const Root& root : gate->paths.roots())
     if (root.permission != Permission::write) gate->has_read_only_roots = true;
@@ -27304,36 +27306,30 @@ Error in_words_of_roots(Error error, const LocalOptions& options) {
   constexpr std::string_view theirs = "grants: ";
   for (const char* own : {"limits: ", "sandbox: "})
     if (starts_with(error.message, own)) return error;
-  std::vector<std::pair<const char*, std::string>> others;
+  const char* option = nullptr;
+  const auto look_at = [&](const char* name, const std::string& path) {
+    if (!option && !path.empty() &&
+        starts_with(error.message, concat({theirs, quoted(path_from_here(path)), " "})))
+      option = name;
+  };
   for (const Root& root : options.roots)
-    if (root.permission == Permission::read)
-      others.emplace_back("read_only", path_from_here(root.path));
+    if (root.permission == Permission::read) look_at("read_only", root.path);
   for (const NeededPath& needed : needed_paths(options, options.spill_dir))
-    if (!needed.path.empty()) others.emplace_back(needed.option, path_from_here(needed.path));
-  for (const auto& other : others) {
-    if (!starts_with(error.message, concat({theirs, quoted(other.second), " "}))) continue;
-    error.message.replace(0, theirs.size(), concat({other.first, ": "}));
-    return error;
-  }
-  if (!starts_with(error.message, theirs) || !options.sandbox.writable.empty() ||
-      !options.sandbox.readable.empty())
-    return with_prefix({"sandbox: "}, std::move(error));
-  error.message.replace(0, theirs.size(),
-                        options.roots.empty() ? "workspace: " : "allowed_paths: ");
+    look_at(needed.option, needed.path);
+  if (!option && (!starts_with(error.message, theirs) || !options.sandbox.writable.empty() ||
+                  !options.sandbox.readable.empty()))
+    return with_prefix({"sandbox: "}, error);
+  if (!option) option = options.roots.empty() ? "workspace" : "allowed_paths";
+  error.message.replace(0, theirs.size(), concat({option, ": "}));
   return error;
 }
 
-Expected<SandboxOptions> complete_sandbox(const LocalOptions& options, const std::string& spill_dir,
-                                          const std::vector<Root>& roots,
-                                          const std::string& workspace,
-                                          std::vector<std::string>& missing) {
-  SandboxOptions sandbox = options.sandbox;
-  if (sandbox.mode == SandboxMode::off) {
-    if (auto ok = check_without_sandbox(sandbox); !ok) return ok.error();
-    return sandbox;
-  }
-  if (auto ok = grant_roots(options, roots, workspace, sandbox, missing); !ok) return ok.error();
-  if (auto ok = grant_needed(options, spill_dir, sandbox); !ok) return ok.error();
+Expected<void> complete_sandbox(const LocalOptions& options, const std::string& spill_dir,
+                                const std::vector<Root>& roots, const std::string& workspace,
+                                SandboxOptions& sandbox, std::vector<std::string>& missing) {
+  if (sandbox.mode == SandboxMode::off) return check_without_sandbox(sandbox);
+  if (auto ok = grant_roots(options, roots, workspace, sandbox, missing); !ok) return ok;
+  if (auto ok = grant_needed(options, spill_dir, sandbox); !ok) return ok;
   // Of the commands' PATH, but without a venv: that has a grant of its own, and what the links lead
   // to in one that a command may have made would be granted as well.
   EnvironmentOptions variables = options.environment;
@@ -27346,7 +27342,7 @@ Expected<SandboxOptions> complete_sandbox(const LocalOptions& options, const std
   const char* const path = value_of(resolved->variables, "PATH");
   if (path && !sandbox.search_path.empty()) sandbox.search_path += ':';
   if (path) sandbox.search_path += path;
-  return sandbox;
+  return {};
 }
 
 }  // namespace
@@ -27457,18 +27453,19 @@ Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options, Place&
   std::vector<std::string> missing;
   const std::string& spill_dir =
       options.spill_dir.empty() ? Executor::options().spill_dir : options.spill_dir;
-  auto wanted = complete_sandbox(options, spill_dir, paths().roots(), workspace(), missing);
-  if (!wanted) return wanted.error();
-  const bool on = wanted->mode != SandboxMode::off;
-  place.protected_paths = wanted->protected_paths;
-  if (on) {
-    if (auto ok = check_out_of_reach(options, wanted->writable); !ok) return ok;
-    place.writable = wanted->writable;
-    for (std::string& path : wanted->writable) path = path_as_given(path, options);
+  SandboxOptions wanted = options.sandbox;
+  if (auto ok = complete_sandbox(options, spill_dir, paths().roots(), workspace(), wanted, missing);
+      !ok)
+    return ok;
+  place.protected_paths = wanted.protected_paths;
+  if (wanted.mode != SandboxMode::off) {
+    if (auto ok = check_out_of_reach(options, wanted.writable); !ok) return ok;
+    place.writable = wanted.writable;
+    for (std::string& path : wanted.writable) path = path_as_given(path, options);
     place.watch_files = options.watch_files;
-    if (place.homes) wanted->writable.push_back(place.homes->path());
+    if (place.homes) wanted.writable.push_back(place.homes->path());
   }
-  auto sandbox = Sandbox::create(*wanted);
+  auto sandbox = Sandbox::create(wanted);
   if (!sandbox) return in_words_of_roots(sandbox.error(), options);
   place.sandbox = std::move(*sandbox);
   SandboxReport report = place.sandbox.report();
@@ -27689,8 +27686,8 @@ struct BackgroundShells::Shell {
     std::vector<pollfd> set_ = {};
   };
 
-  // Starts the command. When that fails, `failure` has the result.
-  bool start(const Executor& executor, Command command, Result& failure);
+  // Starts the command, whose callbacks become others. When that fails, `failure` has the result.
+  bool start(const Executor& executor, Command& command, Result& failure);
   bool has_ended() const;
   ShellWaitEnd wait(Waiter& waiter, const ShellWait& until, Clock::time_point deadline) const;
   // All of the result, at the end.
@@ -27872,7 +27869,7 @@ void BackgroundShells::Shell::Waiter::wake(bool end) {
   woken_ = ::write(writable_.get(), "", 1) == 1;
 }
 
-bool BackgroundShells::Shell::start(const Executor& executor, Command command, Result& failure) {
+bool BackgroundShells::Shell::start(const Executor& executor, Command& command, Result& failure) {
   command.on_output = [noted = events, told = std::move(command.on_output)](
                           Stream stream, std::string_view bytes) {
     (stream == Stream::out ? noted->out_bytes : noted->err_bytes) += bytes.size();
@@ -27954,7 +27951,7 @@ struct BackgroundShells::State {
   State(const Executor& its_executor, ShellOptions its_options)
       : executor(its_executor), options(its_options) {}
 
-  Expected<ShellPointer> make_shell(const Command& command, Command& changed) const;
+  Expected<ShellPointer> make_shell(Command& command) const;
   Expected<void> reserve();
   void give_back();
   void add(const ShellPointer& shell, bool reserved);
@@ -27976,24 +27973,23 @@ struct BackgroundShells::State {
   std::vector<ShellPointer> take_old();
 };
 
-// A shell for a command, and the command as it will be started.
+// A shell for a command, which becomes what will be started.
 Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::make_shell(
-    const Command& command, Command& changed) const {
+    Command& command) const {
   auto shell = std::make_shared<Shell>();
   const std::string random = random_hex(8);
   if (random.empty()) return system_error(errno, {"cannot make a name for a background shell"});
   shell->id = concat({"shell_", random});
-  changed = command;
-  changed.background = true;
-  changed.shell_id = shell->id;
-  if (!changed.timeout) changed.timeout = options.timeout;
-  if (*changed.timeout > options.max_timeout) {
-    if (command.timeout)
-      shell->notes.push_back(
-          concat({"timeout reduced from ", seconds_text(*command.timeout), " to ",
-                  seconds_text(options.max_timeout),
-                  " seconds, the longest that background shells may have here"}));
-    changed.timeout = options.max_timeout;
+  command.background = true;
+  command.shell_id = shell->id;
+  const bool asked = command.timeout.has_value();
+  if (!asked) command.timeout = options.timeout;
+  if (*command.timeout > options.max_timeout) {
+    if (asked)
+      add_note(shell->notes, {"timeout reduced from ", seconds_text(*command.timeout), " to ",
+                              seconds_text(options.max_timeout),
+                              " seconds, the longest that background shells may have here"});
+    command.timeout = options.max_timeout;
   }
   return shell;
 }
@@ -28128,16 +28124,17 @@ Expected<ShellStatus> BackgroundShells::start(const Command& command, Result* fa
   const CancellationPause pause;
   State& state = *state_;
   if (auto place = state.reserve(); !place) return place.error();
-  Command changed;
-  auto made = state.make_shell(command, changed);
+  Command changed = command;
+  auto made = state.make_shell(changed);
   if (!made) {
     state.give_back();
     return made.error();
   }
   Shell& shell = **made;
   changed.keep_end_only = true;
-  Result failed;
-  if (shell.start(state.executor, std::move(changed), failed)) {
+  Result unwanted;
+  Result& failed = failure ? *failure : unwanted;
+  if (shell.start(state.executor, changed, failed)) {
     state.add(*made, true);
     return shell.status();
   }
@@ -28145,7 +28142,6 @@ Expected<ShellStatus> BackgroundShells::start(const Command& command, Result* fa
   Error error = failed.outcome == Outcome::refused ? make_error(ErrorCode::permission_denied, {})
                                                    : system_error(failed.system_error, {});
   error.message = failed.message;
-  if (failure) *failure = std::move(failed);
   return error;
 }
 
@@ -28159,18 +28155,23 @@ ForegroundRun BackgroundShells::run(const Command& command, std::chrono::millise
     run.result.system_error = error.system_error;
     run.result.step = step_name(SpawnStep::setup);
     run.result.message = error.message;
-    return run;
   };
-  Command changed;
-  auto made = state->make_shell(command, changed);
-  if (!made) return fail(made.error());
+  Command changed = command;
+  auto made = state->make_shell(changed);
+  if (!made) {
+    fail(made.error());
+    return run;
+  }
   Shell& shell = **made;
   Shell::Waiter waiter(shell.events, false);
-  if (auto ok = waiter.problem(command.cancel); !ok) return fail(ok.error());
+  if (auto ok = waiter.problem(command.cancel); !ok) {
+    fail(ok.error());
+    return run;
+  }
   // The token is looked at here, as it must not reach into the background. One that is cancelled
   // already tells the executor not to start.
   if (changed.cancel && !changed.cancel->cancelled()) changed.cancel.reset();
-  if (!shell.start(state->executor, std::move(changed), run.result)) return run;
+  if (!shell.start(state->executor, changed, run.result)) return run;
   state->add(*made, false);
   ShellWait until;
   until.cancel = command.cancel;
@@ -28186,9 +28187,9 @@ ForegroundRun BackgroundShells::run(const Command& command, std::chrono::millise
         command.timeout ? no_limit : std::max(time, state->executor.options().timeout);
     end = shell.wait(waiter, until, later(shell.started, longest));
     if (end == ShellWaitEnd::timed_out)
-      shell.notes.push_back(
-          concat({"ended after the ", count_of_seconds(longest), " that a command may take in ",
-                  "the foreground, because as many run in the background as may"}));
+      add_note(shell.notes, {"ended after the ", count_of_seconds(longest),
+                             " that a command may take in the foreground, because as many run in "
+                             "the background as may"});
   }
   if (end != ShellWaitEnd::ended) shell.execution.cancel();
   run.result = shell.result();
@@ -28211,13 +28212,11 @@ std::vector<ShellStatus> BackgroundShells::list() const {
 Expected<ShellOutput> BackgroundShells::read(std::string_view id, ShellCursor since) const {
   const auto shell = state_->find(id);
   if (!shell) return shell.error();
-  ShellOutput output;
-  // First, so that what is read after it is complete when it has ended.
-  output.status = (*shell)->status();
+  const Execution& execution = (*shell)->execution;
   const std::size_t max_lines = state_->options.max_lines;
-  output.out = (*shell)->execution.read(Stream::out, since.out, max_lines);
-  output.err = (*shell)->execution.read(Stream::err, since.err, max_lines);
-  return output;
+  // The status first, so that what is read after it is complete when it has ended.
+  return ShellOutput{(*shell)->status(), execution.read(Stream::out, since.out, max_lines),
+                     execution.read(Stream::err, since.err, max_lines)};
 }
 
 Expected<ShellWaitEnd> BackgroundShells::wait(std::string_view id, const ShellWait& until) const {

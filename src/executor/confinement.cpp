@@ -172,36 +172,30 @@ Error in_words_of_roots(Error error, const LocalOptions& options) {
   constexpr std::string_view theirs = "grants: ";
   for (const char* own : {"limits: ", "sandbox: "})
     if (starts_with(error.message, own)) return error;
-  std::vector<std::pair<const char*, std::string>> others;
+  const char* option = nullptr;
+  const auto look_at = [&](const char* name, const std::string& path) {
+    if (!option && !path.empty() &&
+        starts_with(error.message, concat({theirs, quoted(path_from_here(path)), " "})))
+      option = name;
+  };
   for (const Root& root : options.roots)
-    if (root.permission == Permission::read)
-      others.emplace_back("read_only", path_from_here(root.path));
+    if (root.permission == Permission::read) look_at("read_only", root.path);
   for (const NeededPath& needed : needed_paths(options, options.spill_dir))
-    if (!needed.path.empty()) others.emplace_back(needed.option, path_from_here(needed.path));
-  for (const auto& other : others) {
-    if (!starts_with(error.message, concat({theirs, quoted(other.second), " "}))) continue;
-    error.message.replace(0, theirs.size(), concat({other.first, ": "}));
-    return error;
-  }
-  if (!starts_with(error.message, theirs) || !options.sandbox.writable.empty() ||
-      !options.sandbox.readable.empty())
-    return with_prefix({"sandbox: "}, std::move(error));
-  error.message.replace(0, theirs.size(),
-                        options.roots.empty() ? "workspace: " : "allowed_paths: ");
+    look_at(needed.option, needed.path);
+  if (!option && (!starts_with(error.message, theirs) || !options.sandbox.writable.empty() ||
+                  !options.sandbox.readable.empty()))
+    return with_prefix({"sandbox: "}, error);
+  if (!option) option = options.roots.empty() ? "workspace" : "allowed_paths";
+  error.message.replace(0, theirs.size(), concat({option, ": "}));
   return error;
 }
 
-Expected<SandboxOptions> complete_sandbox(const LocalOptions& options, const std::string& spill_dir,
-                                          const std::vector<Root>& roots,
-                                          const std::string& workspace,
-                                          std::vector<std::string>& missing) {
-  SandboxOptions sandbox = options.sandbox;
-  if (sandbox.mode == SandboxMode::off) {
-    if (auto ok = check_without_sandbox(sandbox); !ok) return ok.error();
-    return sandbox;
-  }
-  if (auto ok = grant_roots(options, roots, workspace, sandbox, missing); !ok) return ok.error();
-  if (auto ok = grant_needed(options, spill_dir, sandbox); !ok) return ok.error();
+Expected<void> complete_sandbox(const LocalOptions& options, const std::string& spill_dir,
+                                const std::vector<Root>& roots, const std::string& workspace,
+                                SandboxOptions& sandbox, std::vector<std::string>& missing) {
+  if (sandbox.mode == SandboxMode::off) return check_without_sandbox(sandbox);
+  if (auto ok = grant_roots(options, roots, workspace, sandbox, missing); !ok) return ok;
+  if (auto ok = grant_needed(options, spill_dir, sandbox); !ok) return ok;
   // Of the commands' PATH, but without a venv: that has a grant of its own, and what the links lead
   // to in one that a command may have made would be granted as well.
   EnvironmentOptions variables = options.environment;
@@ -214,7 +208,7 @@ Expected<SandboxOptions> complete_sandbox(const LocalOptions& options, const std
   const char* const path = value_of(resolved->variables, "PATH");
   if (path && !sandbox.search_path.empty()) sandbox.search_path += ':';
   if (path) sandbox.search_path += path;
-  return sandbox;
+  return {};
 }
 
 }  // namespace inner

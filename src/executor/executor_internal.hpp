@@ -239,12 +239,11 @@ std::string path_as_given(const std::string& canonical, const LocalOptions& opti
 // The sandbox calls grants what are roots here, or the workspace.
 Error in_words_of_roots(Error error, const LocalOptions& options);
 
-// The options of the sandbox with all that the executor's options imply; the spill_dir is the one
-// in use.
-Expected<SandboxOptions> complete_sandbox(const LocalOptions& options, const std::string& spill_dir,
-                                          const std::vector<Root>& roots,
-                                          const std::string& workspace,
-                                          std::vector<std::string>& missing);
+// Adds to the options of the sandbox what the executor's options imply; the spill_dir is the one in
+// use.
+Expected<void> complete_sandbox(const LocalOptions& options, const std::string& spill_dir,
+                                const std::vector<Root>& roots, const std::string& workspace,
+                                SandboxOptions& sandbox, std::vector<std::string>& missing);
 
 // A script as an argument of a shell. The blank keeps one like "-x" from being read as an option.
 std::string as_operand(const std::string& script);

@@ -60,7 +60,7 @@ struct Executor::Ending {
 // What all copies of an executor share. Immutable after set_up(), but for what the delete guard
 // remembers and the audit file.
 struct Executor::Gate {
-  ExecutorOptions options = {};
+  ExecutorOptions options;
   Policy policy;
   PathRules paths;
   PathRules file_rules = {};  // with what the host writes for commands and tools to read
@@ -78,8 +78,12 @@ struct Executor::Gate {
   std::string host = {};  // of audit records
   Redactor redactor;
 
-  Gate(Policy&& judged_by, PathRules&& confined_by, const std::vector<std::string>& secrets)
-      : policy(std::move(judged_by)), paths(std::move(confined_by)), redactor(secrets) {}
+  Gate(const ExecutorOptions& given, Policy&& judged_by, PathRules&& confined_by,
+       const std::vector<std::string>& secrets)
+      : options(given),
+        policy(std::move(judged_by)),
+        paths(std::move(confined_by)),
+        redactor(secrets) {}
   bool recording() const { return audit || options.on_audit; }
   bool guards_files() const { return has_read_only_roots || delete_guard; }
   // Opens the spill_dir, for the host to write to and for tools to read.

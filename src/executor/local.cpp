@@ -120,18 +120,19 @@ Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options, Place&
   std::vector<std::string> missing;
   const std::string& spill_dir =
       options.spill_dir.empty() ? Executor::options().spill_dir : options.spill_dir;
-  auto wanted = complete_sandbox(options, spill_dir, paths().roots(), workspace(), missing);
-  if (!wanted) return wanted.error();
-  const bool on = wanted->mode != SandboxMode::off;
-  place.protected_paths = wanted->protected_paths;
-  if (on) {
-    if (auto ok = check_out_of_reach(options, wanted->writable); !ok) return ok;
-    place.writable = wanted->writable;
-    for (std::string& path : wanted->writable) path = path_as_given(path, options);
+  SandboxOptions wanted = options.sandbox;
+  if (auto ok = complete_sandbox(options, spill_dir, paths().roots(), workspace(), wanted, missing);
+      !ok)
+    return ok;
+  place.protected_paths = wanted.protected_paths;
+  if (wanted.mode != SandboxMode::off) {
+    if (auto ok = check_out_of_reach(options, wanted.writable); !ok) return ok;
+    place.writable = wanted.writable;
+    for (std::string& path : wanted.writable) path = path_as_given(path, options);
     place.watch_files = options.watch_files;
-    if (place.homes) wanted->writable.push_back(place.homes->path());
+    if (place.homes) wanted.writable.push_back(place.homes->path());
   }
-  auto sandbox = Sandbox::create(*wanted);
+  auto sandbox = Sandbox::create(wanted);
   if (!sandbox) return in_words_of_roots(sandbox.error(), options);
   place.sandbox = std::move(*sandbox);
   SandboxReport report = place.sandbox.report();

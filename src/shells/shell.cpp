@@ -170,7 +170,7 @@ void BackgroundShells::Shell::Waiter::wake(bool end) {
   woken_ = ::write(writable_.get(), "", 1) == 1;
 }
 
-bool BackgroundShells::Shell::start(const Executor& executor, Command command, Result& failure) {
+bool BackgroundShells::Shell::start(const Executor& executor, Command& command, Result& failure) {
   command.on_output = [noted = events, told = std::move(command.on_output)](
                           Stream stream, std::string_view bytes) {
     (stream == Stream::out ? noted->out_bytes : noted->err_bytes) += bytes.size();

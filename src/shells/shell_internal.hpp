@@ -59,8 +59,8 @@ struct BackgroundShells::Shell {
     std::vector<pollfd> set_ = {};
   };
 
-  // Starts the command. When that fails, `failure` has the result.
-  bool start(const Executor& executor, Command command, Result& failure);
+  // Starts the command, whose callbacks become others. When that fails, `failure` has the result.
+  bool start(const Executor& executor, Command& command, Result& failure);
   bool has_ended() const;
   ShellWaitEnd wait(Waiter& waiter, const ShellWait& until, Clock::time_point deadline) const;
   // All of the result, at the end.

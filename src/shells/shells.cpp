@@ -20,7 +20,7 @@ struct BackgroundShells::State {
   State(const Executor& its_executor, ShellOptions its_options)
       : executor(its_executor), options(its_options) {}
 
-  Expected<ShellPointer> make_shell(const Command& command, Command& changed) const;
+  Expected<ShellPointer> make_shell(Command& command) const;
   Expected<void> reserve();
   void give_back();
   void add(const ShellPointer& shell, bool reserved);
@@ -42,24 +42,23 @@ struct BackgroundShells::State {
   std::vector<ShellPointer> take_old();
 };
 
-// A shell for a command, and the command as it will be started.
+// A shell for a command, which becomes what will be started.
 Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::make_shell(
-    const Command& command, Command& changed) const {
+    Command& command) const {
   auto shell = std::make_shared<Shell>();
   const std::string random = random_hex(8);
   if (random.empty()) return system_error(errno, {"cannot make a name for a background shell"});
   shell->id = concat({"shell_", random});
-  changed = command;
-  changed.background = true;
-  changed.shell_id = shell->id;
-  if (!changed.timeout) changed.timeout = options.timeout;
-  if (*changed.timeout > options.max_timeout) {
-    if (command.timeout)
-      shell->notes.push_back(
-          concat({"timeout reduced from ", seconds_text(*command.timeout), " to ",
-                  seconds_text(options.max_timeout),
-                  " seconds, the longest that background shells may have here"}));
-    changed.timeout = options.max_timeout;
+  command.background = true;
+  command.shell_id = shell->id;
+  const bool asked = command.timeout.has_value();
+  if (!asked) command.timeout = options.timeout;
+  if (*command.timeout > options.max_timeout) {
+    if (asked)
+      add_note(shell->notes, {"timeout reduced from ", seconds_text(*command.timeout), " to ",
+                              seconds_text(options.max_timeout),
+                              " seconds, the longest that background shells may have here"});
+    command.timeout = options.max_timeout;
   }
   return shell;
 }
@@ -194,16 +193,17 @@ Expected<ShellStatus> BackgroundShells::start(const Command& command, Result* fa
   const CancellationPause pause;
   State& state = *state_;
   if (auto place = state.reserve(); !place) return place.error();
-  Command changed;
-  auto made = state.make_shell(command, changed);
+  Command changed = command;
+  auto made = state.make_shell(changed);
   if (!made) {
     state.give_back();
     return made.error();
   }
   Shell& shell = **made;
   changed.keep_end_only = true;
-  Result failed;
-  if (shell.start(state.executor, std::move(changed), failed)) {
+  Result unwanted;
+  Result& failed = failure ? *failure : unwanted;
+  if (shell.start(state.executor, changed, failed)) {
     state.add(*made, true);
     return shell.status();
   }
@@ -211,7 +211,6 @@ Expected<ShellStatus> BackgroundShells::start(const Command& command, Result* fa
   Error error = failed.outcome == Outcome::refused ? make_error(ErrorCode::permission_denied, {})
                                                    : system_error(failed.system_error, {});
   error.message = failed.message;
-  if (failure) *failure = std::move(failed);
   return error;
 }
 
@@ -225,18 +224,23 @@ ForegroundRun BackgroundShells::run(const Command& command, std::chrono::millise
     run.result.system_error = error.system_error;
     run.result.step = step_name(SpawnStep::setup);
     run.result.message = error.message;
-    return run;
   };
-  Command changed;
-  auto made = state->make_shell(command, changed);
-  if (!made) return fail(made.error());
+  Command changed = command;
+  auto made = state->make_shell(changed);
+  if (!made) {
+    fail(made.error());
+    return run;
+  }
   Shell& shell = **made;
   Shell::Waiter waiter(shell.events, false);
-  if (auto ok = waiter.problem(command.cancel); !ok) return fail(ok.error());
+  if (auto ok = waiter.problem(command.cancel); !ok) {
+    fail(ok.error());
+    return run;
+  }
   // The token is looked at here, as it must not reach into the background. One that is cancelled
   // already tells the executor not to start.
   if (changed.cancel && !changed.cancel->cancelled()) changed.cancel.reset();
-  if (!shell.start(state->executor, std::move(changed), run.result)) return run;
+  if (!shell.start(state->executor, changed, run.result)) return run;
   state->add(*made, false);
   ShellWait until;
   until.cancel = command.cancel;
@@ -252,9 +256,9 @@ ForegroundRun BackgroundShells::run(const Command& command, std::chrono::millise
         command.timeout ? no_limit : std::max(time, state->executor.options().timeout);
     end = shell.wait(waiter, until, later(shell.started, longest));
     if (end == ShellWaitEnd::timed_out)
-      shell.notes.push_back(
-          concat({"ended after the ", count_of_seconds(longest), " that a command may take in ",
-                  "the foreground, because as many run in the background as may"}));
+      add_note(shell.notes, {"ended after the ", count_of_seconds(longest),
+                             " that a command may take in the foreground, because as many run in "
+                             "the background as may"});
   }
   if (end != ShellWaitEnd::ended) shell.execution.cancel();
   run.result = shell.result();
@@ -277,13 +281,11 @@ std::vector<ShellStatus> BackgroundShells::list() const {
 Expected<ShellOutput> BackgroundShells::read(std::string_view id, ShellCursor since) const {
   const auto shell = state_->find(id);
   if (!shell) return shell.error();
-  ShellOutput output;
-  // First, so that what is read after it is complete when it has ended.
-  output.status = (*shell)->status();
+  const Execution& execution = (*shell)->execution;
   const std::size_t max_lines = state_->options.max_lines;
-  output.out = (*shell)->execution.read(Stream::out, since.out, max_lines);
-  output.err = (*shell)->execution.read(Stream::err, since.err, max_lines);
-  return output;
+  // The status first, so that what is read after it is complete when it has ended.
+  return ShellOutput{(*shell)->status(), execution.read(Stream::out, since.out, max_lines),
+                     execution.read(Stream::err, since.err, max_lines)};
 }
 
 Expected<ShellWaitEnd> BackgroundShells::wait(std::string_view id, const ShellWait& until) const {
