@@ -1430,10 +1430,6 @@ class Redactor {
 
  private:
   struct Table;
-  struct Span {
-    std::uint64_t begin;
-    std::uint64_t end;
-  };
   std::string_view scan(std::string_view piece);
   void found(std::uint64_t begin, std::uint64_t end);
   void settle(std::uint64_t limit, std::string_view piece);
@@ -1445,9 +1441,10 @@ class Redactor {
   std::uint64_t position_ = 0;      // bytes taken
   std::uint64_t decided_ = 0;       // bytes before this one were returned or masked
   std::uint64_t masked_until_ = 0;  // the end of what the last returned mask stands for
-  std::vector<Span> spans_ = {};    // to be masked, in order, not overlapping
-  std::size_t first_span_ = 0;      // those before it are done
-  std::string held_ = {};           // the last bytes taken: all that are not decided, or more
+  // To be masked, from the first to before the second byte; in order, not overlapping.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> spans_ = {};
+  std::size_t first_span_ = 0;  // those before it are done
+  std::string held_ = {};       // the last bytes taken: all that are not decided, or more
   std::string out_ = {};
   std::uint64_t count_ = 0;
 };
@@ -3082,6 +3079,9 @@ std::string_view take_part(std::string_view& text, char separator);
 // Whether one of the entries, with blanks between them, is `entry`. A list that is one text weighs
 // a third of an array of texts.
 bool has_entry(std::string_view list, std::string_view entry);
+// Whether a text is one of the words of a list with a blank between them, of which those that end
+// with * stand for all that begin so.
+bool is_word_of(std::string_view text, std::string_view words);
 
 // The last name of a path.
 std::string_view base_name(std::string_view path);
@@ -3451,6 +3451,15 @@ std::string in_lower_case(std::string_view text) {
   for (char& c : lower)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return lower;
+}
+
+bool is_word_of(std::string_view text, std::string_view words) {
+  while (!words.empty()) {
+    const std::string_view word = take_part(words, ' ');
+    if (ends_with(word, "*") ? starts_with(text, word.substr(0, word.size() - 1)) : text == word)
+      return true;
+  }
+  return false;
 }
 
 bool is_name(std::string_view text) {
@@ -18170,7 +18179,7 @@ struct SandboxState {
   std::vector<UniqueFd> rule_files = {};
   std::vector<LandlockRule> rules = {};
   std::vector<sock_filter> filter = {};
-  std::vector<SandboxRlimit> rlimits = {};
+  SandboxRlimit rlimits[6] = {};  // of each resource that Limits can have one
   SandboxPlace writable[most_writable] = {};
   std::string guarded = {};
   std::string shared_memory = {};
@@ -18220,14 +18229,14 @@ Expected<void> check_sandbox_options(const SandboxOptions& options);
 class RunCgroup {
  public:
   RunCgroup() = default;
-  RunCgroup(RunCgroup&& other) noexcept;
-  RunCgroup& operator=(RunCgroup&& other) noexcept;
-  ~RunCgroup();
-  static Expected<RunCgroup> make(const SandboxState& state);
+  RunCgroup(const RunCgroup&) = delete;
+  RunCgroup& operator=(const RunCgroup&) = delete;
+  ~RunCgroup() { finish(); }
+  Expected<void> make(const SandboxState& state);
 
   // Open for writing: a process joins by writing "0" to each. They are closed on exec.
-  const int* descriptors() const noexcept { return descriptors_.data(); }
-  std::size_t count() const noexcept { return descriptors_.size(); }
+  const int* descriptors() const noexcept { return descriptors_; }
+  std::size_t count() const noexcept { return count_; }
 
   // Kills what is left in it, removes it, and gives the names of the limits that were reached.
   std::vector<std::string> finish();
@@ -18242,8 +18251,10 @@ class RunCgroup {
   };
   Expected<void> add(const CgroupBase& base, std::uint64_t memory, std::uint64_t processes);
 
-  std::vector<Leaf> leaves_ = {};
-  std::vector<int> descriptors_ = {};
+  // One for memory and one for processes at most.
+  Leaf leaves_[2] = {};
+  int descriptors_[2] = {};
+  std::size_t count_ = 0;
 };
 #endif
 
@@ -19588,13 +19599,13 @@ Expected<OpenedGrant> open_by_name(
 
 Expected<OpenedGrant> open_grant(const std::string& path);
 
-// What a system consists of: who may write to one of these owns it. Directories below them, like a
-// workspace in /var/lib, are not meant.
-inline constexpr std::string_view system_directories[] = {
-    "/bin",       "/boot",    "/dev",       "/etc",           "/lib",           "/lib32",
-    "/lib64",     "/libx32",  "/proc",      "/run",           "/sbin",          "/sys",
-    "/usr/bin",   "/usr/lib", "/usr/lib64", "/usr/local/bin", "/usr/local/lib", "/usr/sbin",
-    "/var/cache", "/var/lib", "/var/log",   "/var/run",       "/var/spool",     "/nix/store"};
+// Whether a path lies in one of some directories, which stand with a blank between them.
+bool lies_in_one_of(std::string_view path, std::string_view directories);
+bool lies_in_one_of(std::string_view path, const std::vector<std::string>& directories);
+
+// Whether a path is a directory that a system consists of, or above one: who may write to one of
+// these owns it. Directories below them, like a workspace in /var/lib, are not meant.
+bool is_above_system(std::string_view path);
 
 // Why a directory may not be written to by any command, or null.
 const char* objection_to_writing(const OpenedGrant& grant);
@@ -19712,20 +19723,10 @@ class SystemGrants {
   static bool covers(std::string_view path);
 
  private:
-  static constexpr std::string_view readable_system[] = {"/usr",
-                                                         "/bin",
-                                                         "/sbin",
-                                                         "/lib",
-                                                         "/lib32",
-                                                         "/lib64",
-                                                         "/libx32",
-                                                         "/nix/store",
-                                                         "/run/current-system",
-                                                         "/proc",
-                                                         "/sys/devices/system/cpu",
-                                                         "/sys/devices/system/node",
-                                                         "/sys/fs/cgroup",
-                                                         "/sys/kernel/mm/transparent_hugepage"};
+  static constexpr std::string_view readable_system =
+      "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store /run/current-system /proc "
+      "/sys/devices/system/cpu /sys/devices/system/node /sys/fs/cgroup "
+      "/sys/kernel/mm/transparent_hugepage";
 
   // Kept from commands whatever their mode is. A command of root's owns them even without
   // capabilities, and a member of a group may read what others may not.
@@ -19826,19 +19827,18 @@ inline bool is_home_directory(const std::string&) { return false; }
 
 namespace {
 
-bool link_is_trusted(const UniqueFd& directory, const std::string& path) {
-  return path.empty() || ::faccessat(directory.get(), ".", W_OK, AT_EACCESS) != 0;
+bool open_at(const UniqueFd& directory, const char* entry, UniqueFd& fd, struct stat& status) {
+  constexpr int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+  fd.reset(::openat(directory.get(), entry, flags));
+  return fd && ::fstat(fd.get(), &status) == 0;
 }
 
-Expected<OpenedGrant> open_by_name(
-    const std::string& path, FunctionRef<bool(const UniqueFd&, const std::string&)> may_follow) {
-  constexpr int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+// An errno, or 0; or the link that may not be followed.
+int walk_by_name(const std::string& path,
+                 FunctionRef<bool(const UniqueFd&, const std::string&)> may_follow,
+                 OpenedGrant& grant, std::string& planted) {
   constexpr int most_links_followed = 40;
-  const std::string subject = concat({"grants: ", quoted(path)});
-  OpenedGrant grant;
-  grant.fd.reset(::open("/", flags));
-  if (!grant.fd || ::fstat(grant.fd.get(), &grant.status) != 0)
-    return system_error(errno, {subject});
+  if (!open_at(grant.fd, "/", grant.fd, grant.status)) return errno;
   std::string todo = path;
   std::size_t at = 0;
   int links = 0;
@@ -19847,35 +19847,52 @@ Expected<OpenedGrant> open_by_name(
     const std::string part = todo.substr(at, end - at);
     at = end + 1;
     if (part.empty() || part == ".") continue;
-    UniqueFd next(::openat(grant.fd.get(), part.c_str(), flags));
-    if (!next || ::fstat(next.get(), &grant.status) != 0) return system_error(errno, {subject});
+    UniqueFd next;
+    if (!open_at(grant.fd, part.c_str(), next, grant.status)) return errno;
     if (!S_ISLNK(grant.status.st_mode)) {
       grant.fd = std::move(next);
-      if (part != "..") {
-        grant.path += '/';
-        grant.path += part;
-      } else if (!grant.path.empty()) {
+      if (part != "..")
+        grant.path += concat({"/", part});
+      else if (!grant.path.empty())
         grant.path.resize(grant.path.rfind('/'));
-      }
       continue;
     }
-    const std::string link = concat({grant.path, "/", part});
-    if (!may_follow(grant.fd, grant.path))
-      return make_error(ErrorCode::permission_denied, {subject, " leads through the symbolic link ",
-                                                       quoted(link), "; name the real directory"});
+    if (!may_follow(grant.fd, grant.path)) {
+      planted = concat({grant.path, "/", part});
+      return 0;
+    }
     char target[PATH_MAX];
     const ssize_t size = ::readlinkat(next.get(), "", target, sizeof target);
-    if (size < 0) return system_error(errno, {subject});
-    if (++links > most_links_followed) return system_error(ELOOP, {subject});
-    const std::string rest = at < todo.size() ? todo.substr(at) : std::string();
+    if (size < 0) return errno;
+    if (++links > most_links_followed) return ELOOP;
+    const std::string_view rest = std::string_view(todo).substr(std::min(at, todo.size()));
     todo = concat({{target, static_cast<std::size_t>(size)}, "/", rest});
     at = 0;
     if (target[0] != '/') continue;
-    grant.fd.reset(::open("/", flags));
-    if (!grant.fd || ::fstat(grant.fd.get(), &grant.status) != 0)
-      return system_error(errno, {subject});
+    if (!open_at(grant.fd, "/", grant.fd, grant.status)) return errno;
     grant.path.clear();
   }
+  return 0;
+}
+
+}  // namespace
+
+namespace {
+
+bool link_is_trusted(const UniqueFd& directory, const std::string& path) {
+  return path.empty() || ::faccessat(directory.get(), ".", W_OK, AT_EACCESS) != 0;
+}
+
+Expected<OpenedGrant> open_by_name(
+    const std::string& path, FunctionRef<bool(const UniqueFd&, const std::string&)> may_follow) {
+  OpenedGrant grant;
+  std::string planted;
+  const int error = walk_by_name(path, may_follow, grant, planted);
+  const std::string subject = concat({"grants: ", quoted(path)});
+  if (!planted.empty())
+    return make_error(ErrorCode::permission_denied, {subject, " leads through the symbolic link ",
+                                                     quoted(planted), "; name the real directory"});
+  if (error != 0) return system_error(error, {subject});
   if (grant.path.empty()) grant.path = "/";
   return grant;
 }
@@ -19887,12 +19904,9 @@ Expected<OpenedGrant> open_grant(const std::string& path) {
 }
 
 const char* objection_to_writing(const OpenedGrant& grant) {
-  for (const std::string_view directory : system_directories)
-    if (codeexec::is_within(directory, grant.path))
-      return "is a directory of the system, or above one";
-  for (const std::string_view directory : {"/proc", "/sys", "/dev", "/boot"})
-    if (codeexec::is_within(grant.path, directory) && !starts_with(grant.path, "/dev/shm/"))
-      return "belongs to the system";
+  if (is_above_system(grant.path)) return "is a directory of the system, or above one";
+  if (lies_in_one_of(grant.path, "/proc /sys /dev /boot") && !starts_with(grant.path, "/dev/shm/"))
+    return "belongs to the system";
   if (!S_ISDIR(grant.status.st_mode) && !S_ISREG(grant.status.st_mode))
     return "is neither a directory nor a regular file";
   return nullptr;
@@ -19988,12 +20002,32 @@ std::string real_path_of(const std::string& path) {
   return ::realpath(path.c_str(), buffer) ? std::string(buffer) : std::string();
 }
 
+bool lies_in_one_of(std::string_view path, std::string_view directories) {
+  while (!directories.empty())
+    if (codeexec::is_within(path, take_part(directories, ' '))) return true;
+  return false;
+}
+
+bool lies_in_one_of(std::string_view path, const std::vector<std::string>& directories) {
+  for (const std::string& directory : directories)
+    if (codeexec::is_within(path, directory)) return true;
+  return false;
+}
+
+bool is_above_system(std::string_view path) {
+  std::string_view directories =
+      "/bin /boot /dev /etc /lib /lib32 /lib64 /libx32 /proc /run /sbin /sys /usr/bin /usr/lib "
+      "/usr/lib64 /usr/local/bin /usr/local/lib /usr/sbin /var/cache /var/lib /var/log /var/run "
+      "/var/spool /nix/store";
+  while (!directories.empty())
+    if (codeexec::is_within(take_part(directories, ' '), path)) return true;
+  return false;
+}
+
 bool is_secret_directory(std::string_view name) {
-  constexpr std::string_view secrets[] = {
-      ".ssh",    ".aws",     ".gnupg",    ".kube",        ".docker", ".azure",
-      ".gcloud", ".mozilla", ".pki",      ".thunderbird", ".git",    ".password-store",
-      ".config", ".local",   ".keyrings", ".cache",       ".vault",  ".terraform.d"};
-  return is_one_of(name, secrets);
+  return is_word_of(name,
+                    ".ssh .aws .gnupg .kube .docker .azure .gcloud .mozilla .pki .thunderbird .git "
+                    ".password-store .config .local .keyrings .cache .vault .terraform.d");
 }
 
 bool holds_a_home(const std::string& path, const std::string& home) {
@@ -20004,8 +20038,9 @@ bool holds_a_home(const std::string& path, const std::string& home) {
         (codeexec::is_within(path, homes) && path.size() > homes.size() &&
          path.find('/', homes.size() + 1) == std::string::npos))
       return true;
-  for (const char* entry : {"/.ssh", "/.profile", "/.bashrc", "/.bash_history"})
-    if (::access((path + entry).c_str(), F_OK) == 0) return true;
+  std::string_view entries = ".ssh .profile .bashrc .bash_history";
+  while (!entries.empty())
+    if (::access(concat({path, "/", take_part(entries, ' ')}).c_str(), F_OK) == 0) return true;
   return false;
 }
 
@@ -20023,10 +20058,7 @@ bool is_program_file(const std::string& path) {
   return starts_with(beginning, "#!") || beginning == "\177ELF";
 }
 
-bool TreeGrants::covers(std::string_view path) const {
-  return std::any_of(done_.begin(), done_.end(),
-                     [&](const std::string& root) { return codeexec::is_within(path, root); });
-}
+bool TreeGrants::covers(std::string_view path) const { return lies_in_one_of(path, done_); }
 
 void TreeGrants::add_entries(const std::string& directory, bool of_system) {
   of_system_ = of_system;
@@ -20056,11 +20088,10 @@ void TreeGrants::add_rule(const std::string& path, std::uint64_t rights) {
 }
 
 bool TreeGrants::is_installed_part(std::string_view name) {
-  constexpr std::string_view parts[] = {
-      "bin",   "sbin",       "shims",    "lib",        "lib64",        "libexec",  "include",
-      "share", "man",        "versions", "toolchains", "plugins",      "installs", "pkgs",
-      "envs",  "candidates", "registry", "pkg",        "node_modules", "modules",  "jmods"};
-  return is_one_of(name, parts);
+  return is_word_of(
+      name,
+      "bin sbin shims lib lib64 libexec include share man versions toolchains plugins "
+      "installs pkgs envs candidates registry pkg node_modules modules jmods");
 }
 
 void TreeGrants::add(const std::string& path, int depth) {
@@ -20119,35 +20150,37 @@ bool TreeGrants::is_secret(const std::string& path, const std::string& entry,
 
 bool TreeGrants::has_secret_name(const std::string& name, bool directory, int depth) {
   if (directory && is_secret_directory(name)) return true;
-  constexpr std::string_view wholes[] = {
-      ".npmrc",    ".pypirc",     ".netrc",    "_netrc",           ".pgpass",
-      ".my.cnf",   ".htpasswd",   ".env",      "config.json",      "config.yml",
-      "auth.json", "config.yaml", "hosts.yml", ".git-credentials", ".yarnrc.yml"};
-  if (starts_with(name, ".env.") || starts_with(name, "credentials")) return true;
+  constexpr std::string_view wholes =
+      ".npmrc .pypirc .netrc _netrc .pgpass .my.cnf .htpasswd .env config.json config.yml "
+      "auth.json "
+      "config.yaml hosts.yml .git-credentials .yarnrc.yml";
+  if (is_word_of(name, ".env.* credentials*")) return true;
   if (starts_with(name, "id_") && name.find('.') == std::string::npos) return true;
   if (ends_with(name, ".key") || ends_with(name, ".p12") || ends_with(name, ".pfx")) return true;
   // But not the certificates of the world's authorities.
   if (ends_with(name, ".pem") && name.find("cert") == std::string::npos && !starts_with(name, "ca"))
     return true;
-  if (is_one_of(name, wholes) && (depth <= 1 || name[0] == '.')) return true;
+  if (is_word_of(name, wholes) && (depth <= 1 || name[0] == '.')) return true;
   // Parts of names say something of what lies beside tools; deeper ones are source files.
   if (depth > 1) return false;
-  for (const char* part : {"credential", "secret", "token", "passw", "pgpass", "keystore", "netrc",
-                           "npmrc", "pypirc", "history", "private"})
-    if (name.find(part) != std::string::npos) return true;
+  std::string_view parts =
+      "credential secret token passw pgpass keystore netrc npmrc pypirc history private";
+  while (!parts.empty())
+    if (name.find(take_part(parts, ' ')) != std::string::npos) return true;
   return false;
 }
 
 void SystemGrants::add(const SandboxOptions& options) {
-  for (const std::string_view path : readable_system)
-    ruleset_.add_path(std::string(path), readable_rights);
+  std::string_view paths = readable_system;
+  while (!paths.empty()) ruleset_.add_path(std::string(take_part(paths, ' ')), readable_rights);
   // Names only; rules reach down.
   ruleset_.add_path("/etc", right_read_dir);
   add_settings("/etc", 0);
   ruleset_.add_path("/opt", right_read_dir);
   trees_.add_entries("/opt", true);
-  for (const char* device : {"null", "zero", "full", "random", "urandom", "tty"})
-    ruleset_.add_path(concat({"/dev/", device}), device_rights);
+  std::string_view devices = "null zero full random urandom tty";
+  while (!devices.empty())
+    ruleset_.add_path(concat({"/dev/", take_part(devices, ' ')}), device_rights);
   if (options.terminals) {
     ruleset_.add_path("/dev/ptmx", device_rights);
     ruleset_.add_path("/dev/pts", device_rights | right_read_dir);
@@ -20155,22 +20188,15 @@ void SystemGrants::add(const SandboxOptions& options) {
   if (options.shared_memory) ruleset_.add_path("/dev/shm", writable_rights);
 }
 
-bool SystemGrants::covers(std::string_view path) {
-  return std::any_of(std::begin(readable_system), std::end(readable_system),
-                     [&](std::string_view root) { return codeexec::is_within(path, root); });
-}
+bool SystemGrants::covers(std::string_view path) { return lies_in_one_of(path, readable_system); }
 
 bool SystemGrants::is_secret(std::string_view entry) {
-  constexpr std::string_view secrets[] = {"shadow",         "shadow-",      "gshadow",
-                                          "gshadow-",       "sudoers",      "sudoers.d",
-                                          "private",        "docker",       "kubernetes",
-                                          "rancher",        "wireguard",    "openvpn",
-                                          "ipsec.d",        "ppp",          "letsencrypt",
-                                          "NetworkManager", "credstore",    "credstore.encrypted",
-                                          "machine-id",     "vault.d",      "opasswd",
-                                          "krb5.keytab",    "netrc",        "polkit-1",
-                                          "swanctl",        "ipsec.secrets"};
-  return std::find(std::begin(secrets), std::end(secrets), entry) != std::end(secrets);
+  return is_word_of(
+      entry,
+      "shadow shadow- gshadow gshadow- sudoers sudoers.d private docker kubernetes rancher "
+      "wireguard "
+      "openvpn ipsec.d ppp letsencrypt NetworkManager credstore credstore.encrypted machine-id "
+      "vault.d opasswd krb5.keytab netrc polkit-1 swanctl ipsec.secrets");
 }
 
 bool SystemGrants::is_public(const struct stat& status) {
@@ -20202,7 +20228,7 @@ void SystemGrants::add_link(const std::string& path) {
   const std::string target = real_path_of(path);
   struct stat status {};
   if (target.empty() || codeexec::is_within(target, "/etc") || covers(target) ||
-      !(codeexec::is_within(target, "/run") || codeexec::is_within(target, "/var/lib")))
+      !lies_in_one_of(target, "/run /var/lib"))
     return;
   if (::lstat(target.c_str(), &status) == 0 && S_ISREG(status.st_mode) && is_public(status))
     ruleset_.add_path(target, right_read_file);
@@ -20245,9 +20271,7 @@ ToolGrants::Place ToolGrants::place_of(const std::string& path) const {
   Place place;
   const auto found = open_by_name(path, [&](const UniqueFd& directory, const std::string& lies_in) {
     if (!link_is_trusted(directory, lies_in)) place.linked = true;
-    return std::none_of(writable_.begin(), writable_.end(), [&](const std::string& root) {
-      return codeexec::is_within(lies_in, root);
-    });
+    return !lies_in_one_of(lies_in, writable_);
   });
   if (found) place.path = found->path;
   return place;
@@ -20263,16 +20287,13 @@ void ToolGrants::add_directory(std::string_view given) {
 }
 
 bool ToolGrants::is_granted(std::string_view path) const {
-  return std::any_of(grants_.begin(), grants_.end(), [&](const SandboxGrant& grant) {
-    return codeexec::is_within(path, grant.path);
-  });
+  for (const SandboxGrant& grant : grants_)
+    if (codeexec::is_within(path, grant.path)) return true;
+  return false;
 }
 
 bool ToolGrants::is_never_granted(const std::string& path) const {
-  for (const std::string_view directory : system_directories)
-    if (codeexec::is_within(directory, path)) return true;
-  for (const std::string_view directory : {"/etc", "/proc", "/sys", "/dev", "/boot"})
-    if (codeexec::is_within(path, directory)) return true;
+  if (is_above_system(path) || lies_in_one_of(path, "/etc /proc /sys /dev /boot")) return true;
   if (holds_a_home(path, home_) || is_secret_directory(base_name(path))) return true;
   struct stat status {};
   return ::lstat(path.c_str(), &status) != 0 ||
@@ -20280,41 +20301,25 @@ bool ToolGrants::is_never_granted(const std::string& path) const {
 }
 
 bool ToolGrants::is_bin(const std::string& path) {
-  constexpr std::string_view names[] = {"bin", "sbin", "shims", ".bin"};
-  return is_one_of(base_name(path), names);
+  return is_word_of(base_name(path), "bin sbin shims .bin");
 }
 
 bool ToolGrants::lies_among_tools(std::string_view path) {
-  constexpr std::string_view tools[] = {
-      ".asdf",   ".bin",         ".bun",    ".cabal",      ".cargo",        ".composer",  ".conda",
-      ".deno",   ".dotnet",      ".elan",   ".fnm",        ".foundry",      ".fvm",       ".gem",
-      ".ghcup",  ".goenv",       ".jenv",   ".juliaup",    ".krew",         ".linuxbrew", ".mise",
-      ".n",      ".nodenv",      ".npm",    ".npm-global", ".npm-packages", ".nvm",       ".opam",
-      ".pnpm",   ".pnpm-store",  ".poetry", ".proto",      ".pub-cache",    ".pyenv",     ".rbenv",
-      ".rustup", ".rvm",         ".sdkman", ".swiftly",    ".tfenv",        ".tox",       ".venv",
-      ".venvs",  ".virtualenvs", ".volta",  ".yarn"};
+  constexpr std::string_view tools =
+      ".asdf .bin .bun .cabal .cargo .composer .conda .deno .dotnet .elan .fnm .foundry .fvm .gem "
+      ".ghcup .goenv .jenv .juliaup .krew .linuxbrew .mise .n .nodenv .npm .npm-global "
+      ".npm-packages .nvm .opam .pnpm .pnpm-store .poetry .proto .pub-cache .pyenv .rbenv .rustup "
+      ".rvm .sdkman .swiftly .tfenv .tox .venv .venvs .virtualenvs .volta .yarn";
   // What tools keep where other programs keep their data.
-  constexpr std::string_view shared[] = {".local/bin/",
-                                         ".local/lib/",
-                                         ".local/share/uv/",
-                                         ".local/share/pipx/",
-                                         ".local/share/mise/",
-                                         ".local/share/pnpm/",
-                                         ".local/share/fnm/",
-                                         ".local/share/rtx/",
-                                         ".local/share/virtualenvs/",
-                                         ".local/share/claude/",
-                                         ".local/pipx/",
-                                         ".config/yarn/global/",
-                                         ".config/composer/vendor/"};
+  constexpr std::string_view shared =
+      ".local/bin/* .local/lib/* .local/share/uv/* .local/share/pipx/* .local/share/mise/* "
+      ".local/share/pnpm/* .local/share/fnm/* .local/share/rtx/* .local/share/virtualenvs/* "
+      ".local/share/claude/* .local/pipx/* .config/yarn/global/* .config/composer/vendor/*";
   for (std::size_t at = path.find("/."); at != std::string_view::npos;
        at = path.find("/.", at + 1)) {
     const std::string_view rest = path.substr(at + 1);
-    const auto leads_there = [&](std::string_view part) {
-      return starts_with(concat({rest, "/"}), part);
-    };
-    if (!is_one_of(rest.substr(0, rest.find('/')), tools) &&
-        std::none_of(std::begin(shared), std::end(shared), leads_there))
+    if (!is_word_of(rest.substr(0, rest.find('/')), tools) &&
+        !is_word_of(concat({rest, "/"}), shared))
       return false;
   }
   return true;
@@ -20322,7 +20327,7 @@ bool ToolGrants::lies_among_tools(std::string_view path) {
 
 bool ToolGrants::is_prefix(const std::string& path) const {
   const auto depth = std::count(path.begin(), path.end(), '/');
-  const bool of_users = codeexec::is_within(path, "/home") || codeexec::is_within(path, "/Users");
+  const bool of_users = lies_in_one_of(path, "/home /Users");
   return depth >= (of_users ? 3 : 2) && (is_shared_prefix(path) || !is_never_granted(path));
 }
 
@@ -20339,8 +20344,8 @@ void ToolGrants::add_tools(const std::string& directory, bool linked) {
     trees_.add_directory(concat({prefix.substr(0, prefix.rfind('/')), "/.rustup"}));
   // Python's parts of ~/.local that are not in a directory of their own.
   if (is_shared)
-    for (const char* part : {"uv", "pipx", "mise", "pnpm", "virtualenvs"})
-      trees_.add_rule(concat({prefix, "/share/", part}), readable_rights);
+    for (std::string_view parts = "uv pipx mise pnpm virtualenvs"; !parts.empty();)
+      trees_.add_rule(concat({prefix, "/share/", take_part(parts, ' ')}), readable_rights);
 }
 
 bool ToolGrants::is_shared_prefix(const std::string& prefix) {
@@ -20349,9 +20354,7 @@ bool ToolGrants::is_shared_prefix(const std::string& prefix) {
 }
 
 bool ToolGrants::is_tool_part(const std::string& entry) {
-  constexpr std::string_view parts[] = {"bin",   "sbin",    "shims",   "lib",
-                                        "lib64", "libexec", "include", "pyvenv.cfg"};
-  return is_one_of(entry, parts);
+  return is_word_of(entry, "bin sbin shims lib lib64 libexec include pyvenv.cfg");
 }
 
 void ToolGrants::add_targets(const std::string& directory) {
@@ -20438,10 +20441,9 @@ std::uint64_t counter_in(const std::string& text, std::string_view word) {
   for (const std::string_view line : split(text, '\n')) {
     if (!starts_with(line, word) || line.size() <= word.size() || line[word.size()] != ' ')
       continue;
-    const std::string_view digits = line.substr(word.size() + 1);
-    std::uint64_t value = 0;
-    std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    return value;
+    // The first digits are enough: all that matters is whether it is 0.
+    std::size_t at = word.size() + 1;
+    return read_digits(line, at, 9, 10);
   }
   return 0;
 }
@@ -20462,10 +20464,9 @@ std::string own_group(std::string_view groups, std::string_view controller) {
 std::string unescaped(std::string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    unsigned code = 0;
-    const char* digits = text.data() + i + 1;
-    if (text[i] == '\\' && text.size() - i > 3 &&
-        std::from_chars(digits, digits + 3, code, 8).ptr == digits + 3) {
+    std::size_t end = i + 1;
+    const std::uint32_t code = text[i] == '\\' ? read_digits(text, end, 3, 8) : 0;
+    if (end == i + 4) {
       result += static_cast<char>(code);
       i += 3;
     } else {
@@ -20509,10 +20510,9 @@ void remove_dead_leaves(const std::string& directory) {
   constexpr std::string_view prefix = "codeexec-";
   for (const std::string& leaf : names_in(directory)) {
     if (!starts_with(leaf, prefix)) continue;
-    int pid = 0;
-    const char* digits = leaf.data() + prefix.size();
-    const auto parsed = std::from_chars(digits, leaf.data() + leaf.size(), pid);
-    if (parsed.ptr == digits || *parsed.ptr != '-' || pid <= 0) continue;
+    std::size_t end = prefix.size();
+    const auto pid = static_cast<pid_t>(read_digits(leaf, end, 10, 10));
+    if (leaf[end] != '-' || pid <= 0) continue;
     if (::kill(pid, 0) != 0 && errno == ESRCH) ::rmdir(concat({directory, "/", leaf}).c_str());
   }
 }
@@ -20584,22 +20584,7 @@ CgroupBase find_cgroup_base(bool memory) {
 
 }  // namespace
 
-RunCgroup::RunCgroup(RunCgroup&& other) noexcept
-    : leaves_(std::exchange(other.leaves_, {})),
-      descriptors_(std::exchange(other.descriptors_, {})) {}
-
-RunCgroup& RunCgroup::operator=(RunCgroup&& other) noexcept {
-  if (this == &other) return *this;
-  finish();
-  leaves_ = std::exchange(other.leaves_, {});
-  descriptors_ = std::exchange(other.descriptors_, {});
-  return *this;
-}
-
-RunCgroup::~RunCgroup() { finish(); }
-
-Expected<RunCgroup> RunCgroup::make(const SandboxState& state) {
-  RunCgroup cgroup;
+Expected<void> RunCgroup::make(const SandboxState& state) {
   const Limits& limits = state.options.limits;
   const std::string& for_memory = state.memory_base.directory;
   const std::string& for_processes = state.process_base.directory;
@@ -20607,36 +20592,34 @@ Expected<RunCgroup> RunCgroup::make(const SandboxState& state) {
   const std::uint64_t processes = for_processes.empty() ? 0 : limits.processes;
   const bool together = for_memory == for_processes;
   if (memory != 0)
-    if (auto added = cgroup.add(state.memory_base, memory, together ? processes : 0); !added)
-      return added.error();
-  if (processes != 0 && !(together && memory != 0))
-    if (auto added = cgroup.add(state.process_base, 0, processes); !added) return added.error();
-  return cgroup;
+    if (auto added = add(state.memory_base, memory, together ? processes : 0); !added) return added;
+  if (processes != 0 && !(together && memory != 0)) return add(state.process_base, 0, processes);
+  return {};
 }
 
 Expected<void> RunCgroup::add(const CgroupBase& base, std::uint64_t memory,
                               std::uint64_t processes) {
-  Leaf leaf;
+  Leaf& leaf = leaves_[count_];
   leaf.directory = concat({base.directory, "/", new_leaf_name()});
   leaf.unified = base.unified;
   leaf.memory = memory != 0;
   leaf.tasks = processes != 0;
   const std::string subject = concat({"limits: cgroup ", quoted(leaf.directory)});
   if (::mkdir(leaf.directory.c_str(), 0755) != 0) return system_error(errno, {subject});
-  leaves_.push_back(std::move(leaf));
-  Leaf& made = leaves_.back();
-  if (const int error = limit_leaf(made.directory, made.unified, memory, processes); error != 0)
+  ++count_;
+  if (const int error = limit_leaf(leaf.directory, leaf.unified, memory, processes); error != 0)
     return system_error(error, {subject});
-  made.processes.reset(above_child_descriptors(
-      ::open((made.directory + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC)));
-  if (!made.processes) return system_error(errno, {subject});
-  descriptors_.push_back(made.processes.get());
+  leaf.processes.reset(above_child_descriptors(
+      ::open((leaf.directory + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC)));
+  if (!leaf.processes) return system_error(errno, {subject});
+  descriptors_[count_ - 1] = leaf.processes.get();
   return {};
 }
 
 std::vector<std::string> RunCgroup::finish() {
   std::vector<std::string> reached;
-  for (Leaf& leaf : leaves_) {
+  for (std::size_t i = 0; i < count_; ++i) {
+    Leaf& leaf = leaves_[i];
     const std::string events =
         leaf.directory + (leaf.unified ? "/memory.events" : "/memory.oom_control");
     if (leaf.memory && counter_in(read_control(events), "oom_kill") != 0)
@@ -20647,20 +20630,19 @@ std::vector<std::string> RunCgroup::finish() {
     // The dead stay in their group until somebody has waited for them. What is not gone by then is
     // removed by a later create(), of another program.
     constexpr int attempts = 50;
-    for (int i = 0; i < attempts && ::rmdir(leaf.directory.c_str()) != 0 && errno == EBUSY; ++i) {
+    for (int n = 0; n < attempts && ::rmdir(leaf.directory.c_str()) != 0 && errno == EBUSY; ++n) {
       if (!leaf.unified || write_control(leaf.directory + "/cgroup.kill", "1") != 0) {
         const std::string left = read_control(leaf.directory + "/cgroup.procs");
         for (const std::string_view line : split(left, '\n')) {
-          int pid = 0;
-          std::from_chars(line.data(), line.data() + line.size(), pid);
+          std::size_t end = 0;
+          const auto pid = static_cast<pid_t>(read_digits(line, end, 9, 10));
           if (pid > 0) ::kill(pid, SIGKILL);
         }
       }
       ::poll(nullptr, 0, 1);
     }
   }
-  leaves_.clear();
-  descriptors_.clear();
+  count_ = 0;
   return reached;
 }
 
@@ -20723,12 +20705,21 @@ class SandboxBuilder {
   void judge_containment() {
     const bool own_table = (state_.plan.clone_flags & CLONE_NEWPID) != 0;
     if (!own_table && ::access("/proc/thread-self/children", R_OK) != 0)
-      miss("containment", "/proc has no lists of children here");
+      miss("containment", {"/proc has no lists of children here"});
   }
 
-  // Why a feature is missing; the first reason stays.
-  void miss(const std::string& feature, std::string why) {
-    missing_.emplace(feature, std::move(why));
+  // Why a feature is missing; the first reason stays unless it is told `anew`. None: it may be had
+  // after all.
+  void miss(const char* feature, Pieces why, bool anew = false) {
+    std::string& known = reason_for(feature);
+    if (anew || known.empty()) known = concat(why);
+  }
+
+  // Empty when the feature is not missing.
+  std::string& reason_for(std::string_view feature) {
+    for (auto& [missing, why] : missing_)
+      if (missing == feature) return why;
+    return missing_.emplace_back(feature, std::string()).second;
   }
 
   Expected<void> open_grants() {
@@ -20767,9 +20758,10 @@ class SandboxBuilder {
   }
 
   bool lies_in_writable(const std::string& path) const {
-    return std::any_of(grants_.begin(), grants_.end(), [&](const Grant& grant) {
-      return grant.rights == writable_rights && codeexec::is_within(path, grant.file.path);
-    });
+    for (const Grant& grant : grants_)
+      if (grant.rights == writable_rights && codeexec::is_within(path, grant.file.path))
+        return true;
+    return false;
   }
 
   // A few at most: each costs every command two system calls.
@@ -20789,18 +20781,17 @@ class SandboxBuilder {
   // limits ----------------------------------------------------------------------------------------
 
   void add_rlimit(int resource, std::uint64_t soft, std::uint64_t hard) {
-    SandboxRlimit limit;
+    SandboxRlimit& limit = state_.rlimits[state_.plan.rlimit_count++];
     limit.resource = resource;
     limit.soft = soft;
     limit.hard = hard;
-    state_.rlimits.push_back(limit);
   }
 
   // What the kernel offers without a cgroup is another limit, and has another name.
   void instead_of_cgroup(const char* limit, const char* what, const char* other) {
-    miss(limit, concat({"no cgroup can be made here, so ", what,
-                        "; set sandbox to best_effort for that, or run this program by "
-                        "`systemd-run --user --scope -p Delegate=yes`"}));
+    miss(limit, {"no cgroup can be made here, so ", what,
+                 "; set sandbox to best_effort for that, or run this program by "
+                 "`systemd-run --user --scope -p Delegate=yes`"});
     if (other) other_limits_[other_count_++] = other;
   }
 
@@ -20833,9 +20824,8 @@ class SandboxBuilder {
       }
     }
     if (limits.disk != 0 && state_.disk_roots.empty())
-      miss("disk", "no writable directory is granted");
-    state_.plan.rlimits = state_.rlimits.data();
-    state_.plan.rlimit_count = state_.rlimits.size();
+      miss("disk", {"no writable directory is granted"});
+    state_.plan.rlimits = state_.rlimits;
   }
 
   // plan ------------------------------------------------------------------------------------------
@@ -20857,10 +20847,12 @@ class SandboxBuilder {
       state_.report.landlock_abi = abi_;
       return;
     }
-    landlock_problem_ = errno == ENOSYS ? "the kernel has no Landlock (Linux 5.13)"
-                        : errno == EOPNOTSUPP
-                            ? "Landlock is switched off (lsm= of the kernel)"
-                            : "Landlock is not permitted here: " + errno_text(errno);
+    const int error = errno;
+    if (error == ENOSYS || error == EOPNOTSUPP)
+      landlock_problem_ = error == ENOSYS ? "the kernel has no Landlock (Linux 5.13)"
+                                          : "Landlock is switched off (lsm= of the kernel)";
+    else
+      landlock_problem_ = concat({"Landlock is not permitted here: ", errno_text(error)});
   }
 
   SandboxOptions effective_options() const {
@@ -20870,9 +20862,9 @@ class SandboxBuilder {
     return options;
   }
 
-  void drop_ruleset(std::string why) {
+  void drop_ruleset(Pieces why) {
     abi_ = 0;
-    landlock_problem_ = std::move(why);
+    landlock_problem_ = concat(why);
     state_.plan.ruleset = -1;
     state_.ruleset.reset();
     forget_rules();
@@ -20889,7 +20881,7 @@ class SandboxBuilder {
   Expected<void> build_ruleset() {
     Ruleset ruleset;
     if (!ruleset.create(abi_, effective_options())) {
-      drop_ruleset("no ruleset can be made: " + errno_text(errno));
+      drop_ruleset({"no ruleset can be made: ", errno_text(errno)});
       return {};
     }
     if (options_.pid_namespace) ruleset.keep_files();
@@ -20901,7 +20893,7 @@ class SandboxBuilder {
     ToolGrants(ruleset, trees, state_.grants, std::move(writable)).add(options_.search_path);
     // Without them no program would start.
     if (ruleset.error() != 0) {
-      drop_ruleset("no rules can be made: " + errno_text(ruleset.error()));
+      drop_ruleset({"no rules can be made: ", errno_text(ruleset.error())});
       return {};
     }
     for (const Grant& grant : grants_) {
@@ -20974,7 +20966,7 @@ class SandboxBuilder {
     if (options_.shared_memory) state_.shared_memory = real_path_of("/dev/shm");
     if (::lstat(state_.shared_memory.c_str(), &shared) == 0)
       add_writable(state_.shared_memory, shared.st_dev, shared.st_ino);
-    if (!can_mount_) return miss("metadata", "there are more than 32 writable directories");
+    if (!can_mount_) return miss("metadata", {"there are more than 32 writable directories"});
     // What lies above is kept in its place, or it could be moved away with all that is in it.
     std::set<std::string> paths;
     for (const std::string& path : options_.protected_paths) {
@@ -21054,8 +21046,8 @@ class SandboxBuilder {
     }
   }
 
-  Expected<void> give_up_loopback(std::string why) {
-    miss("network", concat({"loopback cannot be had (", why, "); commands have none"}));
+  Expected<void> give_up_loopback(std::string_view why) {
+    miss("network", {"loopback cannot be had (", why, "); commands have none"});
     network_ = Network::none;
     // Its rules for the network are others.
     if (abi_ > 0) return build_ruleset();
@@ -21064,10 +21056,9 @@ class SandboxBuilder {
 
   // What no trial has confirmed is not claimed. Commands run as with mode off, in their limits.
   void give_up_all(const char* why) {
-    for (const char* feature : sandbox_features) missing_[feature] = why;
-    if (options_.pid_namespace) missing_["pid_namespace"] = why;
-    missing_["metadata"] = why;
-    drop_ruleset(why);
+    for (const char* feature : sandbox_features) miss(feature, {why}, true);
+    for (const char* feature : {"pid_namespace", "metadata"}) miss(feature, {why}, true);
+    drop_ruleset({why});
     with_filter_ = false;
     build_program();
     network_ = Network::host;
@@ -21080,22 +21071,22 @@ class SandboxBuilder {
 
   // What is missed least goes first, but comes back when the network was at fault.
   Expected<void> leave_out_namespace(long error) {
-    const std::string why = "no namespaces can be made here: " +
-                            errno_text(error != 0 ? static_cast<int>(-error) : ENOSYS);
+    const std::string why = concat({"no namespaces can be made here: ",
+                                    errno_text(error != 0 ? static_cast<int>(-error) : ENOSYS)});
     if (with_mounts_) {
       with_mounts_ = false;
-      miss("metadata", why);
+      miss("metadata", {why});
       return {};
     }
     if (with_processes_) {
       with_processes_ = false;
-      miss("pid_namespace", why);
+      miss("pid_namespace", {why});
       return {};
     }
     with_processes_ = options_.pid_namespace;
-    missing_.erase("pid_namespace");
+    miss("pid_namespace", {}, true);
     with_mounts_ = can_mount_;
-    if (can_mount_) missing_.erase("metadata");
+    if (can_mount_) miss("metadata", {}, true);
     return give_up_loopback(why);
   }
 
@@ -21105,18 +21096,18 @@ class SandboxBuilder {
     switch (step) {
       case ConfineStep::capabilities:
         plan.drop_capabilities = false;
-        miss("privileges", "capabilities cannot be dropped: " + why);
+        miss("privileges", {"capabilities cannot be dropped: ", why});
         return true;
       case ConfineStep::privileges:
         plan.no_new_privs = false;
-        miss("privileges", "no_new_privs cannot be set: " + why);
+        miss("privileges", {"no_new_privs cannot be set: ", why});
         return true;
       case ConfineStep::landlock:
-        drop_ruleset("Landlock cannot be put in force: " + why);
+        drop_ruleset({"Landlock cannot be put in force: ", why});
         return true;
       case ConfineStep::filter:
         with_filter_ = false;
-        miss("system_calls", "a filter (seccomp) cannot be installed: " + why);
+        miss("system_calls", {"a filter (seccomp) cannot be installed: ", why});
         return true;
       case ConfineStep::namespaces:
       case ConfineStep::limits:
@@ -21134,38 +21125,38 @@ class SandboxBuilder {
     const auto has = [&](unsigned some) { return (breaches & some) != 0; };
     if (abi_ == 0) {
       for (const char* feature : {"filesystem", "rename", "truncate", "devices"})
-        miss(feature, landlock_problem_);
+        miss(feature, {landlock_problem_});
     } else {
       // The trial writes to a file there.
       const bool could_be_tried = ::access("/proc/self/comm", F_OK) == 0;
       const char* const why = could_be_tried ? broken : "it cannot be tried without /proc";
-      if (has(breach_read | breach_write | breach_create)) miss("filesystem", why);
-      if (abi_ < rename_abi) miss("rename", "needs Landlock ABI 2");
+      if (has(breach_read | breach_write | breach_create)) miss("filesystem", {why});
+      if (abi_ < rename_abi) miss("rename", {"needs Landlock ABI 2"});
       if (has(breach_truncate))
-        miss("truncate", abi_ < truncate_abi ? "needs Landlock ABI 3" : why);
-      if (abi_ < ioctl_abi) miss("devices", "needs Landlock ABI 5");
+        miss("truncate", {abi_ < truncate_abi ? "needs Landlock ABI 3" : why});
+      if (abi_ < ioctl_abi) miss("devices", {"needs Landlock ABI 5"});
     }
-    if (has(breach_signal)) miss("signals", reason_of_scope(broken));
-    if (has(breach_abstract)) miss("abstract_sockets", reason_of_scope(broken));
-    if (has(breach_capability | breach_privilege)) miss("privileges", broken);
-    if (has(breach_filter)) miss("system_calls", broken);
-    if (has(breach_metadata)) miss("metadata", broken);
+    const std::string_view scope = abi_ == 0          ? std::string_view(landlock_problem_)
+                                   : abi_ < scope_abi ? "needs Landlock ABI 6"
+                                                      : broken;
+    if (has(breach_signal)) miss("signals", {scope});
+    if (has(breach_abstract)) miss("abstract_sockets", {scope});
+    if (has(breach_capability | breach_privilege)) miss("privileges", {broken});
+    if (has(breach_filter)) miss("system_calls", {broken});
+    if (has(breach_metadata)) miss("metadata", {broken});
     judge_network(breaches);
-  }
-
-  std::string reason_of_scope(const char* broken) const {
-    if (abi_ == 0) return landlock_problem_;
-    return abi_ < scope_abi ? "needs Landlock ABI 6" : broken;
   }
 
   void judge_network(unsigned breaches) {
     state_.report.network = network_;
     if ((breaches & (breach_internet | breach_outside)) != 0) {
       state_.report.network = Network::host;
-      missing_["network"] = with_filter_ ? "a trial could make sockets"
-                                         : "it needs a filter (seccomp), which cannot be installed";
+      miss("network",
+           {with_filter_ ? "a trial could make sockets"
+                         : "it needs a filter (seccomp), which cannot be installed"},
+           true);
     } else if ((breaches & breach_unix) != 0) {
-      miss("network", "sockets with a path reach services of this host");
+      miss("network", {"sockets with a path reach services of this host"});
     }
   }
 
@@ -21180,11 +21171,12 @@ class SandboxBuilder {
     for (std::size_t i = 0; i < other_count_; ++i) features.emplace_back(other_limits_[i]);
     for (const std::string& feature : features) {
       // One is had by what the other is had by.
-      const auto missing = missing_.find(feature == "protected_paths" ? "metadata" : feature);
-      if (missing == missing_.end())
+      const std::string& why =
+          reason_for(feature == "protected_paths" ? std::string_view("metadata") : feature);
+      if (why.empty())
         state_.report.enforced.push_back(feature);
       else
-        state_.report.missing.push_back(concat({feature, ": ", missing->second}));
+        state_.report.missing.push_back(concat({feature, ": ", why}));
     }
   }
 
@@ -21201,7 +21193,7 @@ class SandboxBuilder {
   const SandboxOptions& options_;
   Network network_ = options_.network;
   std::vector<Grant> grants_ = {};
-  std::map<std::string, std::string> missing_ = {};
+  std::vector<std::pair<std::string, std::string>> missing_ = {};  // features, and why
   const char* other_limits_[2] = {};
   std::size_t other_count_ = 0;
   int abi_ = 0;
@@ -21455,29 +21447,23 @@ class Launch {
     } else {
       search(options.environment, program);
     }
-    for (const std::string& path : candidates_) paths_.push_back(path.c_str());
-    paths_.push_back(nullptr);
-    argv_.reserve(options.argv.size() + 1);
-    shell_argv_.reserve(options.argv.size() + 2);
-    environment_.reserve(options.environment.size() + 2);
+    // No pointer moves: there is room for all of them.
+    pointers_.reserve(candidates_.size() + 2 * options.argv.size() + options.environment.size() +
+                      6);
+    plan.paths = next();
+    add(candidates_, 0);
+    plan.argv = next();
+    add(options.argv, 0);
     static char shell_name[] = "sh";
-    shell_argv_ = {shell_name, nullptr};
-    for (std::size_t i = 0; i < options.argv.size(); ++i) {
-      // execve() takes char*, but promises in its rationale not to write.
-      argv_.push_back(const_cast<char*>(options.argv[i].c_str()));
-      if (i > 0) shell_argv_.push_back(argv_.back());
-    }
-    argv_.push_back(nullptr);
-    shell_argv_.push_back(nullptr);
+    plan.shell_argv = next();
+    pointers_.push_back(shell_name);
+    pointers_.push_back(nullptr);
+    add(options.argv, 1);
+    plan.environment = next();
     for (const std::string& variable : options.environment)
-      if (!starts_with(variable, run_variable_name))
-        environment_.push_back(const_cast<char*>(variable.c_str()));
-    environment_.push_back(const_cast<char*>(run_variable.c_str()));
-    environment_.push_back(nullptr);
-    plan.paths = paths_.data();
-    plan.argv = argv_.data();
-    plan.shell_argv = shell_argv_.data();
-    plan.environment = environment_.data();
+      if (!starts_with(variable, run_variable_name)) add(variable);
+    add(run_variable);
+    pointers_.push_back(nullptr);
     plan.work_dir = options.work_dir.empty() ? nullptr : options.work_dir.c_str();
     plan.work_dir_fd = options.work_dir_fd;
     plan.pass_fd = options.pass_fd;
@@ -21489,6 +21475,16 @@ class Launch {
   ChildPlan plan = {};
 
  private:
+  char** next() { return pointers_.data() + pointers_.size(); }
+
+  // execve() takes char*, but promises in its rationale not to write.
+  void add(const std::string& text) { pointers_.push_back(const_cast<char*>(text.c_str())); }
+
+  void add(const std::vector<std::string>& texts, std::size_t first) {
+    for (std::size_t i = first; i < texts.size(); ++i) add(texts[i]);
+    pointers_.push_back(nullptr);
+  }
+
   // An empty element of PATH is the working directory (POSIX, 8.3).
   void search(const std::vector<std::string>& environment, const std::string& program) {
     search_path_ = "/bin:/usr/bin";
@@ -21510,10 +21506,7 @@ class Launch {
 
   std::string search_path_ = {};
   std::vector<std::string> candidates_ = {};
-  std::vector<const char*> paths_ = {};
-  std::vector<char*> argv_ = {};
-  std::vector<char*> shell_argv_ = {};
-  std::vector<char*> environment_ = {};
+  std::vector<char*> pointers_ = {};  // lists with a null at the end of each
 };
 
 // Executes the first path that is a program, as execvp(3) does; returns the errno of its failure.
@@ -22619,13 +22612,14 @@ int open_spill_file(int directory, std::string_view suffix, std::string& name);
 
 namespace {
 
+constexpr std::size_t most_digits = 9;  // of a process or a descriptor: both fit into an int
+
 // The numbers among the names in a directory of /proc. False when it could not be read to its end.
 bool read_numbers(const std::string& path, std::vector<int>& numbers) {
   const int error = for_each_entry(path, [&numbers](std::string_view text) {
-    int number = 0;
-    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size())
-      numbers.push_back(number);
+    std::size_t end = 0;
+    const int number = static_cast<int>(read_digits(text, end, most_digits, 10));
+    if (end == text.size()) numbers.push_back(number);
     return true;
   });
   return error == 0 || error == ENOENT;
@@ -22697,15 +22691,9 @@ std::vector<pid_t> children_of(pid_t pid) {
     auto content = read_whole_file(concat({tasks, "/", std::to_string(task), "/children"}),
                                    std::size_t{1} << 24, "children");
     if (!content) continue;
-    const char* at = content->data();
-    const char* const end = at + content->size();
-    while (at < end) {
-      int child = 0;
-      const auto parsed = std::from_chars(at, end, child);
-      if (parsed.ec != std::errc()) break;
-      children.push_back(child);
-      at = parsed.ptr + 1;
-    }
+    // Each has a blank after it.
+    for (std::size_t at = 0; at < content->size(); ++at)
+      children.push_back(static_cast<pid_t>(read_digits(*content, at, most_digits, 10)));
   }
   return children;
 }
@@ -22888,7 +22876,10 @@ void reap_abandoned() {
     while (failed != 0 && errno == EINTR);
     return failed != 0 || info.si_pid == pid;
   };
-  list.pids.erase(std::remove_if(list.pids.begin(), list.pids.end(), gone), list.pids.end());
+  std::size_t left = 0;
+  for (const pid_t pid : list.pids)
+    if (!gone(pid)) list.pids[left++] = pid;
+  list.pids.resize(left);
   list.any.store(!list.pids.empty());
 }
 
@@ -23130,9 +23121,8 @@ struct Redactor::Table {
   static constexpr Index root = 0;
 
   std::array<Index, 256> root_children = {};
-  std::vector<Index> first_child = {root +
-                                    1};    // of each state, and one more for the last one's end
-  std::vector<unsigned char> label = {0};  // the byte that leads to it
+  std::vector<Index> first_child = {};       // of each state, and one more for the last one's end
+  std::string label = std::string(1, '\0');  // the byte that leads to it
   std::vector<Index> depth = {0};
   std::vector<Index> match = {0};  // length of the longest secret that ends here, or 0
   // The state of the longest shorter suffix that can go on.
@@ -23140,12 +23130,13 @@ struct Redactor::Table {
   std::size_t window = 256;  // so that a distance fits into a byte
   std::array<unsigned char, 4096> distance;
 
-  explicit Table(const std::vector<std::string_view>& secrets) {
+  // `secrets` are sorted, so that those with a common beginning stand in a row.
+  explicit Table(const std::vector<std::string>& secrets) {
     build_trie(secrets);
     link();
-    for (const std::string_view secret : secrets) window = std::min(window, secret.size());
+    for (const std::string& secret : secrets) window = std::min(window, secret.size());
     distance.fill(static_cast<unsigned char>(window - 1));
-    for (const std::string_view secret : secrets)
+    for (const std::string& secret : secrets)
       for (std::size_t i = 2; i <= window; ++i) {
         unsigned char& known = distance[pair_at(secret.data() + i)];
         known = std::min(known, static_cast<unsigned char>(window - i));
@@ -23172,10 +23163,10 @@ struct Redactor::Table {
   // The child for that byte, or the root.
   Index child(Index state, unsigned char byte) const {
     if (state == root) return root_children[byte];
-    const unsigned char* const begin = label.data() + first_child[state];
-    const unsigned char* const end = label.data() + first_child[state + 1];
-    const unsigned char* const at = std::lower_bound(begin, end, byte);
-    return at != end && *at == byte ? static_cast<Index>(at - label.data()) : root;
+    const auto* const labels = reinterpret_cast<const unsigned char*>(label.data());
+    const unsigned char* const end = labels + first_child[state + 1];
+    const unsigned char* const at = std::lower_bound(labels + first_child[state], end, byte);
+    return at != end && *at == byte ? static_cast<Index>(at - labels) : root;
   }
 
   // Goes as far back as it must; as each byte leads at most one level down, that is linear in all.
@@ -23188,33 +23179,26 @@ struct Redactor::Table {
   }
 
  private:
-  // `secrets` are sorted and different, so that those with a common beginning stand in a row.
-  void build_trie(const std::vector<std::string_view>& secrets) {
-    struct Row {
-      std::size_t begin;
-      std::size_t end;
-    };
-    std::vector<Row> rows = {{0, secrets.size()}};  // of each state
+  void build_trie(const std::vector<std::string>& secrets) {
+    std::vector<std::pair<std::size_t, std::size_t>> rows;  // of each state
+    rows.emplace_back(0, secrets.size());
     for (std::size_t state = 0; state < rows.size(); ++state) {
-      first_child.resize(state + 1);
-      first_child[state] = static_cast<Index>(rows.size());
+      first_child.push_back(static_cast<Index>(rows.size()));
       const Index level = depth[state];
-      std::size_t at = rows[state].begin;
-      const std::size_t end = rows[state].end;
-      if (secrets[at].size() == level) {
-        match[state] = level;
-        ++at;
-      }
+      auto [at, end] = rows[state];
+      // Of those that are the same, too.
+      for (; at < end && secrets[at].size() == level; ++at) match[state] = level;
       while (at < end) {
         const char byte = secrets[at][level];
         const std::size_t begin = at;
         while (at < end && secrets[at][level] == byte) ++at;
         if (state == root)
           root_children[static_cast<unsigned char>(byte)] = static_cast<Index>(rows.size());
-        rows.push_back({begin, at});
-        label.push_back(static_cast<unsigned char>(byte));
+        rows.emplace_back(begin, at);
+        label += byte;
         depth.push_back(level + 1);
         match.push_back(0);
+        fallback.push_back(root);
       }
     }
     first_child.push_back(static_cast<Index>(rows.size()));
@@ -23222,10 +23206,10 @@ struct Redactor::Table {
 
   // From the shallow to the deep: what a state falls back to is always done already.
   void link() {
-    fallback.assign(depth.size(), root);
     for (Index state = root; state < depth.size(); ++state) {
       for (Index below = first_child[state]; below < first_child[state + 1]; ++below) {
-        const Index suffix = state == root ? root : next(fallback[state], label[below]);
+        const Index suffix =
+            state == root ? root : next(fallback[state], static_cast<unsigned char>(label[below]));
         if (match[below] == 0) match[below] = match[suffix];
         fallback[below] = is_leaf(suffix) ? fallback[suffix] : suffix;
       }
@@ -23234,14 +23218,13 @@ struct Redactor::Table {
 };
 
 Redactor::Redactor(const std::vector<std::string>& secrets) {
-  std::vector<std::string_view> wanted;
+  std::vector<std::string> wanted;
   for (const std::string& secret : secrets) {
     const std::string_view text = without_line_ends(secret);
-    if (text.size() >= min_size) wanted.push_back(text);
+    if (text.size() >= min_size) wanted.push_back(std::string(text));
   }
   if (wanted.empty()) return;
   std::sort(wanted.begin(), wanted.end());
-  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
   table_ = std::make_shared<const Table>(wanted);
 }
 
@@ -23315,24 +23298,24 @@ std::string_view Redactor::scan(std::string_view piece) {
 }
 
 void Redactor::found(std::uint64_t begin, std::uint64_t end) {
-  while (spans_.size() > first_span_ && spans_.back().end > begin) {
-    begin = std::min(begin, spans_.back().begin);
+  while (spans_.size() > first_span_ && spans_.back().second > begin) {
+    begin = std::min(begin, spans_.back().first);
     spans_.pop_back();
   }
   if (begin < masked_until_)
     masked_until_ = end;
   else
-    spans_.push_back({begin, end});
+    spans_.emplace_back(begin, end);
 }
 
 // Masks what is certain when no secret can begin before `limit` any more.
 void Redactor::settle(std::uint64_t limit, std::string_view piece) {
   decided_ = std::max(decided_, masked_until_);
-  for (; first_span_ < spans_.size() && spans_[first_span_].begin <= limit; ++first_span_) {
-    give(spans_[first_span_].begin, piece);
+  for (; first_span_ < spans_.size() && spans_[first_span_].first <= limit; ++first_span_) {
+    give(spans_[first_span_].first, piece);
     out_ += mask;
     ++count_;
-    decided_ = masked_until_ = spans_[first_span_].end;
+    decided_ = masked_until_ = spans_[first_span_].second;
   }
   // Only when the done ones are the larger part, so that it costs no more than they did.
   if (first_span_ > spans_.size() / 2) {
@@ -23441,10 +23424,10 @@ struct Process::State {
     std::uint64_t bytes_read = 0;  // from the pipe
     Spill spill = {};
     Capture capture;
-    Redactor redactor = {};
+    Redactor redactor;
     detail::Sha256 hash = {};
-    Output(Stream which, std::size_t max_bytes, bool only_end)
-        : stream(which), capture(max_bytes, only_end ? 0 : max_bytes / 2) {}
+    Output(Stream which, std::size_t max_bytes, bool only_end, const Redactor& masking)
+        : stream(which), capture(max_bytes, only_end ? 0 : max_bytes / 2), redactor(masking) {}
   };
 
   // A descendant outside the process group. Its start tells it from a later one of that number.
@@ -23473,11 +23456,11 @@ struct Process::State {
 
   explicit State(const ProcessOptions& borrowed)
       : options(borrowed),
-        out(Stream::out, borrowed.max_output, borrowed.keep_end_only),
-        err(Stream::err, borrowed.merge_streams ? 0 : borrowed.max_output, borrowed.keep_end_only) {
-    if (!options.secrets.empty() && total_size(options.secrets) <= Redactor::max_total)
-      out.redactor = err.redactor = Redactor(options.secrets);
-  }
+        out(Stream::out, borrowed.max_output, borrowed.keep_end_only,
+            total_size(borrowed.secrets) <= Redactor::max_total ? Redactor(borrowed.secrets)
+                                                                : Redactor()),
+        err(Stream::err, borrowed.merge_streams ? 0 : borrowed.max_output, borrowed.keep_end_only,
+            out.redactor) {}
   explicit State(std::unique_ptr<ProcessOptions> given) : State(*given) {
     owned_options = std::move(given);
   }
@@ -23627,11 +23610,9 @@ Expected<void> Carrier::Line::start(const ProcessOptions& options) {
   launch.plan.error_output = child_err.get();
   Supervisor none;
   Spawned child = spawn(launch.plan, none);
-  if (child.error != 0) {
-    Error error = system_error(child.error, {""});
-    error.message = describe_failure(options, launch, child.step, child.error, {});
-    return error;
-  }
+  if (child.error != 0)
+    return with_message(system_error(child.error, {}),
+                        describe_failure(options, launch, child.step, child.error, {}));
   pid = child.pid;
   exit_event = std::move(child.exit_event);
   is_pidfd = child.is_pidfd;
@@ -23663,7 +23644,9 @@ void call_back(FunctionRef<void()> callback) noexcept { callback(); }
 // Fails the start for a mistake of the caller's, before anything is made.
 bool Process::State::refuse_options() {
   const auto any_nul = [&](const std::vector<std::string>& texts) {
-    return std::any_of(texts.begin(), texts.end(), has_nul);
+    for (const std::string& text : texts)
+      if (has_nul(text)) return true;
+    return false;
   };
   if (options.argv.empty()) return !fail(SpawnStep::setup, EINVAL, "argv is empty: no program");
   const char* where = nullptr;
@@ -23722,9 +23705,8 @@ bool Process::State::start(bool hold_writers) {
   Launch launch(options, run_variable);
 #if CODEEXEC_HAS_SANDBOX
   if (options.sandbox.state_) {
-    auto made = RunCgroup::make(*options.sandbox.state_);
-    if (!made) return fail(SpawnStep::sandbox, made.error().system_error, made.error().message);
-    cgroup = std::move(*made);
+    if (auto made = cgroup.make(*options.sandbox.state_); !made)
+      return fail(SpawnStep::sandbox, made.error().system_error, made.error().message);
     launch.plan.sandbox = &options.sandbox.state_->plan;
     launch.plan.cgroups = cgroup.descriptors();
     launch.plan.cgroup_count = cgroup.count();
@@ -24647,9 +24629,10 @@ void Process::Reactor::loop() {
     wait_for_events(set, deadline);
     if (set[0].revents) (void)!::read(wake_out.get(), buffer.data(), State::buffer_size);
     for (const std::shared_ptr<State>& state : running) state->step(set, buffer);
-    running.erase(std::remove_if(running.begin(), running.end(),
-                                 [](const auto& state) { return state->over(); }),
-                  running.end());
+    std::size_t left = 0;
+    for (std::shared_ptr<State>& state : running)
+      if (!state->over()) running[left++].swap(state);
+    while (running.size() > left) running.pop_back();
   }
 }
 
@@ -24668,9 +24651,7 @@ Expected<Process> Process::start(ProcessOptions options,
   }
   if (!reactor || !state->start(false)) {
     if (failure) *failure = state->result;
-    Error result = system_error(state->result.system_error, {""});
-    result.message = state->result.message;
-    return result;
+    return with_message(system_error(state->result.system_error, {}), state->result.message);
   }
   state->forget_start();
   reactor->add(state);
@@ -24753,12 +24734,11 @@ Expected<void> Process::write(std::string_view bytes) const {
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
     if (!state_->input_open || state_->input_ends) {
-      Error closed = system_error(EPIPE, {""});
-      closed.message = concat({"cannot write to standard input: it was ",
-                               state_->options.keep_input_open
-                                   ? "closed, by the program or by close_input()"
-                                   : "not kept open: start the command with keep_input_open"});
-      return closed;
+      return with_message(system_error(EPIPE, {}),
+                          concat({"cannot write to standard input: it was ",
+                                  state_->options.keep_input_open
+                                      ? "closed, by the program or by close_input()"
+                                      : "not kept open: start the command with keep_input_open"}));
     }
     if (state_->queued_input.size() + bytes.size() > most)
       return make_error(ErrorCode::limit,
@@ -24799,7 +24779,7 @@ class AuditFile {
   static Expected<std::unique_ptr<AuditFile>> open(const std::string& path);
 
   // Appends an object of JSON. What somebody should be told, or an empty text.
-  std::string append(std::string record);
+  std::string append(std::string_view record);
 
  private:
   // Of records that could not be written; the oldest go.
@@ -24808,7 +24788,7 @@ class AuditFile {
   int open_file();
   bool lock() const;
   std::string follow();
-  int write_line(const std::string& record);
+  int write_line(std::string_view record);
 
   std::string path_ = {};
   std::string name_ = {};
@@ -24820,8 +24800,7 @@ class AuditFile {
   std::string previous_ = {};  // the hash of its last line
   std::string notice_ = {};    // for the next record
   bool cut_ = false;           // its last line has no end
-  std::deque<std::string> waiting_ = {};
-  std::size_t waiting_bytes_ = 0;
+  std::string waiting_ = {};   // one record a line
   std::uint64_t lost_ = 0;
 };
 
@@ -24917,7 +24896,6 @@ class WatchedFiles {
   std::vector<std::string> changes() const;
 
  private:
-  using Print = std::array<std::uint64_t, 9>;
   // A watched directory, and its path with a slash at the end.
   struct Place {
     int fd;
@@ -24925,8 +24903,8 @@ class WatchedFiles {
   };
 
   // Of a directory only which one it is: its times change with every file in it.
-  static Print print_of(const struct stat& status);
-  static bool is_another(const std::pair<const std::string, Print>& known);
+  static std::string print_of(const struct stat& status);
+  static bool is_another(const std::pair<const std::string, std::string>& known);
   static std::string text_of(const Place& place, const std::string& file);
 
   // True when it is a directory (and not a link to one).
@@ -24942,10 +24920,13 @@ class WatchedFiles {
   std::vector<std::string> directories_ = {};
   bool below_ = true;  // whether repositories below are looked at: not where there are too many
   std::size_t left_ = max_files;
-  std::map<std::string, Print> prints_ = {};
+  std::map<std::string, std::string> prints_ = {};
 };
 
 std::string joined(const std::vector<std::string>& texts, std::string_view separator);
+
+// Adds a note for the caller, unless it is empty.
+void add_note(std::vector<std::string>& notes, Pieces pieces);
 
 }  // namespace
 
@@ -24985,8 +24966,8 @@ struct Session::State {
 
   std::mutex mutex = {};
   std::string work_dir = {};
-  // By name; those without a value were unset.
-  std::map<std::string, std::optional<std::string>> changes = {};
+  // By name, with `=` before their values; those that are empty were unset.
+  std::map<std::string, std::string> changes = {};
   std::uint64_t resets = 0;
 
   bool take(const detail::SessionState& told, const std::string& folder, std::uint64_t reset);
@@ -25011,11 +24992,11 @@ std::string path_as_given(const std::string& canonical, const LocalOptions& opti
 // The sandbox calls grants what are roots here, or the workspace.
 Error in_words_of_roots(Error error, const LocalOptions& options);
 
-// The options of the sandbox with all that the executor's options imply.
-Expected<SandboxOptions> complete_sandbox(const LocalOptions& options,
-                                          const std::vector<Root>& roots,
-                                          const std::string& workspace,
-                                          std::vector<std::string>& missing);
+// Adds to the options of the sandbox what the executor's options imply; the spill_dir is the one in
+// use.
+Expected<void> complete_sandbox(const LocalOptions& options, const std::string& spill_dir,
+                                const std::vector<Root>& roots, const std::string& workspace,
+                                SandboxOptions& sandbox, std::vector<std::string>& missing);
 
 // A script as an argument of a shell. The blank keeps one like "-x" from being read as an option.
 std::string as_operand(const std::string& script);
@@ -25080,7 +25061,7 @@ struct Executor::Ending {
 // What all copies of an executor share. Immutable after set_up(), but for what the delete guard
 // remembers and the audit file.
 struct Executor::Gate {
-  ExecutorOptions options = {};
+  ExecutorOptions options;
   Policy policy;
   PathRules paths;
   PathRules file_rules = {};  // with what the host writes for commands and tools to read
@@ -25088,7 +25069,7 @@ struct Executor::Gate {
   std::shared_ptr<const PrivateFolder> private_spill = {};
   // The files in it, oldest first: name and size.
   mutable std::mutex spilled_mutex = {};
-  mutable std::deque<std::pair<std::string, std::uint64_t>> spilled = {};
+  mutable std::vector<std::pair<std::string, std::size_t>> spilled = {};
   mutable std::uint64_t spilled_bytes = 0;
   std::optional<DeleteGuard> delete_guard = {};
   bool has_read_only_roots = false;
@@ -25096,10 +25077,14 @@ struct Executor::Gate {
   std::optional<Policy> reader = {};
   std::unique_ptr<detail::AuditFile> audit = {};
   std::string host = {};  // of audit records
-  Redactor redactor = {};
+  Redactor redactor;
 
-  Gate(Policy judged_by, PathRules confined_by)
-      : policy(std::move(judged_by)), paths(std::move(confined_by)) {}
+  Gate(const ExecutorOptions& given, Policy&& judged_by, PathRules&& confined_by,
+       const std::vector<std::string>& secrets)
+      : options(given),
+        policy(std::move(judged_by)),
+        paths(std::move(confined_by)),
+        redactor(secrets) {}
   bool recording() const { return audit || options.on_audit; }
   bool guards_files() const { return has_read_only_roots || delete_guard; }
   // Opens the spill_dir, for the host to write to and for tools to read.
@@ -25156,29 +25141,19 @@ struct Executor::Admission {
     if (command.work_dir.empty()) command.work_dir = ending.session->work_dir;
     command.environment.clear();
     for (const auto& [variable, value] : ending.session->changes)
-      if (value)
-        command.environment.emplace_back(variable, *value);
+      if (!value.empty())
+        command.environment.emplace_back(variable, value.substr(1));
       else
         unset.push_back(variable);
     for (const auto& variable : given.environment) {
       command.environment.push_back(variable);
-      unset.erase(std::remove(unset.begin(), unset.end(), variable.first), unset.end());
+      for (auto at = unset.begin(); at != unset.end();)
+        at = *at == variable.first ? unset.erase(at) : at + 1;
     }
   }
   bool admitted() const { return result.rule.empty() && result.message.empty(); }
-  void fail(const Error& error, const char* step) {
-    result.outcome = Outcome::not_started;
-    result.system_error = error.system_error;
-    result.step = step;
-    result.message = error.message;
-  }
-  void refuse(std::string rule, std::string message, std::size_t begin = 0, std::size_t end = 0) {
-    result.outcome = Outcome::refused;
-    result.rule = std::move(rule);
-    result.message = std::move(message);
-    result.rule_begin = begin;
-    result.rule_end = end;
-  }
+  void fail(const Error& error, const char* step);
+  void refuse(std::string_view rule, Pieces message, std::size_t begin = 0, std::size_t end = 0);
 };
 
 // executor/command.cpp ----------------------------------------------------------------------------
@@ -25187,28 +25162,18 @@ struct Executor::Admission {
 namespace {
 
 std::string signal_text(int number) {
-  struct Name {
-    int number;
-    const char* text;
-  };
-  constexpr Name names[] = {{SIGHUP, "SIGHUP"},
-                            {SIGINT, "SIGINT"},
-                            {SIGQUIT, "SIGQUIT"},
-                            {SIGILL, "SIGILL (illegal instruction)"},
-                            {SIGTRAP, "SIGTRAP"},
-                            {SIGABRT, "SIGABRT (aborted)"},
-                            {SIGBUS, "SIGBUS (bus error)"},
-                            {SIGFPE, "SIGFPE (arithmetic error)"},
-                            {SIGKILL, "SIGKILL"},
-                            {SIGSEGV, "SIGSEGV (segmentation fault)"},
-                            {SIGPIPE, "SIGPIPE (nobody reads its output)"},
-                            {SIGALRM, "SIGALRM"},
-                            {SIGTERM, "SIGTERM"},
-                            {SIGXCPU, "SIGXCPU (limit of CPU time)"},
-                            {SIGXFSZ, "SIGXFSZ (limit of file size)"},
-                            {SIGSYS, "SIGSYS (refused system call)"}};
-  for (const Name& name : names)
-    if (name.number == number) return name.text;
+  constexpr signed char numbers[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGILL,  SIGTRAP, SIGABRT,
+                                     SIGBUS,  SIGFPE,  SIGKILL, SIGSEGV, SIGPIPE, SIGALRM,
+                                     SIGTERM, SIGXCPU, SIGXFSZ, SIGSYS};
+  std::string_view names =
+      "SIGHUP\nSIGINT\nSIGQUIT\nSIGILL (illegal instruction)\nSIGTRAP\nSIGABRT (aborted)\n"
+      "SIGBUS (bus error)\nSIGFPE (arithmetic error)\nSIGKILL\nSIGSEGV (segmentation fault)\n"
+      "SIGPIPE (nobody reads its output)\nSIGALRM\nSIGTERM\nSIGXCPU (limit of CPU time)\n"
+      "SIGXFSZ (limit of file size)\nSIGSYS (refused system call)";
+  for (const int known : numbers) {
+    const std::string_view text = take_part(names, '\n');
+    if (known == number) return std::string(text);
+  }
   return concat({"signal ", std::to_string(number)});
 }
 
@@ -25260,9 +25225,9 @@ std::string Result::summary() const {
 // it must not own the process, or neither would ever go away. It writes `known` before the process
 // is done(), and everybody else reads it after.
 struct Execution::State {
-  std::shared_ptr<Result> known = std::make_shared<Result>();
+  std::shared_ptr<Result> known = {};
   Result asked = {};
-  Redactor redactor = {};
+  std::shared_ptr<const Redactor> redactor = {};  // there is one when there is a process
   // What it ran in: goes away after the process, which may outlive a handle dropped in a callback.
   std::shared_ptr<const void> home = {};
   std::optional<Process> process = {};
@@ -25274,10 +25239,10 @@ Execution Executor::start(const Command& command) const {
   Execution execution;
   execution.state_ = std::make_shared<Execution::State>();
   Execution::State& state = *execution.state_;
-  *state.known = std::move(admission.result);
+  state.known = std::make_shared<Result>(std::move(admission.result));
   state.home = std::move(admission.home);
   if (state.known->rule.empty() && state.known->message.empty()) {
-    state.redactor = gate_->redactor;
+    state.redactor = std::shared_ptr<const Redactor>(gate_, &gate_->redactor);
     auto on_end = [gate = gate_, known = state.known, told = command.on_end,
                    record = gate_->record_of(command, admission.time),
                    ending = std::move(admission.ending),
@@ -25321,7 +25286,7 @@ Result Execution::wait() const {
   const ProcessResult& ended = state_->process->wait();
   Result result = *state_->known;
   static_cast<ProcessResult&>(result) = ended;
-  result.message = state_->redactor.redact(result.message);
+  result.message = state_->redactor->redact(result.message);
   return result;
 }
 
@@ -25460,29 +25425,32 @@ Json AuditRecord::to_json() const {
     return static_cast<double>(span.count()) / 1000.0;
   };
   Json record = Json::object();
-  const auto set_known = [&record](const char* field, const std::string& text) {
-    if (!text.empty()) record.set(field, text);
+  const auto set_text = [&record](std::string_view field, const std::string& text) {
+    record.set(field, text);
   };
-  record.set("time", time);
-  record.set("host", host);
+  const auto set_known = [&set_text](std::string_view field, const std::string& text) {
+    if (!text.empty()) set_text(field, text);
+  };
+  set_text("time", time);
+  set_text("host", host);
   record.set("pid", pid);
   set_known("agent_id", agent_id);
   set_known("client", client);
   set_known("request", request);
   set_known("session_id", session_id);
   set_known("shell_id", shell_id);
-  record.set("tool", tool);
-  const auto set_cut = [&record](std::string field, const std::string& text) {
-    record.set(field, std::string(utf8_prefix(text, longest_audited_text)));
-    if (text.size() > longest_audited_text) record.set(field + "_bytes", text.size());
+  set_text("tool", tool);
+  const auto set_cut = [&](std::string_view field, const std::string& text) {
+    set_text(field, std::string(utf8_prefix(text, longest_audited_text)));
+    if (text.size() > longest_audited_text) record.set(concat({field, "_bytes"}), text.size());
   };
   set_cut("command", r.command);
   if (!code.empty()) set_cut("code", code);
   if (!input_sha256.empty()) {
     record.set("input_bytes", input_bytes);
-    record.set("input_sha256", input_sha256);
+    set_text("input_sha256", input_sha256);
   }
-  record.set("work_dir", r.work_dir);
+  set_text("work_dir", r.work_dir);
   record.set("allowed", r.outcome != Outcome::refused);
   set_known("rule", r.rule);
   if (r.rule_end > r.rule_begin) {
@@ -25495,12 +25463,12 @@ Json AuditRecord::to_json() const {
   if (r.signal != 0) record.set("signal", r.signal);
   record.set("duration_ms", milliseconds(r.wall_time));
   record.set("cpu_ms", milliseconds(r.cpu_time));
-  const auto set_stream = [&](const std::string& field, const std::string& text,
+  const auto set_stream = [&](std::string_view field, const std::string& text,
                               const OutputCounts& counts) {
-    record.set(field + "_bytes", counts.total_bytes);
+    record.set(concat({field, "_bytes"}), counts.total_bytes);
     if (counts.total_bytes == 0) return;
-    set_known((field + "_sha256").c_str(), counts.sha256);
-    if (max_output > 0) record.set(field, head_and_tail(text, max_output));
+    set_known(concat({field, "_sha256"}), counts.sha256);
+    if (max_output > 0) set_text(field, head_and_tail(text, max_output));
   };
   set_stream("stdout", r.out, r.out_counts);
   set_stream("stderr", r.err, r.err_counts);
@@ -25591,12 +25559,12 @@ std::string AuditFile::follow() {
 }
 
 // An errno, or 0.
-int AuditFile::write_line(const std::string& record) {
+int AuditFile::write_line(std::string_view record) {
   std::string line = concat({cut_ ? "\n" : "", audit_begin, previous_, "\","});
   const std::size_t begin = cut_ ? 1 : 0;
   if (!notice_.empty()) line += concat({"\"notice\":\"", notice_, "\","});
   if (lost_ > 0) line += concat({"\"lost\":", std::to_string(lost_), ","});
-  line += std::string_view(record).substr(1, record.size() - 2);
+  line += record.substr(1, record.size() - 2);
   const std::string hash = sha256(std::string_view(line).substr(begin));
   line += concat({audit_end, hash, "\"}\n"});
   const ssize_t written = write_to_file(file_.get(), line);
@@ -25614,7 +25582,7 @@ int AuditFile::write_line(const std::string& record) {
   return 0;
 }
 
-std::string AuditFile::append(std::string record) {
+std::string AuditFile::append(std::string_view record) {
   const std::lock_guard<std::mutex> guard(mutex_);
   std::string problem;
   int error = 0;
@@ -25637,17 +25605,16 @@ std::string AuditFile::append(std::string record) {
     const std::string noticed = follow();
     if (!noticed.empty()) problem = notice_ = noticed;
   }
-  waiting_bytes_ += record.size();
-  waiting_.push_back(std::move(record));
-  while (error == 0 && !waiting_.empty()) {
-    error = write_line(waiting_.front());
-    if (error != 0) break;
-    waiting_bytes_ -= waiting_.front().size();
-    waiting_.pop_front();
+  waiting_ += concat({record, "\n"});
+  std::string_view rest = waiting_;
+  while (error == 0 && !rest.empty()) {
+    std::string_view after = rest;
+    error = write_line(take_part(after, '\n'));
+    if (error == 0) rest = after;
   }
   if (locked) ::flock(file_.get(), LOCK_UN);
-  for (; waiting_bytes_ > max_waiting; waiting_.pop_front(), ++lost_)
-    waiting_bytes_ -= waiting_.front().size();
+  for (; rest.size() > max_waiting; ++lost_) take_part(rest, '\n');
+  waiting_.erase(0, waiting_.size() - rest.size());
   if (error != 0)
     return concat({"the audit record could not be written to ", quoted(path_), ": ",
                    error == EMEDIUMTYPE ? "it is no file any more" : errno_text(error)});
@@ -25772,9 +25739,9 @@ void Executor::Gate::guard_read_only(const std::vector<Target>& targets,
     for (std::size_t i = 0; i < target.files.size() && place.empty(); ++i)
       place = protected_place(paths, target.files[i], around);
     if (place.empty()) continue;
-    return admission.refuse(
-        "read-only", concat({"Command would modify read-only context path: ", printable(place)}),
-        access.begin, access.end);
+    return admission.refuse("read-only",
+                            {"Command would modify read-only context path: ", printable(place)},
+                            access.begin, access.end);
   }
 }
 
@@ -25808,7 +25775,7 @@ void Executor::Gate::guard_deletions(const std::vector<Target>& targets,
     allowed = delete_guard->can_delete_directory(
         tree->substr(0, std::max<std::size_t>(tree->size() - 1, 1)));
   }
-  if (!allowed) admission.refuse("delete-guard", allowed.error().message, begin, end);
+  if (!allowed) admission.refuse("delete-guard", {allowed.error().message}, begin, end);
 }
 
 void Executor::guard_files(const Command& command, const Judgement& judgement,
@@ -25819,8 +25786,8 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
                       !gate_->reader->check(admission.result.command, work_dir);
   if (unread)
     return admission.refuse(strictest,
-                            "Command was not understood, so which files it changes is not known", 0,
-                            admission.result.command.size());
+                            {"Command was not understood, so which files it changes is not known"},
+                            0, admission.result.command.size());
   WalkBudget budget;
   std::vector<Target> targets;
   for (const FileAccess& access : judgement.files) {
@@ -25830,8 +25797,7 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
     auto target = find_target(access, work_dir, own_home, budget);
     if (!target && !reads)
       return admission.refuse(
-          strictest,
-          concat({"Command would change ", quoted(access.path), ": ", target.error().message}),
+          strictest, {"Command would change ", quoted(access.path), ": ", target.error().message},
           access.begin, access.end);
     if (target) targets.push_back(std::move(*target));
   }
@@ -25910,16 +25876,13 @@ std::vector<std::string> WatchedFiles::changes() const {
 }
 
 // What lies beyond a bound in the second look only is still there.
-bool WatchedFiles::is_another(const std::pair<const std::string, Print>& known) {
+bool WatchedFiles::is_another(const std::pair<const std::string, std::string>& known) {
   struct stat status {};
   return ::fstatat(AT_FDCWD, known.first.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
          print_of(status) != known.second;
 }
 
-WatchedFiles::Print WatchedFiles::print_of(const struct stat& status) {
-  const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
-  Print print = {number(status.st_dev), number(status.st_ino), number(status.st_mode & S_IFMT)};
-  if (S_ISDIR(status.st_mode)) return print;
+std::string WatchedFiles::print_of(const struct stat& status) {
 #if defined(__APPLE__)
   const timespec& modified = status.st_mtimespec;
   const timespec& changed = status.st_ctimespec;
@@ -25927,13 +25890,13 @@ WatchedFiles::Print WatchedFiles::print_of(const struct stat& status) {
   const timespec& modified = status.st_mtim;
   const timespec& changed = status.st_ctim;
 #endif
-  print[3] = number(status.st_mode);
-  print[4] = number(status.st_size);
-  print[5] = number(modified.tv_sec);
-  print[6] = number(modified.tv_nsec);
-  print[7] = number(changed.tv_sec);
-  print[8] = number(changed.tv_nsec);
-  return print;
+  const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
+  const std::uint64_t print[] = {
+      number(status.st_dev),    number(status.st_ino),  number(status.st_mode & S_IFMT),
+      number(status.st_mode),   number(status.st_size), number(modified.tv_sec),
+      number(modified.tv_nsec), number(changed.tv_sec), number(changed.tv_nsec)};
+  const std::size_t told = S_ISDIR(status.st_mode) ? 3 : std::size(print);
+  return std::string(reinterpret_cast<const char*>(print), told * sizeof print[0]);
 }
 
 bool WatchedFiles::look_at_one(const Place& place, const std::string& file) {
@@ -26044,13 +26007,10 @@ namespace {
 // as text that is read as a hostile command's, and never run by a shell.
 
 bool is_carried(std::string_view variable) {
-  for (const char* prefix : {"CODEEXEC_", "BASH"})
-    if (starts_with(variable, prefix)) return false;
-  for (const char* other : {"PWD", "OLDPWD", "SHLVL", "_", "ENV", "IFS", "PS4", "CDPATH", "FPATH",
-                            "ZDOTDIR", "GLOBIGNORE", "SHELLOPTS", "POSIXLY_CORRECT", "LD_PRELOAD",
-                            "LD_AUDIT", "DYLD_INSERT_LIBRARIES"})
-    if (variable == other) return false;
-  return true;
+  return !is_word_of(
+      variable,
+      "CODEEXEC_* BASH* PWD OLDPWD SHLVL _ ENV IFS PS4 CDPATH FPATH ZDOTDIR GLOBIGNORE "
+      "SHELLOPTS POSIXLY_CORRECT LD_PRELOAD LD_AUDIT DYLD_INSERT_LIBRARIES");
 }
 
 // Reads what `export -p` prints in dash, bash, busybox, ksh93, mksh, zsh and yash: a command and
@@ -26073,8 +26033,7 @@ class ExportList {
  private:
   bool read_line(Variables& variables) {
     std::string word;
-    if (!read_word(word) || (word != "export" && word != "declare" && word != "typeset"))
-      return false;
+    if (!read_word(word) || !is_word_of(word, "export declare typeset")) return false;
     bool wanted = true;
     std::string variable;
     while (next_is(' ')) {
@@ -26168,12 +26127,10 @@ class ExportList {
     return found == std::string_view::npos ? -1 : meanings[found];
   }
 
-  int read_number(int base, std::size_t most) {
-    int byte = -1;
-    const char* const begin = text_.data() + at_;
-    const char* const end = begin + std::min(most, text_.size() - at_);
-    at_ += static_cast<std::size_t>(std::from_chars(begin, end, byte, base).ptr - begin);
-    return byte < 256 ? byte : -1;
+  int read_number(unsigned base, std::size_t most) {
+    const std::size_t begin = at_;
+    const int byte = static_cast<int>(read_digits(text_, at_, most, base));
+    return at_ > begin && byte < 256 ? byte : -1;
   }
 
   std::string_view text_;
@@ -26185,11 +26142,7 @@ class ExportList {
 std::string detail::session_script(std::string_view shell, int descriptor, std::string_view mark,
                                    std::size_t parts) {
   const std::string_view program = base_name(shell);
-  bool known = false;
-  for (const char* other :
-       {"sh", "dash", "bash", "ash", "ksh", "ksh93", "mksh", "lksh", "oksh", "zsh", "yash"})
-    known = known || program == other;
-  if (!known) return {};
+  if (!is_word_of(program, "sh dash bash ash ksh ksh93 mksh lksh oksh zsh yash")) return {};
   // What the script has made of these names, as functions or aliases, is not meant.
   const char* const own = program == "zsh" ? "builtin " : "\\command ";
   const std::string echo = concat({own, "echo ", mark});
@@ -26255,7 +26208,7 @@ Variables Session::variables() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
   Variables variables;
   for (const auto& [variable, value] : state_->changes)
-    if (value) variables.emplace_back(variable, *value);
+    if (!value.empty()) variables.emplace_back(variable, value.substr(1));
   return variables;
 }
 
@@ -26279,14 +26232,14 @@ bool Session::State::take(const detail::SessionState& told, const std::string& f
   for (const auto& [variable, value] : told.variables) {
     if (!is_carried(variable)) continue;
     const auto before = gone.find(variable);
-    if (before == gone.end() || before->second != value) changed[variable] = value;
+    if (before == gone.end() || before->second != value) changed[variable] = concat({"=", value});
     if (before != gone.end()) gone.erase(before);
   }
   for (const auto& variable : gone)
-    if (variable.first != "HOME") changed[std::string(variable.first)].reset();
+    if (variable.first != "HOME") changed[variable.first].clear();
   std::size_t bytes = 0;
   for (const auto& [variable, value] : changed)
-    bytes += variable.size() + (value ? value->size() : 0);
+    bytes += variable.size() + value.size() - (value.empty() ? 0 : 1);
   if (changed.size() > max_variables || bytes > max_bytes) return false;
   changes = std::move(changed);
   if (told.work_dir != folder || work_dir.empty()) work_dir = told.work_dir;
@@ -26312,51 +26265,32 @@ enum class Cause : char {
   processes
 };
 
-// What programs print then, in lower case. `before` stands at most a few lines before it.
-struct Symptom {
-  char words[39];
-  char before[14];
+// What programs print then, in lower case, a line each. What stands before `|` stands at most a few
+// lines before the rest.
+struct Symptoms {
   Cause cause;
+  const char* lines;
 };
 
 // The first that is found counts. Some come from the variables of such a command, see
 // offline_variables().
-constexpr Symptom symptoms[] = {
-    {"[[: not found", "", Cause::dialect},
-    {"source: not found", "", Cause::dialect},
-    {"syntax error: \"(\" unexpected", "", Cause::dialect},
-    {"bad substitution", "", Cause::dialect},
-    {"permission denied", "semlock", Cause::shared_memory},
-    {"permission denied", "/dev/shm", Cause::shared_memory},
-    {"pyenv: cannot rehash", "", Cause::shims},
-    {"tell me who you are", "", Cause::identity},
-    {"operation not permitted", "kill", Cause::signals},
-    {"no such process", "kill", Cause::signals},
-    {"could not resolve host", "", Cause::network},
-    {"name resolution", "", Cause::network},
-    {"eai_again", "", Cause::network},
-    {"network is unreachable", "", Cause::network},
-    {"failed to connect to", "", Cause::network},
-    {"failed to establish a new connection", "", Cause::network},
-    {"connect eacces", "", Cause::network},
-    {"syscall: 'connect'", "eacces", Cause::network},
-    {"urlopen error [errno 13]", "", Cause::network},
-    {"permission denied", "socket", Cause::network},
-    {"permission denied", "connecting to", Cause::network},
-    {"enotcached", "", Cause::network},
-    {"offline mode", "", Cause::network},
-    {"--offline was specified", "", Cause::network},
-    {"could not be found in registry index", "", Cause::network},
-    {"network was disabled", "", Cause::network},
-    {"goproxy=off", "", Cause::network},
-    {"no matching distribution found", "", Cause::network},
-    {"connection refused", "", Cause::refused_connection},
-    {"econnrefused", "", Cause::refused_connection},
-    {"permission denied", "", Cause::files},
-    {"read-only file system", "", Cause::files},
-    {"cannot fork", "", Cause::processes},
-    {"can't start new thread", "", Cause::processes},
-    {"resource temporarily unavailable", "", Cause::processes},
+constexpr Symptoms symptoms[] = {
+    {Cause::dialect,
+     "[[: not found\nsource: not found\nsyntax error: \"(\" unexpected\nbad substitution"},
+    {Cause::shared_memory, "semlock|permission denied\n/dev/shm|permission denied"},
+    {Cause::shims, "pyenv: cannot rehash"},
+    {Cause::identity, "tell me who you are"},
+    {Cause::signals, "kill|operation not permitted\nkill|no such process"},
+    {Cause::network,
+     "could not resolve host\nname resolution\neai_again\nnetwork is unreachable\n"
+     "failed to connect to\nfailed to establish a new connection\nconnect eacces\n"
+     "eacces|syscall: 'connect'\nurlopen error [errno 13]\nsocket|permission denied\n"
+     "connecting to|permission denied\nenotcached\noffline mode\n--offline was specified\n"
+     "could not be found in registry index\nnetwork was disabled\ngoproxy=off\n"
+     "no matching distribution found"},
+    {Cause::refused_connection, "connection refused\neconnrefused"},
+    {Cause::files, "permission denied\nread-only file system"},
+    {Cause::processes, "cannot fork\ncan't start new thread\nresource temporarily unavailable"},
 };
 
 // Programs that were told to be quiet, and left with these.
@@ -26366,21 +26300,23 @@ struct QuietFailure {
 };
 constexpr QuietFailure quiet_failures[] = {{"wget", 4}, {"curl", 6}, {"curl", 7}};
 
-bool shows(const std::string& text, const Symptom& symptom) {
+bool shows(std::string_view text, std::string_view symptom) {
   constexpr std::size_t few_lines = 400;
-  const std::size_t at = text.rfind(symptom.words);
-  if (at == std::string::npos) return false;
+  const std::size_t bar = symptom.find('|');
+  const bool alone = bar == std::string_view::npos;
+  const std::size_t at = text.rfind(alone ? symptom : symptom.substr(bar + 1));
+  if (at == std::string_view::npos) return false;
   const std::size_t begin = at - std::min(at, few_lines);
-  return std::string_view(text).substr(begin, at - begin).find(symptom.before) !=
-         std::string_view::npos;
+  return alone || text.substr(begin, at - begin).find(symptom.substr(0, bar)) != text.npos;
 }
 
 // Whether a command that is held so can fail for that.
 bool possible(Cause cause, const Result& told, Network network) {
   const bool confined = told.sandbox && told.sandbox->mode != SandboxMode::off;
   const auto names = [&](const std::vector<std::string>& features, std::string_view name) {
-    return std::any_of(features.begin(), features.end(),
-                       [name](const std::string& feature) { return starts_with(feature, name); });
+    for (const std::string& feature : features)
+      if (starts_with(feature, name)) return true;
+    return false;
   };
   switch (cause) {
     case Cause::dialect:
@@ -26411,8 +26347,11 @@ Cause cause_in(std::string_view output, const Result& told, Network network) {
   std::string text(output.substr(output.size() - std::min(output.size(), most)));
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  for (const Symptom& symptom : symptoms)
-    if (possible(symptom.cause, told, network) && shows(text, symptom)) return symptom.cause;
+  for (const auto& [cause, lines] : symptoms) {
+    std::string_view rest = possible(cause, told, network) ? lines : "";
+    while (!rest.empty())
+      if (shows(text, take_part(rest, '\n'))) return cause;
+  }
   return Cause::none;
 }
 
@@ -26474,6 +26413,11 @@ std::string joined(const std::vector<std::string>& texts, std::string_view separ
   return result;
 }
 
+void add_note(std::vector<std::string>& notes, Pieces pieces) {
+  std::string note = concat(pieces);
+  if (!note.empty()) notes.push_back(std::move(note));
+}
+
 std::string note_of_left_behind(const ProcessResult& ended) {
   const bool by_itself = ended.outcome == Outcome::exited || ended.outcome == Outcome::signaled;
   if (!by_itself || ended.left_behind == 0) return {};
@@ -26484,20 +26428,36 @@ std::string note_of_left_behind(const ProcessResult& ended) {
 
 }  // namespace
 
+void Executor::Admission::fail(const Error& error, const char* step) {
+  result.outcome = Outcome::not_started;
+  result.system_error = error.system_error;
+  result.step = step;
+  result.message = error.message;
+}
+
+void Executor::Admission::refuse(std::string_view rule, Pieces message, std::size_t begin,
+                                 std::size_t end) {
+  result.outcome = Outcome::refused;
+  result.rule = rule;
+  result.message = concat(message);
+  result.rule_begin = begin;
+  result.rule_end = end;
+}
+
 Executor::~Executor() = default;
 
 std::string Executor::describe_place() const { return {}; }
 
 Expected<void> Executor::set_up(const ExecutorOptions& options,
                                 const std::vector<std::string>& secrets) {
-  const auto positive = [](std::chrono::milliseconds time, const char* field) -> Expected<void> {
-    if (time.count() > 0) return {};
-    return make_error(ErrorCode::invalid_argument,
-                      {field, " must be greater than 0, and not ", seconds_text(time)});
-  };
-  if (auto ok = positive(options.timeout, "timeout"); !ok) return ok.error();
-  if (auto ok = positive(options.max_timeout, "max_timeout"); !ok) return ok.error();
-  if (auto ok = positive(options.kill_grace, "kill_grace"); !ok) return ok.error();
+  const std::pair<const char*, std::chrono::milliseconds> times[] = {
+      {"timeout", options.timeout},
+      {"max_timeout", options.max_timeout},
+      {"kill_grace", options.kill_grace}};
+  for (const auto& [field, time] : times)
+    if (time.count() <= 0)
+      return make_error(ErrorCode::invalid_argument,
+                        {field, " must be greater than 0, and not ", seconds_text(time)});
   if (options.timeout > options.max_timeout && options.timeout != no_limit)
     return make_error(ErrorCode::invalid_argument, {"timeout (", seconds_text(options.timeout),
                                                     " s) is longer than max_timeout (",
@@ -26514,21 +26474,15 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   auto paths = PathRules::create(path_options);
   if (!paths) return paths.error();
 
-  auto gate = std::make_shared<Gate>(std::move(*policy), std::move(*paths));
-  gate->options = options;
+  auto gate = std::make_shared<Gate>(options, std::move(*policy), std::move(*paths), secrets);
   gate->options.timeout = std::min(options.timeout, options.max_timeout);
-  gate->redactor = Redactor(secrets);
   for (const Root& root : gate->paths.roots())
     if (root.permission != Permission::write) gate->has_read_only_roots = true;
   auto unrestricted = PathRules::create({});
   if (!unrestricted) return unrestricted.error();
   auto workspace =
       unrestricted->open_work_dir(options.workspace.empty() ? "." : options.workspace, ".");
-  if (!workspace) {
-    Error error = workspace.error();
-    error.message = concat({"workspace: ", error.message});
-    return error;
-  }
+  if (!workspace) return with_prefix({"workspace: "}, workspace.error());
   gate->options.workspace = workspace->path;
   if (options.delete_guard) {
     std::vector<std::string> roots = {workspace->path};
@@ -26583,15 +26537,15 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
   result.work_dir = command.work_dir.empty() ? options.workspace : command.work_dir;
 
   if (!command.argv.empty() && !command.script.empty()) {
-    admission.refuse("command", "a command has either a script or an argv, not both");
+    admission.refuse("command", {"a command has either a script or an argv, not both"});
     return admission;
   }
   if (command.session && !command.argv.empty()) {
-    admission.refuse("command", "only a script can have a session: an argv leaves nothing to it");
+    admission.refuse("command", {"only a script can have a session: an argv leaves nothing to it"});
     return admission;
   }
   if (command.session && command.script.size() > longest_session_script) {
-    admission.refuse("command", "a script in a session may have at most 1 MiB");
+    admission.refuse("command", {"a script in a session may have at most 1 MiB"});
     return admission;
   }
   // What is relative in the script is judged for what it is where the script will run; a work_dir
@@ -26608,20 +26562,20 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
                                              : policy.check(command.argv, work_dir);
   const Verdict& verdict = judgement.verdict;
   if (!verdict) {
-    admission.refuse(verdict.rule, verdict.message, verdict.begin, verdict.end);
+    admission.refuse(verdict.rule, {verdict.message}, verdict.begin, verdict.end);
     return admission;
   }
 
   result.timeout = command.timeout.value_or(command.background ? no_limit : options.timeout);
   if (result.timeout.count() <= 0) {
-    admission.refuse("timeout", concat({"timeout must be greater than 0 seconds, and not ",
-                                        seconds_text(result.timeout)}));
+    admission.refuse("timeout", {"timeout must be greater than 0 seconds, and not ",
+                                 seconds_text(result.timeout)});
     return admission;
   }
   if (result.timeout > options.max_timeout && !command.background) {
-    result.notes.push_back(
-        concat({"timeout reduced from ", seconds_text(result.timeout), " to ",
-                count_of_seconds(options.max_timeout), ", the longest that is allowed here"}));
+    add_note(result.notes,
+             {"timeout reduced from ", seconds_text(result.timeout), " to ",
+              count_of_seconds(options.max_timeout), ", the longest that is allowed here"});
     result.timeout = options.max_timeout;
   }
 
@@ -26631,12 +26585,12 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
     return admission;
   }
   if (!directory) {
-    admission.refuse("work_dir",
-                     concat({directory.error().message,
-                             command.work_dir != given.work_dir
-                                 ? "; the session is there: give a work_dir to leave"
-                             : starts_with(command.work_dir, "~") ? "; `~` is not expanded here"
-                                                                  : ""}));
+    admission.refuse(
+        "work_dir",
+        {directory.error().message,
+         command.work_dir != given.work_dir   ? "; the session is there: give a work_dir to leave"
+         : starts_with(command.work_dir, "~") ? "; `~` is not expanded here"
+                                              : ""});
     // What lies within the roots may be shown as it was understood; it helps against typing errors.
     const auto path = canonical_path(result.work_dir, options.workspace);
     if (path && gate_->paths.permission(*path) != Permission::none) result.work_dir = *path;
@@ -26658,8 +26612,8 @@ bool Executor::follow_session(const std::string& script, Admission& admission,
   if (mark.empty())
     admission.fail(system_error(errno, {"cannot get random bytes for the session"}), "setup");
   else if (wrapper.empty())
-    admission.refuse("command", concat({"a session needs a POSIX shell, and ", quoted(shell),
-                                        " is not known as one"}));
+    admission.refuse(
+        "command", {"a session needs a POSIX shell, and ", quoted(shell), " is not known as one"});
   words.insert(words.end(), {"-c", std::move(wrapper), shell});
   for (std::size_t i = 0; i < parts; ++i)
     words.push_back(script.substr(i * longest_inline_script, longest_inline_script));
@@ -26715,21 +26669,21 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
   bound_spilled(ended, told);
   for (std::string limit : ended.limits_reached) {
     std::replace(limit.begin(), limit.end(), '_', ' ');
-    told.notes.push_back(concat({"the command reached its limit of ", limit}));
+    add_note(told.notes, {"the command reached its limit of ", limit});
   }
   if (ended.outcome == Outcome::signaled)
-    told.notes.push_back(concat({"ended by ", signal_text(ended.signal)}));
-  if (std::string note = note_of_left_behind(ended); !note.empty())
-    told.notes.push_back(std::move(note));
+    add_note(told.notes, {"ended by ", signal_text(ended.signal)});
+  add_note(told.notes, {note_of_left_behind(ended)});
   const Cause cause = cause_of_failure(ended, told, ending.network);
   if (cause != Cause::none)
-    told.notes.push_back(advice_for(cause, ending.network, writable(ending)));
-  if (std::string note = ending.session ? ending.hand_on(ended, paths) : ""; !note.empty())
-    told.notes.push_back(std::move(note));
+    add_note(told.notes, {advice_for(cause, ending.network, writable(ending))});
+  if (ending.session) add_note(told.notes, {ending.hand_on(ended, paths)});
   told.changed_files = ending.changed_files();
   if (!told.changed_files.empty())
-    told.notes.push_back(concat({"changed during the command, and used outside of the sandbox by ",
-                                 "the user's own tools: ", joined(told.changed_files, ", ")}));
+    add_note(told.notes,
+             {"changed during the command, and used outside of the sandbox by the user's own "
+              "tools: ",
+              joined(told.changed_files, ", ")});
   ending.log(told, ended);
 }
 
@@ -26749,20 +26703,19 @@ void Executor::Gate::mask(Result& result) const {
 
 AuditRecord Executor::Gate::record_of(const Command& command, std::string time) const {
   constexpr std::size_t longest_name = 1024;
-  const auto name_of = [](const std::string& text) {
-    return std::string(utf8_prefix(text, longest_name));
-  };
   AuditRecord record;
   if (!recording()) return record;
   record.time = std::move(time);
   record.host = host;
   record.pid = ::getpid();
   record.agent_id = options.agent_id;
-  record.client = name_of(command.client);
-  record.request = name_of(command.request);
-  record.session_id = name_of(command.session_id);
-  record.shell_id = name_of(command.shell_id);
-  record.tool = name_of(command.tool);
+  const std::pair<std::string*, const std::string*> names[] = {
+      {&record.client, &command.client},
+      {&record.request, &command.request},
+      {&record.session_id, &command.session_id},
+      {&record.shell_id, &command.shell_id},
+      {&record.tool, &command.tool}};
+  for (const auto& [name, given] : names) *name = utf8_prefix(*given, longest_name);
   if (!command.code.empty()) record.code = redactor.redact(command.code);
   record.input_bytes = command.input.size();
   if (!command.input.empty()) record.input_sha256 = sha256(command.input);
@@ -26775,8 +26728,7 @@ void Executor::Gate::record(Result& result, AuditRecord record) const {
   record.result = &result;
   if (options.on_audit) options.on_audit(record);
   if (!audit) return;
-  std::string problem = audit->append(record.to_json().dump());
-  if (!problem.empty()) result.notes.push_back(std::move(problem));
+  add_note(result.notes, {audit->append(record.to_json().dump())});
 }
 
 Result Executor::run(const Command& command) const {
@@ -27164,16 +27116,15 @@ void Executor::Gate::bound_spilled(const ProcessResult& ended, Result& told) con
     spilled.emplace_back(base_name(file), size);
     spilled_bytes += size;
   }
-  for (; spilled_bytes > options.max_spill_total && !spilled.empty(); ++removed) {
-    ::unlinkat(spill_directory.get(), spilled.front().first.c_str(), 0);
-    spilled_bytes -= spilled.front().second;
-    spilled.pop_front();
+  for (; spilled_bytes > options.max_spill_total && removed < spilled.size(); ++removed) {
+    ::unlinkat(spill_directory.get(), spilled[removed].first.c_str(), 0);
+    spilled_bytes -= spilled[removed].second;
   }
-  if (removed > 0)
-    told.notes.push_back(concat({std::to_string(removed),
-                                 " of the oldest files of long output were removed: all together "
-                                 "may have ",
-                                 std::to_string(options.max_spill_total), " bytes"}));
+  if (removed == 0) return;
+  spilled.erase(spilled.begin(), spilled.begin() + static_cast<std::ptrdiff_t>(removed));
+  add_note(told.notes, {std::to_string(removed),
+                        " of the oldest files of long output were removed: all together may have ",
+                        std::to_string(options.max_spill_total), " bytes"});
 }
 
 PathRules Executor::file_rules() const { return gate_->file_rules; }
@@ -27201,11 +27152,11 @@ Expected<void> check_without_sandbox(const SandboxOptions& options) {
 std::string roots_out_of_reach(const std::vector<Root>& roots, Permission permission) {
   std::vector<std::string> paths;
   for (const Root& root : roots) {
-    const auto allows_more = [&](const Root& other) {
-      return other.permission > root.permission && codeexec::is_within(root.path, other.path);
-    };
-    if (root.permission == permission && std::any_of(roots.begin(), roots.end(), allows_more))
-      paths.push_back(quoted(root.path));
+    bool allows_more = false;
+    for (const Root& other : roots)
+      allows_more = allows_more || (other.permission > root.permission &&
+                                    codeexec::is_within(root.path, other.path));
+    if (root.permission == permission && allows_more) paths.push_back(quoted(root.path));
   }
   return joined(paths, ", ");
 }
@@ -27220,12 +27171,10 @@ std::string path_from_here(const std::string& path) {
 // the path as it was given: it refuses links which a command could have put there.
 void grant_reading(SandboxOptions& sandbox, const std::string& canonical,
                    const std::string& given) {
-  const auto holds_it = [&](const std::string& other) {
-    return codeexec::is_within(canonical, other);
-  };
-  if (!is_readable_system(canonical) &&
-      std::none_of(sandbox.writable.begin(), sandbox.writable.end(), holds_it))
-    sandbox.readable.push_back(given);
+  if (is_readable_system(canonical)) return;
+  for (const std::string& other : sandbox.writable)
+    if (codeexec::is_within(canonical, other)) return;
+  sandbox.readable.push_back(given);
 }
 
 // What commands need besides the roots, by the names of its options.
@@ -27233,15 +27182,16 @@ struct NeededPath {
   const char* option;
   const std::string& path;
 };
-std::array<NeededPath, 4> needed_paths(const LocalOptions& options) {
+std::array<NeededPath, 4> needed_paths(const LocalOptions& options, const std::string& spill_dir) {
   return {{{"venv_path", options.environment.venv_path},
            {"skills_dir", options.skills_dir},
-           {"spill_dir", options.spill_dir},
+           {"spill_dir", spill_dir},
            {"shell", options.shell}}};
 }
 
-Expected<void> grant_needed(const LocalOptions& options, SandboxOptions& sandbox) {
-  for (const NeededPath& needed : needed_paths(options)) {
+Expected<void> grant_needed(const LocalOptions& options, const std::string& spill_dir,
+                            SandboxOptions& sandbox) {
+  for (const NeededPath& needed : needed_paths(options, spill_dir)) {
     if (needed.path.empty()) continue;
     auto canonical = canonical_path(needed.path);
     if (!canonical) return canonical.error();
@@ -27340,36 +27290,30 @@ Error in_words_of_roots(Error error, const LocalOptions& options) {
   constexpr std::string_view theirs = "grants: ";
   for (const char* own : {"limits: ", "sandbox: "})
     if (starts_with(error.message, own)) return error;
-  std::vector<std::pair<const char*, std::string>> others;
+  const char* option = nullptr;
+  const auto look_at = [&](const char* name, const std::string& path) {
+    if (!option && !path.empty() &&
+        starts_with(error.message, concat({theirs, quoted(path_from_here(path)), " "})))
+      option = name;
+  };
   for (const Root& root : options.roots)
-    if (root.permission == Permission::read)
-      others.emplace_back("read_only", path_from_here(root.path));
-  for (const NeededPath& needed : needed_paths(options))
-    if (!needed.path.empty()) others.emplace_back(needed.option, path_from_here(needed.path));
-  for (const auto& other : others) {
-    if (!starts_with(error.message, concat({theirs, quoted(other.second), " "}))) continue;
-    error.message.replace(0, theirs.size(), concat({other.first, ": "}));
-    return error;
-  }
-  if (!starts_with(error.message, theirs) || !options.sandbox.writable.empty() ||
-      !options.sandbox.readable.empty())
-    return with_prefix({"sandbox: "}, std::move(error));
-  error.message.replace(0, theirs.size(),
-                        options.roots.empty() ? "workspace: " : "allowed_paths: ");
+    if (root.permission == Permission::read) look_at("read_only", root.path);
+  for (const NeededPath& needed : needed_paths(options, options.spill_dir))
+    look_at(needed.option, needed.path);
+  if (!option && (!starts_with(error.message, theirs) || !options.sandbox.writable.empty() ||
+                  !options.sandbox.readable.empty()))
+    return with_prefix({"sandbox: "}, error);
+  if (!option) option = options.roots.empty() ? "workspace" : "allowed_paths";
+  error.message.replace(0, theirs.size(), concat({option, ": "}));
   return error;
 }
 
-Expected<SandboxOptions> complete_sandbox(const LocalOptions& options,
-                                          const std::vector<Root>& roots,
-                                          const std::string& workspace,
-                                          std::vector<std::string>& missing) {
-  SandboxOptions sandbox = options.sandbox;
-  if (sandbox.mode == SandboxMode::off) {
-    if (auto ok = check_without_sandbox(sandbox); !ok) return ok.error();
-    return sandbox;
-  }
-  if (auto ok = grant_roots(options, roots, workspace, sandbox, missing); !ok) return ok.error();
-  if (auto ok = grant_needed(options, sandbox); !ok) return ok.error();
+Expected<void> complete_sandbox(const LocalOptions& options, const std::string& spill_dir,
+                                const std::vector<Root>& roots, const std::string& workspace,
+                                SandboxOptions& sandbox, std::vector<std::string>& missing) {
+  if (sandbox.mode == SandboxMode::off) return check_without_sandbox(sandbox);
+  if (auto ok = grant_roots(options, roots, workspace, sandbox, missing); !ok) return ok;
+  if (auto ok = grant_needed(options, spill_dir, sandbox); !ok) return ok;
   // Of the commands' PATH, but without a venv: that has a grant of its own, and what the links lead
   // to in one that a command may have made would be granted as well.
   EnvironmentOptions variables = options.environment;
@@ -27382,7 +27326,7 @@ Expected<SandboxOptions> complete_sandbox(const LocalOptions& options,
   const char* const path = value_of(resolved->variables, "PATH");
   if (path && !sandbox.search_path.empty()) sandbox.search_path += ':';
   if (path) sandbox.search_path += path;
-  return sandbox;
+  return {};
 }
 
 }  // namespace
@@ -27491,20 +27435,21 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
 
 Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options, Place& place) const {
   std::vector<std::string> missing;
-  LocalOptions complete = options;
-  if (options.spill_dir.empty()) complete.spill_dir = Executor::options().spill_dir;
-  auto wanted = complete_sandbox(complete, paths().roots(), workspace(), missing);
-  if (!wanted) return wanted.error();
-  const bool on = wanted->mode != SandboxMode::off;
-  place.protected_paths = wanted->protected_paths;
-  if (on) {
-    if (auto ok = check_out_of_reach(options, wanted->writable); !ok) return ok;
-    place.writable = wanted->writable;
-    for (std::string& path : wanted->writable) path = path_as_given(path, options);
+  const std::string& spill_dir =
+      options.spill_dir.empty() ? Executor::options().spill_dir : options.spill_dir;
+  SandboxOptions wanted = options.sandbox;
+  if (auto ok = complete_sandbox(options, spill_dir, paths().roots(), workspace(), wanted, missing);
+      !ok)
+    return ok;
+  place.protected_paths = wanted.protected_paths;
+  if (wanted.mode != SandboxMode::off) {
+    if (auto ok = check_out_of_reach(options, wanted.writable); !ok) return ok;
+    place.writable = wanted.writable;
+    for (std::string& path : wanted.writable) path = path_as_given(path, options);
     place.watch_files = options.watch_files;
-    if (place.homes) wanted->writable.push_back(place.homes->path());
+    if (place.homes) wanted.writable.push_back(place.homes->path());
   }
-  auto sandbox = Sandbox::create(*wanted);
+  auto sandbox = Sandbox::create(wanted);
   if (!sandbox) return in_words_of_roots(sandbox.error(), options);
   place.sandbox = std::move(*sandbox);
   SandboxReport report = place.sandbox.report();
@@ -27651,11 +27596,8 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
   if (!admission.admitted()) return {};
   auto& variables = process.environment;
   for (const std::string& name : admission.unset)
-    variables.erase(std::remove_if(variables.begin(), variables.end(),
-                                   [&](const std::string& variable) {
-                                     return starts_with(variable, name + "=");
-                                   }),
-                    variables.end());
+    for (auto at = variables.begin(); at != variables.end();)
+      at = starts_with(*at, name + "=") ? variables.erase(at) : at + 1;
 
   std::vector<std::string> words = command.argv;
   if (words.empty()) {
@@ -27728,8 +27670,8 @@ struct BackgroundShells::Shell {
     std::vector<pollfd> set_ = {};
   };
 
-  // Starts the command. When that fails, `failure` has the result.
-  bool start(const Executor& executor, Command command, Result& failure);
+  // Starts the command, whose callbacks become others. When that fails, `failure` has the result.
+  bool start(const Executor& executor, Command& command, Result& failure);
   bool has_ended() const;
   ShellWaitEnd wait(Waiter& waiter, const ShellWait& until, Clock::time_point deadline) const;
   // All of the result, at the end.
@@ -27743,9 +27685,8 @@ struct BackgroundShells::Shell {
   std::shared_ptr<Events> events = std::make_shared<Events>();
   Execution execution = {};
   std::atomic<bool> kill_asked{false};
-  // These are the State's, and so is its mutex.
-  std::uint64_t number = 0;  // in the order of start
-  bool foreground = false;   // not told to anybody
+  // This is the State's, and so is its mutex.
+  bool foreground = false;  // not told to anybody
 
  private:
   mutable std::mutex mutex_ = {};
@@ -27883,7 +27824,9 @@ BackgroundShells::Shell::Waiter::Waiter(std::shared_ptr<Events> events, bool for
 BackgroundShells::Shell::Waiter::~Waiter() {
   const std::lock_guard<std::mutex> lock(events_->mutex);
   std::vector<Waiter*>& all = events_->waiters;
-  all.erase(std::remove(all.begin(), all.end(), this), all.end());
+  auto at = all.begin();
+  while (at != all.end() && *at != this) ++at;
+  if (at != all.end()) all.erase(at);  // it is not there when its pipe could not be made
 }
 
 Expected<void> BackgroundShells::Shell::Waiter::problem(
@@ -27910,7 +27853,7 @@ void BackgroundShells::Shell::Waiter::wake(bool end) {
   woken_ = ::write(writable_.get(), "", 1) == 1;
 }
 
-bool BackgroundShells::Shell::start(const Executor& executor, Command command, Result& failure) {
+bool BackgroundShells::Shell::start(const Executor& executor, Command& command, Result& failure) {
   command.on_output = [noted = events, told = std::move(command.on_output)](
                           Stream stream, std::string_view bytes) {
     (stream == Stream::out ? noted->out_bytes : noted->err_bytes) += bytes.size();
@@ -27963,9 +27906,9 @@ ShellStatus BackgroundShells::Shell::status() const {
   if (has_ended()) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!known_) {
-      known_ = result();
-      known_->out = std::string();
-      known_->err = std::string();
+      Result ended = result();
+      for (std::string* output : {&ended.out, &ended.err}) std::string().swap(*output);
+      known_.emplace(std::move(ended));
     }
     status.result = *known_;
     status.state = state_of(*known_);
@@ -27988,12 +27931,11 @@ ShellStatus BackgroundShells::Shell::status() const {
 
 struct BackgroundShells::State {
   using ShellPointer = std::shared_ptr<Shell>;
-  using Shells = std::map<std::string, ShellPointer, std::less<>>;
 
   State(const Executor& its_executor, ShellOptions its_options)
       : executor(its_executor), options(its_options) {}
 
-  Expected<ShellPointer> make_shell(const Command& command, Command& changed) const;
+  Expected<ShellPointer> make_shell(Command& command) const;
   Expected<void> reserve();
   void give_back();
   void add(const ShellPointer& shell, bool reserved);
@@ -28006,9 +27948,8 @@ struct BackgroundShells::State {
   const ShellOptions options;
   const pid_t owner = ::getpid();
   std::mutex mutex = {};
-  Shells shells = {};
+  std::vector<ShellPointer> shells = {};  // in the order of start
   std::size_t starting = 0;  // places that are taken by shells which are not in the list yet
-  std::uint64_t last_number = 0;
   bool closing = false;
 
  private:
@@ -28016,24 +27957,23 @@ struct BackgroundShells::State {
   std::vector<ShellPointer> take_old();
 };
 
-// A shell for a command, and the command as it will be started.
+// A shell for a command, which becomes what will be started.
 Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::make_shell(
-    const Command& command, Command& changed) const {
+    Command& command) const {
   auto shell = std::make_shared<Shell>();
   const std::string random = random_hex(8);
   if (random.empty()) return system_error(errno, {"cannot make a name for a background shell"});
   shell->id = concat({"shell_", random});
-  changed = command;
-  changed.background = true;
-  changed.shell_id = shell->id;
-  if (!changed.timeout) changed.timeout = options.timeout;
-  if (*changed.timeout > options.max_timeout) {
-    if (command.timeout)
-      shell->notes.push_back(
-          concat({"timeout reduced from ", seconds_text(*command.timeout), " to ",
-                  seconds_text(options.max_timeout),
-                  " seconds, the longest that background shells may have here"}));
-    changed.timeout = options.max_timeout;
+  command.background = true;
+  command.shell_id = shell->id;
+  const bool asked = command.timeout.has_value();
+  if (!asked) command.timeout = options.timeout;
+  if (*command.timeout > options.max_timeout) {
+    if (asked)
+      add_note(shell->notes, {"timeout reduced from ", seconds_text(*command.timeout), " to ",
+                              seconds_text(options.max_timeout),
+                              " seconds, the longest that background shells may have here"});
+    command.timeout = options.max_timeout;
   }
   return shell;
 }
@@ -28041,36 +27981,36 @@ Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::make_sh
 // Needs the mutex.
 bool BackgroundShells::State::has_room() const {
   std::size_t running = starting;
-  for (const auto& entry : shells)
-    if (!entry.second->foreground && !entry.second->events->ended.load()) ++running;
+  for (const ShellPointer& shell : shells)
+    if (!shell->foreground && !shell->events->ended.load()) ++running;
   return running < options.max_running;
 }
 
 // Takes out what nobody needs to know any more, for the caller to destroy without the mutex, which
-// this needs.
+// this needs. As a rule one at most: each costs a look at all of them.
 std::vector<BackgroundShells::State::ShellPointer> BackgroundShells::State::take_old() {
-  std::vector<ShellPointer> ended;
-  for (const auto& entry : shells)
-    if (!entry.second->foreground && entry.second->events->ended.load())
-      ended.push_back(entry.second);
-  const Clock::time_point now = Clock::now();
-  std::sort(ended.begin(), ended.end(), [](const ShellPointer& a, const ShellPointer& b) {
-    return a->events->ended_at < b->events->ended_at;
-  });
   constexpr std::size_t most_command_bytes = std::size_t{64} << 20;
-  std::size_t excess = ended.size();
-  std::size_t command_bytes = 0;
-  while (excess > 0 && ended.size() - excess < options.max_finished) {
-    command_bytes += ended[excess - 1]->execution.asked().command.size();
-    if (command_bytes > most_command_bytes) break;
-    --excess;
+  const Clock::time_point now = Clock::now();
+  std::vector<ShellPointer> old;
+  for (;;) {
+    std::size_t finished = 0;
+    std::size_t command_bytes = 0;
+    auto oldest = shells.end();
+    for (auto at = shells.begin(); at != shells.end(); ++at) {
+      const Shell& shell = **at;
+      if (shell.foreground || !shell.events->ended.load()) continue;
+      ++finished;
+      command_bytes += shell.execution.asked().command.size();
+      if (oldest == shells.end() || shell.events->ended_at < (*oldest)->events->ended_at)
+        oldest = at;
+    }
+    if (oldest == shells.end() ||
+        (finished <= options.max_finished && command_bytes <= most_command_bytes &&
+         now < later((*oldest)->events->ended_at, options.keep_finished)))
+      return old;
+    old.push_back(std::move(*oldest));
+    shells.erase(oldest);
   }
-  std::size_t count = 0;
-  while (count < ended.size() &&
-         (count < excess || now >= later(ended[count]->events->ended_at, options.keep_finished)))
-    shells.erase(ended[count++]->id);
-  ended.resize(count);
-  return ended;
 }
 
 // Takes a place for a shell that is going to be started, for add() or give_back().
@@ -28096,8 +28036,7 @@ void BackgroundShells::State::add(const ShellPointer& shell, bool reserved) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (reserved) --starting;
   shell->foreground = !reserved;
-  shell->number = ++last_number;
-  shells.emplace(shell->id, shell);
+  shells.push_back(shell);
   // Somebody ended this object meanwhile, and did not see this one.
   if (closing) shell->execution.cancel();
 }
@@ -28114,15 +28053,19 @@ bool BackgroundShells::State::to_background(Shell& shell) {
 
 void BackgroundShells::State::remove(const Shell& shell) {
   const std::lock_guard<std::mutex> lock(mutex);
-  shells.erase(shell.id);
+  for (auto at = shells.begin(); at != shells.end(); ++at)
+    if (at->get() == &shell) {
+      shells.erase(at);
+      return;
+    }
 }
 
 Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::find(std::string_view id) {
   std::vector<ShellPointer> old;
   const std::lock_guard<std::mutex> lock(mutex);
   old = take_old();
-  const auto at = shells.find(id);
-  if (at != shells.end() && !at->second->foreground) return at->second;
+  for (const ShellPointer& shell : shells)
+    if (shell->id == id && !shell->foreground) return shell;
   return make_error(ErrorCode::not_found, {"there is no background shell ", quoted(id),
                                            " (any more): list the shells, or start a new one"});
 }
@@ -28134,11 +28077,9 @@ std::vector<BackgroundShells::State::ShellPointer> BackgroundShells::State::all(
   {
     const std::lock_guard<std::mutex> lock(mutex);
     old = take_old();
-    for (const auto& entry : shells)
-      if (!entry.second->foreground) told.push_back(entry.second);
+    for (const ShellPointer& shell : shells)
+      if (!shell->foreground) told.push_back(shell);
   }
-  std::sort(told.begin(), told.end(),
-            [](const ShellPointer& a, const ShellPointer& b) { return a->number < b->number; });
   return told;
 }
 
@@ -28157,8 +28098,7 @@ BackgroundShells::~BackgroundShells() {
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
     state_->closing = true;
-    for (const auto& entry : state_->shells) all.push_back(entry.second);
-    state_->shells.clear();
+    all.swap(state_->shells);
   }
   for (const State::ShellPointer& shell : all) shell->execution.cancel();
   for (const State::ShellPointer& shell : all) shell->execution.wait_for(no_limit);
@@ -28168,16 +28108,17 @@ Expected<ShellStatus> BackgroundShells::start(const Command& command, Result* fa
   const CancellationPause pause;
   State& state = *state_;
   if (auto place = state.reserve(); !place) return place.error();
-  Command changed;
-  auto made = state.make_shell(command, changed);
+  Command changed = command;
+  auto made = state.make_shell(changed);
   if (!made) {
     state.give_back();
     return made.error();
   }
   Shell& shell = **made;
   changed.keep_end_only = true;
-  Result failed;
-  if (shell.start(state.executor, std::move(changed), failed)) {
+  Result unwanted;
+  Result& failed = failure ? *failure : unwanted;
+  if (shell.start(state.executor, changed, failed)) {
     state.add(*made, true);
     return shell.status();
   }
@@ -28185,7 +28126,6 @@ Expected<ShellStatus> BackgroundShells::start(const Command& command, Result* fa
   Error error = failed.outcome == Outcome::refused ? make_error(ErrorCode::permission_denied, {})
                                                    : system_error(failed.system_error, {});
   error.message = failed.message;
-  if (failure) *failure = std::move(failed);
   return error;
 }
 
@@ -28199,18 +28139,23 @@ ForegroundRun BackgroundShells::run(const Command& command, std::chrono::millise
     run.result.system_error = error.system_error;
     run.result.step = step_name(SpawnStep::setup);
     run.result.message = error.message;
-    return run;
   };
-  Command changed;
-  auto made = state->make_shell(command, changed);
-  if (!made) return fail(made.error());
+  Command changed = command;
+  auto made = state->make_shell(changed);
+  if (!made) {
+    fail(made.error());
+    return run;
+  }
   Shell& shell = **made;
   Shell::Waiter waiter(shell.events, false);
-  if (auto ok = waiter.problem(command.cancel); !ok) return fail(ok.error());
+  if (auto ok = waiter.problem(command.cancel); !ok) {
+    fail(ok.error());
+    return run;
+  }
   // The token is looked at here, as it must not reach into the background. One that is cancelled
   // already tells the executor not to start.
   if (changed.cancel && !changed.cancel->cancelled()) changed.cancel.reset();
-  if (!shell.start(state->executor, std::move(changed), run.result)) return run;
+  if (!shell.start(state->executor, changed, run.result)) return run;
   state->add(*made, false);
   ShellWait until;
   until.cancel = command.cancel;
@@ -28226,9 +28171,9 @@ ForegroundRun BackgroundShells::run(const Command& command, std::chrono::millise
         command.timeout ? no_limit : std::max(time, state->executor.options().timeout);
     end = shell.wait(waiter, until, later(shell.started, longest));
     if (end == ShellWaitEnd::timed_out)
-      shell.notes.push_back(
-          concat({"ended after the ", count_of_seconds(longest), " that a command may take in ",
-                  "the foreground, because as many run in the background as may"}));
+      add_note(shell.notes, {"ended after the ", count_of_seconds(longest),
+                             " that a command may take in the foreground, because as many run in "
+                             "the background as may"});
   }
   if (end != ShellWaitEnd::ended) shell.execution.cancel();
   run.result = shell.result();
@@ -28251,13 +28196,11 @@ std::vector<ShellStatus> BackgroundShells::list() const {
 Expected<ShellOutput> BackgroundShells::read(std::string_view id, ShellCursor since) const {
   const auto shell = state_->find(id);
   if (!shell) return shell.error();
-  ShellOutput output;
-  // First, so that what is read after it is complete when it has ended.
-  output.status = (*shell)->status();
+  const Execution& execution = (*shell)->execution;
   const std::size_t max_lines = state_->options.max_lines;
-  output.out = (*shell)->execution.read(Stream::out, since.out, max_lines);
-  output.err = (*shell)->execution.read(Stream::err, since.err, max_lines);
-  return output;
+  // The status first, so that what is read after it is complete when it has ended.
+  return ShellOutput{(*shell)->status(), execution.read(Stream::out, since.out, max_lines),
+                     execution.read(Stream::err, since.err, max_lines)};
 }
 
 Expected<ShellWaitEnd> BackgroundShells::wait(std::string_view id, const ShellWait& until) const {
@@ -29561,17 +29504,6 @@ constexpr NamedMount named_mounts[] = {
 Error credential_error(std::string_view key, std::string_view subject, std::string_view what,
                        ErrorCode code = ErrorCode::invalid_argument) {
   return make_error(code, {"credentials: ", key, ": ", quoted(subject), " ", what});
-}
-
-// Whether a text is one of the words of a list with a blank between them, of which those that end
-// with * stand for all that begin so.
-bool is_word_of(std::string_view text, std::string_view words) {
-  while (!words.empty()) {
-    const std::string_view word = take_part(words, ' ');
-    if (ends_with(word, "*") ? starts_with(text, word.substr(0, word.size() - 1)) : text == word)
-      return true;
-  }
-  return false;
 }
 
 // A number of five digits at most, and words that say yes, no or where: to mask them would make the

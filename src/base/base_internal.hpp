@@ -83,6 +83,9 @@ std::string_view take_part(std::string_view& text, char separator);
 // Whether one of the entries, with blanks between them, is `entry`. A list that is one text weighs
 // a third of an array of texts.
 bool has_entry(std::string_view list, std::string_view entry);
+// Whether a text is one of the words of a list with a blank between them, of which those that end
+// with * stand for all that begin so.
+bool is_word_of(std::string_view text, std::string_view words);
 
 // The last name of a path.
 std::string_view base_name(std::string_view path);

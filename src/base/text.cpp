@@ -83,6 +83,15 @@ std::string in_lower_case(std::string_view text) {
   return lower;
 }
 
+bool is_word_of(std::string_view text, std::string_view words) {
+  while (!words.empty()) {
+    const std::string_view word = take_part(words, ' ');
+    if (ends_with(word, "*") ? starts_with(text, word.substr(0, word.size() - 1)) : text == word)
+      return true;
+  }
+  return false;
+}
+
 bool is_name(std::string_view text) {
   return !text.empty() && is_name_start(text[0]) &&
          std::all_of(text.begin(), text.end(), is_name_char);

@@ -30,17 +30,6 @@ Error credential_error(std::string_view key, std::string_view subject, std::stri
   return make_error(code, {"credentials: ", key, ": ", quoted(subject), " ", what});
 }
 
-// Whether a text is one of the words of a list with a blank between them, of which those that end
-// with * stand for all that begin so.
-bool is_word_of(std::string_view text, std::string_view words) {
-  while (!words.empty()) {
-    const std::string_view word = take_part(words, ' ');
-    if (ends_with(word, "*") ? starts_with(text, word.substr(0, word.size() - 1)) : text == word)
-      return true;
-  }
-  return false;
-}
-
 // A number of five digits at most, and words that say yes, no or where: to mask them would make the
 // output unreadable and hide nothing.
 bool is_trivial(std::string_view value) {

@@ -121,29 +121,32 @@ Json AuditRecord::to_json() const {
     return static_cast<double>(span.count()) / 1000.0;
   };
   Json record = Json::object();
-  const auto set_known = [&record](const char* field, const std::string& text) {
-    if (!text.empty()) record.set(field, text);
+  const auto set_text = [&record](std::string_view field, const std::string& text) {
+    record.set(field, text);
   };
-  record.set("time", time);
-  record.set("host", host);
+  const auto set_known = [&set_text](std::string_view field, const std::string& text) {
+    if (!text.empty()) set_text(field, text);
+  };
+  set_text("time", time);
+  set_text("host", host);
   record.set("pid", pid);
   set_known("agent_id", agent_id);
   set_known("client", client);
   set_known("request", request);
   set_known("session_id", session_id);
   set_known("shell_id", shell_id);
-  record.set("tool", tool);
-  const auto set_cut = [&record](std::string field, const std::string& text) {
-    record.set(field, std::string(utf8_prefix(text, longest_audited_text)));
-    if (text.size() > longest_audited_text) record.set(field + "_bytes", text.size());
+  set_text("tool", tool);
+  const auto set_cut = [&](std::string_view field, const std::string& text) {
+    set_text(field, std::string(utf8_prefix(text, longest_audited_text)));
+    if (text.size() > longest_audited_text) record.set(concat({field, "_bytes"}), text.size());
   };
   set_cut("command", r.command);
   if (!code.empty()) set_cut("code", code);
   if (!input_sha256.empty()) {
     record.set("input_bytes", input_bytes);
-    record.set("input_sha256", input_sha256);
+    set_text("input_sha256", input_sha256);
   }
-  record.set("work_dir", r.work_dir);
+  set_text("work_dir", r.work_dir);
   record.set("allowed", r.outcome != Outcome::refused);
   set_known("rule", r.rule);
   if (r.rule_end > r.rule_begin) {
@@ -156,12 +159,12 @@ Json AuditRecord::to_json() const {
   if (r.signal != 0) record.set("signal", r.signal);
   record.set("duration_ms", milliseconds(r.wall_time));
   record.set("cpu_ms", milliseconds(r.cpu_time));
-  const auto set_stream = [&](const std::string& field, const std::string& text,
+  const auto set_stream = [&](std::string_view field, const std::string& text,
                               const OutputCounts& counts) {
-    record.set(field + "_bytes", counts.total_bytes);
+    record.set(concat({field, "_bytes"}), counts.total_bytes);
     if (counts.total_bytes == 0) return;
-    set_known((field + "_sha256").c_str(), counts.sha256);
-    if (max_output > 0) record.set(field, head_and_tail(text, max_output));
+    set_known(concat({field, "_sha256"}), counts.sha256);
+    if (max_output > 0) set_text(field, head_and_tail(text, max_output));
   };
   set_stream("stdout", r.out, r.out_counts);
   set_stream("stderr", r.err, r.err_counts);

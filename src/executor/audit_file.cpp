@@ -88,12 +88,12 @@ std::string AuditFile::follow() {
 }
 
 // An errno, or 0.
-int AuditFile::write_line(const std::string& record) {
+int AuditFile::write_line(std::string_view record) {
   std::string line = concat({cut_ ? "\n" : "", audit_begin, previous_, "\","});
   const std::size_t begin = cut_ ? 1 : 0;
   if (!notice_.empty()) line += concat({"\"notice\":\"", notice_, "\","});
   if (lost_ > 0) line += concat({"\"lost\":", std::to_string(lost_), ","});
-  line += std::string_view(record).substr(1, record.size() - 2);
+  line += record.substr(1, record.size() - 2);
   const std::string hash = sha256(std::string_view(line).substr(begin));
   line += concat({audit_end, hash, "\"}\n"});
   const ssize_t written = write_to_file(file_.get(), line);
@@ -111,7 +111,7 @@ int AuditFile::write_line(const std::string& record) {
   return 0;
 }
 
-std::string AuditFile::append(std::string record) {
+std::string AuditFile::append(std::string_view record) {
   const std::lock_guard<std::mutex> guard(mutex_);
   std::string problem;
   int error = 0;
@@ -134,17 +134,16 @@ std::string AuditFile::append(std::string record) {
     const std::string noticed = follow();
     if (!noticed.empty()) problem = notice_ = noticed;
   }
-  waiting_bytes_ += record.size();
-  waiting_.push_back(std::move(record));
-  while (error == 0 && !waiting_.empty()) {
-    error = write_line(waiting_.front());
-    if (error != 0) break;
-    waiting_bytes_ -= waiting_.front().size();
-    waiting_.pop_front();
+  waiting_ += concat({record, "\n"});
+  std::string_view rest = waiting_;
+  while (error == 0 && !rest.empty()) {
+    std::string_view after = rest;
+    error = write_line(take_part(after, '\n'));
+    if (error == 0) rest = after;
   }
   if (locked) ::flock(file_.get(), LOCK_UN);
-  for (; waiting_bytes_ > max_waiting; waiting_.pop_front(), ++lost_)
-    waiting_bytes_ -= waiting_.front().size();
+  for (; rest.size() > max_waiting; ++lost_) take_part(rest, '\n');
+  waiting_.erase(0, waiting_.size() - rest.size());
   if (error != 0)
     return concat({"the audit record could not be written to ", quoted(path_), ": ",
                    error == EMEDIUMTYPE ? "it is no file any more" : errno_text(error)});

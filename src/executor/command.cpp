@@ -15,28 +15,18 @@ inline namespace v0_1 {
 inline namespace inner {
 
 std::string signal_text(int number) {
-  struct Name {
-    int number;
-    const char* text;
-  };
-  constexpr Name names[] = {{SIGHUP, "SIGHUP"},
-                            {SIGINT, "SIGINT"},
-                            {SIGQUIT, "SIGQUIT"},
-                            {SIGILL, "SIGILL (illegal instruction)"},
-                            {SIGTRAP, "SIGTRAP"},
-                            {SIGABRT, "SIGABRT (aborted)"},
-                            {SIGBUS, "SIGBUS (bus error)"},
-                            {SIGFPE, "SIGFPE (arithmetic error)"},
-                            {SIGKILL, "SIGKILL"},
-                            {SIGSEGV, "SIGSEGV (segmentation fault)"},
-                            {SIGPIPE, "SIGPIPE (nobody reads its output)"},
-                            {SIGALRM, "SIGALRM"},
-                            {SIGTERM, "SIGTERM"},
-                            {SIGXCPU, "SIGXCPU (limit of CPU time)"},
-                            {SIGXFSZ, "SIGXFSZ (limit of file size)"},
-                            {SIGSYS, "SIGSYS (refused system call)"}};
-  for (const Name& name : names)
-    if (name.number == number) return name.text;
+  constexpr signed char numbers[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGILL,  SIGTRAP, SIGABRT,
+                                     SIGBUS,  SIGFPE,  SIGKILL, SIGSEGV, SIGPIPE, SIGALRM,
+                                     SIGTERM, SIGXCPU, SIGXFSZ, SIGSYS};
+  std::string_view names =
+      "SIGHUP\nSIGINT\nSIGQUIT\nSIGILL (illegal instruction)\nSIGTRAP\nSIGABRT (aborted)\n"
+      "SIGBUS (bus error)\nSIGFPE (arithmetic error)\nSIGKILL\nSIGSEGV (segmentation fault)\n"
+      "SIGPIPE (nobody reads its output)\nSIGALRM\nSIGTERM\nSIGXCPU (limit of CPU time)\n"
+      "SIGXFSZ (limit of file size)\nSIGSYS (refused system call)";
+  for (const int known : numbers) {
+    const std::string_view text = take_part(names, '\n');
+    if (known == number) return std::string(text);
+  }
   return concat({"signal ", std::to_string(number)});
 }
 
@@ -88,9 +78,9 @@ std::string Result::summary() const {
 // it must not own the process, or neither would ever go away. It writes `known` before the process
 // is done(), and everybody else reads it after.
 struct Execution::State {
-  std::shared_ptr<Result> known = std::make_shared<Result>();
+  std::shared_ptr<Result> known = {};
   Result asked = {};
-  Redactor redactor = {};
+  std::shared_ptr<const Redactor> redactor = {};  // there is one when there is a process
   // What it ran in: goes away after the process, which may outlive a handle dropped in a callback.
   std::shared_ptr<const void> home = {};
   std::optional<Process> process = {};
@@ -102,10 +92,10 @@ Execution Executor::start(const Command& command) const {
   Execution execution;
   execution.state_ = std::make_shared<Execution::State>();
   Execution::State& state = *execution.state_;
-  *state.known = std::move(admission.result);
+  state.known = std::make_shared<Result>(std::move(admission.result));
   state.home = std::move(admission.home);
   if (state.known->rule.empty() && state.known->message.empty()) {
-    state.redactor = gate_->redactor;
+    state.redactor = std::shared_ptr<const Redactor>(gate_, &gate_->redactor);
     auto on_end = [gate = gate_, known = state.known, told = command.on_end,
                    record = gate_->record_of(command, admission.time),
                    ending = std::move(admission.ending),
@@ -149,7 +139,7 @@ Result Execution::wait() const {
   const ProcessResult& ended = state_->process->wait();
   Result result = *state_->known;
   static_cast<ProcessResult&>(result) = ended;
-  result.message = state_->redactor.redact(result.message);
+  result.message = state_->redactor->redact(result.message);
   return result;
 }
 

@@ -34,11 +34,11 @@ Expected<void> check_without_sandbox(const SandboxOptions& options) {
 std::string roots_out_of_reach(const std::vector<Root>& roots, Permission permission) {
   std::vector<std::string> paths;
   for (const Root& root : roots) {
-    const auto allows_more = [&](const Root& other) {
-      return other.permission > root.permission && codeexec::is_within(root.path, other.path);
-    };
-    if (root.permission == permission && std::any_of(roots.begin(), roots.end(), allows_more))
-      paths.push_back(quoted(root.path));
+    bool allows_more = false;
+    for (const Root& other : roots)
+      allows_more = allows_more || (other.permission > root.permission &&
+                                    codeexec::is_within(root.path, other.path));
+    if (root.permission == permission && allows_more) paths.push_back(quoted(root.path));
   }
   return joined(paths, ", ");
 }
@@ -53,12 +53,10 @@ std::string path_from_here(const std::string& path) {
 // the path as it was given: it refuses links which a command could have put there.
 void grant_reading(SandboxOptions& sandbox, const std::string& canonical,
                    const std::string& given) {
-  const auto holds_it = [&](const std::string& other) {
-    return codeexec::is_within(canonical, other);
-  };
-  if (!is_readable_system(canonical) &&
-      std::none_of(sandbox.writable.begin(), sandbox.writable.end(), holds_it))
-    sandbox.readable.push_back(given);
+  if (is_readable_system(canonical)) return;
+  for (const std::string& other : sandbox.writable)
+    if (codeexec::is_within(canonical, other)) return;
+  sandbox.readable.push_back(given);
 }
 
 // What commands need besides the roots, by the names of its options.
@@ -66,15 +64,16 @@ struct NeededPath {
   const char* option;
   const std::string& path;
 };
-std::array<NeededPath, 4> needed_paths(const LocalOptions& options) {
+std::array<NeededPath, 4> needed_paths(const LocalOptions& options, const std::string& spill_dir) {
   return {{{"venv_path", options.environment.venv_path},
            {"skills_dir", options.skills_dir},
-           {"spill_dir", options.spill_dir},
+           {"spill_dir", spill_dir},
            {"shell", options.shell}}};
 }
 
-Expected<void> grant_needed(const LocalOptions& options, SandboxOptions& sandbox) {
-  for (const NeededPath& needed : needed_paths(options)) {
+Expected<void> grant_needed(const LocalOptions& options, const std::string& spill_dir,
+                            SandboxOptions& sandbox) {
+  for (const NeededPath& needed : needed_paths(options, spill_dir)) {
     if (needed.path.empty()) continue;
     auto canonical = canonical_path(needed.path);
     if (!canonical) return canonical.error();
@@ -173,36 +172,30 @@ Error in_words_of_roots(Error error, const LocalOptions& options) {
   constexpr std::string_view theirs = "grants: ";
   for (const char* own : {"limits: ", "sandbox: "})
     if (starts_with(error.message, own)) return error;
-  std::vector<std::pair<const char*, std::string>> others;
+  const char* option = nullptr;
+  const auto look_at = [&](const char* name, const std::string& path) {
+    if (!option && !path.empty() &&
+        starts_with(error.message, concat({theirs, quoted(path_from_here(path)), " "})))
+      option = name;
+  };
   for (const Root& root : options.roots)
-    if (root.permission == Permission::read)
-      others.emplace_back("read_only", path_from_here(root.path));
-  for (const NeededPath& needed : needed_paths(options))
-    if (!needed.path.empty()) others.emplace_back(needed.option, path_from_here(needed.path));
-  for (const auto& other : others) {
-    if (!starts_with(error.message, concat({theirs, quoted(other.second), " "}))) continue;
-    error.message.replace(0, theirs.size(), concat({other.first, ": "}));
-    return error;
-  }
-  if (!starts_with(error.message, theirs) || !options.sandbox.writable.empty() ||
-      !options.sandbox.readable.empty())
-    return with_prefix({"sandbox: "}, std::move(error));
-  error.message.replace(0, theirs.size(),
-                        options.roots.empty() ? "workspace: " : "allowed_paths: ");
+    if (root.permission == Permission::read) look_at("read_only", root.path);
+  for (const NeededPath& needed : needed_paths(options, options.spill_dir))
+    look_at(needed.option, needed.path);
+  if (!option && (!starts_with(error.message, theirs) || !options.sandbox.writable.empty() ||
+                  !options.sandbox.readable.empty()))
+    return with_prefix({"sandbox: "}, error);
+  if (!option) option = options.roots.empty() ? "workspace" : "allowed_paths";
+  error.message.replace(0, theirs.size(), concat({option, ": "}));
   return error;
 }
 
-Expected<SandboxOptions> complete_sandbox(const LocalOptions& options,
-                                          const std::vector<Root>& roots,
-                                          const std::string& workspace,
-                                          std::vector<std::string>& missing) {
-  SandboxOptions sandbox = options.sandbox;
-  if (sandbox.mode == SandboxMode::off) {
-    if (auto ok = check_without_sandbox(sandbox); !ok) return ok.error();
-    return sandbox;
-  }
-  if (auto ok = grant_roots(options, roots, workspace, sandbox, missing); !ok) return ok.error();
-  if (auto ok = grant_needed(options, sandbox); !ok) return ok.error();
+Expected<void> complete_sandbox(const LocalOptions& options, const std::string& spill_dir,
+                                const std::vector<Root>& roots, const std::string& workspace,
+                                SandboxOptions& sandbox, std::vector<std::string>& missing) {
+  if (sandbox.mode == SandboxMode::off) return check_without_sandbox(sandbox);
+  if (auto ok = grant_roots(options, roots, workspace, sandbox, missing); !ok) return ok;
+  if (auto ok = grant_needed(options, spill_dir, sandbox); !ok) return ok;
   // Of the commands' PATH, but without a venv: that has a grant of its own, and what the links lead
   // to in one that a command may have made would be granted as well.
   EnvironmentOptions variables = options.environment;
@@ -215,7 +208,7 @@ Expected<SandboxOptions> complete_sandbox(const LocalOptions& options,
   const char* const path = value_of(resolved->variables, "PATH");
   if (path && !sandbox.search_path.empty()) sandbox.search_path += ':';
   if (path) sandbox.search_path += path;
-  return sandbox;
+  return {};
 }
 
 }  // namespace inner

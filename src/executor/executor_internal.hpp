@@ -26,7 +26,7 @@ class AuditFile {
   static Expected<std::unique_ptr<AuditFile>> open(const std::string& path);
 
   // Appends an object of JSON. What somebody should be told, or an empty text.
-  std::string append(std::string record);
+  std::string append(std::string_view record);
 
  private:
   // Of records that could not be written; the oldest go.
@@ -35,7 +35,7 @@ class AuditFile {
   int open_file();
   bool lock() const;
   std::string follow();
-  int write_line(const std::string& record);
+  int write_line(std::string_view record);
 
   std::string path_ = {};
   std::string name_ = {};
@@ -47,8 +47,7 @@ class AuditFile {
   std::string previous_ = {};  // the hash of its last line
   std::string notice_ = {};    // for the next record
   bool cut_ = false;           // its last line has no end
-  std::deque<std::string> waiting_ = {};
-  std::size_t waiting_bytes_ = 0;
+  std::string waiting_ = {};   // one record a line
   std::uint64_t lost_ = 0;
 };
 
@@ -144,7 +143,6 @@ class WatchedFiles {
   std::vector<std::string> changes() const;
 
  private:
-  using Print = std::array<std::uint64_t, 9>;
   // A watched directory, and its path with a slash at the end.
   struct Place {
     int fd;
@@ -152,8 +150,8 @@ class WatchedFiles {
   };
 
   // Of a directory only which one it is: its times change with every file in it.
-  static Print print_of(const struct stat& status);
-  static bool is_another(const std::pair<const std::string, Print>& known);
+  static std::string print_of(const struct stat& status);
+  static bool is_another(const std::pair<const std::string, std::string>& known);
   static std::string text_of(const Place& place, const std::string& file);
 
   // True when it is a directory (and not a link to one).
@@ -169,10 +167,13 @@ class WatchedFiles {
   std::vector<std::string> directories_ = {};
   bool below_ = true;  // whether repositories below are looked at: not where there are too many
   std::size_t left_ = max_files;
-  std::map<std::string, Print> prints_ = {};
+  std::map<std::string, std::string> prints_ = {};
 };
 
 std::string joined(const std::vector<std::string>& texts, std::string_view separator);
+
+// Adds a note for the caller, unless it is empty.
+void add_note(std::vector<std::string>& notes, Pieces pieces);
 
 }  // namespace inner
 
@@ -212,8 +213,8 @@ struct Session::State {
 
   std::mutex mutex = {};
   std::string work_dir = {};
-  // By name; those without a value were unset.
-  std::map<std::string, std::optional<std::string>> changes = {};
+  // By name, with `=` before their values; those that are empty were unset.
+  std::map<std::string, std::string> changes = {};
   std::uint64_t resets = 0;
 
   bool take(const detail::SessionState& told, const std::string& folder, std::uint64_t reset);
@@ -238,11 +239,11 @@ std::string path_as_given(const std::string& canonical, const LocalOptions& opti
 // The sandbox calls grants what are roots here, or the workspace.
 Error in_words_of_roots(Error error, const LocalOptions& options);
 
-// The options of the sandbox with all that the executor's options imply.
-Expected<SandboxOptions> complete_sandbox(const LocalOptions& options,
-                                          const std::vector<Root>& roots,
-                                          const std::string& workspace,
-                                          std::vector<std::string>& missing);
+// Adds to the options of the sandbox what the executor's options imply; the spill_dir is the one in
+// use.
+Expected<void> complete_sandbox(const LocalOptions& options, const std::string& spill_dir,
+                                const std::vector<Root>& roots, const std::string& workspace,
+                                SandboxOptions& sandbox, std::vector<std::string>& missing);
 
 // A script as an argument of a shell. The blank keeps one like "-x" from being read as an option.
 std::string as_operand(const std::string& script);

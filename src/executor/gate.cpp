@@ -33,51 +33,32 @@ enum class Cause : char {
   processes
 };
 
-// What programs print then, in lower case. `before` stands at most a few lines before it.
-struct Symptom {
-  char words[39];
-  char before[14];
+// What programs print then, in lower case, a line each. What stands before `|` stands at most a few
+// lines before the rest.
+struct Symptoms {
   Cause cause;
+  const char* lines;
 };
 
 // The first that is found counts. Some come from the variables of such a command, see
 // offline_variables().
-constexpr Symptom symptoms[] = {
-    {"[[: not found", "", Cause::dialect},
-    {"source: not found", "", Cause::dialect},
-    {"syntax error: \"(\" unexpected", "", Cause::dialect},
-    {"bad substitution", "", Cause::dialect},
-    {"permission denied", "semlock", Cause::shared_memory},
-    {"permission denied", "/dev/shm", Cause::shared_memory},
-    {"pyenv: cannot rehash", "", Cause::shims},
-    {"tell me who you are", "", Cause::identity},
-    {"operation not permitted", "kill", Cause::signals},
-    {"no such process", "kill", Cause::signals},
-    {"could not resolve host", "", Cause::network},
-    {"name resolution", "", Cause::network},
-    {"eai_again", "", Cause::network},
-    {"network is unreachable", "", Cause::network},
-    {"failed to connect to", "", Cause::network},
-    {"failed to establish a new connection", "", Cause::network},
-    {"connect eacces", "", Cause::network},
-    {"syscall: 'connect'", "eacces", Cause::network},
-    {"urlopen error [errno 13]", "", Cause::network},
-    {"permission denied", "socket", Cause::network},
-    {"permission denied", "connecting to", Cause::network},
-    {"enotcached", "", Cause::network},
-    {"offline mode", "", Cause::network},
-    {"--offline was specified", "", Cause::network},
-    {"could not be found in registry index", "", Cause::network},
-    {"network was disabled", "", Cause::network},
-    {"goproxy=off", "", Cause::network},
-    {"no matching distribution found", "", Cause::network},
-    {"connection refused", "", Cause::refused_connection},
-    {"econnrefused", "", Cause::refused_connection},
-    {"permission denied", "", Cause::files},
-    {"read-only file system", "", Cause::files},
-    {"cannot fork", "", Cause::processes},
-    {"can't start new thread", "", Cause::processes},
-    {"resource temporarily unavailable", "", Cause::processes},
+constexpr Symptoms symptoms[] = {
+    {Cause::dialect,
+     "[[: not found\nsource: not found\nsyntax error: \"(\" unexpected\nbad substitution"},
+    {Cause::shared_memory, "semlock|permission denied\n/dev/shm|permission denied"},
+    {Cause::shims, "pyenv: cannot rehash"},
+    {Cause::identity, "tell me who you are"},
+    {Cause::signals, "kill|operation not permitted\nkill|no such process"},
+    {Cause::network,
+     "could not resolve host\nname resolution\neai_again\nnetwork is unreachable\n"
+     "failed to connect to\nfailed to establish a new connection\nconnect eacces\n"
+     "eacces|syscall: 'connect'\nurlopen error [errno 13]\nsocket|permission denied\n"
+     "connecting to|permission denied\nenotcached\noffline mode\n--offline was specified\n"
+     "could not be found in registry index\nnetwork was disabled\ngoproxy=off\n"
+     "no matching distribution found"},
+    {Cause::refused_connection, "connection refused\neconnrefused"},
+    {Cause::files, "permission denied\nread-only file system"},
+    {Cause::processes, "cannot fork\ncan't start new thread\nresource temporarily unavailable"},
 };
 
 // Programs that were told to be quiet, and left with these.
@@ -87,21 +68,23 @@ struct QuietFailure {
 };
 constexpr QuietFailure quiet_failures[] = {{"wget", 4}, {"curl", 6}, {"curl", 7}};
 
-bool shows(const std::string& text, const Symptom& symptom) {
+bool shows(std::string_view text, std::string_view symptom) {
   constexpr std::size_t few_lines = 400;
-  const std::size_t at = text.rfind(symptom.words);
-  if (at == std::string::npos) return false;
+  const std::size_t bar = symptom.find('|');
+  const bool alone = bar == std::string_view::npos;
+  const std::size_t at = text.rfind(alone ? symptom : symptom.substr(bar + 1));
+  if (at == std::string_view::npos) return false;
   const std::size_t begin = at - std::min(at, few_lines);
-  return std::string_view(text).substr(begin, at - begin).find(symptom.before) !=
-         std::string_view::npos;
+  return alone || text.substr(begin, at - begin).find(symptom.substr(0, bar)) != text.npos;
 }
 
 // Whether a command that is held so can fail for that.
 bool possible(Cause cause, const Result& told, Network network) {
   const bool confined = told.sandbox && told.sandbox->mode != SandboxMode::off;
   const auto names = [&](const std::vector<std::string>& features, std::string_view name) {
-    return std::any_of(features.begin(), features.end(),
-                       [name](const std::string& feature) { return starts_with(feature, name); });
+    for (const std::string& feature : features)
+      if (starts_with(feature, name)) return true;
+    return false;
   };
   switch (cause) {
     case Cause::dialect:
@@ -132,8 +115,11 @@ Cause cause_in(std::string_view output, const Result& told, Network network) {
   std::string text(output.substr(output.size() - std::min(output.size(), most)));
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  for (const Symptom& symptom : symptoms)
-    if (possible(symptom.cause, told, network) && shows(text, symptom)) return symptom.cause;
+  for (const auto& [cause, lines] : symptoms) {
+    std::string_view rest = possible(cause, told, network) ? lines : "";
+    while (!rest.empty())
+      if (shows(text, take_part(rest, '\n'))) return cause;
+  }
   return Cause::none;
 }
 
@@ -195,6 +181,11 @@ std::string joined(const std::vector<std::string>& texts, std::string_view separ
   return result;
 }
 
+void add_note(std::vector<std::string>& notes, Pieces pieces) {
+  std::string note = concat(pieces);
+  if (!note.empty()) notes.push_back(std::move(note));
+}
+
 std::string note_of_left_behind(const ProcessResult& ended) {
   const bool by_itself = ended.outcome == Outcome::exited || ended.outcome == Outcome::signaled;
   if (!by_itself || ended.left_behind == 0) return {};
@@ -205,20 +196,36 @@ std::string note_of_left_behind(const ProcessResult& ended) {
 
 }  // namespace inner
 
+void Executor::Admission::fail(const Error& error, const char* step) {
+  result.outcome = Outcome::not_started;
+  result.system_error = error.system_error;
+  result.step = step;
+  result.message = error.message;
+}
+
+void Executor::Admission::refuse(std::string_view rule, Pieces message, std::size_t begin,
+                                 std::size_t end) {
+  result.outcome = Outcome::refused;
+  result.rule = rule;
+  result.message = concat(message);
+  result.rule_begin = begin;
+  result.rule_end = end;
+}
+
 Executor::~Executor() = default;
 
 std::string Executor::describe_place() const { return {}; }
 
 Expected<void> Executor::set_up(const ExecutorOptions& options,
                                 const std::vector<std::string>& secrets) {
-  const auto positive = [](std::chrono::milliseconds time, const char* field) -> Expected<void> {
-    if (time.count() > 0) return {};
-    return make_error(ErrorCode::invalid_argument,
-                      {field, " must be greater than 0, and not ", seconds_text(time)});
-  };
-  if (auto ok = positive(options.timeout, "timeout"); !ok) return ok.error();
-  if (auto ok = positive(options.max_timeout, "max_timeout"); !ok) return ok.error();
-  if (auto ok = positive(options.kill_grace, "kill_grace"); !ok) return ok.error();
+  const std::pair<const char*, std::chrono::milliseconds> times[] = {
+      {"timeout", options.timeout},
+      {"max_timeout", options.max_timeout},
+      {"kill_grace", options.kill_grace}};
+  for (const auto& [field, time] : times)
+    if (time.count() <= 0)
+      return make_error(ErrorCode::invalid_argument,
+                        {field, " must be greater than 0, and not ", seconds_text(time)});
   if (options.timeout > options.max_timeout && options.timeout != no_limit)
     return make_error(ErrorCode::invalid_argument, {"timeout (", seconds_text(options.timeout),
                                                     " s) is longer than max_timeout (",
@@ -235,21 +242,15 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   auto paths = PathRules::create(path_options);
   if (!paths) return paths.error();
 
-  auto gate = std::make_shared<Gate>(std::move(*policy), std::move(*paths));
-  gate->options = options;
+  auto gate = std::make_shared<Gate>(options, std::move(*policy), std::move(*paths), secrets);
   gate->options.timeout = std::min(options.timeout, options.max_timeout);
-  gate->redactor = Redactor(secrets);
   for (const Root& root : gate->paths.roots())
     if (root.permission != Permission::write) gate->has_read_only_roots = true;
   auto unrestricted = PathRules::create({});
   if (!unrestricted) return unrestricted.error();
   auto workspace =
       unrestricted->open_work_dir(options.workspace.empty() ? "." : options.workspace, ".");
-  if (!workspace) {
-    Error error = workspace.error();
-    error.message = concat({"workspace: ", error.message});
-    return error;
-  }
+  if (!workspace) return with_prefix({"workspace: "}, workspace.error());
   gate->options.workspace = workspace->path;
   if (options.delete_guard) {
     std::vector<std::string> roots = {workspace->path};
@@ -304,15 +305,15 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
   result.work_dir = command.work_dir.empty() ? options.workspace : command.work_dir;
 
   if (!command.argv.empty() && !command.script.empty()) {
-    admission.refuse("command", "a command has either a script or an argv, not both");
+    admission.refuse("command", {"a command has either a script or an argv, not both"});
     return admission;
   }
   if (command.session && !command.argv.empty()) {
-    admission.refuse("command", "only a script can have a session: an argv leaves nothing to it");
+    admission.refuse("command", {"only a script can have a session: an argv leaves nothing to it"});
     return admission;
   }
   if (command.session && command.script.size() > longest_session_script) {
-    admission.refuse("command", "a script in a session may have at most 1 MiB");
+    admission.refuse("command", {"a script in a session may have at most 1 MiB"});
     return admission;
   }
   // What is relative in the script is judged for what it is where the script will run; a work_dir
@@ -329,20 +330,20 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
                                              : policy.check(command.argv, work_dir);
   const Verdict& verdict = judgement.verdict;
   if (!verdict) {
-    admission.refuse(verdict.rule, verdict.message, verdict.begin, verdict.end);
+    admission.refuse(verdict.rule, {verdict.message}, verdict.begin, verdict.end);
     return admission;
   }
 
   result.timeout = command.timeout.value_or(command.background ? no_limit : options.timeout);
   if (result.timeout.count() <= 0) {
-    admission.refuse("timeout", concat({"timeout must be greater than 0 seconds, and not ",
-                                        seconds_text(result.timeout)}));
+    admission.refuse("timeout", {"timeout must be greater than 0 seconds, and not ",
+                                 seconds_text(result.timeout)});
     return admission;
   }
   if (result.timeout > options.max_timeout && !command.background) {
-    result.notes.push_back(
-        concat({"timeout reduced from ", seconds_text(result.timeout), " to ",
-                count_of_seconds(options.max_timeout), ", the longest that is allowed here"}));
+    add_note(result.notes,
+             {"timeout reduced from ", seconds_text(result.timeout), " to ",
+              count_of_seconds(options.max_timeout), ", the longest that is allowed here"});
     result.timeout = options.max_timeout;
   }
 
@@ -352,12 +353,12 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
     return admission;
   }
   if (!directory) {
-    admission.refuse("work_dir",
-                     concat({directory.error().message,
-                             command.work_dir != given.work_dir
-                                 ? "; the session is there: give a work_dir to leave"
-                             : starts_with(command.work_dir, "~") ? "; `~` is not expanded here"
-                                                                  : ""}));
+    admission.refuse(
+        "work_dir",
+        {directory.error().message,
+         command.work_dir != given.work_dir   ? "; the session is there: give a work_dir to leave"
+         : starts_with(command.work_dir, "~") ? "; `~` is not expanded here"
+                                              : ""});
     // What lies within the roots may be shown as it was understood; it helps against typing errors.
     const auto path = canonical_path(result.work_dir, options.workspace);
     if (path && gate_->paths.permission(*path) != Permission::none) result.work_dir = *path;
@@ -379,8 +380,8 @@ bool Executor::follow_session(const std::string& script, Admission& admission,
   if (mark.empty())
     admission.fail(system_error(errno, {"cannot get random bytes for the session"}), "setup");
   else if (wrapper.empty())
-    admission.refuse("command", concat({"a session needs a POSIX shell, and ", quoted(shell),
-                                        " is not known as one"}));
+    admission.refuse(
+        "command", {"a session needs a POSIX shell, and ", quoted(shell), " is not known as one"});
   words.insert(words.end(), {"-c", std::move(wrapper), shell});
   for (std::size_t i = 0; i < parts; ++i)
     words.push_back(script.substr(i * longest_inline_script, longest_inline_script));
@@ -436,21 +437,21 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
   bound_spilled(ended, told);
   for (std::string limit : ended.limits_reached) {
     std::replace(limit.begin(), limit.end(), '_', ' ');
-    told.notes.push_back(concat({"the command reached its limit of ", limit}));
+    add_note(told.notes, {"the command reached its limit of ", limit});
   }
   if (ended.outcome == Outcome::signaled)
-    told.notes.push_back(concat({"ended by ", signal_text(ended.signal)}));
-  if (std::string note = note_of_left_behind(ended); !note.empty())
-    told.notes.push_back(std::move(note));
+    add_note(told.notes, {"ended by ", signal_text(ended.signal)});
+  add_note(told.notes, {note_of_left_behind(ended)});
   const Cause cause = cause_of_failure(ended, told, ending.network);
   if (cause != Cause::none)
-    told.notes.push_back(advice_for(cause, ending.network, writable(ending)));
-  if (std::string note = ending.session ? ending.hand_on(ended, paths) : ""; !note.empty())
-    told.notes.push_back(std::move(note));
+    add_note(told.notes, {advice_for(cause, ending.network, writable(ending))});
+  if (ending.session) add_note(told.notes, {ending.hand_on(ended, paths)});
   told.changed_files = ending.changed_files();
   if (!told.changed_files.empty())
-    told.notes.push_back(concat({"changed during the command, and used outside of the sandbox by ",
-                                 "the user's own tools: ", joined(told.changed_files, ", ")}));
+    add_note(told.notes,
+             {"changed during the command, and used outside of the sandbox by the user's own "
+              "tools: ",
+              joined(told.changed_files, ", ")});
   ending.log(told, ended);
 }
 
@@ -470,20 +471,19 @@ void Executor::Gate::mask(Result& result) const {
 
 AuditRecord Executor::Gate::record_of(const Command& command, std::string time) const {
   constexpr std::size_t longest_name = 1024;
-  const auto name_of = [](const std::string& text) {
-    return std::string(utf8_prefix(text, longest_name));
-  };
   AuditRecord record;
   if (!recording()) return record;
   record.time = std::move(time);
   record.host = host;
   record.pid = ::getpid();
   record.agent_id = options.agent_id;
-  record.client = name_of(command.client);
-  record.request = name_of(command.request);
-  record.session_id = name_of(command.session_id);
-  record.shell_id = name_of(command.shell_id);
-  record.tool = name_of(command.tool);
+  const std::pair<std::string*, const std::string*> names[] = {
+      {&record.client, &command.client},
+      {&record.request, &command.request},
+      {&record.session_id, &command.session_id},
+      {&record.shell_id, &command.shell_id},
+      {&record.tool, &command.tool}};
+  for (const auto& [name, given] : names) *name = utf8_prefix(*given, longest_name);
   if (!command.code.empty()) record.code = redactor.redact(command.code);
   record.input_bytes = command.input.size();
   if (!command.input.empty()) record.input_sha256 = sha256(command.input);
@@ -496,8 +496,7 @@ void Executor::Gate::record(Result& result, AuditRecord record) const {
   record.result = &result;
   if (options.on_audit) options.on_audit(record);
   if (!audit) return;
-  std::string problem = audit->append(record.to_json().dump());
-  if (!problem.empty()) result.notes.push_back(std::move(problem));
+  add_note(result.notes, {audit->append(record.to_json().dump())});
 }
 
 Result Executor::run(const Command& command) const {

@@ -60,7 +60,7 @@ struct Executor::Ending {
 // What all copies of an executor share. Immutable after set_up(), but for what the delete guard
 // remembers and the audit file.
 struct Executor::Gate {
-  ExecutorOptions options = {};
+  ExecutorOptions options;
   Policy policy;
   PathRules paths;
   PathRules file_rules = {};  // with what the host writes for commands and tools to read
@@ -68,7 +68,7 @@ struct Executor::Gate {
   std::shared_ptr<const PrivateFolder> private_spill = {};
   // The files in it, oldest first: name and size.
   mutable std::mutex spilled_mutex = {};
-  mutable std::deque<std::pair<std::string, std::uint64_t>> spilled = {};
+  mutable std::vector<std::pair<std::string, std::size_t>> spilled = {};
   mutable std::uint64_t spilled_bytes = 0;
   std::optional<DeleteGuard> delete_guard = {};
   bool has_read_only_roots = false;
@@ -76,10 +76,14 @@ struct Executor::Gate {
   std::optional<Policy> reader = {};
   std::unique_ptr<detail::AuditFile> audit = {};
   std::string host = {};  // of audit records
-  Redactor redactor = {};
+  Redactor redactor;
 
-  Gate(Policy judged_by, PathRules confined_by)
-      : policy(std::move(judged_by)), paths(std::move(confined_by)) {}
+  Gate(const ExecutorOptions& given, Policy&& judged_by, PathRules&& confined_by,
+       const std::vector<std::string>& secrets)
+      : options(given),
+        policy(std::move(judged_by)),
+        paths(std::move(confined_by)),
+        redactor(secrets) {}
   bool recording() const { return audit || options.on_audit; }
   bool guards_files() const { return has_read_only_roots || delete_guard; }
   // Opens the spill_dir, for the host to write to and for tools to read.
@@ -136,29 +140,19 @@ struct Executor::Admission {
     if (command.work_dir.empty()) command.work_dir = ending.session->work_dir;
     command.environment.clear();
     for (const auto& [variable, value] : ending.session->changes)
-      if (value)
-        command.environment.emplace_back(variable, *value);
+      if (!value.empty())
+        command.environment.emplace_back(variable, value.substr(1));
       else
         unset.push_back(variable);
     for (const auto& variable : given.environment) {
       command.environment.push_back(variable);
-      unset.erase(std::remove(unset.begin(), unset.end(), variable.first), unset.end());
+      for (auto at = unset.begin(); at != unset.end();)
+        at = *at == variable.first ? unset.erase(at) : at + 1;
     }
   }
   bool admitted() const { return result.rule.empty() && result.message.empty(); }
-  void fail(const Error& error, const char* step) {
-    result.outcome = Outcome::not_started;
-    result.system_error = error.system_error;
-    result.step = step;
-    result.message = error.message;
-  }
-  void refuse(std::string rule, std::string message, std::size_t begin = 0, std::size_t end = 0) {
-    result.outcome = Outcome::refused;
-    result.rule = std::move(rule);
-    result.message = std::move(message);
-    result.rule_begin = begin;
-    result.rule_end = end;
-  }
+  void fail(const Error& error, const char* step);
+  void refuse(std::string_view rule, Pieces message, std::size_t begin = 0, std::size_t end = 0);
 };
 
 }  // namespace v0_1

@@ -127,9 +127,9 @@ void Executor::Gate::guard_read_only(const std::vector<Target>& targets,
     for (std::size_t i = 0; i < target.files.size() && place.empty(); ++i)
       place = protected_place(paths, target.files[i], around);
     if (place.empty()) continue;
-    return admission.refuse(
-        "read-only", concat({"Command would modify read-only context path: ", printable(place)}),
-        access.begin, access.end);
+    return admission.refuse("read-only",
+                            {"Command would modify read-only context path: ", printable(place)},
+                            access.begin, access.end);
   }
 }
 
@@ -163,7 +163,7 @@ void Executor::Gate::guard_deletions(const std::vector<Target>& targets,
     allowed = delete_guard->can_delete_directory(
         tree->substr(0, std::max<std::size_t>(tree->size() - 1, 1)));
   }
-  if (!allowed) admission.refuse("delete-guard", allowed.error().message, begin, end);
+  if (!allowed) admission.refuse("delete-guard", {allowed.error().message}, begin, end);
 }
 
 void Executor::guard_files(const Command& command, const Judgement& judgement,
@@ -174,8 +174,8 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
                       !gate_->reader->check(admission.result.command, work_dir);
   if (unread)
     return admission.refuse(strictest,
-                            "Command was not understood, so which files it changes is not known", 0,
-                            admission.result.command.size());
+                            {"Command was not understood, so which files it changes is not known"},
+                            0, admission.result.command.size());
   WalkBudget budget;
   std::vector<Target> targets;
   for (const FileAccess& access : judgement.files) {
@@ -185,8 +185,7 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
     auto target = find_target(access, work_dir, own_home, budget);
     if (!target && !reads)
       return admission.refuse(
-          strictest,
-          concat({"Command would change ", quoted(access.path), ": ", target.error().message}),
+          strictest, {"Command would change ", quoted(access.path), ": ", target.error().message},
           access.begin, access.end);
     if (target) targets.push_back(std::move(*target));
   }

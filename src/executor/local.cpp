@@ -118,20 +118,21 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
 
 Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options, Place& place) const {
   std::vector<std::string> missing;
-  LocalOptions complete = options;
-  if (options.spill_dir.empty()) complete.spill_dir = Executor::options().spill_dir;
-  auto wanted = complete_sandbox(complete, paths().roots(), workspace(), missing);
-  if (!wanted) return wanted.error();
-  const bool on = wanted->mode != SandboxMode::off;
-  place.protected_paths = wanted->protected_paths;
-  if (on) {
-    if (auto ok = check_out_of_reach(options, wanted->writable); !ok) return ok;
-    place.writable = wanted->writable;
-    for (std::string& path : wanted->writable) path = path_as_given(path, options);
+  const std::string& spill_dir =
+      options.spill_dir.empty() ? Executor::options().spill_dir : options.spill_dir;
+  SandboxOptions wanted = options.sandbox;
+  if (auto ok = complete_sandbox(options, spill_dir, paths().roots(), workspace(), wanted, missing);
+      !ok)
+    return ok;
+  place.protected_paths = wanted.protected_paths;
+  if (wanted.mode != SandboxMode::off) {
+    if (auto ok = check_out_of_reach(options, wanted.writable); !ok) return ok;
+    place.writable = wanted.writable;
+    for (std::string& path : wanted.writable) path = path_as_given(path, options);
     place.watch_files = options.watch_files;
-    if (place.homes) wanted->writable.push_back(place.homes->path());
+    if (place.homes) wanted.writable.push_back(place.homes->path());
   }
-  auto sandbox = Sandbox::create(*wanted);
+  auto sandbox = Sandbox::create(wanted);
   if (!sandbox) return in_words_of_roots(sandbox.error(), options);
   place.sandbox = std::move(*sandbox);
   SandboxReport report = place.sandbox.report();
@@ -278,11 +279,8 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
   if (!admission.admitted()) return {};
   auto& variables = process.environment;
   for (const std::string& name : admission.unset)
-    variables.erase(std::remove_if(variables.begin(), variables.end(),
-                                   [&](const std::string& variable) {
-                                     return starts_with(variable, name + "=");
-                                   }),
-                    variables.end());
+    for (auto at = variables.begin(); at != variables.end();)
+      at = starts_with(*at, name + "=") ? variables.erase(at) : at + 1;
 
   std::vector<std::string> words = command.argv;
   if (words.empty()) {

@@ -16,13 +16,10 @@ namespace {
 // as text that is read as a hostile command's, and never run by a shell.
 
 bool is_carried(std::string_view variable) {
-  for (const char* prefix : {"CODEEXEC_", "BASH"})
-    if (starts_with(variable, prefix)) return false;
-  for (const char* other : {"PWD", "OLDPWD", "SHLVL", "_", "ENV", "IFS", "PS4", "CDPATH", "FPATH",
-                            "ZDOTDIR", "GLOBIGNORE", "SHELLOPTS", "POSIXLY_CORRECT", "LD_PRELOAD",
-                            "LD_AUDIT", "DYLD_INSERT_LIBRARIES"})
-    if (variable == other) return false;
-  return true;
+  return !is_word_of(
+      variable,
+      "CODEEXEC_* BASH* PWD OLDPWD SHLVL _ ENV IFS PS4 CDPATH FPATH ZDOTDIR GLOBIGNORE "
+      "SHELLOPTS POSIXLY_CORRECT LD_PRELOAD LD_AUDIT DYLD_INSERT_LIBRARIES");
 }
 
 // Reads what `export -p` prints in dash, bash, busybox, ksh93, mksh, zsh and yash: a command and
@@ -45,8 +42,7 @@ class ExportList {
  private:
   bool read_line(Variables& variables) {
     std::string word;
-    if (!read_word(word) || (word != "export" && word != "declare" && word != "typeset"))
-      return false;
+    if (!read_word(word) || !is_word_of(word, "export declare typeset")) return false;
     bool wanted = true;
     std::string variable;
     while (next_is(' ')) {
@@ -140,12 +136,10 @@ class ExportList {
     return found == std::string_view::npos ? -1 : meanings[found];
   }
 
-  int read_number(int base, std::size_t most) {
-    int byte = -1;
-    const char* const begin = text_.data() + at_;
-    const char* const end = begin + std::min(most, text_.size() - at_);
-    at_ += static_cast<std::size_t>(std::from_chars(begin, end, byte, base).ptr - begin);
-    return byte < 256 ? byte : -1;
+  int read_number(unsigned base, std::size_t most) {
+    const std::size_t begin = at_;
+    const int byte = static_cast<int>(read_digits(text_, at_, most, base));
+    return at_ > begin && byte < 256 ? byte : -1;
   }
 
   std::string_view text_;
@@ -157,11 +151,7 @@ class ExportList {
 std::string detail::session_script(std::string_view shell, int descriptor, std::string_view mark,
                                    std::size_t parts) {
   const std::string_view program = base_name(shell);
-  bool known = false;
-  for (const char* other :
-       {"sh", "dash", "bash", "ash", "ksh", "ksh93", "mksh", "lksh", "oksh", "zsh", "yash"})
-    known = known || program == other;
-  if (!known) return {};
+  if (!is_word_of(program, "sh dash bash ash ksh ksh93 mksh lksh oksh zsh yash")) return {};
   // What the script has made of these names, as functions or aliases, is not meant.
   const char* const own = program == "zsh" ? "builtin " : "\\command ";
   const std::string echo = concat({own, "echo ", mark});
@@ -227,7 +217,7 @@ Variables Session::variables() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
   Variables variables;
   for (const auto& [variable, value] : state_->changes)
-    if (value) variables.emplace_back(variable, *value);
+    if (!value.empty()) variables.emplace_back(variable, value.substr(1));
   return variables;
 }
 
@@ -251,14 +241,14 @@ bool Session::State::take(const detail::SessionState& told, const std::string& f
   for (const auto& [variable, value] : told.variables) {
     if (!is_carried(variable)) continue;
     const auto before = gone.find(variable);
-    if (before == gone.end() || before->second != value) changed[variable] = value;
+    if (before == gone.end() || before->second != value) changed[variable] = concat({"=", value});
     if (before != gone.end()) gone.erase(before);
   }
   for (const auto& variable : gone)
-    if (variable.first != "HOME") changed[std::string(variable.first)].reset();
+    if (variable.first != "HOME") changed[variable.first].clear();
   std::size_t bytes = 0;
   for (const auto& [variable, value] : changed)
-    bytes += variable.size() + (value ? value->size() : 0);
+    bytes += variable.size() + value.size() - (value.empty() ? 0 : 1);
   if (changed.size() > max_variables || bytes > max_bytes) return false;
   changes = std::move(changed);
   if (told.work_dir != folder || work_dir.empty()) work_dir = told.work_dir;

@@ -68,16 +68,15 @@ void Executor::Gate::bound_spilled(const ProcessResult& ended, Result& told) con
     spilled.emplace_back(base_name(file), size);
     spilled_bytes += size;
   }
-  for (; spilled_bytes > options.max_spill_total && !spilled.empty(); ++removed) {
-    ::unlinkat(spill_directory.get(), spilled.front().first.c_str(), 0);
-    spilled_bytes -= spilled.front().second;
-    spilled.pop_front();
+  for (; spilled_bytes > options.max_spill_total && removed < spilled.size(); ++removed) {
+    ::unlinkat(spill_directory.get(), spilled[removed].first.c_str(), 0);
+    spilled_bytes -= spilled[removed].second;
   }
-  if (removed > 0)
-    told.notes.push_back(concat({std::to_string(removed),
-                                 " of the oldest files of long output were removed: all together "
-                                 "may have ",
-                                 std::to_string(options.max_spill_total), " bytes"}));
+  if (removed == 0) return;
+  spilled.erase(spilled.begin(), spilled.begin() + static_cast<std::ptrdiff_t>(removed));
+  add_note(told.notes, {std::to_string(removed),
+                        " of the oldest files of long output were removed: all together may have ",
+                        std::to_string(options.max_spill_total), " bytes"});
 }
 
 PathRules Executor::file_rules() const { return gate_->file_rules; }

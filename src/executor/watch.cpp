@@ -68,16 +68,13 @@ std::vector<std::string> WatchedFiles::changes() const {
 }
 
 // What lies beyond a bound in the second look only is still there.
-bool WatchedFiles::is_another(const std::pair<const std::string, Print>& known) {
+bool WatchedFiles::is_another(const std::pair<const std::string, std::string>& known) {
   struct stat status {};
   return ::fstatat(AT_FDCWD, known.first.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
          print_of(status) != known.second;
 }
 
-WatchedFiles::Print WatchedFiles::print_of(const struct stat& status) {
-  const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
-  Print print = {number(status.st_dev), number(status.st_ino), number(status.st_mode & S_IFMT)};
-  if (S_ISDIR(status.st_mode)) return print;
+std::string WatchedFiles::print_of(const struct stat& status) {
 #if defined(__APPLE__)
   const timespec& modified = status.st_mtimespec;
   const timespec& changed = status.st_ctimespec;
@@ -85,13 +82,13 @@ WatchedFiles::Print WatchedFiles::print_of(const struct stat& status) {
   const timespec& modified = status.st_mtim;
   const timespec& changed = status.st_ctim;
 #endif
-  print[3] = number(status.st_mode);
-  print[4] = number(status.st_size);
-  print[5] = number(modified.tv_sec);
-  print[6] = number(modified.tv_nsec);
-  print[7] = number(changed.tv_sec);
-  print[8] = number(changed.tv_nsec);
-  return print;
+  const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
+  const std::uint64_t print[] = {
+      number(status.st_dev),    number(status.st_ino),  number(status.st_mode & S_IFMT),
+      number(status.st_mode),   number(status.st_size), number(modified.tv_sec),
+      number(modified.tv_nsec), number(changed.tv_sec), number(changed.tv_nsec)};
+  const std::size_t told = S_ISDIR(status.st_mode) ? 3 : std::size(print);
+  return std::string(reinterpret_cast<const char*>(print), told * sizeof print[0]);
 }
 
 bool WatchedFiles::look_at_one(const Place& place, const std::string& file) {

@@ -37,11 +37,9 @@ Expected<void> Carrier::Line::start(const ProcessOptions& options) {
   launch.plan.error_output = child_err.get();
   Supervisor none;
   Spawned child = spawn(launch.plan, none);
-  if (child.error != 0) {
-    Error error = system_error(child.error, {""});
-    error.message = describe_failure(options, launch, child.step, child.error, {});
-    return error;
-  }
+  if (child.error != 0)
+    return with_message(system_error(child.error, {}),
+                        describe_failure(options, launch, child.step, child.error, {}));
   pid = child.pid;
   exit_event = std::move(child.exit_event);
   is_pidfd = child.is_pidfd;

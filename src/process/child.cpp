@@ -25,7 +25,9 @@ void call_back(FunctionRef<void()> callback) noexcept { callback(); }
 // Fails the start for a mistake of the caller's, before anything is made.
 bool Process::State::refuse_options() {
   const auto any_nul = [&](const std::vector<std::string>& texts) {
-    return std::any_of(texts.begin(), texts.end(), has_nul);
+    for (const std::string& text : texts)
+      if (has_nul(text)) return true;
+    return false;
   };
   if (options.argv.empty()) return !fail(SpawnStep::setup, EINVAL, "argv is empty: no program");
   const char* where = nullptr;
@@ -84,9 +86,8 @@ bool Process::State::start(bool hold_writers) {
   Launch launch(options, run_variable);
 #if CODEEXEC_HAS_SANDBOX
   if (options.sandbox.state_) {
-    auto made = RunCgroup::make(*options.sandbox.state_);
-    if (!made) return fail(SpawnStep::sandbox, made.error().system_error, made.error().message);
-    cgroup = std::move(*made);
+    if (auto made = cgroup.make(*options.sandbox.state_); !made)
+      return fail(SpawnStep::sandbox, made.error().system_error, made.error().message);
     launch.plan.sandbox = &options.sandbox.state_->plan;
     launch.plan.cgroups = cgroup.descriptors();
     launch.plan.cgroup_count = cgroup.count();

@@ -95,10 +95,10 @@ struct Process::State {
     std::uint64_t bytes_read = 0;  // from the pipe
     Spill spill = {};
     Capture capture;
-    Redactor redactor = {};
+    Redactor redactor;
     detail::Sha256 hash = {};
-    Output(Stream which, std::size_t max_bytes, bool only_end)
-        : stream(which), capture(max_bytes, only_end ? 0 : max_bytes / 2) {}
+    Output(Stream which, std::size_t max_bytes, bool only_end, const Redactor& masking)
+        : stream(which), capture(max_bytes, only_end ? 0 : max_bytes / 2), redactor(masking) {}
   };
 
   // A descendant outside the process group. Its start tells it from a later one of that number.
@@ -127,11 +127,11 @@ struct Process::State {
 
   explicit State(const ProcessOptions& borrowed)
       : options(borrowed),
-        out(Stream::out, borrowed.max_output, borrowed.keep_end_only),
-        err(Stream::err, borrowed.merge_streams ? 0 : borrowed.max_output, borrowed.keep_end_only) {
-    if (!options.secrets.empty() && total_size(options.secrets) <= Redactor::max_total)
-      out.redactor = err.redactor = Redactor(options.secrets);
-  }
+        out(Stream::out, borrowed.max_output, borrowed.keep_end_only,
+            total_size(borrowed.secrets) <= Redactor::max_total ? Redactor(borrowed.secrets)
+                                                                : Redactor()),
+        err(Stream::err, borrowed.merge_streams ? 0 : borrowed.max_output, borrowed.keep_end_only,
+            out.redactor) {}
   explicit State(std::unique_ptr<ProcessOptions> given) : State(*given) {
     owned_options = std::move(given);
   }

@@ -13,13 +13,14 @@ inline namespace v0_1 {
 
 namespace {
 
+constexpr std::size_t most_digits = 9;  // of a process or a descriptor: both fit into an int
+
 // The numbers among the names in a directory of /proc. False when it could not be read to its end.
 bool read_numbers(const std::string& path, std::vector<int>& numbers) {
   const int error = for_each_entry(path, [&numbers](std::string_view text) {
-    int number = 0;
-    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size())
-      numbers.push_back(number);
+    std::size_t end = 0;
+    const int number = static_cast<int>(read_digits(text, end, most_digits, 10));
+    if (end == text.size()) numbers.push_back(number);
     return true;
   });
   return error == 0 || error == ENOENT;
@@ -91,15 +92,9 @@ std::vector<pid_t> children_of(pid_t pid) {
     auto content = read_whole_file(concat({tasks, "/", std::to_string(task), "/children"}),
                                    std::size_t{1} << 24, "children");
     if (!content) continue;
-    const char* at = content->data();
-    const char* const end = at + content->size();
-    while (at < end) {
-      int child = 0;
-      const auto parsed = std::from_chars(at, end, child);
-      if (parsed.ec != std::errc()) break;
-      children.push_back(child);
-      at = parsed.ptr + 1;
-    }
+    // Each has a blank after it.
+    for (std::size_t at = 0; at < content->size(); ++at)
+      children.push_back(static_cast<pid_t>(read_digits(*content, at, most_digits, 10)));
   }
   return children;
 }

@@ -181,9 +181,10 @@ void Process::Reactor::loop() {
     wait_for_events(set, deadline);
     if (set[0].revents) (void)!::read(wake_out.get(), buffer.data(), State::buffer_size);
     for (const std::shared_ptr<State>& state : running) state->step(set, buffer);
-    running.erase(std::remove_if(running.begin(), running.end(),
-                                 [](const auto& state) { return state->over(); }),
-                  running.end());
+    std::size_t left = 0;
+    for (std::shared_ptr<State>& state : running)
+      if (!state->over()) running[left++].swap(state);
+    while (running.size() > left) running.pop_back();
   }
 }
 
@@ -202,9 +203,7 @@ Expected<Process> Process::start(ProcessOptions options,
   }
   if (!reactor || !state->start(false)) {
     if (failure) *failure = state->result;
-    Error result = system_error(state->result.system_error, {""});
-    result.message = state->result.message;
-    return result;
+    return with_message(system_error(state->result.system_error, {}), state->result.message);
   }
   state->forget_start();
   reactor->add(state);
@@ -287,12 +286,11 @@ Expected<void> Process::write(std::string_view bytes) const {
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
     if (!state_->input_open || state_->input_ends) {
-      Error closed = system_error(EPIPE, {""});
-      closed.message = concat({"cannot write to standard input: it was ",
-                               state_->options.keep_input_open
-                                   ? "closed, by the program or by close_input()"
-                                   : "not kept open: start the command with keep_input_open"});
-      return closed;
+      return with_message(system_error(EPIPE, {}),
+                          concat({"cannot write to standard input: it was ",
+                                  state_->options.keep_input_open
+                                      ? "closed, by the program or by close_input()"
+                                      : "not kept open: start the command with keep_input_open"}));
     }
     if (state_->queued_input.size() + bytes.size() > most)
       return make_error(ErrorCode::limit,

@@ -120,10 +120,6 @@ class Redactor {
 
  private:
   struct Table;
-  struct Span {
-    std::uint64_t begin;
-    std::uint64_t end;
-  };
   std::string_view scan(std::string_view piece);
   void found(std::uint64_t begin, std::uint64_t end);
   void settle(std::uint64_t limit, std::string_view piece);
@@ -135,9 +131,10 @@ class Redactor {
   std::uint64_t position_ = 0;      // bytes taken
   std::uint64_t decided_ = 0;       // bytes before this one were returned or masked
   std::uint64_t masked_until_ = 0;  // the end of what the last returned mask stands for
-  std::vector<Span> spans_ = {};    // to be masked, in order, not overlapping
-  std::size_t first_span_ = 0;      // those before it are done
-  std::string held_ = {};           // the last bytes taken: all that are not decided, or more
+  // To be masked, from the first to before the second byte; in order, not overlapping.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> spans_ = {};
+  std::size_t first_span_ = 0;  // those before it are done
+  std::string held_ = {};       // the last bytes taken: all that are not decided, or more
   std::string out_ = {};
   std::uint64_t count_ = 0;
 };

@@ -115,7 +115,10 @@ void reap_abandoned() {
     while (failed != 0 && errno == EINTR);
     return failed != 0 || info.si_pid == pid;
   };
-  list.pids.erase(std::remove_if(list.pids.begin(), list.pids.end(), gone), list.pids.end());
+  std::size_t left = 0;
+  for (const pid_t pid : list.pids)
+    if (!gone(pid)) list.pids[left++] = pid;
+  list.pids.resize(left);
   list.any.store(!list.pids.empty());
 }
 

@@ -21,9 +21,8 @@ struct Redactor::Table {
   static constexpr Index root = 0;
 
   std::array<Index, 256> root_children = {};
-  std::vector<Index> first_child = {root +
-                                    1};    // of each state, and one more for the last one's end
-  std::vector<unsigned char> label = {0};  // the byte that leads to it
+  std::vector<Index> first_child = {};       // of each state, and one more for the last one's end
+  std::string label = std::string(1, '\0');  // the byte that leads to it
   std::vector<Index> depth = {0};
   std::vector<Index> match = {0};  // length of the longest secret that ends here, or 0
   // The state of the longest shorter suffix that can go on.
@@ -31,12 +30,13 @@ struct Redactor::Table {
   std::size_t window = 256;  // so that a distance fits into a byte
   std::array<unsigned char, 4096> distance;
 
-  explicit Table(const std::vector<std::string_view>& secrets) {
+  // `secrets` are sorted, so that those with a common beginning stand in a row.
+  explicit Table(const std::vector<std::string>& secrets) {
     build_trie(secrets);
     link();
-    for (const std::string_view secret : secrets) window = std::min(window, secret.size());
+    for (const std::string& secret : secrets) window = std::min(window, secret.size());
     distance.fill(static_cast<unsigned char>(window - 1));
-    for (const std::string_view secret : secrets)
+    for (const std::string& secret : secrets)
       for (std::size_t i = 2; i <= window; ++i) {
         unsigned char& known = distance[pair_at(secret.data() + i)];
         known = std::min(known, static_cast<unsigned char>(window - i));
@@ -63,10 +63,10 @@ struct Redactor::Table {
   // The child for that byte, or the root.
   Index child(Index state, unsigned char byte) const {
     if (state == root) return root_children[byte];
-    const unsigned char* const begin = label.data() + first_child[state];
-    const unsigned char* const end = label.data() + first_child[state + 1];
-    const unsigned char* const at = std::lower_bound(begin, end, byte);
-    return at != end && *at == byte ? static_cast<Index>(at - label.data()) : root;
+    const auto* const labels = reinterpret_cast<const unsigned char*>(label.data());
+    const unsigned char* const end = labels + first_child[state + 1];
+    const unsigned char* const at = std::lower_bound(labels + first_child[state], end, byte);
+    return at != end && *at == byte ? static_cast<Index>(at - labels) : root;
   }
 
   // Goes as far back as it must; as each byte leads at most one level down, that is linear in all.
@@ -79,33 +79,26 @@ struct Redactor::Table {
   }
 
  private:
-  // `secrets` are sorted and different, so that those with a common beginning stand in a row.
-  void build_trie(const std::vector<std::string_view>& secrets) {
-    struct Row {
-      std::size_t begin;
-      std::size_t end;
-    };
-    std::vector<Row> rows = {{0, secrets.size()}};  // of each state
+  void build_trie(const std::vector<std::string>& secrets) {
+    std::vector<std::pair<std::size_t, std::size_t>> rows;  // of each state
+    rows.emplace_back(0, secrets.size());
     for (std::size_t state = 0; state < rows.size(); ++state) {
-      first_child.resize(state + 1);
-      first_child[state] = static_cast<Index>(rows.size());
+      first_child.push_back(static_cast<Index>(rows.size()));
       const Index level = depth[state];
-      std::size_t at = rows[state].begin;
-      const std::size_t end = rows[state].end;
-      if (secrets[at].size() == level) {
-        match[state] = level;
-        ++at;
-      }
+      auto [at, end] = rows[state];
+      // Of those that are the same, too.
+      for (; at < end && secrets[at].size() == level; ++at) match[state] = level;
       while (at < end) {
         const char byte = secrets[at][level];
         const std::size_t begin = at;
         while (at < end && secrets[at][level] == byte) ++at;
         if (state == root)
           root_children[static_cast<unsigned char>(byte)] = static_cast<Index>(rows.size());
-        rows.push_back({begin, at});
-        label.push_back(static_cast<unsigned char>(byte));
+        rows.emplace_back(begin, at);
+        label += byte;
         depth.push_back(level + 1);
         match.push_back(0);
+        fallback.push_back(root);
       }
     }
     first_child.push_back(static_cast<Index>(rows.size()));
@@ -113,10 +106,10 @@ struct Redactor::Table {
 
   // From the shallow to the deep: what a state falls back to is always done already.
   void link() {
-    fallback.assign(depth.size(), root);
     for (Index state = root; state < depth.size(); ++state) {
       for (Index below = first_child[state]; below < first_child[state + 1]; ++below) {
-        const Index suffix = state == root ? root : next(fallback[state], label[below]);
+        const Index suffix =
+            state == root ? root : next(fallback[state], static_cast<unsigned char>(label[below]));
         if (match[below] == 0) match[below] = match[suffix];
         fallback[below] = is_leaf(suffix) ? fallback[suffix] : suffix;
       }
@@ -125,14 +118,13 @@ struct Redactor::Table {
 };
 
 Redactor::Redactor(const std::vector<std::string>& secrets) {
-  std::vector<std::string_view> wanted;
+  std::vector<std::string> wanted;
   for (const std::string& secret : secrets) {
     const std::string_view text = without_line_ends(secret);
-    if (text.size() >= min_size) wanted.push_back(text);
+    if (text.size() >= min_size) wanted.push_back(std::string(text));
   }
   if (wanted.empty()) return;
   std::sort(wanted.begin(), wanted.end());
-  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
   table_ = std::make_shared<const Table>(wanted);
 }
 
@@ -206,24 +198,24 @@ std::string_view Redactor::scan(std::string_view piece) {
 }
 
 void Redactor::found(std::uint64_t begin, std::uint64_t end) {
-  while (spans_.size() > first_span_ && spans_.back().end > begin) {
-    begin = std::min(begin, spans_.back().begin);
+  while (spans_.size() > first_span_ && spans_.back().second > begin) {
+    begin = std::min(begin, spans_.back().first);
     spans_.pop_back();
   }
   if (begin < masked_until_)
     masked_until_ = end;
   else
-    spans_.push_back({begin, end});
+    spans_.emplace_back(begin, end);
 }
 
 // Masks what is certain when no secret can begin before `limit` any more.
 void Redactor::settle(std::uint64_t limit, std::string_view piece) {
   decided_ = std::max(decided_, masked_until_);
-  for (; first_span_ < spans_.size() && spans_[first_span_].begin <= limit; ++first_span_) {
-    give(spans_[first_span_].begin, piece);
+  for (; first_span_ < spans_.size() && spans_[first_span_].first <= limit; ++first_span_) {
+    give(spans_[first_span_].first, piece);
     out_ += mask;
     ++count_;
-    decided_ = masked_until_ = spans_[first_span_].end;
+    decided_ = masked_until_ = spans_[first_span_].second;
   }
   // Only when the done ones are the larger part, so that it costs no more than they did.
   if (first_span_ > spans_.size() / 2) {

@@ -78,29 +78,23 @@ class Launch {
     } else {
       search(options.environment, program);
     }
-    for (const std::string& path : candidates_) paths_.push_back(path.c_str());
-    paths_.push_back(nullptr);
-    argv_.reserve(options.argv.size() + 1);
-    shell_argv_.reserve(options.argv.size() + 2);
-    environment_.reserve(options.environment.size() + 2);
+    // No pointer moves: there is room for all of them.
+    pointers_.reserve(candidates_.size() + 2 * options.argv.size() + options.environment.size() +
+                      6);
+    plan.paths = next();
+    add(candidates_, 0);
+    plan.argv = next();
+    add(options.argv, 0);
     static char shell_name[] = "sh";
-    shell_argv_ = {shell_name, nullptr};
-    for (std::size_t i = 0; i < options.argv.size(); ++i) {
-      // execve() takes char*, but promises in its rationale not to write.
-      argv_.push_back(const_cast<char*>(options.argv[i].c_str()));
-      if (i > 0) shell_argv_.push_back(argv_.back());
-    }
-    argv_.push_back(nullptr);
-    shell_argv_.push_back(nullptr);
+    plan.shell_argv = next();
+    pointers_.push_back(shell_name);
+    pointers_.push_back(nullptr);
+    add(options.argv, 1);
+    plan.environment = next();
     for (const std::string& variable : options.environment)
-      if (!starts_with(variable, run_variable_name))
-        environment_.push_back(const_cast<char*>(variable.c_str()));
-    environment_.push_back(const_cast<char*>(run_variable.c_str()));
-    environment_.push_back(nullptr);
-    plan.paths = paths_.data();
-    plan.argv = argv_.data();
-    plan.shell_argv = shell_argv_.data();
-    plan.environment = environment_.data();
+      if (!starts_with(variable, run_variable_name)) add(variable);
+    add(run_variable);
+    pointers_.push_back(nullptr);
     plan.work_dir = options.work_dir.empty() ? nullptr : options.work_dir.c_str();
     plan.work_dir_fd = options.work_dir_fd;
     plan.pass_fd = options.pass_fd;
@@ -112,6 +106,16 @@ class Launch {
   ChildPlan plan = {};
 
  private:
+  char** next() { return pointers_.data() + pointers_.size(); }
+
+  // execve() takes char*, but promises in its rationale not to write.
+  void add(const std::string& text) { pointers_.push_back(const_cast<char*>(text.c_str())); }
+
+  void add(const std::vector<std::string>& texts, std::size_t first) {
+    for (std::size_t i = first; i < texts.size(); ++i) add(texts[i]);
+    pointers_.push_back(nullptr);
+  }
+
   // An empty element of PATH is the working directory (POSIX, 8.3).
   void search(const std::vector<std::string>& environment, const std::string& program) {
     search_path_ = "/bin:/usr/bin";
@@ -133,10 +137,7 @@ class Launch {
 
   std::string search_path_ = {};
   std::vector<std::string> candidates_ = {};
-  std::vector<const char*> paths_ = {};
-  std::vector<char*> argv_ = {};
-  std::vector<char*> shell_argv_ = {};
-  std::vector<char*> environment_ = {};
+  std::vector<char*> pointers_ = {};  // lists with a null at the end of each
 };
 
 // Executes the first path that is a program, as execvp(3) does; returns the errno of its failure.

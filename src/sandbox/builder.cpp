@@ -69,12 +69,21 @@ class SandboxBuilder {
   void judge_containment() {
     const bool own_table = (state_.plan.clone_flags & CLONE_NEWPID) != 0;
     if (!own_table && ::access("/proc/thread-self/children", R_OK) != 0)
-      miss("containment", "/proc has no lists of children here");
+      miss("containment", {"/proc has no lists of children here"});
   }
 
-  // Why a feature is missing; the first reason stays.
-  void miss(const std::string& feature, std::string why) {
-    missing_.emplace(feature, std::move(why));
+  // Why a feature is missing; the first reason stays unless it is told `anew`. None: it may be had
+  // after all.
+  void miss(const char* feature, Pieces why, bool anew = false) {
+    std::string& known = reason_for(feature);
+    if (anew || known.empty()) known = concat(why);
+  }
+
+  // Empty when the feature is not missing.
+  std::string& reason_for(std::string_view feature) {
+    for (auto& [missing, why] : missing_)
+      if (missing == feature) return why;
+    return missing_.emplace_back(feature, std::string()).second;
   }
 
   Expected<void> open_grants() {
@@ -113,9 +122,10 @@ class SandboxBuilder {
   }
 
   bool lies_in_writable(const std::string& path) const {
-    return std::any_of(grants_.begin(), grants_.end(), [&](const Grant& grant) {
-      return grant.rights == writable_rights && codeexec::is_within(path, grant.file.path);
-    });
+    for (const Grant& grant : grants_)
+      if (grant.rights == writable_rights && codeexec::is_within(path, grant.file.path))
+        return true;
+    return false;
   }
 
   // A few at most: each costs every command two system calls.
@@ -135,18 +145,17 @@ class SandboxBuilder {
   // limits ----------------------------------------------------------------------------------------
 
   void add_rlimit(int resource, std::uint64_t soft, std::uint64_t hard) {
-    SandboxRlimit limit;
+    SandboxRlimit& limit = state_.rlimits[state_.plan.rlimit_count++];
     limit.resource = resource;
     limit.soft = soft;
     limit.hard = hard;
-    state_.rlimits.push_back(limit);
   }
 
   // What the kernel offers without a cgroup is another limit, and has another name.
   void instead_of_cgroup(const char* limit, const char* what, const char* other) {
-    miss(limit, concat({"no cgroup can be made here, so ", what,
-                        "; set sandbox to best_effort for that, or run this program by "
-                        "`systemd-run --user --scope -p Delegate=yes`"}));
+    miss(limit, {"no cgroup can be made here, so ", what,
+                 "; set sandbox to best_effort for that, or run this program by "
+                 "`systemd-run --user --scope -p Delegate=yes`"});
     if (other) other_limits_[other_count_++] = other;
   }
 
@@ -179,9 +188,8 @@ class SandboxBuilder {
       }
     }
     if (limits.disk != 0 && state_.disk_roots.empty())
-      miss("disk", "no writable directory is granted");
-    state_.plan.rlimits = state_.rlimits.data();
-    state_.plan.rlimit_count = state_.rlimits.size();
+      miss("disk", {"no writable directory is granted"});
+    state_.plan.rlimits = state_.rlimits;
   }
 
   // plan ------------------------------------------------------------------------------------------
@@ -203,10 +211,12 @@ class SandboxBuilder {
       state_.report.landlock_abi = abi_;
       return;
     }
-    landlock_problem_ = errno == ENOSYS ? "the kernel has no Landlock (Linux 5.13)"
-                        : errno == EOPNOTSUPP
-                            ? "Landlock is switched off (lsm= of the kernel)"
-                            : "Landlock is not permitted here: " + errno_text(errno);
+    const int error = errno;
+    if (error == ENOSYS || error == EOPNOTSUPP)
+      landlock_problem_ = error == ENOSYS ? "the kernel has no Landlock (Linux 5.13)"
+                                          : "Landlock is switched off (lsm= of the kernel)";
+    else
+      landlock_problem_ = concat({"Landlock is not permitted here: ", errno_text(error)});
   }
 
   SandboxOptions effective_options() const {
@@ -216,9 +226,9 @@ class SandboxBuilder {
     return options;
   }
 
-  void drop_ruleset(std::string why) {
+  void drop_ruleset(Pieces why) {
     abi_ = 0;
-    landlock_problem_ = std::move(why);
+    landlock_problem_ = concat(why);
     state_.plan.ruleset = -1;
     state_.ruleset.reset();
     forget_rules();
@@ -235,7 +245,7 @@ class SandboxBuilder {
   Expected<void> build_ruleset() {
     Ruleset ruleset;
     if (!ruleset.create(abi_, effective_options())) {
-      drop_ruleset("no ruleset can be made: " + errno_text(errno));
+      drop_ruleset({"no ruleset can be made: ", errno_text(errno)});
       return {};
     }
     if (options_.pid_namespace) ruleset.keep_files();
@@ -247,7 +257,7 @@ class SandboxBuilder {
     ToolGrants(ruleset, trees, state_.grants, std::move(writable)).add(options_.search_path);
     // Without them no program would start.
     if (ruleset.error() != 0) {
-      drop_ruleset("no rules can be made: " + errno_text(ruleset.error()));
+      drop_ruleset({"no rules can be made: ", errno_text(ruleset.error())});
       return {};
     }
     for (const Grant& grant : grants_) {
@@ -320,7 +330,7 @@ class SandboxBuilder {
     if (options_.shared_memory) state_.shared_memory = real_path_of("/dev/shm");
     if (::lstat(state_.shared_memory.c_str(), &shared) == 0)
       add_writable(state_.shared_memory, shared.st_dev, shared.st_ino);
-    if (!can_mount_) return miss("metadata", "there are more than 32 writable directories");
+    if (!can_mount_) return miss("metadata", {"there are more than 32 writable directories"});
     // What lies above is kept in its place, or it could be moved away with all that is in it.
     std::set<std::string> paths;
     for (const std::string& path : options_.protected_paths) {
@@ -400,8 +410,8 @@ class SandboxBuilder {
     }
   }
 
-  Expected<void> give_up_loopback(std::string why) {
-    miss("network", concat({"loopback cannot be had (", why, "); commands have none"}));
+  Expected<void> give_up_loopback(std::string_view why) {
+    miss("network", {"loopback cannot be had (", why, "); commands have none"});
     network_ = Network::none;
     // Its rules for the network are others.
     if (abi_ > 0) return build_ruleset();
@@ -410,10 +420,9 @@ class SandboxBuilder {
 
   // What no trial has confirmed is not claimed. Commands run as with mode off, in their limits.
   void give_up_all(const char* why) {
-    for (const char* feature : sandbox_features) missing_[feature] = why;
-    if (options_.pid_namespace) missing_["pid_namespace"] = why;
-    missing_["metadata"] = why;
-    drop_ruleset(why);
+    for (const char* feature : sandbox_features) miss(feature, {why}, true);
+    for (const char* feature : {"pid_namespace", "metadata"}) miss(feature, {why}, true);
+    drop_ruleset({why});
     with_filter_ = false;
     build_program();
     network_ = Network::host;
@@ -426,22 +435,22 @@ class SandboxBuilder {
 
   // What is missed least goes first, but comes back when the network was at fault.
   Expected<void> leave_out_namespace(long error) {
-    const std::string why = "no namespaces can be made here: " +
-                            errno_text(error != 0 ? static_cast<int>(-error) : ENOSYS);
+    const std::string why = concat({"no namespaces can be made here: ",
+                                    errno_text(error != 0 ? static_cast<int>(-error) : ENOSYS)});
     if (with_mounts_) {
       with_mounts_ = false;
-      miss("metadata", why);
+      miss("metadata", {why});
       return {};
     }
     if (with_processes_) {
       with_processes_ = false;
-      miss("pid_namespace", why);
+      miss("pid_namespace", {why});
       return {};
     }
     with_processes_ = options_.pid_namespace;
-    missing_.erase("pid_namespace");
+    miss("pid_namespace", {}, true);
     with_mounts_ = can_mount_;
-    if (can_mount_) missing_.erase("metadata");
+    if (can_mount_) miss("metadata", {}, true);
     return give_up_loopback(why);
   }
 
@@ -451,18 +460,18 @@ class SandboxBuilder {
     switch (step) {
       case ConfineStep::capabilities:
         plan.drop_capabilities = false;
-        miss("privileges", "capabilities cannot be dropped: " + why);
+        miss("privileges", {"capabilities cannot be dropped: ", why});
         return true;
       case ConfineStep::privileges:
         plan.no_new_privs = false;
-        miss("privileges", "no_new_privs cannot be set: " + why);
+        miss("privileges", {"no_new_privs cannot be set: ", why});
         return true;
       case ConfineStep::landlock:
-        drop_ruleset("Landlock cannot be put in force: " + why);
+        drop_ruleset({"Landlock cannot be put in force: ", why});
         return true;
       case ConfineStep::filter:
         with_filter_ = false;
-        miss("system_calls", "a filter (seccomp) cannot be installed: " + why);
+        miss("system_calls", {"a filter (seccomp) cannot be installed: ", why});
         return true;
       case ConfineStep::namespaces:
       case ConfineStep::limits:
@@ -480,38 +489,38 @@ class SandboxBuilder {
     const auto has = [&](unsigned some) { return (breaches & some) != 0; };
     if (abi_ == 0) {
       for (const char* feature : {"filesystem", "rename", "truncate", "devices"})
-        miss(feature, landlock_problem_);
+        miss(feature, {landlock_problem_});
     } else {
       // The trial writes to a file there.
       const bool could_be_tried = ::access("/proc/self/comm", F_OK) == 0;
       const char* const why = could_be_tried ? broken : "it cannot be tried without /proc";
-      if (has(breach_read | breach_write | breach_create)) miss("filesystem", why);
-      if (abi_ < rename_abi) miss("rename", "needs Landlock ABI 2");
+      if (has(breach_read | breach_write | breach_create)) miss("filesystem", {why});
+      if (abi_ < rename_abi) miss("rename", {"needs Landlock ABI 2"});
       if (has(breach_truncate))
-        miss("truncate", abi_ < truncate_abi ? "needs Landlock ABI 3" : why);
-      if (abi_ < ioctl_abi) miss("devices", "needs Landlock ABI 5");
+        miss("truncate", {abi_ < truncate_abi ? "needs Landlock ABI 3" : why});
+      if (abi_ < ioctl_abi) miss("devices", {"needs Landlock ABI 5"});
     }
-    if (has(breach_signal)) miss("signals", reason_of_scope(broken));
-    if (has(breach_abstract)) miss("abstract_sockets", reason_of_scope(broken));
-    if (has(breach_capability | breach_privilege)) miss("privileges", broken);
-    if (has(breach_filter)) miss("system_calls", broken);
-    if (has(breach_metadata)) miss("metadata", broken);
+    const std::string_view scope = abi_ == 0          ? std::string_view(landlock_problem_)
+                                   : abi_ < scope_abi ? "needs Landlock ABI 6"
+                                                      : broken;
+    if (has(breach_signal)) miss("signals", {scope});
+    if (has(breach_abstract)) miss("abstract_sockets", {scope});
+    if (has(breach_capability | breach_privilege)) miss("privileges", {broken});
+    if (has(breach_filter)) miss("system_calls", {broken});
+    if (has(breach_metadata)) miss("metadata", {broken});
     judge_network(breaches);
-  }
-
-  std::string reason_of_scope(const char* broken) const {
-    if (abi_ == 0) return landlock_problem_;
-    return abi_ < scope_abi ? "needs Landlock ABI 6" : broken;
   }
 
   void judge_network(unsigned breaches) {
     state_.report.network = network_;
     if ((breaches & (breach_internet | breach_outside)) != 0) {
       state_.report.network = Network::host;
-      missing_["network"] = with_filter_ ? "a trial could make sockets"
-                                         : "it needs a filter (seccomp), which cannot be installed";
+      miss("network",
+           {with_filter_ ? "a trial could make sockets"
+                         : "it needs a filter (seccomp), which cannot be installed"},
+           true);
     } else if ((breaches & breach_unix) != 0) {
-      miss("network", "sockets with a path reach services of this host");
+      miss("network", {"sockets with a path reach services of this host"});
     }
   }
 
@@ -526,11 +535,12 @@ class SandboxBuilder {
     for (std::size_t i = 0; i < other_count_; ++i) features.emplace_back(other_limits_[i]);
     for (const std::string& feature : features) {
       // One is had by what the other is had by.
-      const auto missing = missing_.find(feature == "protected_paths" ? "metadata" : feature);
-      if (missing == missing_.end())
+      const std::string& why =
+          reason_for(feature == "protected_paths" ? std::string_view("metadata") : feature);
+      if (why.empty())
         state_.report.enforced.push_back(feature);
       else
-        state_.report.missing.push_back(concat({feature, ": ", missing->second}));
+        state_.report.missing.push_back(concat({feature, ": ", why}));
     }
   }
 
@@ -547,7 +557,7 @@ class SandboxBuilder {
   const SandboxOptions& options_;
   Network network_ = options_.network;
   std::vector<Grant> grants_ = {};
-  std::map<std::string, std::string> missing_ = {};
+  std::vector<std::pair<std::string, std::string>> missing_ = {};  // features, and why
   const char* other_limits_[2] = {};
   std::size_t other_count_ = 0;
   int abi_ = 0;

@@ -60,10 +60,9 @@ std::uint64_t counter_in(const std::string& text, std::string_view word) {
   for (const std::string_view line : split(text, '\n')) {
     if (!starts_with(line, word) || line.size() <= word.size() || line[word.size()] != ' ')
       continue;
-    const std::string_view digits = line.substr(word.size() + 1);
-    std::uint64_t value = 0;
-    std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    return value;
+    // The first digits are enough: all that matters is whether it is 0.
+    std::size_t at = word.size() + 1;
+    return read_digits(line, at, 9, 10);
   }
   return 0;
 }
@@ -84,10 +83,9 @@ std::string own_group(std::string_view groups, std::string_view controller) {
 std::string unescaped(std::string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    unsigned code = 0;
-    const char* digits = text.data() + i + 1;
-    if (text[i] == '\\' && text.size() - i > 3 &&
-        std::from_chars(digits, digits + 3, code, 8).ptr == digits + 3) {
+    std::size_t end = i + 1;
+    const std::uint32_t code = text[i] == '\\' ? read_digits(text, end, 3, 8) : 0;
+    if (end == i + 4) {
       result += static_cast<char>(code);
       i += 3;
     } else {
@@ -131,10 +129,9 @@ void remove_dead_leaves(const std::string& directory) {
   constexpr std::string_view prefix = "codeexec-";
   for (const std::string& leaf : names_in(directory)) {
     if (!starts_with(leaf, prefix)) continue;
-    int pid = 0;
-    const char* digits = leaf.data() + prefix.size();
-    const auto parsed = std::from_chars(digits, leaf.data() + leaf.size(), pid);
-    if (parsed.ptr == digits || *parsed.ptr != '-' || pid <= 0) continue;
+    std::size_t end = prefix.size();
+    const auto pid = static_cast<pid_t>(read_digits(leaf, end, 10, 10));
+    if (leaf[end] != '-' || pid <= 0) continue;
     if (::kill(pid, 0) != 0 && errno == ESRCH) ::rmdir(concat({directory, "/", leaf}).c_str());
   }
 }
@@ -206,22 +203,7 @@ CgroupBase find_cgroup_base(bool memory) {
 
 }  // namespace inner
 
-RunCgroup::RunCgroup(RunCgroup&& other) noexcept
-    : leaves_(std::exchange(other.leaves_, {})),
-      descriptors_(std::exchange(other.descriptors_, {})) {}
-
-RunCgroup& RunCgroup::operator=(RunCgroup&& other) noexcept {
-  if (this == &other) return *this;
-  finish();
-  leaves_ = std::exchange(other.leaves_, {});
-  descriptors_ = std::exchange(other.descriptors_, {});
-  return *this;
-}
-
-RunCgroup::~RunCgroup() { finish(); }
-
-Expected<RunCgroup> RunCgroup::make(const SandboxState& state) {
-  RunCgroup cgroup;
+Expected<void> RunCgroup::make(const SandboxState& state) {
   const Limits& limits = state.options.limits;
   const std::string& for_memory = state.memory_base.directory;
   const std::string& for_processes = state.process_base.directory;
@@ -229,36 +211,34 @@ Expected<RunCgroup> RunCgroup::make(const SandboxState& state) {
   const std::uint64_t processes = for_processes.empty() ? 0 : limits.processes;
   const bool together = for_memory == for_processes;
   if (memory != 0)
-    if (auto added = cgroup.add(state.memory_base, memory, together ? processes : 0); !added)
-      return added.error();
-  if (processes != 0 && !(together && memory != 0))
-    if (auto added = cgroup.add(state.process_base, 0, processes); !added) return added.error();
-  return cgroup;
+    if (auto added = add(state.memory_base, memory, together ? processes : 0); !added) return added;
+  if (processes != 0 && !(together && memory != 0)) return add(state.process_base, 0, processes);
+  return {};
 }
 
 Expected<void> RunCgroup::add(const CgroupBase& base, std::uint64_t memory,
                               std::uint64_t processes) {
-  Leaf leaf;
+  Leaf& leaf = leaves_[count_];
   leaf.directory = concat({base.directory, "/", new_leaf_name()});
   leaf.unified = base.unified;
   leaf.memory = memory != 0;
   leaf.tasks = processes != 0;
   const std::string subject = concat({"limits: cgroup ", quoted(leaf.directory)});
   if (::mkdir(leaf.directory.c_str(), 0755) != 0) return system_error(errno, {subject});
-  leaves_.push_back(std::move(leaf));
-  Leaf& made = leaves_.back();
-  if (const int error = limit_leaf(made.directory, made.unified, memory, processes); error != 0)
+  ++count_;
+  if (const int error = limit_leaf(leaf.directory, leaf.unified, memory, processes); error != 0)
     return system_error(error, {subject});
-  made.processes.reset(above_child_descriptors(
-      ::open((made.directory + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC)));
-  if (!made.processes) return system_error(errno, {subject});
-  descriptors_.push_back(made.processes.get());
+  leaf.processes.reset(above_child_descriptors(
+      ::open((leaf.directory + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC)));
+  if (!leaf.processes) return system_error(errno, {subject});
+  descriptors_[count_ - 1] = leaf.processes.get();
   return {};
 }
 
 std::vector<std::string> RunCgroup::finish() {
   std::vector<std::string> reached;
-  for (Leaf& leaf : leaves_) {
+  for (std::size_t i = 0; i < count_; ++i) {
+    Leaf& leaf = leaves_[i];
     const std::string events =
         leaf.directory + (leaf.unified ? "/memory.events" : "/memory.oom_control");
     if (leaf.memory && counter_in(read_control(events), "oom_kill") != 0)
@@ -269,20 +249,19 @@ std::vector<std::string> RunCgroup::finish() {
     // The dead stay in their group until somebody has waited for them. What is not gone by then is
     // removed by a later create(), of another program.
     constexpr int attempts = 50;
-    for (int i = 0; i < attempts && ::rmdir(leaf.directory.c_str()) != 0 && errno == EBUSY; ++i) {
+    for (int n = 0; n < attempts && ::rmdir(leaf.directory.c_str()) != 0 && errno == EBUSY; ++n) {
       if (!leaf.unified || write_control(leaf.directory + "/cgroup.kill", "1") != 0) {
         const std::string left = read_control(leaf.directory + "/cgroup.procs");
         for (const std::string_view line : split(left, '\n')) {
-          int pid = 0;
-          std::from_chars(line.data(), line.data() + line.size(), pid);
+          std::size_t end = 0;
+          const auto pid = static_cast<pid_t>(read_digits(line, end, 9, 10));
           if (pid > 0) ::kill(pid, SIGKILL);
         }
       }
       ::poll(nullptr, 0, 1);
     }
   }
-  leaves_.clear();
-  descriptors_.clear();
+  count_ = 0;
   return reached;
 }
 

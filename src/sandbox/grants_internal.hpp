@@ -30,13 +30,13 @@ Expected<OpenedGrant> open_by_name(
 
 Expected<OpenedGrant> open_grant(const std::string& path);
 
-// What a system consists of: who may write to one of these owns it. Directories below them, like a
-// workspace in /var/lib, are not meant.
-inline constexpr std::string_view system_directories[] = {
-    "/bin",       "/boot",    "/dev",       "/etc",           "/lib",           "/lib32",
-    "/lib64",     "/libx32",  "/proc",      "/run",           "/sbin",          "/sys",
-    "/usr/bin",   "/usr/lib", "/usr/lib64", "/usr/local/bin", "/usr/local/lib", "/usr/sbin",
-    "/var/cache", "/var/lib", "/var/log",   "/var/run",       "/var/spool",     "/nix/store"};
+// Whether a path lies in one of some directories, which stand with a blank between them.
+bool lies_in_one_of(std::string_view path, std::string_view directories);
+bool lies_in_one_of(std::string_view path, const std::vector<std::string>& directories);
+
+// Whether a path is a directory that a system consists of, or above one: who may write to one of
+// these owns it. Directories below them, like a workspace in /var/lib, are not meant.
+bool is_above_system(std::string_view path);
 
 // Why a directory may not be written to by any command, or null.
 const char* objection_to_writing(const OpenedGrant& grant);
@@ -154,20 +154,10 @@ class SystemGrants {
   static bool covers(std::string_view path);
 
  private:
-  static constexpr std::string_view readable_system[] = {"/usr",
-                                                         "/bin",
-                                                         "/sbin",
-                                                         "/lib",
-                                                         "/lib32",
-                                                         "/lib64",
-                                                         "/libx32",
-                                                         "/nix/store",
-                                                         "/run/current-system",
-                                                         "/proc",
-                                                         "/sys/devices/system/cpu",
-                                                         "/sys/devices/system/node",
-                                                         "/sys/fs/cgroup",
-                                                         "/sys/kernel/mm/transparent_hugepage"};
+  static constexpr std::string_view readable_system =
+      "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store /run/current-system /proc "
+      "/sys/devices/system/cpu /sys/devices/system/node /sys/fs/cgroup "
+      "/sys/kernel/mm/transparent_hugepage";
 
   // Kept from commands whatever their mode is. A command of root's owns them even without
   // capabilities, and a member of a group may read what others may not.

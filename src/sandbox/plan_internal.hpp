@@ -122,7 +122,7 @@ struct SandboxState {
   std::vector<UniqueFd> rule_files = {};
   std::vector<LandlockRule> rules = {};
   std::vector<sock_filter> filter = {};
-  std::vector<SandboxRlimit> rlimits = {};
+  SandboxRlimit rlimits[6] = {};  // of each resource that Limits can have one
   SandboxPlace writable[most_writable] = {};
   std::string guarded = {};
   std::string shared_memory = {};

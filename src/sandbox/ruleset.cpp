@@ -14,21 +14,20 @@ inline namespace v0_1 {
 
 #if CODEEXEC_HAS_SANDBOX
 
-inline namespace inner {
+namespace {
 
-bool link_is_trusted(const UniqueFd& directory, const std::string& path) {
-  return path.empty() || ::faccessat(directory.get(), ".", W_OK, AT_EACCESS) != 0;
+bool open_at(const UniqueFd& directory, const char* entry, UniqueFd& fd, struct stat& status) {
+  constexpr int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+  fd.reset(::openat(directory.get(), entry, flags));
+  return fd && ::fstat(fd.get(), &status) == 0;
 }
 
-Expected<OpenedGrant> open_by_name(
-    const std::string& path, FunctionRef<bool(const UniqueFd&, const std::string&)> may_follow) {
-  constexpr int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+// An errno, or 0; or the link that may not be followed.
+int walk_by_name(const std::string& path,
+                 FunctionRef<bool(const UniqueFd&, const std::string&)> may_follow,
+                 OpenedGrant& grant, std::string& planted) {
   constexpr int most_links_followed = 40;
-  const std::string subject = concat({"grants: ", quoted(path)});
-  OpenedGrant grant;
-  grant.fd.reset(::open("/", flags));
-  if (!grant.fd || ::fstat(grant.fd.get(), &grant.status) != 0)
-    return system_error(errno, {subject});
+  if (!open_at(grant.fd, "/", grant.fd, grant.status)) return errno;
   std::string todo = path;
   std::size_t at = 0;
   int links = 0;
@@ -37,35 +36,52 @@ Expected<OpenedGrant> open_by_name(
     const std::string part = todo.substr(at, end - at);
     at = end + 1;
     if (part.empty() || part == ".") continue;
-    UniqueFd next(::openat(grant.fd.get(), part.c_str(), flags));
-    if (!next || ::fstat(next.get(), &grant.status) != 0) return system_error(errno, {subject});
+    UniqueFd next;
+    if (!open_at(grant.fd, part.c_str(), next, grant.status)) return errno;
     if (!S_ISLNK(grant.status.st_mode)) {
       grant.fd = std::move(next);
-      if (part != "..") {
-        grant.path += '/';
-        grant.path += part;
-      } else if (!grant.path.empty()) {
+      if (part != "..")
+        grant.path += concat({"/", part});
+      else if (!grant.path.empty())
         grant.path.resize(grant.path.rfind('/'));
-      }
       continue;
     }
-    const std::string link = concat({grant.path, "/", part});
-    if (!may_follow(grant.fd, grant.path))
-      return make_error(ErrorCode::permission_denied, {subject, " leads through the symbolic link ",
-                                                       quoted(link), "; name the real directory"});
+    if (!may_follow(grant.fd, grant.path)) {
+      planted = concat({grant.path, "/", part});
+      return 0;
+    }
     char target[PATH_MAX];
     const ssize_t size = ::readlinkat(next.get(), "", target, sizeof target);
-    if (size < 0) return system_error(errno, {subject});
-    if (++links > most_links_followed) return system_error(ELOOP, {subject});
-    const std::string rest = at < todo.size() ? todo.substr(at) : std::string();
+    if (size < 0) return errno;
+    if (++links > most_links_followed) return ELOOP;
+    const std::string_view rest = std::string_view(todo).substr(std::min(at, todo.size()));
     todo = concat({{target, static_cast<std::size_t>(size)}, "/", rest});
     at = 0;
     if (target[0] != '/') continue;
-    grant.fd.reset(::open("/", flags));
-    if (!grant.fd || ::fstat(grant.fd.get(), &grant.status) != 0)
-      return system_error(errno, {subject});
+    if (!open_at(grant.fd, "/", grant.fd, grant.status)) return errno;
     grant.path.clear();
   }
+  return 0;
+}
+
+}  // namespace
+
+inline namespace inner {
+
+bool link_is_trusted(const UniqueFd& directory, const std::string& path) {
+  return path.empty() || ::faccessat(directory.get(), ".", W_OK, AT_EACCESS) != 0;
+}
+
+Expected<OpenedGrant> open_by_name(
+    const std::string& path, FunctionRef<bool(const UniqueFd&, const std::string&)> may_follow) {
+  OpenedGrant grant;
+  std::string planted;
+  const int error = walk_by_name(path, may_follow, grant, planted);
+  const std::string subject = concat({"grants: ", quoted(path)});
+  if (!planted.empty())
+    return make_error(ErrorCode::permission_denied, {subject, " leads through the symbolic link ",
+                                                     quoted(planted), "; name the real directory"});
+  if (error != 0) return system_error(error, {subject});
   if (grant.path.empty()) grant.path = "/";
   return grant;
 }
@@ -77,12 +93,9 @@ Expected<OpenedGrant> open_grant(const std::string& path) {
 }
 
 const char* objection_to_writing(const OpenedGrant& grant) {
-  for (const std::string_view directory : system_directories)
-    if (codeexec::is_within(directory, grant.path))
-      return "is a directory of the system, or above one";
-  for (const std::string_view directory : {"/proc", "/sys", "/dev", "/boot"})
-    if (codeexec::is_within(grant.path, directory) && !starts_with(grant.path, "/dev/shm/"))
-      return "belongs to the system";
+  if (is_above_system(grant.path)) return "is a directory of the system, or above one";
+  if (lies_in_one_of(grant.path, "/proc /sys /dev /boot") && !starts_with(grant.path, "/dev/shm/"))
+    return "belongs to the system";
   if (!S_ISDIR(grant.status.st_mode) && !S_ISREG(grant.status.st_mode))
     return "is neither a directory nor a regular file";
   return nullptr;

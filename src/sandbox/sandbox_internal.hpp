@@ -43,14 +43,14 @@ Expected<void> check_sandbox_options(const SandboxOptions& options);
 class RunCgroup {
  public:
   RunCgroup() = default;
-  RunCgroup(RunCgroup&& other) noexcept;
-  RunCgroup& operator=(RunCgroup&& other) noexcept;
-  ~RunCgroup();
-  static Expected<RunCgroup> make(const SandboxState& state);
+  RunCgroup(const RunCgroup&) = delete;
+  RunCgroup& operator=(const RunCgroup&) = delete;
+  ~RunCgroup() { finish(); }
+  Expected<void> make(const SandboxState& state);
 
   // Open for writing: a process joins by writing "0" to each. They are closed on exec.
-  const int* descriptors() const noexcept { return descriptors_.data(); }
-  std::size_t count() const noexcept { return descriptors_.size(); }
+  const int* descriptors() const noexcept { return descriptors_; }
+  std::size_t count() const noexcept { return count_; }
 
   // Kills what is left in it, removes it, and gives the names of the limits that were reached.
   std::vector<std::string> finish();
@@ -65,8 +65,10 @@ class RunCgroup {
   };
   Expected<void> add(const CgroupBase& base, std::uint64_t memory, std::uint64_t processes);
 
-  std::vector<Leaf> leaves_ = {};
-  std::vector<int> descriptors_ = {};
+  // One for memory and one for processes at most.
+  Leaf leaves_[2] = {};
+  int descriptors_[2] = {};
+  std::size_t count_ = 0;
 };
 #endif
 

@@ -26,9 +26,7 @@ ToolGrants::Place ToolGrants::place_of(const std::string& path) const {
   Place place;
   const auto found = open_by_name(path, [&](const UniqueFd& directory, const std::string& lies_in) {
     if (!link_is_trusted(directory, lies_in)) place.linked = true;
-    return std::none_of(writable_.begin(), writable_.end(), [&](const std::string& root) {
-      return codeexec::is_within(lies_in, root);
-    });
+    return !lies_in_one_of(lies_in, writable_);
   });
   if (found) place.path = found->path;
   return place;
@@ -44,16 +42,13 @@ void ToolGrants::add_directory(std::string_view given) {
 }
 
 bool ToolGrants::is_granted(std::string_view path) const {
-  return std::any_of(grants_.begin(), grants_.end(), [&](const SandboxGrant& grant) {
-    return codeexec::is_within(path, grant.path);
-  });
+  for (const SandboxGrant& grant : grants_)
+    if (codeexec::is_within(path, grant.path)) return true;
+  return false;
 }
 
 bool ToolGrants::is_never_granted(const std::string& path) const {
-  for (const std::string_view directory : system_directories)
-    if (codeexec::is_within(directory, path)) return true;
-  for (const std::string_view directory : {"/etc", "/proc", "/sys", "/dev", "/boot"})
-    if (codeexec::is_within(path, directory)) return true;
+  if (is_above_system(path) || lies_in_one_of(path, "/etc /proc /sys /dev /boot")) return true;
   if (holds_a_home(path, home_) || is_secret_directory(base_name(path))) return true;
   struct stat status {};
   return ::lstat(path.c_str(), &status) != 0 ||
@@ -61,41 +56,25 @@ bool ToolGrants::is_never_granted(const std::string& path) const {
 }
 
 bool ToolGrants::is_bin(const std::string& path) {
-  constexpr std::string_view names[] = {"bin", "sbin", "shims", ".bin"};
-  return is_one_of(base_name(path), names);
+  return is_word_of(base_name(path), "bin sbin shims .bin");
 }
 
 bool ToolGrants::lies_among_tools(std::string_view path) {
-  constexpr std::string_view tools[] = {
-      ".asdf",   ".bin",         ".bun",    ".cabal",      ".cargo",        ".composer",  ".conda",
-      ".deno",   ".dotnet",      ".elan",   ".fnm",        ".foundry",      ".fvm",       ".gem",
-      ".ghcup",  ".goenv",       ".jenv",   ".juliaup",    ".krew",         ".linuxbrew", ".mise",
-      ".n",      ".nodenv",      ".npm",    ".npm-global", ".npm-packages", ".nvm",       ".opam",
-      ".pnpm",   ".pnpm-store",  ".poetry", ".proto",      ".pub-cache",    ".pyenv",     ".rbenv",
-      ".rustup", ".rvm",         ".sdkman", ".swiftly",    ".tfenv",        ".tox",       ".venv",
-      ".venvs",  ".virtualenvs", ".volta",  ".yarn"};
+  constexpr std::string_view tools =
+      ".asdf .bin .bun .cabal .cargo .composer .conda .deno .dotnet .elan .fnm .foundry .fvm .gem "
+      ".ghcup .goenv .jenv .juliaup .krew .linuxbrew .mise .n .nodenv .npm .npm-global "
+      ".npm-packages .nvm .opam .pnpm .pnpm-store .poetry .proto .pub-cache .pyenv .rbenv .rustup "
+      ".rvm .sdkman .swiftly .tfenv .tox .venv .venvs .virtualenvs .volta .yarn";
   // What tools keep where other programs keep their data.
-  constexpr std::string_view shared[] = {".local/bin/",
-                                         ".local/lib/",
-                                         ".local/share/uv/",
-                                         ".local/share/pipx/",
-                                         ".local/share/mise/",
-                                         ".local/share/pnpm/",
-                                         ".local/share/fnm/",
-                                         ".local/share/rtx/",
-                                         ".local/share/virtualenvs/",
-                                         ".local/share/claude/",
-                                         ".local/pipx/",
-                                         ".config/yarn/global/",
-                                         ".config/composer/vendor/"};
+  constexpr std::string_view shared =
+      ".local/bin/* .local/lib/* .local/share/uv/* .local/share/pipx/* .local/share/mise/* "
+      ".local/share/pnpm/* .local/share/fnm/* .local/share/rtx/* .local/share/virtualenvs/* "
+      ".local/share/claude/* .local/pipx/* .config/yarn/global/* .config/composer/vendor/*";
   for (std::size_t at = path.find("/."); at != std::string_view::npos;
        at = path.find("/.", at + 1)) {
     const std::string_view rest = path.substr(at + 1);
-    const auto leads_there = [&](std::string_view part) {
-      return starts_with(concat({rest, "/"}), part);
-    };
-    if (!is_one_of(rest.substr(0, rest.find('/')), tools) &&
-        std::none_of(std::begin(shared), std::end(shared), leads_there))
+    if (!is_word_of(rest.substr(0, rest.find('/')), tools) &&
+        !is_word_of(concat({rest, "/"}), shared))
       return false;
   }
   return true;
@@ -103,7 +82,7 @@ bool ToolGrants::lies_among_tools(std::string_view path) {
 
 bool ToolGrants::is_prefix(const std::string& path) const {
   const auto depth = std::count(path.begin(), path.end(), '/');
-  const bool of_users = codeexec::is_within(path, "/home") || codeexec::is_within(path, "/Users");
+  const bool of_users = lies_in_one_of(path, "/home /Users");
   return depth >= (of_users ? 3 : 2) && (is_shared_prefix(path) || !is_never_granted(path));
 }
 
@@ -120,8 +99,8 @@ void ToolGrants::add_tools(const std::string& directory, bool linked) {
     trees_.add_directory(concat({prefix.substr(0, prefix.rfind('/')), "/.rustup"}));
   // Python's parts of ~/.local that are not in a directory of their own.
   if (is_shared)
-    for (const char* part : {"uv", "pipx", "mise", "pnpm", "virtualenvs"})
-      trees_.add_rule(concat({prefix, "/share/", part}), readable_rights);
+    for (std::string_view parts = "uv pipx mise pnpm virtualenvs"; !parts.empty();)
+      trees_.add_rule(concat({prefix, "/share/", take_part(parts, ' ')}), readable_rights);
 }
 
 bool ToolGrants::is_shared_prefix(const std::string& prefix) {
@@ -130,9 +109,7 @@ bool ToolGrants::is_shared_prefix(const std::string& prefix) {
 }
 
 bool ToolGrants::is_tool_part(const std::string& entry) {
-  constexpr std::string_view parts[] = {"bin",   "sbin",    "shims",   "lib",
-                                        "lib64", "libexec", "include", "pyvenv.cfg"};
-  return is_one_of(entry, parts);
+  return is_word_of(entry, "bin sbin shims lib lib64 libexec include pyvenv.cfg");
 }
 
 void ToolGrants::add_targets(const std::string& directory) {

@@ -30,12 +30,32 @@ std::string real_path_of(const std::string& path) {
   return ::realpath(path.c_str(), buffer) ? std::string(buffer) : std::string();
 }
 
+bool lies_in_one_of(std::string_view path, std::string_view directories) {
+  while (!directories.empty())
+    if (codeexec::is_within(path, take_part(directories, ' '))) return true;
+  return false;
+}
+
+bool lies_in_one_of(std::string_view path, const std::vector<std::string>& directories) {
+  for (const std::string& directory : directories)
+    if (codeexec::is_within(path, directory)) return true;
+  return false;
+}
+
+bool is_above_system(std::string_view path) {
+  std::string_view directories =
+      "/bin /boot /dev /etc /lib /lib32 /lib64 /libx32 /proc /run /sbin /sys /usr/bin /usr/lib "
+      "/usr/lib64 /usr/local/bin /usr/local/lib /usr/sbin /var/cache /var/lib /var/log /var/run "
+      "/var/spool /nix/store";
+  while (!directories.empty())
+    if (codeexec::is_within(take_part(directories, ' '), path)) return true;
+  return false;
+}
+
 bool is_secret_directory(std::string_view name) {
-  constexpr std::string_view secrets[] = {
-      ".ssh",    ".aws",     ".gnupg",    ".kube",        ".docker", ".azure",
-      ".gcloud", ".mozilla", ".pki",      ".thunderbird", ".git",    ".password-store",
-      ".config", ".local",   ".keyrings", ".cache",       ".vault",  ".terraform.d"};
-  return is_one_of(name, secrets);
+  return is_word_of(name,
+                    ".ssh .aws .gnupg .kube .docker .azure .gcloud .mozilla .pki .thunderbird .git "
+                    ".password-store .config .local .keyrings .cache .vault .terraform.d");
 }
 
 bool holds_a_home(const std::string& path, const std::string& home) {
@@ -46,8 +66,9 @@ bool holds_a_home(const std::string& path, const std::string& home) {
         (codeexec::is_within(path, homes) && path.size() > homes.size() &&
          path.find('/', homes.size() + 1) == std::string::npos))
       return true;
-  for (const char* entry : {"/.ssh", "/.profile", "/.bashrc", "/.bash_history"})
-    if (::access((path + entry).c_str(), F_OK) == 0) return true;
+  std::string_view entries = ".ssh .profile .bashrc .bash_history";
+  while (!entries.empty())
+    if (::access(concat({path, "/", take_part(entries, ' ')}).c_str(), F_OK) == 0) return true;
   return false;
 }
 
@@ -65,10 +86,7 @@ bool is_program_file(const std::string& path) {
   return starts_with(beginning, "#!") || beginning == "\177ELF";
 }
 
-bool TreeGrants::covers(std::string_view path) const {
-  return std::any_of(done_.begin(), done_.end(),
-                     [&](const std::string& root) { return codeexec::is_within(path, root); });
-}
+bool TreeGrants::covers(std::string_view path) const { return lies_in_one_of(path, done_); }
 
 void TreeGrants::add_entries(const std::string& directory, bool of_system) {
   of_system_ = of_system;
@@ -98,11 +116,10 @@ void TreeGrants::add_rule(const std::string& path, std::uint64_t rights) {
 }
 
 bool TreeGrants::is_installed_part(std::string_view name) {
-  constexpr std::string_view parts[] = {
-      "bin",   "sbin",       "shims",    "lib",        "lib64",        "libexec",  "include",
-      "share", "man",        "versions", "toolchains", "plugins",      "installs", "pkgs",
-      "envs",  "candidates", "registry", "pkg",        "node_modules", "modules",  "jmods"};
-  return is_one_of(name, parts);
+  return is_word_of(
+      name,
+      "bin sbin shims lib lib64 libexec include share man versions toolchains plugins "
+      "installs pkgs envs candidates registry pkg node_modules modules jmods");
 }
 
 void TreeGrants::add(const std::string& path, int depth) {
@@ -161,35 +178,37 @@ bool TreeGrants::is_secret(const std::string& path, const std::string& entry,
 
 bool TreeGrants::has_secret_name(const std::string& name, bool directory, int depth) {
   if (directory && is_secret_directory(name)) return true;
-  constexpr std::string_view wholes[] = {
-      ".npmrc",    ".pypirc",     ".netrc",    "_netrc",           ".pgpass",
-      ".my.cnf",   ".htpasswd",   ".env",      "config.json",      "config.yml",
-      "auth.json", "config.yaml", "hosts.yml", ".git-credentials", ".yarnrc.yml"};
-  if (starts_with(name, ".env.") || starts_with(name, "credentials")) return true;
+  constexpr std::string_view wholes =
+      ".npmrc .pypirc .netrc _netrc .pgpass .my.cnf .htpasswd .env config.json config.yml "
+      "auth.json "
+      "config.yaml hosts.yml .git-credentials .yarnrc.yml";
+  if (is_word_of(name, ".env.* credentials*")) return true;
   if (starts_with(name, "id_") && name.find('.') == std::string::npos) return true;
   if (ends_with(name, ".key") || ends_with(name, ".p12") || ends_with(name, ".pfx")) return true;
   // But not the certificates of the world's authorities.
   if (ends_with(name, ".pem") && name.find("cert") == std::string::npos && !starts_with(name, "ca"))
     return true;
-  if (is_one_of(name, wholes) && (depth <= 1 || name[0] == '.')) return true;
+  if (is_word_of(name, wholes) && (depth <= 1 || name[0] == '.')) return true;
   // Parts of names say something of what lies beside tools; deeper ones are source files.
   if (depth > 1) return false;
-  for (const char* part : {"credential", "secret", "token", "passw", "pgpass", "keystore", "netrc",
-                           "npmrc", "pypirc", "history", "private"})
-    if (name.find(part) != std::string::npos) return true;
+  std::string_view parts =
+      "credential secret token passw pgpass keystore netrc npmrc pypirc history private";
+  while (!parts.empty())
+    if (name.find(take_part(parts, ' ')) != std::string::npos) return true;
   return false;
 }
 
 void SystemGrants::add(const SandboxOptions& options) {
-  for (const std::string_view path : readable_system)
-    ruleset_.add_path(std::string(path), readable_rights);
+  std::string_view paths = readable_system;
+  while (!paths.empty()) ruleset_.add_path(std::string(take_part(paths, ' ')), readable_rights);
   // Names only; rules reach down.
   ruleset_.add_path("/etc", right_read_dir);
   add_settings("/etc", 0);
   ruleset_.add_path("/opt", right_read_dir);
   trees_.add_entries("/opt", true);
-  for (const char* device : {"null", "zero", "full", "random", "urandom", "tty"})
-    ruleset_.add_path(concat({"/dev/", device}), device_rights);
+  std::string_view devices = "null zero full random urandom tty";
+  while (!devices.empty())
+    ruleset_.add_path(concat({"/dev/", take_part(devices, ' ')}), device_rights);
   if (options.terminals) {
     ruleset_.add_path("/dev/ptmx", device_rights);
     ruleset_.add_path("/dev/pts", device_rights | right_read_dir);
@@ -197,22 +216,15 @@ void SystemGrants::add(const SandboxOptions& options) {
   if (options.shared_memory) ruleset_.add_path("/dev/shm", writable_rights);
 }
 
-bool SystemGrants::covers(std::string_view path) {
-  return std::any_of(std::begin(readable_system), std::end(readable_system),
-                     [&](std::string_view root) { return codeexec::is_within(path, root); });
-}
+bool SystemGrants::covers(std::string_view path) { return lies_in_one_of(path, readable_system); }
 
 bool SystemGrants::is_secret(std::string_view entry) {
-  constexpr std::string_view secrets[] = {"shadow",         "shadow-",      "gshadow",
-                                          "gshadow-",       "sudoers",      "sudoers.d",
-                                          "private",        "docker",       "kubernetes",
-                                          "rancher",        "wireguard",    "openvpn",
-                                          "ipsec.d",        "ppp",          "letsencrypt",
-                                          "NetworkManager", "credstore",    "credstore.encrypted",
-                                          "machine-id",     "vault.d",      "opasswd",
-                                          "krb5.keytab",    "netrc",        "polkit-1",
-                                          "swanctl",        "ipsec.secrets"};
-  return std::find(std::begin(secrets), std::end(secrets), entry) != std::end(secrets);
+  return is_word_of(
+      entry,
+      "shadow shadow- gshadow gshadow- sudoers sudoers.d private docker kubernetes rancher "
+      "wireguard "
+      "openvpn ipsec.d ppp letsencrypt NetworkManager credstore credstore.encrypted machine-id "
+      "vault.d opasswd krb5.keytab netrc polkit-1 swanctl ipsec.secrets");
 }
 
 bool SystemGrants::is_public(const struct stat& status) {
@@ -244,7 +256,7 @@ void SystemGrants::add_link(const std::string& path) {
   const std::string target = real_path_of(path);
   struct stat status {};
   if (target.empty() || codeexec::is_within(target, "/etc") || covers(target) ||
-      !(codeexec::is_within(target, "/run") || codeexec::is_within(target, "/var/lib")))
+      !lies_in_one_of(target, "/run /var/lib"))
     return;
   if (::lstat(target.c_str(), &status) == 0 && S_ISREG(status.st_mode) && is_public(status))
     ruleset_.add_path(target, right_read_file);

@@ -141,7 +141,9 @@ BackgroundShells::Shell::Waiter::Waiter(std::shared_ptr<Events> events, bool for
 BackgroundShells::Shell::Waiter::~Waiter() {
   const std::lock_guard<std::mutex> lock(events_->mutex);
   std::vector<Waiter*>& all = events_->waiters;
-  all.erase(std::remove(all.begin(), all.end(), this), all.end());
+  auto at = all.begin();
+  while (at != all.end() && *at != this) ++at;
+  if (at != all.end()) all.erase(at);  // it is not there when its pipe could not be made
 }
 
 Expected<void> BackgroundShells::Shell::Waiter::problem(
@@ -168,7 +170,7 @@ void BackgroundShells::Shell::Waiter::wake(bool end) {
   woken_ = ::write(writable_.get(), "", 1) == 1;
 }
 
-bool BackgroundShells::Shell::start(const Executor& executor, Command command, Result& failure) {
+bool BackgroundShells::Shell::start(const Executor& executor, Command& command, Result& failure) {
   command.on_output = [noted = events, told = std::move(command.on_output)](
                           Stream stream, std::string_view bytes) {
     (stream == Stream::out ? noted->out_bytes : noted->err_bytes) += bytes.size();
@@ -221,9 +223,9 @@ ShellStatus BackgroundShells::Shell::status() const {
   if (has_ended()) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!known_) {
-      known_ = result();
-      known_->out = std::string();
-      known_->err = std::string();
+      Result ended = result();
+      for (std::string* output : {&ended.out, &ended.err}) std::string().swap(*output);
+      known_.emplace(std::move(ended));
     }
     status.result = *known_;
     status.state = state_of(*known_);

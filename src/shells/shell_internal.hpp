@@ -59,8 +59,8 @@ struct BackgroundShells::Shell {
     std::vector<pollfd> set_ = {};
   };
 
-  // Starts the command. When that fails, `failure` has the result.
-  bool start(const Executor& executor, Command command, Result& failure);
+  // Starts the command, whose callbacks become others. When that fails, `failure` has the result.
+  bool start(const Executor& executor, Command& command, Result& failure);
   bool has_ended() const;
   ShellWaitEnd wait(Waiter& waiter, const ShellWait& until, Clock::time_point deadline) const;
   // All of the result, at the end.
@@ -74,9 +74,8 @@ struct BackgroundShells::Shell {
   std::shared_ptr<Events> events = std::make_shared<Events>();
   Execution execution = {};
   std::atomic<bool> kill_asked{false};
-  // These are the State's, and so is its mutex.
-  std::uint64_t number = 0;  // in the order of start
-  bool foreground = false;   // not told to anybody
+  // This is the State's, and so is its mutex.
+  bool foreground = false;  // not told to anybody
 
  private:
   mutable std::mutex mutex_ = {};

@@ -16,12 +16,11 @@ inline namespace v0_1 {
 
 struct BackgroundShells::State {
   using ShellPointer = std::shared_ptr<Shell>;
-  using Shells = std::map<std::string, ShellPointer, std::less<>>;
 
   State(const Executor& its_executor, ShellOptions its_options)
       : executor(its_executor), options(its_options) {}
 
-  Expected<ShellPointer> make_shell(const Command& command, Command& changed) const;
+  Expected<ShellPointer> make_shell(Command& command) const;
   Expected<void> reserve();
   void give_back();
   void add(const ShellPointer& shell, bool reserved);
@@ -34,9 +33,8 @@ struct BackgroundShells::State {
   const ShellOptions options;
   const pid_t owner = ::getpid();
   std::mutex mutex = {};
-  Shells shells = {};
+  std::vector<ShellPointer> shells = {};  // in the order of start
   std::size_t starting = 0;  // places that are taken by shells which are not in the list yet
-  std::uint64_t last_number = 0;
   bool closing = false;
 
  private:
@@ -44,24 +42,23 @@ struct BackgroundShells::State {
   std::vector<ShellPointer> take_old();
 };
 
-// A shell for a command, and the command as it will be started.
+// A shell for a command, which becomes what will be started.
 Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::make_shell(
-    const Command& command, Command& changed) const {
+    Command& command) const {
   auto shell = std::make_shared<Shell>();
   const std::string random = random_hex(8);
   if (random.empty()) return system_error(errno, {"cannot make a name for a background shell"});
   shell->id = concat({"shell_", random});
-  changed = command;
-  changed.background = true;
-  changed.shell_id = shell->id;
-  if (!changed.timeout) changed.timeout = options.timeout;
-  if (*changed.timeout > options.max_timeout) {
-    if (command.timeout)
-      shell->notes.push_back(
-          concat({"timeout reduced from ", seconds_text(*command.timeout), " to ",
-                  seconds_text(options.max_timeout),
-                  " seconds, the longest that background shells may have here"}));
-    changed.timeout = options.max_timeout;
+  command.background = true;
+  command.shell_id = shell->id;
+  const bool asked = command.timeout.has_value();
+  if (!asked) command.timeout = options.timeout;
+  if (*command.timeout > options.max_timeout) {
+    if (asked)
+      add_note(shell->notes, {"timeout reduced from ", seconds_text(*command.timeout), " to ",
+                              seconds_text(options.max_timeout),
+                              " seconds, the longest that background shells may have here"});
+    command.timeout = options.max_timeout;
   }
   return shell;
 }
@@ -69,36 +66,36 @@ Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::make_sh
 // Needs the mutex.
 bool BackgroundShells::State::has_room() const {
   std::size_t running = starting;
-  for (const auto& entry : shells)
-    if (!entry.second->foreground && !entry.second->events->ended.load()) ++running;
+  for (const ShellPointer& shell : shells)
+    if (!shell->foreground && !shell->events->ended.load()) ++running;
   return running < options.max_running;
 }
 
 // Takes out what nobody needs to know any more, for the caller to destroy without the mutex, which
-// this needs.
+// this needs. As a rule one at most: each costs a look at all of them.
 std::vector<BackgroundShells::State::ShellPointer> BackgroundShells::State::take_old() {
-  std::vector<ShellPointer> ended;
-  for (const auto& entry : shells)
-    if (!entry.second->foreground && entry.second->events->ended.load())
-      ended.push_back(entry.second);
-  const Clock::time_point now = Clock::now();
-  std::sort(ended.begin(), ended.end(), [](const ShellPointer& a, const ShellPointer& b) {
-    return a->events->ended_at < b->events->ended_at;
-  });
   constexpr std::size_t most_command_bytes = std::size_t{64} << 20;
-  std::size_t excess = ended.size();
-  std::size_t command_bytes = 0;
-  while (excess > 0 && ended.size() - excess < options.max_finished) {
-    command_bytes += ended[excess - 1]->execution.asked().command.size();
-    if (command_bytes > most_command_bytes) break;
-    --excess;
+  const Clock::time_point now = Clock::now();
+  std::vector<ShellPointer> old;
+  for (;;) {
+    std::size_t finished = 0;
+    std::size_t command_bytes = 0;
+    auto oldest = shells.end();
+    for (auto at = shells.begin(); at != shells.end(); ++at) {
+      const Shell& shell = **at;
+      if (shell.foreground || !shell.events->ended.load()) continue;
+      ++finished;
+      command_bytes += shell.execution.asked().command.size();
+      if (oldest == shells.end() || shell.events->ended_at < (*oldest)->events->ended_at)
+        oldest = at;
+    }
+    if (oldest == shells.end() ||
+        (finished <= options.max_finished && command_bytes <= most_command_bytes &&
+         now < later((*oldest)->events->ended_at, options.keep_finished)))
+      return old;
+    old.push_back(std::move(*oldest));
+    shells.erase(oldest);
   }
-  std::size_t count = 0;
-  while (count < ended.size() &&
-         (count < excess || now >= later(ended[count]->events->ended_at, options.keep_finished)))
-    shells.erase(ended[count++]->id);
-  ended.resize(count);
-  return ended;
 }
 
 // Takes a place for a shell that is going to be started, for add() or give_back().
@@ -124,8 +121,7 @@ void BackgroundShells::State::add(const ShellPointer& shell, bool reserved) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (reserved) --starting;
   shell->foreground = !reserved;
-  shell->number = ++last_number;
-  shells.emplace(shell->id, shell);
+  shells.push_back(shell);
   // Somebody ended this object meanwhile, and did not see this one.
   if (closing) shell->execution.cancel();
 }
@@ -142,15 +138,19 @@ bool BackgroundShells::State::to_background(Shell& shell) {
 
 void BackgroundShells::State::remove(const Shell& shell) {
   const std::lock_guard<std::mutex> lock(mutex);
-  shells.erase(shell.id);
+  for (auto at = shells.begin(); at != shells.end(); ++at)
+    if (at->get() == &shell) {
+      shells.erase(at);
+      return;
+    }
 }
 
 Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::find(std::string_view id) {
   std::vector<ShellPointer> old;
   const std::lock_guard<std::mutex> lock(mutex);
   old = take_old();
-  const auto at = shells.find(id);
-  if (at != shells.end() && !at->second->foreground) return at->second;
+  for (const ShellPointer& shell : shells)
+    if (shell->id == id && !shell->foreground) return shell;
   return make_error(ErrorCode::not_found, {"there is no background shell ", quoted(id),
                                            " (any more): list the shells, or start a new one"});
 }
@@ -162,11 +162,9 @@ std::vector<BackgroundShells::State::ShellPointer> BackgroundShells::State::all(
   {
     const std::lock_guard<std::mutex> lock(mutex);
     old = take_old();
-    for (const auto& entry : shells)
-      if (!entry.second->foreground) told.push_back(entry.second);
+    for (const ShellPointer& shell : shells)
+      if (!shell->foreground) told.push_back(shell);
   }
-  std::sort(told.begin(), told.end(),
-            [](const ShellPointer& a, const ShellPointer& b) { return a->number < b->number; });
   return told;
 }
 
@@ -185,8 +183,7 @@ BackgroundShells::~BackgroundShells() {
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
     state_->closing = true;
-    for (const auto& entry : state_->shells) all.push_back(entry.second);
-    state_->shells.clear();
+    all.swap(state_->shells);
   }
   for (const State::ShellPointer& shell : all) shell->execution.cancel();
   for (const State::ShellPointer& shell : all) shell->execution.wait_for(no_limit);
@@ -196,16 +193,17 @@ Expected<ShellStatus> BackgroundShells::start(const Command& command, Result* fa
   const CancellationPause pause;
   State& state = *state_;
   if (auto place = state.reserve(); !place) return place.error();
-  Command changed;
-  auto made = state.make_shell(command, changed);
+  Command changed = command;
+  auto made = state.make_shell(changed);
   if (!made) {
     state.give_back();
     return made.error();
   }
   Shell& shell = **made;
   changed.keep_end_only = true;
-  Result failed;
-  if (shell.start(state.executor, std::move(changed), failed)) {
+  Result unwanted;
+  Result& failed = failure ? *failure : unwanted;
+  if (shell.start(state.executor, changed, failed)) {
     state.add(*made, true);
     return shell.status();
   }
@@ -213,7 +211,6 @@ Expected<ShellStatus> BackgroundShells::start(const Command& command, Result* fa
   Error error = failed.outcome == Outcome::refused ? make_error(ErrorCode::permission_denied, {})
                                                    : system_error(failed.system_error, {});
   error.message = failed.message;
-  if (failure) *failure = std::move(failed);
   return error;
 }
 
@@ -227,18 +224,23 @@ ForegroundRun BackgroundShells::run(const Command& command, std::chrono::millise
     run.result.system_error = error.system_error;
     run.result.step = step_name(SpawnStep::setup);
     run.result.message = error.message;
-    return run;
   };
-  Command changed;
-  auto made = state->make_shell(command, changed);
-  if (!made) return fail(made.error());
+  Command changed = command;
+  auto made = state->make_shell(changed);
+  if (!made) {
+    fail(made.error());
+    return run;
+  }
   Shell& shell = **made;
   Shell::Waiter waiter(shell.events, false);
-  if (auto ok = waiter.problem(command.cancel); !ok) return fail(ok.error());
+  if (auto ok = waiter.problem(command.cancel); !ok) {
+    fail(ok.error());
+    return run;
+  }
   // The token is looked at here, as it must not reach into the background. One that is cancelled
   // already tells the executor not to start.
   if (changed.cancel && !changed.cancel->cancelled()) changed.cancel.reset();
-  if (!shell.start(state->executor, std::move(changed), run.result)) return run;
+  if (!shell.start(state->executor, changed, run.result)) return run;
   state->add(*made, false);
   ShellWait until;
   until.cancel = command.cancel;
@@ -254,9 +256,9 @@ ForegroundRun BackgroundShells::run(const Command& command, std::chrono::millise
         command.timeout ? no_limit : std::max(time, state->executor.options().timeout);
     end = shell.wait(waiter, until, later(shell.started, longest));
     if (end == ShellWaitEnd::timed_out)
-      shell.notes.push_back(
-          concat({"ended after the ", count_of_seconds(longest), " that a command may take in ",
-                  "the foreground, because as many run in the background as may"}));
+      add_note(shell.notes, {"ended after the ", count_of_seconds(longest),
+                             " that a command may take in the foreground, because as many run in "
+                             "the background as may"});
   }
   if (end != ShellWaitEnd::ended) shell.execution.cancel();
   run.result = shell.result();
@@ -279,13 +281,11 @@ std::vector<ShellStatus> BackgroundShells::list() const {
 Expected<ShellOutput> BackgroundShells::read(std::string_view id, ShellCursor since) const {
   const auto shell = state_->find(id);
   if (!shell) return shell.error();
-  ShellOutput output;
-  // First, so that what is read after it is complete when it has ended.
-  output.status = (*shell)->status();
+  const Execution& execution = (*shell)->execution;
   const std::size_t max_lines = state_->options.max_lines;
-  output.out = (*shell)->execution.read(Stream::out, since.out, max_lines);
-  output.err = (*shell)->execution.read(Stream::err, since.err, max_lines);
-  return output;
+  // The status first, so that what is read after it is complete when it has ended.
+  return ShellOutput{(*shell)->status(), execution.read(Stream::out, since.out, max_lines),
+                     execution.read(Stream::err, since.err, max_lines)};
 }
 
 Expected<ShellWaitEnd> BackgroundShells::wait(std::string_view id, const ShellWait& until) const {
