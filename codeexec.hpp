@@ -602,6 +602,9 @@ struct Word {
   bool home = false;      // begins with a home directory, which `text` has as ~ or ~user
   bool split = false;     // an unknown part is not quoted: it may become several words, or none
   bool process = false;   // is a process substitution: <( ) or >( )
+  // Not 0: an unknown part is a variable that nothing in the script can have set; a hash of its
+  // name.
+  std::uint16_t unset = 0;
   bool known() const noexcept { return text.find('\0') == std::string::npos; }
 };
 
@@ -6124,6 +6127,9 @@ bool decode_escape(std::string_view text, std::size_t& at, EscapeStyle style,
 // The value of $'text'. A NUL ends it.
 std::string decode_ansi_c(std::string_view text);
 
+// A number other than 0 for a name, by which two of them may be told apart.
+std::uint16_t hash_of_name(std::string_view name);
+
 // Puts a path behind a directory and takes `.`, `..` and doubled slashes out of it. `~` at the
 // start stays the name of a directory that has a parent.
 std::string join_shell_path(std::string_view directory, std::string_view path);
@@ -6134,6 +6140,12 @@ std::string join_shell_path(std::string_view directory, std::string_view path);
 // Sets of characters, and the escapes of $'...', echo and printf.
 
 namespace {
+
+std::uint16_t hash_of_name(std::string_view name) {
+  std::uint32_t hash = 2166136261U;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  return static_cast<std::uint16_t>((hash >> 16) | 1U);
+}
 
 bool decode_escape(std::string_view text, std::size_t& at, EscapeStyle style,
                    shell::Dialect dialect, std::string& out) {
@@ -8168,6 +8180,7 @@ class ShellWalker {
   // expands some variables by itself.
   void run_value(std::string_view name, const ShellValue& value);
   void set_variable(std::string_view name, ShellVariable variable);
+  void set_unknown(std::string_view name);
   // Values that variables may have after all.
   void add_values(const Changes& changes);
   // Adds a value to those a variable may have.
@@ -8449,7 +8462,8 @@ class ShellWalker {
 
   void run_simple_once(const ShellNode& node);
   static bool is_special_builtin(std::string_view name);
-  void keep_declared(std::string_view name, const Changes& changes);
+  // Whether an assignment in front of the command is for it alone.
+  bool is_temporary(const ShellNode& node, std::string_view name) const;
 
   void run_assignment(const ShellAssignment& assignment, shell::Command& command);
   // NAME+=value and NAME[subscript]=value.
@@ -8765,6 +8779,12 @@ void ShellWalker::set_variable(std::string_view name, ShellVariable variable) {
   }
   at->second = std::move(variable);
   at->second.frame = frame;
+}
+
+void ShellWalker::set_unknown(std::string_view name) {
+  ShellVariable variable;
+  variable.values.push_back(scalar_value(unknown_text()));
+  set_variable(name, std::move(variable));
 }
 
 void ShellWalker::add_values(const Changes& changes) {
@@ -9222,6 +9242,9 @@ void ShellWalker::add_parameter(const ShellPart& part, const Parameter& paramete
       const bool whole = part.quoted || (!parameter.many && is_whole(part.text));
       add_unknown(fields, whole && !(parameter.all && part.quoted));
       if (parameter.all && part.quoted && !fields.single) fields.word.split = true;
+      if (parameter.state == Parameter::State::environment && part.operation != '?' &&
+          !part.indirect && variable_of(part.text).values.size() == 1)
+        fields.word.unset = hash_of_name(part.text);
       return;
     }
     case Parameter::State::set:
@@ -9387,7 +9410,13 @@ bool ShellWalker::apply_operation(const ShellPart& part, Parameter& parameter, F
     case '=':
     case '?':
       if (parameter.state == State::environment) {
-        if (part.operation == '?') break;
+        if (part.operation == '?') {
+          // What comes behind it runs only where the variable is set.
+          walk_operand(part);
+          add_unknown(fields, part.quoted);
+          if (is_name(part.text) && part.subscript == no_index) set_unknown(part.text);
+          return true;
+        }
         assume_operand(part, fields);
         return true;
       }
@@ -10164,8 +10193,9 @@ void ShellWalker::run_simple_once(const ShellNode& node) {
   if (!stopped()) run_effects(node, told);
   if (!temporary) return;
   const Changes changes = take_frame();
-  for (std::uint32_t i = node.assignments.begin; i < node.assignments.end; ++i)
-    if (syntax_.assignments[i].declared) keep_declared(syntax_.assignments[i].name, changes);
+  // What the command itself has set stays: IFS= read x.
+  for (const auto& [name, variable] : changes)
+    if (!is_temporary(node, name)) set_variable(name, variable);
   // In front of a special builtin they stay, by POSIX; in bash only when it is called sh.
   if (!is_special_builtin(told.words[0].text)) return;
   outcome_.dialect_dependent = true;
@@ -10180,9 +10210,10 @@ bool ShellWalker::is_special_builtin(std::string_view name) {
   return is_one_of(name, names);
 }
 
-void ShellWalker::keep_declared(std::string_view name, const Changes& changes) {
-  for (const auto& [changed, variable] : changes)
-    if (changed == name) set_variable(name, variable);
+bool ShellWalker::is_temporary(const ShellNode& node, std::string_view name) const {
+  for (std::uint32_t i = node.assignments.begin; i < node.assignments.end; ++i)
+    if (syntax_.assignments[i].name == name && !syntax_.assignments[i].declared) return true;
+  return false;
 }
 
 void ShellWalker::run_assignment(const ShellAssignment& assignment, shell::Command& command) {
@@ -10964,8 +10995,8 @@ bool ShellWalker::print_argument(const shell::Command& command, char conversion,
 
 }  // namespace
 
-// policy/tables_internal.hpp ----------------------------------------------------------------------
-// What the policy knows of programs: rules, paths, wrappers, interpreters, options.
+// policy/rules_internal.hpp -----------------------------------------------------------------------
+// The sanitizer's rules: their order and their words.
 
 namespace {
 
@@ -10977,10 +11008,17 @@ enum class Rule : unsigned char {
   chown,
   dd,
   mkfs,
+  disk_tools,
+  mount,
   device_write,
   rm_protected,
+  rm_unset_variable,
   mv_dev_null,
   fork_bomb,
+  end_machine,
+  kill_all,
+  machine_settings,
+  plant,
   opaque_shell_input,
   unknown_command,
 };
@@ -10988,6 +11026,7 @@ enum class Rule : unsigned char {
 struct SanitizerRule {
   Rule rule = Rule::sudo;
   RuleInfo info = {};
+  const char* advice = "";      // what to do instead: the end of the refusal
   bool lifted_by_sudo = false;  // does not apply where PolicyOptions::enable_sudo is set
 };
 
@@ -10996,57 +11035,120 @@ inline constexpr SanitizerRule sanitizer_rules[] = {
      {"sudo", "Use of 'sudo' is not allowed",
       "refuses sudo, sudoedit, doas and pkexec as commands, not as words: `which sudo` passes",
       true},
+     "run it without",
      true},
     {Rule::su,
      {"su", "Use of 'su' is not allowed",
       "refuses su and runuser as commands; `python su.py` passes", true},
+     "run the command as the user you are",
      true},
     {Rule::chmod,
-     {"chmod", "Use of 'chmod' is not allowed",
-      "refuses any chmod command; `git update-index --chmod=+x f` passes", true},
+     {"chmod", "A mode that others may write by, or with setuid or setgid, is not allowed",
+      "refuses chmod, install -m, mkdir -m and setfacl with a mode by which others may write, that "
+      "sets setuid or setgid, or is not known before it runs, and chmod -R of what rm-protected "
+      "protects; `chmod +x a.sh` and `chmod 1777 d` pass",
+      true},
+     "give only what is needed, e.g. chmod u+x FILE",
      true},
     {Rule::chown,
      {"chown", "Use of 'chown' is not allowed", "refuses any chown command; chgrp passes", true},
+     "leave the owner as it is",
      true},
     {Rule::dd,
      {"dd", "Use of 'dd' command is not allowed", "refuses any dd command; `git add dd.txt` passes",
       true},
+     "use cp, head -c or truncate",
      false},
     {Rule::mkfs,
      {"mkfs", "Formatting or wiping disks is not allowed",
-      "refuses mkfs, mkfs.*, mke2fs, wipefs, and shred of a device; shred of a file passes", false},
+      "refuses mkfs, mkfs.*, mke2fs, wipefs and shred of a device; of a file they pass", false},
+     "use an image file in the workspace",
+     false},
+    {Rule::disk_tools,
+     {"disk-tools", "Changing disks, partitions or swap is not allowed",
+      "refuses fdisk, sfdisk, sgdisk, parted, mkswap, blkdiscard, cryptsetup, losetup, swapon and "
+      "swapoff of a device, or of all; `sfdisk -l` and image files pass",
+      false},
+     "use an image file in the workspace",
+     false},
+    {Rule::mount,
+     {"mount", "Mounting and unmounting is not allowed",
+      "refuses mount and umount; `mount` and `mount -l`, which list, pass", false},
+     "use the files where they are",
      false},
     {Rule::device_write,
-     {"device-write", "Overwriting disk blocks directly is not allowed",
-      "refuses redirections, tee, cp, mv and the like to a path under /dev; null, zero, full, "
-      "random, urandom, stdin, stdout, stderr, tty, ptmx, fd/*, pts/* and shm/* pass",
+     {"device-write", "Writing to devices is not allowed",
+      "refuses redirections, tee, cp, mv, curl -o and the like to a path under /dev; null, zero, "
+      "full, random, urandom, stdin, stdout, stderr, tty, ptmx, fd/*, pts/*, shm/*, tcp/* and "
+      "udp/* pass",
       true},
+     "write to a file",
      false},
     {Rule::rm_protected,
-     {"rm-protected", "Use of 'rm -rf /' is not allowed",
-      "refuses to remove, with what is below, /, anything directly in it, system directories and "
-      "what they hold, and home directories; `rm -rf /tmp/x` and `rm -rf ~/project/build` pass",
+     {"rm-protected", "Removing what the system or its users need is not allowed",
+      "refuses to remove, by rm, mv, find -delete, git clean, rsync --delete and others, /, "
+      "anything directly in it, system directories and what they hold, and home directories; "
+      "`rm -rf /tmp/x` and `rm -rf ~/project/build` pass",
       true},
+     "name only what you made, e.g. ./build",
+     false},
+    {Rule::rm_unset_variable,
+     {"rm-unset-variable", "Removing / by a variable that is empty is not allowed",
+      "refuses `rm -rf \"$x\"/*` where the script sets no x; `rm -rf \"${x:?}\"/*` passes", false},
+     "write ${NAME:?} for $NAME",
      false},
     {Rule::mv_dev_null,
      {"mv-dev-null", "Moving files to /dev/null is not allowed",
       "refuses mv with the destination /dev/null; `mv a b 2> /dev/null` passes", true},
+     "use rm",
      false},
     {Rule::fork_bomb,
      {"fork-bomb", "Fork bombs are not allowed",
       "refuses the call of a function that starts itself in a pipeline or in the background", true},
+     "start a fixed number of processes",
+     false},
+    {Rule::end_machine,
+     {"end-machine", "Stopping or restarting the machine is not allowed",
+      "refuses reboot, halt, poweroff, shutdown, init 0, telinit, `systemctl reboot` and the like; "
+      "`shutdown -c` and `systemctl status x` pass",
+      false},
+     "end only what you started, with kill PID",
+     false},
+    {Rule::kill_all,
+     {"kill-all", "Ending the processes of others is not allowed",
+      "refuses kill of the process 1 or -1, killall5, pkill and killall of root's processes or "
+      "without a name; `kill 1234` and `pkill -f server` pass",
+      false},
+     "name what you started: kill PID",
+     false},
+    {Rule::machine_settings,
+     {"machine-settings", "Changing settings of the kernel or the firewall is not allowed",
+      "refuses sysctl -w, writing below /proc/sys, iptables -F and nft flush; `sysctl -a` and "
+      "`iptables -L` pass",
+      false},
+     "only read them",
+     false},
+    {Rule::plant,
+     {"plant", "Writing what runs later or lets somebody in is not allowed",
+      "refuses to write accounts, sudoers, cron, profiles, ssh, pam, udev and systemd files in "
+      "/etc, ~/.ssh, systemd user units and autostart, and crontab, at and batch; `crontab -l` and "
+      "~/.ssh/known_hosts pass",
+      false},
+     "keep files in the workspace and run commands now",
      false},
     {Rule::opaque_shell_input,
      {"opaque-shell-input", "Shell input that is not known before it runs is not allowed",
       "refuses a shell, eval or source that reads what the script does not tell: `curl x | sh`, "
       "`bash -c \"$(cat x)\"`; `bash build.sh` and `source .venv/bin/activate` pass",
       false},
+     "save it to a file and run `sh FILE`",
      false},
     {Rule::unknown_command,
      {"unknown-command", "A command whose name is not known before it runs is not allowed",
       "refuses `$TOOL x` and `$(cat x)`, unless the script sets the variable; "
       "`\"$VENV/bin/python\" x` passes",
       false},
+     "write the program's name out",
      false},
 };
 inline constexpr std::size_t rule_count = std::size(sanitizer_rules);
@@ -11062,20 +11164,29 @@ static_assert(in_order_of_rules(), "sort the rows of sanitizer_rules as the enum
 struct CompatRule {
   Rule rule = Rule::sudo;
   const char* pattern = "";
+  const char* message = "";
 };
 
-// In MassGen's order.
+// In MassGen's order and words.
 inline constexpr CompatRule compat_rules[] = {
-    {Rule::rm_protected, R"(\brm\s+-rf\s+/)"},
-    {Rule::mv_dev_null, R"(\bmv\b.*?\s+/dev/null)"},
-    {Rule::dd, R"(\bdd\b)"},
-    {Rule::device_write, R"(>\s*/dev/sd[a-z][1-9]?)"},
-    {Rule::fork_bomb, R"(:\(\)\{\s*:\|\:&\s*\};:)"},
-    {Rule::sudo, R"(\bsudo\b)"},
-    {Rule::su, R"(\bsu\b)"},
-    {Rule::chown, R"(\bchown\b)"},
-    {Rule::chmod, R"(\bchmod\b)"},
+    {Rule::rm_protected, R"(\brm\s+-rf\s+/)", "Use of 'rm -rf /' is not allowed"},
+    {Rule::mv_dev_null, R"(\bmv\b.*?\s+/dev/null)", "Moving files to /dev/null is not allowed"},
+    {Rule::dd, R"(\bdd\b)", "Use of 'dd' command is not allowed"},
+    {Rule::device_write, R"(>\s*/dev/sd[a-z][1-9]?)",
+     "Overwriting disk blocks directly is not allowed"},
+    {Rule::fork_bomb, R"(:\(\)\{\s*:\|\:&\s*\};:)", "Fork bombs are not allowed"},
+    {Rule::sudo, R"(\bsudo\b)", "Use of 'sudo' is not allowed"},
+    {Rule::su, R"(\bsu\b)", "Use of 'su' is not allowed"},
+    {Rule::chown, R"(\bchown\b)", "Use of 'chown' is not allowed"},
+    {Rule::chmod, R"(\bchmod\b)", "Use of 'chmod' is not allowed"},
 };
+
+}  // namespace
+
+// policy/tables_internal.hpp ----------------------------------------------------------------------
+// What the policy knows of programs: rules, paths, wrappers, interpreters, options.
+
+namespace {
 
 // Tables with a `name` are sorted by it, and searched by halves.
 template <class Row, std::size_t size>
@@ -11097,19 +11208,6 @@ struct Named {
   std::string_view name = {};
 };
 
-// Programs that are refused for their name alone.
-struct RefusedProgram {
-  std::string_view name = {};
-  Rule rule = Rule::sudo;
-};
-inline constexpr RefusedProgram refused_programs[] = {
-    {"chmod", Rule::chmod}, {"chown", Rule::chown},   {"dd", Rule::dd},
-    {"doas", Rule::sudo},   {"mke2fs", Rule::mkfs},   {"mkfs", Rule::mkfs},
-    {"pkexec", Rule::sudo}, {"runuser", Rule::su},    {"su", Rule::su},
-    {"sudo", Rule::sudo},   {"sudoedit", Rule::sudo}, {"wipefs", Rule::mkfs},
-};
-static_assert(sorted_by_name(refused_programs), "sort the rows by name");
-
 // Directories that hold the homes of users.
 inline constexpr Named home_parents[] = {{"Users"}, {"home"}};
 static_assert(sorted_by_name(home_parents), "sort the rows by name");
@@ -11129,8 +11227,37 @@ inline constexpr Named harmless_devices[] = {{"full"},    {"null"},  {"ptmx"},  
                                              {"stderr"},  {"stdin"}, {"stdout"}, {"tty"},
                                              {"urandom"}, {"zero"}};
 static_assert(sorted_by_name(harmless_devices), "sort the rows by name");
-inline constexpr Named harmless_device_directories[] = {{"fd"}, {"pts"}, {"shm"}};
+inline constexpr Named harmless_device_directories[] = {{"fd"}, {"pts"}, {"shm"}, {"tcp"}, {"udp"}};
 static_assert(sorted_by_name(harmless_device_directories), "sort the rows by name");
+
+// Paths that are not written to, with what is below them. ~ stands for any home directory.
+struct KeptPlace {
+  Rule rule = Rule::plant;
+  const char* paths = "";  // blanks between them; names may be patterns
+};
+inline constexpr KeptPlace kept_places[] = {
+    {Rule::end_machine, "/proc/sysrq-trigger"},
+    {Rule::machine_settings, "/proc/sys"},
+    {Rule::plant,
+     "/etc/passwd /etc/shadow /etc/group /etc/gshadow /etc/sudoers* /etc/cron* /etc/profile* "
+     "/etc/environment /etc/bash.bashrc /etc/rc.local /etc/init.d /etc/ld.so.* /etc/ssh /etc/pam.d "
+     "/etc/udev /etc/systemd /var/spool/cron ~/.ssh ~/.config/systemd/user ~/.config/autostart"},
+};
+inline constexpr std::string_view harmless_places = "~/.ssh/known_hosts";
+
+// What lies below these may be removed a file at a time.
+inline constexpr std::string_view removable_places = "/dev/shm/* /opt/* /usr/local/*";
+
+// What find may remove by name, path, time or owner.
+inline constexpr std::string_view scratch_places = "/tmp /var/tmp ~";
+inline constexpr std::string_view find_tests =
+    "-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -mtime -mmin "
+    "-atime -amin -ctime -cmin -used -anewer -cnewer -user -uid -nouser -group -gid -nogroup";
+
+// Variables that commands have although no script sets them.
+inline constexpr std::string_view given_variables =
+    "PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR TERM PWD OLDPWD UID EUID PPID HOSTNAME "
+    "HOSTTYPE RANDOM SECONDS";
 
 // The options of a program that take an argument, as getopt_long has them: letters, and long names
 // with blanks between them.
@@ -11356,119 +11483,176 @@ inline constexpr Named removing_functions[] = {
     {"rmSync"},     {"rm_r"},           {"rm_rf"},       {"rmdirSync"}, {"rmtree"}};
 static_assert(sorted_by_name(removing_functions), "sort the rows by name");
 
+// Tables of programs are texts, as rows of pointers would weigh three times as much: a program to
+// the line, with | between its columns and blanks between the entries of one. A column at the end
+// may be missing.
+
+// Programs that are refused, with the rule, for their name or for what they are asked:
+// name|rule|options with an argument: letters, then long names|options that are refused|operands
+// that are, unless an option of the last column is there|options.
+// Operands: a word stands for itself as the first one, * for any, = for an assignment, /dev for a
+// device, @processes for missing names of processes, @kill for the process 1 or -1. Where both
+// columns are empty, the name is enough. In the last column, +word is one of the first operands.
+inline constexpr std::string_view refused_programs =
+    "at|plant|fqt|||l c d r V\n"
+    "batch|plant|fq|||V\n"
+    "blkdiscard|disk-tools|||/dev\n"
+    "chmod|chmod||reference\n"
+    "chown|chown\n"
+    "crontab|plant|u|||l V T help\n"
+    "cryptsetup|disk-tools|||/dev|+status +luksDump +isLuks +luksUUID help\n"
+    "dd|dd\n"
+    "doas|sudo\n"
+    "fdisk|disk-tools|||/dev|l list\n"
+    "halt|end-machine||||help\n"
+    "init|end-machine|||0 6\n"
+    "ip6tables|machine-settings||F flush\n"
+    "iptables|machine-settings||F flush\n"
+    "kill|kill-all|||@kill\n"
+    "killall|kill-all|suoynZ signal user older-than younger-than ns context||@processes|"
+    "l list V version help\n"
+    "killall5|kill-all\n"
+    "losetup|disk-tools||D detach-all d detach|/dev|l list a all j associated show\n"
+    "mke2fs|mkfs|||/dev\n"
+    "mkfs|mkfs|||/dev\n"
+    "mkswap|disk-tools|||/dev\n"
+    "mount|mount|tLUT types|a all o options B bind R rbind M move|*|V version help\n"
+    "nft|machine-settings|fDI||flush\n"
+    "parted|disk-tools|a align||/dev|l list +print\n"
+    "pkexec|sudo\n"
+    "pkill|kill-all|gGPstuUFrO signal pgroup group parent session terminal euid uid pidfile ns||"
+    "@processes|P parent g pgroup s session t terminal F pidfile V version help\n"
+    "poweroff|end-machine||||help\n"
+    "reboot|end-machine||||help\n"
+    "runuser|su\n"
+    "setfacl|chmod||M modify-file set-file restore\n"
+    "sfdisk|disk-tools||delete wipe|/dev|l list d dump s show-size F list-free V verify J json\n"
+    "sgdisk|disk-tools||Z zap-all z zap o clear n new d delete t typecode g mbrtogpt l load-backup|"
+    "/dev|p print i info v verify L list-types\n"
+    "shred|mkfs|||/dev\n"
+    "shutdown|end-machine||||c help\n"
+    "su|su\n"
+    "sudo|sudo\n"
+    "sudoedit|sudo\n"
+    "swapoff|disk-tools||a all|/dev\n"
+    "swapon|disk-tools||a all|/dev|s summary show\n"
+    "sysctl|machine-settings||w write p load system f|=\n"
+    "systemctl|end-machine|HMtpPons host machine type property output signal lines state root||"
+    "reboot poweroff halt kexec rescue emergency isolate|help\n"
+    "telinit|end-machine||||help\n"
+    "umount|mount|tO types|a all A all-targets|*|V version help\n"
+    "wipefs|mkfs|||/dev\n";
+
 // What programs do with the files that are named to them.
 struct FileProgram {
   enum class Operands : unsigned char {
     none,
     read,
     write,
-    change,     // the mode or owner of all but the first
+    make,       // a directory or a pipe
+    change,     // the owner of all but the first
+    chmod,      // the mode, which is the first, of all others
+    acl,        // the modes of all
     copy,       // the last is written, the others are read
-    move,       // the last is written, the others are removed
     link,       // the last is written
+    move,       // the last is written, the others are removed
+    sync,       // as copy; what the sources do not have is removed
     remove,     // a single file
     rm,         // and with -r all that is below
     pattern,    // the first is a pattern, unless an option gives one; the others are read
     sed,        // as pattern; written with -i
     shred,      // written, and removed with -u
     filter,     // the first is read, the second written
+    patch,      // the first is written
     key_value,  // if=FILE of=FILE
+    tar,        // an archive is written or unpacked
+    git,        // git clean removes what is in the directory
   };
-  std::string_view name = {};
   Operands operands = Operands::none;
   Syntax syntax = {};
-  std::string_view reads = {};   // options whose argument is a file that is read
-  std::string_view writes = {};  // options whose argument is a file that is written
+  std::string_view reads = {};      // options whose argument is a file that is read
+  std::string_view writes = {};     // options whose argument is a file that is written
+  std::string_view directory = {};  // the option that names where the operands are written to
+  std::string_view modes = {};      // options whose argument is a mode
 };
-inline constexpr FileProgram file_programs[] = {
-    {"cat", FileProgram::Operands::read},
-    {"chgrp", FileProgram::Operands::change, {"", "from reference"}},
-    {"chmod", FileProgram::Operands::change, {"", "reference"}},
-    {"chown", FileProgram::Operands::change, {"", "from reference"}},
-    {"cmp", FileProgram::Operands::read, {"in", "ignore-initial bytes"}},
-    {"comm", FileProgram::Operands::read},
-    {"cp", FileProgram::Operands::copy, {"St", "suffix target-directory"}},
-    {"curl",
-     FileProgram::Operands::none,
-     {"AbcCdDeEFHKmoPQrtTuUwxXyYz",
-      "output data header request user user-agent max-time url form cookie cookie-jar config "
-      "upload-file dump-header"},
-     "T upload-file",
-     "o output c cookie-jar D dump-header"},
-    {"cut", FileProgram::Operands::read, {"bcdf", "bytes characters delimiter fields"}},
-    {"dd", FileProgram::Operands::key_value},
-    {"diff", FileProgram::Operands::read, {"ILUxXSW", "exclude label unified context width"}},
-    {"du", FileProgram::Operands::read, {"dBtX", "max-depth block-size threshold exclude"}},
-    {"egrep",
-     FileProgram::Operands::pattern,
-     {"ABCDdefm", "regexp file max-count context include exclude"},
-     "f file",
-     ""},
-    {"fgrep",
-     FileProgram::Operands::pattern,
-     {"ABCDdefm", "regexp file max-count context include exclude"},
-     "f file",
-     ""},
-    {"file", FileProgram::Operands::read, {"eFfmP"}, "f m", ""},
-    {"grep",
-     FileProgram::Operands::pattern,
-     {"ABCDdefm",
-      "regexp file max-count context include exclude exclude-dir after-context "
-      "before-context"},
-     "f file",
-     ""},
-    {"head", FileProgram::Operands::read, {"cn", "bytes lines"}},
-    {"install", FileProgram::Operands::copy, {"gmoSt", "group mode owner suffix target-directory"}},
-    {"less", FileProgram::Operands::read, {"bDhjkoOpPtTxyz"}},
-    {"link", FileProgram::Operands::link},
-    {"ln", FileProgram::Operands::link, {"St", "suffix target-directory"}},
-    {"ls", FileProgram::Operands::read, {"ITw", "ignore hide width tabsize"}},
-    {"md5sum", FileProgram::Operands::read},
-    {"mkdir", FileProgram::Operands::write, {"m", "mode"}},
-    {"mkfifo", FileProgram::Operands::write, {"m", "mode"}},
-    {"more", FileProgram::Operands::read, {"n"}},
-    {"mv", FileProgram::Operands::move, {"St", "suffix target-directory"}},
-    {"nl", FileProgram::Operands::read, {"bdfhilnsvw"}},
-    {"od", FileProgram::Operands::read, {"AjNStw"}},
-    {"readlink", FileProgram::Operands::read},
-    {"rg",
-     FileProgram::Operands::pattern,
-     {"ABCdefgEjMmrtT", "regexp file glob type type-not max-count max-depth replace context"},
-     "f file",
-     ""},
-    {"rm", FileProgram::Operands::rm},
-    {"rmdir", FileProgram::Operands::remove},
-    {"sed", FileProgram::Operands::sed, {"efl", "expression file line-length"}, "f file", ""},
-    {"sha1sum", FileProgram::Operands::read},
-    {"sha256sum", FileProgram::Operands::read},
-    {"shred", FileProgram::Operands::shred, {"ns", "iterations size random-source"}},
-    {"sort",
-     FileProgram::Operands::read,
-     {"koStT", "key output buffer-size field-separator temporary-directory"},
-     "",
-     "o output"},
-    {"stat", FileProgram::Operands::read, {"ct", "format printf"}},
-    {"strings", FileProgram::Operands::read, {"ntTe"}},
-    {"tac", FileProgram::Operands::read, {"s", "separator"}},
-    {"tail", FileProgram::Operands::read, {"cns", "bytes lines sleep-interval pid"}},
-    {"tee", FileProgram::Operands::write},
-    {"touch", FileProgram::Operands::write, {"drt", "date reference time"}},
-    {"tree", FileProgram::Operands::read, {"LPIoHT"}, "", "o"},
-    {"truncate", FileProgram::Operands::write, {"rs", "reference size"}},
-    {"uniq", FileProgram::Operands::filter, {"fsw", "skip-fields skip-chars check-chars"}},
-    {"unlink", FileProgram::Operands::remove},
-    {"unzip", FileProgram::Operands::none, {"dPx"}, "", "d"},
-    {"wc", FileProgram::Operands::read, {"", "files0-from"}},
-    {"wget",
-     FileProgram::Operands::none,
-     {"aeioOPQtTUwABDIlRX",
-      "output-document output-file directory-prefix input-file header user-agent timeout tries"},
-     "i input-file",
-     "O output-document o output-file a P directory-prefix"},
-    {"xxd", FileProgram::Operands::filter, {"cglosR"}},
-    {"zcat", FileProgram::Operands::read},
-};
-static_assert(sorted_by_name(file_programs), "sort the rows by name");
+inline constexpr std::string_view operand_kinds =
+    "none read write make change chmod acl copy link move sync remove rm pattern sed shred filter "
+    "patch key-value tar git";
+
+// name|operands|options with an argument: letters, then long names|reads|writes|directory|modes;
+// where there are only long names, the letters are a -.
+inline constexpr std::string_view file_programs =
+    "cat|read\n"
+    "chgrp|change|- from reference\n"
+    "chmod|chmod|- reference\n"
+    "chown|change|- from reference\n"
+    "cmp|read|in ignore-initial bytes\n"
+    "comm|read\n"
+    "cp|copy|St suffix target-directory|||t target-directory\n"
+    "curl|none|AbcCdDeEFHKmoPQrtTuUwxXyYz output data header request user user-agent max-time url "
+    "form cookie cookie-jar config upload-file dump-header output-dir|T upload-file|"
+    "o output c cookie-jar D dump-header output-dir\n"
+    "cut|read|bcdf bytes characters delimiter fields\n"
+    "dd|key-value\n"
+    "diff|read|ILUxXSW exclude label unified context width\n"
+    "du|read|dBtX max-depth block-size threshold exclude\n"
+    "ed|write|p prompt\n"
+    "egrep|pattern|ABCDdefm regexp file max-count context include exclude|f file\n"
+    "fgrep|pattern|ABCDdefm regexp file max-count context include exclude|f file\n"
+    "file|read|eFfmP|f m\n"
+    "git|git\n"
+    "grep|pattern|ABCDdefm regexp file max-count context include exclude exclude-dir after-context "
+    "before-context|f file\n"
+    "head|read|cn bytes lines\n"
+    "install|copy|gmoSt group mode owner suffix target-directory|||t target-directory|m mode\n"
+    "less|read|bDhjkoOpPtTxyz\n"
+    "link|link\n"
+    "ln|link|St suffix target-directory|||t target-directory\n"
+    "ls|read|ITw ignore hide width tabsize\n"
+    "md5sum|read\n"
+    "mkdir|make|m mode||||m mode\n"
+    "mkfifo|make|m mode\n"
+    "more|read|n\n"
+    "mv|move|St suffix target-directory|||t target-directory\n"
+    "nl|read|bdfhilnsvw\n"
+    "od|read|AjNStw\n"
+    "patch|patch|BdDFgiopVYzr directory input output strip reject-file|i input|"
+    "o output r reject-file|d directory\n"
+    "readlink|read\n"
+    "rg|pattern|ABCdefgEjMmrtT regexp file glob type type-not max-count max-depth replace context|"
+    "f file\n"
+    "rm|rm\n"
+    "rmdir|remove\n"
+    "rsync|sync|efBTM rsh filter exclude exclude-from include include-from files-from bwlimit "
+    "log-file temp-dir compare-dest copy-dest link-dest backup-dir suffix password-file port "
+    "timeout chmod chown max-size min-size partial-dir out-format rsync-path block-size "
+    "max-delete||log-file\n"
+    "scp|copy|cDFiJloPSX\n"
+    "sed|sed|efl expression file line-length|f file\n"
+    "setfacl|acl|mxMXns modify remove set modify-file set-file restore||||m modify s set\n"
+    "sha1sum|read\n"
+    "sha256sum|read\n"
+    "shred|shred|ns iterations size random-source\n"
+    "sort|read|koStT key output buffer-size field-separator temporary-directory||o output\n"
+    "sponge|write\n"
+    "stat|read|ct format printf\n"
+    "strings|read|ntTe\n"
+    "tac|read|s separator\n"
+    "tail|read|cns bytes lines sleep-interval pid\n"
+    "tar|tar|fCTXbgHIKLNV file directory files-from exclude exclude-from use-compress-program "
+    "transform owner group mode mtime to-command checkpoint-action strip-components|||C directory\n"
+    "tee|write\n"
+    "touch|write|drt date reference time\n"
+    "tree|read|LPIoHT||o\n"
+    "truncate|write|rs reference size\n"
+    "uniq|filter|fsw skip-fields skip-chars check-chars\n"
+    "unlink|remove\n"
+    "unzip|none|dPx||d\n"
+    "wc|read|- files0-from\n"
+    "wget|none|aeioOPQtTUwABDIlRX output-document output-file directory-prefix input-file header "
+    "user-agent timeout tries|i input-file|O output-document o output-file a P directory-prefix\n"
+    "xxd|filter|cglosR\n"
+    "zcat|read\n";
 
 // Options that stand between a program's name and that of its command.
 struct GlobalOptions {
@@ -11512,6 +11696,16 @@ bool sweeps(std::string_view name);
 // Whether a list of names with blanks between them has `name`, or one that it abbreviates.
 bool lists_option(std::string_view list, std::string_view name);
 
+// Whether one of the entries, with blanks between them, is `entry`.
+bool has_entry(std::string_view list, std::string_view entry);
+
+bool find_file_program(std::string_view name, FileProgram& program);
+
+// Whether a mode, or an access control list, lets others write, or sets setuid or setgid; or may do
+// so, as it is not known.
+bool is_risky_mode(std::string_view mode);
+bool is_risky_acl(std::string_view entries);
+
 // NAME=value, as a word of env or sudo.
 bool is_assignment(std::string_view text);
 
@@ -11549,12 +11743,16 @@ bool is_device(const PathText& path, bool glob);
 
 bool is_dev_null(const PathText& path);
 
+// Whether a path is one of these, or is below one; see KeptPlace. `glob`: its names are patterns.
+bool in_places(const PathText& path, std::string_view list, bool glob);
+
 // One of the forms of a command: the words of a program and its arguments.
 struct Form {
   const shell::Word* words = nullptr;
   std::size_t size = 0;
   unsigned level = 0;    // how many programs were peeled off
   bool in_find = false;  // find runs it for all that is below its roots
+  bool tested = false;   // and that passes a test of name, path, time or owner
   bool code = false;     // runs out of an interpreter's code
   const shell::Input* input = nullptr;
 
@@ -11582,148 +11780,30 @@ inline Part part_of(const shell::Word& word) { return {word.text, &word}; }
 
 enum class Order { stop_at_operand, options_anywhere };
 
+using OnOption = FunctionRef<void(std::string_view, const Part&)>;
+using OnOperand = FunctionRef<void(const Part&)>;
+
 // Reads arguments as getopt_long does. Calls on_option(name, argument) with a letter or a long name
 // and on_operand(argument). Gives the index of the word at which it stopped.
-template <class OnOption, class OnOperand>
-std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order,
-                           OnOption&& on_option, OnOperand&& on_operand) {
-  std::size_t i = 1;
-  while (i < form.size) {
-    const shell::Word& word = form.words[i];
-    const std::string_view text = word.text;
-    if (text.size() < 2 || text[0] != '-') {
-      if (order == Order::stop_at_operand) return i;
-      on_operand(part_of(word));
-      ++i;
-      continue;
-    }
-    ++i;
-    if (text == "--") {
-      if (order == Order::stop_at_operand) return i;
-      for (; i < form.size; ++i) on_operand(part_of(form.words[i]));
-      return i;
-    }
-    if (text[1] == '-') {
-      const std::size_t equals = text.find('=');
-      const std::string_view name = text.substr(2, equals - 2);
-      Part argument;
-      if (equals != std::string_view::npos) {
-        argument = {text.substr(equals + 1), &word};
-      } else if (lists_option(syntax.longs, name) && i < form.size) {
-        argument = part_of(form.words[i++]);
-      } else if (lists_option(syntax.twice, name) && i + 1 < form.size) {
-        argument = part_of(form.words[i]);
-        i += 2;
-      }
-      on_option(name, argument);
-      continue;
-    }
-    for (std::size_t at = 1; at < text.size(); ++at) {
-      const std::string_view letter = text.substr(at, 1);
-      if (syntax.letters.find(letter) == std::string_view::npos) {
-        on_option(letter, Part());
-        continue;
-      }
-      Part argument;
-      if (at + 1 < text.size())
-        argument = {text.substr(at + 1), &word};
-      else if (i < form.size)
-        argument = part_of(form.words[i++]);
-      on_option(letter, argument);
-      break;
-    }
-  }
-  return i;
-}
+std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order, OnOption on_option,
+                           OnOperand on_operand);
 
 inline constexpr auto ignore_part = [](const Part&) {};
 inline constexpr auto ignore_option = [](std::string_view, const Part&) {};
 
 // What a program does with a file.
-enum class Use : unsigned char { read, write, change, mv_target, remove, remove_tree, move, wipe };
-
-template <class OnUse>
-void use_operands(const FileProgram& program, const Form& form, bool reading, OnUse&& on_use) {
-  using Operands = FileProgram::Operands;
-  if (program.operands == Operands::read && program.writes.empty() && !reading) return;
-  std::vector<Part> operands;
-  Part directory;
-  bool in_place = false, recursive = form.in_find, has_pattern = false, overwrite = false;
-  read_arguments(
-      form, program.syntax, Order::options_anywhere,
-      [&](std::string_view name, const Part& argument) {
-        if (argument.word && lists_option(program.writes, name))
-          on_use(Use::write, argument, false);
-        else if (argument.word && lists_option(program.reads, name))
-          on_use(Use::read, argument, false);
-        if (name == "t" || (name.size() > 3 && starts_with("target-directory", name)))
-          directory = argument;
-        if (lists_option("R a r recursive", name)) recursive = true;
-        if (lists_option("i in-place", name)) in_place = true;
-        if (name == "e" || name == "f" || name == "regexp" || name == "expression" ||
-            name == "file" || name == "reference")
-          has_pattern = true;
-        if (name == "u") overwrite = true;
-        // chmod -x: the mode looks like an option
-        if (program.operands == Operands::change && name != "R" &&
-            std::string_view("rwxXst").find(name) != std::string_view::npos)
-          has_pattern = true;
-      },
-      [&](const Part& operand) {
-        // An unquoted $OPTIONS may hold -r.
-        if (operand.text == std::string_view("\0", 1) && operand.word->split) recursive = true;
-        operands.push_back(operand);
-      });
-
-  const auto use_all = [&](Use use, std::size_t first, std::size_t last) {
-    for (std::size_t i = first; i < last; ++i) on_use(use, operands[i], recursive);
-  };
-  const std::size_t count = operands.size();
-  switch (program.operands) {
-    case Operands::none:
-      return;
-    case Operands::read:
-      return use_all(Use::read, 0, count);
-    case Operands::write:
-      return use_all(Use::write, 0, count);
-    case Operands::change:
-      return use_all(Use::change, has_pattern ? 0 : 1, count);
-    case Operands::pattern:
-      return use_all(Use::read, has_pattern ? 0 : 1, count);
-    case Operands::sed:
-      return use_all(in_place ? Use::write : Use::read, has_pattern ? 0 : 1, count);
-    case Operands::remove:
-      return use_all(Use::remove, 0, count);
-    case Operands::rm:
-      return use_all(recursive ? Use::remove_tree : Use::remove, 0, count);
-    case Operands::shred:
-      use_all(Use::wipe, 0, count);
-      return overwrite ? use_all(Use::remove, 0, count) : void();
-    case Operands::filter:
-      use_all(Use::read, 0, std::min<std::size_t>(count, 1));
-      return use_all(Use::write, 1, std::min<std::size_t>(count, 2));
-    case Operands::key_value:
-      for (const Part& operand : operands) {
-        if (starts_with(operand.text, "of="))
-          on_use(Use::write, Part{operand.text.substr(3), operand.word}, false);
-        if (starts_with(operand.text, "if="))
-          on_use(Use::read, Part{operand.text.substr(3), operand.word}, false);
-      }
-      return;
-    case Operands::copy:
-    case Operands::move:
-    case Operands::link: {
-      const bool moves = program.operands == Operands::move;
-      const std::size_t sources = directory.word || count < 2 ? count : count - 1;
-      if (program.operands != Operands::link) use_all(moves ? Use::move : Use::read, 0, sources);
-      if (directory.word)
-        on_use(moves ? Use::mv_target : Use::write, directory, false);
-      else if (count > 1)
-        on_use(moves ? Use::mv_target : Use::write, operands.back(), false);
-      return;
-    }
-  }
-}
+enum class Use : unsigned char {
+  read,
+  write,
+  make,
+  change,
+  chmod,
+  copy_target,
+  mv_target,
+  remove,
+  remove_tree,
+  move,
+};
 
 }  // namespace
 
@@ -11811,6 +11891,57 @@ std::string join(const Form& form) {
   return text;
 }
 
+std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order, OnOption on_option,
+                           OnOperand on_operand) {
+  std::size_t i = 1;
+  while (i < form.size) {
+    const shell::Word& word = form.words[i];
+    const std::string_view text = word.text;
+    if (text.size() < 2 || text[0] != '-') {
+      if (order == Order::stop_at_operand) return i;
+      on_operand(part_of(word));
+      ++i;
+      continue;
+    }
+    ++i;
+    if (text == "--") {
+      if (order == Order::stop_at_operand) return i;
+      for (; i < form.size; ++i) on_operand(part_of(form.words[i]));
+      return i;
+    }
+    if (text[1] == '-') {
+      const std::size_t equals = text.find('=');
+      const std::string_view name = text.substr(2, equals - 2);
+      Part argument;
+      if (equals != std::string_view::npos) {
+        argument = {text.substr(equals + 1), &word};
+      } else if (lists_option(syntax.longs, name) && i < form.size) {
+        argument = part_of(form.words[i++]);
+      } else if (lists_option(syntax.twice, name) && i + 1 < form.size) {
+        argument = part_of(form.words[i]);
+        i += 2;
+      }
+      on_option(name, argument);
+      continue;
+    }
+    for (std::size_t at = 1; at < text.size(); ++at) {
+      const std::string_view letter = text.substr(at, 1);
+      if (syntax.letters.find(letter) == std::string_view::npos) {
+        on_option(letter, Part());
+        continue;
+      }
+      Part argument;
+      if (at + 1 < text.size())
+        argument = {text.substr(at + 1), &word};
+      else if (i < form.size)
+        argument = part_of(form.words[i++]);
+      on_option(letter, argument);
+      break;
+    }
+  }
+  return i;
+}
+
 }  // namespace
 
 // policy/protected_paths.cpp ----------------------------------------------------------------------
@@ -11886,6 +12017,14 @@ bool has_row(const Row (&table)[size], std::string_view name, bool glob) {
                      [name](const Row& row) { return glob_matches(name, row.name); });
 }
 
+// How many names lead to the home directory that a path is, or is in; npos: none.
+std::size_t names_of_home(const PathText& path) {
+  if (path.root == PathText::Root::home) return 0;
+  if (path.root != PathText::Root::slash || path.names.empty()) return std::string_view::npos;
+  if (path.names[0] == "root") return 1;
+  return find_row(home_parents, path.names[0]) ? 2 : std::string_view::npos;
+}
+
 }  // namespace
 
 namespace {
@@ -11926,6 +12065,26 @@ bool is_device(const PathText& path, bool glob) {
   const std::size_t count = path.names.size();
   if (count >= 2 && find_row(harmless_device_directories, path.names[1])) return false;
   return count != 2 || !find_row(harmless_devices, path.names[1]);
+}
+
+bool in_places(const PathText& path, std::string_view list, bool glob) {
+  while (!list.empty()) {
+    std::string_view place = take_part(list, ' ');
+    const bool home = take_part(place, '/') == "~";
+    std::size_t i = home ? names_of_home(path) : 0;
+    if (i > path.names.size() || (!home && path.root != PathText::Root::slash)) continue;
+    while (!place.empty() && i < path.names.size()) {
+      std::string_view rest = place;
+      const std::string_view name = take_part(rest, '/');
+      const std::string_view found = path.names[i];
+      if (name != found && !glob_matches(name, found) && !(glob && glob_matches(found, name)))
+        break;
+      place = rest;
+      ++i;
+    }
+    if (place.empty()) return true;
+  }
+  return false;
 }
 
 bool is_dev_null(const PathText& path) {
@@ -12029,13 +12188,23 @@ struct Case {
   }
 };
 
+struct FileArguments;
+
 // Judges the commands of one walk.
 class Judge {
  public:
   explicit Judge(Case& judged) : case_(judged) {}
   void visit(const shell::Visit& visit);
+  // After the last visit.
+  void finish();
 
  private:
+  // What the command tells of variables: assignments, tests, set -u, files that are sourced.
+  void note_variables();
+  // Whether nothing but / is left of the word where its variable, which nothing sets, is empty.
+  void check_unset(const Part& part);
+  bool is_set(std::uint16_t name) const;
+
   Form whole() const;
 
   // verdicts --------------------------------------------------------------------------------------
@@ -12061,6 +12230,8 @@ class Judge {
     return !part.text.empty() && part.text[0] != '/' && !part.home();
   }
   bool removal_is_protected(const Part& part, const PathText& path);
+  // `contents`: what is in the directory, not it itself.
+  bool is_kept(const PathText& path, bool contents, bool glob) const;
 
   // files -----------------------------------------------------------------------------------------
 
@@ -12070,7 +12241,23 @@ class Judge {
 
   void use_file(Use use, const Part& part, bool recursive, const Form& form);
   static FileAccess::Kind kind_of(Use use);
-  void check_removal(const Part& part, const PathText& path, const Form& form);
+  static std::string writes_to(const PathText& path, const Form& form);
+  // Places that nobody writes to.
+  void check_place(const PathText& path, const Part& part, const Form& form);
+  // `tree`: with all that is below.
+  void check_removal(const Part& part, const PathText& path, bool tree, const Form& form);
+
+  void judge_files(const FileProgram& program, const Form& form);
+  void take_option(const FileProgram& program, const Form& form, FileArguments& given,
+                   std::string_view name, const Part& argument);
+  void use_operands(const FileProgram& program, const Form& form, FileArguments& given);
+  void copy_files(const FileProgram& program, const Form& form, const FileArguments& given);
+  // The operands [first, last) in the directory that is given, or what is in it.
+  void write_below(const FileArguments& given, std::size_t first, std::size_t last,
+                   const Form& form);
+  void use_archive(FileArguments& given, const Form& form);
+  void check_clean(const Form& form);
+  void check_mode(const Part& mode, bool acl, const Form& form);
 
   // forms -----------------------------------------------------------------------------------------
 
@@ -12087,6 +12274,8 @@ class Judge {
   void judge_pattern(const Form& form, std::string_view pattern);
 
   void judge_program(const Form& form, std::string_view name);
+  void check_refused(const Form& form, std::string_view name);
+  bool is_refused_operand(std::string_view words, const Part& operand, bool first);
 
   // wrappers --------------------------------------------------------------------------------------
 
@@ -12125,6 +12314,8 @@ class Judge {
     std::size_t last = 1;
   };
   static Roots roots_of(const Form& form);
+  // Whether find picks what it finds by name, path, time or owner.
+  static bool has_test(const Form& form, std::size_t first);
 
   void peel_find(const Form& form);
   static std::size_t end_of_exec(const Form& form, std::size_t i);
@@ -12205,6 +12396,17 @@ class Judge {
   PathText base_ = {};
   std::vector<Form> forms_ = {};
   std::deque<std::vector<shell::Word>> generated_ = {};
+
+  struct Unset {
+    std::uint16_t name = 0;
+    std::size_t begin = 0;
+    std::size_t end = 0;
+    std::string detail = {};
+  };
+  std::vector<Unset> unset_ = {};  // what rm -r would remove by variables that nothing sets
+  std::vector<std::uint16_t> set_names_ = {};  // assigned or tested so far; see Word::unset
+  bool may_be_set_ = false;                    // any variable: a file was sourced, or set -u
+  bool trapped_ = false;
 };
 
 }  // namespace
@@ -12221,6 +12423,7 @@ void Judge::visit(const shell::Visit& visit) {
   payloads_ = &visit.payloads;
   has_base_ = false;
   environment_.clear();
+  note_variables();
   if (!case_.posix && !command_->words.empty() &&
       (command_->words[0].text == "[[" || command_->words[0].text == "(("))
     case_.tests.emplace_back(command_->begin, command_->end);
@@ -12242,6 +12445,54 @@ void Judge::visit(const shell::Visit& visit) {
   if (!command_->tolerant && !command_->compound && !case_.terms.allowed.empty()) check_allowed();
 }
 
+// variables that nothing sets ---------------------------------------------------------------------
+
+void Judge::note_variables() {
+  for (const shell::Assignment& assignment : command_->assignments)
+    set_names_.push_back(hash_of_name(assignment.name));
+  if (command_->words.empty()) return;
+  const std::string_view name = command_->words[0].text;
+  const bool tests = has_entry("[ [[ test", name);
+  trapped_ |= name == "trap";
+  may_be_set_ |= name == "source" || name == ".";
+  for (const shell::Word& word : command_->words) {
+    if (tests && word.unset) set_names_.push_back(word.unset);
+    if (name == "set" && (word.text == "nounset" || (starts_with(word.text, "-") &&
+                                                     word.text.find('u') != std::string::npos)))
+      may_be_set_ = true;
+  }
+}
+
+void Judge::check_unset(const Part& part) {
+  constexpr std::size_t most = 16;
+  const shell::Word& word = *part.word;
+  if (!word.unset || command_->defined || may_be_set_ || unset_.size() == most) return;
+  const std::size_t at = word.text.find('\0');
+  std::string text = word.text;
+  if (at == std::string::npos || text.find('\0', at + 1) != std::string::npos) return;
+  text.erase(at, 1);
+  PathText path;
+  enter(path, text, false);
+  const bool sweeping = path.names.size() == 1 && word.glob && sweeps(path.names[0]);
+  if (path.root != PathText::Root::slash || (!path.names.empty() && !sweeping)) return;
+  if (is_set(word.unset)) return;
+  for (std::string_view names = given_variables; !names.empty();)
+    if (hash_of_name(take_part(names, ' ')) == word.unset) return;
+  unset_.push_back({word.unset, word.begin, word.end,
+                    concat({shown(written(word)), " is ", text_of(path), " then"})});
+}
+
+bool Judge::is_set(std::uint16_t name) const {
+  return std::find(set_names_.begin(), set_names_.end(), name) != set_names_.end();
+}
+
+void Judge::finish() {
+  // A handler that stands before an assignment runs after it.
+  for (const Unset& unset : unset_)
+    if (wants(Rule::rm_unset_variable) && !(trapped_ && is_set(unset.name)))
+      record(Rule::rm_unset_variable, unset.begin, unset.end, unset.detail);
+}
+
 Form Judge::whole() const {
   Form form;
   form.words = command_->words.data();
@@ -12261,9 +12512,11 @@ std::size_t Judge::rank_of(Rule rule) const {
 }
 
 void Judge::record(Rule rule, std::size_t begin, std::size_t end, std::string_view detail) {
-  const RuleInfo& info = sanitizer_rules[static_cast<std::size_t>(rule)].info;
+  const SanitizerRule& row = sanitizer_rules[static_cast<std::size_t>(rule)];
+  const RuleInfo& info = row.info;
   object(rank_of(rule), info.name,
-         concat({"Potentially dangerous command detected: ", info.message, " (", detail, ")"}),
+         concat({"Potentially dangerous command detected: ", info.message, " (", detail, "); ",
+                 row.advice}),
          begin, end);
 }
 
@@ -12320,10 +12573,14 @@ PathText Judge::path_of(const Part& part) {
 bool Judge::removal_is_protected(const Part& part, const PathText& path) {
   // The directory one is in is removed by its contents: `find . -delete` is `rm -rf *`.
   const bool contents = is_relative(part) && path.names == base().names && path.root == base().root;
+  return is_kept(path, contents, part.glob());
+}
+
+bool Judge::is_kept(const PathText& path, bool contents, bool glob) const {
   if (case_.workspace && is_within(path, case_.start) &&
       (contents || path.names.size() > case_.start.names.size()))
     return false;
-  return is_protected(path, contents, part.glob());
+  return is_protected(path, contents, glob);
 }
 
 // files ------------------------------------------------------------------------------------------
@@ -12355,6 +12612,8 @@ void Judge::use_file(Use use, const Part& part, bool recursive, const Form& form
   if (use == Use::read && !case_.collecting) return;
   if (part.text == "-" && (use == Use::read || use == Use::write)) return;
   const PathText path = path_of(part);
+  // A connection, which the network's rules are for.
+  if (in_places(path, "/dev/tcp /dev/udp", false)) return;
   switch (use) {
     case Use::mv_target:
       if (is_dev_null(path)) {
@@ -12364,47 +12623,54 @@ void Judge::use_file(Use use, const Part& part, bool recursive, const Form& form
       }
       [[fallthrough]];
     case Use::write:
+    case Use::make:
+    case Use::copy_target:
       if (wants(Rule::device_write) && is_device(path, part.glob()))
-        record(Rule::device_write, part.word->begin, part.word->end,
-               concat({"writes to ", shown(text_of(path))}));
+        record(Rule::device_write, part.word->begin, part.word->end, writes_to(path, form));
+      if (use == Use::write) check_place(path, part, form);
       break;
-    case Use::wipe:
-      if (wants(Rule::mkfs) && is_device(path, part.glob()))
-        record(Rule::mkfs, part.word->begin, part.word->end, shown(join(form)));
+    case Use::chmod:
+      if (recursive && wants(Rule::chmod) && removal_is_protected(part, path))
+        record(Rule::chmod, part.word->begin, part.word->end, shown(join(form)));
       break;
-    case Use::remove:
     case Use::remove_tree:
-      if (recursive || use == Use::remove_tree) check_removal(part, path, form);
+      check_unset(part);
+      [[fallthrough]];
+    case Use::remove:
+    case Use::move:
+      check_removal(part, path, use == Use::remove_tree, form);
       break;
     case Use::read:
     case Use::change:
-    case Use::move:
       break;
   }
   if (case_.collecting) collect_file(kind_of(use), part, path, recursive);
 }
 
 FileAccess::Kind Judge::kind_of(Use use) {
-  switch (use) {
-    case Use::read:
-      return FileAccess::Kind::read;
-    case Use::remove:
-    case Use::remove_tree:
-    case Use::move:
-      return FileAccess::Kind::remove;
-    case Use::write:
-    case Use::change:
-    case Use::mv_target:
-    case Use::wipe:
-      break;
-  }
-  return FileAccess::Kind::write;
+  if (use == Use::read) return FileAccess::Kind::read;
+  const bool removes = use == Use::remove || use == Use::remove_tree || use == Use::move;
+  return removes ? FileAccess::Kind::remove : FileAccess::Kind::write;
 }
 
-void Judge::check_removal(const Part& part, const PathText& path, const Form& form) {
-  if (wants(Rule::rm_protected) && removal_is_protected(part, path))
-    record(Rule::rm_protected, part.word->begin, part.word->end,
-           concat({shown(join(form)), " removes ", shown(text_of(path))}));
+std::string Judge::writes_to(const PathText& path, const Form& form) {
+  const std::string program = form.size ? shown(join(form)) + " " : std::string();
+  return concat({program, "writes to ", shown(text_of(path))});
+}
+
+void Judge::check_place(const PathText& path, const Part& part, const Form& form) {
+  if (in_places(path, harmless_places, false)) return;
+  for (const KeptPlace& place : kept_places)
+    if (wants(place.rule) && in_places(path, place.paths, part.glob()))
+      record(place.rule, part.word->begin, part.word->end, writes_to(path, form));
+}
+
+void Judge::check_removal(const Part& part, const PathText& path, bool tree, const Form& form) {
+  if (!wants(Rule::rm_protected) || !removal_is_protected(part, path)) return;
+  if (!tree && in_places(path, removable_places, false)) return;
+  if (form.tested && in_places(path, scratch_places, false)) return;
+  record(Rule::rm_protected, part.word->begin, part.word->end,
+         concat({shown(join(form)), " removes ", shown(text_of(path))}));
 }
 
 // forms ------------------------------------------------------------------------------------------
@@ -12458,16 +12724,20 @@ void Judge::judge_pattern(const Form& form, std::string_view pattern) {
   constexpr std::size_t cost = 64;
   if (!case_.charge_words(cost)) return;
   bool matched = false;
-  const auto try_all = [&](const auto& table) {
-    for (const auto& row : table) {
-      if (pattern.size() > longest || !glob_matches(pattern, row.name)) continue;
-      matched = true;
-      if (!case_.charge_words(form.size)) return;
-      judge_program(form, row.name);
-    }
+  const auto try_name = [&](std::string_view name) {
+    if (pattern.size() > longest || !glob_matches(pattern, name)) return;
+    matched = true;
+    if (case_.charge_words(form.size)) judge_program(form, name);
   };
-  try_all(refused_programs);
-  try_all(file_programs);
+  const auto try_all = [&](const auto& table) {
+    for (const auto& row : table) try_name(row.name);
+  };
+  for (std::string_view table : {refused_programs, file_programs}) {
+    while (!table.empty()) {
+      std::string_view line = take_part(table, '\n');
+      try_name(take_part(line, '|'));
+    }
+  }
   try_all(wrappers);
   try_all(shells);
   try_all(interpreters);
@@ -12477,16 +12747,9 @@ void Judge::judge_pattern(const Form& form, std::string_view pattern) {
 }
 
 void Judge::judge_program(const Form& form, std::string_view name) {
-  const shell::Word& word = form.words[0];
-  const RefusedProgram* refused = find_row(refused_programs, name);
-  if (refused || starts_with(name, "mkfs")) {
-    const Rule rule = refused ? refused->rule : Rule::mkfs;
-    if (wants(rule)) record(rule, word.begin, word.end, shown(join(form)));
-  }
-  if (const FileProgram* program = find_row(file_programs, name))
-    use_operands(*program, form, case_.collecting, [&](Use use, const Part& part, bool recursive) {
-      use_file(use, part, recursive, form);
-    });
+  check_refused(form, name);
+  FileProgram program;
+  if (find_file_program(name, program)) judge_files(program, form);
   if (const Wrapper* wrapper = find_row(wrappers, name)) return peel(*wrapper, form);
   if (find_row(shells, name)) return judge_shell(form);
   const std::size_t version = name.find_last_not_of("0123456789.");
@@ -12716,6 +12979,16 @@ Judge::Roots Judge::roots_of(const Form& form) {
   return roots;
 }
 
+bool Judge::has_test(const Form& form, std::size_t first) {
+  for (std::size_t i = first; i + 1 < form.size; ++i) {
+    const std::string_view text = form.words[i].text;
+    if ((has_entry(find_tests, text) && !sweeps(form.words[i + 1].text)) ||
+        starts_with(text, "-newer"))
+      return true;
+  }
+  return false;
+}
+
 void Judge::peel_find(const Form& form) {
   Roots roots = roots_of(form);
   Form start = form.from(roots.first);
@@ -12725,6 +12998,8 @@ void Judge::peel_find(const Form& form) {
     start.words = &here;
     start.size = 1;
   }
+  Form found = form;
+  found.tested = has_test(form, roots.last);
   const shell::Word* worst = &start.words[0];
   for (std::size_t i = 0; i < start.size; ++i) {
     const Part part = part_of(start.words[i]);
@@ -12736,10 +13011,10 @@ void Judge::peel_find(const Form& form) {
     const std::string_view text = form.words[i].text;
     if (text == "-delete") {
       for (std::size_t root = 0; root < start.size; ++root)
-        use_file(Use::remove_tree, part_of(start.words[root]), true, form);
+        use_file(Use::remove, part_of(start.words[root]), true, found);
     } else if (text == "-exec" || text == "-execdir" || text == "-ok" || text == "-okdir") {
       const std::size_t end = end_of_exec(form, i + 1);
-      add_exec(form, i + 1, end, start, *worst);
+      add_exec(found, i + 1, end, start, *worst);
       i = end;
     } else if (starts_with(text, "-fprint") || text == "-fls") {
       if (i + 1 < form.size) use_file(Use::write, part_of(form.words[++i]), false, form);
@@ -12849,12 +13124,14 @@ std::vector<shell::Word> Judge::protected_producers() {
   form.words = producer_->words.data();
   form.size = producer_->words.size();
   const std::string_view name = base_name(form.words[0].text);
+  bool tested = false;
   const auto add = [&](const Part& part) {
-    if (!part.text.empty() && removal_is_protected(part, path_of(part)))
-      words.push_back(*part.word);
+    if (part.text.empty() || !removal_is_protected(part, path_of(part))) return;
+    if (!tested || !in_places(path_of(part), scratch_places, false)) words.push_back(*part.word);
   };
   if (name == "find") {
     const Roots roots = roots_of(form);
+    tested = has_test(form, roots.last);
     for (std::size_t i = roots.first; i < roots.last; ++i) add(part_of(form.words[i]));
     if (roots.first == roots.last) {
       const shell::Word here = word_like(form.words[0], ".");
@@ -13031,6 +13308,7 @@ void Judge::judge_shell(const Form& form) {
       const bool on = text[0] == '-';
       if (letter == 'n') reads_only = on;
       has_command |= letter == 'c' && on;
+      may_be_set_ |= letter == 'u' && on;
       from_input |= letter == 's' && on;
       i += shell_syntax.letters.find(letter) != std::string_view::npos;
     }
@@ -13602,7 +13880,8 @@ std::uint32_t rules_in_force(const PolicyOptions& options) {
 
 struct Policy::Compiled {
   struct Pattern {
-    RuleInfo info;
+    const char* name;
+    const char* message;
     Regex regex;
   };
   PolicyOptions::Mode mode = PolicyOptions::Mode::strict;
@@ -13637,8 +13916,8 @@ struct Policy::Compiled {
   Verdict check_sanitizer(std::string_view script) const {
     for (const Pattern& pattern : sanitizer) {
       if (const auto span = pattern.regex.find(script))
-        return refusal(pattern.info.name,
-                       concat({"Potentially dangerous command detected: ", pattern.info.message}),
+        return refusal(pattern.name,
+                       concat({"Potentially dangerous command detected: ", pattern.message}),
                        span->begin, span->end);
     }
     return {};
@@ -13687,7 +13966,7 @@ struct Policy::Compiled {
     }
     if (judged.too_complex)
       return refusal("command-too-complex",
-                     "Command is too complex to be judged: simplify it or split it into several", 0,
+                     "Command is too complex to be judged; split it into several", 0,
                      script.size());
     return std::move(judged.verdict);
   }
@@ -13698,6 +13977,7 @@ struct Policy::Compiled {
     Judge judge(judged);
     shell::Outcome outcome = shell::walk(
         judged.script, options, [&judge](const shell::Visit& visit) { judge.visit(visit); });
+    judge.finish();
     // A name that the script defines may mean anything from then on.
     if (!allowed.empty() && !outcome.definitions.empty() && allowed_rank < judged.rank) {
       const shell::Definition& definition = outcome.definitions.front();
@@ -13716,7 +13996,8 @@ struct Policy::Compiled {
     return refusal(
         limit ? "command-too-complex" : "syntax",
         concat({limit ? "Command is too complex to be judged: " : "Command cannot be understood: ",
-                printable(error.message), " (at byte ", std::to_string(at), ")"}),
+                printable(error.message), " (at byte ", std::to_string(at), ")",
+                limit ? "; split it into several" : ""}),
         at, std::min(at + 1, script.size()));
   }
 };
@@ -13731,8 +14012,8 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
     if (!compat || !(compiled->rules & bit(rule.rule))) continue;
     Expected<Regex> regex = Regex::compile(rule.pattern);
     if (!regex) return regex.error();
-    compiled->sanitizer.push_back(
-        {sanitizer_rules[static_cast<std::size_t>(rule.rule)].info, *std::move(regex)});
+    compiled->sanitizer.push_back({sanitizer_rules[static_cast<std::size_t>(rule.rule)].info.name,
+                                   rule.message, *std::move(regex)});
   }
 
   Regex::Options how;
@@ -13784,6 +14065,460 @@ std::vector<RuleInfo> Policy::rules() {
   for (const SanitizerRule& rule : sanitizer_rules) infos.push_back(rule.info);
   return infos;
 }
+
+// policy/modes.cpp --------------------------------------------------------------------------------
+// Modes of files, as chmod and setfacl read them.
+
+namespace {
+
+constexpr unsigned set_ids = 06000;
+constexpr unsigned sticky = 01000;
+constexpr unsigned others_write = 02;
+
+// What a mode does, as far as it matters here.
+struct ModeEffect {
+  bool writable = false;  // for others
+  bool sticks = false;    // a directory from which each removes only what is his
+  bool risky = false;     // sets a bit, or copies permissions that are not known
+};
+
+bool has_any(std::string_view text, std::string_view letters) {
+  return text.find_first_of(letters) != std::string_view::npos;
+}
+
+void apply_octal(std::string_view digits, ModeEffect& effect) {
+  unsigned value = 0;
+  for (const char c : digits) value = (value << 3 | (static_cast<unsigned char>(c) & 7U)) & 07777;
+  effect.risky |= (value & set_ids) != 0;
+  effect.writable |= (value & others_write) != 0;
+  effect.sticks |= (value & sticky) != 0;
+}
+
+// u+rwx and the like; without a name of whom, others get no permission to write.
+void apply_symbolic(std::string_view clause, ModeEffect& effect) {
+  std::size_t at = std::min(clause.find_first_not_of("ugoa"), clause.size());
+  const std::string_view who = clause.substr(0, at);
+  const bool to_others = has_any(who, "oa");
+  while (at < clause.size()) {
+    const char operation = clause[at++];
+    const std::size_t end = std::min(clause.find_first_of("+-=", at), clause.size());
+    const std::string_view what = clause.substr(at, end - at);
+    at = end;
+    if (operation == '-') {
+      if (has_any(what, "w") && (to_others || who.empty())) effect.writable = false;
+      if (has_any(what, "t")) effect.sticks = false;
+      continue;
+    }
+    if (operation == '=' && to_others) effect.writable = false;
+    if (!what.empty() && is_digit(what[0])) apply_octal(what, effect);
+    effect.risky |= to_others && has_any(what, "ug");
+    effect.risky |= has_any(what, "s") && who != "o";
+    effect.sticks |= has_any(what, "t");
+    effect.writable |= to_others && has_any(what, "w");
+  }
+}
+
+}  // namespace
+
+namespace {
+
+bool is_risky_mode(std::string_view mode) {
+  if (is_unknown(mode)) return true;
+  ModeEffect effect;
+  if (!mode.empty() && is_digit(mode[0]))
+    apply_octal(mode, effect);
+  else
+    while (!mode.empty()) apply_symbolic(take_part(mode, ','), effect);
+  return effect.risky || (effect.writable && !effect.sticks);
+}
+
+bool is_risky_acl(std::string_view entries) {
+  if (is_unknown(entries)) return true;
+  while (!entries.empty()) {
+    std::string_view entry = take_part(entries, ',');
+    if (starts_with(entry, "d:") || starts_with(entry, "default:")) take_part(entry, ':');
+    // o::rwx, other:rwx or o::7
+    if (starts_with(entry, "o") && has_any(entry.substr(entry.rfind(':') + 1), "w2367"))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+// policy/operands.cpp -----------------------------------------------------------------------------
+// The judge: what a program does with the files that are named to it.
+
+namespace {
+
+// The arguments of a program that uses files.
+struct FileArguments {
+  std::vector<Part> operands = {};
+  Part directory = {};       // where the operands are written to
+  Part archive = {};         // of tar
+  bool tree = false;         // -r, or options that are not known
+  bool in_place = false;     // sed -i
+  bool has_pattern = false;  // a pattern or a mode is given by an option
+  bool removes = false;      // shred -u, rsync --delete
+  bool only_shows = false;   // -n
+  bool packs = false;        // tar -c
+  bool unpacks = false;      // tar -x
+};
+
+}  // namespace
+
+namespace {
+
+// tar cf FILE: the first word has letters of options, too.
+void take_letters(FileArguments& given, std::string_view letters) {
+  given.packs |= letters.find_first_of("cruA") != std::string_view::npos;
+  given.unpacks |= letters.find('x') != std::string_view::npos;
+}
+
+// HOST:PATH, as rsync and scp have it.
+bool is_remote(std::string_view path) {
+  const std::size_t colon = path.find(':');
+  return colon != std::string_view::npos && colon < path.find('/');
+}
+
+}  // namespace
+
+namespace {
+
+void Judge::judge_files(const FileProgram& program, const Form& form) {
+  using Operands = FileProgram::Operands;
+  if (program.operands == Operands::git) return check_clean(form);
+  if (program.operands == Operands::read && program.writes.empty() && !case_.collecting) return;
+  FileArguments given;
+  read_arguments(
+      form, program.syntax, Order::options_anywhere,
+      [&](std::string_view name, const Part& argument) {
+        take_option(program, form, given, name, argument);
+      },
+      [&](const Part& operand) {
+        // An unquoted $OPTIONS may hold -r.
+        if (operand.text == std::string_view("\0", 1) && operand.word->split) given.tree = true;
+        given.operands.push_back(operand);
+      });
+  use_operands(program, form, given);
+}
+
+void Judge::take_option(const FileProgram& program, const Form& form, FileArguments& given,
+                        std::string_view name, const Part& argument) {
+  if (argument.word && lists_option(program.writes, name))
+    use_file(Use::write, argument, false, form);
+  else if (argument.word && lists_option(program.reads, name))
+    use_file(Use::read, argument, false, form);
+  else if (argument.word && lists_option(program.modes, name))
+    check_mode(argument, program.operands == FileProgram::Operands::acl, form);
+  if (lists_option(program.directory, name)) given.directory = argument;
+  given.tree |= lists_option("R a r recursive", name);
+  given.in_place |= lists_option("i in-place", name);
+  given.has_pattern |= lists_option("e f regexp expression file reference", name);
+  given.only_shows |= lists_option("n dry-run", name);
+  switch (program.operands) {
+    case FileProgram::Operands::shred:
+      given.removes |= lists_option("u remove", name);
+      return;
+    case FileProgram::Operands::sync:
+      given.removes |= starts_with(name, "del");
+      return;
+    case FileProgram::Operands::tar:
+      take_letters(given, name.size() == 1 ? name : std::string_view());
+      given.packs |= lists_option("create append update catenate concatenate", name);
+      given.unpacks |= lists_option("extract get", name);
+      if (lists_option("f file", name)) given.archive = argument;
+      return;
+    case FileProgram::Operands::chmod:
+      // chmod -x: the mode looks like an option
+      given.has_pattern |= std::string_view("rwxXstugoa,+=").find(name) != std::string_view::npos;
+      return;
+    default:
+      return;
+  }
+}
+
+void Judge::use_operands(const FileProgram& program, const Form& form, FileArguments& given) {
+  using Operands = FileProgram::Operands;
+  const std::vector<Part>& operands = given.operands;
+  const std::size_t count = operands.size();
+  const std::size_t behind_pattern = given.has_pattern ? 0 : 1;
+  const auto use_all = [&](Use use, std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i)
+      use_file(use, operands[i], given.tree || form.in_find, form);
+  };
+  switch (program.operands) {
+    case Operands::none:
+    case Operands::git:
+      return;
+    case Operands::read:
+      return use_all(Use::read, 0, count);
+    case Operands::write:
+      return use_all(Use::write, 0, count);
+    case Operands::make:
+      return use_all(Use::make, 0, count);
+    case Operands::change:
+      return use_all(Use::change, behind_pattern, count);
+    case Operands::chmod:
+      for (std::size_t i = 1; i < form.size && given.has_pattern; ++i)
+        if (starts_with(form.words[i].text, "-") && !starts_with(form.words[i].text, "--"))
+          check_mode(part_of(form.words[i]), false, form);
+      if (!given.has_pattern && count) check_mode(operands[0], false, form);
+      return use_all(Use::chmod, behind_pattern, count);
+    case Operands::acl:
+      return use_all(Use::chmod, 0, count);
+    case Operands::pattern:
+      return use_all(Use::read, behind_pattern, count);
+    case Operands::sed:
+      return use_all(given.in_place ? Use::write : Use::read, behind_pattern, count);
+    case Operands::remove:
+      return use_all(Use::remove, 0, count);
+    case Operands::rm:
+      return use_all(given.tree ? Use::remove_tree : Use::remove, 0, count);
+    case Operands::shred:
+      use_all(Use::write, 0, count);
+      return given.removes ? use_all(Use::remove, 0, count) : void();
+    case Operands::filter:
+      use_all(Use::read, 0, std::min<std::size_t>(count, 1));
+      return use_all(Use::write, 1, std::min<std::size_t>(count, 2));
+    case Operands::key_value:
+      for (const Part& operand : operands) {
+        const Part value{operand.text.substr(std::min<std::size_t>(3, operand.text.size())),
+                         operand.word};
+        if (starts_with(operand.text, "of=")) use_file(Use::write, value, false, form);
+        if (starts_with(operand.text, "if=")) use_file(Use::read, value, false, form);
+      }
+      return;
+    case Operands::patch:
+      if (given.directory.word) use_file(Use::write, given.directory, false, form);
+      use_all(Use::read, 1, count);
+      return write_below(given, 0, std::min<std::size_t>(count, 1), form);
+    case Operands::tar:
+      return use_archive(given, form);
+    case Operands::copy:
+    case Operands::link:
+    case Operands::move:
+    case Operands::sync:
+      return copy_files(program, form, given);
+  }
+}
+
+void Judge::copy_files(const FileProgram& program, const Form& form, const FileArguments& given) {
+  using Operands = FileProgram::Operands;
+  const std::vector<Part>& operands = given.operands;
+  const bool moves = program.operands == Operands::move;
+  const bool syncs = program.operands == Operands::sync;
+  const std::size_t count = operands.size();
+  if (!given.directory.word && count < 2) return;
+  const std::size_t sources = given.directory.word ? count : count - 1;
+  for (std::size_t i = 0; i < sources && program.operands != Operands::link; ++i)
+    if (!syncs || !is_remote(operands[i].text))
+      use_file(moves ? Use::move : Use::read, operands[i], given.tree || form.in_find, form);
+  const Part& target = given.directory.word ? given.directory : operands.back();
+  if (syncs && is_remote(target.text)) return;
+  use_file(moves ? Use::mv_target : Use::copy_target, target, false, form);
+  if (syncs && given.removes && !given.only_shows)
+    check_removal(target, path_of(target), false, form);
+  // A directory gets files of the same names.
+  for (std::size_t i = 0; i < sources; ++i) {
+    std::string_view source = operands[i].text;
+    while (!syncs && ends_with(source, "/")) source.remove_suffix(1);
+    PathText path = path_of(target);
+    const std::string_view name = base_name(source);
+    if (!name.empty() && name != "." && name != "..") path.names.push_back(name);
+    check_place(path, target, form);
+  }
+}
+
+void Judge::write_below(const FileArguments& given, std::size_t first, std::size_t last,
+                        const Form& form) {
+  const PathText directory = given.directory.word ? path_of(given.directory) : base();
+  if (first >= last) check_place(directory, part_of(form.words[0]), form);
+  for (std::size_t i = first; i < last; ++i) {
+    PathText path = directory;
+    enter(path, given.operands[i].text, given.operands[i].home());
+    check_place(path, given.operands[i], form);
+  }
+}
+
+void Judge::use_archive(FileArguments& given, const Form& form) {
+  std::size_t members = 0;
+  if (form.size > 1 && !starts_with(form.words[1].text, "-") && !given.operands.empty()) {
+    const std::string_view letters = given.operands[members++].text;
+    take_letters(given, letters);
+    if (letters.find('f') != std::string_view::npos && given.operands.size() > 1)
+      given.archive = given.operands[members++];
+  }
+  if (given.archive.word && !is_remote(given.archive.text))
+    use_file(given.packs ? Use::write : Use::read, given.archive, false, form);
+  if (!given.unpacks) return;
+  if (given.directory.word) use_file(Use::write, given.directory, false, form);
+  write_below(given, members, given.operands.size(), form);
+}
+
+void Judge::check_clean(const Form& form) {
+  PathText path = base();
+  const GlobalOptions* const options = find_row(global_options, "git");
+  const std::size_t i = read_arguments(
+      form, options->syntax, Order::stop_at_operand,
+      [&](std::string_view name, const Part& argument) {
+        if (argument.word && lists_option("C work-tree", name))
+          enter(path, argument.text, argument.home());
+      },
+      ignore_part);
+  if (i >= form.size || form.words[i].text != "clean" || !wants(Rule::rm_protected)) return;
+  bool only_shows = false;
+  const auto on_option = [&](std::string_view name, const Part&) {
+    only_shows |= lists_option("n dry-run h help", name);
+  };
+  read_arguments(form.from(i), {"e", "exclude"}, Order::options_anywhere, on_option, ignore_part);
+  if (only_shows || !is_kept(path, true, false)) return;
+  record(Rule::rm_protected, form.words[0].begin, form.words[0].end,
+         concat({shown(join(form)), " removes what is in ", shown(text_of(path))}));
+}
+
+void Judge::check_mode(const Part& mode, bool acl, const Form& form) {
+  if (!wants(Rule::chmod)) return;
+  if (mode.glob() || (acl ? is_risky_acl(mode.text) : is_risky_mode(mode.text)))
+    record(Rule::chmod, form.words[0].begin, form.words[0].end, shown(join(form)));
+}
+
+}  // namespace
+
+// policy/programs.cpp -----------------------------------------------------------------------------
+// The judge: programs that are refused for their name, or for what they are asked.
+
+namespace {
+
+Syntax syntax_of(std::string_view column) {
+  Syntax syntax;
+  syntax.letters = take_part(column, ' ');
+  syntax.longs = column;
+  return syntax;
+}
+
+// The number of an entry in a list with blanks between them; npos: none.
+std::size_t index_of(std::string_view list, std::string_view entry) {
+  for (std::size_t i = 0; !list.empty(); ++i)
+    if (take_part(list, ' ') == entry) return i;
+  return std::string_view::npos;
+}
+
+// The columns of a program in a table that is a text; empty: it is not there.
+std::string_view row_of(std::string_view table, std::string_view name) {
+  while (!table.empty()) {
+    const std::string_view line = take_part(table, '\n');
+    if (line.size() > name.size() && line[name.size()] == '|' && starts_with(line, name))
+      return line.substr(name.size() + 1);
+  }
+  return {};
+}
+
+const SanitizerRule* rule_called(std::string_view name) {
+  for (const SanitizerRule& rule : sanitizer_rules)
+    if (name == rule.info.name) return &rule;
+  return nullptr;
+}
+
+bool is_root_among(std::string_view users) {
+  while (!users.empty()) {
+    const std::string_view user = take_part(users, ',');
+    if (user == "root" || user == "0") return true;
+  }
+  return false;
+}
+
+// Whether kill sends a signal to the process 1, or to all (-1). The signal 0 only asks. Shells take
+// the -1 of `kill -1` for a signal, other programs need not.
+bool kills_all(const Form& form) {
+  if (form.size == 2 && form.words[1].text == "-1") return true;
+  bool has_signal = false;
+  for (std::size_t i = 1; i < form.size; ++i) {
+    const std::string_view text = form.words[i].text;
+    const bool option = !has_signal && text.size() > 1 && text[0] == '-';
+    has_signal = true;
+    if (text == "-l" || text == "-L" || starts_with(text, "--list")) return false;
+    if (text == "-s" || text == "-n" || text == "--signal") {
+      if (++i < form.size && form.words[i].text == "0") return false;
+    } else if (option) {
+      if (text == "-0" || text == "--signal=0") return false;
+    } else if (text == "1" || text == "-1") {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+namespace {
+
+bool has_entry(std::string_view list, std::string_view entry) {
+  return index_of(list, entry) != std::string_view::npos;
+}
+
+bool find_file_program(std::string_view name, FileProgram& program) {
+  std::string_view row = row_of(file_programs, name);
+  if (row.empty()) return false;
+  const std::size_t kind = index_of(operand_kinds, take_part(row, '|'));
+  if (kind == std::string_view::npos) return false;
+  program.operands = static_cast<FileProgram::Operands>(kind);
+  program.syntax = syntax_of(take_part(row, '|'));
+  program.reads = take_part(row, '|');
+  program.writes = take_part(row, '|');
+  program.directory = take_part(row, '|');
+  program.modes = row;
+  return true;
+}
+
+void Judge::check_refused(const Form& form, std::string_view name) {
+  std::string_view row = row_of(refused_programs, starts_with(name, "mkfs") ? "mkfs" : name);
+  if (row.empty()) return;
+  const SanitizerRule* const rule = rule_called(take_part(row, '|'));
+  if (!rule || !wants(rule->rule)) return;
+  const Syntax syntax = syntax_of(take_part(row, '|'));
+  const std::string_view options = take_part(row, '|');
+  const std::string_view words = take_part(row, '|');
+  const bool processes = words == "@processes";
+  bool refused = options.empty() && words.empty(), surely = false, excused = false;
+  bool named = false;
+  std::size_t operands = 0;
+  read_arguments(
+      form, syntax, Order::options_anywhere,
+      [&](std::string_view option, const Part& argument) {
+        surely |= lists_option(options, option) ||
+                  (processes && lists_option("u U euid uid user", option) &&
+                   is_root_among(argument.text));
+        excused |= lists_option(row, option);
+      },
+      [&](const Part& operand) {
+        refused |= is_refused_operand(words, operand, operands == 0);
+        excused |= operands < 2 && has_entry(row, concat({"+", operand.text}));
+        // A pattern for everything names nothing.
+        named |= operand.text.find_first_not_of(".*^$+?") != std::string_view::npos;
+        ++operands;
+      });
+  if (processes && !named) refused = true;
+  if (words == "@kill") refused = kills_all(form);
+  if (surely || (refused && !excused))
+    record(rule->rule, form.words[0].begin, form.words[0].end, shown(join(form)));
+}
+
+bool Judge::is_refused_operand(std::string_view words, const Part& operand, bool first) {
+  while (!words.empty()) {
+    const std::string_view word = take_part(words, ' ');
+    if (word == "/dev") {
+      if (is_device(path_of(operand), operand.glob())) return true;
+    } else if (word == "=") {
+      if (operand.text.find('=') != std::string_view::npos) return true;
+    } else if (word == "*" || (first && word == operand.text.substr(0, operand.text.find(' ')))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
 
 // paths/paths_internal.hpp ------------------------------------------------------------------------
 // Opening directories without following links.

@@ -198,6 +198,9 @@
 #include "policy/code_reader.cpp"
 #include "policy/lists.cpp"
 #include "policy/policy.cpp"
+#include "policy/modes.cpp"
+#include "policy/operands.cpp"
+#include "policy/programs.cpp"
 
 #include "paths/rules.cpp"
 #include "paths/delete_guard.cpp"

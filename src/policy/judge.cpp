@@ -3,10 +3,12 @@
 #include "policy/judge_internal.hpp"
 #include "policy/policy.hpp"
 #include "policy/policy_internal.hpp"
+#include "policy/rules_internal.hpp"
 #include "policy/tables_internal.hpp"
 
 #include "base/base_internal.hpp"
 #include "shell/shell.hpp"
+#include "shell/shell_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -20,6 +22,7 @@ void Judge::visit(const shell::Visit& visit) {
   payloads_ = &visit.payloads;
   has_base_ = false;
   environment_.clear();
+  note_variables();
   if (!case_.posix && !command_->words.empty() &&
       (command_->words[0].text == "[[" || command_->words[0].text == "(("))
     case_.tests.emplace_back(command_->begin, command_->end);
@@ -41,6 +44,54 @@ void Judge::visit(const shell::Visit& visit) {
   if (!command_->tolerant && !command_->compound && !case_.terms.allowed.empty()) check_allowed();
 }
 
+// variables that nothing sets ---------------------------------------------------------------------
+
+void Judge::note_variables() {
+  for (const shell::Assignment& assignment : command_->assignments)
+    set_names_.push_back(hash_of_name(assignment.name));
+  if (command_->words.empty()) return;
+  const std::string_view name = command_->words[0].text;
+  const bool tests = has_entry("[ [[ test", name);
+  trapped_ |= name == "trap";
+  may_be_set_ |= name == "source" || name == ".";
+  for (const shell::Word& word : command_->words) {
+    if (tests && word.unset) set_names_.push_back(word.unset);
+    if (name == "set" && (word.text == "nounset" || (starts_with(word.text, "-") &&
+                                                     word.text.find('u') != std::string::npos)))
+      may_be_set_ = true;
+  }
+}
+
+void Judge::check_unset(const Part& part) {
+  constexpr std::size_t most = 16;
+  const shell::Word& word = *part.word;
+  if (!word.unset || command_->defined || may_be_set_ || unset_.size() == most) return;
+  const std::size_t at = word.text.find('\0');
+  std::string text = word.text;
+  if (at == std::string::npos || text.find('\0', at + 1) != std::string::npos) return;
+  text.erase(at, 1);
+  PathText path;
+  enter(path, text, false);
+  const bool sweeping = path.names.size() == 1 && word.glob && sweeps(path.names[0]);
+  if (path.root != PathText::Root::slash || (!path.names.empty() && !sweeping)) return;
+  if (is_set(word.unset)) return;
+  for (std::string_view names = given_variables; !names.empty();)
+    if (hash_of_name(take_part(names, ' ')) == word.unset) return;
+  unset_.push_back({word.unset, word.begin, word.end,
+                    concat({shown(written(word)), " is ", text_of(path), " then"})});
+}
+
+bool Judge::is_set(std::uint16_t name) const {
+  return std::find(set_names_.begin(), set_names_.end(), name) != set_names_.end();
+}
+
+void Judge::finish() {
+  // A handler that stands before an assignment runs after it.
+  for (const Unset& unset : unset_)
+    if (wants(Rule::rm_unset_variable) && !(trapped_ && is_set(unset.name)))
+      record(Rule::rm_unset_variable, unset.begin, unset.end, unset.detail);
+}
+
 Form Judge::whole() const {
   Form form;
   form.words = command_->words.data();
@@ -60,9 +111,11 @@ std::size_t Judge::rank_of(Rule rule) const {
 }
 
 void Judge::record(Rule rule, std::size_t begin, std::size_t end, std::string_view detail) {
-  const RuleInfo& info = sanitizer_rules[static_cast<std::size_t>(rule)].info;
+  const SanitizerRule& row = sanitizer_rules[static_cast<std::size_t>(rule)];
+  const RuleInfo& info = row.info;
   object(rank_of(rule), info.name,
-         concat({"Potentially dangerous command detected: ", info.message, " (", detail, ")"}),
+         concat({"Potentially dangerous command detected: ", info.message, " (", detail, "); ",
+                 row.advice}),
          begin, end);
 }
 
@@ -119,10 +172,14 @@ PathText Judge::path_of(const Part& part) {
 bool Judge::removal_is_protected(const Part& part, const PathText& path) {
   // The directory one is in is removed by its contents: `find . -delete` is `rm -rf *`.
   const bool contents = is_relative(part) && path.names == base().names && path.root == base().root;
+  return is_kept(path, contents, part.glob());
+}
+
+bool Judge::is_kept(const PathText& path, bool contents, bool glob) const {
   if (case_.workspace && is_within(path, case_.start) &&
       (contents || path.names.size() > case_.start.names.size()))
     return false;
-  return is_protected(path, contents, part.glob());
+  return is_protected(path, contents, glob);
 }
 
 // files ------------------------------------------------------------------------------------------
@@ -154,6 +211,8 @@ void Judge::use_file(Use use, const Part& part, bool recursive, const Form& form
   if (use == Use::read && !case_.collecting) return;
   if (part.text == "-" && (use == Use::read || use == Use::write)) return;
   const PathText path = path_of(part);
+  // A connection, which the network's rules are for.
+  if (in_places(path, "/dev/tcp /dev/udp", false)) return;
   switch (use) {
     case Use::mv_target:
       if (is_dev_null(path)) {
@@ -163,47 +222,54 @@ void Judge::use_file(Use use, const Part& part, bool recursive, const Form& form
       }
       [[fallthrough]];
     case Use::write:
+    case Use::make:
+    case Use::copy_target:
       if (wants(Rule::device_write) && is_device(path, part.glob()))
-        record(Rule::device_write, part.word->begin, part.word->end,
-               concat({"writes to ", shown(text_of(path))}));
+        record(Rule::device_write, part.word->begin, part.word->end, writes_to(path, form));
+      if (use == Use::write) check_place(path, part, form);
       break;
-    case Use::wipe:
-      if (wants(Rule::mkfs) && is_device(path, part.glob()))
-        record(Rule::mkfs, part.word->begin, part.word->end, shown(join(form)));
+    case Use::chmod:
+      if (recursive && wants(Rule::chmod) && removal_is_protected(part, path))
+        record(Rule::chmod, part.word->begin, part.word->end, shown(join(form)));
       break;
-    case Use::remove:
     case Use::remove_tree:
-      if (recursive || use == Use::remove_tree) check_removal(part, path, form);
+      check_unset(part);
+      [[fallthrough]];
+    case Use::remove:
+    case Use::move:
+      check_removal(part, path, use == Use::remove_tree, form);
       break;
     case Use::read:
     case Use::change:
-    case Use::move:
       break;
   }
   if (case_.collecting) collect_file(kind_of(use), part, path, recursive);
 }
 
 FileAccess::Kind Judge::kind_of(Use use) {
-  switch (use) {
-    case Use::read:
-      return FileAccess::Kind::read;
-    case Use::remove:
-    case Use::remove_tree:
-    case Use::move:
-      return FileAccess::Kind::remove;
-    case Use::write:
-    case Use::change:
-    case Use::mv_target:
-    case Use::wipe:
-      break;
-  }
-  return FileAccess::Kind::write;
+  if (use == Use::read) return FileAccess::Kind::read;
+  const bool removes = use == Use::remove || use == Use::remove_tree || use == Use::move;
+  return removes ? FileAccess::Kind::remove : FileAccess::Kind::write;
 }
 
-void Judge::check_removal(const Part& part, const PathText& path, const Form& form) {
-  if (wants(Rule::rm_protected) && removal_is_protected(part, path))
-    record(Rule::rm_protected, part.word->begin, part.word->end,
-           concat({shown(join(form)), " removes ", shown(text_of(path))}));
+std::string Judge::writes_to(const PathText& path, const Form& form) {
+  const std::string program = form.size ? shown(join(form)) + " " : std::string();
+  return concat({program, "writes to ", shown(text_of(path))});
+}
+
+void Judge::check_place(const PathText& path, const Part& part, const Form& form) {
+  if (in_places(path, harmless_places, false)) return;
+  for (const KeptPlace& place : kept_places)
+    if (wants(place.rule) && in_places(path, place.paths, part.glob()))
+      record(place.rule, part.word->begin, part.word->end, writes_to(path, form));
+}
+
+void Judge::check_removal(const Part& part, const PathText& path, bool tree, const Form& form) {
+  if (!wants(Rule::rm_protected) || !removal_is_protected(part, path)) return;
+  if (!tree && in_places(path, removable_places, false)) return;
+  if (form.tested && in_places(path, scratch_places, false)) return;
+  record(Rule::rm_protected, part.word->begin, part.word->end,
+         concat({shown(join(form)), " removes ", shown(text_of(path))}));
 }
 
 // forms ------------------------------------------------------------------------------------------
@@ -257,16 +323,20 @@ void Judge::judge_pattern(const Form& form, std::string_view pattern) {
   constexpr std::size_t cost = 64;
   if (!case_.charge_words(cost)) return;
   bool matched = false;
-  const auto try_all = [&](const auto& table) {
-    for (const auto& row : table) {
-      if (pattern.size() > longest || !glob_matches(pattern, row.name)) continue;
-      matched = true;
-      if (!case_.charge_words(form.size)) return;
-      judge_program(form, row.name);
-    }
+  const auto try_name = [&](std::string_view name) {
+    if (pattern.size() > longest || !glob_matches(pattern, name)) return;
+    matched = true;
+    if (case_.charge_words(form.size)) judge_program(form, name);
   };
-  try_all(refused_programs);
-  try_all(file_programs);
+  const auto try_all = [&](const auto& table) {
+    for (const auto& row : table) try_name(row.name);
+  };
+  for (std::string_view table : {refused_programs, file_programs}) {
+    while (!table.empty()) {
+      std::string_view line = take_part(table, '\n');
+      try_name(take_part(line, '|'));
+    }
+  }
   try_all(wrappers);
   try_all(shells);
   try_all(interpreters);
@@ -276,16 +346,9 @@ void Judge::judge_pattern(const Form& form, std::string_view pattern) {
 }
 
 void Judge::judge_program(const Form& form, std::string_view name) {
-  const shell::Word& word = form.words[0];
-  const RefusedProgram* refused = find_row(refused_programs, name);
-  if (refused || starts_with(name, "mkfs")) {
-    const Rule rule = refused ? refused->rule : Rule::mkfs;
-    if (wants(rule)) record(rule, word.begin, word.end, shown(join(form)));
-  }
-  if (const FileProgram* program = find_row(file_programs, name))
-    use_operands(*program, form, case_.collecting, [&](Use use, const Part& part, bool recursive) {
-      use_file(use, part, recursive, form);
-    });
+  check_refused(form, name);
+  FileProgram program;
+  if (find_file_program(name, program)) judge_files(program, form);
   if (const Wrapper* wrapper = find_row(wrappers, name)) return peel(*wrapper, form);
   if (find_row(shells, name)) return judge_shell(form);
   const std::size_t version = name.find_last_not_of("0123456789.");

@@ -17,6 +17,7 @@
 
 #include "policy/policy.hpp"
 #include "policy/policy_internal.hpp"
+#include "policy/rules_internal.hpp"
 #include "policy/tables_internal.hpp"
 
 #include "base/base.hpp"
@@ -104,13 +105,23 @@ struct Case {
   }
 };
 
+struct FileArguments;
+
 // Judges the commands of one walk.
 class Judge {
  public:
   explicit Judge(Case& judged) : case_(judged) {}
   void visit(const shell::Visit& visit);
+  // After the last visit.
+  void finish();
 
  private:
+  // What the command tells of variables: assignments, tests, set -u, files that are sourced.
+  void note_variables();
+  // Whether nothing but / is left of the word where its variable, which nothing sets, is empty.
+  void check_unset(const Part& part);
+  bool is_set(std::uint16_t name) const;
+
   Form whole() const;
 
   // verdicts --------------------------------------------------------------------------------------
@@ -136,6 +147,8 @@ class Judge {
     return !part.text.empty() && part.text[0] != '/' && !part.home();
   }
   bool removal_is_protected(const Part& part, const PathText& path);
+  // `contents`: what is in the directory, not it itself.
+  bool is_kept(const PathText& path, bool contents, bool glob) const;
 
   // files -----------------------------------------------------------------------------------------
 
@@ -145,7 +158,23 @@ class Judge {
 
   void use_file(Use use, const Part& part, bool recursive, const Form& form);
   static FileAccess::Kind kind_of(Use use);
-  void check_removal(const Part& part, const PathText& path, const Form& form);
+  static std::string writes_to(const PathText& path, const Form& form);
+  // Places that nobody writes to.
+  void check_place(const PathText& path, const Part& part, const Form& form);
+  // `tree`: with all that is below.
+  void check_removal(const Part& part, const PathText& path, bool tree, const Form& form);
+
+  void judge_files(const FileProgram& program, const Form& form);
+  void take_option(const FileProgram& program, const Form& form, FileArguments& given,
+                   std::string_view name, const Part& argument);
+  void use_operands(const FileProgram& program, const Form& form, FileArguments& given);
+  void copy_files(const FileProgram& program, const Form& form, const FileArguments& given);
+  // The operands [first, last) in the directory that is given, or what is in it.
+  void write_below(const FileArguments& given, std::size_t first, std::size_t last,
+                   const Form& form);
+  void use_archive(FileArguments& given, const Form& form);
+  void check_clean(const Form& form);
+  void check_mode(const Part& mode, bool acl, const Form& form);
 
   // forms -----------------------------------------------------------------------------------------
 
@@ -162,6 +191,8 @@ class Judge {
   void judge_pattern(const Form& form, std::string_view pattern);
 
   void judge_program(const Form& form, std::string_view name);
+  void check_refused(const Form& form, std::string_view name);
+  bool is_refused_operand(std::string_view words, const Part& operand, bool first);
 
   // wrappers --------------------------------------------------------------------------------------
 
@@ -200,6 +231,8 @@ class Judge {
     std::size_t last = 1;
   };
   static Roots roots_of(const Form& form);
+  // Whether find picks what it finds by name, path, time or owner.
+  static bool has_test(const Form& form, std::size_t first);
 
   void peel_find(const Form& form);
   static std::size_t end_of_exec(const Form& form, std::size_t i);
@@ -280,6 +313,17 @@ class Judge {
   PathText base_ = {};
   std::vector<Form> forms_ = {};
   std::deque<std::vector<shell::Word>> generated_ = {};
+
+  struct Unset {
+    std::uint16_t name = 0;
+    std::size_t begin = 0;
+    std::size_t end = 0;
+    std::string detail = {};
+  };
+  std::vector<Unset> unset_ = {};  // what rm -r would remove by variables that nothing sets
+  std::vector<std::uint16_t> set_names_ = {};  // assigned or tested so far; see Word::unset
+  bool may_be_set_ = false;                    // any variable: a file was sourced, or set -u
+  bool trapped_ = false;
 };
 
 }  // namespace inner

@@ -36,6 +36,7 @@ void Judge::judge_shell(const Form& form) {
       const bool on = text[0] == '-';
       if (letter == 'n') reads_only = on;
       has_command |= letter == 'c' && on;
+      may_be_set_ |= letter == 'u' && on;
       from_input |= letter == 's' && on;
       i += shell_syntax.letters.find(letter) != std::string_view::npos;
     }

@@ -3,6 +3,7 @@
 #include "policy/policy.hpp"
 #include "policy/judge_internal.hpp"
 #include "policy/policy_internal.hpp"
+#include "policy/rules_internal.hpp"
 #include "policy/tables_internal.hpp"
 
 #include "base/base.hpp"
@@ -61,7 +62,8 @@ std::uint32_t rules_in_force(const PolicyOptions& options) {
 
 struct Policy::Compiled {
   struct Pattern {
-    RuleInfo info;
+    const char* name;
+    const char* message;
     Regex regex;
   };
   PolicyOptions::Mode mode = PolicyOptions::Mode::strict;
@@ -96,8 +98,8 @@ struct Policy::Compiled {
   Verdict check_sanitizer(std::string_view script) const {
     for (const Pattern& pattern : sanitizer) {
       if (const auto span = pattern.regex.find(script))
-        return refusal(pattern.info.name,
-                       concat({"Potentially dangerous command detected: ", pattern.info.message}),
+        return refusal(pattern.name,
+                       concat({"Potentially dangerous command detected: ", pattern.message}),
                        span->begin, span->end);
     }
     return {};
@@ -146,7 +148,7 @@ struct Policy::Compiled {
     }
     if (judged.too_complex)
       return refusal("command-too-complex",
-                     "Command is too complex to be judged: simplify it or split it into several", 0,
+                     "Command is too complex to be judged; split it into several", 0,
                      script.size());
     return std::move(judged.verdict);
   }
@@ -157,6 +159,7 @@ struct Policy::Compiled {
     Judge judge(judged);
     shell::Outcome outcome = shell::walk(
         judged.script, options, [&judge](const shell::Visit& visit) { judge.visit(visit); });
+    judge.finish();
     // A name that the script defines may mean anything from then on.
     if (!allowed.empty() && !outcome.definitions.empty() && allowed_rank < judged.rank) {
       const shell::Definition& definition = outcome.definitions.front();
@@ -175,7 +178,8 @@ struct Policy::Compiled {
     return refusal(
         limit ? "command-too-complex" : "syntax",
         concat({limit ? "Command is too complex to be judged: " : "Command cannot be understood: ",
-                printable(error.message), " (at byte ", std::to_string(at), ")"}),
+                printable(error.message), " (at byte ", std::to_string(at), ")",
+                limit ? "; split it into several" : ""}),
         at, std::min(at + 1, script.size()));
   }
 };
@@ -190,8 +194,8 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
     if (!compat || !(compiled->rules & bit(rule.rule))) continue;
     Expected<Regex> regex = Regex::compile(rule.pattern);
     if (!regex) return regex.error();
-    compiled->sanitizer.push_back(
-        {sanitizer_rules[static_cast<std::size_t>(rule.rule)].info, *std::move(regex)});
+    compiled->sanitizer.push_back({sanitizer_rules[static_cast<std::size_t>(rule.rule)].info.name,
+                                   rule.message, *std::move(regex)});
   }
 
   Regex::Options how;

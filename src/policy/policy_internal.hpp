@@ -3,6 +3,7 @@
 
 #include "policy/tables_internal.hpp"
 
+#include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "shell/shell.hpp"
 
@@ -20,6 +21,16 @@ bool sweeps(std::string_view name);
 
 // Whether a list of names with blanks between them has `name`, or one that it abbreviates.
 bool lists_option(std::string_view list, std::string_view name);
+
+// Whether one of the entries, with blanks between them, is `entry`.
+bool has_entry(std::string_view list, std::string_view entry);
+
+bool find_file_program(std::string_view name, FileProgram& program);
+
+// Whether a mode, or an access control list, lets others write, or sets setuid or setgid; or may do
+// so, as it is not known.
+bool is_risky_mode(std::string_view mode);
+bool is_risky_acl(std::string_view entries);
 
 // NAME=value, as a word of env or sudo.
 bool is_assignment(std::string_view text);
@@ -58,12 +69,16 @@ bool is_device(const PathText& path, bool glob);
 
 bool is_dev_null(const PathText& path);
 
+// Whether a path is one of these, or is below one; see KeptPlace. `glob`: its names are patterns.
+bool in_places(const PathText& path, std::string_view list, bool glob);
+
 // One of the forms of a command: the words of a program and its arguments.
 struct Form {
   const shell::Word* words = nullptr;
   std::size_t size = 0;
   unsigned level = 0;    // how many programs were peeled off
   bool in_find = false;  // find runs it for all that is below its roots
+  bool tested = false;   // and that passes a test of name, path, time or owner
   bool code = false;     // runs out of an interpreter's code
   const shell::Input* input = nullptr;
 
@@ -91,148 +106,30 @@ inline Part part_of(const shell::Word& word) { return {word.text, &word}; }
 
 enum class Order { stop_at_operand, options_anywhere };
 
+using OnOption = FunctionRef<void(std::string_view, const Part&)>;
+using OnOperand = FunctionRef<void(const Part&)>;
+
 // Reads arguments as getopt_long does. Calls on_option(name, argument) with a letter or a long name
 // and on_operand(argument). Gives the index of the word at which it stopped.
-template <class OnOption, class OnOperand>
-std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order,
-                           OnOption&& on_option, OnOperand&& on_operand) {
-  std::size_t i = 1;
-  while (i < form.size) {
-    const shell::Word& word = form.words[i];
-    const std::string_view text = word.text;
-    if (text.size() < 2 || text[0] != '-') {
-      if (order == Order::stop_at_operand) return i;
-      on_operand(part_of(word));
-      ++i;
-      continue;
-    }
-    ++i;
-    if (text == "--") {
-      if (order == Order::stop_at_operand) return i;
-      for (; i < form.size; ++i) on_operand(part_of(form.words[i]));
-      return i;
-    }
-    if (text[1] == '-') {
-      const std::size_t equals = text.find('=');
-      const std::string_view name = text.substr(2, equals - 2);
-      Part argument;
-      if (equals != std::string_view::npos) {
-        argument = {text.substr(equals + 1), &word};
-      } else if (lists_option(syntax.longs, name) && i < form.size) {
-        argument = part_of(form.words[i++]);
-      } else if (lists_option(syntax.twice, name) && i + 1 < form.size) {
-        argument = part_of(form.words[i]);
-        i += 2;
-      }
-      on_option(name, argument);
-      continue;
-    }
-    for (std::size_t at = 1; at < text.size(); ++at) {
-      const std::string_view letter = text.substr(at, 1);
-      if (syntax.letters.find(letter) == std::string_view::npos) {
-        on_option(letter, Part());
-        continue;
-      }
-      Part argument;
-      if (at + 1 < text.size())
-        argument = {text.substr(at + 1), &word};
-      else if (i < form.size)
-        argument = part_of(form.words[i++]);
-      on_option(letter, argument);
-      break;
-    }
-  }
-  return i;
-}
+std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order, OnOption on_option,
+                           OnOperand on_operand);
 
 inline constexpr auto ignore_part = [](const Part&) {};
 inline constexpr auto ignore_option = [](std::string_view, const Part&) {};
 
 // What a program does with a file.
-enum class Use : unsigned char { read, write, change, mv_target, remove, remove_tree, move, wipe };
-
-template <class OnUse>
-void use_operands(const FileProgram& program, const Form& form, bool reading, OnUse&& on_use) {
-  using Operands = FileProgram::Operands;
-  if (program.operands == Operands::read && program.writes.empty() && !reading) return;
-  std::vector<Part> operands;
-  Part directory;
-  bool in_place = false, recursive = form.in_find, has_pattern = false, overwrite = false;
-  read_arguments(
-      form, program.syntax, Order::options_anywhere,
-      [&](std::string_view name, const Part& argument) {
-        if (argument.word && lists_option(program.writes, name))
-          on_use(Use::write, argument, false);
-        else if (argument.word && lists_option(program.reads, name))
-          on_use(Use::read, argument, false);
-        if (name == "t" || (name.size() > 3 && starts_with("target-directory", name)))
-          directory = argument;
-        if (lists_option("R a r recursive", name)) recursive = true;
-        if (lists_option("i in-place", name)) in_place = true;
-        if (name == "e" || name == "f" || name == "regexp" || name == "expression" ||
-            name == "file" || name == "reference")
-          has_pattern = true;
-        if (name == "u") overwrite = true;
-        // chmod -x: the mode looks like an option
-        if (program.operands == Operands::change && name != "R" &&
-            std::string_view("rwxXst").find(name) != std::string_view::npos)
-          has_pattern = true;
-      },
-      [&](const Part& operand) {
-        // An unquoted $OPTIONS may hold -r.
-        if (operand.text == std::string_view("\0", 1) && operand.word->split) recursive = true;
-        operands.push_back(operand);
-      });
-
-  const auto use_all = [&](Use use, std::size_t first, std::size_t last) {
-    for (std::size_t i = first; i < last; ++i) on_use(use, operands[i], recursive);
-  };
-  const std::size_t count = operands.size();
-  switch (program.operands) {
-    case Operands::none:
-      return;
-    case Operands::read:
-      return use_all(Use::read, 0, count);
-    case Operands::write:
-      return use_all(Use::write, 0, count);
-    case Operands::change:
-      return use_all(Use::change, has_pattern ? 0 : 1, count);
-    case Operands::pattern:
-      return use_all(Use::read, has_pattern ? 0 : 1, count);
-    case Operands::sed:
-      return use_all(in_place ? Use::write : Use::read, has_pattern ? 0 : 1, count);
-    case Operands::remove:
-      return use_all(Use::remove, 0, count);
-    case Operands::rm:
-      return use_all(recursive ? Use::remove_tree : Use::remove, 0, count);
-    case Operands::shred:
-      use_all(Use::wipe, 0, count);
-      return overwrite ? use_all(Use::remove, 0, count) : void();
-    case Operands::filter:
-      use_all(Use::read, 0, std::min<std::size_t>(count, 1));
-      return use_all(Use::write, 1, std::min<std::size_t>(count, 2));
-    case Operands::key_value:
-      for (const Part& operand : operands) {
-        if (starts_with(operand.text, "of="))
-          on_use(Use::write, Part{operand.text.substr(3), operand.word}, false);
-        if (starts_with(operand.text, "if="))
-          on_use(Use::read, Part{operand.text.substr(3), operand.word}, false);
-      }
-      return;
-    case Operands::copy:
-    case Operands::move:
-    case Operands::link: {
-      const bool moves = program.operands == Operands::move;
-      const std::size_t sources = directory.word || count < 2 ? count : count - 1;
-      if (program.operands != Operands::link) use_all(moves ? Use::move : Use::read, 0, sources);
-      if (directory.word)
-        on_use(moves ? Use::mv_target : Use::write, directory, false);
-      else if (count > 1)
-        on_use(moves ? Use::mv_target : Use::write, operands.back(), false);
-      return;
-    }
-  }
-}
+enum class Use : unsigned char {
+  read,
+  write,
+  make,
+  change,
+  chmod,
+  copy_target,
+  mv_target,
+  remove,
+  remove_tree,
+  move,
+};
 
 }  // namespace inner
 

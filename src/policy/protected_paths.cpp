@@ -78,6 +78,14 @@ bool has_row(const Row (&table)[size], std::string_view name, bool glob) {
                      [name](const Row& row) { return glob_matches(name, row.name); });
 }
 
+// How many names lead to the home directory that a path is, or is in; npos: none.
+std::size_t names_of_home(const PathText& path) {
+  if (path.root == PathText::Root::home) return 0;
+  if (path.root != PathText::Root::slash || path.names.empty()) return std::string_view::npos;
+  if (path.names[0] == "root") return 1;
+  return find_row(home_parents, path.names[0]) ? 2 : std::string_view::npos;
+}
+
 }  // namespace
 
 inline namespace inner {
@@ -118,6 +126,26 @@ bool is_device(const PathText& path, bool glob) {
   const std::size_t count = path.names.size();
   if (count >= 2 && find_row(harmless_device_directories, path.names[1])) return false;
   return count != 2 || !find_row(harmless_devices, path.names[1]);
+}
+
+bool in_places(const PathText& path, std::string_view list, bool glob) {
+  while (!list.empty()) {
+    std::string_view place = take_part(list, ' ');
+    const bool home = take_part(place, '/') == "~";
+    std::size_t i = home ? names_of_home(path) : 0;
+    if (i > path.names.size() || (!home && path.root != PathText::Root::slash)) continue;
+    while (!place.empty() && i < path.names.size()) {
+      std::string_view rest = place;
+      const std::string_view name = take_part(rest, '/');
+      const std::string_view found = path.names[i];
+      if (name != found && !glob_matches(name, found) && !(glob && glob_matches(found, name)))
+        break;
+      place = rest;
+      ++i;
+    }
+    if (place.empty()) return true;
+  }
+  return false;
 }
 
 bool is_dev_null(const PathText& path) {

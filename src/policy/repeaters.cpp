@@ -33,6 +33,16 @@ Judge::Roots Judge::roots_of(const Form& form) {
   return roots;
 }
 
+bool Judge::has_test(const Form& form, std::size_t first) {
+  for (std::size_t i = first; i + 1 < form.size; ++i) {
+    const std::string_view text = form.words[i].text;
+    if ((has_entry(find_tests, text) && !sweeps(form.words[i + 1].text)) ||
+        starts_with(text, "-newer"))
+      return true;
+  }
+  return false;
+}
+
 void Judge::peel_find(const Form& form) {
   Roots roots = roots_of(form);
   Form start = form.from(roots.first);
@@ -42,6 +52,8 @@ void Judge::peel_find(const Form& form) {
     start.words = &here;
     start.size = 1;
   }
+  Form found = form;
+  found.tested = has_test(form, roots.last);
   const shell::Word* worst = &start.words[0];
   for (std::size_t i = 0; i < start.size; ++i) {
     const Part part = part_of(start.words[i]);
@@ -53,10 +65,10 @@ void Judge::peel_find(const Form& form) {
     const std::string_view text = form.words[i].text;
     if (text == "-delete") {
       for (std::size_t root = 0; root < start.size; ++root)
-        use_file(Use::remove_tree, part_of(start.words[root]), true, form);
+        use_file(Use::remove, part_of(start.words[root]), true, found);
     } else if (text == "-exec" || text == "-execdir" || text == "-ok" || text == "-okdir") {
       const std::size_t end = end_of_exec(form, i + 1);
-      add_exec(form, i + 1, end, start, *worst);
+      add_exec(found, i + 1, end, start, *worst);
       i = end;
     } else if (starts_with(text, "-fprint") || text == "-fls") {
       if (i + 1 < form.size) use_file(Use::write, part_of(form.words[++i]), false, form);
@@ -166,12 +178,14 @@ std::vector<shell::Word> Judge::protected_producers() {
   form.words = producer_->words.data();
   form.size = producer_->words.size();
   const std::string_view name = base_name(form.words[0].text);
+  bool tested = false;
   const auto add = [&](const Part& part) {
-    if (!part.text.empty() && removal_is_protected(part, path_of(part)))
-      words.push_back(*part.word);
+    if (part.text.empty() || !removal_is_protected(part, path_of(part))) return;
+    if (!tested || !in_places(path_of(part), scratch_places, false)) words.push_back(*part.word);
   };
   if (name == "find") {
     const Roots roots = roots_of(form);
+    tested = has_test(form, roots.last);
     for (std::size_t i = roots.first; i < roots.last; ++i) add(part_of(form.words[i]));
     if (roots.first == roots.last) {
       const shell::Word here = word_like(form.words[0], ".");

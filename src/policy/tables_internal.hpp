@@ -1,7 +1,7 @@
 // What the policy knows of programs: rules, paths, wrappers, interpreters, options.
 #pragma once
 
-#include "policy/policy.hpp"
+#include "policy/rules_internal.hpp"
 
 #include "base/base_internal.hpp"
 
@@ -9,114 +9,6 @@ namespace codeexec {
 inline namespace v0_1 {
 
 inline namespace inner {
-
-// The rules in the order of judgement in strict mode.
-enum class Rule : unsigned char {
-  sudo,
-  su,
-  chmod,
-  chown,
-  dd,
-  mkfs,
-  device_write,
-  rm_protected,
-  mv_dev_null,
-  fork_bomb,
-  opaque_shell_input,
-  unknown_command,
-};
-
-struct SanitizerRule {
-  Rule rule = Rule::sudo;
-  RuleInfo info = {};
-  bool lifted_by_sudo = false;  // does not apply where PolicyOptions::enable_sudo is set
-};
-
-inline constexpr SanitizerRule sanitizer_rules[] = {
-    {Rule::sudo,
-     {"sudo", "Use of 'sudo' is not allowed",
-      "refuses sudo, sudoedit, doas and pkexec as commands, not as words: `which sudo` passes",
-      true},
-     true},
-    {Rule::su,
-     {"su", "Use of 'su' is not allowed",
-      "refuses su and runuser as commands; `python su.py` passes", true},
-     true},
-    {Rule::chmod,
-     {"chmod", "Use of 'chmod' is not allowed",
-      "refuses any chmod command; `git update-index --chmod=+x f` passes", true},
-     true},
-    {Rule::chown,
-     {"chown", "Use of 'chown' is not allowed", "refuses any chown command; chgrp passes", true},
-     true},
-    {Rule::dd,
-     {"dd", "Use of 'dd' command is not allowed", "refuses any dd command; `git add dd.txt` passes",
-      true},
-     false},
-    {Rule::mkfs,
-     {"mkfs", "Formatting or wiping disks is not allowed",
-      "refuses mkfs, mkfs.*, mke2fs, wipefs, and shred of a device; shred of a file passes", false},
-     false},
-    {Rule::device_write,
-     {"device-write", "Overwriting disk blocks directly is not allowed",
-      "refuses redirections, tee, cp, mv and the like to a path under /dev; null, zero, full, "
-      "random, urandom, stdin, stdout, stderr, tty, ptmx, fd/*, pts/* and shm/* pass",
-      true},
-     false},
-    {Rule::rm_protected,
-     {"rm-protected", "Use of 'rm -rf /' is not allowed",
-      "refuses to remove, with what is below, /, anything directly in it, system directories and "
-      "what they hold, and home directories; `rm -rf /tmp/x` and `rm -rf ~/project/build` pass",
-      true},
-     false},
-    {Rule::mv_dev_null,
-     {"mv-dev-null", "Moving files to /dev/null is not allowed",
-      "refuses mv with the destination /dev/null; `mv a b 2> /dev/null` passes", true},
-     false},
-    {Rule::fork_bomb,
-     {"fork-bomb", "Fork bombs are not allowed",
-      "refuses the call of a function that starts itself in a pipeline or in the background", true},
-     false},
-    {Rule::opaque_shell_input,
-     {"opaque-shell-input", "Shell input that is not known before it runs is not allowed",
-      "refuses a shell, eval or source that reads what the script does not tell: `curl x | sh`, "
-      "`bash -c \"$(cat x)\"`; `bash build.sh` and `source .venv/bin/activate` pass",
-      false},
-     false},
-    {Rule::unknown_command,
-     {"unknown-command", "A command whose name is not known before it runs is not allowed",
-      "refuses `$TOOL x` and `$(cat x)`, unless the script sets the variable; "
-      "`\"$VENV/bin/python\" x` passes",
-      false},
-     false},
-};
-inline constexpr std::size_t rule_count = std::size(sanitizer_rules);
-
-// Rows are found by their rule's number.
-constexpr bool in_order_of_rules() {
-  for (std::size_t i = 0; i < rule_count; ++i)
-    if (static_cast<std::size_t>(sanitizer_rules[i].rule) != i) return false;
-  return true;
-}
-static_assert(in_order_of_rules(), "sort the rows of sanitizer_rules as the enumerators of Rule");
-
-struct CompatRule {
-  Rule rule = Rule::sudo;
-  const char* pattern = "";
-};
-
-// In MassGen's order.
-inline constexpr CompatRule compat_rules[] = {
-    {Rule::rm_protected, R"(\brm\s+-rf\s+/)"},
-    {Rule::mv_dev_null, R"(\bmv\b.*?\s+/dev/null)"},
-    {Rule::dd, R"(\bdd\b)"},
-    {Rule::device_write, R"(>\s*/dev/sd[a-z][1-9]?)"},
-    {Rule::fork_bomb, R"(:\(\)\{\s*:\|\:&\s*\};:)"},
-    {Rule::sudo, R"(\bsudo\b)"},
-    {Rule::su, R"(\bsu\b)"},
-    {Rule::chown, R"(\bchown\b)"},
-    {Rule::chmod, R"(\bchmod\b)"},
-};
 
 // Tables with a `name` are sorted by it, and searched by halves.
 template <class Row, std::size_t size>
@@ -138,19 +30,6 @@ struct Named {
   std::string_view name = {};
 };
 
-// Programs that are refused for their name alone.
-struct RefusedProgram {
-  std::string_view name = {};
-  Rule rule = Rule::sudo;
-};
-inline constexpr RefusedProgram refused_programs[] = {
-    {"chmod", Rule::chmod}, {"chown", Rule::chown},   {"dd", Rule::dd},
-    {"doas", Rule::sudo},   {"mke2fs", Rule::mkfs},   {"mkfs", Rule::mkfs},
-    {"pkexec", Rule::sudo}, {"runuser", Rule::su},    {"su", Rule::su},
-    {"sudo", Rule::sudo},   {"sudoedit", Rule::sudo}, {"wipefs", Rule::mkfs},
-};
-static_assert(sorted_by_name(refused_programs), "sort the rows by name");
-
 // Directories that hold the homes of users.
 inline constexpr Named home_parents[] = {{"Users"}, {"home"}};
 static_assert(sorted_by_name(home_parents), "sort the rows by name");
@@ -170,8 +49,37 @@ inline constexpr Named harmless_devices[] = {{"full"},    {"null"},  {"ptmx"},  
                                              {"stderr"},  {"stdin"}, {"stdout"}, {"tty"},
                                              {"urandom"}, {"zero"}};
 static_assert(sorted_by_name(harmless_devices), "sort the rows by name");
-inline constexpr Named harmless_device_directories[] = {{"fd"}, {"pts"}, {"shm"}};
+inline constexpr Named harmless_device_directories[] = {{"fd"}, {"pts"}, {"shm"}, {"tcp"}, {"udp"}};
 static_assert(sorted_by_name(harmless_device_directories), "sort the rows by name");
+
+// Paths that are not written to, with what is below them. ~ stands for any home directory.
+struct KeptPlace {
+  Rule rule = Rule::plant;
+  const char* paths = "";  // blanks between them; names may be patterns
+};
+inline constexpr KeptPlace kept_places[] = {
+    {Rule::end_machine, "/proc/sysrq-trigger"},
+    {Rule::machine_settings, "/proc/sys"},
+    {Rule::plant,
+     "/etc/passwd /etc/shadow /etc/group /etc/gshadow /etc/sudoers* /etc/cron* /etc/profile* "
+     "/etc/environment /etc/bash.bashrc /etc/rc.local /etc/init.d /etc/ld.so.* /etc/ssh /etc/pam.d "
+     "/etc/udev /etc/systemd /var/spool/cron ~/.ssh ~/.config/systemd/user ~/.config/autostart"},
+};
+inline constexpr std::string_view harmless_places = "~/.ssh/known_hosts";
+
+// What lies below these may be removed a file at a time.
+inline constexpr std::string_view removable_places = "/dev/shm/* /opt/* /usr/local/*";
+
+// What find may remove by name, path, time or owner.
+inline constexpr std::string_view scratch_places = "/tmp /var/tmp ~";
+inline constexpr std::string_view find_tests =
+    "-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -mtime -mmin "
+    "-atime -amin -ctime -cmin -used -anewer -cnewer -user -uid -nouser -group -gid -nogroup";
+
+// Variables that commands have although no script sets them.
+inline constexpr std::string_view given_variables =
+    "PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR TERM PWD OLDPWD UID EUID PPID HOSTNAME "
+    "HOSTTYPE RANDOM SECONDS";
 
 // The options of a program that take an argument, as getopt_long has them: letters, and long names
 // with blanks between them.
@@ -397,119 +305,176 @@ inline constexpr Named removing_functions[] = {
     {"rmSync"},     {"rm_r"},           {"rm_rf"},       {"rmdirSync"}, {"rmtree"}};
 static_assert(sorted_by_name(removing_functions), "sort the rows by name");
 
+// Tables of programs are texts, as rows of pointers would weigh three times as much: a program to
+// the line, with | between its columns and blanks between the entries of one. A column at the end
+// may be missing.
+
+// Programs that are refused, with the rule, for their name or for what they are asked:
+// name|rule|options with an argument: letters, then long names|options that are refused|operands
+// that are, unless an option of the last column is there|options.
+// Operands: a word stands for itself as the first one, * for any, = for an assignment, /dev for a
+// device, @processes for missing names of processes, @kill for the process 1 or -1. Where both
+// columns are empty, the name is enough. In the last column, +word is one of the first operands.
+inline constexpr std::string_view refused_programs =
+    "at|plant|fqt|||l c d r V\n"
+    "batch|plant|fq|||V\n"
+    "blkdiscard|disk-tools|||/dev\n"
+    "chmod|chmod||reference\n"
+    "chown|chown\n"
+    "crontab|plant|u|||l V T help\n"
+    "cryptsetup|disk-tools|||/dev|+status +luksDump +isLuks +luksUUID help\n"
+    "dd|dd\n"
+    "doas|sudo\n"
+    "fdisk|disk-tools|||/dev|l list\n"
+    "halt|end-machine||||help\n"
+    "init|end-machine|||0 6\n"
+    "ip6tables|machine-settings||F flush\n"
+    "iptables|machine-settings||F flush\n"
+    "kill|kill-all|||@kill\n"
+    "killall|kill-all|suoynZ signal user older-than younger-than ns context||@processes|"
+    "l list V version help\n"
+    "killall5|kill-all\n"
+    "losetup|disk-tools||D detach-all d detach|/dev|l list a all j associated show\n"
+    "mke2fs|mkfs|||/dev\n"
+    "mkfs|mkfs|||/dev\n"
+    "mkswap|disk-tools|||/dev\n"
+    "mount|mount|tLUT types|a all o options B bind R rbind M move|*|V version help\n"
+    "nft|machine-settings|fDI||flush\n"
+    "parted|disk-tools|a align||/dev|l list +print\n"
+    "pkexec|sudo\n"
+    "pkill|kill-all|gGPstuUFrO signal pgroup group parent session terminal euid uid pidfile ns||"
+    "@processes|P parent g pgroup s session t terminal F pidfile V version help\n"
+    "poweroff|end-machine||||help\n"
+    "reboot|end-machine||||help\n"
+    "runuser|su\n"
+    "setfacl|chmod||M modify-file set-file restore\n"
+    "sfdisk|disk-tools||delete wipe|/dev|l list d dump s show-size F list-free V verify J json\n"
+    "sgdisk|disk-tools||Z zap-all z zap o clear n new d delete t typecode g mbrtogpt l load-backup|"
+    "/dev|p print i info v verify L list-types\n"
+    "shred|mkfs|||/dev\n"
+    "shutdown|end-machine||||c help\n"
+    "su|su\n"
+    "sudo|sudo\n"
+    "sudoedit|sudo\n"
+    "swapoff|disk-tools||a all|/dev\n"
+    "swapon|disk-tools||a all|/dev|s summary show\n"
+    "sysctl|machine-settings||w write p load system f|=\n"
+    "systemctl|end-machine|HMtpPons host machine type property output signal lines state root||"
+    "reboot poweroff halt kexec rescue emergency isolate|help\n"
+    "telinit|end-machine||||help\n"
+    "umount|mount|tO types|a all A all-targets|*|V version help\n"
+    "wipefs|mkfs|||/dev\n";
+
 // What programs do with the files that are named to them.
 struct FileProgram {
   enum class Operands : unsigned char {
     none,
     read,
     write,
-    change,     // the mode or owner of all but the first
+    make,       // a directory or a pipe
+    change,     // the owner of all but the first
+    chmod,      // the mode, which is the first, of all others
+    acl,        // the modes of all
     copy,       // the last is written, the others are read
-    move,       // the last is written, the others are removed
     link,       // the last is written
+    move,       // the last is written, the others are removed
+    sync,       // as copy; what the sources do not have is removed
     remove,     // a single file
     rm,         // and with -r all that is below
     pattern,    // the first is a pattern, unless an option gives one; the others are read
     sed,        // as pattern; written with -i
     shred,      // written, and removed with -u
     filter,     // the first is read, the second written
+    patch,      // the first is written
     key_value,  // if=FILE of=FILE
+    tar,        // an archive is written or unpacked
+    git,        // git clean removes what is in the directory
   };
-  std::string_view name = {};
   Operands operands = Operands::none;
   Syntax syntax = {};
-  std::string_view reads = {};   // options whose argument is a file that is read
-  std::string_view writes = {};  // options whose argument is a file that is written
+  std::string_view reads = {};      // options whose argument is a file that is read
+  std::string_view writes = {};     // options whose argument is a file that is written
+  std::string_view directory = {};  // the option that names where the operands are written to
+  std::string_view modes = {};      // options whose argument is a mode
 };
-inline constexpr FileProgram file_programs[] = {
-    {"cat", FileProgram::Operands::read},
-    {"chgrp", FileProgram::Operands::change, {"", "from reference"}},
-    {"chmod", FileProgram::Operands::change, {"", "reference"}},
-    {"chown", FileProgram::Operands::change, {"", "from reference"}},
-    {"cmp", FileProgram::Operands::read, {"in", "ignore-initial bytes"}},
-    {"comm", FileProgram::Operands::read},
-    {"cp", FileProgram::Operands::copy, {"St", "suffix target-directory"}},
-    {"curl",
-     FileProgram::Operands::none,
-     {"AbcCdDeEFHKmoPQrtTuUwxXyYz",
-      "output data header request user user-agent max-time url form cookie cookie-jar config "
-      "upload-file dump-header"},
-     "T upload-file",
-     "o output c cookie-jar D dump-header"},
-    {"cut", FileProgram::Operands::read, {"bcdf", "bytes characters delimiter fields"}},
-    {"dd", FileProgram::Operands::key_value},
-    {"diff", FileProgram::Operands::read, {"ILUxXSW", "exclude label unified context width"}},
-    {"du", FileProgram::Operands::read, {"dBtX", "max-depth block-size threshold exclude"}},
-    {"egrep",
-     FileProgram::Operands::pattern,
-     {"ABCDdefm", "regexp file max-count context include exclude"},
-     "f file",
-     ""},
-    {"fgrep",
-     FileProgram::Operands::pattern,
-     {"ABCDdefm", "regexp file max-count context include exclude"},
-     "f file",
-     ""},
-    {"file", FileProgram::Operands::read, {"eFfmP"}, "f m", ""},
-    {"grep",
-     FileProgram::Operands::pattern,
-     {"ABCDdefm",
-      "regexp file max-count context include exclude exclude-dir after-context "
-      "before-context"},
-     "f file",
-     ""},
-    {"head", FileProgram::Operands::read, {"cn", "bytes lines"}},
-    {"install", FileProgram::Operands::copy, {"gmoSt", "group mode owner suffix target-directory"}},
-    {"less", FileProgram::Operands::read, {"bDhjkoOpPtTxyz"}},
-    {"link", FileProgram::Operands::link},
-    {"ln", FileProgram::Operands::link, {"St", "suffix target-directory"}},
-    {"ls", FileProgram::Operands::read, {"ITw", "ignore hide width tabsize"}},
-    {"md5sum", FileProgram::Operands::read},
-    {"mkdir", FileProgram::Operands::write, {"m", "mode"}},
-    {"mkfifo", FileProgram::Operands::write, {"m", "mode"}},
-    {"more", FileProgram::Operands::read, {"n"}},
-    {"mv", FileProgram::Operands::move, {"St", "suffix target-directory"}},
-    {"nl", FileProgram::Operands::read, {"bdfhilnsvw"}},
-    {"od", FileProgram::Operands::read, {"AjNStw"}},
-    {"readlink", FileProgram::Operands::read},
-    {"rg",
-     FileProgram::Operands::pattern,
-     {"ABCdefgEjMmrtT", "regexp file glob type type-not max-count max-depth replace context"},
-     "f file",
-     ""},
-    {"rm", FileProgram::Operands::rm},
-    {"rmdir", FileProgram::Operands::remove},
-    {"sed", FileProgram::Operands::sed, {"efl", "expression file line-length"}, "f file", ""},
-    {"sha1sum", FileProgram::Operands::read},
-    {"sha256sum", FileProgram::Operands::read},
-    {"shred", FileProgram::Operands::shred, {"ns", "iterations size random-source"}},
-    {"sort",
-     FileProgram::Operands::read,
-     {"koStT", "key output buffer-size field-separator temporary-directory"},
-     "",
-     "o output"},
-    {"stat", FileProgram::Operands::read, {"ct", "format printf"}},
-    {"strings", FileProgram::Operands::read, {"ntTe"}},
-    {"tac", FileProgram::Operands::read, {"s", "separator"}},
-    {"tail", FileProgram::Operands::read, {"cns", "bytes lines sleep-interval pid"}},
-    {"tee", FileProgram::Operands::write},
-    {"touch", FileProgram::Operands::write, {"drt", "date reference time"}},
-    {"tree", FileProgram::Operands::read, {"LPIoHT"}, "", "o"},
-    {"truncate", FileProgram::Operands::write, {"rs", "reference size"}},
-    {"uniq", FileProgram::Operands::filter, {"fsw", "skip-fields skip-chars check-chars"}},
-    {"unlink", FileProgram::Operands::remove},
-    {"unzip", FileProgram::Operands::none, {"dPx"}, "", "d"},
-    {"wc", FileProgram::Operands::read, {"", "files0-from"}},
-    {"wget",
-     FileProgram::Operands::none,
-     {"aeioOPQtTUwABDIlRX",
-      "output-document output-file directory-prefix input-file header user-agent timeout tries"},
-     "i input-file",
-     "O output-document o output-file a P directory-prefix"},
-    {"xxd", FileProgram::Operands::filter, {"cglosR"}},
-    {"zcat", FileProgram::Operands::read},
-};
-static_assert(sorted_by_name(file_programs), "sort the rows by name");
+inline constexpr std::string_view operand_kinds =
+    "none read write make change chmod acl copy link move sync remove rm pattern sed shred filter "
+    "patch key-value tar git";
+
+// name|operands|options with an argument: letters, then long names|reads|writes|directory|modes;
+// where there are only long names, the letters are a -.
+inline constexpr std::string_view file_programs =
+    "cat|read\n"
+    "chgrp|change|- from reference\n"
+    "chmod|chmod|- reference\n"
+    "chown|change|- from reference\n"
+    "cmp|read|in ignore-initial bytes\n"
+    "comm|read\n"
+    "cp|copy|St suffix target-directory|||t target-directory\n"
+    "curl|none|AbcCdDeEFHKmoPQrtTuUwxXyYz output data header request user user-agent max-time url "
+    "form cookie cookie-jar config upload-file dump-header output-dir|T upload-file|"
+    "o output c cookie-jar D dump-header output-dir\n"
+    "cut|read|bcdf bytes characters delimiter fields\n"
+    "dd|key-value\n"
+    "diff|read|ILUxXSW exclude label unified context width\n"
+    "du|read|dBtX max-depth block-size threshold exclude\n"
+    "ed|write|p prompt\n"
+    "egrep|pattern|ABCDdefm regexp file max-count context include exclude|f file\n"
+    "fgrep|pattern|ABCDdefm regexp file max-count context include exclude|f file\n"
+    "file|read|eFfmP|f m\n"
+    "git|git\n"
+    "grep|pattern|ABCDdefm regexp file max-count context include exclude exclude-dir after-context "
+    "before-context|f file\n"
+    "head|read|cn bytes lines\n"
+    "install|copy|gmoSt group mode owner suffix target-directory|||t target-directory|m mode\n"
+    "less|read|bDhjkoOpPtTxyz\n"
+    "link|link\n"
+    "ln|link|St suffix target-directory|||t target-directory\n"
+    "ls|read|ITw ignore hide width tabsize\n"
+    "md5sum|read\n"
+    "mkdir|make|m mode||||m mode\n"
+    "mkfifo|make|m mode\n"
+    "more|read|n\n"
+    "mv|move|St suffix target-directory|||t target-directory\n"
+    "nl|read|bdfhilnsvw\n"
+    "od|read|AjNStw\n"
+    "patch|patch|BdDFgiopVYzr directory input output strip reject-file|i input|"
+    "o output r reject-file|d directory\n"
+    "readlink|read\n"
+    "rg|pattern|ABCdefgEjMmrtT regexp file glob type type-not max-count max-depth replace context|"
+    "f file\n"
+    "rm|rm\n"
+    "rmdir|remove\n"
+    "rsync|sync|efBTM rsh filter exclude exclude-from include include-from files-from bwlimit "
+    "log-file temp-dir compare-dest copy-dest link-dest backup-dir suffix password-file port "
+    "timeout chmod chown max-size min-size partial-dir out-format rsync-path block-size "
+    "max-delete||log-file\n"
+    "scp|copy|cDFiJloPSX\n"
+    "sed|sed|efl expression file line-length|f file\n"
+    "setfacl|acl|mxMXns modify remove set modify-file set-file restore||||m modify s set\n"
+    "sha1sum|read\n"
+    "sha256sum|read\n"
+    "shred|shred|ns iterations size random-source\n"
+    "sort|read|koStT key output buffer-size field-separator temporary-directory||o output\n"
+    "sponge|write\n"
+    "stat|read|ct format printf\n"
+    "strings|read|ntTe\n"
+    "tac|read|s separator\n"
+    "tail|read|cns bytes lines sleep-interval pid\n"
+    "tar|tar|fCTXbgHIKLNV file directory files-from exclude exclude-from use-compress-program "
+    "transform owner group mode mtime to-command checkpoint-action strip-components|||C directory\n"
+    "tee|write\n"
+    "touch|write|drt date reference time\n"
+    "tree|read|LPIoHT||o\n"
+    "truncate|write|rs reference size\n"
+    "uniq|filter|fsw skip-fields skip-chars check-chars\n"
+    "unlink|remove\n"
+    "unzip|none|dPx||d\n"
+    "wc|read|- files0-from\n"
+    "wget|none|aeioOPQtTUwABDIlRX output-document output-file directory-prefix input-file header "
+    "user-agent timeout tries|i input-file|O output-document o output-file a P directory-prefix\n"
+    "xxd|filter|cglosR\n"
+    "zcat|read\n";
 
 // Options that stand between a program's name and that of its command.
 struct GlobalOptions {

@@ -90,6 +90,57 @@ std::string join(const Form& form) {
   return text;
 }
 
+std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order, OnOption on_option,
+                           OnOperand on_operand) {
+  std::size_t i = 1;
+  while (i < form.size) {
+    const shell::Word& word = form.words[i];
+    const std::string_view text = word.text;
+    if (text.size() < 2 || text[0] != '-') {
+      if (order == Order::stop_at_operand) return i;
+      on_operand(part_of(word));
+      ++i;
+      continue;
+    }
+    ++i;
+    if (text == "--") {
+      if (order == Order::stop_at_operand) return i;
+      for (; i < form.size; ++i) on_operand(part_of(form.words[i]));
+      return i;
+    }
+    if (text[1] == '-') {
+      const std::size_t equals = text.find('=');
+      const std::string_view name = text.substr(2, equals - 2);
+      Part argument;
+      if (equals != std::string_view::npos) {
+        argument = {text.substr(equals + 1), &word};
+      } else if (lists_option(syntax.longs, name) && i < form.size) {
+        argument = part_of(form.words[i++]);
+      } else if (lists_option(syntax.twice, name) && i + 1 < form.size) {
+        argument = part_of(form.words[i]);
+        i += 2;
+      }
+      on_option(name, argument);
+      continue;
+    }
+    for (std::size_t at = 1; at < text.size(); ++at) {
+      const std::string_view letter = text.substr(at, 1);
+      if (syntax.letters.find(letter) == std::string_view::npos) {
+        on_option(letter, Part());
+        continue;
+      }
+      Part argument;
+      if (at + 1 < text.size())
+        argument = {text.substr(at + 1), &word};
+      else if (i < form.size)
+        argument = part_of(form.words[i++]);
+      on_option(letter, argument);
+      break;
+    }
+  }
+  return i;
+}
+
 }  // namespace inner
 
 }  // namespace v0_1

@@ -10,6 +10,12 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
+std::uint16_t hash_of_name(std::string_view name) {
+  std::uint32_t hash = 2166136261U;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  return static_cast<std::uint16_t>((hash >> 16) | 1U);
+}
+
 bool decode_escape(std::string_view text, std::size_t& at, EscapeStyle style,
                    shell::Dialect dialect, std::string& out) {
   const bool bash = dialect == shell::Dialect::bash;

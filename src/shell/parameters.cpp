@@ -31,6 +31,9 @@ void ShellWalker::add_parameter(const ShellPart& part, const Parameter& paramete
       const bool whole = part.quoted || (!parameter.many && is_whole(part.text));
       add_unknown(fields, whole && !(parameter.all && part.quoted));
       if (parameter.all && part.quoted && !fields.single) fields.word.split = true;
+      if (parameter.state == Parameter::State::environment && part.operation != '?' &&
+          !part.indirect && variable_of(part.text).values.size() == 1)
+        fields.word.unset = hash_of_name(part.text);
       return;
     }
     case Parameter::State::set:
@@ -196,7 +199,13 @@ bool ShellWalker::apply_operation(const ShellPart& part, Parameter& parameter, F
     case '=':
     case '?':
       if (parameter.state == State::environment) {
-        if (part.operation == '?') break;
+        if (part.operation == '?') {
+          // What comes behind it runs only where the variable is set.
+          walk_operand(part);
+          add_unknown(fields, part.quoted);
+          if (is_name(part.text) && part.subscript == no_index) set_unknown(part.text);
+          return true;
+        }
         assume_operand(part, fields);
         return true;
       }

@@ -33,6 +33,9 @@ struct Word {
   bool home = false;      // begins with a home directory, which `text` has as ~ or ~user
   bool split = false;     // an unknown part is not quoted: it may become several words, or none
   bool process = false;   // is a process substitution: <( ) or >( )
+  // Not 0: an unknown part is a variable that nothing in the script can have set; a hash of its
+  // name.
+  std::uint16_t unset = 0;
   bool known() const noexcept { return text.find('\0') == std::string::npos; }
 };
 

@@ -46,6 +46,9 @@ bool decode_escape(std::string_view text, std::size_t& at, EscapeStyle style,
 // The value of $'text'. A NUL ends it.
 std::string decode_ansi_c(std::string_view text);
 
+// A number other than 0 for a name, by which two of them may be told apart.
+std::uint16_t hash_of_name(std::string_view name);
+
 // Puts a path behind a directory and takes `.`, `..` and doubled slashes out of it. `~` at the
 // start stays the name of a directory that has a parent.
 std::string join_shell_path(std::string_view directory, std::string_view path);

@@ -54,8 +54,9 @@ void ShellWalker::run_simple_once(const ShellNode& node) {
   if (!stopped()) run_effects(node, told);
   if (!temporary) return;
   const Changes changes = take_frame();
-  for (std::uint32_t i = node.assignments.begin; i < node.assignments.end; ++i)
-    if (syntax_.assignments[i].declared) keep_declared(syntax_.assignments[i].name, changes);
+  // What the command itself has set stays: IFS= read x.
+  for (const auto& [name, variable] : changes)
+    if (!is_temporary(node, name)) set_variable(name, variable);
   // In front of a special builtin they stay, by POSIX; in bash only when it is called sh.
   if (!is_special_builtin(told.words[0].text)) return;
   outcome_.dialect_dependent = true;
@@ -70,9 +71,10 @@ bool ShellWalker::is_special_builtin(std::string_view name) {
   return is_one_of(name, names);
 }
 
-void ShellWalker::keep_declared(std::string_view name, const Changes& changes) {
-  for (const auto& [changed, variable] : changes)
-    if (changed == name) set_variable(name, variable);
+bool ShellWalker::is_temporary(const ShellNode& node, std::string_view name) const {
+  for (std::uint32_t i = node.assignments.begin; i < node.assignments.end; ++i)
+    if (syntax_.assignments[i].name == name && !syntax_.assignments[i].declared) return true;
+  return false;
 }
 
 void ShellWalker::run_assignment(const ShellAssignment& assignment, shell::Command& command) {

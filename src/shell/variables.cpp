@@ -74,6 +74,12 @@ void ShellWalker::set_variable(std::string_view name, ShellVariable variable) {
   at->second.frame = frame;
 }
 
+void ShellWalker::set_unknown(std::string_view name) {
+  ShellVariable variable;
+  variable.values.push_back(scalar_value(unknown_text()));
+  set_variable(name, std::move(variable));
+}
+
 void ShellWalker::add_values(const Changes& changes) {
   for (const auto& [name, variable] : changes)
     for (const ShellValue& value : variable.values) add_value(name, value);

@@ -69,6 +69,7 @@ class ShellWalker {
   // expands some variables by itself.
   void run_value(std::string_view name, const ShellValue& value);
   void set_variable(std::string_view name, ShellVariable variable);
+  void set_unknown(std::string_view name);
   // Values that variables may have after all.
   void add_values(const Changes& changes);
   // Adds a value to those a variable may have.
@@ -350,7 +351,8 @@ class ShellWalker {
 
   void run_simple_once(const ShellNode& node);
   static bool is_special_builtin(std::string_view name);
-  void keep_declared(std::string_view name, const Changes& changes);
+  // Whether an assignment in front of the command is for it alone.
+  bool is_temporary(const ShellNode& node, std::string_view name) const;
 
   void run_assignment(const ShellAssignment& assignment, shell::Command& command);
   // NAME+=value and NAME[subscript]=value.

@@ -292,6 +292,11 @@ def protected(path):
     return parts[0] == "home" and len(parts) == 2
 
 
+def removable(path):
+    """What may be removed a file at a time."""
+    return bool(re.match(r"/(usr/local|opt|dev/shm)/.", path))
+
+
 def is_device(path):
     if not (path == "/dev" or path.startswith("/dev/")):
         return False
@@ -329,6 +334,13 @@ def destination(args):
     return names[-1] if len(names) > 1 else ""
 
 
+def opens(mode):
+    """Whether a mode of chmod lets others write, or sets a bit."""
+    if re.fullmatch(r"[0-7]+", mode):
+        return bool(int(mode, 8) & 0o6000 or (int(mode, 8) & 0o1002) == 2)
+    return bool(re.search(r"(^|,)[ug]*[oa][ugoa]*[+=][rxX]*[wug]|[+=][rwxX]*s", mode))
+
+
 def dangers(records):
     """The names of the rules that something in the records would break."""
     found = set()
@@ -337,10 +349,17 @@ def dangers(records):
             found.add("sudo")
         elif name in ("su", "runuser"):
             found.add("su")
-        elif name in ("chmod", "chown", "dd"):
+        elif name in ("chown", "dd"):
             found.add(name)
+        elif name == "chmod":
+            recursive = any(re.match(r"-[a-zA-Z]*R", a) or a == "--recursive" for a in args)
+            names = operands(args)
+            if names and (opens(names[0]) or
+                          recursive and any(protected(resolve(p, cwd)) for p in names[1:])):
+                found.add("chmod")
         elif name.startswith("mkfs") or name == "wipefs":
-            found.add("mkfs")
+            if any(is_device(resolve(p, cwd)) for p in operands(args)):
+                found.add("mkfs")
         elif name == "shred" and any(is_device(resolve(p, cwd)) for p in operands(args, "ns")):
             found.add("mkfs")
         elif name == "@device":
@@ -360,7 +379,7 @@ def dangers(records):
             recursive = any(re.match(r"-[a-zA-Z]*[rR]", a) or (a.startswith("--r") and
                             "--recursive".startswith(a)) for a in options)
             paths = [resolve(p, cwd) for p in operands(args)]
-            if recursive and any(protected(p) for p in paths):
+            if any(protected(p) and (recursive or not removable(p)) for p in paths):
                 found.add("rm-protected")
             if recursive and {HOME + "/keep.txt", HOME + "/proj"} <= set(paths):
                 found.add("rm-protected")  # ~/*
@@ -463,7 +482,8 @@ def check(row, ran, header):
 
 
 def runnable(row):
-    return row.get("rule") not in ("fork-bomb", "nul-byte")
+    return (row.get("rule") not in ("fork-bomb", "nul-byte", "plant") and
+            row.get("oracle") != "inspected: not run")
 
 
 def main():

@@ -33,10 +33,17 @@ TEST_CASE("policy: the rules have their names and their order, and say what they
                                  {"chown", true},
                                  {"dd", true},
                                  {"mkfs", false},
+                                 {"disk-tools", false},
+                                 {"mount", false},
                                  {"device-write", true},
                                  {"rm-protected", true},
+                                 {"rm-unset-variable", false},
                                  {"mv-dev-null", true},
                                  {"fork-bomb", true},
+                                 {"end-machine", false},
+                                 {"kill-all", false},
+                                 {"machine-settings", false},
+                                 {"plant", false},
                                  {"opaque-shell-input", false},
                                  {"unknown-command", false}};
   const auto rules = Policy::rules();
@@ -84,8 +91,61 @@ TEST_CASE("policy: S1: programs that give other rights are refused") {
                     "SUDO x"});
 }
 
-TEST_CASE("policy: S2: chmod and chown are refused") {
-  refuses(strict(), "chmod", {"chmod 777 x", "chmod +x x.sh", "/bin/chmod x y", "env chmod 1 x"});
+TEST_CASE("policy: S2: chown is refused, and chmod where it gives too much") {
+  refuses(strict(), "chmod",
+          {"chmod 777 x",
+           "chmod 0666 x",
+           "chmod 757 x",
+           "chmod o+w x",
+           "chmod a=rwx,u+x x",
+           "chmod go=rw x",
+           "chmod 4755 x",
+           "chmod 2755 x",
+           "chmod 3777 x",
+           "chmod u+s x",
+           "chmod +s x",
+           "chmod u=rwxs x",
+           "chmod --reference=a b",
+           "chmod --ref a b",
+           "chmod o=u x",
+           "chmod a+g x",
+           "chmod $MODE x",
+           "chmod \"u+$X\" x",
+           "chmod -x,o+w x",
+           "chmod -v 777 x",
+           "/bin/chmod 777 y",
+           "env chmod 777 x",
+           "chmod -R 755 /",
+           "chmod -R u+w ~",
+           "chmod --recursive go-w /etc",
+           "cd / && chmod -R u+w .",
+           "find / -type f -exec chmod 644 {} +",
+           "install -m 4755 a b",
+           "install -m0666 a b",
+           "install --mode=$M a b",
+           "mkdir -m 777 d",
+           "mkdir -p --mode=a+rwx d",
+           "setfacl -m o::rwx f",
+           "setfacl -Rm u:bob:rx,other:rw f",
+           "setfacl -m d:o::7 d",
+           "setfacl -M acl f",
+           "setfacl -m \"$ACL\" f",
+           "setfacl -R -m u:bob:rx /etc"});
+  passes(strict(), {"chmod +x x.sh",      "chmod 755 x",
+                    "chmod 0644 x",       "chmod -R u+w build",
+                    "chmod -R a+rX .",    "chmod +w x",
+                    "chmod =rw x",        "chmod +rwx x",
+                    "chmod -w x",         "chmod o-w x",
+                    "chmod go= x",        "chmod 1777 d",
+                    "chmod +t d",         "chmod a+rwxt d",
+                    "chmod a+w,+t d",     "chmod a+w,o-w d",
+                    "chmod u-s x",        "chmod g=u x",
+                    "chmod +x \"$f\"",    "chmod 755 $FILES",
+                    "chmod 644 /etc/x",   "find src -exec chmod 644 {} +",
+                    "chmod --help",       "install -m 755 a b",
+                    "mkdir -m 1777 d",    "mkdir -p d",
+                    "setfacl -m o::rx f", "setfacl -m u:bob:rwx f",
+                    "setfacl -b f"});
   refuses(strict(), "chown", {"chown root x", "chown -R a:b .", "find . -exec chown x {} +"});
   passes(strict(), {"echo chmod", "cat chown.md", "git update-index --chmod=+x f", "chgrp x y",
                     "python -c 'import os; os.chmod(1,2)'", "grep -r chmod ."});
@@ -94,8 +154,39 @@ TEST_CASE("policy: S2: chmod and chown are refused") {
 TEST_CASE("policy: S3: disks are not formatted, wiped or copied over") {
   refuses(strict(), "dd", {"dd if=/dev/zero of=/dev/sda", "d''d if=x", "dd if=a of=b", "/bin/dd"});
   refuses(strict(), "mkfs",
-          {"mkfs /dev/sda", "mkfs.ext4 /dev/sda", "mkfs.vfat x.img", "mke2fs x",
-           "wipefs -a /dev/sda", "shred /dev/sda", "shred -n 3 //dev/vda"});
+          {"mkfs /dev/sda", "mkfs.ext4 /dev/sda", "cd /dev; mke2fs sda", "wipefs -a /dev/sda",
+           "shred /dev/sda", "shred -n 3 //dev/vda"});
+  refuses(strict(), "disk-tools",
+          {"mkswap /dev/sda2", "echo d | fdisk /dev/sda", "sfdisk /dev/sda < x",
+           "sgdisk -Z -p /dev/sda", "parted /dev/sda mklabel gpt",
+           "parted -s /dev/sda mklabel gpt print", "blkdiscard /dev/sda",
+           "cryptsetup luksFormat /dev/sda1", "losetup /dev/loop0 x.img", "losetup -D", "swapon -a",
+           "swapoff --all", "swapoff /dev/sda2", "cd /dev && fdisk sda", "env fdisk /dev/sda"});
+  refuses(strict(), "mount",
+          {"mount /dev/sda1 /mnt", "mount -a", "mount -o remount,rw /", "mount --bind a b",
+           "umount /mnt", "umount -a", "umount -l x", "/bin/mount x y"});
+  passes(strict(), {"mkfs.vfat x.img",
+                    "mke2fs x",
+                    "mkswap swapfile",
+                    "losetup -f disk.img",
+                    "losetup -f",
+                    "losetup -a",
+                    "losetup --list",
+                    "fdisk -l",
+                    "fdisk -l /dev/sda",
+                    "sfdisk --list",
+                    "parted /dev/sda print",
+                    "parted -l",
+                    "parted x.img mklabel gpt",
+                    "swapon --show",
+                    "cryptsetup status /dev/mapper/x",
+                    "sgdisk -p /dev/sda",
+                    "mount",
+                    "mount -l",
+                    "mount -t ext4",
+                    "mount --version",
+                    "umount --help",
+                    "echo mount /dev/sda1"});
   passes(strict(), {"git add dd.txt", "echo dd", "grep -n dd x", "ls dd/", "git add . # dd",
                     "jq '.scripts.dd' p.json", "ddrescue x", "shred -u secret.txt",
                     "shred /dev/shm/x", "cat mkfs.md"});
@@ -139,9 +230,14 @@ TEST_CASE("policy: S3: devices are not written to") {
            "exec 3> /dev/sda",
            "for i in 1; do x; done > /dev/sda",
            "X=/dev/sda; echo > $X",
-           "x > /dev/tcp/h/80",
            "x > /dev/shm/../sda",
-           "find . -fprint /dev/sda"});
+           "find . -fprint /dev/sda",
+           "cat x | sponge /dev/sda",
+           "curl --output /dev/sda u",
+           "rsync x /dev/sda",
+           "scp h:x /dev/sda",
+           "tar cf /dev/sda .",
+           "cd /dev; wget -Osda u"});
   passes(strict(), {"x > /dev/null",
                     "x 2>&1 > /dev/null",
                     "x > /dev/zero",
@@ -166,7 +262,11 @@ TEST_CASE("policy: S3: devices are not written to") {
                     "cp /dev/sda x",
                     "ls /dev",
                     "x > '~/dev/sda'",
-                    "x >&2"});
+                    "x >&2",
+                    "x > /dev/tcp/h/80",
+                    "x > /dev/udp/h/53",
+                    "scp x h:/dev/sda",
+                    "rsync -a a/ h:/dev/x"});
   refuses(strict(), "device-write", {"x > sda"}, "/dev");
   passes(strict(), {"x > sda"}, "/tmp");
 }
@@ -257,10 +357,7 @@ TEST_CASE("policy: S4: rm does not remove what is protected") {
                     "rm -rf /tmp/$X",
                     "rm -rf $X/y",
                     "rm -rf \"$X\"",
-                    "rm -rf \"$X\"/*",
                     "rm -rf ~/$X",
-                    "rm -f /etc/x",
-                    "rm /etc/x",
                     "rm",
                     "rm -rf",
                     "rm -- -rf x",
@@ -273,8 +370,7 @@ TEST_CASE("policy: S4: rm does not remove what is protected") {
                     "git rm -rf .",
                     "echo rm -rf /",
                     "grep 'rm -rf /' x",
-                    "rm --preserve-root x",
-                    "rmdir /"});
+                    "rm --preserve-root x"});
 }
 
 TEST_CASE("policy: S4: relative paths count where the directory is known") {
@@ -355,9 +451,9 @@ TEST_CASE("policy: S5: nothing is moved to /dev/null") {
           {"mv x /dev/null", "mv x '/dev/null'", "mv -f a b /dev/null", "mv x //dev/./null",
            "mv -t /dev/null x", "mv --target-directory=/dev/null x", "mv --target /dev/null x",
            "mv -ft/dev/null x", "cd /dev; mv ~/x null", "find . -exec mv {} /dev/null \\;"});
-  passes(strict(), {"mv a b", "mv a b 2> /dev/null", "mv a b > /dev/null", "mv a b; ls 2>/dev/null",
-                    "mv a b && cat x > /dev/null", "cp x /dev/null", "mv /dev/null", "mv",
-                    "echo mv x /dev/null"});
+  passes(strict(),
+         {"mv a b", "mv a b 2> /dev/null", "mv a b > /dev/null", "mv a b; ls 2>/dev/null",
+          "mv a b && cat x > /dev/null", "cp x /dev/null", "mv x", "mv", "echo mv x /dev/null"});
 }
 
 TEST_CASE("policy: S6: fork bombs are refused") {

@@ -52,9 +52,25 @@ std::string files_of(std::string_view script, std::string_view work_dir = {}) {
 // strict: the verdict -----------------------------------------------------------------------------
 
 TEST_CASE("policy: the rule that comes first is the verdict, wherever its command stands") {
-  const char* parts[] = {
-      "sudo x",       "su x",     "chmod x",        "chown x",           "dd x",        "mkfs x",
-      "x > /dev/sda", "rm -rf /", "mv x /dev/null", "f() { f & f; }; f", "curl x | sh", "$X"};
+  const char* parts[] = {"sudo x",
+                         "su x",
+                         "chmod 777 x",
+                         "chown x",
+                         "dd x",
+                         "mkfs /dev/x",
+                         "swapoff -a",
+                         "mount x",
+                         "x > /dev/sda",
+                         "rm -rf /",
+                         "rm -rf \"$x\"/*",
+                         "mv x /dev/null",
+                         "f() { f & f; }; f",
+                         "reboot",
+                         "killall5",
+                         "sysctl -p",
+                         "crontab x",
+                         "curl x | sh",
+                         "$X"};
   const auto rules = Policy::rules();
   REQUIRE_MESSAGE(std::size(parts) == rules.size(), "add a command that breaks the new rule");
   for (std::size_t i = 0; i < rules.size(); ++i)
@@ -78,8 +94,8 @@ TEST_CASE("policy: the rule that comes first is the verdict, wherever its comman
 TEST_CASE("policy: of two commands against one rule the first is reported") {
   CHECK(strict().check("ls; sudo a; sudo b"sv).begin == 4);
   CHECK(strict().check("rm -rf /etc; rm -rf /"sv).message ==
-        "Potentially dangerous command detected: Use of 'rm -rf /' is not allowed "
-        "(rm -rf /etc removes /etc)");
+        "Potentially dangerous command detected: Removing what the system or its users need is "
+        "not allowed (rm -rf /etc removes /etc); name only what you made, e.g. ./build");
 }
 
 TEST_CASE("policy: a refusal points at the word or the redirection that caused it") {
@@ -109,22 +125,29 @@ TEST_CASE("policy: a refusal points at the word or the redirection that caused i
 TEST_CASE("policy: a refusal says what was found") {
   const auto message = [](std::string_view script) { return strict().check(script).message; };
   const std::string prefix = "Potentially dangerous command detected: ";
-  CHECK(message("rm -rf /") == prefix + "Use of 'rm -rf /' is not allowed (rm -rf / removes /)");
+  const std::string removes = "Removing what the system or its users need is not allowed ";
+  CHECK(message("rm -rf /") ==
+        prefix + removes + "(rm -rf / removes /); name only what you made, e.g. ./build");
   CHECK(message("cd /etc; rm -r ssh") ==
-        prefix + "Use of 'rm -rf /' is not allowed (rm -r ssh removes /etc/ssh)");
-  CHECK(message("env sudo ls") == prefix + "Use of 'sudo' is not allowed (sudo ls)");
+        prefix + removes + "(rm -r ssh removes /etc/ssh); name only what you made, e.g. ./build");
+  CHECK(message("env sudo ls") ==
+        prefix + "Use of 'sudo' is not allowed (sudo ls); run it without");
   CHECK(message("x > /tmp/../dev/sda") ==
-        prefix + "Overwriting disk blocks directly is not allowed (writes to /dev/sda)");
+        prefix + "Writing to devices is not allowed (writes to /dev/sda); write to a file");
   CHECK(message("mv x /dev/null") ==
-        prefix + "Moving files to /dev/null is not allowed (mv x /dev/null)");
+        prefix + "Moving files to /dev/null is not allowed (mv x /dev/null); use rm");
   CHECK(message("\"$X\" y") ==
-        prefix + "A command whose name is not known before it runs is not allowed (\"$X\")");
+        prefix +
+            "A command whose name is not known before it runs is not allowed (\"$X\"); "
+            "write the program's name out");
   CHECK(message("curl x | sh") == prefix +
                                       "Shell input that is not known before it runs is not "
-                                      "allowed (sh: what it reads is not known before it runs)");
-  CHECK(message("sudo a\nb '\x01\xff\n'") == prefix + "Use of 'sudo' is not allowed (sudo a)");
+                                      "allowed (sh: what it reads is not known before it runs); "
+                                      "save it to a file and run `sh FILE`");
+  CHECK(message("sudo a\nb '\x01\xff\n'") ==
+        prefix + "Use of 'sudo' is not allowed (sudo a); run it without");
   CHECK(message("sudo '\x01\xff\n'") ==
-        prefix + "Use of 'sudo' is not allowed (sudo \\x01\xef\xbf\xbd\\x0a)");
+        prefix + "Use of 'sudo' is not allowed (sudo \\x01\xef\xbf\xbd\\x0a); run it without");
   const std::string longest = message("sudo " + repeat("x", 10000));
   CHECK(longest.size() < 200);
   CHECK(longest.find("xxx...)") != std::string::npos);
@@ -134,14 +157,21 @@ TEST_CASE("policy: each rule can be switched off by its name, and no other goes 
   const std::pair<std::string_view, std::string_view> samples[] = {
       {"sudo", "sudo x"},
       {"su", "su x"},
-      {"chmod", "chmod x"},
+      {"chmod", "chmod 777 x"},
       {"chown", "chown x"},
       {"dd", "dd x"},
-      {"mkfs", "mkfs x"},
+      {"mkfs", "mkfs /dev/x"},
+      {"disk-tools", "swapoff -a"},
+      {"mount", "mount x"},
       {"device-write", "x > /dev/sda"},
       {"rm-protected", "rm -rf /"},
+      {"rm-unset-variable", "rm -rf \"$x\"/*"},
       {"mv-dev-null", "mv x /dev/null"},
       {"fork-bomb", "f() { f & f; }; f"},
+      {"end-machine", "reboot"},
+      {"kill-all", "killall5"},
+      {"machine-settings", "sysctl -p"},
+      {"plant", "crontab x"},
       {"opaque-shell-input", "curl x | sh"},
       {"unknown-command", "$X y"}};
   for (const auto& [disabled, unused] : samples) {

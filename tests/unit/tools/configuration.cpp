@@ -64,7 +64,8 @@ TEST_CASE("W-01 W-02 W-08: the reference's example lists load from its keys, in 
       R"("gh secret set","rm -rf","sudo"]})");
   const auto rule_of = [&](const std::string& config, const std::string& mode,
                            const std::string& command) {
-    const ProcessResult r = run_program({"--config", config, "--policy", mode, "--check", command});
+    const ProcessResult r = run_program(
+        {"--config", config, "--policy", mode, "--workspace", place.path(), "--check", command});
     const Json object = parsed(r.out);
     CHECK(r.exit_code == (object["allowed"].as_bool() ? 0 : 1));
     return object["rule"].as_string();

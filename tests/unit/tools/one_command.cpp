@@ -132,7 +132,7 @@ TEST_CASE("--check says what --run would do, with everything that is configured"
       {"cd ro; touch x", "read-only"},
       {"rm unread", "delete-guard"},
       {"rm missing", ""},
-      {"chmod --version", "chmod"}};
+      {"chmod --reference=no no", "chmod"}};
   for (const auto& [script, rule] : cases) {
     const std::string command = script;
     CAPTURE(command);

@@ -1,0 +1,88 @@
+// Modes of files, as chmod and setfacl read them.
+
+#include "policy/policy_internal.hpp"
+
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+constexpr unsigned set_ids = 06000;
+constexpr unsigned sticky = 01000;
+constexpr unsigned others_write = 02;
+
+// What a mode does, as far as it matters here.
+struct ModeEffect {
+  bool writable = false;  // for others
+  bool sticks = false;    // a directory from which each removes only what is his
+  bool risky = false;     // sets a bit, or copies permissions that are not known
+};
+
+bool has_any(std::string_view text, std::string_view letters) {
+  return text.find_first_of(letters) != std::string_view::npos;
+}
+
+void apply_octal(std::string_view digits, ModeEffect& effect) {
+  unsigned value = 0;
+  for (const char c : digits) value = (value << 3 | (static_cast<unsigned char>(c) & 7U)) & 07777;
+  effect.risky |= (value & set_ids) != 0;
+  effect.writable |= (value & others_write) != 0;
+  effect.sticks |= (value & sticky) != 0;
+}
+
+// u+rwx and the like; without a name of whom, others get no permission to write.
+void apply_symbolic(std::string_view clause, ModeEffect& effect) {
+  std::size_t at = std::min(clause.find_first_not_of("ugoa"), clause.size());
+  const std::string_view who = clause.substr(0, at);
+  const bool to_others = has_any(who, "oa");
+  while (at < clause.size()) {
+    const char operation = clause[at++];
+    const std::size_t end = std::min(clause.find_first_of("+-=", at), clause.size());
+    const std::string_view what = clause.substr(at, end - at);
+    at = end;
+    if (operation == '-') {
+      if (has_any(what, "w") && (to_others || who.empty())) effect.writable = false;
+      if (has_any(what, "t")) effect.sticks = false;
+      continue;
+    }
+    if (operation == '=' && to_others) effect.writable = false;
+    if (!what.empty() && is_digit(what[0])) apply_octal(what, effect);
+    effect.risky |= to_others && has_any(what, "ug");
+    effect.risky |= has_any(what, "s") && who != "o";
+    effect.sticks |= has_any(what, "t");
+    effect.writable |= to_others && has_any(what, "w");
+  }
+}
+
+}  // namespace
+
+inline namespace inner {
+
+bool is_risky_mode(std::string_view mode) {
+  if (is_unknown(mode)) return true;
+  ModeEffect effect;
+  if (!mode.empty() && is_digit(mode[0]))
+    apply_octal(mode, effect);
+  else
+    while (!mode.empty()) apply_symbolic(take_part(mode, ','), effect);
+  return effect.risky || (effect.writable && !effect.sticks);
+}
+
+bool is_risky_acl(std::string_view entries) {
+  if (is_unknown(entries)) return true;
+  while (!entries.empty()) {
+    std::string_view entry = take_part(entries, ',');
+    if (starts_with(entry, "d:") || starts_with(entry, "default:")) take_part(entry, ':');
+    // o::rwx, other:rwx or o::7
+    if (starts_with(entry, "o") && has_any(entry.substr(entry.rfind(':') + 1), "w2367"))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

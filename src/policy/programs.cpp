@@ -1,0 +1,147 @@
+// The judge: programs that are refused for their name, or for what they are asked.
+
+#include "policy/judge_internal.hpp"
+#include "policy/policy_internal.hpp"
+#include "policy/rules_internal.hpp"
+#include "policy/tables_internal.hpp"
+
+#include "base/base_internal.hpp"
+#include "shell/shell.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+Syntax syntax_of(std::string_view column) {
+  Syntax syntax;
+  syntax.letters = take_part(column, ' ');
+  syntax.longs = column;
+  return syntax;
+}
+
+// The number of an entry in a list with blanks between them; npos: none.
+std::size_t index_of(std::string_view list, std::string_view entry) {
+  for (std::size_t i = 0; !list.empty(); ++i)
+    if (take_part(list, ' ') == entry) return i;
+  return std::string_view::npos;
+}
+
+// The columns of a program in a table that is a text; empty: it is not there.
+std::string_view row_of(std::string_view table, std::string_view name) {
+  while (!table.empty()) {
+    const std::string_view line = take_part(table, '\n');
+    if (line.size() > name.size() && line[name.size()] == '|' && starts_with(line, name))
+      return line.substr(name.size() + 1);
+  }
+  return {};
+}
+
+const SanitizerRule* rule_called(std::string_view name) {
+  for (const SanitizerRule& rule : sanitizer_rules)
+    if (name == rule.info.name) return &rule;
+  return nullptr;
+}
+
+bool is_root_among(std::string_view users) {
+  while (!users.empty()) {
+    const std::string_view user = take_part(users, ',');
+    if (user == "root" || user == "0") return true;
+  }
+  return false;
+}
+
+// Whether kill sends a signal to the process 1, or to all (-1). The signal 0 only asks. Shells take
+// the -1 of `kill -1` for a signal, other programs need not.
+bool kills_all(const Form& form) {
+  if (form.size == 2 && form.words[1].text == "-1") return true;
+  bool has_signal = false;
+  for (std::size_t i = 1; i < form.size; ++i) {
+    const std::string_view text = form.words[i].text;
+    const bool option = !has_signal && text.size() > 1 && text[0] == '-';
+    has_signal = true;
+    if (text == "-l" || text == "-L" || starts_with(text, "--list")) return false;
+    if (text == "-s" || text == "-n" || text == "--signal") {
+      if (++i < form.size && form.words[i].text == "0") return false;
+    } else if (option) {
+      if (text == "-0" || text == "--signal=0") return false;
+    } else if (text == "1" || text == "-1") {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+inline namespace inner {
+
+bool has_entry(std::string_view list, std::string_view entry) {
+  return index_of(list, entry) != std::string_view::npos;
+}
+
+bool find_file_program(std::string_view name, FileProgram& program) {
+  std::string_view row = row_of(file_programs, name);
+  if (row.empty()) return false;
+  const std::size_t kind = index_of(operand_kinds, take_part(row, '|'));
+  if (kind == std::string_view::npos) return false;
+  program.operands = static_cast<FileProgram::Operands>(kind);
+  program.syntax = syntax_of(take_part(row, '|'));
+  program.reads = take_part(row, '|');
+  program.writes = take_part(row, '|');
+  program.directory = take_part(row, '|');
+  program.modes = row;
+  return true;
+}
+
+void Judge::check_refused(const Form& form, std::string_view name) {
+  std::string_view row = row_of(refused_programs, starts_with(name, "mkfs") ? "mkfs" : name);
+  if (row.empty()) return;
+  const SanitizerRule* const rule = rule_called(take_part(row, '|'));
+  if (!rule || !wants(rule->rule)) return;
+  const Syntax syntax = syntax_of(take_part(row, '|'));
+  const std::string_view options = take_part(row, '|');
+  const std::string_view words = take_part(row, '|');
+  const bool processes = words == "@processes";
+  bool refused = options.empty() && words.empty(), surely = false, excused = false;
+  bool named = false;
+  std::size_t operands = 0;
+  read_arguments(
+      form, syntax, Order::options_anywhere,
+      [&](std::string_view option, const Part& argument) {
+        surely |= lists_option(options, option) ||
+                  (processes && lists_option("u U euid uid user", option) &&
+                   is_root_among(argument.text));
+        excused |= lists_option(row, option);
+      },
+      [&](const Part& operand) {
+        refused |= is_refused_operand(words, operand, operands == 0);
+        excused |= operands < 2 && has_entry(row, concat({"+", operand.text}));
+        // A pattern for everything names nothing.
+        named |= operand.text.find_first_not_of(".*^$+?") != std::string_view::npos;
+        ++operands;
+      });
+  if (processes && !named) refused = true;
+  if (words == "@kill") refused = kills_all(form);
+  if (surely || (refused && !excused))
+    record(rule->rule, form.words[0].begin, form.words[0].end, shown(join(form)));
+}
+
+bool Judge::is_refused_operand(std::string_view words, const Part& operand, bool first) {
+  while (!words.empty()) {
+    const std::string_view word = take_part(words, ' ');
+    if (word == "/dev") {
+      if (is_device(path_of(operand), operand.glob())) return true;
+    } else if (word == "=") {
+      if (operand.text.find('=') != std::string_view::npos) return true;
+    } else if (word == "*" || (first && word == operand.text.substr(0, operand.text.find(' ')))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec
