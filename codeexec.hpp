@@ -659,6 +659,7 @@ struct Command {
   bool background = false;  // started with &, or in something that was
   bool defined = false;   // in a function's body, told when it is defined and not when it is called
   bool tolerant = false;  // in a payload that is
+  bool holes = false;     // in a payload that is known in part
   bool compound = false;  // no command of its own: the redirections of a compound command
   bool fork_bomb = false;  // calls a function that is running, in a pipeline or in background of it
 };
@@ -710,6 +711,7 @@ struct Payload {
   Input input = {};
   bool same_shell = false;  // as eval: it sees and changes the variables of the script
   bool tolerant = false;    // a syntax error in it ends the payload, not the reading
+  bool holes = false;       // as tolerant; the commands in it are marked, too
 };
 
 // A command that walk() has come to.
@@ -8613,6 +8615,7 @@ class ShellWalker {
   bool background_ = false;
   bool defined_ = false;
   bool tolerant_ = false;
+  bool holes_ = false;
   unsigned parallel_ = 0;  // pipelines and background lists around
   unsigned depth_ = 0;
   unsigned brace_depth_ = 0;
@@ -10342,6 +10345,7 @@ shell::Command ShellWalker::tell(const ShellNode& node, shell::Command command) 
   command.background = background_;
   command.defined = defined_;
   command.tolerant = tolerant_;
+  command.holes = holes_;
   const ShellValue& directory = value_of(work_dir_key);
   if (!directory.elements.empty()) {
     charge(directory.elements[0].text.size());
@@ -10375,8 +10379,10 @@ void ShellWalker::follow(shell::Payload payload, const shell::Command& command) 
   std::swap(payload.input, input_);
   Output* const output = same_shell ? output_ : std::exchange(output_, nullptr);
   const bool outer = std::exchange(tolerant_, tolerant_ || payload.tolerant);
-  run_text(std::move(payload.text), command, tolerant_);
+  const bool whole = std::exchange(holes_, holes_ || payload.holes);
+  run_text(std::move(payload.text), command, tolerant_ || holes_);
   tolerant_ = outer;
+  holes_ = whole;
   output_ = output;
   std::swap(payload.input, input_);
   if (!same_shell) take_frame();
@@ -11260,154 +11266,12 @@ inline constexpr std::string_view given_variables =
     "HOSTTYPE RANDOM SECONDS";
 
 // The options of a program that take an argument, as getopt_long has them: letters, and long names
-// with blanks between them.
+// with blanks between them. Behind a ! stand the long names that take none: all others do.
 struct Syntax {
   std::string_view letters = {};
   std::string_view longs = {};
   std::string_view twice = {};  // long names that take two
 };
-
-// Programs that start another one.
-struct Wrapper {
-  enum class Kind : unsigned char {
-    plain,        // options, `operands` words, and then the command
-    assignments,  // NAME=value words stand before the command
-    lookup,       // plain, but -v and -V only tell what a name means
-    env,          // assignments, and -S STRING
-    flock,        // plain, and -c STRING
-    gdb,          // the command follows --args
-    capsh,        // what follows -- or == are the arguments of a shell
-    find,
-    parallel,
-    script,  // -c STRING, or a command after --
-    sg,      // GROUP [-c] STRING
-    su,      // -c STRING, or a script on standard input
-    runuser,
-    watch,  // the words are joined to a script, unless there is -x
-    xargs,
-    entr,  // plain, and with -s a script
-    at,    // a script on standard input, for later
-  };
-  std::string_view name = {};
-  Kind kind = Kind::plain;
-  Syntax syntax = {};
-  std::size_t operands = 0;
-};
-inline constexpr Wrapper wrappers[] = {
-    {"aarch64"},
-    {"at", Wrapper::Kind::at},
-    {"batch", Wrapper::Kind::at},
-    {"builtin"},
-    {"busybox"},
-    {"bwrap",
-     Wrapper::Kind::plain,
-     {"",
-      "args chdir cap-add cap-drop dev proc tmpfs mqueue dir uid gid hostname unsetenv seccomp "
-      "add-seccomp-fd exec-label file-label sync-fd info-fd json-status-fd block-fd perms size "
-      "lock-file remount-ro overlay-src tmp-overlay ro-overlay userns userns2 pidns argv0",
-      "bind bind-try dev-bind dev-bind-try ro-bind ro-bind-try setenv symlink file bind-data "
-      "ro-bind-data chmod"}},
-    {"caffeinate", Wrapper::Kind::plain, {"tw"}},
-    {"capsh", Wrapper::Kind::capsh},
-    {"catchsegv"},
-    {"choom", Wrapper::Kind::plain, {"np", "adjust pid"}},
-    {"chroot", Wrapper::Kind::plain, {"", "groups userspec"}, 1},
-    {"chrt", Wrapper::Kind::plain, {"TPD", "sched-runtime sched-period sched-deadline"}, 1},
-    {"command", Wrapper::Kind::lookup},
-    {"cpulimit", Wrapper::Kind::plain, {"lpec", "limit pid exe cpu"}},
-    {"dbus-run-session", Wrapper::Kind::plain, {"", "config-file dbus-daemon"}},
-    {"doas", Wrapper::Kind::assignments, {"aCu"}},
-    {"eatmydata"},
-    {"entr", Wrapper::Kind::entr},
-    {"env", Wrapper::Kind::env, {"uCS", "unset chdir split-string"}},
-    {"exec", Wrapper::Kind::plain, {"a"}},
-    {"fakeroot", Wrapper::Kind::plain, {"lsib", "lib faked"}},
-    {"find", Wrapper::Kind::find},
-    {"firejail"},
-    {"flock", Wrapper::Kind::flock, {"wE", "timeout wait conflict-exit-code"}, 1},
-    {"gdb", Wrapper::Kind::gdb},
-    {"gosu", Wrapper::Kind::plain, {}, 1},
-    {"i386"},
-    {"i686"},
-    {"ionice", Wrapper::Kind::plain, {"cnpPu", "class classdata pid pgid uid"}},
-    {"linux32"},
-    {"linux64"},
-    {"ltrace", Wrapper::Kind::plain, {"aADeFlnopsuwxX", "output library indent"}},
-    {"nice", Wrapper::Kind::plain, {"n", "adjustment"}},
-    {"nocache", Wrapper::Kind::plain, {"n"}},
-    {"nohup"},
-    {"nsenter", Wrapper::Kind::plain, {"tSGW", "target setuid setgid wdns"}},
-    {"numactl", Wrapper::Kind::plain, {"imNCpPw", "interleave membind cpunodebind physcpubind"}},
-    {"parallel",
-     Wrapper::Kind::parallel,
-     {"jINLndaSEPs",
-      "jobs max-procs max-args max-lines max-replace-args delimiter arg-file sshlogin colsep "
-      "joblog "
-      "timeout delay halt results retries tmpdir workdir wd load memfree nice seqreplace "
-      "recstart recend block"}},
-    {"pkexec", Wrapper::Kind::plain, {"", "user"}},
-    {"prlimit", Wrapper::Kind::plain, {"po", "pid output"}},
-    {"proot",
-     Wrapper::Kind::plain,
-     {"rbqwvkmRS", "rootfs bind qemu cwd verbose kernel-release mount pwd"}},
-    {"proxychains", Wrapper::Kind::plain, {"f"}},
-    {"proxychains4", Wrapper::Kind::plain, {"f"}},
-    {"rlwrap", Wrapper::Kind::plain, {"bCDfgHlMOPqsStwz"}},
-    {"runuser",
-     Wrapper::Kind::runuser,
-     {"csgGwu", "command session-command shell group supp-group whitelist-environment user"}},
-    {"script",
-     Wrapper::Kind::script,
-     {"cEIOBTmo", "command echo log-in log-out log-io log-timing logging-format output-limit"}},
-    {"setarch"},  // the name of the architecture is a wrapper itself
-    {"setpriv",
-     Wrapper::Kind::plain,
-     {"",
-      "ruid euid reuid rgid egid regid groups inh-caps ambient-caps bounding-set securebits "
-      "pdeathsig "
-      "selinux-label apparmor-profile landlock-access landlock-rule"}},
-    {"setsid"},
-    {"sg", Wrapper::Kind::sg},
-    {"ssh-agent", Wrapper::Kind::plain, {"aEtPO"}},
-    {"sshpass", Wrapper::Kind::plain, {"pfdP"}},
-    {"stdbuf", Wrapper::Kind::plain, {"ioe", "input output error"}},
-    {"strace",
-     Wrapper::Kind::plain,
-     {"abeEIoOpPsSuUX", "attach output expr env string-limit user summary-sort-by trace-path"}},
-    {"su",
-     Wrapper::Kind::su,
-     {"csgGw", "command session-command shell group supp-group whitelist-environment"}},
-    {"su-exec", Wrapper::Kind::plain, {}, 1},
-    {"sudo",
-     Wrapper::Kind::assignments,
-     {"aCcDgphRrTtUu",
-      "close-from chdir group host prompt chroot role command-timeout type other-user user"}},
-    {"systemd-run",
-     Wrapper::Kind::plain,
-     {"puEHM",
-      "unit property description slice uid gid nice working-directory setenv service-type host "
-      "machine on-active on-boot on-startup on-unit-active on-calendar timer-property"}},
-    {"taskset", Wrapper::Kind::plain, {}, 1},
-    {"time", Wrapper::Kind::plain, {"fo", "format output"}},
-    {"timeout", Wrapper::Kind::plain, {"ks", "kill-after signal"}, 1},
-    {"torify"},
-    {"torsocks", Wrapper::Kind::plain, {"uPap", "user pass address port"}},
-    {"toybox"},
-    {"uname26"},
-    {"unbuffer"},
-    {"unshare",
-     Wrapper::Kind::plain,
-     {"RwSGl", "root wd setuid setgid map-users map-groups propagation setgroups load-interp"}},
-    {"watch", Wrapper::Kind::watch, {"nq", "interval equexit"}},
-    {"x86_64"},
-    {"xargs",
-     Wrapper::Kind::xargs,
-     {"aEIdLnPs", "arg-file delimiter max-args max-procs max-chars process-slot-var"}},
-    {"xvfb-run",
-     Wrapper::Kind::plain,
-     {"efnpsw", "error-file auth-file server-num xauth-protocol server-args wait"}},
-};
-static_assert(sorted_by_name(wrappers), "sort the rows by name");
 
 // Programs that read shell scripts.
 inline constexpr Named shells[] = {{"ash"},  {"bash"}, {"dash"},  {"ksh"}, {"ksh93"}, {"mksh"},
@@ -11415,33 +11279,8 @@ inline constexpr Named shells[] = {{"ash"},  {"bash"}, {"dash"},  {"ksh"}, {"ksh
 static_assert(sorted_by_name(shells), "sort the rows by name");
 inline constexpr Syntax shell_syntax = {"oO", "rcfile init-file"};
 
-// Programs whose code can start others. Names are without a version: python3.11 is python.
+// Languages whose code can start programs.
 enum class Language : unsigned char { awk, lua, node, perl, php, python, ruby };
-struct Interpreter {
-  std::string_view name = {};
-  Language language = Language::awk;
-  Syntax syntax = {};
-  std::string_view code = {};  // the options that are followed by code
-  bool first_operand = false;  // the code is the first operand where no option gives it
-};
-inline constexpr Syntax awk_syntax = {"FvfieE", "field-separator assign file include source exec"};
-inline constexpr Interpreter interpreters[] = {
-    {"awk", Language::awk, awk_syntax, "e source", true},
-    {"bun", Language::node, {"er", "eval require"}, "e eval", false},
-    {"gawk", Language::awk, awk_syntax, "e source", true},
-    {"lua", Language::lua, {"el"}, "e", false},
-    {"mawk", Language::awk, awk_syntax, "e source", true},
-    {"nawk", Language::awk, awk_syntax, "e source", true},
-    {"node", Language::node, {"erC", "eval require import loader conditions"}, "e eval", false},
-    {"nodejs", Language::node, {"erC", "eval require import loader conditions"}, "e eval", false},
-    {"perl", Language::perl, {"eEMmIxF"}, "e E", false},
-    {"php", Language::php, {"rfdBREFcTz", "run define"}, "r run B E R", false},
-    {"pypy", Language::python, {"cmWXQ"}, "c", false},
-    {"python", Language::python, {"cmWXQ"}, "c", false},
-    {"ruby", Language::ruby, {"eIrCEF"}, "e", false},
-};
-static_assert(sorted_by_name(interpreters), "sort the rows by name");
-
 // Functions of these languages that start a program or a shell, and such that remove a directory
 // with all it holds. The last part of a name counts: os.system is system.
 inline constexpr Named starting_functions[] = {{"Popen"},
@@ -11654,18 +11493,6 @@ inline constexpr std::string_view file_programs =
     "xxd|filter|cglosR\n"
     "zcat|read\n";
 
-// Options that stand between a program's name and that of its command.
-struct GlobalOptions {
-  std::string_view name = {};
-  Syntax syntax = {};
-};
-inline constexpr GlobalOptions global_options[] = {
-    {"docker", {"cHl", "config context host log-level tlscacert tlscert tlskey"}},
-    {"git", {"Cc", "git-dir work-tree namespace exec-path super-prefix config-env"}},
-    {"podman", {"c", "connection identity log-level root runroot storage-driver url"}},
-};
-static_assert(sorted_by_name(global_options), "sort the rows by name");
-
 // The words that a shell takes for its own grammar where a command may begin.
 inline constexpr Named reserved_words[] = {
     {"case"},     {"coproc"}, {"do"}, {"done"},   {"elif"}, {"else"}, {"esac"},  {"fi"},   {"for"},
@@ -11753,7 +11580,10 @@ struct Form {
   unsigned level = 0;    // how many programs were peeled off
   bool in_find = false;  // find runs it for all that is below its roots
   bool tested = false;   // and that passes a test of name, path, time or owner
-  bool code = false;     // runs out of an interpreter's code
+  // Where find begins; and, with `process` set, the names it looks for.
+  const std::vector<shell::Word>* roots = nullptr;
+  bool code = false;   // runs out of an interpreter's code
+  bool holes = false;  // what is unknown in it is no reason to refuse
   const shell::Input* input = nullptr;
 
   Form from(std::size_t first) const {
@@ -11843,6 +11673,12 @@ bool lists_option(std::string_view list, std::string_view name) {
   return false;
 }
 
+bool has_entry(std::string_view list, std::string_view entry) {
+  while (!list.empty())
+    if (take_part(list, ' ') == entry) return true;
+  return false;
+}
+
 bool is_assignment(std::string_view text) {
   const std::size_t equals = text.find('=');
   return equals != std::string_view::npos && is_name(text.substr(0, equals));
@@ -11891,6 +11727,20 @@ std::string join(const Form& form) {
   return text;
 }
 
+}  // namespace
+
+namespace {
+
+// Whether a long option is followed by its argument.
+bool takes_argument(const Syntax& syntax, std::string_view name) {
+  if (!starts_with(syntax.longs, "!")) return lists_option(syntax.longs, name);
+  return !has_entry(syntax.longs.substr(1), name);
+}
+
+}  // namespace
+
+namespace {
+
 std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order, OnOption on_option,
                            OnOperand on_operand) {
   std::size_t i = 1;
@@ -11915,7 +11765,7 @@ std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order, 
       Part argument;
       if (equals != std::string_view::npos) {
         argument = {text.substr(equals + 1), &word};
-      } else if (lists_option(syntax.longs, name) && i < form.size) {
+      } else if (takes_argument(syntax, name) && i < form.size) {
         argument = part_of(form.words[i++]);
       } else if (lists_option(syntax.twice, name) && i + 1 < form.size) {
         argument = part_of(form.words[i]);
@@ -12091,6 +11941,372 @@ bool is_dev_null(const PathText& path) {
   return path.root == PathText::Root::slash && path.names.size() == 2 && path.names[0] == "dev" &&
          path.names[1] == "null";
 }
+
+}  // namespace
+
+// policy/wrapper_table_internal.hpp ---------------------------------------------------------------
+// Programs that start another one, or hand a script to a shell.
+
+namespace {
+
+// A row of the table below.
+struct Wrapper {
+  std::string_view name = {};
+  std::string_view flags = {};
+  Syntax syntax = {};
+  std::string_view scripts = {};   // options whose argument is a script
+  std::string_view programs = {};  // options whose argument is the program; of t: switches
+  bool has(char flag) const { return flags.find(flag) != std::string_view::npos; }
+};
+
+// One line per program, sorted by name, and one per command of a program that has some:
+//
+//   name;flags;letters;longs;scripts;programs;longs with two arguments
+//
+// The options are those of Syntax and Wrapper. Most rows mean: options, and then the command.
+// Flags:
+//   0-9  so many words stand between the options and the command
+//   a    NAME=value words stand before the command
+//   h    its scripts may be known in part: what is unknown in them is no reason to refuse
+//   e    as h; the command runs on another machine, in a container or in another terminal
+//   i    without a command, the script is read from standard input
+//   j    the words of the command are joined to a script
+//   t    a switch of the sixth field turns j into no j, and no j into j
+//   L    a switch of the sixth field says that nothing runs
+//   o    options may stand anywhere, and no command follows
+//   p    of o: each operand is a script
+//   r    more options may follow the words before the command
+//   v    a command of its own follows: the row to go on with is "name command"
+//   Y    an interpreter, without its version; the number of its Language; with f, the first operand
+//        is its code where no option of the fifth field gives it
+//   q    as v; a word ; begins the next command
+//   =x   the row x says how
+// Capitals are kinds that a function of their own reads: Judge::peel() has them.
+inline constexpr std::string_view wrapper_table =
+    "aarch64\n"
+    "adb;v;sHPt\n"
+    "adb shell;ej\n"
+    "ansible;oe;aimufMtTCK;args module-name inventory user extra-vars limit;a args\n"
+    "apptainer;v\n"
+    "apptainer exec;1e;BH;!cleanenv contain containall fakeroot nv writable writable-tmpfs "
+    "no-home\n"
+    "asdf;=pyenv\n"
+    "at;I\n"
+    "autossh;1eijr;BbcDEeFIiJLlMmOoPpQRSWw;;o\n"
+    "awk;Y0f;FvfieE;field-separator assign file include source exec;e source\n"
+    "batch;I\n"
+    "bsdtar;=tar\n"
+    "buildah;v\n"
+    "buildah run;1er;v;volume mount user workingdir\n"
+    "builtin\n"
+    "bun;Y2;er;eval require;e eval\n"
+    "bundle;v\n"
+    "bundle exec\n"
+    "bunx\n"
+    "busybox\n"
+    "bwrap;;;args chdir cap-add cap-drop dev proc tmpfs mqueue dir uid gid hostname unsetenv "
+    "seccomp add-seccomp-fd exec-label file-label sync-fd info-fd json-status-fd block-fd perms "
+    "size "
+    "lock-file remount-ro overlay-src tmp-overlay ro-overlay userns userns2 pidns argv0;;;"
+    "bind bind-try dev-bind dev-bind-try ro-bind ro-bind-try setenv symlink file bind-data "
+    "ro-bind-data chmod\n"
+    "caffeinate;;tw\n"
+    "capsh;H\n"
+    "catchsegv\n"
+    "choom;;np;adjust pid\n"
+    "chpst;;ueUbmdofpxnr/\n"
+    "chroot;1;;groups userspec\n"
+    "chrt;1;TPD;sched-runtime sched-period sched-deadline\n"
+    "command;Lt;;;;v V\n"
+    "concurrently;poh;ncplm;names prefix prefix-colors kill-others max-processes\n"
+    "conda;v\n"
+    "conda run;;np;name prefix cwd\n"
+    "cpulimit;;lpec;limit pid exe cpu\n"
+    "crictl;v;r\n"
+    "crictl exec;1e\n"
+    "cross-env;a\n"
+    "dbus-run-session;;;config-file dbus-daemon\n"
+    "direnv;v\n"
+    "direnv exec;1\n"
+    "doas;a;aCu\n"
+    "docker;v;cHl;config context host log-level tlscacert tlscert tlskey connection identity root "
+    "runroot storage-driver url\n"
+    "docker compose;v;fp;file profile project-name project-directory env-file ansi parallel "
+    "progress\n"
+    "docker compose exec;1e;euw;env index user workdir\n"
+    "docker compose run;1e;eluvwp;env env-from-file label name publish user volume workdir "
+    "entrypoint cap-add cap-drop;;entrypoint\n"
+    "docker container;=docker\n"
+    "docker create;=docker run\n"
+    "docker exec;1e;euw;env env-file user workdir detach-keys\n"
+    "docker run;1e;acehlmpuvw;!detach help init interactive no-healthcheck oom-kill-disable "
+    "privileged publish-all quiet read-only replace rm rmi sig-proxy tty disable-content-trust;;"
+    "entrypoint\n"
+    "docker-compose;=docker compose\n"
+    "dotenv;;efvp\n"
+    "dumb-init;;r\n"
+    "eatmydata\n"
+    "entr;t;;;;s\n"
+    "env;E;uCS;unset chdir split-string\n"
+    "ex;=vim\n"
+    "exec;;a\n"
+    "expect;oh;c;;c\n"
+    "fakeroot;;lsib;lib faked\n"
+    "fd;C;;;;x exec X exec-batch\n"
+    "find;F\n"
+    "firejail\n"
+    "flock;1r;wEc;timeout wait conflict-exit-code command;c command\n"
+    "gawk;=awk\n"
+    "gcloud;v;;project zone\n"
+    "gcloud compute;v\n"
+    "gcloud compute ssh;oe;;command zone project;command\n"
+    "gdb;C;;;ex iex eval-command init-eval-command;args\n"
+    "git;vG;Cc;git-dir work-tree namespace exec-path super-prefix config-env\n"
+    "git archive;oh;o;remote exec format prefix output;exec\n"
+    "git bisect;v\n"
+    "git bisect run\n"
+    "git clone;oGh;bcojuC;upload-pack config branch origin depth reference template;u upload-pack\n"
+    "git config;K;ft;file type default comment value\n"
+    "git difftool;oh;tx;extcmd tool;x extcmd\n"
+    "git fetch;oh;ojo;upload-pack depth;upload-pack\n"
+    "git filter-branch;oh;d;setup subdirectory-filter env-filter tree-filter index-filter "
+    "parent-filter msg-filter commit-filter tag-name-filter;env-filter tree-filter index-filter "
+    "parent-filter msg-filter commit-filter tag-name-filter setup\n"
+    "git grep;oh;efABCmO;;O open-files-in-pager\n"
+    "git ls-remote;=git fetch\n"
+    "git pull;=git fetch\n"
+    "git push;oh;o;receive-pack exec push-option;receive-pack exec\n"
+    "git rebase;oh;xsXC;exec onto strategy strategy-option whitespace;x exec\n"
+    "git submodule;v\n"
+    "git submodule foreach;jh\n"
+    "gmake;=make\n"
+    "gosu;1\n"
+    "gsed;=sed\n"
+    "gtar;=tar\n"
+    "gvim;=vim\n"
+    "hatch;=poetry\n"
+    "heroku;v;a\n"
+    "heroku run;ej;a;app\n"
+    "hyperfine;poh;wmrMPDLsScCnNu;warmup min-runs max-runs runs setup prepare conclude cleanup "
+    "parameter-list parameter-scan export-json export-markdown export-csv style shell command-name "
+    "time-unit output;setup prepare conclude cleanup s p c\n"
+    "i386\n"
+    "i686\n"
+    "ionice;;cnpPu;class classdata pid pgid uid\n"
+    "ip;v;n;netns\n"
+    "ip netns;v\n"
+    "ip netns exec;1\n"
+    "kubectl;v;ns;!help warnings-as-errors insecure-skip-tls-verify match-server-version\n"
+    "kubectl debug;=kubectl run\n"
+    "kubectl exec;1er;cfn;!stdin tty quiet help\n"
+    "kubectl run;1er;nlfoc;!command stdin tty rm attach quiet privileged expose help "
+    "leave-stdin-open;;\n"
+    "ld.so;Lt;;library-path preload audit argv0 inhibit-rpath glibc-hwcaps-prepend "
+    "glibc-hwcaps-mask;;list verify help\n"
+    "lerna;v\n"
+    "lerna exec;;;scope ignore\n"
+    "less;C\n"
+    "linux32\n"
+    "linux64\n"
+    "ltrace;;aADeFlnopsuwxX;output library indent\n"
+    "lua;Y1;el;;e\n"
+    "lxc;v\n"
+    "lxc exec;1er;;env user group cwd\n"
+    "make;M;CfIloWE;directory file makefile include-dir old-file what-if new-file assume-old "
+    "assume-new eval\n"
+    "mamba;=conda\n"
+    "man;oh;PCRLmMSsepEr;pager config-file locale manpath;P pager\n"
+    "mawk;=awk\n"
+    "micromamba;=conda\n"
+    "mise;v;CEj;cd env jobs\n"
+    "mise exec;h;c;command cd;c command\n"
+    "mise x;=mise exec\n"
+    "mosh;1er;p;ssh port;ssh\n"
+    "multipass;v\n"
+    "multipass exec;1er\n"
+    "mysql;C;;;e execute\n"
+    "nawk;=awk\n"
+    "nc;oh;ceGgiIoPpqsTVwWXx;exec sh-exec;e c exec sh-exec\n"
+    "ncat;=nc\n"
+    "nerdctl;=docker\n"
+    "nice;;n;adjustment\n"
+    "nix;C;;;;c command\n"
+    "nix-shell;oh;pAIiE;run command attr packages expr;run command\n"
+    "nocache;;n\n"
+    "node;Y2;erC;eval require import loader conditions;e eval\n"
+    "nodejs;=node\n"
+    "nodemon;oh;xwei;exec watch ext ignore;x exec\n"
+    "nohup\n"
+    "npm;v;Cw;prefix workspace loglevel cache\n"
+    "npm exec;h;pcw;package call workspace;c call\n"
+    "npm explore;1r\n"
+    "npm x;=npm exec\n"
+    "npx;=npm exec\n"
+    "nsenter;;tSGW;target setuid setgid wdns\n"
+    "numactl;;imNCpPw;interleave membind cpunodebind physcpubind\n"
+    "nvim;=vim\n"
+    "oc;=kubectl\n"
+    "parallel;P;jINLndaSEPs;jobs max-procs max-args max-lines max-replace-args delimiter arg-file "
+    "sshlogin colsep joblog timeout delay halt results retries tmpdir workdir wd load memfree nice "
+    "seqreplace recstart recend block\n"
+    "pdm;=poetry\n"
+    "perf;v\n"
+    "perf record;;eopCFctGu\n"
+    "perf stat;;eopCrGxI\n"
+    "perf trace;=perf record\n"
+    "perl;Y3;eEMmIxF;;e E\n"
+    "php;Y4;rfdBREFcTz;run define;r run B E R\n"
+    "pipenv;=poetry\n"
+    "pipx;v\n"
+    "pipx run;;;spec python pip-args index-url\n"
+    "pkexec;;;user\n"
+    "pnpm;v;CF;dir filter\n"
+    "pnpm dlx;th;;package;;c shell-mode\n"
+    "pnpm exec;=pnpm dlx\n"
+    "podman;=docker\n"
+    "podman-compose;=docker compose\n"
+    "poetry;v;CP;directory project\n"
+    "poetry run\n"
+    "prlimit;;po;pid output\n"
+    "proot;;rbqwvkmRS;rootfs bind qemu cwd verbose kernel-release mount pwd\n"
+    "proxychains;;f\n"
+    "proxychains4;;f\n"
+    "psql;C;;;c command\n"
+    "pyenv;v\n"
+    "pyenv exec\n"
+    "pypy;=python\n"
+    "python;Y5;cmWXQ;;c\n"
+    "rbenv;=pyenv\n"
+    "rlwrap;;bCDfgHlMOPqsStwz\n"
+    "rsync;oh;efTBM;rsh rsync-path filter include exclude include-from exclude-from files-from "
+    "partial-dir temp-dir backup-dir suffix compare-dest copy-dest link-dest log-file "
+    "password-file bwlimit max-size min-size timeout port chmod chown info debug out-format;"
+    "e rsh rsync-path\n"
+    "ruby;Y6;eIrCEF;;e\n"
+    "runcon;;turlc\n"
+    "runuser;R;csgGwu;command session-command shell group supp-group whitelist-environment user\n"
+    "rustup;v\n"
+    "rustup run;1\n"
+    "rvim;=vim\n"
+    "rye;=poetry\n"
+    "scp;oh;cDFiJloPSX;;o S\n"
+    "screen;Ne;cehpsSTt\n"
+    "script;W;cEIOBTmo;command echo log-in log-out log-io log-timing logging-format output-limit\n"
+    "sed;D;efl;expression file line-length\n"
+    "setarch\n"  // the name of the architecture is a wrapper itself
+    "setpriv;;;ruid euid reuid rgid egid regid groups inh-caps ambient-caps bounding-set "
+    "securebits pdeathsig selinux-label apparmor-profile landlock-access landlock-rule\n"
+    "setsid\n"
+    "setuidgid;1\n"
+    "sftp;oh;BbcDFiJloPRsSX;;o S s\n"
+    "sg;1jr;c;;c\n"
+    "singularity;=apptainer\n"
+    "socat;po;bdtTuUL\n"
+    "spawn\n"
+    "ssh;1eijr;BbcDEeFIiJLlmOoPpQRSWw;;o\n"
+    "ssh-agent;;aEtPO\n"
+    "sshpass;;pfdP\n"
+    "start-stop-daemon;;axpunscgrPINdO;!start stop status test oknodo quiet background no-close "
+    "make-pidfile remove-pidfile notify-await verbose help;;x exec a startas\n"
+    "stdbuf;;ioe;input output error\n"
+    "strace;;abeEIoOpPsSuUX;attach output expr env string-limit user summary-sort-by trace-path\n"
+    "su;U;csgGw;command session-command shell group supp-group whitelist-environment\n"
+    "su-exec;1\n"
+    "sudo;a;aCcDgphRrTtUu;close-from chdir group host prompt chroot role command-timeout type "
+    "other-user user\n"
+    "systemd-run;;puEHM;unit property description slice uid gid nice working-directory setenv "
+    "service-type host machine on-active on-boot on-startup on-unit-active on-calendar "
+    "timer-property\n"
+    "tar;Th;fCbFgHIKLNTVX;file directory use-compress-program to-command checkpoint-action "
+    "exclude transform owner group mode mtime files-from exclude-from format info-script "
+    "new-volume-script rsh-command rmt-command strip-components xform;"
+    "I F use-compress-program to-command checkpoint-action info-script new-volume-script "
+    "rsh-command rmt-command\n"
+    "taskset;1\n"
+    "time;;fo;format output\n"
+    "timeout;1;ks;kill-after signal\n"
+    "tini;;pe\n"
+    "tmux;q;cfLST;;c\n"
+    "tmux display-popup;ej;bcdehsStTwxy\n"
+    "tmux new;=tmux new-session\n"
+    "tmux new-session;ej;cefFnstxy\n"
+    "tmux new-window;ej;ceFnt\n"
+    "tmux neww;=tmux new-window\n"
+    "tmux pipe-pane;ej;t\n"
+    "tmux popup;=tmux display-popup\n"
+    "tmux respawn-pane;ej;cet\n"
+    "tmux respawn-window;ej;cet\n"
+    "tmux run;=tmux run-shell\n"
+    "tmux run-shell;ej;cdt\n"
+    "tmux send;=tmux send-keys\n"
+    "tmux send-keys;Se;cNt\n"
+    "tmux split-window;ej;ceFlpt\n"
+    "tmux splitw;=tmux split-window\n"
+    "torify\n"
+    "torsocks;;uPap;user pass address port\n"
+    "toybox\n"
+    "uname26\n"
+    "unbuffer\n"
+    "unshare;;RwSGl;root wd setuid setgid map-users map-groups propagation setgroups load-interp\n"
+    "uv;v;;directory project config-file cache-dir color python-preference\n"
+    "uv run;;pwfiPCm;!isolated active no-sync locked frozen all-extras no-dev only-dev all-groups "
+    "no-default-groups no-editable inexact exact no-env-file verbose quiet offline native-tls "
+    "no-progress no-cache no-config refresh reinstall upgrade no-build no-binary no-sources "
+    "no-index script gui-script managed-python no-managed-python no-python-downloads all-packages "
+    "compile-bytecode dev help\n"
+    "uv tool;v\n"
+    "uv tool run;=uv run\n"
+    "uvx;=uv run\n"
+    "vagrant;v\n"
+    "vagrant ssh;oe;c;command;c command\n"
+    "valgrind\n"
+    "vi;=vim\n"
+    "view;=vim\n"
+    "vim;C;;;c cmd\n"
+    "vimdiff;=vim\n"
+    "watch;jt;nq;interval equexit;;x exec\n"
+    "watchexec;jh;wefiEdsr;watch exts filter ignore env debounce signal shell\n"
+    "x86_64\n"
+    "xargs;X;aEIdLnPs;arg-file delimiter max-args max-procs max-chars process-slot-var\n"
+    "xvfb-run;;efnpsw;error-file auth-file server-num xauth-protocol server-args wait\n"
+    "yarn;v;;cwd\n"
+    "yarn dlx;;p;package\n"
+    "yarn exec;jh\n";
+
+// The name of the row that begins at `at`.
+constexpr std::string_view name_of_row(std::size_t at) {
+  const std::string_view rest = wrapper_table.substr(at);
+  return rest.substr(0, rest.find_first_of(";\n"));
+}
+
+// Rows are found by halves.
+constexpr bool wrappers_in_order() {
+  std::string_view before;
+  for (std::size_t at = 0; at < wrapper_table.size(); at = wrapper_table.find('\n', at) + 1) {
+    const std::string_view name = name_of_row(at);
+    if (!(before < name)) return false;
+    before = name;
+  }
+  return true;
+}
+static_assert(wrappers_in_order(), "sort the rows by name");
+
+// The row of a name. False: there is none.
+bool find_wrapper(std::string_view name, Wrapper& wrapper);
+
+// Variables whose value is a command.
+inline constexpr std::string_view command_variables =
+    "GIT_SSH_COMMAND GIT_SSH GIT_PAGER GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_EXTERNAL_DIFF "
+    "GIT_ASKPASS "
+    "GIT_PROXY_COMMAND SSH_ASKPASS SUDO_ASKPASS PAGER EDITOR VISUAL FCEDIT MANPAGER BROWSER "
+    "LESSOPEN "
+    "LESSCLOSE PROMPT_COMMAND PS4 RSYNC_RSH";
+
+// The last parts of the names of git's settings whose value is a command, besides pager.* and
+// alias.*, in small letters.
+inline constexpr std::string_view command_settings =
+    "pager sshcommand fsmonitor editor helper external askpass gitproxy program packobjectshook "
+    "difffilter command textconv driver cmd clean smudge process update uploadpack receivepack";
 
 }  // namespace
 
@@ -12279,32 +12495,55 @@ class Judge {
 
   // wrappers --------------------------------------------------------------------------------------
 
-  void peel(const Wrapper& wrapper, const Form& form);
-
+  void peel(const Wrapper& wrapper, Form form);
+  // Whether the command reads a file that is named.
+  bool reads_file() const;
   void peel_plain(const Wrapper& wrapper, const Form& form);
-
+  // The command from word `i` on, and behind each ; another.
+  void peel_verb(const Wrapper& wrapper, Form form, std::size_t i);
+  // The command that begins at word `i`.
+  void peel_rest(const Wrapper& wrapper, const Form& form, std::size_t i, const Part& program,
+                 bool joins);
   void peel_env(const Wrapper& wrapper, const Form& form);
+  void peel_capsh(const Form& form);
+  void peel_script(const Wrapper& wrapper, const Form& form);
+  void peel_runuser(const Wrapper& wrapper, const Form& form);
+  void peel_su(const Wrapper& wrapper, const Form& form);
 
-  // Shells run the file that BASH_ENV or ENV names, and take functions from the environment.
+  // Variables that make later commands run something: those of git and of pagers, and the files
+  // and functions that shells start with.
   void judge_variable(const Form& form, const shell::Word& word, std::string_view name,
                       std::string_view value);
+  void judge_exported(const Form& form, const shell::Word& word);
 
   // A script, and the words from `first` on as its arguments.
   void run_words(const Form& form, std::string script, std::size_t first, const shell::Word& word);
+  // A script, and the words from `first_argument` on as $0, $1 ...
   void run_string(const Form& form, const Part& part,
                   std::size_t first_argument = static_cast<std::size_t>(-1));
+  // The argument of an option that is a script, or has one behind a name: ProxyCommand=...
+  void run_option(const Form& form, const Part& part);
+  // A script that may have any holes.
+  void run_guess(Form form, std::string_view script);
 
-  void peel_flock(const Wrapper& wrapper, const Form& form);
+  // programs with a language of their own ---------------------------------------------------------
 
-  void peel_gdb(const Form& form);
-  void peel_capsh(const Form& form);
-
-  void peel_script(const Wrapper& wrapper, const Form& form);
-  void peel_sg(const Form& form);
-  void peel_runuser(const Wrapper& wrapper, const Form& form);
-  void peel_su(const Wrapper& wrapper, const Form& form);
-  // Joins the words to a script, unless (watch -x) or only if (entr -s) an option says so.
-  void peel_watch(const Wrapper& wrapper, const Form& form);
+  // A setting of git: name=value.
+  void judge_setting(const Form& form, std::string_view name, std::string_view value);
+  void peel_git_config(const Wrapper& wrapper, const Form& form);
+  // vim and gdb: commands of theirs, of which some are for a shell.
+  void peel_console(const Wrapper& wrapper, const Form& form);
+  void judge_console(const Form& form, const Part& command);
+  // Whether the file that an option names is standard input, and known.
+  bool is_input(const Part& file, const Form& form);
+  void peel_make(const Wrapper& wrapper, const Form& form);
+  void judge_makefile(const Form& form, std::string_view text);
+  void peel_sed(const Wrapper& wrapper, const Form& form);
+  void judge_sed(const Form& form, const Part& script);
+  void peel_tar(const Wrapper& wrapper, const Form& form);
+  void peel_screen(const Wrapper& wrapper, const Form& form);
+  // What is typed into another terminal.
+  void peel_keys(const Wrapper& wrapper, const Form& form);
 
   // find ------------------------------------------------------------------------------------------
 
@@ -12318,6 +12557,9 @@ class Judge {
   static bool has_test(const Form& form, std::size_t first);
 
   void peel_find(const Form& form);
+  // Whether the program is what find finds. It may be anything, but not below the workspace.
+  static bool is_found(const Form& form);
+  void judge_found(const Form& form);
   static std::size_t end_of_exec(const Form& form, std::size_t i);
   // The command of -exec, with the roots for its first {}, and the worst of them for all others.
   void add_exec(const Form& form, std::size_t first, std::size_t last, const Form& roots,
@@ -12334,6 +12576,8 @@ class Judge {
   std::vector<std::string> split_input(std::string_view text, bool lines, char delimiter);
 
   static shell::Word word_like(const shell::Word& place, std::string text);
+  // An argument that is read. A shell has most often written it: ~ and * stand for files.
+  static shell::Word word_read(const shell::Word& place, std::string text);
   static shell::Word unknown_word(const shell::Word& place);
 
   // What find or ls -d, which write the arguments, would name of what must stay.
@@ -12368,7 +12612,7 @@ class Judge {
 
   // interpreters ----------------------------------------------------------------------------------
 
-  void judge_interpreter(const Interpreter& interpreter, const Form& form);
+  void peel_interpreter(const Wrapper& wrapper, const Form& form);
 
   // What code runs is judged by the rules for what is dangerous, not by the lists: a best effort.
   void read_code(Language language, std::string_view code, const Form& form,
@@ -12391,7 +12635,8 @@ class Judge {
   const shell::Command* command_ = nullptr;
   const shell::Command* producer_ = nullptr;
   std::vector<shell::Payload>* payloads_ = nullptr;
-  std::string environment_ = {};  // assignments that env makes, for the shells it starts
+  std::string environment_ = {};             // assignments that env makes, for the shells it starts
+  const shell::Word* start_file_ = nullptr;  // what shells would start with, if it is not known
   bool has_base_ = false;
   PathText base_ = {};
   std::vector<Form> forms_ = {};
@@ -12423,6 +12668,7 @@ void Judge::visit(const shell::Visit& visit) {
   payloads_ = &visit.payloads;
   has_base_ = false;
   environment_.clear();
+  start_file_ = nullptr;
   note_variables();
   if (!case_.posix && !command_->words.empty() &&
       (command_->words[0].text == "[[" || command_->words[0].text == "(("))
@@ -12442,7 +12688,9 @@ void Judge::visit(const shell::Visit& visit) {
     judge_form(form);
     if (!form.code && !case_.terms.blocked.empty()) check_blocked(form);
   }
-  if (!command_->tolerant && !command_->compound && !case_.terms.allowed.empty()) check_allowed();
+  if (!command_->tolerant && !command_->holes && !command_->compound &&
+      !case_.terms.allowed.empty())
+    check_allowed();
 }
 
 // variables that nothing sets ---------------------------------------------------------------------
@@ -12498,6 +12746,7 @@ Form Judge::whole() const {
   form.words = command_->words.data();
   form.size = command_->words.size();
   form.code = command_->tolerant;
+  form.holes = command_->holes;
   form.input = &command_->input;
   return form;
 }
@@ -12528,14 +12777,14 @@ void Judge::object(std::size_t rank, std::string_view rule, std::string message,
 
 void Judge::refuse_opaque(const Form& form, const shell::Word& word, std::string_view why) {
   case_.not_understood();
-  if (form.code || command_->defined || !wants(Rule::opaque_shell_input)) return;
+  if (form.code || form.holes || command_->defined || !wants(Rule::opaque_shell_input)) return;
   record(Rule::opaque_shell_input, word.begin, word.end, concat({shown(written(word)), ": ", why}));
 }
 
 void Judge::refuse_unknown(const Form& form) {
   case_.not_understood();
   const shell::Word& word = form.words[0];
-  if (form.code || command_->defined || !wants(Rule::unknown_command)) return;
+  if (form.code || form.holes || command_->defined || !wants(Rule::unknown_command)) return;
   if (case_.posix && (case_.in_test(word.begin, word.end) || is_element(written(word)))) return;
   record(Rule::unknown_command, word.begin, word.end, shown(written(word)));
 }
@@ -12644,7 +12893,9 @@ void Judge::use_file(Use use, const Part& part, bool recursive, const Form& form
     case Use::change:
       break;
   }
-  if (case_.collecting) collect_file(kind_of(use), part, path, recursive);
+  // What runs elsewhere has files of its own.
+  if (case_.collecting && !form.holes && !command_->holes)
+    collect_file(kind_of(use), part, path, recursive);
 }
 
 FileAccess::Kind Judge::kind_of(Use use) {
@@ -12700,6 +12951,7 @@ void Judge::add_payload(const Form& form, std::string text, bool same_shell,
   payload.text = same_shell ? std::move(text) : concat({environment_, text});
   payload.same_shell = same_shell;
   payload.tolerant = form.code;
+  payload.holes = form.holes;
   payload.input = *form.input;
   for (std::size_t i = first_argument; i < form.size; ++i)
     payload.arguments.push_back(form.words[i]);
@@ -12710,6 +12962,7 @@ void Judge::judge_form(const Form& form) {
   if (!case_.charge_words(form.size)) return;
   const shell::Word& word = form.words[0];
   const std::string_view name = base_name(word.text);
+  if (form.roots && is_found(form)) return judge_found(form);
   if (!word.known() || word.process) {
     // "$VENV/bin/python" is some python, whatever the variable holds.
     const bool known_name = name.size() < word.text.size() && !name.empty() && !is_unknown(name);
@@ -12729,18 +12982,17 @@ void Judge::judge_pattern(const Form& form, std::string_view pattern) {
     matched = true;
     if (case_.charge_words(form.size)) judge_program(form, name);
   };
-  const auto try_all = [&](const auto& table) {
-    for (const auto& row : table) try_name(row.name);
-  };
   for (std::string_view table : {refused_programs, file_programs}) {
     while (!table.empty()) {
       std::string_view line = take_part(table, '\n');
       try_name(take_part(line, '|'));
     }
   }
-  try_all(wrappers);
-  try_all(shells);
-  try_all(interpreters);
+  for (std::string_view table = wrapper_table; !table.empty();) {
+    std::string_view line = take_part(table, '\n');
+    try_name(take_part(line, ';'));
+  }
+  for (const Named& shell : shells) try_name(shell.name);
   const bool blocking = !case_.terms.blocked.empty();
   if (blocking || (!matched && form.words[0].text.find('/') == std::string::npos))
     refuse_unknown(form);
@@ -12750,12 +13002,15 @@ void Judge::judge_program(const Form& form, std::string_view name) {
   check_refused(form, name);
   FileProgram program;
   if (find_file_program(name, program)) judge_files(program, form);
-  if (const Wrapper* wrapper = find_row(wrappers, name)) return peel(*wrapper, form);
+  if (has_entry("export declare typeset readonly", name))
+    for (std::size_t i = 1; i < form.size; ++i) judge_exported(form, form.words[i]);
+  Wrapper wrapper;
+  const bool loader = starts_with(name, "ld-") && name.find(".so") != std::string_view::npos;
+  if (find_wrapper(loader ? "ld.so" : name, wrapper)) return peel(wrapper, form);
   if (find_row(shells, name)) return judge_shell(form);
   const std::size_t version = name.find_last_not_of("0123456789.");
   const std::string_view language = name.substr(0, version + 1);
-  if (const Interpreter* interpreter = find_row(interpreters, language))
-    return judge_interpreter(*interpreter, form);
+  if (find_wrapper(language, wrapper) && wrapper.has('Y')) return peel(wrapper, form);
   if (name == "eval") return judge_eval(form);
   if (name == "source" || name == ".") return judge_source(form);
   if (name == "trap") return judge_trap(form);
@@ -12769,54 +13024,179 @@ void Judge::judge_program(const Form& form, std::string_view name) {
 
 namespace {
 
-void Judge::peel(const Wrapper& wrapper, const Form& form) {
-  switch (wrapper.kind) {
-    case Wrapper::Kind::plain:
-    case Wrapper::Kind::assignments:
-    case Wrapper::Kind::lookup:
-      return peel_plain(wrapper, form);
-    case Wrapper::Kind::env:
-      return peel_env(wrapper, form);
-    case Wrapper::Kind::flock:
-      return peel_flock(wrapper, form);
-    case Wrapper::Kind::gdb:
-      return peel_gdb(form);
-    case Wrapper::Kind::capsh:
-      return peel_capsh(form);
-    case Wrapper::Kind::find:
-      return peel_find(form);
-    case Wrapper::Kind::parallel:
-      return peel_parallel(wrapper, form);
-    case Wrapper::Kind::script:
-      return peel_script(wrapper, form);
-    case Wrapper::Kind::sg:
-      return peel_sg(form);
-    case Wrapper::Kind::runuser:
-      return peel_runuser(wrapper, form);
-    case Wrapper::Kind::su:
-      return peel_su(wrapper, form);
-    case Wrapper::Kind::at:
-      // What it does with input that is not known is not the script's doing.
-      if (form.input->kind == shell::Input::Kind::known) read_input(form, form.size, false);
-      return;
-    case Wrapper::Kind::watch:
-    case Wrapper::Kind::entr:
-      return peel_watch(wrapper, form);
-    case Wrapper::Kind::xargs:
-      return peel_xargs(wrapper, form);
+// Whether a text has no known part.
+bool is_blank_or_unknown(std::string_view text) {
+  return is_unknown(text) &&
+         text.find_first_not_of(std::string_view("\0 \n", 3)) == std::string_view::npos;
+}
+
+}  // namespace
+
+namespace {
+
+bool find_wrapper(std::string_view name, Wrapper& wrapper) {
+  std::size_t low = 0, high = wrapper_table.size();
+  while (low < high) {
+    const std::size_t middle = low + (high - low) / 2;
+    const std::size_t before = middle ? wrapper_table.rfind('\n', middle - 1) : middle;
+    const std::size_t at = before == std::string_view::npos ? 0 : before + (middle != 0);
+    const std::size_t end = wrapper_table.find('\n', at);
+    const int order = name_of_row(at).compare(name);
+    if (order < 0) {
+      low = end + 1;
+    } else if (order > 0) {
+      high = at;
+    } else {
+      std::string_view row = wrapper_table.substr(at, end - at);
+      wrapper.name = take_part(row, ';');
+      wrapper.flags = take_part(row, ';');
+      if (starts_with(wrapper.flags, "=")) return find_wrapper(wrapper.flags.substr(1), wrapper);
+      wrapper.syntax.letters = take_part(row, ';');
+      wrapper.syntax.longs = take_part(row, ';');
+      wrapper.scripts = take_part(row, ';');
+      wrapper.programs = take_part(row, ';');
+      wrapper.syntax.twice = take_part(row, ';');
+      return true;
+    }
   }
+  return false;
+}
+
+void Judge::peel(const Wrapper& wrapper, Form form) {
+  if (form.level > max_peeled_levels) {
+    case_.too_complex = true;
+    return;
+  }
+  form.holes = form.holes || wrapper.has('h') || wrapper.has('e');
+  // A file that is sent elsewhere is no more unknown than one that is named there.
+  static const shell::Input sent = {};
+  if (wrapper.has('e') && reads_file()) form.input = &sent;
+  for (const char flag : wrapper.flags) {
+    switch (flag) {
+      case 'C':
+        return peel_console(wrapper, form);
+      case 'D':
+        return peel_sed(wrapper, form);
+      case 'E':
+        return peel_env(wrapper, form);
+      case 'F':
+        return peel_find(form);
+      case 'H':
+        return peel_capsh(form);
+      case 'I':
+        // What it does with input that is not known is not the script's doing.
+        if (form.input->kind == shell::Input::Kind::known) read_input(form, form.size, false);
+        return;
+      case 'K':
+        return peel_git_config(wrapper, form);
+      case 'M':
+        return peel_make(wrapper, form);
+      case 'N':
+        return peel_screen(wrapper, form);
+      case 'P':
+        return peel_parallel(wrapper, form);
+      case 'R':
+        return peel_runuser(wrapper, form);
+      case 'S':
+        return peel_keys(wrapper, form);
+      case 'T':
+        return peel_tar(wrapper, form);
+      case 'U':
+        return peel_su(wrapper, form);
+      case 'W':
+        return peel_script(wrapper, form);
+      case 'X':
+        return peel_xargs(wrapper, form);
+      case 'Y':
+        return peel_interpreter(wrapper, form);
+      default:
+        break;
+    }
+  }
+  peel_plain(wrapper, form);
+}
+
+bool Judge::reads_file() const {
+  for (const shell::Redirection& redirection : command_->redirections)
+    if (redirection.kind == shell::Redirection::Kind::read && redirection.fd == 0)
+      return redirection.target.known() && !redirection.target.process;
+  return false;
 }
 
 void Judge::peel_plain(const Wrapper& wrapper, const Form& form) {
-  bool looks_up = false;
-  std::size_t i = read_arguments(
-      form, wrapper.syntax, Order::stop_at_operand,
-      [&](std::string_view name, const Part&) { looks_up |= name == "v" || name == "V"; },
-      ignore_part);
-  if (looks_up && wrapper.kind == Wrapper::Kind::lookup) return;
-  if (wrapper.kind == Wrapper::Kind::assignments)
+  bool joins = wrapper.has('j');
+  Part program;
+  const auto on_option = [&](std::string_view name, const Part& argument) {
+    if (!argument.word) {
+      if (wrapper.has('t') && lists_option(wrapper.programs, name)) joins = !joins;
+    } else if (lists_option(wrapper.scripts, name)) {
+      run_option(form, argument);
+    } else if (wrapper.has('G') && (name == "c" || name == "config")) {
+      std::string_view value = argument.text;
+      const std::string_view setting = take_part(value, '=');
+      judge_setting(form, setting, value);
+    } else if (lists_option(wrapper.programs, name)) {
+      program = argument;
+    }
+  };
+  const Order order = wrapper.has('o') ? Order::options_anywhere : Order::stop_at_operand;
+  std::size_t i = read_arguments(form, wrapper.syntax, order, on_option, [&](const Part& operand) {
+    if (wrapper.has('p')) run_option(form, operand);
+  });
+  if (wrapper.has('o')) return;
+  if (wrapper.has('v') || wrapper.has('q')) return peel_verb(wrapper, form, i);
+  if (wrapper.has('L') && joins) return;
+  while (i < form.size && form.words[i].text == "-") ++i;
+  if (wrapper.has('a'))
     while (i < form.size && is_assignment(form.words[i].text)) ++i;
-  add_form(form.from(i + wrapper.operands));
+  const std::size_t digit = wrapper.flags.find('1');
+  if (digit != std::string_view::npos && i < form.size)
+    i += wrapper.has('r')
+             ? read_arguments(form.from(i), wrapper.syntax, order, on_option, ignore_part)
+             : 1;
+  peel_rest(wrapper, form, i, program, joins);
+}
+
+void Judge::peel_rest(const Wrapper& wrapper, const Form& form, std::size_t i, const Part& program,
+                      bool joins) {
+  const Form rest = form.from(i);
+  if (program.word && !program.text.empty()) {
+    std::vector<shell::Word> words(rest.words, rest.words + rest.size);
+    words.insert(words.begin(), word_like(*program.word, std::string(program.text)));
+    return add_form(rest, std::move(words));
+  }
+  if (rest.size == 0) {
+    if (wrapper.has('i') && form.input->kind == shell::Input::Kind::known)
+      read_input(form, form.size, false);
+    return;
+  }
+  if (joins) {
+    const std::string script = join(rest);
+    return run_string(rest, {script, rest.words});
+  }
+  // An unquoted $OPTIONS may be any number of words: the one behind may be the command, too.
+  bool vague = false;
+  for (std::size_t k = 1; k < i; ++k)
+    vague = vague || (form.words[k].split && is_blank_or_unknown(form.words[k].text));
+  if (wrapper.has('e') && !vague && is_blank_or_unknown(rest.words[0].text)) {
+    Form unknown = rest;
+    unknown.holes = command_->holes;
+    refuse_unknown(unknown);
+  }
+  add_form(rest);
+  if (vague) add_form(rest.from(1));
+}
+
+void Judge::peel_verb(const Wrapper& wrapper, Form form, std::size_t i) {
+  while (i < form.size) {
+    Form one = form.from(i);
+    std::size_t end = 0;
+    while (end < one.size && !(wrapper.has('q') && one.words[end].text == ";")) ++end;
+    one.size = end;
+    i += end + 1;
+    Wrapper verb;
+    if (end && find_wrapper(concat({wrapper.name, " ", one.words[0].text}), verb)) peel(verb, one);
+  }
 }
 
 void Judge::peel_env(const Wrapper& wrapper, const Form& form) {
@@ -12847,12 +13227,21 @@ void Judge::peel_env(const Wrapper& wrapper, const Form& form) {
 
 void Judge::judge_variable(const Form& form, const shell::Word& word, std::string_view name,
                            std::string_view value) {
-  const std::string path = join_shell_path(command_->work_dir.text, value);
-  const bool runs = name == "BASH_ENV" || name == "ENV";
-  if (starts_with(name, "BASH_FUNC_") ||
-      (runs && (word.process || is_unknown(value) || starts_with(path, "/dev/") ||
-                starts_with(path, "/proc/"))))
+  if (starts_with(name, "BASH_FUNC_"))
     refuse_opaque(form, word, "a shell would run what is not known before it runs");
+  if (has_entry(command_variables, name) || starts_with(name, "GIT_CONFIG_VALUE_"))
+    run_guess(form, value);
+  if (name != "BASH_ENV" && name != "ENV") return;
+  const std::string path = join_shell_path(command_->work_dir.text, value);
+  if (word.process || is_unknown(value) || starts_with(path, "/dev/") ||
+      starts_with(path, "/proc/"))
+    start_file_ = &word;
+}
+
+void Judge::judge_exported(const Form& form, const shell::Word& word) {
+  std::string_view value = word.text;
+  const std::string_view name = take_part(value, '=');
+  judge_variable(form, word, name, value);
 }
 
 void Judge::run_words(const Form& form, std::string script, std::size_t first,
@@ -12866,25 +13255,31 @@ void Judge::run_words(const Form& form, std::string script, std::size_t first,
 }
 
 void Judge::run_string(const Form& form, const Part& part, std::size_t first_argument) {
+  Form unknown = form;
+  unknown.holes = form.holes && !is_blank_or_unknown(part.text);
   if (is_unknown(part.text))
-    refuse_opaque(form, *part.word, "the script is not known before it runs");
+    refuse_opaque(unknown, *part.word, "the script is not known before it runs");
   add_payload(form, std::string(part.text), false, first_argument);
 }
 
-void Judge::peel_flock(const Wrapper& wrapper, const Form& form) {
-  std::size_t i =
-      read_arguments(form, wrapper.syntax, Order::stop_at_operand, ignore_option, ignore_part);
-  i += wrapper.operands;
-  if (i >= form.size) return;
-  const std::string& text = form.words[i].text;
-  if (text != "-c" && text != "--command") return add_form(form.from(i));
-  if (i + 1 < form.size) run_string(form, part_of(form.words[i + 1]));
+void Judge::run_option(const Form& form, const Part& part) {
+  // ProxyCommand=..., exec=..., SYSTEM:...
+  std::string_view text = part.text;
+  const std::size_t at = text.find_first_of("=: ");
+  const std::string key = in_lower_case(text.substr(0, at));
+  if (at != std::string_view::npos &&
+      (key == "exec" || key == "system" || key == "shell" || ends_with(key, "command")))
+    text.remove_prefix(at + 1);
+  if (form.holes) return run_guess(form, text);
+  run_string(form, {text, part.word});
 }
 
-void Judge::peel_gdb(const Form& form) {
-  for (std::size_t i = 1; i < form.size; ++i)
-    if (form.words[i].text == "--args" || form.words[i].text == "-args")
-      return add_form(form.from(i + 1));
+void Judge::run_guess(Form form, std::string_view script) {
+  // git and less have marks before it.
+  const std::size_t begin = script.find_first_not_of("|!- ");
+  if (begin == std::string_view::npos) return;
+  form.holes = true;
+  add_payload(form, std::string(script.substr(begin)), false);
 }
 
 void Judge::peel_capsh(const Form& form) {
@@ -12895,20 +13290,20 @@ void Judge::peel_capsh(const Form& form) {
 void Judge::peel_script(const Wrapper& wrapper, const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i)
     if (form.words[i].text == "--") return add_form(form.from(i + 1));
-  Part script;
+  Part file;
   read_arguments(
       form, wrapper.syntax, Order::options_anywhere,
       [&](std::string_view name, const Part& argument) {
-        if (lists_option("c command", name)) script = argument;
+        if (lists_option("c command", name) && argument.word) run_string(form, argument);
       },
-      [&](const Part& operand) { use_file(Use::write, operand, false, form); });
-  if (script.word) run_string(form, script);
-}
-
-void Judge::peel_sg(const Form& form) {
-  std::size_t i = form.size > 1 && form.words[1].text == "-" ? 3 : 2;
-  if (i < form.size && form.words[i].text == "-c") ++i;
-  if (i < form.size) run_string(form, part_of(form.words[i]));
+      [&](const Part& operand) {
+        // Behind the file, BSD has a command.
+        if (file.word && file.word == operand.word - 1)
+          add_form(form.from(static_cast<std::size_t>(operand.word - form.words)));
+        else
+          use_file(Use::write, operand, false, form);
+        file = operand;
+      });
 }
 
 void Judge::peel_runuser(const Wrapper& wrapper, const Form& form) {
@@ -12932,23 +13327,6 @@ void Judge::peel_su(const Wrapper& wrapper, const Form& form) {
       [&](const Part& operand) { operands += operand.text != "-"; });
   if (script.word) return run_string(form, script);
   if (operands <= 1) read_input(form, form.size, false);
-}
-
-void Judge::peel_watch(const Wrapper& wrapper, const Form& form) {
-  bool joins = wrapper.kind == Wrapper::Kind::watch;
-  const std::size_t i = read_arguments(
-      form, wrapper.syntax, Order::stop_at_operand,
-      [&](std::string_view name, const Part&) {
-        if (wrapper.kind == Wrapper::Kind::entr && name == "s") joins = true;
-        if (wrapper.kind == Wrapper::Kind::watch && (name == "x" || name == "exec")) joins = false;
-      },
-      ignore_part);
-  if (i >= form.size) return;
-  if (!joins) return add_form(form.from(i));
-  std::string script = join(form.from(i));
-  if (is_unknown(script))
-    refuse_opaque(form, form.words[i], "the script is not known before it runs");
-  add_payload(form, std::move(script), false);
 }
 
 }  // namespace
@@ -12979,6 +13357,34 @@ Judge::Roots Judge::roots_of(const Form& form) {
   return roots;
 }
 
+bool Judge::is_found(const Form& form) {
+  return std::any_of(form.roots->begin(), form.roots->end(), [&form](const shell::Word& place) {
+    std::string_view name = form.words[0].text;
+    if (place.process || !ends_with(name, place.text)) return false;
+    name.remove_suffix(place.text.size());
+    return name.empty() || name.back() == '/';
+  });
+}
+
+void Judge::judge_found(const Form& form) {
+  for (const shell::Word& place : *form.roots) {
+    if (place.process) {
+      Form named = form;
+      named.roots = nullptr;
+      std::vector<shell::Word> words(form.words, form.words + form.size);
+      words[0] = word_like(words[0], concat({"./", place.text}));
+      add_form(named, std::move(words));
+      continue;
+    }
+    const Part part = part_of(place);
+    const PathText path = path_of(part);
+    const bool below = path.root == PathText::Root::relative
+                           ? path.names.empty() || path.names[0] != ".."
+                           : case_.workspace && is_within(path, case_.start);
+    if (!below || !is_relative(part) || !place.known()) return refuse_unknown(form);
+  }
+}
+
 bool Judge::has_test(const Form& form, std::size_t first) {
   for (std::size_t i = first; i + 1 < form.size; ++i) {
     const std::string_view text = form.words[i].text;
@@ -13007,6 +13413,18 @@ void Judge::peel_find(const Form& form) {
     worst = part.word;
     break;
   }
+  std::vector<shell::Word> places(start.words, start.words + start.size);
+  for (std::size_t i = roots.last; i + 1 < form.size; ++i) {
+    const shell::Word& sought = form.words[i + 1];
+    if ((form.words[i].text != "-name" && form.words[i].text != "-iname") ||
+        is_pattern(sought.text))
+      continue;
+    places.push_back(word_like(sought, in_lower_case(sought.text)));
+    places.back().process = true;
+  }
+  if (!case_.charge_words(places.size())) return;
+  generated_.push_back(std::move(places));
+  found.roots = &generated_.back();
   for (std::size_t i = roots.last; i < form.size; ++i) {
     const std::string_view text = form.words[i].text;
     if (text == "-delete") {
@@ -13111,6 +13529,13 @@ shell::Word Judge::word_like(const shell::Word& place, std::string text) {
   return word;
 }
 
+shell::Word Judge::word_read(const shell::Word& place, std::string text) {
+  shell::Word word = word_like(place, std::move(text));
+  word.home = starts_with(word.text, "~");
+  word.glob = is_pattern(word.text);
+  return word;
+}
+
 shell::Word Judge::unknown_word(const shell::Word& place) {
   shell::Word word = word_like(place, std::string(1, '\0'));
   word.split = true;
@@ -13158,14 +13583,14 @@ std::vector<shell::Word> Judge::protected_producers() {
 void Judge::peel_xargs(const Wrapper& wrapper, const Form& form) {
   std::string_view mark;
   char delimiter = '\0';
-  bool from_file = false;
+  bool from_file = false, nulls = false;
   const std::size_t i = read_arguments(
       form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
         if (name == "I") mark = argument.text;
         if (name == "i" || name == "replace") mark = argument.word ? argument.text : "{}";
         if (name == "a" || name == "arg-file") from_file = true;
-        if (name == "0" || name == "null") delimiter = '\n';
+        if (name == "0" || name == "null") nulls = true;
         if (name == "d" || name == "delimiter") delimiter = delimiter_of(argument.text);
       },
       ignore_part);
@@ -13174,17 +13599,25 @@ void Judge::peel_xargs(const Wrapper& wrapper, const Form& form) {
   Form command = form.from(i);
   const shell::Input& input = *form.input;
   command.input = &nothing;
-  if (from_file || input.kind == shell::Input::Kind::unknown || is_unknown(input.text))
-    return run_with_unknown(command, mark);
-  const std::vector<std::string> items = split_input(input.text, !mark.empty(), delimiter);
+  std::string text = input.text;
+  if (nulls) {
+    // A NUL byte may be one, or an unknown part.
+    delimiter = '\n';
+    std::replace(text.begin(), text.end(), '\0', '\n');
+  }
+  if (from_file || input.kind == shell::Input::Kind::unknown || is_unknown(input.text)) {
+    run_with_unknown(command, mark);
+    if (text.empty() || is_unknown(text)) return;
+  }
+  const std::vector<std::string> items = split_input(text, !mark.empty(), delimiter);
   if (mark.empty()) {
     std::vector<shell::Word> words(command.words, command.words + command.size);
-    for (const std::string& item : items) words.push_back(word_like(form.words[0], item));
+    for (const std::string& item : items) words.push_back(word_read(form.words[0], item));
     return add_form(command, std::move(words));
   }
   for (const std::string& item : items) {
     if (!case_.charge_words(command.size)) return;
-    run_replaced(command, mark, word_like(form.words[0], item));
+    run_replaced(command, mark, word_read(form.words[0], item));
   }
 }
 
@@ -13243,7 +13676,7 @@ void Judge::peel_parallel(const Wrapper& wrapper, const Form& form) {
     unknown = true;
   } else {
     for (std::string& line : split_input(form.input->text, true, '\n'))
-      arguments.push_back(word_like(form.words[0], std::move(line)));
+      arguments.push_back(word_read(form.words[0], std::move(line)));
   }
   if (unknown) {
     const std::vector<shell::Word> roots = protected_producers();
@@ -13265,8 +13698,10 @@ void Judge::run_parallel(const Form& form, const Form& command, std::string_view
   }
   shell::Word quoted_argument = argument;
   quoted_argument.text.clear();
-  if (argument.home)
-    quoted_argument.text = argument.text;  // a quoted ~ would be none
+  // A quoted ~ or * would be none.
+  if ((argument.home || argument.glob) &&
+      argument.text.find_first_of(" \t\n'\"\\$`;&|<>(){}#!") == std::string::npos)
+    quoted_argument.text = argument.text;
   else
     append_quoted(quoted_argument.text, argument.text);
   shell::Word script = word_like(command.words[0], join(command));
@@ -13286,6 +13721,8 @@ void Judge::run_parallel(const Form& form, const Form& command, std::string_view
 namespace {
 
 void Judge::judge_shell(const Form& form) {
+  if (start_file_)
+    refuse_opaque(form, *start_file_, "a shell would run what is not known before it runs");
   bool has_command = false, from_input = false, reads_only = false;
   std::size_t i = 1;
   for (; i < form.size; ++i) {
@@ -13340,13 +13777,17 @@ bool Judge::check_script_file(const Form& form, const shell::Word& word) {
 void Judge::read_input(const Form& form, std::size_t first, bool same_shell) {
   const shell::Input& input = *form.input;
   if (input.kind == shell::Input::Kind::inherited) return;
+  // Nothing at all is known of it, even where parts may be unknown.
+  Form fed = form;
+  fed.holes = fed.holes && input.kind == shell::Input::Kind::known;
   if (input.kind == shell::Input::Kind::unknown || is_unknown(input.text))
-    refuse_opaque(form, form.words[0], "what it reads is not known before it runs");
+    refuse_opaque(fed, form.words[0], "what it reads is not known before it runs");
   if (input.kind == shell::Input::Kind::unknown || !case_.charge_bytes(input.text.size())) return;
   shell::Payload payload;
   payload.text = input.text;
   payload.same_shell = same_shell;
   payload.tolerant = form.code;
+  payload.holes = form.holes;
   if (first < form.size && !same_shell) payload.arguments.push_back(form.words[0]);
   for (std::size_t i = first; i < form.size && !same_shell; ++i)
     payload.arguments.push_back(form.words[i]);
@@ -13669,23 +14110,24 @@ namespace {
 
 // interpreters -----------------------------------------------------------------------------------
 
-void Judge::judge_interpreter(const Interpreter& interpreter, const Form& form) {
+void Judge::peel_interpreter(const Wrapper& wrapper, const Form& form) {
+  const auto language = static_cast<Language>(wrapper.flags[1] - '0');
   bool has_code = false, from_file = false, prints = false, in_place = false;
   std::size_t i = read_arguments(
-      form, interpreter.syntax, Order::stop_at_operand,
+      form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
-        if (argument.word && lists_option(interpreter.code, name)) {
+        if (argument.word && lists_option(wrapper.scripts, name)) {
           has_code = true;
-          read_code(interpreter.language, argument.text, form, *argument.word);
+          read_code(language, argument.text, form, *argument.word);
         }
         if (name == "m" || name == "f" || name == "file") from_file = true;
         if (name == "p" || name == "print") prints = true;
         if (name == "i") in_place = true;
       },
       ignore_part);
-  const bool node_prints = prints && interpreter.language == Language::node;
-  if (!has_code && !from_file && (interpreter.first_operand || node_prints)) {
-    if (i < form.size) read_code(interpreter.language, form.words[i].text, form, form.words[i]);
+  const bool node_prints = prints && language == Language::node;
+  if (!has_code && !from_file && (wrapper.has('f') || node_prints)) {
+    if (i < form.size) read_code(language, form.words[i].text, form, form.words[i]);
     return;
   }
   if (has_code || from_file) {
@@ -13697,7 +14139,7 @@ void Judge::judge_interpreter(const Interpreter& interpreter, const Form& form) 
   if (i < form.size && form.words[i].text != "-") {
     use_file(Use::read, part_of(form.words[i]), false, form);
   } else if (form.input->kind == shell::Input::Kind::known) {
-    read_code(interpreter.language, form.input->text, form, form.words[0]);
+    read_code(language, form.input->text, form, form.words[0]);
   }
 }
 
@@ -13736,10 +14178,11 @@ void Judge::check_blocked(const Form& form) {
   const std::string_view name = base_name(form.words[0].text);
   const std::string_view rest = std::string_view(text).substr(form.words[0].text.size());
   if (name.size() < form.words[0].text.size() && refuse_blocked(concat({name, rest}), form)) return;
-  const GlobalOptions* options = find_row(global_options, name);
-  if (!options) return;
+  // Options may stand between the name and the command.
+  Wrapper wrapper;
+  if (!find_wrapper(name, wrapper) || !wrapper.has('v')) return;
   const std::size_t i =
-      read_arguments(form, options->syntax, Order::stop_at_operand, ignore_option, ignore_part);
+      read_arguments(form, wrapper.syntax, Order::stop_at_operand, ignore_option, ignore_part);
   if (i == 1 || i >= form.size) return;
   refuse_blocked(concat({name, " ", join(form.from(i))}), form);
 }
@@ -14358,9 +14801,10 @@ void Judge::use_archive(FileArguments& given, const Form& form) {
 
 void Judge::check_clean(const Form& form) {
   PathText path = base();
-  const GlobalOptions* const options = find_row(global_options, "git");
+  Wrapper git;
+  find_wrapper("git", git);
   const std::size_t i = read_arguments(
-      form, options->syntax, Order::stop_at_operand,
+      form, git.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
         if (argument.word && lists_option("C work-tree", name))
           enter(path, argument.text, argument.home());
@@ -14453,10 +14897,6 @@ bool kills_all(const Form& form) {
 
 namespace {
 
-bool has_entry(std::string_view list, std::string_view entry) {
-  return index_of(list, entry) != std::string_view::npos;
-}
-
 bool find_file_program(std::string_view name, FileProgram& program) {
   std::string_view row = row_of(file_programs, name);
   if (row.empty()) return false;
@@ -14516,6 +14956,282 @@ bool Judge::is_refused_operand(std::string_view words, const Part& operand, bool
     }
   }
   return false;
+}
+
+}  // namespace
+
+// policy/wrapped_languages.cpp --------------------------------------------------------------------
+// The judge: programs whose own language starts others: git's settings, editors, make, sed, tar.
+
+namespace {
+
+// git --------------------------------------------------------------------------------------------
+
+void Judge::judge_setting(const Form& form, std::string_view name, std::string_view value) {
+  const std::string key = in_lower_case(name);
+  const std::string_view section = std::string_view(key).substr(0, key.find('.'));
+  const std::string_view last = std::string_view(key).substr(key.rfind('.') + 1);
+  // An alias without ! is a command of git.
+  const bool script = section == "alias" ? starts_with(value, "!")
+                                         : section == "pager" || has_entry(command_settings, last);
+  if (script) run_guess(form, value);
+}
+
+void Judge::peel_git_config(const Wrapper& wrapper, const Form& form) {
+  std::vector<Part> words;
+  read_arguments(form, wrapper.syntax, Order::options_anywhere, ignore_option,
+                 [&](const Part& operand) { words.push_back(operand); });
+  const std::size_t first = !words.empty() && words[0].text == "set";
+  if (words.size() >= first + 2) judge_setting(form, words[first].text, words[first + 1].text);
+}
+
+// editors and debuggers --------------------------------------------------------------------------
+
+void Judge::peel_console(const Wrapper& wrapper, const Form& form) {
+  for (std::size_t i = 1; i < form.size; ++i) {
+    const std::string_view text = form.words[i].text;
+    if (starts_with(text, "+")) judge_console(form, {text.substr(1), &form.words[i]});
+    if (text.size() < 2 || text[0] != '-') continue;
+    std::string_view value = text.substr(1 + (text[1] == '-'));
+    const std::string_view name = take_part(value, '=');
+    if (has_entry(wrapper.programs, name)) return add_form(form.from(i + 1));
+    if (!value.empty() && has_entry(wrapper.scripts, name))
+      judge_console(form, {value, &form.words[i]});
+    else if (has_entry(wrapper.scripts, name) && i + 1 < form.size)
+      judge_console(form, part_of(form.words[++i]));
+    else if (has_entry(wrapper.scripts, text.substr(1, 1)))
+      judge_console(form, {text.substr(2), &form.words[i]});
+  }
+}
+
+void Judge::judge_console(const Form& form, const Part& command) {
+  std::string_view text = command.text;
+  text.remove_prefix(std::min(text.find_first_not_of(": \t"), text.size()));
+  const std::size_t shell = text.find('!');
+  if (shell != std::string_view::npos) return run_guess(form, text.substr(shell + 1));
+  std::string_view rest = text;
+  if (has_entry("shell pipe terminal term", take_part(rest, ' '))) return run_guess(form, rest);
+  // :call system('...'), python os.system("...")
+  read_code(Language::lua, text, form, *command.word);
+}
+
+// make -------------------------------------------------------------------------------------------
+
+bool Judge::is_input(const Part& file, const Form& form) {
+  const bool input = file.text == "-" || file.text == "/dev/stdin";
+  if (file.word->process || (input && form.input->kind == shell::Input::Kind::unknown))
+    refuse_opaque(form, *file.word, "what it reads is not known before it runs");
+  return input && form.input->kind == shell::Input::Kind::known;
+}
+
+void Judge::peel_make(const Wrapper& wrapper, const Form& form) {
+  read_arguments(
+      form, wrapper.syntax, Order::options_anywhere,
+      [&](std::string_view name, const Part& argument) {
+        if (!argument.word) return;
+        if (name == "eval" || name == "E") judge_makefile(form, argument.text);
+        if (!lists_option("f file makefile", name)) return;
+        if (is_input(argument, form)) judge_makefile(form, form.input->text);
+      },
+      [&](const Part& operand) {
+        if (starts_with(operand.text, "SHELL=")) run_guess(form, operand.text.substr(6));
+      });
+}
+
+void Judge::judge_makefile(const Form& form, std::string_view text) {
+  if (!case_.charge_bytes(text.size())) return;
+  std::string script;  // the commands of all lines, with holes for what make expands
+  while (!text.empty()) {
+    std::string_view line = take_part(text, '\n');
+    // A line of commands begins with a tab; more stand behind the ; of a rule and in $(shell ).
+    if (!starts_with(line, "\t")) {
+      const std::size_t rule = line.find(':');
+      const std::size_t end = rule == std::string_view::npos ? rule : line.find(';', rule);
+      const std::size_t assigned = line.find("!=");
+      const std::size_t called = line.find("$(shell ");
+      if (called != std::string_view::npos)
+        script += concat({line.substr(called + 8, line.rfind(')') - called - 8), "\n"});
+      if (assigned != std::string_view::npos)
+        line.remove_prefix(assigned + 2);
+      else
+        line.remove_prefix(std::min(end, line.size() - 1) + 1);
+    }
+    line.remove_prefix(std::min(line.find_first_not_of("\t @-+"), line.size()));
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      if (line[i] != '$' || i + 1 == line.size()) {
+        script += line[i];
+      } else if (line[++i] == '$') {
+        script += '$';
+      } else if (starts_with(line.substr(i), "(shell ")) {
+        script += "$(";
+        i += 6;
+      } else {
+        script += '\0';
+        if (line[i] == '(' || line[i] == '{')
+          i = std::min(line.find_first_of(")}", i), line.size());
+      }
+    }
+    script += '\n';
+  }
+  run_guess(form, script);
+}
+
+// sed --------------------------------------------------------------------------------------------
+
+void Judge::peel_sed(const Wrapper& wrapper, const Form& form) {
+  bool given = false;
+  Part first;
+  read_arguments(
+      form, wrapper.syntax, Order::options_anywhere,
+      [&](std::string_view name, const Part& argument) {
+        given = given || lists_option("e f expression file", name);
+        if (argument.word && lists_option("e expression", name)) judge_sed(form, argument);
+        if (argument.word && lists_option("f file", name) && is_input(argument, form))
+          judge_sed(form, {form.input->text, argument.word});
+      },
+      [&](const Part& operand) {
+        if (!first.word) first = operand;
+      });
+  if (!given && first.word) judge_sed(form, first);
+}
+
+namespace {
+
+// Skips to the end of a part of a sed command, and gives its text.
+std::string_view sed_part(std::string_view text, std::size_t& at, char end) {
+  const std::size_t begin = at;
+  while (at < text.size() && text[at] != end) at += text[at] == '\\' ? 2U : 1U;
+  const std::string_view part = text.substr(begin, std::min(at, text.size()) - begin);
+  at = std::min(at + 1, text.size());
+  return part;
+}
+
+// Skips what stands before a command of sed: 1,$!  /x/,+3
+void skip_sed_address(std::string_view text, std::size_t& at) {
+  while (at < text.size()) {
+    const char c = text[at];
+    if (std::string_view("0123456789$,~+!; \t\n{}IM").find(c) != std::string_view::npos) {
+      ++at;
+    } else if (c == '/' || (c == '\\' && at + 1 < text.size())) {
+      at += c == '\\';
+      const char end = text[at++];
+      sed_part(text, at, end);
+    } else {
+      return;
+    }
+  }
+}
+
+// What a replacement puts in: & and \1 are of the input, and so is what follows.
+std::string sed_replacement(std::string_view text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool escaped = text[i] == '\\' && i + 1 < text.size();
+    i += escaped;
+    const bool group = escaped ? is_digit(text[i]) : text[i] == '&';
+    result += group ? '\0' : escaped && text[i] == 'n' ? '\n' : text[i];
+  }
+  if (result.find(' ') != std::string::npos) result += '\0';
+  return result;
+}
+
+}  // namespace
+
+void Judge::judge_sed(const Form& form, const Part& script) {
+  const std::string_view text = script.text;
+  for (std::size_t at = 0; skip_sed_address(text, at), at < text.size();) {
+    const char command = text[at++];
+    std::size_t line = std::min(text.find('\n', at), text.size());
+    bool runs = command == 'e';
+    std::string run;
+    if (command == 's' || command == 'y') {
+      const char end = at < text.size() ? text[at++] : '\n';
+      sed_part(text, at, end);
+      run = sed_part(text, at, end);
+      while (at < text.size() && is_name_char(text[at]) && text[at] != 'w')
+        runs |= text[at++] == 'e';
+      if (at == text.size() || text[at] != 'w') line = at;
+    } else if (std::string_view("eaicrRwWbtT:#").find(command) == std::string_view::npos) {
+      continue;
+    } else if (command == 'b' || command == 't' || command == 'T' || command == ':') {
+      line = std::min(text.find_first_of(";\n}", at), text.size());
+    }
+    if (command == 'e') run = text.substr(at, line - at);
+    if (std::string_view("aic").find(command) != std::string_view::npos)
+      while (line < text.size() && text[line - 1] == '\\')
+        line = std::min(text.find('\n', line + 1), text.size());
+    if ((command == 'w' || command == 'W' || command == 's') && line > at) {
+      std::string_view file = text.substr(at, line - at);
+      file.remove_prefix(
+          std::min(file.find_first_not_of(command == 's' ? "w " : " "), file.size()));
+      use_file(Use::write, {file, script.word}, false, form);
+    }
+    at = line;
+    if (!runs) continue;
+    if (command == 's') run = sed_replacement(run);
+    run_guess(form, run);
+    if (form.input->kind == shell::Input::Kind::known)
+      run_guess(form, form.input->text);
+    else if (run.find_first_not_of(std::string_view("\0 ", 2)) == std::string::npos)
+      refuse_opaque(form, *script.word, "what it runs is not known before it runs");
+  }
+}
+
+// tar --------------------------------------------------------------------------------------------
+
+void Judge::peel_tar(const Wrapper& wrapper, const Form& form) {
+  read_arguments(
+      form, wrapper.syntax, Order::options_anywhere,
+      [&](std::string_view name, const Part& argument) {
+        if (argument.word && lists_option(wrapper.scripts, name)) run_option(form, argument);
+      },
+      ignore_part);
+  // Without a dash, the arguments of the letters are the words behind them.
+  if (form.size < 2 || starts_with(form.words[1].text, "-")) return;
+  std::size_t i = 2;
+  for (const char letter : form.words[1].text) {
+    if (wrapper.syntax.letters.find(letter) == std::string_view::npos) continue;
+    if ((letter == 'I' || letter == 'F') && i < form.size) run_guess(form, form.words[i].text);
+    ++i;
+  }
+}
+
+// terminals --------------------------------------------------------------------------------------
+
+void Judge::peel_screen(const Wrapper& wrapper, const Form& form) {
+  bool commands = false, attaches = false;
+  const std::size_t i = read_arguments(
+      form, wrapper.syntax, Order::stop_at_operand,
+      [&](std::string_view name, const Part&) {
+        commands |= name == "X";
+        attaches |= name == "r" || name == "R" || name == "x";
+      },
+      ignore_part);
+  if (attaches) return;
+  const Form rest = form.from(i);
+  if (!commands) return add_form(rest);
+  if (rest.size < 2) return;
+  if (rest.words[0].text == "stuff") return peel_keys(wrapper, rest);
+  if (rest.words[0].text == "exec" || rest.words[0].text == "screen") add_form(rest.from(1));
+}
+
+void Judge::peel_keys(const Wrapper& wrapper, const Form& form) {
+  std::string text;
+  const std::size_t first =
+      read_arguments(form, wrapper.syntax, Order::stop_at_operand, ignore_option, ignore_part);
+  for (std::size_t i = first; i < form.size; ++i) {
+    std::string_view word = form.words[i].text;
+    if (has_entry("Enter KPEnter C-m C-j", word)) word = "^M";
+    if (word == "Space") word = " ";
+    while (!word.empty()) {
+      std::size_t size = 0;
+      for (const std::string_view key : {"^M", "^J", "\\n", "\\r", "\\015", "\\012", "\r"})
+        if (starts_with(word, key)) size = key.size();
+      text += size ? '\n' : word[0];
+      word.remove_prefix(std::max<std::size_t>(size, 1));
+    }
+  }
+  if (first < form.size) run_string(form, {text, &form.words[first]});
 }
 
 }  // namespace

@@ -201,6 +201,7 @@
 #include "policy/modes.cpp"
 #include "policy/operands.cpp"
 #include "policy/programs.cpp"
+#include "policy/wrapped_languages.cpp"
 
 #include "paths/rules.cpp"
 #include "paths/delete_guard.cpp"

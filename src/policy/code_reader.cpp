@@ -282,23 +282,24 @@ inline namespace inner {
 
 // interpreters -----------------------------------------------------------------------------------
 
-void Judge::judge_interpreter(const Interpreter& interpreter, const Form& form) {
+void Judge::peel_interpreter(const Wrapper& wrapper, const Form& form) {
+  const auto language = static_cast<Language>(wrapper.flags[1] - '0');
   bool has_code = false, from_file = false, prints = false, in_place = false;
   std::size_t i = read_arguments(
-      form, interpreter.syntax, Order::stop_at_operand,
+      form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
-        if (argument.word && lists_option(interpreter.code, name)) {
+        if (argument.word && lists_option(wrapper.scripts, name)) {
           has_code = true;
-          read_code(interpreter.language, argument.text, form, *argument.word);
+          read_code(language, argument.text, form, *argument.word);
         }
         if (name == "m" || name == "f" || name == "file") from_file = true;
         if (name == "p" || name == "print") prints = true;
         if (name == "i") in_place = true;
       },
       ignore_part);
-  const bool node_prints = prints && interpreter.language == Language::node;
-  if (!has_code && !from_file && (interpreter.first_operand || node_prints)) {
-    if (i < form.size) read_code(interpreter.language, form.words[i].text, form, form.words[i]);
+  const bool node_prints = prints && language == Language::node;
+  if (!has_code && !from_file && (wrapper.has('f') || node_prints)) {
+    if (i < form.size) read_code(language, form.words[i].text, form, form.words[i]);
     return;
   }
   if (has_code || from_file) {
@@ -310,7 +311,7 @@ void Judge::judge_interpreter(const Interpreter& interpreter, const Form& form) 
   if (i < form.size && form.words[i].text != "-") {
     use_file(Use::read, part_of(form.words[i]), false, form);
   } else if (form.input->kind == shell::Input::Kind::known) {
-    read_code(interpreter.language, form.input->text, form, form.words[0]);
+    read_code(language, form.input->text, form, form.words[0]);
   }
 }
 

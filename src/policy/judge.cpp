@@ -5,6 +5,7 @@
 #include "policy/policy_internal.hpp"
 #include "policy/rules_internal.hpp"
 #include "policy/tables_internal.hpp"
+#include "policy/wrapper_table_internal.hpp"
 
 #include "base/base_internal.hpp"
 #include "shell/shell.hpp"
@@ -22,6 +23,7 @@ void Judge::visit(const shell::Visit& visit) {
   payloads_ = &visit.payloads;
   has_base_ = false;
   environment_.clear();
+  start_file_ = nullptr;
   note_variables();
   if (!case_.posix && !command_->words.empty() &&
       (command_->words[0].text == "[[" || command_->words[0].text == "(("))
@@ -41,7 +43,9 @@ void Judge::visit(const shell::Visit& visit) {
     judge_form(form);
     if (!form.code && !case_.terms.blocked.empty()) check_blocked(form);
   }
-  if (!command_->tolerant && !command_->compound && !case_.terms.allowed.empty()) check_allowed();
+  if (!command_->tolerant && !command_->holes && !command_->compound &&
+      !case_.terms.allowed.empty())
+    check_allowed();
 }
 
 // variables that nothing sets ---------------------------------------------------------------------
@@ -97,6 +101,7 @@ Form Judge::whole() const {
   form.words = command_->words.data();
   form.size = command_->words.size();
   form.code = command_->tolerant;
+  form.holes = command_->holes;
   form.input = &command_->input;
   return form;
 }
@@ -127,14 +132,14 @@ void Judge::object(std::size_t rank, std::string_view rule, std::string message,
 
 void Judge::refuse_opaque(const Form& form, const shell::Word& word, std::string_view why) {
   case_.not_understood();
-  if (form.code || command_->defined || !wants(Rule::opaque_shell_input)) return;
+  if (form.code || form.holes || command_->defined || !wants(Rule::opaque_shell_input)) return;
   record(Rule::opaque_shell_input, word.begin, word.end, concat({shown(written(word)), ": ", why}));
 }
 
 void Judge::refuse_unknown(const Form& form) {
   case_.not_understood();
   const shell::Word& word = form.words[0];
-  if (form.code || command_->defined || !wants(Rule::unknown_command)) return;
+  if (form.code || form.holes || command_->defined || !wants(Rule::unknown_command)) return;
   if (case_.posix && (case_.in_test(word.begin, word.end) || is_element(written(word)))) return;
   record(Rule::unknown_command, word.begin, word.end, shown(written(word)));
 }
@@ -243,7 +248,9 @@ void Judge::use_file(Use use, const Part& part, bool recursive, const Form& form
     case Use::change:
       break;
   }
-  if (case_.collecting) collect_file(kind_of(use), part, path, recursive);
+  // What runs elsewhere has files of its own.
+  if (case_.collecting && !form.holes && !command_->holes)
+    collect_file(kind_of(use), part, path, recursive);
 }
 
 FileAccess::Kind Judge::kind_of(Use use) {
@@ -299,6 +306,7 @@ void Judge::add_payload(const Form& form, std::string text, bool same_shell,
   payload.text = same_shell ? std::move(text) : concat({environment_, text});
   payload.same_shell = same_shell;
   payload.tolerant = form.code;
+  payload.holes = form.holes;
   payload.input = *form.input;
   for (std::size_t i = first_argument; i < form.size; ++i)
     payload.arguments.push_back(form.words[i]);
@@ -309,6 +317,7 @@ void Judge::judge_form(const Form& form) {
   if (!case_.charge_words(form.size)) return;
   const shell::Word& word = form.words[0];
   const std::string_view name = base_name(word.text);
+  if (form.roots && is_found(form)) return judge_found(form);
   if (!word.known() || word.process) {
     // "$VENV/bin/python" is some python, whatever the variable holds.
     const bool known_name = name.size() < word.text.size() && !name.empty() && !is_unknown(name);
@@ -328,18 +337,17 @@ void Judge::judge_pattern(const Form& form, std::string_view pattern) {
     matched = true;
     if (case_.charge_words(form.size)) judge_program(form, name);
   };
-  const auto try_all = [&](const auto& table) {
-    for (const auto& row : table) try_name(row.name);
-  };
   for (std::string_view table : {refused_programs, file_programs}) {
     while (!table.empty()) {
       std::string_view line = take_part(table, '\n');
       try_name(take_part(line, '|'));
     }
   }
-  try_all(wrappers);
-  try_all(shells);
-  try_all(interpreters);
+  for (std::string_view table = wrapper_table; !table.empty();) {
+    std::string_view line = take_part(table, '\n');
+    try_name(take_part(line, ';'));
+  }
+  for (const Named& shell : shells) try_name(shell.name);
   const bool blocking = !case_.terms.blocked.empty();
   if (blocking || (!matched && form.words[0].text.find('/') == std::string::npos))
     refuse_unknown(form);
@@ -349,12 +357,15 @@ void Judge::judge_program(const Form& form, std::string_view name) {
   check_refused(form, name);
   FileProgram program;
   if (find_file_program(name, program)) judge_files(program, form);
-  if (const Wrapper* wrapper = find_row(wrappers, name)) return peel(*wrapper, form);
+  if (has_entry("export declare typeset readonly", name))
+    for (std::size_t i = 1; i < form.size; ++i) judge_exported(form, form.words[i]);
+  Wrapper wrapper;
+  const bool loader = starts_with(name, "ld-") && name.find(".so") != std::string_view::npos;
+  if (find_wrapper(loader ? "ld.so" : name, wrapper)) return peel(wrapper, form);
   if (find_row(shells, name)) return judge_shell(form);
   const std::size_t version = name.find_last_not_of("0123456789.");
   const std::string_view language = name.substr(0, version + 1);
-  if (const Interpreter* interpreter = find_row(interpreters, language))
-    return judge_interpreter(*interpreter, form);
+  if (find_wrapper(language, wrapper) && wrapper.has('Y')) return peel(wrapper, form);
   if (name == "eval") return judge_eval(form);
   if (name == "source" || name == ".") return judge_source(form);
   if (name == "trap") return judge_trap(form);

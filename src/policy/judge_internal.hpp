@@ -19,6 +19,7 @@
 #include "policy/policy_internal.hpp"
 #include "policy/rules_internal.hpp"
 #include "policy/tables_internal.hpp"
+#include "policy/wrapper_table_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
@@ -196,32 +197,55 @@ class Judge {
 
   // wrappers --------------------------------------------------------------------------------------
 
-  void peel(const Wrapper& wrapper, const Form& form);
-
+  void peel(const Wrapper& wrapper, Form form);
+  // Whether the command reads a file that is named.
+  bool reads_file() const;
   void peel_plain(const Wrapper& wrapper, const Form& form);
-
+  // The command from word `i` on, and behind each ; another.
+  void peel_verb(const Wrapper& wrapper, Form form, std::size_t i);
+  // The command that begins at word `i`.
+  void peel_rest(const Wrapper& wrapper, const Form& form, std::size_t i, const Part& program,
+                 bool joins);
   void peel_env(const Wrapper& wrapper, const Form& form);
+  void peel_capsh(const Form& form);
+  void peel_script(const Wrapper& wrapper, const Form& form);
+  void peel_runuser(const Wrapper& wrapper, const Form& form);
+  void peel_su(const Wrapper& wrapper, const Form& form);
 
-  // Shells run the file that BASH_ENV or ENV names, and take functions from the environment.
+  // Variables that make later commands run something: those of git and of pagers, and the files
+  // and functions that shells start with.
   void judge_variable(const Form& form, const shell::Word& word, std::string_view name,
                       std::string_view value);
+  void judge_exported(const Form& form, const shell::Word& word);
 
   // A script, and the words from `first` on as its arguments.
   void run_words(const Form& form, std::string script, std::size_t first, const shell::Word& word);
+  // A script, and the words from `first_argument` on as $0, $1 ...
   void run_string(const Form& form, const Part& part,
                   std::size_t first_argument = static_cast<std::size_t>(-1));
+  // The argument of an option that is a script, or has one behind a name: ProxyCommand=...
+  void run_option(const Form& form, const Part& part);
+  // A script that may have any holes.
+  void run_guess(Form form, std::string_view script);
 
-  void peel_flock(const Wrapper& wrapper, const Form& form);
+  // programs with a language of their own ---------------------------------------------------------
 
-  void peel_gdb(const Form& form);
-  void peel_capsh(const Form& form);
-
-  void peel_script(const Wrapper& wrapper, const Form& form);
-  void peel_sg(const Form& form);
-  void peel_runuser(const Wrapper& wrapper, const Form& form);
-  void peel_su(const Wrapper& wrapper, const Form& form);
-  // Joins the words to a script, unless (watch -x) or only if (entr -s) an option says so.
-  void peel_watch(const Wrapper& wrapper, const Form& form);
+  // A setting of git: name=value.
+  void judge_setting(const Form& form, std::string_view name, std::string_view value);
+  void peel_git_config(const Wrapper& wrapper, const Form& form);
+  // vim and gdb: commands of theirs, of which some are for a shell.
+  void peel_console(const Wrapper& wrapper, const Form& form);
+  void judge_console(const Form& form, const Part& command);
+  // Whether the file that an option names is standard input, and known.
+  bool is_input(const Part& file, const Form& form);
+  void peel_make(const Wrapper& wrapper, const Form& form);
+  void judge_makefile(const Form& form, std::string_view text);
+  void peel_sed(const Wrapper& wrapper, const Form& form);
+  void judge_sed(const Form& form, const Part& script);
+  void peel_tar(const Wrapper& wrapper, const Form& form);
+  void peel_screen(const Wrapper& wrapper, const Form& form);
+  // What is typed into another terminal.
+  void peel_keys(const Wrapper& wrapper, const Form& form);
 
   // find ------------------------------------------------------------------------------------------
 
@@ -235,6 +259,9 @@ class Judge {
   static bool has_test(const Form& form, std::size_t first);
 
   void peel_find(const Form& form);
+  // Whether the program is what find finds. It may be anything, but not below the workspace.
+  static bool is_found(const Form& form);
+  void judge_found(const Form& form);
   static std::size_t end_of_exec(const Form& form, std::size_t i);
   // The command of -exec, with the roots for its first {}, and the worst of them for all others.
   void add_exec(const Form& form, std::size_t first, std::size_t last, const Form& roots,
@@ -251,6 +278,8 @@ class Judge {
   std::vector<std::string> split_input(std::string_view text, bool lines, char delimiter);
 
   static shell::Word word_like(const shell::Word& place, std::string text);
+  // An argument that is read. A shell has most often written it: ~ and * stand for files.
+  static shell::Word word_read(const shell::Word& place, std::string text);
   static shell::Word unknown_word(const shell::Word& place);
 
   // What find or ls -d, which write the arguments, would name of what must stay.
@@ -285,7 +314,7 @@ class Judge {
 
   // interpreters ----------------------------------------------------------------------------------
 
-  void judge_interpreter(const Interpreter& interpreter, const Form& form);
+  void peel_interpreter(const Wrapper& wrapper, const Form& form);
 
   // What code runs is judged by the rules for what is dangerous, not by the lists: a best effort.
   void read_code(Language language, std::string_view code, const Form& form,
@@ -308,7 +337,8 @@ class Judge {
   const shell::Command* command_ = nullptr;
   const shell::Command* producer_ = nullptr;
   std::vector<shell::Payload>* payloads_ = nullptr;
-  std::string environment_ = {};  // assignments that env makes, for the shells it starts
+  std::string environment_ = {};             // assignments that env makes, for the shells it starts
+  const shell::Word* start_file_ = nullptr;  // what shells would start with, if it is not known
   bool has_base_ = false;
   PathText base_ = {};
   std::vector<Form> forms_ = {};

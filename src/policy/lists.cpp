@@ -2,7 +2,7 @@
 
 #include "policy/judge_internal.hpp"
 #include "policy/policy_internal.hpp"
-#include "policy/tables_internal.hpp"
+#include "policy/wrapper_table_internal.hpp"
 
 #include "base/base_internal.hpp"
 #include "regex/regex.hpp"
@@ -23,10 +23,11 @@ void Judge::check_blocked(const Form& form) {
   const std::string_view name = base_name(form.words[0].text);
   const std::string_view rest = std::string_view(text).substr(form.words[0].text.size());
   if (name.size() < form.words[0].text.size() && refuse_blocked(concat({name, rest}), form)) return;
-  const GlobalOptions* options = find_row(global_options, name);
-  if (!options) return;
+  // Options may stand between the name and the command.
+  Wrapper wrapper;
+  if (!find_wrapper(name, wrapper) || !wrapper.has('v')) return;
   const std::size_t i =
-      read_arguments(form, options->syntax, Order::stop_at_operand, ignore_option, ignore_part);
+      read_arguments(form, wrapper.syntax, Order::stop_at_operand, ignore_option, ignore_part);
   if (i == 1 || i >= form.size) return;
   refuse_blocked(concat({name, " ", join(form.from(i))}), form);
 }

@@ -14,6 +14,8 @@ inline namespace v0_1 {
 inline namespace inner {
 
 void Judge::judge_shell(const Form& form) {
+  if (start_file_)
+    refuse_opaque(form, *start_file_, "a shell would run what is not known before it runs");
   bool has_command = false, from_input = false, reads_only = false;
   std::size_t i = 1;
   for (; i < form.size; ++i) {
@@ -68,13 +70,17 @@ bool Judge::check_script_file(const Form& form, const shell::Word& word) {
 void Judge::read_input(const Form& form, std::size_t first, bool same_shell) {
   const shell::Input& input = *form.input;
   if (input.kind == shell::Input::Kind::inherited) return;
+  // Nothing at all is known of it, even where parts may be unknown.
+  Form fed = form;
+  fed.holes = fed.holes && input.kind == shell::Input::Kind::known;
   if (input.kind == shell::Input::Kind::unknown || is_unknown(input.text))
-    refuse_opaque(form, form.words[0], "what it reads is not known before it runs");
+    refuse_opaque(fed, form.words[0], "what it reads is not known before it runs");
   if (input.kind == shell::Input::Kind::unknown || !case_.charge_bytes(input.text.size())) return;
   shell::Payload payload;
   payload.text = input.text;
   payload.same_shell = same_shell;
   payload.tolerant = form.code;
+  payload.holes = form.holes;
   if (first < form.size && !same_shell) payload.arguments.push_back(form.words[0]);
   for (std::size_t i = first; i < form.size && !same_shell; ++i)
     payload.arguments.push_back(form.words[i]);

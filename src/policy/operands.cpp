@@ -220,9 +220,10 @@ void Judge::use_archive(FileArguments& given, const Form& form) {
 
 void Judge::check_clean(const Form& form) {
   PathText path = base();
-  const GlobalOptions* const options = find_row(global_options, "git");
+  Wrapper git;
+  find_wrapper("git", git);
   const std::size_t i = read_arguments(
-      form, options->syntax, Order::stop_at_operand,
+      form, git.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
         if (argument.word && lists_option("C work-tree", name))
           enter(path, argument.text, argument.home());

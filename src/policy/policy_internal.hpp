@@ -79,7 +79,10 @@ struct Form {
   unsigned level = 0;    // how many programs were peeled off
   bool in_find = false;  // find runs it for all that is below its roots
   bool tested = false;   // and that passes a test of name, path, time or owner
-  bool code = false;     // runs out of an interpreter's code
+  // Where find begins; and, with `process` set, the names it looks for.
+  const std::vector<shell::Word>* roots = nullptr;
+  bool code = false;   // runs out of an interpreter's code
+  bool holes = false;  // what is unknown in it is no reason to refuse
   const shell::Input* input = nullptr;
 
   Form from(std::size_t first) const {

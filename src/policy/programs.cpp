@@ -76,10 +76,6 @@ bool kills_all(const Form& form) {
 
 inline namespace inner {
 
-bool has_entry(std::string_view list, std::string_view entry) {
-  return index_of(list, entry) != std::string_view::npos;
-}
-
 bool find_file_program(std::string_view name, FileProgram& program) {
   std::string_view row = row_of(file_programs, name);
   if (row.empty()) return false;

@@ -2,7 +2,7 @@
 
 #include "policy/judge_internal.hpp"
 #include "policy/policy_internal.hpp"
-#include "policy/tables_internal.hpp"
+#include "policy/wrapper_table_internal.hpp"
 
 #include "base/base_internal.hpp"
 #include "shell/shell.hpp"
@@ -33,6 +33,34 @@ Judge::Roots Judge::roots_of(const Form& form) {
   return roots;
 }
 
+bool Judge::is_found(const Form& form) {
+  return std::any_of(form.roots->begin(), form.roots->end(), [&form](const shell::Word& place) {
+    std::string_view name = form.words[0].text;
+    if (place.process || !ends_with(name, place.text)) return false;
+    name.remove_suffix(place.text.size());
+    return name.empty() || name.back() == '/';
+  });
+}
+
+void Judge::judge_found(const Form& form) {
+  for (const shell::Word& place : *form.roots) {
+    if (place.process) {
+      Form named = form;
+      named.roots = nullptr;
+      std::vector<shell::Word> words(form.words, form.words + form.size);
+      words[0] = word_like(words[0], concat({"./", place.text}));
+      add_form(named, std::move(words));
+      continue;
+    }
+    const Part part = part_of(place);
+    const PathText path = path_of(part);
+    const bool below = path.root == PathText::Root::relative
+                           ? path.names.empty() || path.names[0] != ".."
+                           : case_.workspace && is_within(path, case_.start);
+    if (!below || !is_relative(part) || !place.known()) return refuse_unknown(form);
+  }
+}
+
 bool Judge::has_test(const Form& form, std::size_t first) {
   for (std::size_t i = first; i + 1 < form.size; ++i) {
     const std::string_view text = form.words[i].text;
@@ -61,6 +89,18 @@ void Judge::peel_find(const Form& form) {
     worst = part.word;
     break;
   }
+  std::vector<shell::Word> places(start.words, start.words + start.size);
+  for (std::size_t i = roots.last; i + 1 < form.size; ++i) {
+    const shell::Word& sought = form.words[i + 1];
+    if ((form.words[i].text != "-name" && form.words[i].text != "-iname") ||
+        is_pattern(sought.text))
+      continue;
+    places.push_back(word_like(sought, in_lower_case(sought.text)));
+    places.back().process = true;
+  }
+  if (!case_.charge_words(places.size())) return;
+  generated_.push_back(std::move(places));
+  found.roots = &generated_.back();
   for (std::size_t i = roots.last; i < form.size; ++i) {
     const std::string_view text = form.words[i].text;
     if (text == "-delete") {
@@ -165,6 +205,13 @@ shell::Word Judge::word_like(const shell::Word& place, std::string text) {
   return word;
 }
 
+shell::Word Judge::word_read(const shell::Word& place, std::string text) {
+  shell::Word word = word_like(place, std::move(text));
+  word.home = starts_with(word.text, "~");
+  word.glob = is_pattern(word.text);
+  return word;
+}
+
 shell::Word Judge::unknown_word(const shell::Word& place) {
   shell::Word word = word_like(place, std::string(1, '\0'));
   word.split = true;
@@ -212,14 +259,14 @@ std::vector<shell::Word> Judge::protected_producers() {
 void Judge::peel_xargs(const Wrapper& wrapper, const Form& form) {
   std::string_view mark;
   char delimiter = '\0';
-  bool from_file = false;
+  bool from_file = false, nulls = false;
   const std::size_t i = read_arguments(
       form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
         if (name == "I") mark = argument.text;
         if (name == "i" || name == "replace") mark = argument.word ? argument.text : "{}";
         if (name == "a" || name == "arg-file") from_file = true;
-        if (name == "0" || name == "null") delimiter = '\n';
+        if (name == "0" || name == "null") nulls = true;
         if (name == "d" || name == "delimiter") delimiter = delimiter_of(argument.text);
       },
       ignore_part);
@@ -228,17 +275,25 @@ void Judge::peel_xargs(const Wrapper& wrapper, const Form& form) {
   Form command = form.from(i);
   const shell::Input& input = *form.input;
   command.input = &nothing;
-  if (from_file || input.kind == shell::Input::Kind::unknown || is_unknown(input.text))
-    return run_with_unknown(command, mark);
-  const std::vector<std::string> items = split_input(input.text, !mark.empty(), delimiter);
+  std::string text = input.text;
+  if (nulls) {
+    // A NUL byte may be one, or an unknown part.
+    delimiter = '\n';
+    std::replace(text.begin(), text.end(), '\0', '\n');
+  }
+  if (from_file || input.kind == shell::Input::Kind::unknown || is_unknown(input.text)) {
+    run_with_unknown(command, mark);
+    if (text.empty() || is_unknown(text)) return;
+  }
+  const std::vector<std::string> items = split_input(text, !mark.empty(), delimiter);
   if (mark.empty()) {
     std::vector<shell::Word> words(command.words, command.words + command.size);
-    for (const std::string& item : items) words.push_back(word_like(form.words[0], item));
+    for (const std::string& item : items) words.push_back(word_read(form.words[0], item));
     return add_form(command, std::move(words));
   }
   for (const std::string& item : items) {
     if (!case_.charge_words(command.size)) return;
-    run_replaced(command, mark, word_like(form.words[0], item));
+    run_replaced(command, mark, word_read(form.words[0], item));
   }
 }
 
@@ -297,7 +352,7 @@ void Judge::peel_parallel(const Wrapper& wrapper, const Form& form) {
     unknown = true;
   } else {
     for (std::string& line : split_input(form.input->text, true, '\n'))
-      arguments.push_back(word_like(form.words[0], std::move(line)));
+      arguments.push_back(word_read(form.words[0], std::move(line)));
   }
   if (unknown) {
     const std::vector<shell::Word> roots = protected_producers();
@@ -319,8 +374,10 @@ void Judge::run_parallel(const Form& form, const Form& command, std::string_view
   }
   shell::Word quoted_argument = argument;
   quoted_argument.text.clear();
-  if (argument.home)
-    quoted_argument.text = argument.text;  // a quoted ~ would be none
+  // A quoted ~ or * would be none.
+  if ((argument.home || argument.glob) &&
+      argument.text.find_first_of(" \t\n'\"\\$`;&|<>(){}#!") == std::string::npos)
+    quoted_argument.text = argument.text;
   else
     append_quoted(quoted_argument.text, argument.text);
   shell::Word script = word_like(command.words[0], join(command));

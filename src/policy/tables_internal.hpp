@@ -82,154 +82,12 @@ inline constexpr std::string_view given_variables =
     "HOSTTYPE RANDOM SECONDS";
 
 // The options of a program that take an argument, as getopt_long has them: letters, and long names
-// with blanks between them.
+// with blanks between them. Behind a ! stand the long names that take none: all others do.
 struct Syntax {
   std::string_view letters = {};
   std::string_view longs = {};
   std::string_view twice = {};  // long names that take two
 };
-
-// Programs that start another one.
-struct Wrapper {
-  enum class Kind : unsigned char {
-    plain,        // options, `operands` words, and then the command
-    assignments,  // NAME=value words stand before the command
-    lookup,       // plain, but -v and -V only tell what a name means
-    env,          // assignments, and -S STRING
-    flock,        // plain, and -c STRING
-    gdb,          // the command follows --args
-    capsh,        // what follows -- or == are the arguments of a shell
-    find,
-    parallel,
-    script,  // -c STRING, or a command after --
-    sg,      // GROUP [-c] STRING
-    su,      // -c STRING, or a script on standard input
-    runuser,
-    watch,  // the words are joined to a script, unless there is -x
-    xargs,
-    entr,  // plain, and with -s a script
-    at,    // a script on standard input, for later
-  };
-  std::string_view name = {};
-  Kind kind = Kind::plain;
-  Syntax syntax = {};
-  std::size_t operands = 0;
-};
-inline constexpr Wrapper wrappers[] = {
-    {"aarch64"},
-    {"at", Wrapper::Kind::at},
-    {"batch", Wrapper::Kind::at},
-    {"builtin"},
-    {"busybox"},
-    {"bwrap",
-     Wrapper::Kind::plain,
-     {"",
-      "args chdir cap-add cap-drop dev proc tmpfs mqueue dir uid gid hostname unsetenv seccomp "
-      "add-seccomp-fd exec-label file-label sync-fd info-fd json-status-fd block-fd perms size "
-      "lock-file remount-ro overlay-src tmp-overlay ro-overlay userns userns2 pidns argv0",
-      "bind bind-try dev-bind dev-bind-try ro-bind ro-bind-try setenv symlink file bind-data "
-      "ro-bind-data chmod"}},
-    {"caffeinate", Wrapper::Kind::plain, {"tw"}},
-    {"capsh", Wrapper::Kind::capsh},
-    {"catchsegv"},
-    {"choom", Wrapper::Kind::plain, {"np", "adjust pid"}},
-    {"chroot", Wrapper::Kind::plain, {"", "groups userspec"}, 1},
-    {"chrt", Wrapper::Kind::plain, {"TPD", "sched-runtime sched-period sched-deadline"}, 1},
-    {"command", Wrapper::Kind::lookup},
-    {"cpulimit", Wrapper::Kind::plain, {"lpec", "limit pid exe cpu"}},
-    {"dbus-run-session", Wrapper::Kind::plain, {"", "config-file dbus-daemon"}},
-    {"doas", Wrapper::Kind::assignments, {"aCu"}},
-    {"eatmydata"},
-    {"entr", Wrapper::Kind::entr},
-    {"env", Wrapper::Kind::env, {"uCS", "unset chdir split-string"}},
-    {"exec", Wrapper::Kind::plain, {"a"}},
-    {"fakeroot", Wrapper::Kind::plain, {"lsib", "lib faked"}},
-    {"find", Wrapper::Kind::find},
-    {"firejail"},
-    {"flock", Wrapper::Kind::flock, {"wE", "timeout wait conflict-exit-code"}, 1},
-    {"gdb", Wrapper::Kind::gdb},
-    {"gosu", Wrapper::Kind::plain, {}, 1},
-    {"i386"},
-    {"i686"},
-    {"ionice", Wrapper::Kind::plain, {"cnpPu", "class classdata pid pgid uid"}},
-    {"linux32"},
-    {"linux64"},
-    {"ltrace", Wrapper::Kind::plain, {"aADeFlnopsuwxX", "output library indent"}},
-    {"nice", Wrapper::Kind::plain, {"n", "adjustment"}},
-    {"nocache", Wrapper::Kind::plain, {"n"}},
-    {"nohup"},
-    {"nsenter", Wrapper::Kind::plain, {"tSGW", "target setuid setgid wdns"}},
-    {"numactl", Wrapper::Kind::plain, {"imNCpPw", "interleave membind cpunodebind physcpubind"}},
-    {"parallel",
-     Wrapper::Kind::parallel,
-     {"jINLndaSEPs",
-      "jobs max-procs max-args max-lines max-replace-args delimiter arg-file sshlogin colsep "
-      "joblog "
-      "timeout delay halt results retries tmpdir workdir wd load memfree nice seqreplace "
-      "recstart recend block"}},
-    {"pkexec", Wrapper::Kind::plain, {"", "user"}},
-    {"prlimit", Wrapper::Kind::plain, {"po", "pid output"}},
-    {"proot",
-     Wrapper::Kind::plain,
-     {"rbqwvkmRS", "rootfs bind qemu cwd verbose kernel-release mount pwd"}},
-    {"proxychains", Wrapper::Kind::plain, {"f"}},
-    {"proxychains4", Wrapper::Kind::plain, {"f"}},
-    {"rlwrap", Wrapper::Kind::plain, {"bCDfgHlMOPqsStwz"}},
-    {"runuser",
-     Wrapper::Kind::runuser,
-     {"csgGwu", "command session-command shell group supp-group whitelist-environment user"}},
-    {"script",
-     Wrapper::Kind::script,
-     {"cEIOBTmo", "command echo log-in log-out log-io log-timing logging-format output-limit"}},
-    {"setarch"},  // the name of the architecture is a wrapper itself
-    {"setpriv",
-     Wrapper::Kind::plain,
-     {"",
-      "ruid euid reuid rgid egid regid groups inh-caps ambient-caps bounding-set securebits "
-      "pdeathsig "
-      "selinux-label apparmor-profile landlock-access landlock-rule"}},
-    {"setsid"},
-    {"sg", Wrapper::Kind::sg},
-    {"ssh-agent", Wrapper::Kind::plain, {"aEtPO"}},
-    {"sshpass", Wrapper::Kind::plain, {"pfdP"}},
-    {"stdbuf", Wrapper::Kind::plain, {"ioe", "input output error"}},
-    {"strace",
-     Wrapper::Kind::plain,
-     {"abeEIoOpPsSuUX", "attach output expr env string-limit user summary-sort-by trace-path"}},
-    {"su",
-     Wrapper::Kind::su,
-     {"csgGw", "command session-command shell group supp-group whitelist-environment"}},
-    {"su-exec", Wrapper::Kind::plain, {}, 1},
-    {"sudo",
-     Wrapper::Kind::assignments,
-     {"aCcDgphRrTtUu",
-      "close-from chdir group host prompt chroot role command-timeout type other-user user"}},
-    {"systemd-run",
-     Wrapper::Kind::plain,
-     {"puEHM",
-      "unit property description slice uid gid nice working-directory setenv service-type host "
-      "machine on-active on-boot on-startup on-unit-active on-calendar timer-property"}},
-    {"taskset", Wrapper::Kind::plain, {}, 1},
-    {"time", Wrapper::Kind::plain, {"fo", "format output"}},
-    {"timeout", Wrapper::Kind::plain, {"ks", "kill-after signal"}, 1},
-    {"torify"},
-    {"torsocks", Wrapper::Kind::plain, {"uPap", "user pass address port"}},
-    {"toybox"},
-    {"uname26"},
-    {"unbuffer"},
-    {"unshare",
-     Wrapper::Kind::plain,
-     {"RwSGl", "root wd setuid setgid map-users map-groups propagation setgroups load-interp"}},
-    {"watch", Wrapper::Kind::watch, {"nq", "interval equexit"}},
-    {"x86_64"},
-    {"xargs",
-     Wrapper::Kind::xargs,
-     {"aEIdLnPs", "arg-file delimiter max-args max-procs max-chars process-slot-var"}},
-    {"xvfb-run",
-     Wrapper::Kind::plain,
-     {"efnpsw", "error-file auth-file server-num xauth-protocol server-args wait"}},
-};
-static_assert(sorted_by_name(wrappers), "sort the rows by name");
 
 // Programs that read shell scripts.
 inline constexpr Named shells[] = {{"ash"},  {"bash"}, {"dash"},  {"ksh"}, {"ksh93"}, {"mksh"},
@@ -237,33 +95,8 @@ inline constexpr Named shells[] = {{"ash"},  {"bash"}, {"dash"},  {"ksh"}, {"ksh
 static_assert(sorted_by_name(shells), "sort the rows by name");
 inline constexpr Syntax shell_syntax = {"oO", "rcfile init-file"};
 
-// Programs whose code can start others. Names are without a version: python3.11 is python.
+// Languages whose code can start programs.
 enum class Language : unsigned char { awk, lua, node, perl, php, python, ruby };
-struct Interpreter {
-  std::string_view name = {};
-  Language language = Language::awk;
-  Syntax syntax = {};
-  std::string_view code = {};  // the options that are followed by code
-  bool first_operand = false;  // the code is the first operand where no option gives it
-};
-inline constexpr Syntax awk_syntax = {"FvfieE", "field-separator assign file include source exec"};
-inline constexpr Interpreter interpreters[] = {
-    {"awk", Language::awk, awk_syntax, "e source", true},
-    {"bun", Language::node, {"er", "eval require"}, "e eval", false},
-    {"gawk", Language::awk, awk_syntax, "e source", true},
-    {"lua", Language::lua, {"el"}, "e", false},
-    {"mawk", Language::awk, awk_syntax, "e source", true},
-    {"nawk", Language::awk, awk_syntax, "e source", true},
-    {"node", Language::node, {"erC", "eval require import loader conditions"}, "e eval", false},
-    {"nodejs", Language::node, {"erC", "eval require import loader conditions"}, "e eval", false},
-    {"perl", Language::perl, {"eEMmIxF"}, "e E", false},
-    {"php", Language::php, {"rfdBREFcTz", "run define"}, "r run B E R", false},
-    {"pypy", Language::python, {"cmWXQ"}, "c", false},
-    {"python", Language::python, {"cmWXQ"}, "c", false},
-    {"ruby", Language::ruby, {"eIrCEF"}, "e", false},
-};
-static_assert(sorted_by_name(interpreters), "sort the rows by name");
-
 // Functions of these languages that start a program or a shell, and such that remove a directory
 // with all it holds. The last part of a name counts: os.system is system.
 inline constexpr Named starting_functions[] = {{"Popen"},
@@ -475,18 +308,6 @@ inline constexpr std::string_view file_programs =
     "user-agent timeout tries|i input-file|O output-document o output-file a P directory-prefix\n"
     "xxd|filter|cglosR\n"
     "zcat|read\n";
-
-// Options that stand between a program's name and that of its command.
-struct GlobalOptions {
-  std::string_view name = {};
-  Syntax syntax = {};
-};
-inline constexpr GlobalOptions global_options[] = {
-    {"docker", {"cHl", "config context host log-level tlscacert tlscert tlskey"}},
-    {"git", {"Cc", "git-dir work-tree namespace exec-path super-prefix config-env"}},
-    {"podman", {"c", "connection identity log-level root runroot storage-driver url"}},
-};
-static_assert(sorted_by_name(global_options), "sort the rows by name");
 
 // The words that a shell takes for its own grammar where a command may begin.
 inline constexpr Named reserved_words[] = {

@@ -42,6 +42,12 @@ bool lists_option(std::string_view list, std::string_view name) {
   return false;
 }
 
+bool has_entry(std::string_view list, std::string_view entry) {
+  while (!list.empty())
+    if (take_part(list, ' ') == entry) return true;
+  return false;
+}
+
 bool is_assignment(std::string_view text) {
   const std::size_t equals = text.find('=');
   return equals != std::string_view::npos && is_name(text.substr(0, equals));
@@ -90,6 +96,20 @@ std::string join(const Form& form) {
   return text;
 }
 
+}  // namespace inner
+
+namespace {
+
+// Whether a long option is followed by its argument.
+bool takes_argument(const Syntax& syntax, std::string_view name) {
+  if (!starts_with(syntax.longs, "!")) return lists_option(syntax.longs, name);
+  return !has_entry(syntax.longs.substr(1), name);
+}
+
+}  // namespace
+
+inline namespace inner {
+
 std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order, OnOption on_option,
                            OnOperand on_operand) {
   std::size_t i = 1;
@@ -114,7 +134,7 @@ std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order, 
       Part argument;
       if (equals != std::string_view::npos) {
         argument = {text.substr(equals + 1), &word};
-      } else if (lists_option(syntax.longs, name) && i < form.size) {
+      } else if (takes_argument(syntax, name) && i < form.size) {
         argument = part_of(form.words[i++]);
       } else if (lists_option(syntax.twice, name) && i + 1 < form.size) {
         argument = part_of(form.words[i]);

@@ -2,7 +2,7 @@
 
 #include "policy/judge_internal.hpp"
 #include "policy/policy_internal.hpp"
-#include "policy/tables_internal.hpp"
+#include "policy/wrapper_table_internal.hpp"
 
 #include "base/base_internal.hpp"
 #include "shell/shell.hpp"
@@ -11,56 +11,181 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+namespace {
+
+// Whether a text has no known part.
+bool is_blank_or_unknown(std::string_view text) {
+  return is_unknown(text) &&
+         text.find_first_not_of(std::string_view("\0 \n", 3)) == std::string_view::npos;
+}
+
+}  // namespace
+
 inline namespace inner {
 
-void Judge::peel(const Wrapper& wrapper, const Form& form) {
-  switch (wrapper.kind) {
-    case Wrapper::Kind::plain:
-    case Wrapper::Kind::assignments:
-    case Wrapper::Kind::lookup:
-      return peel_plain(wrapper, form);
-    case Wrapper::Kind::env:
-      return peel_env(wrapper, form);
-    case Wrapper::Kind::flock:
-      return peel_flock(wrapper, form);
-    case Wrapper::Kind::gdb:
-      return peel_gdb(form);
-    case Wrapper::Kind::capsh:
-      return peel_capsh(form);
-    case Wrapper::Kind::find:
-      return peel_find(form);
-    case Wrapper::Kind::parallel:
-      return peel_parallel(wrapper, form);
-    case Wrapper::Kind::script:
-      return peel_script(wrapper, form);
-    case Wrapper::Kind::sg:
-      return peel_sg(form);
-    case Wrapper::Kind::runuser:
-      return peel_runuser(wrapper, form);
-    case Wrapper::Kind::su:
-      return peel_su(wrapper, form);
-    case Wrapper::Kind::at:
-      // What it does with input that is not known is not the script's doing.
-      if (form.input->kind == shell::Input::Kind::known) read_input(form, form.size, false);
-      return;
-    case Wrapper::Kind::watch:
-    case Wrapper::Kind::entr:
-      return peel_watch(wrapper, form);
-    case Wrapper::Kind::xargs:
-      return peel_xargs(wrapper, form);
+bool find_wrapper(std::string_view name, Wrapper& wrapper) {
+  std::size_t low = 0, high = wrapper_table.size();
+  while (low < high) {
+    const std::size_t middle = low + (high - low) / 2;
+    const std::size_t before = middle ? wrapper_table.rfind('\n', middle - 1) : middle;
+    const std::size_t at = before == std::string_view::npos ? 0 : before + (middle != 0);
+    const std::size_t end = wrapper_table.find('\n', at);
+    const int order = name_of_row(at).compare(name);
+    if (order < 0) {
+      low = end + 1;
+    } else if (order > 0) {
+      high = at;
+    } else {
+      std::string_view row = wrapper_table.substr(at, end - at);
+      wrapper.name = take_part(row, ';');
+      wrapper.flags = take_part(row, ';');
+      if (starts_with(wrapper.flags, "=")) return find_wrapper(wrapper.flags.substr(1), wrapper);
+      wrapper.syntax.letters = take_part(row, ';');
+      wrapper.syntax.longs = take_part(row, ';');
+      wrapper.scripts = take_part(row, ';');
+      wrapper.programs = take_part(row, ';');
+      wrapper.syntax.twice = take_part(row, ';');
+      return true;
+    }
   }
+  return false;
+}
+
+void Judge::peel(const Wrapper& wrapper, Form form) {
+  if (form.level > max_peeled_levels) {
+    case_.too_complex = true;
+    return;
+  }
+  form.holes = form.holes || wrapper.has('h') || wrapper.has('e');
+  // A file that is sent elsewhere is no more unknown than one that is named there.
+  static const shell::Input sent = {};
+  if (wrapper.has('e') && reads_file()) form.input = &sent;
+  for (const char flag : wrapper.flags) {
+    switch (flag) {
+      case 'C':
+        return peel_console(wrapper, form);
+      case 'D':
+        return peel_sed(wrapper, form);
+      case 'E':
+        return peel_env(wrapper, form);
+      case 'F':
+        return peel_find(form);
+      case 'H':
+        return peel_capsh(form);
+      case 'I':
+        // What it does with input that is not known is not the script's doing.
+        if (form.input->kind == shell::Input::Kind::known) read_input(form, form.size, false);
+        return;
+      case 'K':
+        return peel_git_config(wrapper, form);
+      case 'M':
+        return peel_make(wrapper, form);
+      case 'N':
+        return peel_screen(wrapper, form);
+      case 'P':
+        return peel_parallel(wrapper, form);
+      case 'R':
+        return peel_runuser(wrapper, form);
+      case 'S':
+        return peel_keys(wrapper, form);
+      case 'T':
+        return peel_tar(wrapper, form);
+      case 'U':
+        return peel_su(wrapper, form);
+      case 'W':
+        return peel_script(wrapper, form);
+      case 'X':
+        return peel_xargs(wrapper, form);
+      case 'Y':
+        return peel_interpreter(wrapper, form);
+      default:
+        break;
+    }
+  }
+  peel_plain(wrapper, form);
+}
+
+bool Judge::reads_file() const {
+  for (const shell::Redirection& redirection : command_->redirections)
+    if (redirection.kind == shell::Redirection::Kind::read && redirection.fd == 0)
+      return redirection.target.known() && !redirection.target.process;
+  return false;
 }
 
 void Judge::peel_plain(const Wrapper& wrapper, const Form& form) {
-  bool looks_up = false;
-  std::size_t i = read_arguments(
-      form, wrapper.syntax, Order::stop_at_operand,
-      [&](std::string_view name, const Part&) { looks_up |= name == "v" || name == "V"; },
-      ignore_part);
-  if (looks_up && wrapper.kind == Wrapper::Kind::lookup) return;
-  if (wrapper.kind == Wrapper::Kind::assignments)
+  bool joins = wrapper.has('j');
+  Part program;
+  const auto on_option = [&](std::string_view name, const Part& argument) {
+    if (!argument.word) {
+      if (wrapper.has('t') && lists_option(wrapper.programs, name)) joins = !joins;
+    } else if (lists_option(wrapper.scripts, name)) {
+      run_option(form, argument);
+    } else if (wrapper.has('G') && (name == "c" || name == "config")) {
+      std::string_view value = argument.text;
+      const std::string_view setting = take_part(value, '=');
+      judge_setting(form, setting, value);
+    } else if (lists_option(wrapper.programs, name)) {
+      program = argument;
+    }
+  };
+  const Order order = wrapper.has('o') ? Order::options_anywhere : Order::stop_at_operand;
+  std::size_t i = read_arguments(form, wrapper.syntax, order, on_option, [&](const Part& operand) {
+    if (wrapper.has('p')) run_option(form, operand);
+  });
+  if (wrapper.has('o')) return;
+  if (wrapper.has('v') || wrapper.has('q')) return peel_verb(wrapper, form, i);
+  if (wrapper.has('L') && joins) return;
+  while (i < form.size && form.words[i].text == "-") ++i;
+  if (wrapper.has('a'))
     while (i < form.size && is_assignment(form.words[i].text)) ++i;
-  add_form(form.from(i + wrapper.operands));
+  const std::size_t digit = wrapper.flags.find('1');
+  if (digit != std::string_view::npos && i < form.size)
+    i += wrapper.has('r')
+             ? read_arguments(form.from(i), wrapper.syntax, order, on_option, ignore_part)
+             : 1;
+  peel_rest(wrapper, form, i, program, joins);
+}
+
+void Judge::peel_rest(const Wrapper& wrapper, const Form& form, std::size_t i, const Part& program,
+                      bool joins) {
+  const Form rest = form.from(i);
+  if (program.word && !program.text.empty()) {
+    std::vector<shell::Word> words(rest.words, rest.words + rest.size);
+    words.insert(words.begin(), word_like(*program.word, std::string(program.text)));
+    return add_form(rest, std::move(words));
+  }
+  if (rest.size == 0) {
+    if (wrapper.has('i') && form.input->kind == shell::Input::Kind::known)
+      read_input(form, form.size, false);
+    return;
+  }
+  if (joins) {
+    const std::string script = join(rest);
+    return run_string(rest, {script, rest.words});
+  }
+  // An unquoted $OPTIONS may be any number of words: the one behind may be the command, too.
+  bool vague = false;
+  for (std::size_t k = 1; k < i; ++k)
+    vague = vague || (form.words[k].split && is_blank_or_unknown(form.words[k].text));
+  if (wrapper.has('e') && !vague && is_blank_or_unknown(rest.words[0].text)) {
+    Form unknown = rest;
+    unknown.holes = command_->holes;
+    refuse_unknown(unknown);
+  }
+  add_form(rest);
+  if (vague) add_form(rest.from(1));
+}
+
+void Judge::peel_verb(const Wrapper& wrapper, Form form, std::size_t i) {
+  while (i < form.size) {
+    Form one = form.from(i);
+    std::size_t end = 0;
+    while (end < one.size && !(wrapper.has('q') && one.words[end].text == ";")) ++end;
+    one.size = end;
+    i += end + 1;
+    Wrapper verb;
+    if (end && find_wrapper(concat({wrapper.name, " ", one.words[0].text}), verb)) peel(verb, one);
+  }
 }
 
 void Judge::peel_env(const Wrapper& wrapper, const Form& form) {
@@ -91,12 +216,21 @@ void Judge::peel_env(const Wrapper& wrapper, const Form& form) {
 
 void Judge::judge_variable(const Form& form, const shell::Word& word, std::string_view name,
                            std::string_view value) {
-  const std::string path = join_shell_path(command_->work_dir.text, value);
-  const bool runs = name == "BASH_ENV" || name == "ENV";
-  if (starts_with(name, "BASH_FUNC_") ||
-      (runs && (word.process || is_unknown(value) || starts_with(path, "/dev/") ||
-                starts_with(path, "/proc/"))))
+  if (starts_with(name, "BASH_FUNC_"))
     refuse_opaque(form, word, "a shell would run what is not known before it runs");
+  if (has_entry(command_variables, name) || starts_with(name, "GIT_CONFIG_VALUE_"))
+    run_guess(form, value);
+  if (name != "BASH_ENV" && name != "ENV") return;
+  const std::string path = join_shell_path(command_->work_dir.text, value);
+  if (word.process || is_unknown(value) || starts_with(path, "/dev/") ||
+      starts_with(path, "/proc/"))
+    start_file_ = &word;
+}
+
+void Judge::judge_exported(const Form& form, const shell::Word& word) {
+  std::string_view value = word.text;
+  const std::string_view name = take_part(value, '=');
+  judge_variable(form, word, name, value);
 }
 
 void Judge::run_words(const Form& form, std::string script, std::size_t first,
@@ -110,25 +244,31 @@ void Judge::run_words(const Form& form, std::string script, std::size_t first,
 }
 
 void Judge::run_string(const Form& form, const Part& part, std::size_t first_argument) {
+  Form unknown = form;
+  unknown.holes = form.holes && !is_blank_or_unknown(part.text);
   if (is_unknown(part.text))
-    refuse_opaque(form, *part.word, "the script is not known before it runs");
+    refuse_opaque(unknown, *part.word, "the script is not known before it runs");
   add_payload(form, std::string(part.text), false, first_argument);
 }
 
-void Judge::peel_flock(const Wrapper& wrapper, const Form& form) {
-  std::size_t i =
-      read_arguments(form, wrapper.syntax, Order::stop_at_operand, ignore_option, ignore_part);
-  i += wrapper.operands;
-  if (i >= form.size) return;
-  const std::string& text = form.words[i].text;
-  if (text != "-c" && text != "--command") return add_form(form.from(i));
-  if (i + 1 < form.size) run_string(form, part_of(form.words[i + 1]));
+void Judge::run_option(const Form& form, const Part& part) {
+  // ProxyCommand=..., exec=..., SYSTEM:...
+  std::string_view text = part.text;
+  const std::size_t at = text.find_first_of("=: ");
+  const std::string key = in_lower_case(text.substr(0, at));
+  if (at != std::string_view::npos &&
+      (key == "exec" || key == "system" || key == "shell" || ends_with(key, "command")))
+    text.remove_prefix(at + 1);
+  if (form.holes) return run_guess(form, text);
+  run_string(form, {text, part.word});
 }
 
-void Judge::peel_gdb(const Form& form) {
-  for (std::size_t i = 1; i < form.size; ++i)
-    if (form.words[i].text == "--args" || form.words[i].text == "-args")
-      return add_form(form.from(i + 1));
+void Judge::run_guess(Form form, std::string_view script) {
+  // git and less have marks before it.
+  const std::size_t begin = script.find_first_not_of("|!- ");
+  if (begin == std::string_view::npos) return;
+  form.holes = true;
+  add_payload(form, std::string(script.substr(begin)), false);
 }
 
 void Judge::peel_capsh(const Form& form) {
@@ -139,20 +279,20 @@ void Judge::peel_capsh(const Form& form) {
 void Judge::peel_script(const Wrapper& wrapper, const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i)
     if (form.words[i].text == "--") return add_form(form.from(i + 1));
-  Part script;
+  Part file;
   read_arguments(
       form, wrapper.syntax, Order::options_anywhere,
       [&](std::string_view name, const Part& argument) {
-        if (lists_option("c command", name)) script = argument;
+        if (lists_option("c command", name) && argument.word) run_string(form, argument);
       },
-      [&](const Part& operand) { use_file(Use::write, operand, false, form); });
-  if (script.word) run_string(form, script);
-}
-
-void Judge::peel_sg(const Form& form) {
-  std::size_t i = form.size > 1 && form.words[1].text == "-" ? 3 : 2;
-  if (i < form.size && form.words[i].text == "-c") ++i;
-  if (i < form.size) run_string(form, part_of(form.words[i]));
+      [&](const Part& operand) {
+        // Behind the file, BSD has a command.
+        if (file.word && file.word == operand.word - 1)
+          add_form(form.from(static_cast<std::size_t>(operand.word - form.words)));
+        else
+          use_file(Use::write, operand, false, form);
+        file = operand;
+      });
 }
 
 void Judge::peel_runuser(const Wrapper& wrapper, const Form& form) {
@@ -176,23 +316,6 @@ void Judge::peel_su(const Wrapper& wrapper, const Form& form) {
       [&](const Part& operand) { operands += operand.text != "-"; });
   if (script.word) return run_string(form, script);
   if (operands <= 1) read_input(form, form.size, false);
-}
-
-void Judge::peel_watch(const Wrapper& wrapper, const Form& form) {
-  bool joins = wrapper.kind == Wrapper::Kind::watch;
-  const std::size_t i = read_arguments(
-      form, wrapper.syntax, Order::stop_at_operand,
-      [&](std::string_view name, const Part&) {
-        if (wrapper.kind == Wrapper::Kind::entr && name == "s") joins = true;
-        if (wrapper.kind == Wrapper::Kind::watch && (name == "x" || name == "exec")) joins = false;
-      },
-      ignore_part);
-  if (i >= form.size) return;
-  if (!joins) return add_form(form.from(i));
-  std::string script = join(form.from(i));
-  if (is_unknown(script))
-    refuse_opaque(form, form.words[i], "the script is not known before it runs");
-  add_payload(form, std::move(script), false);
 }
 
 }  // namespace inner

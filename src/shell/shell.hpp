@@ -90,6 +90,7 @@ struct Command {
   bool background = false;  // started with &, or in something that was
   bool defined = false;   // in a function's body, told when it is defined and not when it is called
   bool tolerant = false;  // in a payload that is
+  bool holes = false;     // in a payload that is known in part
   bool compound = false;  // no command of its own: the redirections of a compound command
   bool fork_bomb = false;  // calls a function that is running, in a pipeline or in background of it
 };
@@ -141,6 +142,7 @@ struct Payload {
   Input input = {};
   bool same_shell = false;  // as eval: it sees and changes the variables of the script
   bool tolerant = false;    // a syntax error in it ends the payload, not the reading
+  bool holes = false;       // as tolerant; the commands in it are marked, too
 };
 
 // A command that walk() has come to.

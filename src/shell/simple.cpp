@@ -203,6 +203,7 @@ shell::Command ShellWalker::tell(const ShellNode& node, shell::Command command) 
   command.background = background_;
   command.defined = defined_;
   command.tolerant = tolerant_;
+  command.holes = holes_;
   const ShellValue& directory = value_of(work_dir_key);
   if (!directory.elements.empty()) {
     charge(directory.elements[0].text.size());
@@ -236,8 +237,10 @@ void ShellWalker::follow(shell::Payload payload, const shell::Command& command) 
   std::swap(payload.input, input_);
   Output* const output = same_shell ? output_ : std::exchange(output_, nullptr);
   const bool outer = std::exchange(tolerant_, tolerant_ || payload.tolerant);
-  run_text(std::move(payload.text), command, tolerant_);
+  const bool whole = std::exchange(holes_, holes_ || payload.holes);
+  run_text(std::move(payload.text), command, tolerant_ || holes_);
   tolerant_ = outer;
+  holes_ = whole;
   output_ = output;
   std::swap(payload.input, input_);
   if (!same_shell) take_frame();

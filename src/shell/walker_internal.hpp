@@ -502,6 +502,7 @@ class ShellWalker {
   bool background_ = false;
   bool defined_ = false;
   bool tolerant_ = false;
+  bool holes_ = false;
   unsigned parallel_ = 0;  // pipelines and background lists around
   unsigned depth_ = 0;
   unsigned brace_depth_ = 0;

@@ -72,10 +72,36 @@ if [ $# -gt 0 ]; then
 else
   while IFS= read -r word; do sh -c "$command $word" < /dev/null; done
 fi""",
+    **dict.fromkeys(("uv", "poetry", "pipenv", "bundle"),
+                    'case $1 in run|exec) shift; [ $# -gt 0 ] && exec "$@";; esac; exit 0'),
     "tee": "exec /real/bin/cat",
     "ionice": """while :; do case $1 in -c|-n) shift 2;; -*) shift;; *) break;; esac; done
 exec "$@" """,
     "chrt": 'while :; do case $1 in -*) shift;; *) shift; break;; esac; done; exec "$@"',
+    "ssh": """while :; do
+  case $1 in -[BbcDEeFIiJLlmOoPpQRSWw]) shift 2;; -*) shift;; *) break;; esac
+done
+[ $# -gt 0 ] && shift
+[ "$1" = -- ] && shift
+[ $# -gt 0 ] && exec sh -c "$*"
+exec sh""",
+    **dict.fromkeys(("docker", "podman"), """case $1 in exec|run) shift;; *) exit 0;; esac
+while :; do
+  case $1 in -[euvwp]|--name|--user|--network|--env-file|--device) shift 2;; -*) shift;; *) break;; esac
+done
+[ $# -gt 1 ] || exit 0
+shift
+exec "$@" """),
+    "kubectl": """while [ $# -gt 0 ] && [ "$1" != -- ]; do shift; done
+[ $# -gt 1 ] || exit 0
+shift
+exec "$@" """,
+    "npx": """case $1 in
+-c|--call) exec sh -c "$2";;
+--call=*) exec sh -c "${1#--call=}";;
+-*) exit 0;;
+esac
+exec "$@" """,
     "find": """for word in "$@"; do
   [ "$word" = -delete ] && exit 0
 done
