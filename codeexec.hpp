@@ -584,8 +584,10 @@ class Regex {
 // field splitting. What only a run could tell stays marked as unknown.
 //
 // Branches are all taken: a variable that differs between them has several values, and a command
-// that uses it is told once for each. Time is linear in the script, memory and results are bounded
-// by Limits; what exceeds them is an error, never a part left out in silence.
+// that uses it is told once for each. What a function or a loop does is remembered: where it would
+// find the same arguments and variables, its commands are not told again. Time is linear in the
+// script, memory and results are bounded by Limits; what exceeds them is an error, never a part
+// left out in silence.
 namespace shell {
 
 // Where the two languages read the same text differently ($'..', &>, <( ), [[ ]], {a,b}, ...).
@@ -605,6 +607,7 @@ struct Word {
   // Not 0: an unknown part is a variable that nothing in the script can have set; a hash of its
   // name.
   std::uint16_t unset = 0;
+  std::string printed = {};  // of <( ): what can be read from it, where that is known
   bool known() const noexcept { return text.find('\0') == std::string::npos; }
 };
 
@@ -642,6 +645,8 @@ struct Input {
   };
   Kind kind = Kind::inherited;
   std::string text = {};  // of known; unknown parts are NUL bytes, as in Word
+  bool glob = false;      // some words of it are names of files that the shell has found
+  bool home = false;      // each ~ that begins a word is a home directory
 };
 
 // A simple command. [[ ]] and (( )) are told as commands with these names.
@@ -660,6 +665,7 @@ struct Command {
   bool defined = false;   // in a function's body, told when it is defined and not when it is called
   bool tolerant = false;  // in a payload that is
   bool holes = false;     // in a payload that is known in part
+  bool widened = false;   // some unknown parts have values that the script tells: too many
   bool compound = false;  // no command of its own: the redirections of a compound command
   bool fork_bomb = false;  // calls a function that is running, in a pipeline or in background of it
 };
@@ -673,10 +679,11 @@ struct Definition {
 };
 
 struct Limits {
-  unsigned max_depth = 32;                      // nesting of constructs, calls and strings together
-  std::size_t max_commands = 4096;              // commands told
-  std::size_t max_words = 65536;                // words of these
-  std::size_t max_text = std::size_t{4} << 20;  // bytes of these words, and of all variables
+  unsigned max_depth = 32;           // nesting of constructs, calls and strings together
+  std::size_t max_written = 4096;    // simple commands as written; four times that with strings
+  std::size_t max_commands = 65536;  // commands told: once for each value that makes a difference
+  std::size_t max_words = std::size_t{1} << 18;  // words of these
+  std::size_t max_text = std::size_t{8} << 20;   // bytes of these words, and of all variables
 };
 
 struct Options {
@@ -6349,6 +6356,10 @@ struct ShellSyntax {
   std::vector<ShellNode> nodes = {};
   std::vector<std::uint32_t> lists = {};      // indices of words or of nodes
   std::deque<std::string> texts = {};         // what the views of the above point into
+  bool pairs_quotes = false;                  // of "${x:-'..'}", as bash does
+  bool plain_quotes = false;                  // it does not, as a POSIX shell
+  std::size_t simple = 0;                     // commands
+  std::size_t most_simple = 0;                // of these
   std::vector<std::uint32_t> pending = {};    // lists under construction
   std::vector<ShellPart> pending_parts = {};  // words under construction
 };
@@ -6669,11 +6680,10 @@ bool ShellParser::enter() {
 }
 
 bool ShellParser::room() {
-  if (syntax_.words.size() + syntax_.nodes.size() < 4 * options_.limits.max_words &&
-      syntax_.parts.size() < 16 * options_.limits.max_words)
+  const std::size_t most = 64 * options_.limits.max_written;
+  if (syntax_.words.size() + syntax_.nodes.size() < most && syntax_.parts.size() < 4 * most)
     return true;
-  fail(ErrorCode::limit,
-       concat({"more than ", std::to_string(options_.limits.max_words), " words"}), at_);
+  fail(ErrorCode::limit, concat({"more than ", std::to_string(most), " words"}), at_);
   return false;
 }
 
@@ -7305,7 +7315,8 @@ std::uint32_t ShellParser::read_until(char close, std::string_view what, Quotes 
 void ShellParser::read_quote_in_quotes() {
   dialect_dependent_ = true;
   std::size_t end = at_ + 1;
-  if (bash()) {
+  if (bash() && !syntax_.plain_quotes) {
+    syntax_.pairs_quotes = true;
     end = text_.find('\'', at_ + 1);
     if (end == std::string_view::npos) return unterminated("single quote", at_);
     ++end;
@@ -7862,6 +7873,9 @@ std::uint32_t ShellParser::parse_simple() {
     }
   }
   node.words = end_list(from);
+  if (++syntax_.simple > syntax_.most_simple)
+    fail(ErrorCode::limit, concat({"more than ", std::to_string(syntax_.most_simple), " commands"}),
+         begin);
   return add_node_with(node, assignments, redirections, last_token_end(begin));
 }
 
@@ -8083,42 +8097,51 @@ struct ShellText {
   bool assumed = false;
   bool glob = false;
   bool home = false;
+  bool split = false;  // of an element: may be several words, or none
   bool operator==(const ShellText& other) const {
     return text == other.text && assumed == other.assumed && glob == other.glob &&
-           home == other.home;
+           home == other.home && split == other.split;
   }
   bool known() const { return !has_nul(text); }
 };
 
 inline ShellText unknown_text() { return {std::string(1, '\0')}; }
+inline ShellText unknown_words() { return {std::string(1, '\0'), false, false, false, true}; }
 
 // One value that a variable may have.
 struct ShellValue {
   std::vector<ShellText> elements = {};  // one, unless it is an array
+  std::vector<long long> indexes = {};   // of the elements; empty: they are 0, 1, 2 ...
   bool array = false;
   bool unset = false;
   bool environment = false;  // whatever the script was started with
   bool operator==(const ShellValue& other) const {
-    return elements == other.elements && array == other.array && unset == other.unset &&
-           environment == other.environment;
+    return elements == other.elements && indexes == other.indexes && array == other.array &&
+           unset == other.unset && environment == other.environment;
   }
 };
 
 inline ShellValue scalar_value(ShellText text) {
   ShellValue value;
+  text.split = false;
   value.elements.push_back(std::move(text));
   return value;
 }
 
 inline ShellValue array_value(std::vector<ShellText> elements = {}) {
-  return {std::move(elements), true};
+  ShellValue value;
+  value.elements = std::move(elements);
+  value.array = true;
+  return value;
 }
 
 struct ShellVariable {
   std::vector<ShellValue> values = {};  // what it is, depending on the branches taken
-  std::uint64_t last_read = 0;          // a step of the walk
   std::uint64_t frame = 0;              // that knows its former value
+  bool used = false;                    // in a recording: read by a command
 };
+
+using ShellVariables = std::map<std::string, ShellVariable, std::less<>>;
 
 }  // namespace
 
@@ -8139,9 +8162,12 @@ class ShellWalker {
   // Keys among the variables that no script can name.
   static constexpr std::string_view work_dir_key = ".";
   static constexpr std::string_view positional_key = "@";
-  static constexpr std::size_t max_values = 16;      // of one variable; more: not known
-  static constexpr std::size_t max_choices = 16;     // tellings of one command
-  static constexpr std::size_t max_activations = 3;  // of a recursive function
+  static constexpr std::size_t max_values = 16;        // of one variable; more: not known
+  static constexpr std::size_t max_choices = 16;       // tellings of one command
+  static constexpr std::size_t max_parts = 16;         // of a loop over more values
+  static constexpr std::size_t max_activations = 3;    // of a recursive function
+  static constexpr std::size_t max_memories = 64;      // of one body
+  static constexpr std::size_t max_remembered = 4096;  // bytes of one variable
 
   bool bash() const { return options_.dialect == shell::Dialect::bash; }
   bool stopped() const { return !outcome_.complete; }
@@ -8160,7 +8186,6 @@ class ShellWalker {
   // A stretch of the walk whose assignments can be taken back.
   struct Frame {
     std::uint64_t id = 0;
-    std::uint64_t first_step = 0;
     std::vector<std::pair<std::string, std::optional<ShellVariable>>> former = {};
     bool keeps = false;  // the values that are overwritten, in `between`
     std::vector<std::pair<std::string, ShellVariable>> between = {};
@@ -8178,6 +8203,11 @@ class ShellWalker {
   // What declare and readonly have said of variables: 'r' that they keep their value, 'i' that what
   // is stored is not what is written.
   bool has_attribute(std::string_view name, char attribute) const;
+  void set_attribute(std::string_view name, char attribute);
+  void use_references() {
+    definitions_ += references_ ? 0 : 1;
+    references_ = true;
+  }
   // bash evaluates subscripts in values, where it takes them for arithmetic or for a name, and
   // expands some variables by itself.
   void run_value(std::string_view name, const ShellValue& value);
@@ -8191,8 +8221,9 @@ class ShellWalker {
   // After branches of which one was taken, or none if `maybe_none`.
   void merge(std::vector<Changes> branches, bool maybe_none);
 
-  // The variable, or what it is when the script has not set it.
+  // The variable, or what it is when the script has not set it. Counts as reading it.
   ShellVariable& variable_of(std::string_view name);
+  ShellVariable& find_variable(std::string_view name);
   static ShellVariable initial_variable(std::string_view name);
 
   // A variable with several values, and the one that is being looked at.
@@ -8230,7 +8261,8 @@ class ShellWalker {
 
   // The value of an expansion: split into fields when it is not quoted.
   void add_value_text(Fields& fields, const ShellText& text, bool quoted);
-  void add_split(Fields& fields, std::string_view text);
+  // `home`: each ~ at the beginning of a field is a home directory.
+  void add_split(Fields& fields, std::string_view text, bool home = false);
 
   void expand_word(std::uint32_t index, Fields& fields);
   void expand_parts(ShellRange parts, Fields& fields);
@@ -8243,7 +8275,7 @@ class ShellWalker {
   // The one string that a word makes.
   ShellText expand_single(std::uint32_t index);
   static ShellText text_of(shell::Word word) {
-    return {std::move(word.text), word.assumed, word.glob, word.home};
+    return {std::move(word.text), word.assumed, word.glob, word.home, word.split};
   }
 
   // {a,b} and {1..3} ------------------------------------------------------------------------------
@@ -8288,8 +8320,9 @@ class ShellWalker {
     };
     State state = State::set;
     std::vector<ShellText> elements = {};
-    bool all = false;   // $@ or ${name[@]}: a field for each element even in quotes
-    bool many = false;  // $@, $*, ${name[@]}, ${name[*]}
+    bool all = false;  // $@ or ${name[@]}: a field for each element even in quotes
+    std::vector<long long> indexes = {};  // as ShellValue has them
+    bool many = false;                    // $@, $*, ${name[@]}, ${name[*]}
   };
 
   void expand_parameter(const ShellPart& part, Fields& fields);
@@ -8306,7 +8339,7 @@ class ShellWalker {
   void read_elements(const ShellValue& value, Parameter& parameter);
 
   static bool is_whole_path(const ShellText& text) {
-    return text.home || starts_with(text.text, "/");
+    return starts_with(text.text, text.home ? "~" : "/");
   }
   Parameter positional_parameter(std::string_view name);
   Parameter count_parameter();
@@ -8333,8 +8366,7 @@ class ShellWalker {
   static bool remove_match(const ShellPart& part, std::string_view pattern, std::string& text);
   bool replace(const ShellPart& part, std::string_view operand, std::string& text);
   // ${@:2}, ${name[@]:1:3}. Positional parameters count from 1.
-  static bool take_slice(const ShellPart& part, std::string_view operand,
-                         std::vector<ShellText>& elements);
+  static bool take_slice(const ShellPart& part, std::string_view operand, Parameter& parameter);
   static bool take_substring(std::string_view operand, std::string& text);
   static bool is_ascii(std::string_view text) {
     return std::all_of(text.begin(), text.end(), [](char c) { return (c & 0x80) == 0; });
@@ -8362,10 +8394,18 @@ class ShellWalker {
   struct Output {
     std::string text = {};
     bool assumed = false;
+    bool glob = false;
+    bool home = false;
+    void mark(const Output& other) {
+      assumed = assumed || other.assumed;
+      glob = glob || other.glob;
+      home = home || other.home;
+    }
   };
   void write_output(std::string_view text);
   std::size_t output_size() const { return output_ == nullptr ? 0 : output_->text.size(); }
   void write_unknown();
+  void append_output(const Output& output);
 
   bool enter(std::size_t at);
 
@@ -8388,32 +8428,9 @@ class ShellWalker {
   void run_if(const ShellNode& node);
 
   // Runs a loop's parts until nothing new can come of another round: what a round changes and an
-  // earlier part of the next one reads is not known from then on.
-  template <class Round>
-  void run_rounds(Round round) {
-    for (int rounds = 0; rounds < 2 && !stopped(); ++rounds) {
-      const std::size_t written = output_size();
-      const bool outer = std::exchange(left_, false);
-      const std::size_t definitions = bodies_ + aliases_set_;
-      open_frame(true);
-      const std::uint64_t first_step = frames_.back().first_step;
-      round();
-      forget_output(written);
-      Changes between;
-      Changes changes = take_frame(&between);
-      if (!left_) between.clear();
-      left_ = outer;
-      std::vector<std::string> carried;
-      for (const auto& [name, variable] : changes) {
-        const auto at = variables_.find(name);
-        if (at != variables_.end() && at->second.last_read > first_step) carried.push_back(name);
-      }
-      merge_one(std::move(changes));
-      add_values(between);
-      for (const std::string& name : carried) add_value(name, scalar_value(unknown_text()));
-      if (carried.empty() && definitions == bodies_ + aliases_set_) return;
-    }
-  }
+  // earlier part of the next one reads is not known from then on. `variable` is what that of a for
+  // loop has in each round.
+  void run_rounds(const ShellNode& node, const ShellVariable& variable);
   void run_loop(const ShellNode& node);
 
   void run_for(const ShellNode& node);
@@ -8436,11 +8453,61 @@ class ShellWalker {
 
   // $(list): what it writes.
   ShellText output_of(std::uint32_t index);
-  void run_process(const ShellPart& part) {
-    run_apart(part.node, nullptr, part.output ? unknown_input() : input_);
-  }
+  // The word of a process substitution, of which only the name is not known.
+  void run_process(const ShellPart& part, Fields& fields);
   // In a shell of its own.
   void run_apart(std::uint32_t index, Output* output, shell::Input input);
+
+  // what bodies did ------------------------------------------------------------------------------
+
+  // What a body of a function or a loop did. Where it would find the same, it is not run again: its
+  // commands have been told.
+  struct Effects {
+    Changes changes = {};
+    Changes between = {};  // values that were overwritten, if it may be left in the middle
+    std::vector<std::string> carried = {};  // changed after it had been read
+  };
+  // What a body depends on beside variables.
+  struct Surroundings {
+    shell::Input input = {};
+    std::uint64_t definitions = 0;
+    std::uint64_t producer = 0;
+    unsigned flags = 0;
+    bool operator==(const Surroundings& other) const {
+      return flags == other.flags && definitions == other.definitions &&
+             producer == other.producer && input.kind == other.input.kind &&
+             input.text == other.input.text && input.glob == other.input.glob &&
+             input.home == other.input.home;
+    }
+  };
+  Surroundings surroundings() const;
+  // A body that runs, and what it has read of what was there before it.
+  struct Recording {
+    ShellVariables read = {};
+    std::uint64_t frame = 0;
+    std::size_t outermost = no_index;  // the first of the activations that it depends on
+  };
+  struct Memory {
+    std::uint32_t body = 0;
+    Surroundings here = {};
+    ShellVariable given = {};
+    ShellVariables read = {};
+    Effects effects = {};
+    Output output = {};
+    shell::Command kept = {};
+  };
+  // Runs a body, or recalls what it did; its effects are not there yet. `name` has `given` in it:
+  // a function's arguments, or what the variable of a for loop has.
+  Effects run_body(ShellRange nodes, std::string_view name, const ShellVariable& given);
+  const Memory* find_memory(const Memory& wanted);
+  Effects recall(const Memory& memory);
+  // Forgets it at once where the bounds are reached: max_memories, and Limits::max_text for all.
+  Effects remember(Memory memory);
+  // `used`: by a command, not only to be merged.
+  void note_read(std::string_view name, const ShellVariable& variable, bool used);
+  static std::size_t size_of(const ShellVariable& variable);
+  // Takes what is local to the function out of its changes.
+  void drop_locals(Changes& changes, std::uint64_t frame) const;
 
   // functions and aliases -------------------------------------------------------------------------
 
@@ -8452,10 +8519,16 @@ class ShellWalker {
     std::vector<std::string> arguments = {};
     unsigned parallel = 0;
     std::vector<std::pair<std::string, ShellVariable>> locals = {};  // and what they were before
+    std::size_t frames = 0;                                          // around it
+    ShellVariables carried = {};  // what it had changed where it called itself
+    bool recurs = false;          // such a call was not followed
   };
 
   void call(const shell::Command& command, const std::vector<std::uint32_t>& bodies);
-  void run_body(std::uint32_t function);
+  void call_once(std::uint32_t function, const ShellVariable& arguments);
+  // A function that calls itself as before: the call is not followed, but what it may change is
+  // not known from then on.
+  void end_recursion(Activation& activation);
   bool is_fork_bomb(const shell::Command& command) const;
 
   // simple commands -------------------------------------------------------------------------------
@@ -8470,6 +8543,11 @@ class ShellWalker {
   void run_assignment(const ShellAssignment& assignment, shell::Command& command);
   // NAME+=value and NAME[subscript]=value.
   ShellValue appended(const ShellAssignment& assignment, ShellValue value);
+  // NAME=(elements), behind those that `array` has.
+  ShellValue with_elements(const ShellAssignment& assignment, ShellValue array);
+  // An index that is not known makes all of them unknown.
+  void put_element(ShellValue& array, std::string_view index, ShellText text);
+  static bool is_uncertain(const ShellValue& value, std::size_t count);
 
   void expand_redirections(const ShellNode& node, std::vector<shell::Redirection>& out,
                            shell::Input& input);
@@ -8491,6 +8569,8 @@ class ShellWalker {
   // What a command that has been told does to the shell, and what it writes.
   void run_effects(const ShellNode& node, const shell::Command& command);
   static bool writes_elsewhere(const shell::Command& command);
+  // command -v NAME, which NAME: what it writes ends in /NAME.
+  static bool looks_up(const shell::Command& command);
 
   bool run_function(const shell::Command& command);
 
@@ -8581,16 +8661,20 @@ class ShellWalker {
   shell::Outcome outcome_ = {};
   ShellSyntax syntax_ = {};
 
-  std::map<std::string, ShellVariable, std::less<>> variables_ = {};
+  ShellVariables variables_ = {};
   std::vector<Frame> frames_ = {};
   std::uint64_t last_frame_ = 0;
-  std::uint64_t step_ = 0;  // counts the reading of variables
   std::vector<Choice> choices_ = {};
   bool too_many_choices_ = false;
+  std::size_t only_choice_ = 0;  // that is made, where there are too many
+  bool widened_ = false;         // a variable has been read as unknown for that
   std::map<std::string, std::string, std::less<>> attributes_ = {};
-  bool left_ = false;       // a loop or a function, by break, continue or return
-  std::size_t bodies_ = 0;  // of functions
-  std::size_t aliases_set_ = 0;
+  bool left_ = false;  // a loop or a function, by break, continue or return
+  // Counts functions, aliases and attributes: what changes how commands are read.
+  std::uint64_t definitions_ = 0;
+  std::vector<Recording> recordings_ = {};
+  std::map<std::uint32_t, std::vector<Memory>> memories_ = {};
+  std::size_t memory_bytes_ = 0;
   bool references_ = false;  // declare -n: an assignment may go to another variable than it says
   const ShellValue unknown_value_ = scalar_value(unknown_text());
 
@@ -8609,6 +8693,7 @@ class ShellWalker {
   shell::Input input_ = {};
   Output* output_ = nullptr;                  // where standard output goes, if anybody asks
   const shell::Command* producer_ = nullptr;  // of input_
+  std::uint64_t producer_id_ = 0;             // no two commands share one
   shell::Command* keep_ = nullptr;            // where the next command is kept for the one behind
   bool last_in_shell_ = false;                // the script speaks of lastpipe
   bool pipeline_ = false;
@@ -8645,6 +8730,7 @@ shell::Outcome ShellWalker::walk(std::string_view script) {
     stop(ErrorCode::parse, "NUL byte", nul);
     return std::move(outcome_);
   }
+  syntax_.most_simple = options_.limits.max_written;
   last_in_shell_ = script.find("lastpipe") != std::string_view::npos;
   if (!options_.work_dir.empty()) set_work_dir({options_.work_dir});
   ShellParser parser(syntax_, options_, script,
@@ -8652,10 +8738,21 @@ shell::Outcome ShellWalker::walk(std::string_view script) {
   const std::uint32_t root = parser.parse();
   outcome_.dialect_dependent = outcome_.dialect_dependent || parser.dialect_dependent();
   if (root != no_index) run(root);
+  Error error = parser.error();
+  bool failed = parser.failed();
+  if (failed && syntax_.pairs_quotes && error.code == ErrorCode::parse && !stopped()) {
+    // bash cannot read it. A POSIX shell may: in "${x:-it's}" it takes the quote as it is.
+    syntax_.plain_quotes = true;
+    ShellParser plain(syntax_, options_, script,
+                      {0, static_cast<std::uint32_t>(script.size()), true}, 0);
+    const std::uint32_t other = plain.parse();
+    if (other != no_index) run(other);
+    failed = plain.failed();
+  }
   run_traps();
-  if (parser.failed() && outcome_.complete) {
+  if (failed && outcome_.complete) {
     outcome_.complete = false;
-    outcome_.error = parser.error();
+    outcome_.error = std::move(error);
   }
   return std::move(outcome_);
 }
@@ -8725,7 +8822,6 @@ void ShellWalker::open_frame(bool keeps) {
   Frame frame;
   frame.keeps = keeps;
   frame.id = ++last_frame_;
-  frame.first_step = step_;
   frames_.push_back(std::move(frame));
 }
 
@@ -8760,6 +8856,12 @@ bool ShellWalker::has_attribute(std::string_view name, char attribute) const {
   if (attributes_.empty()) return false;
   const auto at = attributes_.find(name);
   return at != attributes_.end() && at->second.find(attribute) != std::string::npos;
+}
+
+void ShellWalker::set_attribute(std::string_view name, char attribute) {
+  if (!is_name(name) || has_attribute(name, attribute)) return;
+  attributes_[std::string(name)] += attribute;
+  ++definitions_;
 }
 
 void ShellWalker::run_value(std::string_view name, const ShellValue& value) {
@@ -8824,6 +8926,12 @@ void ShellWalker::merge(std::vector<Changes> branches, bool maybe_none) {
 }
 
 ShellVariable& ShellWalker::variable_of(std::string_view name) {
+  ShellVariable& variable = find_variable(name);
+  note_read(name, variable, false);
+  return variable;
+}
+
+ShellVariable& ShellWalker::find_variable(std::string_view name) {
   auto at = variables_.find(name);
   if (at == variables_.end())
     at = variables_.emplace(std::string(name), initial_variable(name)).first;
@@ -8852,33 +8960,51 @@ ShellVariable ShellWalker::initial_variable(std::string_view name) {
 }
 
 const ShellValue& ShellWalker::value_of(std::string_view name) {
-  ShellVariable& variable = variable_of(name);
-  variable.last_read = ++step_;
+  ShellVariable& variable = find_variable(name);
+  note_read(name, variable, true);
   if (references_ && is_name(name)) return unknown_value_;
   if (variable.values.size() == 1) return variable.values[0];
-  if (too_many_choices_) return unknown_value_;
-  for (const Choice& choice : choices_)
-    if (choice.name == name)
-      return variable.values[std::min(choice.index, variable.values.size() - 1)];
-  choices_.push_back({std::string(name), 0, variable.values.size()});
-  return variable.values[0];
+  std::size_t i = 0;
+  while (i < choices_.size() && choices_[i].name != name) ++i;
+  if (i == choices_.size()) choices_.push_back({std::string(name), 0, variable.values.size()});
+  widened_ = widened_ || only_choice_ == no_index;
+  if (too_many_choices_ && i != only_choice_) return unknown_value_;
+  return variable.values[std::min(choices_[i].index, variable.values.size() - 1)];
 }
 
 void ShellWalker::for_each_choice(FunctionRef<void()> tell) {
   std::vector<Choice> outer;
   outer.swap(choices_);
   const bool outer_many = std::exchange(too_many_choices_, false);
-  std::size_t told = 0;
-  do {
+  const std::size_t outer_only = std::exchange(only_choice_, 0);
+  const bool outer_widened = std::exchange(widened_, false);
+  // A script that costs much is told with less detail, so that its end is reached.
+  const shell::Limits& limits = options_.limits;
+  const bool widens = commands_ > limits.max_commands / 4 || words_ > limits.max_words / 2 ||
+                      text_bytes_ > limits.max_text / 2;
+  std::size_t told = widens ? max_choices : 0;
+  bool more = true;
+  for (; more && told < max_choices && !stopped(); ++told) {
     tell();
-    ++told;
-  } while (!stopped() && told < max_choices && next_choice());
-  if (told == max_choices && next_choice() && !stopped()) {
-    too_many_choices_ = true;
+    more = next_choice();
+  }
+  too_many_choices_ = more;
+  if (widens && !stopped()) {
+    only_choice_ = no_index;
     tell();
+  } else if (more) {
+    // Each value of each variable, with the others not known.
+    for (Choice& choice : choices_) choice.index = 0;
+    for (only_choice_ = 0; only_choice_ < choices_.size(); ++only_choice_)
+      for (std::size_t i = 0; i < choices_[only_choice_].count && !stopped(); ++i) {
+        choices_[only_choice_].index = i;
+        tell();
+      }
   }
   choices_.swap(outer);
   too_many_choices_ = outer_many;
+  only_choice_ = outer_only;
+  widened_ = outer_widened;
 }
 
 bool ShellWalker::next_choice() {
@@ -8928,10 +9054,9 @@ void ShellWalker::end_field(Fields& fields) {
 }
 
 void ShellWalker::add_value_text(Fields& fields, const ShellText& text, bool quoted) {
-  if (text.home && !fields.started && fields.word.text.empty()) {
+  if (text.home && starts_with(text.text, "~")) {
+    if (fields.started || !fields.word.text.empty()) return add_unknown(fields, true);
     fields.word.home = true;
-  } else if (text.home) {
-    return add_unknown(fields, true);
   }
   if (text.assumed) fields.word.assumed = true;
   if (text.glob) fields.word.glob = true;
@@ -8940,10 +9065,10 @@ void ShellWalker::add_value_text(Fields& fields, const ShellText& text, bool quo
     if (!quoted && has_glob(text.text)) fields.word.glob = true;
     return;
   }
-  add_split(fields, text.text);
+  add_split(fields, text.text, text.home);
 }
 
-void ShellWalker::add_split(Fields& fields, std::string_view text) {
+void ShellWalker::add_split(Fields& fields, std::string_view text, bool home) {
   const ShellValue& ifs = value_of("IFS");
   std::string separators = ifs.elements.empty() ? std::string() : ifs.elements[0].text;
   if (ifs.unset) separators = " \t\n";
@@ -8953,6 +9078,8 @@ void ShellWalker::add_split(Fields& fields, std::string_view text) {
     const bool ends = at < text.size() && separators.find(text[at]) != std::string::npos;
     const bool unknown = at < text.size() && text[at] == '\0';
     if (at < text.size() && !ends && !unknown) continue;
+    if (home && at > begin && text[begin] == '~' && fields.word.text.empty())
+      fields.word.home = true;
     if (at > begin) add_text(fields, text.substr(begin, at - begin), false);
     begin = at + 1;
     if (unknown) add_unknown(fields, false);
@@ -8999,12 +9126,8 @@ void ShellWalker::expand_part(const ShellPart& part, Fields& fields, bool operan
       const ShellText text = output_of(part.node);
       return add_value_text(fields, text, part.quoted);
     }
-    case ShellPart::Kind::process: {
-      run_process(part);
-      add_unknown(fields, true);
-      fields.word.process = true;
-      return;
-    }
+    case ShellPart::Kind::process:
+      return run_process(part, fields);
     case ShellPart::Kind::arithmetic: {
       const std::string value = arithmetic(part.operand);
       if (value.empty()) return add_unknown(fields, true);
@@ -9259,8 +9382,7 @@ void ShellWalker::add_parameter(const ShellPart& part, const Parameter& paramete
     if (i > 0 && !separate) add_text(fields, parameter.all ? " " : joint(), true);
     add_value_text(fields, parameter.elements[i], part.quoted);
     // What was not known when it became an element may have been several, or none.
-    if (parameter.many && !parameter.elements[i].known() && !fields.single)
-      fields.word.split = true;
+    if (parameter.many && parameter.elements[i].split && !fields.single) fields.word.split = true;
   }
   if (parameter.elements.empty() && part.quoted && !parameter.all) add_text(fields, {}, true);
 }
@@ -9288,16 +9410,19 @@ ShellWalker::Parameter ShellWalker::read_parameter(const ShellPart& part) {
     return parameter;
   }
   if (part.subscript != no_index) return element_parameter(part);
-  if (name == "PWD" && variables_.find(name) == variables_.end()) {
+  if (name == "PWD" && variable_of(name).values[0].environment) {
     read_elements(value_of(work_dir_key), parameter);
     if (parameter.state == Parameter::State::set && !is_whole_path(parameter.elements[0]))
       parameter.state = Parameter::State::unknown;
     return parameter;
   }
   const ShellValue& value = value_of(name);
-  if (value.array && value.elements.size() > 1) {
+  if (value.array && (value.elements.size() > 1 || !value.indexes.empty())) {
     // Without a subscript, an array is its first element.
-    parameter.elements.push_back(value.elements[0]);
+    if (!value.indexes.empty() && value.indexes[0] != 0)
+      parameter.state = Parameter::State::unset;
+    else
+      parameter.elements.push_back(value.elements[0]);
     return parameter;
   }
   read_elements(value, parameter);
@@ -9306,11 +9431,13 @@ ShellWalker::Parameter ShellWalker::read_parameter(const ShellPart& part) {
 
 void ShellWalker::read_elements(const ShellValue& value, Parameter& parameter) {
   charge(value.elements.size());
+  parameter.indexes = value.indexes;
   if (value.unset || (value.array && value.elements.empty() && !parameter.many)) {
     parameter.state = Parameter::State::unset;
   } else if (value.environment) {
     parameter.state = Parameter::State::environment;
-  } else if (value.elements.size() == 1 && value.elements[0].text == std::string_view("\0", 1)) {
+  } else if (value.elements.size() == 1 && value.elements[0].text == std::string_view("\0", 1) &&
+             (!value.array || value.elements[0].split)) {
     parameter.state = Parameter::State::unknown;
   } else {
     parameter.elements = value.elements;
@@ -9325,16 +9452,9 @@ ShellWalker::Parameter ShellWalker::positional_parameter(std::string_view name) 
   const std::size_t index = read ? static_cast<std::size_t>(number) - 1 : value.elements.size();
   charge(std::min(index, value.elements.size()));
   // Behind words that may be several, positions are not certain.
-  for (std::size_t i = 0; i < value.elements.size() && i <= index; ++i)
-    if (!value.elements[i].known()) parameter.state = Parameter::State::unknown;
-  if (parameter.state == Parameter::State::unknown) {
-    if (index < value.elements.size() && value.elements[index].text.size() > 1) {
-      parameter.state = Parameter::State::set;
-      parameter.elements.push_back(value.elements[index]);
-    }
-    return parameter;
-  }
-  if (index < value.elements.size())
+  if (is_uncertain(value, index + 1))
+    parameter.state = Parameter::State::unknown;
+  else if (index < value.elements.size())
     parameter.elements.push_back(value.elements[index]);
   else
     parameter.state = Parameter::State::unset;
@@ -9345,9 +9465,9 @@ ShellWalker::Parameter ShellWalker::count_parameter() {
   Parameter parameter;
   const ShellValue& value = value_of(positional_key);
   charge(value.elements.size());
-  for (const ShellText& element : value.elements)
-    if (!element.known()) parameter.state = Parameter::State::unknown;
-  if (parameter.state == Parameter::State::set)
+  if (is_uncertain(value, value.elements.size()))
+    parameter.state = Parameter::State::unknown;
+  else
     parameter.elements.push_back({std::to_string(value.elements.size())});
   return parameter;
 }
@@ -9368,8 +9488,15 @@ ShellWalker::Parameter ShellWalker::element_parameter(const ShellPart& part) {
     return parameter;
   }
   const auto size = static_cast<long long>(value.elements.size());
-  if (index < 0) index += size;
-  if (index >= 0 && index < size && !value.unset)
+  if (index < 0) index += value.indexes.empty() ? size : value.indexes.back() + 1;
+  const auto at = std::lower_bound(value.indexes.begin(), value.indexes.end(), index);
+  if (!value.indexes.empty())
+    index = at != value.indexes.end() && *at == index ? at - value.indexes.begin() : -1;
+  // What is wholly unknown may be an array.
+  const bool any = !value.array && size > 0 && !value.elements[0].known();
+  if (any || is_uncertain(value, static_cast<std::size_t>(index < 0 ? size : index + 1)))
+    parameter.state = Parameter::State::unknown;
+  else if (index >= 0 && index < size && !value.unset)
     parameter.elements.push_back(value.elements[static_cast<std::size_t>(index)]);
   else
     parameter.state = Parameter::State::unset;
@@ -9428,7 +9555,7 @@ bool ShellWalker::apply_operation(const ShellPart& part, Parameter& parameter, F
         return false;
       }
       if (part.operation == '=') {
-        if (part.indirect) references_ = true;
+        if (part.indirect) use_references();
         // What it gives is the variable's value, split like one.
         const ShellText value = expand_single(part.operand);
         assign(part.text, scalar_value(value));
@@ -9456,7 +9583,7 @@ bool ShellWalker::apply_operation(const ShellPart& part, Parameter& parameter, F
   if (parameter.state == State::unset) return false;
   bool known = parameter.state == State::set && operand.known() && is_plain_pattern(part, operand);
   if (part.operation == ':' && parameter.many) {
-    known = known && take_slice(part, operand.text, parameter.elements);
+    known = known && take_slice(part, operand.text, parameter);
   } else {
     for (ShellText& element : parameter.elements)
       known = known && element.known() && !element.home && edit(part, operand.text, element.text);
@@ -9498,7 +9625,7 @@ void ShellWalker::assume_operand(const ShellPart& part, Fields& fields) {
   fields.word.assumed = true;
   fields.assumed = outer;
   if (part.operation != '=') return;
-  if (part.indirect) references_ = true;
+  if (part.indirect) use_references();
   if (steers_programs(part.text)) {
     ShellNode here;
     here.begin = fields.begin;
@@ -9602,7 +9729,8 @@ bool ShellWalker::replace(const ShellPart& part, std::string_view operand, std::
 }
 
 bool ShellWalker::take_slice(const ShellPart& part, std::string_view operand,
-                             std::vector<ShellText>& elements) {
+                             Parameter& parameter) {
+  std::vector<ShellText>& elements = parameter.elements;
   const std::size_t colon = operand.find(':');
   const bool positional = part.text == "@" || part.text == "*";
   long long offset = 0;
@@ -9613,7 +9741,10 @@ bool ShellWalker::take_slice(const ShellPart& part, std::string_view operand,
       (!read_decimal(operand.substr(colon + 1), length) || length < 0))
     return false;
   for (const ShellText& element : elements)
-    if (!element.known()) return false;
+    if (element.split) return false;
+  const std::vector<long long>& indexes = parameter.indexes;
+  if (!indexes.empty())
+    offset = std::lower_bound(indexes.begin(), indexes.end(), offset) - indexes.begin();
   const std::size_t from =
       std::min(static_cast<std::size_t>(offset) - (positional ? 1U : 0U), elements.size());
   const std::size_t count = std::min(static_cast<std::size_t>(length), elements.size() - from);
@@ -9667,7 +9798,6 @@ void ShellWalker::run_arithmetic_text(std::string_view text) {
 }
 
 void ShellWalker::run_arithmetic_value(std::string_view name) {
-  if (variables_.find(name) == variables_.end()) return;
   const ShellValue value = value_of(name);
   for (const ShellText& element : value.elements)
     if (has_substitution(element.text)) run_expansion_text(element.text);
@@ -9700,6 +9830,17 @@ void ShellWalker::write_unknown() {
   // One unknown part says as much as two.
   if (output_ != nullptr && (output_->text.empty() || output_->text.back() != '\0'))
     write_output(std::string_view("\0", 1));
+}
+
+void ShellWalker::append_output(const Output& output) {
+  if (output_ == nullptr) return;
+  std::string_view text = output.text;
+  if (starts_with(text, std::string_view("\0", 1))) {
+    write_unknown();
+    text.remove_prefix(1);
+  }
+  write_output(text);
+  output_->mark(output);
 }
 
 bool ShellWalker::enter(std::size_t at) {
@@ -9857,38 +9998,48 @@ void ShellWalker::run_if(const ShellNode& node) {
   merge(std::move(branches), count % 2 == 0);
 }
 
-void ShellWalker::run_loop(const ShellNode& node) {
-  run_rounds([&] {
-    for (std::size_t i = 0; i < size(node.nodes); ++i) run(item(node.nodes, i));
-  });
+void ShellWalker::run_rounds(const ShellNode& node, const ShellVariable& variable) {
+  if (size(node.nodes) == 0) return;
+  for (int rounds = 0; rounds < 2 && !stopped(); ++rounds) {
+    const std::size_t written = output_size();
+    const std::uint64_t definitions = definitions_;
+    Effects effects = run_body(node.nodes, node.name, variable);
+    forget_output(written);
+    merge_one(std::move(effects.changes));
+    add_values(effects.between);
+    for (const std::string& name : effects.carried) add_value(name, scalar_value(unknown_text()));
+    if (effects.carried.empty() && definitions == definitions_) return;
+  }
 }
 
+void ShellWalker::run_loop(const ShellNode& node) { run_rounds(node, ShellVariable()); }
+
 void ShellWalker::run_for(const ShellNode& node) {
-  ShellVariable variable;
-  if (node.flag) {
-    for_each_choice([&] {
-      std::vector<shell::Word> words;
-      Fields fields{words};
-      for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
-        expand_word(item(node.words, i), fields);
-      for (shell::Word& word : words) merge_value(variable, scalar_value(text_of(std::move(word))));
-    });
-  } else {
-    for_each_choice([&] {
-      const ShellValue& arguments = value_of(positional_key);
-      charge(arguments.elements.size());
-      for (const ShellText& element : arguments.elements)
-        merge_value(variable, scalar_value(element));
-    });
-  }
-  for (const ShellValue& value : variable.values) run_value(node.name, value);
-  if (steers_programs(node.name)) tell_assignment(node, node.name, variable);
-  // Without words the body does not run; it is told all the same.
-  if (variable.values.empty()) variable.values.push_back(scalar_value({}));
-  run_rounds([&] {
-    set_variable(node.name, variable);
-    run(item(node.nodes, 0));
+  // A loop over many words is walked in several parts, so that none of its values is lost.
+  std::vector<ShellVariable> parts(1);
+  const auto add = [&](ShellText text) {
+    const bool full = parts.back().values.size() == max_values;
+    if (full && parts.size() < max_parts) parts.emplace_back();
+    merge_value(parts.back(), scalar_value(std::move(text)));
+  };
+  for_each_choice([&] {
+    std::vector<shell::Word> words;
+    Fields fields{words};
+    for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
+      expand_word(item(node.words, i), fields);
+    for (shell::Word& word : words) add(text_of(std::move(word)));
+    if (node.flag) return;
+    const ShellValue arguments = value_of(positional_key);
+    charge(arguments.elements.size());
+    for (const ShellText& element : arguments.elements) add(element);
   });
+  // Without words the body does not run; it is told all the same.
+  if (parts[0].values.empty()) parts[0].values.push_back(scalar_value({}));
+  for (const ShellVariable& part : parts) {
+    for (const ShellValue& value : part.values) run_value(node.name, value);
+    if (steers_programs(node.name)) tell_assignment(node, node.name, part);
+    run_rounds(node, part);
+  }
 }
 
 bool ShellWalker::steers_programs(std::string_view name) {
@@ -9979,6 +10130,7 @@ void ShellWalker::run_pipeline(const ShellNode& node) {
   Output* const outer_output = output_;
   const shell::Input outer_input = input_;
   const shell::Command* const outer_producer = producer_;
+  const std::uint64_t outer_producer_id = producer_id_;
   ++parallel_;
   std::deque<shell::Command> stages;
   for (std::size_t i = 0; i < count && !stopped(); ++i) {
@@ -9998,13 +10150,17 @@ void ShellWalker::run_pipeline(const ShellNode& node) {
     keep_ = nullptr;
     if (last) break;
     producer_ = simple ? &stages.back() : nullptr;
+    producer_id_ = simple ? ++last_frame_ : 0;
     input_ = shell::Input();
+    input_.glob = output.glob;
+    input_.home = output.home;
     input_.kind = output.text == std::string_view("\0", 1) ? shell::Input::Kind::unknown
                                                            : shell::Input::Kind::known;
     if (input_.kind == shell::Input::Kind::known) input_.text = std::move(output.text);
   }
   --parallel_;
   producer_ = outer_producer;
+  producer_id_ = outer_producer_id;
   output_ = outer_output;
   input_ = outer_input;
   pipeline_ = outer_pipeline;
@@ -10014,13 +10170,23 @@ ShellText ShellWalker::output_of(std::uint32_t index) {
   Output output;
   run_apart(index, &output, input_);
   while (!output.text.empty() && output.text.back() == '\n') output.text.pop_back();
-  return {std::move(output.text), output.assumed};
+  return {std::move(output.text), output.assumed, output.glob, output.home};
+}
+
+void ShellWalker::run_process(const ShellPart& part, Fields& fields) {
+  Output output;
+  run_apart(part.node, part.output ? nullptr : &output, part.output ? unknown_input() : input_);
+  add_unknown(fields, true);
+  fields.word.process = true;
+  const bool known = !has_nul(output.text) && !output.assumed && !output.glob && !output.home;
+  if (known) fields.word.printed = std::move(output.text);
 }
 
 void ShellWalker::run_apart(std::uint32_t index, Output* output, shell::Input input) {
   if (index == no_index || !enter(node(index).begin)) return;
   Output* const outer_output = std::exchange(output_, output);
   const shell::Command* const outer_producer = std::exchange(producer_, nullptr);
+  const std::uint64_t outer_producer_id = std::exchange(producer_id_, 0);
   shell::Command* const outer_keep = std::exchange(keep_, nullptr);
   std::swap(input_, input);
   open_frame();
@@ -10029,6 +10195,7 @@ void ShellWalker::run_apart(std::uint32_t index, Output* output, shell::Input in
   std::swap(input_, input);
   keep_ = outer_keep;
   producer_ = outer_producer;
+  producer_id_ = outer_producer_id;
   output_ = outer_output;
   --depth_;
 }
@@ -10045,7 +10212,7 @@ void ShellWalker::define(std::uint32_t index, const ShellNode& node) {
   std::vector<std::uint32_t>& bodies = functions_[std::string(node.name)];
   if (std::find(bodies.begin(), bodies.end(), index) == bodies.end()) {
     bodies.push_back(index);
-    ++bodies_;
+    ++definitions_;
   }
   if (size(node.nodes) == 0) return;
   // The body as it stands; when the function is called, it is told again with its arguments.
@@ -10055,7 +10222,7 @@ void ShellWalker::define(std::uint32_t index, const ShellNode& node) {
   shell::Input input;
   std::swap(input, input_);
   open_frame();
-  assign(positional_key, array_value({unknown_text()}));
+  assign(positional_key, array_value({unknown_words()}));
   run(item(node.nodes, 0));
   take_frame();
   std::swap(input, input_);
@@ -10069,47 +10236,72 @@ void ShellWalker::call(const shell::Command& command, const std::vector<std::uin
   for (std::size_t i = 1; i < command.words.size(); ++i)
     activation.arguments.push_back(command.words[i].text);
   activation.parallel = parallel_;
+  activation.frames = frames_.size();
   std::size_t running = 0;
-  for (const Activation& other : activations_) {
-    if (other.name != activation.name) continue;
-    ++running;
-    if (other.arguments == activation.arguments) return;
+  for (std::size_t i = 0; i < activations_.size(); ++i) {
+    if (activations_[i].name != activation.name) continue;
+    if (!recordings_.empty())
+      recordings_.back().outermost = std::min(recordings_.back().outermost, i);
+    if (++running > max_activations || activations_[i].arguments == activation.arguments)
+      return end_recursion(activations_[i]);
   }
   ShellValue arguments = array_value();
-  if (running >= max_activations) {
+  if (running == max_activations) {
     // Recursion with ever new arguments: from here on, with any.
     activation.arguments.assign(1, std::string(1, '\0'));
-    arguments.elements.push_back(unknown_text());
-    if (running > max_activations) return;
+    arguments.elements.push_back(unknown_words());
   } else {
     for (std::size_t i = 1; i < command.words.size(); ++i)
       arguments.elements.push_back(text_of(command.words[i]));
   }
+  charge(arguments.elements.size());
+  ShellVariable given;
+  given.values.push_back(std::move(arguments));
   activations_.push_back(std::move(activation));
   shell::Input input = command.input;
   std::swap(input, input_);
   for (const std::uint32_t body : std::vector<std::uint32_t>(bodies)) {
-    const ShellValue outer = value_of(positional_key);
-    charge(outer.elements.size() + arguments.elements.size());
-    assign(positional_key, arguments);
-    run_body(body);
-    for (auto& [name, former] : activations_.back().locals) set_variable(name, std::move(former));
-    activations_.back().locals.clear();
-    assign(positional_key, outer);
+    if (size(node(body).nodes) == 0) continue;
+    call_once(body, given);
+    if (!activations_.back().recurs) continue;
+    // Once more, with what it may find when it has called itself.
+    const ShellVariables carried = activations_.back().carried;
+    for (const auto& [name, variable] : carried) {
+      add_values({{name, variable}});
+      add_value(name, scalar_value(unknown_text()));
+    }
+    call_once(body, given);
   }
   std::swap(input, input_);
   activations_.pop_back();
 }
 
-void ShellWalker::run_body(std::uint32_t function) {
-  const bool outer = std::exchange(left_, false);
-  open_frame(true);
-  run(item(syntax_.nodes[function].nodes, 0));
-  Changes between;
-  Changes changes = take_frame(&between);
-  for (auto& [name, variable] : changes) set_variable(name, std::move(variable));
-  if (left_) add_values(between);
-  left_ = outer;
+void ShellWalker::call_once(std::uint32_t function, const ShellVariable& arguments) {
+  activations_.back().locals.clear();
+  Effects effects = run_body(node(function).nodes, positional_key, arguments);
+  Activation& activation = activations_.back();
+  for (auto& [name, variable] : effects.changes) {
+    if (activation.recurs)
+      for (const ShellValue& value : variable.values) merge_value(activation.carried[name], value);
+    set_variable(name, std::move(variable));
+  }
+  add_values(effects.between);
+}
+
+void ShellWalker::end_recursion(Activation& activation) {
+  write_unknown();
+  if (activation.recurs)
+    for (const auto& [name, variable] : activation.carried)
+      add_value(name, scalar_value(unknown_text()));
+  activation.recurs = true;
+  for (std::size_t i = activation.frames; i < frames_.size(); ++i) {
+    for (const auto& [name, former] : frames_[i].former) {
+      charge(1);
+      if (name == positional_key) continue;
+      ShellVariable& carried = activation.carried[name];
+      for (const ShellValue& value : find_variable(name).values) merge_value(carried, value);
+    }
+  }
 }
 
 bool ShellWalker::is_fork_bomb(const shell::Command& command) const {
@@ -10222,18 +10414,17 @@ bool ShellWalker::is_temporary(const ShellNode& node, std::string_view name) con
 void ShellWalker::run_assignment(const ShellAssignment& assignment, shell::Command& command) {
   ShellValue value;
   if (assignment.array) {
-    value.array = true;
-    std::vector<shell::Word> words;
-    Fields fields{words};
-    for (std::size_t i = 0; i < size(assignment.elements) && !stopped(); ++i)
-      expand_word(item(assignment.elements, i), fields);
-    for (shell::Word& word : words) value.elements.push_back(text_of(std::move(word)));
+    value = with_elements(assignment, array_value());
+    // The elements of an associative array have no order.
+    for (const shell::Word& word : command.words)
+      if (assignment.declared && starts_with(word.text, "-") &&
+          word.text.find('A') != std::string::npos)
+        value = array_value({unknown_words()});
   } else {
     value.elements.push_back(expand_single(assignment.value));
+    if (assignment.append && assignment.subscript == no_index)
+      value = appended(assignment, std::move(value));
   }
-
-  if (assignment.append && assignment.subscript == no_index)
-    value = appended(assignment, std::move(value));
   shell::Assignment told;
   told.name = std::string(assignment.name);
   for (const ShellText& element : value.elements) {
@@ -10254,35 +10445,92 @@ ShellValue ShellWalker::appended(const ShellAssignment& assignment, ShellValue v
   ShellValue whole = value_of(assignment.name);
   if (assignment.subscript != no_index) {
     const ShellText subscript = expand_single(assignment.subscript);
-    long long index = 0;
-    const bool fits = read_decimal(subscript.text, index) && !whole.environment &&
-                      index == static_cast<long long>(whole.unset ? 0 : whole.elements.size());
-    const bool fresh = whole.environment && read_integer(subscript.text, index) && index == 0;
-    if (assignment.append || !(fits || fresh)) {
-      // What the array holds then is known no more than as one of its elements.
-      return array_value({unknown_text()});
-    }
     charge(whole.elements.size());
-    if (fresh || whole.unset) whole = ShellValue();
+    if (whole.unset) whole = ShellValue();
+    whole.array = whole.array || whole.environment;
+    if (assignment.append || is_uncertain(whole, whole.elements.size()))
+      return array_value({unknown_words()});
     whole.array = true;
-    whole.elements.push_back(std::move(value.elements[0]));
+    whole.environment = false;
+    put_element(whole, subscript.text, std::move(value.elements[0]));
     return whole;
   }
   if (whole.unset) return value;
   if (whole.environment) return scalar_value(unknown_text());
-  if (value.array) {
-    whole.array = true;
-    for (ShellText& element : value.elements) whole.elements.push_back(std::move(element));
-    charge(whole.elements.size());
-    return whole;
-  }
   if (whole.elements.empty()) whole.elements.emplace_back();
+  if (!whole.indexes.empty() && whole.indexes[0] != 0) put_element(whole, "0", {});
   ShellText& target = whole.elements[0];
   charge(target.text.size());
   target.text += value.elements[0].home ? std::string(1, '\0') : value.elements[0].text;
   target.assumed = target.assumed || value.elements[0].assumed;
   target.glob = target.glob || value.elements[0].glob;
   return whole;
+}
+
+ShellValue ShellWalker::with_elements(const ShellAssignment& assignment, ShellValue array) {
+  if (assignment.append) {
+    array = value_of(assignment.name);
+    if (array.unset) array = ShellValue();
+    if (array.environment) array = array_value({unknown_words()});
+    array.array = true;
+    charge(array.elements.size());
+  }
+  for (std::size_t i = 0; i < size(assignment.elements) && !stopped(); ++i) {
+    const std::uint32_t index = item(assignment.elements, i);
+    const ShellRange parts = syntax_.words[index].parts;
+    if (size(parts) > 0 && !syntax_.parts[parts.begin].quoted &&
+        starts_with(syntax_.parts[parts.begin].text, "[")) {
+      ShellText text = expand_single(index);
+      const std::size_t close = text.text.find("]=");
+      const bool adds = close == std::string::npos && text.text.find("]+=") != std::string::npos;
+      if (close != std::string::npos || adds) {
+        const std::string subscript = adds ? std::string() : text.text.substr(1, close - 1);
+        text.text.erase(0, close + 2);
+        put_element(array, subscript, std::move(text));
+        continue;
+      }
+    }
+    std::vector<shell::Word> words;
+    Fields fields{words};
+    expand_word(index, fields);
+    for (shell::Word& word : words) {
+      const long long next = array.indexes.empty() ? static_cast<long long>(array.elements.size())
+                                                   : array.indexes.back() + 1;
+      if (!array.indexes.empty()) array.indexes.push_back(next);
+      array.elements.push_back(text_of(std::move(word)));
+    }
+  }
+  return array;
+}
+
+void ShellWalker::put_element(ShellValue& array, std::string_view index, ShellText text) {
+  long long number = 0;
+  if (!read_decimal(index, number) || number < 0 || is_uncertain(array, array.elements.size())) {
+    array = array_value({unknown_words()});
+    return;
+  }
+  const auto count = static_cast<long long>(array.elements.size());
+  if (array.indexes.empty() && number != count)
+    for (long long i = 0; i < count; ++i) array.indexes.push_back(i);
+  charge(array.indexes.size());
+  if (array.indexes.empty() && number == count) {
+    array.elements.push_back(std::move(text));
+    return;
+  }
+  const auto at = std::lower_bound(array.indexes.begin(), array.indexes.end(), number);
+  const auto element = array.elements.begin() + (at - array.indexes.begin());
+  if (at != array.indexes.end() && *at == number) {
+    *element = std::move(text);
+  } else {
+    array.indexes.insert(at, number);
+    array.elements.insert(element, std::move(text));
+  }
+}
+
+bool ShellWalker::is_uncertain(const ShellValue& value, std::size_t count) {
+  for (std::size_t i = 0; i < count && i < value.elements.size(); ++i)
+    if (value.elements[i].split || (!value.array && !value.elements[i].known())) return true;
+  return false;
 }
 
 void ShellWalker::expand_redirections(const ShellNode& node, std::vector<shell::Redirection>& out,
@@ -10322,6 +10570,8 @@ void ShellWalker::read_from(const shell::Redirection& redirection, shell::Input&
   if (redirection.kind == Kind::here_document || redirection.kind == Kind::here_string) {
     input.kind = shell::Input::Kind::known;
     input.text = target;
+    input.glob = redirection.target.glob;
+    input.home = redirection.target.home;
     if (redirection.kind == Kind::here_string) input.text += '\n';
   } else if (target == "/dev/null" || target == "-") {
     input.kind = shell::Input::Kind::known;
@@ -10346,6 +10596,7 @@ shell::Command ShellWalker::tell(const ShellNode& node, shell::Command command) 
   command.defined = defined_;
   command.tolerant = tolerant_;
   command.holes = holes_;
+  command.widened = widened_;
   const ShellValue& directory = value_of(work_dir_key);
   if (!directory.elements.empty()) {
     charge(directory.elements[0].text.size());
@@ -10391,6 +10642,8 @@ void ShellWalker::follow(shell::Payload payload, const shell::Command& command) 
 void ShellWalker::run_text(std::string text, const shell::Command& command, bool tolerant) {
   if (!enter(command.begin)) return;
   const bool is_known = !has_nul(text);
+  // Strings that are run count together, and more than once where they are run so.
+  syntax_.most_simple = 4 * options_.limits.max_written;
   syntax_.texts.push_back(std::move(text));
   const auto begin = static_cast<std::uint32_t>(command.begin);
   const auto end = static_cast<std::uint32_t>(command.end);
@@ -10435,6 +10688,19 @@ void ShellWalker::run_effects(const ShellNode& node, const shell::Command& comma
     run_builtin(command, at);
   }
   output_ = output;
+}
+
+bool ShellWalker::looks_up(const shell::Command& command) {
+  const std::vector<shell::Word>& words = command.words;
+  if (words.size() < 2 || words.size() > 3) return false;
+  const shell::Word& name = words.back();
+  const std::string& option = words[1].text;
+  const bool is = words.size() == 2
+                      ? words[0].text == "which"
+                      : (words[0].text == "command" && option == "-v") ||
+                            (words[0].text == "type" && (option == "-P" || option == "-p"));
+  return is && name.known() && !name.home && !name.glob && !name.text.empty() &&
+         name.text[0] != '-' && name.text.find_first_of("/ \t\n") == std::string::npos;
 }
 
 bool ShellWalker::writes_elsewhere(const shell::Command& command) {
@@ -10548,6 +10814,10 @@ bool ShellWalker::names_variables(Builtin builtin) {
 
 void ShellWalker::run_builtin(const shell::Command& command, std::size_t at) {
   const std::optional<Builtin> builtin = builtin_of(command.words[at].text);
+  if (looks_up(command)) {
+    write_unknown();
+    return write_output(concat({"/", command.words.back().text}));
+  }
   if (!builtin) return write_unknown();
   if (names_variables(*builtin)) run_subscripts(command);
   switch (*builtin) {
@@ -10693,7 +10963,7 @@ void ShellWalker::make_local(std::string_view name) {
   auto& locals = activations_.back().locals;
   for (const auto& local : locals)
     if (local.first == name) return;
-  if (locals.size() < 64) locals.emplace_back(std::string(name), variable_of(name));
+  if (locals.size() < 64) locals.emplace_back(std::string(name), find_variable(name));
 }
 
 void ShellWalker::run_declare(const shell::Command& command, std::size_t at) {
@@ -10701,20 +10971,22 @@ void ShellWalker::run_declare(const shell::Command& command, std::size_t at) {
   const bool local = builtin == "local" || builtin == "declare" || builtin == "typeset";
   bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
   bool keeps_value = builtin == "readonly";
+  bool array = false;  // -a alone
   for (std::size_t i = at + 1; i < command.words.size(); ++i) {
     const shell::Word& word = command.words[i];
     if (!word.text.empty() && (word.text[0] == '-' || word.text[0] == '+')) {
       changes_value = changes_value || word.text.find_first_of("aAilun") != std::string::npos;
-      references_ = references_ || word.text.find('n') != std::string::npos;
+      if (word.text.find('n') != std::string::npos) use_references();
+      array = word.text == "-a";
       keeps_value = keeps_value || word.text.find('r') != std::string::npos;
       continue;
     }
     const std::size_t equals = word.text.find('=');
     const std::string_view declared = std::string_view(word.text).substr(0, equals);
     if (local) make_local(declared);
-    if (changes_value && is_name(declared)) attributes_[std::string(declared)] = "i";
+    if (changes_value && !array) set_attribute(declared, 'i');
     if (equals == std::string::npos) {
-      if (keeps_value && is_name(declared)) attributes_[std::string(declared)] += 'r';
+      if (keeps_value) set_attribute(declared, 'r');
       continue;
     }
     const bool append = equals > 0 && word.text[equals - 1] == '+';
@@ -10728,7 +11000,7 @@ void ShellWalker::run_declare(const shell::Command& command, std::size_t at) {
     text.home = starts_with(text.text, "~");
     if (changes_value || append) text = unknown_text();
     assign(name, scalar_value(std::move(text)));
-    if (keeps_value) attributes_[name] += 'r';
+    if (keeps_value) set_attribute(name, 'r');
   }
 }
 
@@ -10785,7 +11057,7 @@ void ShellWalker::run_hash(const shell::Command& command, std::size_t at) {
 
 void ShellWalker::set_alias(const std::string& name, std::string value) {
   std::string& alias = aliases_[name];
-  if (alias != value) ++aliases_set_;
+  if (alias != value) ++definitions_;
   alias = std::move(value);
 }
 
@@ -10814,8 +11086,8 @@ void ShellWalker::run_shift(const shell::Command& command, std::size_t at) {
   ShellValue value = value_of(positional_key);
   charge(value.elements.size());
   const auto size = static_cast<long long>(value.elements.size());
-  if (count < 0 || (size > 0 && !value.elements[0].known())) {
-    value.elements.assign(1, unknown_text());
+  if (count < 0 || is_uncertain(value, static_cast<std::size_t>(count))) {
+    value.elements.assign(1, unknown_words());
   } else if (count <= size) {
     value.elements.erase(value.elements.begin(),
                          value.elements.begin() + static_cast<std::ptrdiff_t>(count));
@@ -10832,10 +11104,13 @@ namespace {
 
 void ShellWalker::write_input(const shell::Command& command) {
   if (output_ == nullptr) return;
-  if (command.input.kind == shell::Input::Kind::known)
+  if (command.input.kind == shell::Input::Kind::known) {
+    output_->glob = output_->glob || command.input.glob;
+    output_->home = output_->home || command.input.home;
     write_output(command.input.text);
-  else
+  } else {
     write_unknown();
+  }
 }
 
 void ShellWalker::run_cat(const shell::Command& command, std::size_t at) {
@@ -10845,8 +11120,7 @@ void ShellWalker::run_cat(const shell::Command& command, std::size_t at) {
 }
 
 void ShellWalker::write_word(const shell::Word& word) {
-  if (word.home || word.glob) return write_unknown();
-  if (output_ != nullptr && word.assumed) output_->assumed = true;
+  if (output_ != nullptr) output_->mark({{}, word.assumed, word.glob, word.home});
   write_output(word.text);
 }
 
@@ -10914,13 +11188,13 @@ void ShellWalker::run_printf(const shell::Command& command, std::size_t at) {
   output_ = outer;
   if (!variable.empty()) {
     if (is_name(variable))
-      assign(variable, scalar_value({std::move(printed.text), printed.assumed}));
+      assign(variable,
+             scalar_value({std::move(printed.text), printed.assumed, printed.glob, printed.home}));
     else
       assign_unknown(variable);
     return;
   }
-  if (output_ != nullptr && printed.assumed) output_->assumed = true;
-  write_output(printed.text);
+  append_output(printed);
 }
 
 void ShellWalker::print(const shell::Command& command, std::size_t format_at) {
@@ -10984,6 +11258,7 @@ bool ShellWalker::print_argument(const shell::Command& command, char conversion,
       return true;
     }
     case 'c':
+      if (word.glob || word.home) return false;
       word.text = word.text.substr(0, 1);
       write_word(word);
       return true;
@@ -10997,6 +11272,150 @@ bool ShellWalker::print_argument(const shell::Command& command, char conversion,
     default:
       return false;
   }
+}
+
+}  // namespace
+
+// shell/bodies.cpp --------------------------------------------------------------------------------
+// The walker: bodies of functions and loops, and what they did when they ran before.
+
+namespace {
+
+ShellWalker::Surroundings ShellWalker::surroundings() const {
+  const bool flags[] = {pipeline_, background_, defined_,         tolerant_,
+                        holes_,    in_traps_,   keep_ != nullptr, output_ != nullptr};
+  unsigned bits = 0;
+  for (const bool flag : flags) bits = 2 * bits + (flag ? 1 : 0);
+  return {input_, definitions_, producer_id_, bits};
+}
+
+void ShellWalker::note_read(std::string_view name, const ShellVariable& variable, bool used) {
+  if (recordings_.empty()) return;
+  Recording& recording = recordings_.back();
+  // What was written within the body is no part of what it found.
+  if (variable.frame >= recording.frame) return;
+  auto at = recording.read.find(name);
+  if (at == recording.read.end()) {
+    // No variable is without a value: a large one is never found again.
+    const std::size_t bytes = size_of(variable);
+    const bool large = bytes > max_remembered;
+    at = recording.read.emplace(std::string(name), large ? ShellVariable() : variable).first;
+    at->second.frame = variable.frame;
+    charge(large ? 1 : bytes);
+  }
+  at->second.used = at->second.used || used;
+}
+
+std::size_t ShellWalker::size_of(const ShellVariable& variable) {
+  std::size_t bytes = 8;
+  for (const ShellValue& value : variable.values)
+    for (const ShellText& element : value.elements) bytes += 8 + element.text.size();
+  return bytes;
+}
+
+const ShellWalker::Memory* ShellWalker::find_memory(const Memory& wanted) {
+  const auto same = [this](const ShellVariable& left, const ShellVariable& right) {
+    if (!(left.values == right.values)) return false;
+    charge(size_of(left));
+    return true;
+  };
+  for (const Memory& memory : memories_[wanted.body]) {
+    if (!(memory.here == wanted.here) || !same(memory.given, wanted.given)) continue;
+    const auto reads_same = [&](const ShellVariables::value_type& read) {
+      return same(read.second, find_variable(read.first));
+    };
+    if (std::all_of(memory.read.begin(), memory.read.end(), reads_same)) return &memory;
+  }
+  return nullptr;
+}
+
+ShellWalker::Effects ShellWalker::remember(Memory memory) {
+  Effects effects = memory.effects;
+  std::vector<Memory>& memories = memories_[memory.body];
+  std::size_t bytes = sizeof memory + memory.here.input.text.size() + size_of(memory.given) +
+                      memory.output.text.size();
+  const std::size_t rows = memory.read.size() + effects.changes.size() + effects.between.size();
+  bytes += rows * (sizeof(ShellVariable) + sizeof(ShellValue) + sizeof(ShellText));
+  for (const auto& [name, variable] : memory.read) bytes += size_of(variable);
+  for (const auto& [name, variable] : effects.changes) bytes += size_of(variable);
+  for (const auto& [name, variable] : effects.between) bytes += size_of(variable);
+  for (const shell::Word& word : memory.kept.words) bytes += sizeof word + word.text.size();
+  if (memories.size() < max_memories && memory_bytes_ + bytes <= options_.limits.max_text / 4) {
+    memory_bytes_ += bytes;
+    memories.push_back(std::move(memory));
+  }
+  return effects;
+}
+
+ShellWalker::Effects ShellWalker::recall(const Memory& memory) {
+  for (const auto& [name, variable] : memory.read)
+    note_read(name, find_variable(name), variable.used);
+  append_output(memory.output);
+  if (keep_ != nullptr) *keep_ = memory.kept;
+  for (const auto& [name, variable] : memory.effects.changes) charge(size_of(variable));
+  return memory.effects;
+}
+
+void ShellWalker::drop_locals(Changes& changes, std::uint64_t frame) const {
+  for (const auto& [name, former] : activations_.back().locals) {
+    for (auto& [changed, variable] : changes) {
+      if (changed != name) continue;
+      variable = former;
+      if (former.frame < frame) changed = positional_key;
+    }
+  }
+  const auto is_local = [](const auto& change) { return change.first == positional_key; };
+  changes.erase(std::remove_if(changes.begin(), changes.end(), is_local), changes.end());
+}
+
+ShellWalker::Effects ShellWalker::run_body(ShellRange nodes, std::string_view name,
+                                           const ShellVariable& given) {
+  Memory memory;
+  memory.given = given;
+  memory.body = item(nodes, 0);
+  const bool usable = running_aliases_.empty() && input_.text.size() <= max_remembered;
+  if (usable) memory.here = surroundings();
+  if (const Memory* const known = usable ? find_memory(memory) : nullptr) return recall(*known);
+  Output* const output = output_;
+  if (output != nullptr) output_ = &memory.output;
+  const bool left = std::exchange(left_, false);
+  const std::size_t locals = activations_.empty() ? 0 : activations_.back().locals.size();
+  std::vector<Choice> choices;
+  choices.swap(choices_);
+  open_frame(true);
+  recordings_.emplace_back();
+  recordings_.back().frame = frames_.back().id;
+  if (!name.empty()) set_variable(name, given);
+  for (std::size_t i = 0; i < size(nodes); ++i) run(item(nodes, i));
+  Recording recording = std::move(recordings_.back());
+  recordings_.pop_back();
+  Effects& effects = memory.effects;
+  effects.changes = take_frame(&effects.between);
+  if (!left_) effects.between.clear();
+  left_ = left;
+  choices_.swap(choices);
+  output_ = output;
+  append_output(memory.output);
+  const bool function = name == positional_key;
+  if (function) {
+    drop_locals(effects.changes, recording.frame);
+    drop_locals(effects.between, recording.frame);
+  }
+  for (const auto& [changed, variable] : effects.changes) {
+    const auto read = recording.read.find(changed);
+    if (read != recording.read.end() && read->second.used) effects.carried.push_back(changed);
+  }
+  for (const auto& [read, variable] : recording.read) note_read(read, variable, variable.used);
+  if (!recordings_.empty())
+    recordings_.back().outermost = std::min(recordings_.back().outermost, recording.outermost);
+  const bool local =
+      !function && !activations_.empty() && activations_.back().locals.size() != locals;
+  if (!usable || local || stopped() || recording.outermost < activations_.size() ||
+      !(surroundings() == memory.here))
+    return std::move(effects);
+  memory.read = std::move(recording.read);
+  if (keep_ != nullptr) memory.kept = *keep_;
+  return remember(std::move(memory));
 }
 
 }  // namespace
@@ -12445,6 +12864,8 @@ class Judge {
   bool is_relative(const Part& part) const {
     return !part.text.empty() && part.text[0] != '/' && !part.home();
   }
+  // Below where the script starts, by a relative path with a slash.
+  bool is_own_path(const Part& part);
   bool removal_is_protected(const Part& part, const PathText& path);
   // `contents`: what is in the directory, not it itself.
   bool is_kept(const PathText& path, bool contents, bool glob) const;
@@ -12576,8 +12997,8 @@ class Judge {
   std::vector<std::string> split_input(std::string_view text, bool lines, char delimiter);
 
   static shell::Word word_like(const shell::Word& place, std::string text);
-  // An argument that is read. A shell has most often written it: ~ and * stand for files.
-  static shell::Word word_read(const shell::Word& place, std::string text);
+  // One of the arguments that form's input has.
+  static shell::Word item_word(const Form& form, const std::string& item);
   static shell::Word unknown_word(const shell::Word& place);
 
   // What find or ls -d, which write the arguments, would name of what must stay.
@@ -12819,6 +13240,17 @@ PathText Judge::path_of(const Part& part) {
   return path;
 }
 
+bool Judge::is_own_path(const Part& part) {
+  if (!is_relative(part) || !case_.terms.blocked.empty() ||
+      part.text.find('/') == std::string_view::npos)
+    return false;
+  const PathText path = path_of(part);
+  for (const std::string_view name : path.names)
+    if (is_unknown(name)) return false;
+  if (path.root == PathText::Root::relative) return path.names[0] != "..";
+  return case_.workspace && is_within(path, case_.start);
+}
+
 bool Judge::removal_is_protected(const Part& part, const PathText& path) {
   // The directory one is in is removed by its contents: `find . -delete` is `rm -rf *`.
   const bool contents = is_relative(part) && path.names == base().names && path.root == base().root;
@@ -12861,6 +13293,8 @@ void Judge::use_file(Use use, const Part& part, bool recursive, const Form& form
   if (use == Use::read && !case_.collecting) return;
   if (part.text == "-" && (use == Use::read || use == Use::write)) return;
   const PathText path = path_of(part);
+  if (command_->widened && recursive && is_unknown(part.text.substr(0, 1)))
+    case_.too_complex = true;
   // A connection, which the network's rules are for.
   if (in_places(path, "/dev/tcp /dev/udp", false)) return;
   switch (use) {
@@ -12966,9 +13400,15 @@ void Judge::judge_form(const Form& form) {
   if (!word.known() || word.process) {
     // "$VENV/bin/python" is some python, whatever the variable holds.
     const bool known_name = name.size() < word.text.size() && !name.empty() && !is_unknown(name);
-    if (word.split || word.process || !known_name) return refuse_unknown(form);
+    const bool blocking = !case_.terms.blocked.empty();
+    if ((word.split && blocking) || word.process || !known_name) return refuse_unknown(form);
+    // Where nothing comes of $PY, the next word is the command.
+    if (word.split) add_form(form.from(1));
   }
-  if (word.glob && is_pattern(name)) return judge_pattern(form, name);
+  if (word.glob && is_pattern(name)) {
+    if (sweeps(name) && is_own_path(part_of(word))) return;
+    return judge_pattern(form, name);
+  }
   if (!name.empty()) judge_program(form, name);
 }
 
@@ -13257,7 +13697,7 @@ void Judge::run_words(const Form& form, std::string script, std::size_t first,
 void Judge::run_string(const Form& form, const Part& part, std::size_t first_argument) {
   Form unknown = form;
   unknown.holes = form.holes && !is_blank_or_unknown(part.text);
-  if (is_unknown(part.text))
+  if (is_unknown(part.text) || part.glob())
     refuse_opaque(unknown, *part.word, "the script is not known before it runs");
   add_payload(form, std::string(part.text), false, first_argument);
 }
@@ -13529,10 +13969,10 @@ shell::Word Judge::word_like(const shell::Word& place, std::string text) {
   return word;
 }
 
-shell::Word Judge::word_read(const shell::Word& place, std::string text) {
-  shell::Word word = word_like(place, std::move(text));
-  word.home = starts_with(word.text, "~");
-  word.glob = is_pattern(word.text);
+shell::Word Judge::item_word(const Form& form, const std::string& item) {
+  shell::Word word = word_like(form.words[0], item);
+  word.glob = form.input->glob && is_pattern(item);
+  word.home = form.input->home && starts_with(item, "~");
   return word;
 }
 
@@ -13612,12 +14052,12 @@ void Judge::peel_xargs(const Wrapper& wrapper, const Form& form) {
   const std::vector<std::string> items = split_input(text, !mark.empty(), delimiter);
   if (mark.empty()) {
     std::vector<shell::Word> words(command.words, command.words + command.size);
-    for (const std::string& item : items) words.push_back(word_read(form.words[0], item));
+    for (const std::string& item : items) words.push_back(item_word(form, item));
     return add_form(command, std::move(words));
   }
   for (const std::string& item : items) {
     if (!case_.charge_words(command.size)) return;
-    run_replaced(command, mark, word_read(form.words[0], item));
+    run_replaced(command, mark, item_word(form, item));
   }
 }
 
@@ -13675,8 +14115,8 @@ void Judge::peel_parallel(const Wrapper& wrapper, const Form& form) {
   } else if (form.input->kind == shell::Input::Kind::unknown || is_unknown(form.input->text)) {
     unknown = true;
   } else {
-    for (std::string& line : split_input(form.input->text, true, '\n'))
-      arguments.push_back(word_read(form.words[0], std::move(line)));
+    for (const std::string& line : split_input(form.input->text, true, '\n'))
+      arguments.push_back(item_word(form, line));
   }
   if (unknown) {
     const std::vector<shell::Word> roots = protected_producers();
@@ -13763,6 +14203,7 @@ void Judge::judge_shell(const Form& form) {
 bool Judge::check_script_file(const Form& form, const shell::Word& word) {
   const std::string text = join_shell_path(command_->work_dir.text, word.text);
   if (text == "/dev/stdin" || text == "/dev/fd/0" || text == "/proc/self/fd/0") return true;
+  if (!word.printed.empty()) return true;
   const std::string_view name = base_name(text);
   const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
   const bool descriptor = starts_with(text, "/dev/fd/") ||
@@ -13775,12 +14216,15 @@ bool Judge::check_script_file(const Form& form, const shell::Word& word) {
 }
 
 void Judge::read_input(const Form& form, std::size_t first, bool same_shell) {
-  const shell::Input& input = *form.input;
+  const bool prints = first < form.size && !form.words[first].printed.empty();
+  const shell::Input printed = {shell::Input::Kind::known,
+                                prints ? form.words[first].printed : std::string()};
+  const shell::Input& input = prints ? printed : *form.input;
   if (input.kind == shell::Input::Kind::inherited) return;
   // Nothing at all is known of it, even where parts may be unknown.
   Form fed = form;
   fed.holes = fed.holes && input.kind == shell::Input::Kind::known;
-  if (input.kind == shell::Input::Kind::unknown || is_unknown(input.text))
+  if (input.kind == shell::Input::Kind::unknown || is_unknown(input.text) || input.glob)
     refuse_opaque(fed, form.words[0], "what it reads is not known before it runs");
   if (input.kind == shell::Input::Kind::unknown || !case_.charge_bytes(input.text.size())) return;
   shell::Payload payload;
@@ -13803,7 +14247,7 @@ bool Judge::is_followed(const Form& form) const {
 
 void Judge::judge_eval(const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i) {
-    if (form.words[i].known()) continue;
+    if (form.words[i].known() && !form.words[i].glob) continue;
     refuse_opaque(form, form.words[i], "part of it is not known before it runs");
     break;
   }
@@ -14253,7 +14697,9 @@ bool Judge::texts_to_allow(std::vector<std::string>& texts) const {
 std::string Judge::text_with(std::string_view guess, bool vanish) const {
   std::string text = with_assignments({});
   for (const shell::Word& word : command_->words) {
-    if (vanish && word.split && word.text.size() == 1) continue;
+    // The last one leaves the place where any text may stand: 'w .*' matches `w $X` as `w $X y`.
+    const bool last = &word == &command_->words.back();
+    if (vanish && !last && word.split && word.text.size() == 1) continue;
     if (word.assumed) {
       text += guess;
     } else {

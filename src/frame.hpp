@@ -188,6 +188,7 @@
 #include "shell/simple.cpp"
 #include "shell/builtins.cpp"
 #include "shell/output.cpp"
+#include "shell/bodies.cpp"
 
 #include "policy/words.cpp"
 #include "policy/protected_paths.cpp"

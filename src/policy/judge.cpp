@@ -174,6 +174,17 @@ PathText Judge::path_of(const Part& part) {
   return path;
 }
 
+bool Judge::is_own_path(const Part& part) {
+  if (!is_relative(part) || !case_.terms.blocked.empty() ||
+      part.text.find('/') == std::string_view::npos)
+    return false;
+  const PathText path = path_of(part);
+  for (const std::string_view name : path.names)
+    if (is_unknown(name)) return false;
+  if (path.root == PathText::Root::relative) return path.names[0] != "..";
+  return case_.workspace && is_within(path, case_.start);
+}
+
 bool Judge::removal_is_protected(const Part& part, const PathText& path) {
   // The directory one is in is removed by its contents: `find . -delete` is `rm -rf *`.
   const bool contents = is_relative(part) && path.names == base().names && path.root == base().root;
@@ -216,6 +227,8 @@ void Judge::use_file(Use use, const Part& part, bool recursive, const Form& form
   if (use == Use::read && !case_.collecting) return;
   if (part.text == "-" && (use == Use::read || use == Use::write)) return;
   const PathText path = path_of(part);
+  if (command_->widened && recursive && is_unknown(part.text.substr(0, 1)))
+    case_.too_complex = true;
   // A connection, which the network's rules are for.
   if (in_places(path, "/dev/tcp /dev/udp", false)) return;
   switch (use) {
@@ -321,9 +334,15 @@ void Judge::judge_form(const Form& form) {
   if (!word.known() || word.process) {
     // "$VENV/bin/python" is some python, whatever the variable holds.
     const bool known_name = name.size() < word.text.size() && !name.empty() && !is_unknown(name);
-    if (word.split || word.process || !known_name) return refuse_unknown(form);
+    const bool blocking = !case_.terms.blocked.empty();
+    if ((word.split && blocking) || word.process || !known_name) return refuse_unknown(form);
+    // Where nothing comes of $PY, the next word is the command.
+    if (word.split) add_form(form.from(1));
   }
-  if (word.glob && is_pattern(name)) return judge_pattern(form, name);
+  if (word.glob && is_pattern(name)) {
+    if (sweeps(name) && is_own_path(part_of(word))) return;
+    return judge_pattern(form, name);
+  }
   if (!name.empty()) judge_program(form, name);
 }
 

@@ -147,6 +147,8 @@ class Judge {
   bool is_relative(const Part& part) const {
     return !part.text.empty() && part.text[0] != '/' && !part.home();
   }
+  // Below where the script starts, by a relative path with a slash.
+  bool is_own_path(const Part& part);
   bool removal_is_protected(const Part& part, const PathText& path);
   // `contents`: what is in the directory, not it itself.
   bool is_kept(const PathText& path, bool contents, bool glob) const;
@@ -278,8 +280,8 @@ class Judge {
   std::vector<std::string> split_input(std::string_view text, bool lines, char delimiter);
 
   static shell::Word word_like(const shell::Word& place, std::string text);
-  // An argument that is read. A shell has most often written it: ~ and * stand for files.
-  static shell::Word word_read(const shell::Word& place, std::string text);
+  // One of the arguments that form's input has.
+  static shell::Word item_word(const Form& form, const std::string& item);
   static shell::Word unknown_word(const shell::Word& place);
 
   // What find or ls -d, which write the arguments, would name of what must stay.

@@ -98,7 +98,9 @@ bool Judge::texts_to_allow(std::vector<std::string>& texts) const {
 std::string Judge::text_with(std::string_view guess, bool vanish) const {
   std::string text = with_assignments({});
   for (const shell::Word& word : command_->words) {
-    if (vanish && word.split && word.text.size() == 1) continue;
+    // The last one leaves the place where any text may stand: 'w .*' matches `w $X` as `w $X y`.
+    const bool last = &word == &command_->words.back();
+    if (vanish && !last && word.split && word.text.size() == 1) continue;
     if (word.assumed) {
       text += guess;
     } else {

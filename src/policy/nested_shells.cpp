@@ -56,6 +56,7 @@ void Judge::judge_shell(const Form& form) {
 bool Judge::check_script_file(const Form& form, const shell::Word& word) {
   const std::string text = join_shell_path(command_->work_dir.text, word.text);
   if (text == "/dev/stdin" || text == "/dev/fd/0" || text == "/proc/self/fd/0") return true;
+  if (!word.printed.empty()) return true;
   const std::string_view name = base_name(text);
   const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
   const bool descriptor = starts_with(text, "/dev/fd/") ||
@@ -68,12 +69,15 @@ bool Judge::check_script_file(const Form& form, const shell::Word& word) {
 }
 
 void Judge::read_input(const Form& form, std::size_t first, bool same_shell) {
-  const shell::Input& input = *form.input;
+  const bool prints = first < form.size && !form.words[first].printed.empty();
+  const shell::Input printed = {shell::Input::Kind::known,
+                                prints ? form.words[first].printed : std::string()};
+  const shell::Input& input = prints ? printed : *form.input;
   if (input.kind == shell::Input::Kind::inherited) return;
   // Nothing at all is known of it, even where parts may be unknown.
   Form fed = form;
   fed.holes = fed.holes && input.kind == shell::Input::Kind::known;
-  if (input.kind == shell::Input::Kind::unknown || is_unknown(input.text))
+  if (input.kind == shell::Input::Kind::unknown || is_unknown(input.text) || input.glob)
     refuse_opaque(fed, form.words[0], "what it reads is not known before it runs");
   if (input.kind == shell::Input::Kind::unknown || !case_.charge_bytes(input.text.size())) return;
   shell::Payload payload;
@@ -96,7 +100,7 @@ bool Judge::is_followed(const Form& form) const {
 
 void Judge::judge_eval(const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i) {
-    if (form.words[i].known()) continue;
+    if (form.words[i].known() && !form.words[i].glob) continue;
     refuse_opaque(form, form.words[i], "part of it is not known before it runs");
     break;
   }

@@ -4,6 +4,7 @@
 #include "policy/policy_internal.hpp"
 #include "policy/rules_internal.hpp"
 #include "policy/tables_internal.hpp"
+#include "policy/wrapper_table_internal.hpp"
 
 #include "base/base_internal.hpp"
 #include "shell/shell.hpp"

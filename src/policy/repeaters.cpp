@@ -205,10 +205,10 @@ shell::Word Judge::word_like(const shell::Word& place, std::string text) {
   return word;
 }
 
-shell::Word Judge::word_read(const shell::Word& place, std::string text) {
-  shell::Word word = word_like(place, std::move(text));
-  word.home = starts_with(word.text, "~");
-  word.glob = is_pattern(word.text);
+shell::Word Judge::item_word(const Form& form, const std::string& item) {
+  shell::Word word = word_like(form.words[0], item);
+  word.glob = form.input->glob && is_pattern(item);
+  word.home = form.input->home && starts_with(item, "~");
   return word;
 }
 
@@ -288,12 +288,12 @@ void Judge::peel_xargs(const Wrapper& wrapper, const Form& form) {
   const std::vector<std::string> items = split_input(text, !mark.empty(), delimiter);
   if (mark.empty()) {
     std::vector<shell::Word> words(command.words, command.words + command.size);
-    for (const std::string& item : items) words.push_back(word_read(form.words[0], item));
+    for (const std::string& item : items) words.push_back(item_word(form, item));
     return add_form(command, std::move(words));
   }
   for (const std::string& item : items) {
     if (!case_.charge_words(command.size)) return;
-    run_replaced(command, mark, word_read(form.words[0], item));
+    run_replaced(command, mark, item_word(form, item));
   }
 }
 
@@ -351,8 +351,8 @@ void Judge::peel_parallel(const Wrapper& wrapper, const Form& form) {
   } else if (form.input->kind == shell::Input::Kind::unknown || is_unknown(form.input->text)) {
     unknown = true;
   } else {
-    for (std::string& line : split_input(form.input->text, true, '\n'))
-      arguments.push_back(word_read(form.words[0], std::move(line)));
+    for (const std::string& line : split_input(form.input->text, true, '\n'))
+      arguments.push_back(item_word(form, line));
   }
   if (unknown) {
     const std::vector<shell::Word> roots = protected_producers();

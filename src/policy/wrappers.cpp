@@ -246,7 +246,7 @@ void Judge::run_words(const Form& form, std::string script, std::size_t first,
 void Judge::run_string(const Form& form, const Part& part, std::size_t first_argument) {
   Form unknown = form;
   unknown.holes = form.holes && !is_blank_or_unknown(part.text);
-  if (is_unknown(part.text))
+  if (is_unknown(part.text) || part.glob())
     refuse_opaque(unknown, *part.word, "the script is not known before it runs");
   add_payload(form, std::string(part.text), false, first_argument);
 }

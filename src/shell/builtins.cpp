@@ -97,6 +97,10 @@ bool ShellWalker::names_variables(Builtin builtin) {
 
 void ShellWalker::run_builtin(const shell::Command& command, std::size_t at) {
   const std::optional<Builtin> builtin = builtin_of(command.words[at].text);
+  if (looks_up(command)) {
+    write_unknown();
+    return write_output(concat({"/", command.words.back().text}));
+  }
   if (!builtin) return write_unknown();
   if (names_variables(*builtin)) run_subscripts(command);
   switch (*builtin) {
@@ -242,7 +246,7 @@ void ShellWalker::make_local(std::string_view name) {
   auto& locals = activations_.back().locals;
   for (const auto& local : locals)
     if (local.first == name) return;
-  if (locals.size() < 64) locals.emplace_back(std::string(name), variable_of(name));
+  if (locals.size() < 64) locals.emplace_back(std::string(name), find_variable(name));
 }
 
 void ShellWalker::run_declare(const shell::Command& command, std::size_t at) {
@@ -250,20 +254,22 @@ void ShellWalker::run_declare(const shell::Command& command, std::size_t at) {
   const bool local = builtin == "local" || builtin == "declare" || builtin == "typeset";
   bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
   bool keeps_value = builtin == "readonly";
+  bool array = false;  // -a alone
   for (std::size_t i = at + 1; i < command.words.size(); ++i) {
     const shell::Word& word = command.words[i];
     if (!word.text.empty() && (word.text[0] == '-' || word.text[0] == '+')) {
       changes_value = changes_value || word.text.find_first_of("aAilun") != std::string::npos;
-      references_ = references_ || word.text.find('n') != std::string::npos;
+      if (word.text.find('n') != std::string::npos) use_references();
+      array = word.text == "-a";
       keeps_value = keeps_value || word.text.find('r') != std::string::npos;
       continue;
     }
     const std::size_t equals = word.text.find('=');
     const std::string_view declared = std::string_view(word.text).substr(0, equals);
     if (local) make_local(declared);
-    if (changes_value && is_name(declared)) attributes_[std::string(declared)] = "i";
+    if (changes_value && !array) set_attribute(declared, 'i');
     if (equals == std::string::npos) {
-      if (keeps_value && is_name(declared)) attributes_[std::string(declared)] += 'r';
+      if (keeps_value) set_attribute(declared, 'r');
       continue;
     }
     const bool append = equals > 0 && word.text[equals - 1] == '+';
@@ -277,7 +283,7 @@ void ShellWalker::run_declare(const shell::Command& command, std::size_t at) {
     text.home = starts_with(text.text, "~");
     if (changes_value || append) text = unknown_text();
     assign(name, scalar_value(std::move(text)));
-    if (keeps_value) attributes_[name] += 'r';
+    if (keeps_value) set_attribute(name, 'r');
   }
 }
 
@@ -334,7 +340,7 @@ void ShellWalker::run_hash(const shell::Command& command, std::size_t at) {
 
 void ShellWalker::set_alias(const std::string& name, std::string value) {
   std::string& alias = aliases_[name];
-  if (alias != value) ++aliases_set_;
+  if (alias != value) ++definitions_;
   alias = std::move(value);
 }
 
@@ -363,8 +369,8 @@ void ShellWalker::run_shift(const shell::Command& command, std::size_t at) {
   ShellValue value = value_of(positional_key);
   charge(value.elements.size());
   const auto size = static_cast<long long>(value.elements.size());
-  if (count < 0 || (size > 0 && !value.elements[0].known())) {
-    value.elements.assign(1, unknown_text());
+  if (count < 0 || is_uncertain(value, static_cast<std::size_t>(count))) {
+    value.elements.assign(1, unknown_words());
   } else if (count <= size) {
     value.elements.erase(value.elements.begin(),
                          value.elements.begin() + static_cast<std::ptrdiff_t>(count));

@@ -25,6 +25,17 @@ void ShellWalker::write_unknown() {
     write_output(std::string_view("\0", 1));
 }
 
+void ShellWalker::append_output(const Output& output) {
+  if (output_ == nullptr) return;
+  std::string_view text = output.text;
+  if (starts_with(text, std::string_view("\0", 1))) {
+    write_unknown();
+    text.remove_prefix(1);
+  }
+  write_output(text);
+  output_->mark(output);
+}
+
 bool ShellWalker::enter(std::size_t at) {
   if (depth_ < options_.limits.max_depth) {
     ++depth_;
@@ -180,38 +191,48 @@ void ShellWalker::run_if(const ShellNode& node) {
   merge(std::move(branches), count % 2 == 0);
 }
 
-void ShellWalker::run_loop(const ShellNode& node) {
-  run_rounds([&] {
-    for (std::size_t i = 0; i < size(node.nodes); ++i) run(item(node.nodes, i));
-  });
+void ShellWalker::run_rounds(const ShellNode& node, const ShellVariable& variable) {
+  if (size(node.nodes) == 0) return;
+  for (int rounds = 0; rounds < 2 && !stopped(); ++rounds) {
+    const std::size_t written = output_size();
+    const std::uint64_t definitions = definitions_;
+    Effects effects = run_body(node.nodes, node.name, variable);
+    forget_output(written);
+    merge_one(std::move(effects.changes));
+    add_values(effects.between);
+    for (const std::string& name : effects.carried) add_value(name, scalar_value(unknown_text()));
+    if (effects.carried.empty() && definitions == definitions_) return;
+  }
 }
 
+void ShellWalker::run_loop(const ShellNode& node) { run_rounds(node, ShellVariable()); }
+
 void ShellWalker::run_for(const ShellNode& node) {
-  ShellVariable variable;
-  if (node.flag) {
-    for_each_choice([&] {
-      std::vector<shell::Word> words;
-      Fields fields{words};
-      for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
-        expand_word(item(node.words, i), fields);
-      for (shell::Word& word : words) merge_value(variable, scalar_value(text_of(std::move(word))));
-    });
-  } else {
-    for_each_choice([&] {
-      const ShellValue& arguments = value_of(positional_key);
-      charge(arguments.elements.size());
-      for (const ShellText& element : arguments.elements)
-        merge_value(variable, scalar_value(element));
-    });
-  }
-  for (const ShellValue& value : variable.values) run_value(node.name, value);
-  if (steers_programs(node.name)) tell_assignment(node, node.name, variable);
-  // Without words the body does not run; it is told all the same.
-  if (variable.values.empty()) variable.values.push_back(scalar_value({}));
-  run_rounds([&] {
-    set_variable(node.name, variable);
-    run(item(node.nodes, 0));
+  // A loop over many words is walked in several parts, so that none of its values is lost.
+  std::vector<ShellVariable> parts(1);
+  const auto add = [&](ShellText text) {
+    const bool full = parts.back().values.size() == max_values;
+    if (full && parts.size() < max_parts) parts.emplace_back();
+    merge_value(parts.back(), scalar_value(std::move(text)));
+  };
+  for_each_choice([&] {
+    std::vector<shell::Word> words;
+    Fields fields{words};
+    for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
+      expand_word(item(node.words, i), fields);
+    for (shell::Word& word : words) add(text_of(std::move(word)));
+    if (node.flag) return;
+    const ShellValue arguments = value_of(positional_key);
+    charge(arguments.elements.size());
+    for (const ShellText& element : arguments.elements) add(element);
   });
+  // Without words the body does not run; it is told all the same.
+  if (parts[0].values.empty()) parts[0].values.push_back(scalar_value({}));
+  for (const ShellVariable& part : parts) {
+    for (const ShellValue& value : part.values) run_value(node.name, value);
+    if (steers_programs(node.name)) tell_assignment(node, node.name, part);
+    run_rounds(node, part);
+  }
 }
 
 bool ShellWalker::steers_programs(std::string_view name) {
@@ -302,6 +323,7 @@ void ShellWalker::run_pipeline(const ShellNode& node) {
   Output* const outer_output = output_;
   const shell::Input outer_input = input_;
   const shell::Command* const outer_producer = producer_;
+  const std::uint64_t outer_producer_id = producer_id_;
   ++parallel_;
   std::deque<shell::Command> stages;
   for (std::size_t i = 0; i < count && !stopped(); ++i) {
@@ -321,13 +343,17 @@ void ShellWalker::run_pipeline(const ShellNode& node) {
     keep_ = nullptr;
     if (last) break;
     producer_ = simple ? &stages.back() : nullptr;
+    producer_id_ = simple ? ++last_frame_ : 0;
     input_ = shell::Input();
+    input_.glob = output.glob;
+    input_.home = output.home;
     input_.kind = output.text == std::string_view("\0", 1) ? shell::Input::Kind::unknown
                                                            : shell::Input::Kind::known;
     if (input_.kind == shell::Input::Kind::known) input_.text = std::move(output.text);
   }
   --parallel_;
   producer_ = outer_producer;
+  producer_id_ = outer_producer_id;
   output_ = outer_output;
   input_ = outer_input;
   pipeline_ = outer_pipeline;
@@ -337,13 +363,23 @@ ShellText ShellWalker::output_of(std::uint32_t index) {
   Output output;
   run_apart(index, &output, input_);
   while (!output.text.empty() && output.text.back() == '\n') output.text.pop_back();
-  return {std::move(output.text), output.assumed};
+  return {std::move(output.text), output.assumed, output.glob, output.home};
+}
+
+void ShellWalker::run_process(const ShellPart& part, Fields& fields) {
+  Output output;
+  run_apart(part.node, part.output ? nullptr : &output, part.output ? unknown_input() : input_);
+  add_unknown(fields, true);
+  fields.word.process = true;
+  const bool known = !has_nul(output.text) && !output.assumed && !output.glob && !output.home;
+  if (known) fields.word.printed = std::move(output.text);
 }
 
 void ShellWalker::run_apart(std::uint32_t index, Output* output, shell::Input input) {
   if (index == no_index || !enter(node(index).begin)) return;
   Output* const outer_output = std::exchange(output_, output);
   const shell::Command* const outer_producer = std::exchange(producer_, nullptr);
+  const std::uint64_t outer_producer_id = std::exchange(producer_id_, 0);
   shell::Command* const outer_keep = std::exchange(keep_, nullptr);
   std::swap(input_, input);
   open_frame();
@@ -352,6 +388,7 @@ void ShellWalker::run_apart(std::uint32_t index, Output* output, shell::Input in
   std::swap(input_, input);
   keep_ = outer_keep;
   producer_ = outer_producer;
+  producer_id_ = outer_producer_id;
   output_ = outer_output;
   --depth_;
 }

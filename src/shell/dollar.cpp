@@ -305,7 +305,8 @@ std::uint32_t ShellParser::read_until(char close, std::string_view what, Quotes 
 void ShellParser::read_quote_in_quotes() {
   dialect_dependent_ = true;
   std::size_t end = at_ + 1;
-  if (bash()) {
+  if (bash() && !syntax_.plain_quotes) {
+    syntax_.pairs_quotes = true;
     end = text_.find('\'', at_ + 1);
     if (end == std::string_view::npos) return unterminated("single quote", at_);
     ++end;

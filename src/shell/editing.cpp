@@ -91,7 +91,8 @@ bool ShellWalker::replace(const ShellPart& part, std::string_view operand, std::
 }
 
 bool ShellWalker::take_slice(const ShellPart& part, std::string_view operand,
-                             std::vector<ShellText>& elements) {
+                             Parameter& parameter) {
+  std::vector<ShellText>& elements = parameter.elements;
   const std::size_t colon = operand.find(':');
   const bool positional = part.text == "@" || part.text == "*";
   long long offset = 0;
@@ -102,7 +103,10 @@ bool ShellWalker::take_slice(const ShellPart& part, std::string_view operand,
       (!read_decimal(operand.substr(colon + 1), length) || length < 0))
     return false;
   for (const ShellText& element : elements)
-    if (!element.known()) return false;
+    if (element.split) return false;
+  const std::vector<long long>& indexes = parameter.indexes;
+  if (!indexes.empty())
+    offset = std::lower_bound(indexes.begin(), indexes.end(), offset) - indexes.begin();
   const std::size_t from =
       std::min(static_cast<std::size_t>(offset) - (positional ? 1U : 0U), elements.size());
   const std::size_t count = std::min(static_cast<std::size_t>(length), elements.size() - from);
@@ -156,7 +160,6 @@ void ShellWalker::run_arithmetic_text(std::string_view text) {
 }
 
 void ShellWalker::run_arithmetic_value(std::string_view name) {
-  if (variables_.find(name) == variables_.end()) return;
   const ShellValue value = value_of(name);
   for (const ShellText& element : value.elements)
     if (has_substitution(element.text)) run_expansion_text(element.text);

@@ -44,10 +44,9 @@ void ShellWalker::end_field(Fields& fields) {
 }
 
 void ShellWalker::add_value_text(Fields& fields, const ShellText& text, bool quoted) {
-  if (text.home && !fields.started && fields.word.text.empty()) {
+  if (text.home && starts_with(text.text, "~")) {
+    if (fields.started || !fields.word.text.empty()) return add_unknown(fields, true);
     fields.word.home = true;
-  } else if (text.home) {
-    return add_unknown(fields, true);
   }
   if (text.assumed) fields.word.assumed = true;
   if (text.glob) fields.word.glob = true;
@@ -56,10 +55,10 @@ void ShellWalker::add_value_text(Fields& fields, const ShellText& text, bool quo
     if (!quoted && has_glob(text.text)) fields.word.glob = true;
     return;
   }
-  add_split(fields, text.text);
+  add_split(fields, text.text, text.home);
 }
 
-void ShellWalker::add_split(Fields& fields, std::string_view text) {
+void ShellWalker::add_split(Fields& fields, std::string_view text, bool home) {
   const ShellValue& ifs = value_of("IFS");
   std::string separators = ifs.elements.empty() ? std::string() : ifs.elements[0].text;
   if (ifs.unset) separators = " \t\n";
@@ -69,6 +68,8 @@ void ShellWalker::add_split(Fields& fields, std::string_view text) {
     const bool ends = at < text.size() && separators.find(text[at]) != std::string::npos;
     const bool unknown = at < text.size() && text[at] == '\0';
     if (at < text.size() && !ends && !unknown) continue;
+    if (home && at > begin && text[begin] == '~' && fields.word.text.empty())
+      fields.word.home = true;
     if (at > begin) add_text(fields, text.substr(begin, at - begin), false);
     begin = at + 1;
     if (unknown) add_unknown(fields, false);
@@ -115,12 +116,8 @@ void ShellWalker::expand_part(const ShellPart& part, Fields& fields, bool operan
       const ShellText text = output_of(part.node);
       return add_value_text(fields, text, part.quoted);
     }
-    case ShellPart::Kind::process: {
-      run_process(part);
-      add_unknown(fields, true);
-      fields.word.process = true;
-      return;
-    }
+    case ShellPart::Kind::process:
+      return run_process(part, fields);
     case ShellPart::Kind::arithmetic: {
       const std::string value = arithmetic(part.operand);
       if (value.empty()) return add_unknown(fields, true);

@@ -18,7 +18,7 @@ void ShellWalker::define(std::uint32_t index, const ShellNode& node) {
   std::vector<std::uint32_t>& bodies = functions_[std::string(node.name)];
   if (std::find(bodies.begin(), bodies.end(), index) == bodies.end()) {
     bodies.push_back(index);
-    ++bodies_;
+    ++definitions_;
   }
   if (size(node.nodes) == 0) return;
   // The body as it stands; when the function is called, it is told again with its arguments.
@@ -28,7 +28,7 @@ void ShellWalker::define(std::uint32_t index, const ShellNode& node) {
   shell::Input input;
   std::swap(input, input_);
   open_frame();
-  assign(positional_key, array_value({unknown_text()}));
+  assign(positional_key, array_value({unknown_words()}));
   run(item(node.nodes, 0));
   take_frame();
   std::swap(input, input_);
@@ -42,47 +42,72 @@ void ShellWalker::call(const shell::Command& command, const std::vector<std::uin
   for (std::size_t i = 1; i < command.words.size(); ++i)
     activation.arguments.push_back(command.words[i].text);
   activation.parallel = parallel_;
+  activation.frames = frames_.size();
   std::size_t running = 0;
-  for (const Activation& other : activations_) {
-    if (other.name != activation.name) continue;
-    ++running;
-    if (other.arguments == activation.arguments) return;
+  for (std::size_t i = 0; i < activations_.size(); ++i) {
+    if (activations_[i].name != activation.name) continue;
+    if (!recordings_.empty())
+      recordings_.back().outermost = std::min(recordings_.back().outermost, i);
+    if (++running > max_activations || activations_[i].arguments == activation.arguments)
+      return end_recursion(activations_[i]);
   }
   ShellValue arguments = array_value();
-  if (running >= max_activations) {
+  if (running == max_activations) {
     // Recursion with ever new arguments: from here on, with any.
     activation.arguments.assign(1, std::string(1, '\0'));
-    arguments.elements.push_back(unknown_text());
-    if (running > max_activations) return;
+    arguments.elements.push_back(unknown_words());
   } else {
     for (std::size_t i = 1; i < command.words.size(); ++i)
       arguments.elements.push_back(text_of(command.words[i]));
   }
+  charge(arguments.elements.size());
+  ShellVariable given;
+  given.values.push_back(std::move(arguments));
   activations_.push_back(std::move(activation));
   shell::Input input = command.input;
   std::swap(input, input_);
   for (const std::uint32_t body : std::vector<std::uint32_t>(bodies)) {
-    const ShellValue outer = value_of(positional_key);
-    charge(outer.elements.size() + arguments.elements.size());
-    assign(positional_key, arguments);
-    run_body(body);
-    for (auto& [name, former] : activations_.back().locals) set_variable(name, std::move(former));
-    activations_.back().locals.clear();
-    assign(positional_key, outer);
+    if (size(node(body).nodes) == 0) continue;
+    call_once(body, given);
+    if (!activations_.back().recurs) continue;
+    // Once more, with what it may find when it has called itself.
+    const ShellVariables carried = activations_.back().carried;
+    for (const auto& [name, variable] : carried) {
+      add_values({{name, variable}});
+      add_value(name, scalar_value(unknown_text()));
+    }
+    call_once(body, given);
   }
   std::swap(input, input_);
   activations_.pop_back();
 }
 
-void ShellWalker::run_body(std::uint32_t function) {
-  const bool outer = std::exchange(left_, false);
-  open_frame(true);
-  run(item(syntax_.nodes[function].nodes, 0));
-  Changes between;
-  Changes changes = take_frame(&between);
-  for (auto& [name, variable] : changes) set_variable(name, std::move(variable));
-  if (left_) add_values(between);
-  left_ = outer;
+void ShellWalker::call_once(std::uint32_t function, const ShellVariable& arguments) {
+  activations_.back().locals.clear();
+  Effects effects = run_body(node(function).nodes, positional_key, arguments);
+  Activation& activation = activations_.back();
+  for (auto& [name, variable] : effects.changes) {
+    if (activation.recurs)
+      for (const ShellValue& value : variable.values) merge_value(activation.carried[name], value);
+    set_variable(name, std::move(variable));
+  }
+  add_values(effects.between);
+}
+
+void ShellWalker::end_recursion(Activation& activation) {
+  write_unknown();
+  if (activation.recurs)
+    for (const auto& [name, variable] : activation.carried)
+      add_value(name, scalar_value(unknown_text()));
+  activation.recurs = true;
+  for (std::size_t i = activation.frames; i < frames_.size(); ++i) {
+    for (const auto& [name, former] : frames_[i].former) {
+      charge(1);
+      if (name == positional_key) continue;
+      ShellVariable& carried = activation.carried[name];
+      for (const ShellValue& value : find_variable(name).values) merge_value(carried, value);
+    }
+  }
 }
 
 bool ShellWalker::is_fork_bomb(const shell::Command& command) const {

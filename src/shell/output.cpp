@@ -14,10 +14,13 @@ inline namespace inner {
 
 void ShellWalker::write_input(const shell::Command& command) {
   if (output_ == nullptr) return;
-  if (command.input.kind == shell::Input::Kind::known)
+  if (command.input.kind == shell::Input::Kind::known) {
+    output_->glob = output_->glob || command.input.glob;
+    output_->home = output_->home || command.input.home;
     write_output(command.input.text);
-  else
+  } else {
     write_unknown();
+  }
 }
 
 void ShellWalker::run_cat(const shell::Command& command, std::size_t at) {
@@ -27,8 +30,7 @@ void ShellWalker::run_cat(const shell::Command& command, std::size_t at) {
 }
 
 void ShellWalker::write_word(const shell::Word& word) {
-  if (word.home || word.glob) return write_unknown();
-  if (output_ != nullptr && word.assumed) output_->assumed = true;
+  if (output_ != nullptr) output_->mark({{}, word.assumed, word.glob, word.home});
   write_output(word.text);
 }
 
@@ -96,13 +98,13 @@ void ShellWalker::run_printf(const shell::Command& command, std::size_t at) {
   output_ = outer;
   if (!variable.empty()) {
     if (is_name(variable))
-      assign(variable, scalar_value({std::move(printed.text), printed.assumed}));
+      assign(variable,
+             scalar_value({std::move(printed.text), printed.assumed, printed.glob, printed.home}));
     else
       assign_unknown(variable);
     return;
   }
-  if (output_ != nullptr && printed.assumed) output_->assumed = true;
-  write_output(printed.text);
+  append_output(printed);
 }
 
 void ShellWalker::print(const shell::Command& command, std::size_t format_at) {
@@ -166,6 +168,7 @@ bool ShellWalker::print_argument(const shell::Command& command, char conversion,
       return true;
     }
     case 'c':
+      if (word.glob || word.home) return false;
       word.text = word.text.substr(0, 1);
       write_word(word);
       return true;

@@ -45,8 +45,7 @@ void ShellWalker::add_parameter(const ShellPart& part, const Parameter& paramete
     if (i > 0 && !separate) add_text(fields, parameter.all ? " " : joint(), true);
     add_value_text(fields, parameter.elements[i], part.quoted);
     // What was not known when it became an element may have been several, or none.
-    if (parameter.many && !parameter.elements[i].known() && !fields.single)
-      fields.word.split = true;
+    if (parameter.many && parameter.elements[i].split && !fields.single) fields.word.split = true;
   }
   if (parameter.elements.empty() && part.quoted && !parameter.all) add_text(fields, {}, true);
 }
@@ -74,16 +73,19 @@ ShellWalker::Parameter ShellWalker::read_parameter(const ShellPart& part) {
     return parameter;
   }
   if (part.subscript != no_index) return element_parameter(part);
-  if (name == "PWD" && variables_.find(name) == variables_.end()) {
+  if (name == "PWD" && variable_of(name).values[0].environment) {
     read_elements(value_of(work_dir_key), parameter);
     if (parameter.state == Parameter::State::set && !is_whole_path(parameter.elements[0]))
       parameter.state = Parameter::State::unknown;
     return parameter;
   }
   const ShellValue& value = value_of(name);
-  if (value.array && value.elements.size() > 1) {
+  if (value.array && (value.elements.size() > 1 || !value.indexes.empty())) {
     // Without a subscript, an array is its first element.
-    parameter.elements.push_back(value.elements[0]);
+    if (!value.indexes.empty() && value.indexes[0] != 0)
+      parameter.state = Parameter::State::unset;
+    else
+      parameter.elements.push_back(value.elements[0]);
     return parameter;
   }
   read_elements(value, parameter);
@@ -92,11 +94,13 @@ ShellWalker::Parameter ShellWalker::read_parameter(const ShellPart& part) {
 
 void ShellWalker::read_elements(const ShellValue& value, Parameter& parameter) {
   charge(value.elements.size());
+  parameter.indexes = value.indexes;
   if (value.unset || (value.array && value.elements.empty() && !parameter.many)) {
     parameter.state = Parameter::State::unset;
   } else if (value.environment) {
     parameter.state = Parameter::State::environment;
-  } else if (value.elements.size() == 1 && value.elements[0].text == std::string_view("\0", 1)) {
+  } else if (value.elements.size() == 1 && value.elements[0].text == std::string_view("\0", 1) &&
+             (!value.array || value.elements[0].split)) {
     parameter.state = Parameter::State::unknown;
   } else {
     parameter.elements = value.elements;
@@ -111,16 +115,9 @@ ShellWalker::Parameter ShellWalker::positional_parameter(std::string_view name) 
   const std::size_t index = read ? static_cast<std::size_t>(number) - 1 : value.elements.size();
   charge(std::min(index, value.elements.size()));
   // Behind words that may be several, positions are not certain.
-  for (std::size_t i = 0; i < value.elements.size() && i <= index; ++i)
-    if (!value.elements[i].known()) parameter.state = Parameter::State::unknown;
-  if (parameter.state == Parameter::State::unknown) {
-    if (index < value.elements.size() && value.elements[index].text.size() > 1) {
-      parameter.state = Parameter::State::set;
-      parameter.elements.push_back(value.elements[index]);
-    }
-    return parameter;
-  }
-  if (index < value.elements.size())
+  if (is_uncertain(value, index + 1))
+    parameter.state = Parameter::State::unknown;
+  else if (index < value.elements.size())
     parameter.elements.push_back(value.elements[index]);
   else
     parameter.state = Parameter::State::unset;
@@ -131,9 +128,9 @@ ShellWalker::Parameter ShellWalker::count_parameter() {
   Parameter parameter;
   const ShellValue& value = value_of(positional_key);
   charge(value.elements.size());
-  for (const ShellText& element : value.elements)
-    if (!element.known()) parameter.state = Parameter::State::unknown;
-  if (parameter.state == Parameter::State::set)
+  if (is_uncertain(value, value.elements.size()))
+    parameter.state = Parameter::State::unknown;
+  else
     parameter.elements.push_back({std::to_string(value.elements.size())});
   return parameter;
 }
@@ -154,8 +151,15 @@ ShellWalker::Parameter ShellWalker::element_parameter(const ShellPart& part) {
     return parameter;
   }
   const auto size = static_cast<long long>(value.elements.size());
-  if (index < 0) index += size;
-  if (index >= 0 && index < size && !value.unset)
+  if (index < 0) index += value.indexes.empty() ? size : value.indexes.back() + 1;
+  const auto at = std::lower_bound(value.indexes.begin(), value.indexes.end(), index);
+  if (!value.indexes.empty())
+    index = at != value.indexes.end() && *at == index ? at - value.indexes.begin() : -1;
+  // What is wholly unknown may be an array.
+  const bool any = !value.array && size > 0 && !value.elements[0].known();
+  if (any || is_uncertain(value, static_cast<std::size_t>(index < 0 ? size : index + 1)))
+    parameter.state = Parameter::State::unknown;
+  else if (index >= 0 && index < size && !value.unset)
     parameter.elements.push_back(value.elements[static_cast<std::size_t>(index)]);
   else
     parameter.state = Parameter::State::unset;
@@ -214,7 +218,7 @@ bool ShellWalker::apply_operation(const ShellPart& part, Parameter& parameter, F
         return false;
       }
       if (part.operation == '=') {
-        if (part.indirect) references_ = true;
+        if (part.indirect) use_references();
         // What it gives is the variable's value, split like one.
         const ShellText value = expand_single(part.operand);
         assign(part.text, scalar_value(value));
@@ -242,7 +246,7 @@ bool ShellWalker::apply_operation(const ShellPart& part, Parameter& parameter, F
   if (parameter.state == State::unset) return false;
   bool known = parameter.state == State::set && operand.known() && is_plain_pattern(part, operand);
   if (part.operation == ':' && parameter.many) {
-    known = known && take_slice(part, operand.text, parameter.elements);
+    known = known && take_slice(part, operand.text, parameter);
   } else {
     for (ShellText& element : parameter.elements)
       known = known && element.known() && !element.home && edit(part, operand.text, element.text);
@@ -284,7 +288,7 @@ void ShellWalker::assume_operand(const ShellPart& part, Fields& fields) {
   fields.word.assumed = true;
   fields.assumed = outer;
   if (part.operation != '=') return;
-  if (part.indirect) references_ = true;
+  if (part.indirect) use_references();
   if (steers_programs(part.text)) {
     ShellNode here;
     here.begin = fields.begin;

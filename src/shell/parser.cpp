@@ -51,11 +51,10 @@ bool ShellParser::enter() {
 }
 
 bool ShellParser::room() {
-  if (syntax_.words.size() + syntax_.nodes.size() < 4 * options_.limits.max_words &&
-      syntax_.parts.size() < 16 * options_.limits.max_words)
+  const std::size_t most = 64 * options_.limits.max_written;
+  if (syntax_.words.size() + syntax_.nodes.size() < most && syntax_.parts.size() < 4 * most)
     return true;
-  fail(ErrorCode::limit,
-       concat({"more than ", std::to_string(options_.limits.max_words), " words"}), at_);
+  fail(ErrorCode::limit, concat({"more than ", std::to_string(most), " words"}), at_);
   return false;
 }
 

@@ -15,8 +15,10 @@ inline namespace v0_1 {
 // field splitting. What only a run could tell stays marked as unknown.
 //
 // Branches are all taken: a variable that differs between them has several values, and a command
-// that uses it is told once for each. Time is linear in the script, memory and results are bounded
-// by Limits; what exceeds them is an error, never a part left out in silence.
+// that uses it is told once for each. What a function or a loop does is remembered: where it would
+// find the same arguments and variables, its commands are not told again. Time is linear in the
+// script, memory and results are bounded by Limits; what exceeds them is an error, never a part
+// left out in silence.
 namespace shell {
 
 // Where the two languages read the same text differently ($'..', &>, <( ), [[ ]], {a,b}, ...).
@@ -36,6 +38,7 @@ struct Word {
   // Not 0: an unknown part is a variable that nothing in the script can have set; a hash of its
   // name.
   std::uint16_t unset = 0;
+  std::string printed = {};  // of <( ): what can be read from it, where that is known
   bool known() const noexcept { return text.find('\0') == std::string::npos; }
 };
 
@@ -73,6 +76,8 @@ struct Input {
   };
   Kind kind = Kind::inherited;
   std::string text = {};  // of known; unknown parts are NUL bytes, as in Word
+  bool glob = false;      // some words of it are names of files that the shell has found
+  bool home = false;      // each ~ that begins a word is a home directory
 };
 
 // A simple command. [[ ]] and (( )) are told as commands with these names.
@@ -91,6 +96,7 @@ struct Command {
   bool defined = false;   // in a function's body, told when it is defined and not when it is called
   bool tolerant = false;  // in a payload that is
   bool holes = false;     // in a payload that is known in part
+  bool widened = false;   // some unknown parts have values that the script tells: too many
   bool compound = false;  // no command of its own: the redirections of a compound command
   bool fork_bomb = false;  // calls a function that is running, in a pipeline or in background of it
 };
@@ -104,10 +110,11 @@ struct Definition {
 };
 
 struct Limits {
-  unsigned max_depth = 32;                      // nesting of constructs, calls and strings together
-  std::size_t max_commands = 4096;              // commands told
-  std::size_t max_words = 65536;                // words of these
-  std::size_t max_text = std::size_t{4} << 20;  // bytes of these words, and of all variables
+  unsigned max_depth = 32;           // nesting of constructs, calls and strings together
+  std::size_t max_written = 4096;    // simple commands as written; four times that with strings
+  std::size_t max_commands = 65536;  // commands told: once for each value that makes a difference
+  std::size_t max_words = std::size_t{1} << 18;  // words of these
+  std::size_t max_text = std::size_t{8} << 20;   // bytes of these words, and of all variables
 };
 
 struct Options {

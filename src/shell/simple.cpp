@@ -80,18 +80,17 @@ bool ShellWalker::is_temporary(const ShellNode& node, std::string_view name) con
 void ShellWalker::run_assignment(const ShellAssignment& assignment, shell::Command& command) {
   ShellValue value;
   if (assignment.array) {
-    value.array = true;
-    std::vector<shell::Word> words;
-    Fields fields{words};
-    for (std::size_t i = 0; i < size(assignment.elements) && !stopped(); ++i)
-      expand_word(item(assignment.elements, i), fields);
-    for (shell::Word& word : words) value.elements.push_back(text_of(std::move(word)));
+    value = with_elements(assignment, array_value());
+    // The elements of an associative array have no order.
+    for (const shell::Word& word : command.words)
+      if (assignment.declared && starts_with(word.text, "-") &&
+          word.text.find('A') != std::string::npos)
+        value = array_value({unknown_words()});
   } else {
     value.elements.push_back(expand_single(assignment.value));
+    if (assignment.append && assignment.subscript == no_index)
+      value = appended(assignment, std::move(value));
   }
-
-  if (assignment.append && assignment.subscript == no_index)
-    value = appended(assignment, std::move(value));
   shell::Assignment told;
   told.name = std::string(assignment.name);
   for (const ShellText& element : value.elements) {
@@ -112,35 +111,92 @@ ShellValue ShellWalker::appended(const ShellAssignment& assignment, ShellValue v
   ShellValue whole = value_of(assignment.name);
   if (assignment.subscript != no_index) {
     const ShellText subscript = expand_single(assignment.subscript);
-    long long index = 0;
-    const bool fits = read_decimal(subscript.text, index) && !whole.environment &&
-                      index == static_cast<long long>(whole.unset ? 0 : whole.elements.size());
-    const bool fresh = whole.environment && read_integer(subscript.text, index) && index == 0;
-    if (assignment.append || !(fits || fresh)) {
-      // What the array holds then is known no more than as one of its elements.
-      return array_value({unknown_text()});
-    }
     charge(whole.elements.size());
-    if (fresh || whole.unset) whole = ShellValue();
+    if (whole.unset) whole = ShellValue();
+    whole.array = whole.array || whole.environment;
+    if (assignment.append || is_uncertain(whole, whole.elements.size()))
+      return array_value({unknown_words()});
     whole.array = true;
-    whole.elements.push_back(std::move(value.elements[0]));
+    whole.environment = false;
+    put_element(whole, subscript.text, std::move(value.elements[0]));
     return whole;
   }
   if (whole.unset) return value;
   if (whole.environment) return scalar_value(unknown_text());
-  if (value.array) {
-    whole.array = true;
-    for (ShellText& element : value.elements) whole.elements.push_back(std::move(element));
-    charge(whole.elements.size());
-    return whole;
-  }
   if (whole.elements.empty()) whole.elements.emplace_back();
+  if (!whole.indexes.empty() && whole.indexes[0] != 0) put_element(whole, "0", {});
   ShellText& target = whole.elements[0];
   charge(target.text.size());
   target.text += value.elements[0].home ? std::string(1, '\0') : value.elements[0].text;
   target.assumed = target.assumed || value.elements[0].assumed;
   target.glob = target.glob || value.elements[0].glob;
   return whole;
+}
+
+ShellValue ShellWalker::with_elements(const ShellAssignment& assignment, ShellValue array) {
+  if (assignment.append) {
+    array = value_of(assignment.name);
+    if (array.unset) array = ShellValue();
+    if (array.environment) array = array_value({unknown_words()});
+    array.array = true;
+    charge(array.elements.size());
+  }
+  for (std::size_t i = 0; i < size(assignment.elements) && !stopped(); ++i) {
+    const std::uint32_t index = item(assignment.elements, i);
+    const ShellRange parts = syntax_.words[index].parts;
+    if (size(parts) > 0 && !syntax_.parts[parts.begin].quoted &&
+        starts_with(syntax_.parts[parts.begin].text, "[")) {
+      ShellText text = expand_single(index);
+      const std::size_t close = text.text.find("]=");
+      const bool adds = close == std::string::npos && text.text.find("]+=") != std::string::npos;
+      if (close != std::string::npos || adds) {
+        const std::string subscript = adds ? std::string() : text.text.substr(1, close - 1);
+        text.text.erase(0, close + 2);
+        put_element(array, subscript, std::move(text));
+        continue;
+      }
+    }
+    std::vector<shell::Word> words;
+    Fields fields{words};
+    expand_word(index, fields);
+    for (shell::Word& word : words) {
+      const long long next = array.indexes.empty() ? static_cast<long long>(array.elements.size())
+                                                   : array.indexes.back() + 1;
+      if (!array.indexes.empty()) array.indexes.push_back(next);
+      array.elements.push_back(text_of(std::move(word)));
+    }
+  }
+  return array;
+}
+
+void ShellWalker::put_element(ShellValue& array, std::string_view index, ShellText text) {
+  long long number = 0;
+  if (!read_decimal(index, number) || number < 0 || is_uncertain(array, array.elements.size())) {
+    array = array_value({unknown_words()});
+    return;
+  }
+  const auto count = static_cast<long long>(array.elements.size());
+  if (array.indexes.empty() && number != count)
+    for (long long i = 0; i < count; ++i) array.indexes.push_back(i);
+  charge(array.indexes.size());
+  if (array.indexes.empty() && number == count) {
+    array.elements.push_back(std::move(text));
+    return;
+  }
+  const auto at = std::lower_bound(array.indexes.begin(), array.indexes.end(), number);
+  const auto element = array.elements.begin() + (at - array.indexes.begin());
+  if (at != array.indexes.end() && *at == number) {
+    *element = std::move(text);
+  } else {
+    array.indexes.insert(at, number);
+    array.elements.insert(element, std::move(text));
+  }
+}
+
+bool ShellWalker::is_uncertain(const ShellValue& value, std::size_t count) {
+  for (std::size_t i = 0; i < count && i < value.elements.size(); ++i)
+    if (value.elements[i].split || (!value.array && !value.elements[i].known())) return true;
+  return false;
 }
 
 void ShellWalker::expand_redirections(const ShellNode& node, std::vector<shell::Redirection>& out,
@@ -180,6 +236,8 @@ void ShellWalker::read_from(const shell::Redirection& redirection, shell::Input&
   if (redirection.kind == Kind::here_document || redirection.kind == Kind::here_string) {
     input.kind = shell::Input::Kind::known;
     input.text = target;
+    input.glob = redirection.target.glob;
+    input.home = redirection.target.home;
     if (redirection.kind == Kind::here_string) input.text += '\n';
   } else if (target == "/dev/null" || target == "-") {
     input.kind = shell::Input::Kind::known;
@@ -204,6 +262,7 @@ shell::Command ShellWalker::tell(const ShellNode& node, shell::Command command) 
   command.defined = defined_;
   command.tolerant = tolerant_;
   command.holes = holes_;
+  command.widened = widened_;
   const ShellValue& directory = value_of(work_dir_key);
   if (!directory.elements.empty()) {
     charge(directory.elements[0].text.size());
@@ -249,6 +308,8 @@ void ShellWalker::follow(shell::Payload payload, const shell::Command& command) 
 void ShellWalker::run_text(std::string text, const shell::Command& command, bool tolerant) {
   if (!enter(command.begin)) return;
   const bool is_known = !has_nul(text);
+  // Strings that are run count together, and more than once where they are run so.
+  syntax_.most_simple = 4 * options_.limits.max_written;
   syntax_.texts.push_back(std::move(text));
   const auto begin = static_cast<std::uint32_t>(command.begin);
   const auto end = static_cast<std::uint32_t>(command.end);
@@ -293,6 +354,19 @@ void ShellWalker::run_effects(const ShellNode& node, const shell::Command& comma
     run_builtin(command, at);
   }
   output_ = output;
+}
+
+bool ShellWalker::looks_up(const shell::Command& command) {
+  const std::vector<shell::Word>& words = command.words;
+  if (words.size() < 2 || words.size() > 3) return false;
+  const shell::Word& name = words.back();
+  const std::string& option = words[1].text;
+  const bool is = words.size() == 2
+                      ? words[0].text == "which"
+                      : (words[0].text == "command" && option == "-v") ||
+                            (words[0].text == "type" && (option == "-P" || option == "-p"));
+  return is && name.known() && !name.home && !name.glob && !name.text.empty() &&
+         name.text[0] != '-' && name.text.find_first_of("/ \t\n") == std::string::npos;
 }
 
 bool ShellWalker::writes_elsewhere(const shell::Command& command) {

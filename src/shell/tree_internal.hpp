@@ -127,6 +127,10 @@ struct ShellSyntax {
   std::vector<ShellNode> nodes = {};
   std::vector<std::uint32_t> lists = {};      // indices of words or of nodes
   std::deque<std::string> texts = {};         // what the views of the above point into
+  bool pairs_quotes = false;                  // of "${x:-'..'}", as bash does
+  bool plain_quotes = false;                  // it does not, as a POSIX shell
+  std::size_t simple = 0;                     // commands
+  std::size_t most_simple = 0;                // of these
   std::vector<std::uint32_t> pending = {};    // lists under construction
   std::vector<ShellPart> pending_parts = {};  // words under construction
 };

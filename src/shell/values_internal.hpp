@@ -14,42 +14,51 @@ struct ShellText {
   bool assumed = false;
   bool glob = false;
   bool home = false;
+  bool split = false;  // of an element: may be several words, or none
   bool operator==(const ShellText& other) const {
     return text == other.text && assumed == other.assumed && glob == other.glob &&
-           home == other.home;
+           home == other.home && split == other.split;
   }
   bool known() const { return !has_nul(text); }
 };
 
 inline ShellText unknown_text() { return {std::string(1, '\0')}; }
+inline ShellText unknown_words() { return {std::string(1, '\0'), false, false, false, true}; }
 
 // One value that a variable may have.
 struct ShellValue {
   std::vector<ShellText> elements = {};  // one, unless it is an array
+  std::vector<long long> indexes = {};   // of the elements; empty: they are 0, 1, 2 ...
   bool array = false;
   bool unset = false;
   bool environment = false;  // whatever the script was started with
   bool operator==(const ShellValue& other) const {
-    return elements == other.elements && array == other.array && unset == other.unset &&
-           environment == other.environment;
+    return elements == other.elements && indexes == other.indexes && array == other.array &&
+           unset == other.unset && environment == other.environment;
   }
 };
 
 inline ShellValue scalar_value(ShellText text) {
   ShellValue value;
+  text.split = false;
   value.elements.push_back(std::move(text));
   return value;
 }
 
 inline ShellValue array_value(std::vector<ShellText> elements = {}) {
-  return {std::move(elements), true};
+  ShellValue value;
+  value.elements = std::move(elements);
+  value.array = true;
+  return value;
 }
 
 struct ShellVariable {
   std::vector<ShellValue> values = {};  // what it is, depending on the branches taken
-  std::uint64_t last_read = 0;          // a step of the walk
   std::uint64_t frame = 0;              // that knows its former value
+  bool used = false;                    // in a recording: read by a command
 };
+
+using ShellVariables = std::map<std::string, ShellVariable, std::less<>>;
 
 }  // namespace inner
 

@@ -15,7 +15,6 @@ void ShellWalker::open_frame(bool keeps) {
   Frame frame;
   frame.keeps = keeps;
   frame.id = ++last_frame_;
-  frame.first_step = step_;
   frames_.push_back(std::move(frame));
 }
 
@@ -50,6 +49,12 @@ bool ShellWalker::has_attribute(std::string_view name, char attribute) const {
   if (attributes_.empty()) return false;
   const auto at = attributes_.find(name);
   return at != attributes_.end() && at->second.find(attribute) != std::string::npos;
+}
+
+void ShellWalker::set_attribute(std::string_view name, char attribute) {
+  if (!is_name(name) || has_attribute(name, attribute)) return;
+  attributes_[std::string(name)] += attribute;
+  ++definitions_;
 }
 
 void ShellWalker::run_value(std::string_view name, const ShellValue& value) {
@@ -114,6 +119,12 @@ void ShellWalker::merge(std::vector<Changes> branches, bool maybe_none) {
 }
 
 ShellVariable& ShellWalker::variable_of(std::string_view name) {
+  ShellVariable& variable = find_variable(name);
+  note_read(name, variable, false);
+  return variable;
+}
+
+ShellVariable& ShellWalker::find_variable(std::string_view name) {
   auto at = variables_.find(name);
   if (at == variables_.end())
     at = variables_.emplace(std::string(name), initial_variable(name)).first;
@@ -142,33 +153,51 @@ ShellVariable ShellWalker::initial_variable(std::string_view name) {
 }
 
 const ShellValue& ShellWalker::value_of(std::string_view name) {
-  ShellVariable& variable = variable_of(name);
-  variable.last_read = ++step_;
+  ShellVariable& variable = find_variable(name);
+  note_read(name, variable, true);
   if (references_ && is_name(name)) return unknown_value_;
   if (variable.values.size() == 1) return variable.values[0];
-  if (too_many_choices_) return unknown_value_;
-  for (const Choice& choice : choices_)
-    if (choice.name == name)
-      return variable.values[std::min(choice.index, variable.values.size() - 1)];
-  choices_.push_back({std::string(name), 0, variable.values.size()});
-  return variable.values[0];
+  std::size_t i = 0;
+  while (i < choices_.size() && choices_[i].name != name) ++i;
+  if (i == choices_.size()) choices_.push_back({std::string(name), 0, variable.values.size()});
+  widened_ = widened_ || only_choice_ == no_index;
+  if (too_many_choices_ && i != only_choice_) return unknown_value_;
+  return variable.values[std::min(choices_[i].index, variable.values.size() - 1)];
 }
 
 void ShellWalker::for_each_choice(FunctionRef<void()> tell) {
   std::vector<Choice> outer;
   outer.swap(choices_);
   const bool outer_many = std::exchange(too_many_choices_, false);
-  std::size_t told = 0;
-  do {
+  const std::size_t outer_only = std::exchange(only_choice_, 0);
+  const bool outer_widened = std::exchange(widened_, false);
+  // A script that costs much is told with less detail, so that its end is reached.
+  const shell::Limits& limits = options_.limits;
+  const bool widens = commands_ > limits.max_commands / 4 || words_ > limits.max_words / 2 ||
+                      text_bytes_ > limits.max_text / 2;
+  std::size_t told = widens ? max_choices : 0;
+  bool more = true;
+  for (; more && told < max_choices && !stopped(); ++told) {
     tell();
-    ++told;
-  } while (!stopped() && told < max_choices && next_choice());
-  if (told == max_choices && next_choice() && !stopped()) {
-    too_many_choices_ = true;
+    more = next_choice();
+  }
+  too_many_choices_ = more;
+  if (widens && !stopped()) {
+    only_choice_ = no_index;
     tell();
+  } else if (more) {
+    // Each value of each variable, with the others not known.
+    for (Choice& choice : choices_) choice.index = 0;
+    for (only_choice_ = 0; only_choice_ < choices_.size(); ++only_choice_)
+      for (std::size_t i = 0; i < choices_[only_choice_].count && !stopped(); ++i) {
+        choices_[only_choice_].index = i;
+        tell();
+      }
   }
   choices_.swap(outer);
   too_many_choices_ = outer_many;
+  only_choice_ = outer_only;
+  widened_ = outer_widened;
 }
 
 bool ShellWalker::next_choice() {

@@ -23,6 +23,7 @@ shell::Outcome ShellWalker::walk(std::string_view script) {
     stop(ErrorCode::parse, "NUL byte", nul);
     return std::move(outcome_);
   }
+  syntax_.most_simple = options_.limits.max_written;
   last_in_shell_ = script.find("lastpipe") != std::string_view::npos;
   if (!options_.work_dir.empty()) set_work_dir({options_.work_dir});
   ShellParser parser(syntax_, options_, script,
@@ -30,10 +31,21 @@ shell::Outcome ShellWalker::walk(std::string_view script) {
   const std::uint32_t root = parser.parse();
   outcome_.dialect_dependent = outcome_.dialect_dependent || parser.dialect_dependent();
   if (root != no_index) run(root);
+  Error error = parser.error();
+  bool failed = parser.failed();
+  if (failed && syntax_.pairs_quotes && error.code == ErrorCode::parse && !stopped()) {
+    // bash cannot read it. A POSIX shell may: in "${x:-it's}" it takes the quote as it is.
+    syntax_.plain_quotes = true;
+    ShellParser plain(syntax_, options_, script,
+                      {0, static_cast<std::uint32_t>(script.size()), true}, 0);
+    const std::uint32_t other = plain.parse();
+    if (other != no_index) run(other);
+    failed = plain.failed();
+  }
   run_traps();
-  if (parser.failed() && outcome_.complete) {
+  if (failed && outcome_.complete) {
     outcome_.complete = false;
-    outcome_.error = parser.error();
+    outcome_.error = std::move(error);
   }
   return std::move(outcome_);
 }

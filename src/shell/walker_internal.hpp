@@ -26,9 +26,12 @@ class ShellWalker {
   // Keys among the variables that no script can name.
   static constexpr std::string_view work_dir_key = ".";
   static constexpr std::string_view positional_key = "@";
-  static constexpr std::size_t max_values = 16;      // of one variable; more: not known
-  static constexpr std::size_t max_choices = 16;     // tellings of one command
-  static constexpr std::size_t max_activations = 3;  // of a recursive function
+  static constexpr std::size_t max_values = 16;        // of one variable; more: not known
+  static constexpr std::size_t max_choices = 16;       // tellings of one command
+  static constexpr std::size_t max_parts = 16;         // of a loop over more values
+  static constexpr std::size_t max_activations = 3;    // of a recursive function
+  static constexpr std::size_t max_memories = 64;      // of one body
+  static constexpr std::size_t max_remembered = 4096;  // bytes of one variable
 
   bool bash() const { return options_.dialect == shell::Dialect::bash; }
   bool stopped() const { return !outcome_.complete; }
@@ -47,7 +50,6 @@ class ShellWalker {
   // A stretch of the walk whose assignments can be taken back.
   struct Frame {
     std::uint64_t id = 0;
-    std::uint64_t first_step = 0;
     std::vector<std::pair<std::string, std::optional<ShellVariable>>> former = {};
     bool keeps = false;  // the values that are overwritten, in `between`
     std::vector<std::pair<std::string, ShellVariable>> between = {};
@@ -65,6 +67,11 @@ class ShellWalker {
   // What declare and readonly have said of variables: 'r' that they keep their value, 'i' that what
   // is stored is not what is written.
   bool has_attribute(std::string_view name, char attribute) const;
+  void set_attribute(std::string_view name, char attribute);
+  void use_references() {
+    definitions_ += references_ ? 0 : 1;
+    references_ = true;
+  }
   // bash evaluates subscripts in values, where it takes them for arithmetic or for a name, and
   // expands some variables by itself.
   void run_value(std::string_view name, const ShellValue& value);
@@ -78,8 +85,9 @@ class ShellWalker {
   // After branches of which one was taken, or none if `maybe_none`.
   void merge(std::vector<Changes> branches, bool maybe_none);
 
-  // The variable, or what it is when the script has not set it.
+  // The variable, or what it is when the script has not set it. Counts as reading it.
   ShellVariable& variable_of(std::string_view name);
+  ShellVariable& find_variable(std::string_view name);
   static ShellVariable initial_variable(std::string_view name);
 
   // A variable with several values, and the one that is being looked at.
@@ -117,7 +125,8 @@ class ShellWalker {
 
   // The value of an expansion: split into fields when it is not quoted.
   void add_value_text(Fields& fields, const ShellText& text, bool quoted);
-  void add_split(Fields& fields, std::string_view text);
+  // `home`: each ~ at the beginning of a field is a home directory.
+  void add_split(Fields& fields, std::string_view text, bool home = false);
 
   void expand_word(std::uint32_t index, Fields& fields);
   void expand_parts(ShellRange parts, Fields& fields);
@@ -130,7 +139,7 @@ class ShellWalker {
   // The one string that a word makes.
   ShellText expand_single(std::uint32_t index);
   static ShellText text_of(shell::Word word) {
-    return {std::move(word.text), word.assumed, word.glob, word.home};
+    return {std::move(word.text), word.assumed, word.glob, word.home, word.split};
   }
 
   // {a,b} and {1..3} ------------------------------------------------------------------------------
@@ -175,8 +184,9 @@ class ShellWalker {
     };
     State state = State::set;
     std::vector<ShellText> elements = {};
-    bool all = false;   // $@ or ${name[@]}: a field for each element even in quotes
-    bool many = false;  // $@, $*, ${name[@]}, ${name[*]}
+    bool all = false;  // $@ or ${name[@]}: a field for each element even in quotes
+    std::vector<long long> indexes = {};  // as ShellValue has them
+    bool many = false;                    // $@, $*, ${name[@]}, ${name[*]}
   };
 
   void expand_parameter(const ShellPart& part, Fields& fields);
@@ -193,7 +203,7 @@ class ShellWalker {
   void read_elements(const ShellValue& value, Parameter& parameter);
 
   static bool is_whole_path(const ShellText& text) {
-    return text.home || starts_with(text.text, "/");
+    return starts_with(text.text, text.home ? "~" : "/");
   }
   Parameter positional_parameter(std::string_view name);
   Parameter count_parameter();
@@ -220,8 +230,7 @@ class ShellWalker {
   static bool remove_match(const ShellPart& part, std::string_view pattern, std::string& text);
   bool replace(const ShellPart& part, std::string_view operand, std::string& text);
   // ${@:2}, ${name[@]:1:3}. Positional parameters count from 1.
-  static bool take_slice(const ShellPart& part, std::string_view operand,
-                         std::vector<ShellText>& elements);
+  static bool take_slice(const ShellPart& part, std::string_view operand, Parameter& parameter);
   static bool take_substring(std::string_view operand, std::string& text);
   static bool is_ascii(std::string_view text) {
     return std::all_of(text.begin(), text.end(), [](char c) { return (c & 0x80) == 0; });
@@ -249,10 +258,18 @@ class ShellWalker {
   struct Output {
     std::string text = {};
     bool assumed = false;
+    bool glob = false;
+    bool home = false;
+    void mark(const Output& other) {
+      assumed = assumed || other.assumed;
+      glob = glob || other.glob;
+      home = home || other.home;
+    }
   };
   void write_output(std::string_view text);
   std::size_t output_size() const { return output_ == nullptr ? 0 : output_->text.size(); }
   void write_unknown();
+  void append_output(const Output& output);
 
   bool enter(std::size_t at);
 
@@ -275,32 +292,9 @@ class ShellWalker {
   void run_if(const ShellNode& node);
 
   // Runs a loop's parts until nothing new can come of another round: what a round changes and an
-  // earlier part of the next one reads is not known from then on.
-  template <class Round>
-  void run_rounds(Round round) {
-    for (int rounds = 0; rounds < 2 && !stopped(); ++rounds) {
-      const std::size_t written = output_size();
-      const bool outer = std::exchange(left_, false);
-      const std::size_t definitions = bodies_ + aliases_set_;
-      open_frame(true);
-      const std::uint64_t first_step = frames_.back().first_step;
-      round();
-      forget_output(written);
-      Changes between;
-      Changes changes = take_frame(&between);
-      if (!left_) between.clear();
-      left_ = outer;
-      std::vector<std::string> carried;
-      for (const auto& [name, variable] : changes) {
-        const auto at = variables_.find(name);
-        if (at != variables_.end() && at->second.last_read > first_step) carried.push_back(name);
-      }
-      merge_one(std::move(changes));
-      add_values(between);
-      for (const std::string& name : carried) add_value(name, scalar_value(unknown_text()));
-      if (carried.empty() && definitions == bodies_ + aliases_set_) return;
-    }
-  }
+  // earlier part of the next one reads is not known from then on. `variable` is what that of a for
+  // loop has in each round.
+  void run_rounds(const ShellNode& node, const ShellVariable& variable);
   void run_loop(const ShellNode& node);
 
   void run_for(const ShellNode& node);
@@ -323,11 +317,61 @@ class ShellWalker {
 
   // $(list): what it writes.
   ShellText output_of(std::uint32_t index);
-  void run_process(const ShellPart& part) {
-    run_apart(part.node, nullptr, part.output ? unknown_input() : input_);
-  }
+  // The word of a process substitution, of which only the name is not known.
+  void run_process(const ShellPart& part, Fields& fields);
   // In a shell of its own.
   void run_apart(std::uint32_t index, Output* output, shell::Input input);
+
+  // what bodies did ------------------------------------------------------------------------------
+
+  // What a body of a function or a loop did. Where it would find the same, it is not run again: its
+  // commands have been told.
+  struct Effects {
+    Changes changes = {};
+    Changes between = {};  // values that were overwritten, if it may be left in the middle
+    std::vector<std::string> carried = {};  // changed after it had been read
+  };
+  // What a body depends on beside variables.
+  struct Surroundings {
+    shell::Input input = {};
+    std::uint64_t definitions = 0;
+    std::uint64_t producer = 0;
+    unsigned flags = 0;
+    bool operator==(const Surroundings& other) const {
+      return flags == other.flags && definitions == other.definitions &&
+             producer == other.producer && input.kind == other.input.kind &&
+             input.text == other.input.text && input.glob == other.input.glob &&
+             input.home == other.input.home;
+    }
+  };
+  Surroundings surroundings() const;
+  // A body that runs, and what it has read of what was there before it.
+  struct Recording {
+    ShellVariables read = {};
+    std::uint64_t frame = 0;
+    std::size_t outermost = no_index;  // the first of the activations that it depends on
+  };
+  struct Memory {
+    std::uint32_t body = 0;
+    Surroundings here = {};
+    ShellVariable given = {};
+    ShellVariables read = {};
+    Effects effects = {};
+    Output output = {};
+    shell::Command kept = {};
+  };
+  // Runs a body, or recalls what it did; its effects are not there yet. `name` has `given` in it:
+  // a function's arguments, or what the variable of a for loop has.
+  Effects run_body(ShellRange nodes, std::string_view name, const ShellVariable& given);
+  const Memory* find_memory(const Memory& wanted);
+  Effects recall(const Memory& memory);
+  // Forgets it at once where the bounds are reached: max_memories, and Limits::max_text for all.
+  Effects remember(Memory memory);
+  // `used`: by a command, not only to be merged.
+  void note_read(std::string_view name, const ShellVariable& variable, bool used);
+  static std::size_t size_of(const ShellVariable& variable);
+  // Takes what is local to the function out of its changes.
+  void drop_locals(Changes& changes, std::uint64_t frame) const;
 
   // functions and aliases -------------------------------------------------------------------------
 
@@ -339,10 +383,16 @@ class ShellWalker {
     std::vector<std::string> arguments = {};
     unsigned parallel = 0;
     std::vector<std::pair<std::string, ShellVariable>> locals = {};  // and what they were before
+    std::size_t frames = 0;                                          // around it
+    ShellVariables carried = {};  // what it had changed where it called itself
+    bool recurs = false;          // such a call was not followed
   };
 
   void call(const shell::Command& command, const std::vector<std::uint32_t>& bodies);
-  void run_body(std::uint32_t function);
+  void call_once(std::uint32_t function, const ShellVariable& arguments);
+  // A function that calls itself as before: the call is not followed, but what it may change is
+  // not known from then on.
+  void end_recursion(Activation& activation);
   bool is_fork_bomb(const shell::Command& command) const;
 
   // simple commands -------------------------------------------------------------------------------
@@ -357,6 +407,11 @@ class ShellWalker {
   void run_assignment(const ShellAssignment& assignment, shell::Command& command);
   // NAME+=value and NAME[subscript]=value.
   ShellValue appended(const ShellAssignment& assignment, ShellValue value);
+  // NAME=(elements), behind those that `array` has.
+  ShellValue with_elements(const ShellAssignment& assignment, ShellValue array);
+  // An index that is not known makes all of them unknown.
+  void put_element(ShellValue& array, std::string_view index, ShellText text);
+  static bool is_uncertain(const ShellValue& value, std::size_t count);
 
   void expand_redirections(const ShellNode& node, std::vector<shell::Redirection>& out,
                            shell::Input& input);
@@ -378,6 +433,8 @@ class ShellWalker {
   // What a command that has been told does to the shell, and what it writes.
   void run_effects(const ShellNode& node, const shell::Command& command);
   static bool writes_elsewhere(const shell::Command& command);
+  // command -v NAME, which NAME: what it writes ends in /NAME.
+  static bool looks_up(const shell::Command& command);
 
   bool run_function(const shell::Command& command);
 
@@ -468,16 +525,20 @@ class ShellWalker {
   shell::Outcome outcome_ = {};
   ShellSyntax syntax_ = {};
 
-  std::map<std::string, ShellVariable, std::less<>> variables_ = {};
+  ShellVariables variables_ = {};
   std::vector<Frame> frames_ = {};
   std::uint64_t last_frame_ = 0;
-  std::uint64_t step_ = 0;  // counts the reading of variables
   std::vector<Choice> choices_ = {};
   bool too_many_choices_ = false;
+  std::size_t only_choice_ = 0;  // that is made, where there are too many
+  bool widened_ = false;         // a variable has been read as unknown for that
   std::map<std::string, std::string, std::less<>> attributes_ = {};
-  bool left_ = false;       // a loop or a function, by break, continue or return
-  std::size_t bodies_ = 0;  // of functions
-  std::size_t aliases_set_ = 0;
+  bool left_ = false;  // a loop or a function, by break, continue or return
+  // Counts functions, aliases and attributes: what changes how commands are read.
+  std::uint64_t definitions_ = 0;
+  std::vector<Recording> recordings_ = {};
+  std::map<std::uint32_t, std::vector<Memory>> memories_ = {};
+  std::size_t memory_bytes_ = 0;
   bool references_ = false;  // declare -n: an assignment may go to another variable than it says
   const ShellValue unknown_value_ = scalar_value(unknown_text());
 
@@ -496,6 +557,7 @@ class ShellWalker {
   shell::Input input_ = {};
   Output* output_ = nullptr;                  // where standard output goes, if anybody asks
   const shell::Command* producer_ = nullptr;  // of input_
+  std::uint64_t producer_id_ = 0;             // no two commands share one
   shell::Command* keep_ = nullptr;            // where the next command is kept for the one behind
   bool last_in_shell_ = false;                // the script speaks of lastpipe
   bool pipeline_ = false;

@@ -89,10 +89,11 @@ const std::set<int> expected_ipc =
 
 // By hand, from the tables of the two architectures.
 struct Looked {
-  unsigned unshare, clone, ioctl, socket, socketpair, prlimit, kill, truncate, openat, open;
+  unsigned unshare, clone, ioctl, socket, socketpair, prlimit, kill, truncate, openat, open, fcntl,
+      bind;
 };
-constexpr Looked looked = is_x86 ? Looked{272, 56, 16, 41, 53, 302, 62, 76, 257, 2}
-                                 : Looked{97, 220, 29, 198, 199, 261, 129, 45, 56, 9999};
+constexpr Looked looked = is_x86 ? Looked{272, 56, 16, 41, 53, 302, 62, 76, 257, 2, 72, 49}
+                                 : Looked{97, 220, 29, 198, 199, 261, 129, 45, 56, 9999, 25, 200};
 
 std::uint32_t expected_socket(const FilterOptions& options, const seccomp_data& data) {
   const auto family = static_cast<std::uint32_t>(data.args[0]);
@@ -141,6 +142,12 @@ std::uint32_t expected(const FilterOptions& options, const seccomp_data& data) {
     const auto request = static_cast<std::uint32_t>(data.args[1]);
     return request == 0x5412 || request == 0x541c || request == 0x5423 ? eperm : allow;
   }
+  if (number == looked.fcntl) {
+    const auto command = static_cast<std::uint32_t>(data.args[1]);
+    return command == 1024 || command == 1040 ? eperm : allow;
+  }
+  if (number == looked.bind)
+    return options.network == Network::none && !options.unix_sockets ? eacces : allow;
   if (number == looked.socket) return expected_socket(options, data);
   if (number == looked.socketpair) return expected_pair(options, data);
   if (number == looked.prlimit && !options.own_processes) {
@@ -230,16 +237,17 @@ TEST_CASE("every argument that is looked at gets the answer of the table") {
                                       0x01200011, 0x003d0f00, high | 0x10000000};
   for (std::uint64_t value = 0; value <= 46; ++value) first.push_back(value);
   for (int bit = 6; bit < 34; ++bit) first.push_back(1ULL << bit);
-  std::vector<std::uint64_t> second = {0x5411,        0x5412,        0x5413,   0x541b, 0x541c,
-                                       0x541d,        0x5423,        0x5424,   01000,  01001,
-                                       high | 0x5412, high | 0x541c, 01002,    01003,  02000003,
-                                       04001,         02000001,      high | 1, ~0ULL,  02001100};
+  std::vector<std::uint64_t> second = {
+      0x5411,   0x5412, 0x5413,   0x541b,        0x541c,        0x541d,   0x5423,
+      0x5424,   01000,  01001,    high | 0x5412, high | 0x541c, 01002,    01003,
+      02000003, 04001,  02000001, high | 1,      ~0ULL,         02001100, 1024,
+      1025,     1026,   1040,     high | 1024,   high | 1040};
   for (std::uint64_t value = 0; value <= 16; ++value) second.push_back(value);
   const std::uint64_t third[] = {0,     1,     2,     3,        4,    16,    01000,
                                  01001, 01002, 01003, 02001000, high, ~0ULL, high | 01000};
-  const unsigned numbers[] = {looked.unshare,  looked.clone,     looked.ioctl,  looked.socket,
-                              looked.prlimit,  looked.kill,      looked.openat, looked.open,
-                              looked.truncate, looked.socketpair};
+  const unsigned numbers[] = {looked.unshare,  looked.clone,      looked.ioctl,  looked.socket,
+                              looked.prlimit,  looked.kill,       looked.openat, looked.open,
+                              looked.truncate, looked.socketpair, looked.fcntl,  looked.bind};
   for (const FilterOptions& options : all_options()) {
     if (options.landlock_abi == 4 || options.landlock_abi == 8) continue;
     const std::vector<sock_filter> program = build_filter(options);
@@ -476,6 +484,37 @@ TEST_CASE("families of sockets") {
   }
   const int packet = result(Filtered::no, with(Network::host), make(17, SOCK_RAW));
   if (packet != 0) MESSAGE("SKIPPED: no control for AF_PACKET: ", packet);
+}
+
+TEST_CASE("no leases, whatever stands in the upper half") {
+  const FilterOptions options = with(Network::host);
+  for (const unsigned long upper : {0UL, 1UL << 32}) {
+    const Pair answers = both(options, [upper] {
+      char path[] = "/tmp/filter-test-XXXXXX";
+      const int fd = mkstemp(path);
+      unlink(path);
+      return errno_of(SYS_fcntl, fd, 1024 /* F_SETLEASE */ | upper, F_WRLCK);
+    });
+    CHECK(answers.control == 0);
+    CHECK(answers.filtered == EPERM);
+  }
+  CHECK(result(Filtered::yes, options, [] { return errno_of(SYS_fcntl, 0, F_GETFL); }) == 0);
+}
+
+TEST_CASE("half of a pair of sockets takes no name") {
+  const auto bind_half = [] {
+    int two[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, two) != 0) return errno;
+    const sa_family_t by_itself = AF_UNIX;  // the kernel chooses an abstract name
+    return errno_of(SYS_bind, two[0], &by_itself, sizeof by_itself);
+  };
+  const Pair none = both(with(Network::none), bind_half);
+  CHECK(none.control == 0);
+  CHECK(none.filtered == EACCES);
+  FilterOptions more = with(Network::none);
+  more.unix_sockets = true;
+  CHECK(result(Filtered::yes, more, bind_half) == 0);
+  CHECK(result(Filtered::yes, with(Network::host), bind_half) == 0);
 }
 
 TEST_CASE("limits of other processes can be read but not set") {

@@ -439,9 +439,9 @@ TEST_CASE("policy: find starts what it finds only below the workspace") {
 
 TEST_CASE("policy: xargs and parallel read ~ and patterns as a shell means them") {
   refuses(strict(), "rm-protected",
-          {"xargs rm -rf <<< '~'", "xargs rm -rf <<< '/home/*'", "xargs -I{} rm -rf {} <<< '~/*'",
-           "parallel rm -rf <<< '~'", "parallel rm -rf <<< '/home/*'", "xargs -n1 rm -rf <<< '~'",
-           "printf '~\\0' | xargs -0 rm -rf", "printf '%s\\n' / | xargs -I{} rm -rf {}",
+          {"xargs rm -rf <<< ~", "xargs rm -rf <<< '/home/*'", "echo ~/* | xargs -I{} rm -rf {}",
+           "echo ~ | parallel rm -rf", "parallel rm -rf <<< '/home/*'", "xargs -n1 rm -rf <<< ~",
+           "printf '%s\\0' ~ | xargs -0 rm -rf", "printf '%s\\n' / | xargs -I{} rm -rf {}",
            "xargs -I{} sh -c 'rm -rf {}' <<< '~'", "parallel 'rm -rf {}' <<< '/etc/*'"});
   refuses(strict(), "sudo",
           {"xargs -a f -I{} sudo {}", "parallel -S h sudo id ::: 1",

@@ -285,7 +285,12 @@ TEST_CASE("shell: limits are errors that name the limit") {
   limits.max_commands = 10;
   check_limit(repeat("w\n", 11), limits, "10 commands");
   check_limit("w; " + repeat("w $(v); ", 10), limits, "10 commands");
-  check_limit("f() { w; w; w; }; f; f; f; f", limits, "10 commands");
+  check_limit("f() { w $1; w $1; w $1; }; f 1; f 2; f 3", limits, "10 commands");
+  limits = {};
+  limits.max_written = 10;
+  check_limit(repeat("w\n", 11), limits, "10 commands");
+  check_limit("w $(" + repeat("w;", 10) + ")", limits, "10 commands");
+  check_limit(repeat("eval 'w; w; w; w'; ", 9), limits, "40 commands");
   limits = {};
   limits.max_words = 10;
   check_limit("w 1 2 3 4 5 6 7 8 9 10", limits, "10 words");
@@ -306,6 +311,11 @@ TEST_CASE("shell: limits are errors that name the limit") {
   limits = {};
   limits.max_commands = 10;
   CHECK(complete(repeat("w\n", 10), limits));
+  // What is the same in each call is told once.
+  CHECK(complete("f() { w; w; w; }; f; f; f; f", limits));
+  limits = {};
+  limits.max_written = 10;
+  CHECK(complete("f() { for i in 1 2 3 4 5 6 7 8; do w $i $1; done; }; f 1; f 2; f 3", limits));
   limits = {};
   limits.max_words = 10;
   CHECK(complete("w 1 2 3 4 5 6 7 8 9", limits));

@@ -1,0 +1,299 @@
+// What variables, arrays and the output of builtins are known to hold.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codeexec.hpp"
+#include "helpers.hpp"
+
+using codeexec::Policy;
+using support::lists;
+using support::passes;
+using support::strict;
+
+namespace {
+
+void refuses(const Policy& policy, const std::vector<std::string_view>& scripts,
+             std::string_view work_dir = {}) {
+  for (const std::string_view script : scripts) {
+    CAPTURE(std::string(script));
+    CHECK(!policy.check(script, work_dir).allowed);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("policy: elements of arrays are where their indexes say") {
+  refuses(strict(), {
+                        "a=([3]=sudo); ${a[3]} id",
+                        "declare -a a=([5]=sudo); ${a[5]} id",
+                        "a=(x [3]=sudo y); ${a[3]} id",
+                        "a=(x [3]=ls sudo); ${a[4]} id",
+                        "a=([3]=\"rm -rf /\"); eval \"${a[3]}\"",
+                        "a=([3]=sudo); \"${a[@]}\" id",
+                        "a=([3]=sudo [1]=x); ${a[3]} id",
+                        "a=([3]=ls [1]=sudo); \"${a[@]}\" id",
+                        "a[5]=sudo; ${a[5]} id",
+                        "i=5; a[i]=sudo; ${a[5]} id",
+                        "i=5; a=([i]=sudo); ${a[5]} id",
+                        "declare -A m=([k]=sudo); ${m[k]} id",
+                        "declare -A m=([3]=sudo); ${m[3]} id",
+                        "declare -A m; m[k]=sudo; ${m[k]} id",
+                        "declare -A m; m=([k]=sudo); ${m[k]} id",
+                        "declare -A m=([0]=echo [1]=sudo); \"${m[@]}\" id",
+                        "a=(ls); a+=([3]=sudo); ${a[3]} id",
+                        "a=(ls); a[3]=sudo; ${a[3]} id",
+                        "a=(ls); a[0]=sudo; ${a[0]} id",
+                        "a=(ls); a[0]=sudo; $a id",
+                        "a=([3]=sudo); ${a[-1]} id",
+                        "a=([3]=sudo); ${a:-x} id; ${a[*]} id",
+                        "a=([3]=ls [3]=sudo); ${a[3]} id",
+                        "a=([3]=sudo); set -- \"${a[@]}\"; \"$@\" id",
+                        "a=([1]=sudo); b=(\"${a[@]}\"); ${b[0]} id",
+                        "a=([2]=x); a+=(sudo); ${a[3]} id",
+                        "a=([2]=x); unset 'a[2]'; a[9]=sudo; ${a[9]} id",
+                        "a=(x y z); unset 'a[0]'; ${a[1]} id",
+                        "a=([3]=sudo); ${a[3]:-ls} id",
+                        "a=([3]=sudo); x=3; ${a[x]} id",
+                        "a=([3]=sudo); x=3; ${a[$x]} id",
+                        "a=([3]=/); rm -rf \"${a[3]}\"",
+                        "a=([1]=id [0]=sudo); \"${a[@]}\"",
+                        "a=([0]=ls); a=([0]+=x [1]=sudo); ${a[1]} id",
+                        "a=([\"3\"]=sudo); ${a[3]} id",
+                        "k=3; a=([$k]=sudo); ${a[3]} id",
+                        "a=([3]=x); for i in \"${a[@]}\" sudo; do $i id; done",
+                        "readonly -a a=([5]=sudo); ${a[5]} id",
+                        "f() { local -a a=([5]=sudo); ${a[5]} id; }; f",
+                        "a=( [0x3]=sudo ); ${a[3]} id",
+                        "a=( [1+2]=sudo ); ${a[3]} id",
+                        "a=([5]=/); rm -rf \"${a[@]}\"",
+                        "a=([1]=x [5]=/); rm -rf \"${a[@]:1}\"",
+                        "a=([1]=x [5]=sudo); \"${a[@]:5}\" id",
+                        "a=([1]=x [5]=sudo); \"${a[@]:2:9}\" id",
+                        "a=([3]=x); a+=sudo; $a id",
+                        "f() { $2 id; }; f $x ls sudo",
+                        "step() { n=$1; shift; \"$@\"; }; step \"$(date)\" sudo id",
+                        "step() { n=$1; shift; \"$@\"; }; step $(date) make all",
+                        "a=(x sudo z); unset 'a[0]'; ${a[1]} id",
+                        "a=(sudo); set -- \"${a[@]}\" x; shift 0; \"$@\" id",
+                        "run() { echo \"$@\"; \"$@\"; }; run \"$X\" gcc",
+                        "mapfile -t a < f; ${a[1]} id",
+                        "read -r -a a; ${a[1]} id",
+                    });
+  passes(strict(), {
+                       "a=([3]=ls); ${a[3]} -l",
+                       "a=([0]=ls [1]=-l); \"${a[@]}\"",
+                       "a=([0]=ls [1]=-l); ${a[0]} id",
+                       "declare -a a=([5]=ls); ${a[5]} id",
+                       "declare -a a; a=(ls -l); \"${a[@]}\"",
+                       "declare -A m=([k]=v); echo \"${m[k]}\"",
+                       "a=([5]=x); rm -rf \"out/${a[5]}\"",
+                       "step() { n=$1; shift; \"$@\"; }; step \"$(date)\" make all",
+                       "a=(make $FLAGS); \"${a[@]}\" all",
+                       "a=(make $FLAGS); ${a[0]} all",
+                       "CC=gcc; run() { echo \"$@\"; \"$@\"; }; run $CC \"$X\" -o y",
+                   });
+}
+
+TEST_CASE("policy: a relative pattern as a command means what is in the workspace") {
+  refuses(strict(), {
+                        "cd /usr/bin && ./*",
+                        "cd /usr && bin/*",
+                        "cd /usr/bin; for t in ./*; do \"$t\" id; done",
+                        "../*",
+                        "../../usr/bin/*",
+                        "sub/../../*",
+                        "cd ..; ./*",
+                        "cd $X; ./*",
+                        "cd ~; ./*",
+                        "/usr/bin/sud* id",
+                        "/usr/bin/* id",
+                        "* id",
+                        "sud* id",
+                        "./sud* id",
+                        "bin/s* id",
+                        "bin/sud? id",
+                        "~/bin/*",
+                        "$X/* id",
+                        "\"$X\"/* id",
+                        "cd /; usr/bin/*",
+                        "cd /usr; for t in bin/sud*; do $t id; done",
+                        "pushd /usr/bin; ./*",
+                    });
+  passes(strict(), {
+                       "for t in ./build/tests/*; do \"$t\"; done",
+                       "./*",
+                       "bin/*",
+                       "scripts/* -x",
+                       "for t in scripts/*; do $t; done",
+                       "cd sub && ./*",
+                   });
+}
+
+TEST_CASE("policy: relative patterns where the place is known") {
+  refuses(strict(),
+          {
+              "cd /usr/bin && ./*",
+              "cd /usr && bin/*",
+              "cd /usr/bin; for t in ./*; do \"$t\" id; done",
+              "../*",
+              "../../usr/bin/*",
+              "sub/../../*",
+              "cd ..; ./*",
+              "cd $X; ./*",
+              "cd ~; ./*",
+              "/usr/bin/sud* id",
+              "/usr/bin/* id",
+              "* id",
+              "sud* id",
+              "./sud* id",
+              "bin/s* id",
+              "bin/sud? id",
+              "~/bin/*",
+              "$X/* id",
+              "\"$X\"/* id",
+              "cd /; usr/bin/*",
+              "cd /usr; for t in bin/sud*; do $t id; done",
+              "pushd /usr/bin; ./*",
+          },
+          "/work/project");
+  passes(strict(),
+         {
+             "for t in ./build/tests/*; do \"$t\"; done",
+             "./*",
+             "bin/*",
+             "scripts/* -x",
+             "for t in scripts/*; do $t; done",
+             "cd sub && ./*",
+         },
+         "/work/project");
+}
+
+TEST_CASE("policy: the last name of a command word is judged, whatever stands before it") {
+  refuses(strict(), {
+                        "\"$BIN/sudo\" x",
+                        "$BIN/sudo id",
+                        "$(npm bin)/sudo id",
+                        "$(cat f)",
+                        "$X id",
+                        "$X/ id",
+                        "$X/$Y id",
+                        "BIN=$(pwd)/x; \"$BIN/su\" -",
+                        "S=$(command -v sudo); $S id",
+                        "S=$(which sudo); \"$S\" id",
+                        "S=$(command -v $X); $S id",
+                        "S=$(which a b); $S id",
+                        "S=$(command -V sudo); $S id",
+                        "rm -rf /app",
+                        "$(cat x)/sh -c \"$(cat y)\"",
+                        "echo \"$X\" | $BIN/sh",
+                        "S=$(command -v rm); $S -rf /",
+                        "command -v ls | sh",
+                    });
+  passes(strict(), {
+                       "$(npm bin)/jest",
+                       "$(go env GOPATH)/bin/x",
+                       "\"$BIN/tool\" x",
+                       "$BIN/tool x",
+                       "PY=$(command -v python3); $PY x.py",
+                       "PY=\"$(command -v python3)\"; \"$PY\" x.py",
+                       "PY=$(which python3); $PY x.py",
+                       "PY=`which python3`; $PY x.py",
+                       "PY=$(type -P python3); $PY x.py",
+                       "BIN=$(npm bin); $BIN/jest",
+                       "if [ -x \"$(command -v go)\" ]; then GO=$(command -v go); fi; GO=$(command "
+                       "-v go); \"$GO\" build",
+                       "rm -rf /app/build",
+                   });
+}
+
+TEST_CASE("policy: what echo and printf write keeps its patterns and homes") {
+  refuses(strict(), {
+                        "echo / | xargs rm -rf",
+                        "echo /* | xargs rm -rf",
+                        "rm -rf $(echo /*)",
+                        "rm -rf \"$(echo ~)\"",
+                        "rm -rf $(echo ~)",
+                        "echo ~ | xargs rm -rf",
+                        "echo a ~ | xargs rm -rf",
+                        "rm -rf $(echo a ~)",
+                        "printf \"%s\\n\" /etc/* | xargs rm -rf",
+                        "printf \"%s\\n\" /etc/* | xargs -I{} rm -rf {}",
+                        "printf '%s\\n' ~/* | xargs rm -rf",
+                        "printf -v x %s /*; rm -rf $x",
+                        "echo /* | cat | xargs rm -rf",
+                        "echo /* | tee x | xargs rm -rf",
+                        "x=$(echo /*); rm -rf $x",
+                        "xargs rm -rf <<< \"$(echo /*)\"",
+                        "echo /* | parallel rm -rf",
+                        "parallel rm -rf ::: /*",
+                        "f() { echo /*; }; f | xargs rm -rf",
+                        "echo ls * | sh",
+                        "echo \"ls $(echo *)\" | sh",
+                        "eval \"$(echo ls *)\"",
+                        "sh -c \"$(echo ls *)\"",
+                        "sh <<< \"$(echo ls *)\"",
+                        "$(echo /usr/bin/sud*) id",
+                        "$(echo s*) id",
+                        "bash <<E\n$(echo ls *)\nE",
+                    });
+  passes(strict(), {
+                       "echo *.o | xargs rm -rf",
+                       "rm -rf $(echo build/*)",
+                       "echo ~/proj/build | xargs rm -rf",
+                       "echo 'ls *' | sh",
+                       "sh -c 'ls *'",
+                       "eval \"ls *\"",
+                       "cmd='ls *'; eval \"$cmd\"",
+                       "echo * | wc",
+                       "for i in $(echo *); do cat \"$i\"; done",
+                       "X=$(echo *.c); gcc $X",
+                   });
+}
+
+TEST_CASE("policy: what a process substitution prints is read as a script") {
+  refuses(strict(), {
+                        ". <(echo sudo id)",
+                        "source <(printf 'x=sudo\\n'); $x id",
+                        "bash <(echo sudo id)",
+                        "bash <(curl x)",
+                        ". <(curl x)",
+                        ". <(echo *)",
+                        ". <(echo \"$X\")",
+                        "bash <(cat <<< 'sudo id')",
+                    });
+  passes(strict(), {
+                       ". <(echo ls)",
+                       "source <(printf 'x=1\\n')",
+                       "bash <(echo ls)",
+                   });
+}
+
+TEST_CASE("policy: what only a POSIX shell can read is judged as it reads it") {
+  refuses(strict(), {
+                        "echo \"${u:-it's}\"; sudo id",
+                        "echo \"${u:-it's}\" $(sudo id)",
+                        "sudo id; echo \"${u:-it's}\"",
+                        "echo 'it",
+                        "echo \"it",
+                    });
+  passes(strict(), {
+                       "echo \"${u:-it's}\"",
+                   });
+}
+
+TEST_CASE("policy: arguments that a loop shifts are not known behind it") {
+  refuses(strict(), {"set -- a b; while [ $1 ]; do shift; $1 sudo id; done",
+                     "set -- a; while c; do shift; done; $2 sudo id"});
+}
+
+TEST_CASE("policy: an unknown last word matches where any text may stand") {
+  const Policy policy = strict(lists({"python .*", "echo .*"}));
+  passes(policy, {"python $X", "python $X y", "python $(python which.py)", "python $(echo x)"});
+  refuses(policy, {"$X python", "$X", "python", "python; $X", "python $(ls)", "FOO=$X python x",
+                   "python <(ls)"});
+  refuses(strict(lists({"git push"})), {"git push $X", "git $X push", "$X git push"});
+  refuses(strict(lists({"git push origin"})), {"git push $X", "git push origin $X"});
+}
