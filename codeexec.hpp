@@ -1209,18 +1209,21 @@ const char* name(Network network) noexcept;
 struct Limits {
   std::uint64_t cpu_time = 0;  // seconds of each process (RLIMIT_CPU), then SIGXCPU and SIGKILL
   // Bytes. Where a cgroup can be made: of all processes together, and the largest is killed.
-  // Elsewhere of each process: its private writable memory (RLIMIT_DATA); allocations fail.
+  // Elsewhere of each process: its private writable memory (RLIMIT_DATA); allocations fail. That is
+  // memory_per_process in the report, memory is missing, and strict refuses.
   std::uint64_t memory = 0;
   // Bytes of addresses in each process (RLIMIT_AS). Better left off: it counts what is reserved and
   // never used, of which Node takes 16 GiB for a WebAssembly, and Java 4 GiB.
   std::uint64_t address_space = 0;
   // Where a cgroup can be made: processes and threads of the command. Elsewhere those of the user
-  // in all (RLIMIT_NPROC), which the kernel does not count for root: report() says when it is moot.
+  // in all (RLIMIT_NPROC), which the kernel does not count for root: processes_per_user in the
+  // report, but not for root; processes is missing, and strict refuses.
   std::uint64_t processes = 0;
   std::uint64_t open_files = 0;  // descriptors of each process (RLIMIT_NOFILE)
   std::uint64_t file_size = 0;   // bytes of each file that is written (RLIMIT_FSIZE), then SIGXFSZ
-  // Bytes by which the file system of the first writable root may fill up during a command,
-  // whoever fills it. Looked at four times a second; the command is killed.
+  // Bytes by which each of the file systems of the writable directories may fill up during a
+  // command, whoever fills it. Looked at four times a second, and the command is killed; and at its
+  // end, which is told. Also the most that one file may have, as with file_size.
   std::uint64_t disk = 0;
 };
 
@@ -1246,8 +1249,14 @@ struct SandboxOptions {
   bool terminals = false;
   // A process table of the command's own: it sees and reaches no process of the host, and none of
   // its processes can outlive it whatever becomes of this program. An ordinary user needs user
-  // namespaces for it; costs about 0.5 ms.
+  // namespaces for it; costs about 0.5 ms. Everything but the writable directories is mounted
+  // read-only for it, so that modes, times and attributes of files elsewhere stay as well.
   bool pid_namespace = false;
+  // Files and directories that commands can neither change nor replace, though they lie in a
+  // writable directory: relative to each of these, such as ".git/hooks". At most 64. What is not
+  // there when a command begins is not made and not protected, and neither is what a link leads
+  // to. Mounts everything else as with pid_namespace, and costs about 0.2 ms.
+  std::vector<std::string> protected_paths = {};
   Limits limits = {};
 };
 
@@ -1262,7 +1271,9 @@ struct SandboxOptions {
 //   privileges         no_new_privs, and no capabilities
 //   network            as in `network`
 //   containment        nothing of a command outlives it, this program's SIGKILL included
-//   pid_namespace, memory, processes and so on: what was asked for
+//   metadata           modes, times and attributes of files stay where nothing can be written:
+//                      with pid_namespace or protected_paths
+//   pid_namespace, protected_paths, memory, processes and so on: what was asked for
 struct SandboxReport {
   SandboxMode mode = SandboxMode::off;
   Network network = Network::host;  // what commands really have
@@ -1275,8 +1286,9 @@ struct SandboxReport {
 // never restricted. Copies share it. Does not change after create(); any thread may use it.
 //
 // What it does not hold back, on Linux up to 7.0: reading names, sizes and times of files
-// anywhere; chmod, utimes and setxattr on files that the user owns; with Network::host everything
-// the network reaches. The README has the list, with an answer to each.
+// anywhere; chmod, utimes and setxattr on files that the user owns, unless `metadata` is enforced;
+// with Network::host everything the network reaches. The README has the list, with an answer to
+// each.
 class Sandbox {
  public:
   // No sandbox and no limits.
@@ -1873,10 +1885,15 @@ struct LocalOptions : ExecutorOptions {
   // In a sandbox: notice when a command changes what the user's own tools will run, directly in the
   // work_dir and each writable root (of 64 roots at most). Changes are told in
   // Result::changed_files, 100 at most; they are not prevented. Watched are
-  //   .git, when it becomes another one or a file; in it config, config.worktree, commondir and,
-  //     but for samples, what is in hooks
-  //   what is in .husky, .vscode, .idea and .ssh (256 entries of each, not below them)
-  //   .envrc .gitconfig .npmrc .yarnrc .yarnrc.yml .config/git/config
+  //   .git, when it becomes another one or a file; in it config, config.worktree, commondir,
+  //     info/attributes and, but for samples, what is in hooks; config and hooks in modules/* and
+  //     worktrees/*; what is in the folder of the work tree that core.hooksPath names
+  //   the same of SUB/.git, where there are at most 64 folders SUB (not hidden ones)
+  //   what is in .husky, .vscode, .idea, .ssh, .devcontainer and .github/workflows (256 entries of
+  //     each, not below them)
+  //   .envrc .gdbinit .gitconfig .npmrc .yarnrc .yarnrc.yml .pre-commit-config.yaml .mise.toml
+  //   .devcontainer.json .mcp.json .cursor/mcp.json .claude/settings.json
+  //   .claude/settings.local.json .cargo/config .cargo/config.toml .config/git/config
   //   .profile .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshenv .zprofile
   //   .zshrc .zlogin .zlogout .kshrc .cshrc .tcshrc .login .config/fish/config.fish
   // A change is told by what the kernel keeps of a file: its identity, size, rights and times.
@@ -17840,6 +17857,9 @@ inline namespace v0_1 {}  // namespace v0_1
 // Rules of Landlock are a union: what one grants no other can take back. So nothing is granted
 // that has a secret in it; /etc and the prefixes of tools are granted entry by entry around theirs.
 
+// File systems on which Limits::disk counts.
+inline constexpr std::size_t most_disk_roots = 8;
+
 #if CODEEXEC_HAS_SANDBOX
 // These are not in the unnamed namespace because they are fields of classes that the declarations
 // name.
@@ -17863,6 +17883,14 @@ struct LandlockRule {
   std::int32_t fd = -1;
 };
 
+// A writable directory, and the file that it was at create().
+struct SandboxPlace {
+  const char* path = nullptr;
+  dev_t device = 0;
+  ino_t inode = 0;
+};
+inline constexpr std::size_t most_writable = 32;
+
 // Everything that the processes of a run need of a sandbox, as plain data that outlives them.
 struct SandboxPlan {
   bool supervised = true;         // a supervisor stands between this program and the command
@@ -17872,6 +17900,13 @@ struct SandboxPlan {
   const char* gid_map = nullptr;
   bool loopback = false;    // bring `lo` up
   bool mount_proc = false;  // a /proc of the new process table
+  // Everything is mounted read-only but these, and in these again what is protected.
+  bool read_only = false;
+  const SandboxPlace* writable = nullptr;
+  std::size_t writable_count = 0;
+  // Paths below each of them, with a NUL after each and an empty one at the end. With a slash at
+  // its end it is only kept from being moved away.
+  const char* guarded = "";
 
   int ruleset = -1;  // Landlock's, or -1
   // With mount_proc: what the ruleset is made of, because a /proc that is mounted only then needs
@@ -17901,6 +17936,7 @@ struct SandboxGrant {
   std::string path = {};
   dev_t device = 0;
   ino_t inode = 0;
+  bool writable = false;
 };
 
 // One policy; the plan points into it.
@@ -17908,7 +17944,8 @@ struct SandboxState {
   SandboxOptions options = {};
   SandboxReport report = {};
   std::vector<SandboxGrant> grants = {};
-  UniqueFd disk_root = UniqueFd();  // where Limits::disk counts; none without that limit
+  // Where Limits::disk counts, a directory of each file system; none without that limit.
+  std::vector<UniqueFd> disk_roots = {};
 #if CODEEXEC_HAS_SANDBOX
   SandboxPlan plan = {};
   // Where the cgroups of runs are made, when one is needed and can be made. With cgroup v2 it is
@@ -17921,6 +17958,9 @@ struct SandboxState {
   std::vector<LandlockRule> rules = {};
   std::vector<sock_filter> filter = {};
   std::vector<SandboxRlimit> rlimits = {};
+  SandboxPlace writable[most_writable] = {};
+  std::string guarded = {};
+  std::string shared_memory = {};
   std::string uid_map = {};
   std::string gid_map = {};
 #endif
@@ -18058,6 +18098,17 @@ Expected<void> check_sandbox_options(const SandboxOptions& options) {
         return make_error(ErrorCode::invalid_argument,
                           concat({"grants: ", quoted(path), " has a NUL byte"}));
     }
+  }
+  constexpr std::size_t most_protected = 64;
+  for (const std::string& path : options.protected_paths) {
+    const std::string parts = concat({"/", path, "/"});
+    bool good = options.protected_paths.size() <= most_protected && !has_nul(path);
+    for (const char* other : {"//", "/./", "/../"})
+      good = good && parts.find(other) == std::string::npos;
+    if (!good)
+      return make_error(ErrorCode::invalid_argument,
+                        concat({"protected_paths: ", quoted(path),
+                                " is no plain relative path, or one of more than 64"}));
   }
   constexpr std::uint64_t most = std::uint64_t{1} << 62;
   for (const NamedLimit& limit : limit_names) {
@@ -18391,6 +18442,7 @@ enum Breach : unsigned {
   breach_unix = 1u << 10,       // has a socket with a path
   breach_outside = 1u << 11,    // has a route that leads out of its own network
   breach_loopback = 1u << 12,   // has no working network of its own
+  breach_metadata = 1u << 13,   // changed the times of a directory outside
 };
 
 // What one trial does and finds. The child writes it through the memory it shares; what only looks
@@ -18469,6 +18521,101 @@ CODEEXEC_IN_CHILD long bring_loopback_up() {
   return result;
 }
 
+constexpr long number_of_open_tree = 428;
+constexpr long number_of_move_mount = 429;
+constexpr long number_of_openat2 = 437;
+constexpr long number_of_mount_setattr = 442;
+
+// One form of all four is less code.
+CODEEXEC_IN_CHILD long mount_call(long number, long directory, const char* path, long third,
+                                  long fourth, long fifth) {
+  return raw(number, directory, path, third, fourth, fifth);
+}
+
+CODEEXEC_IN_CHILD long make_read_only(long directory, const char* path, int flags) {
+  const std::uint64_t attributes[4] = {1, 0, 0, 0};  // set MOUNT_ATTR_RDONLY
+  return mount_call(number_of_mount_setattr, directory, path, AT_RECURSIVE | flags,
+                    as_word(&attributes[0]), sizeof attributes);
+}
+
+// A mount of what is there already, which is nowhere yet.
+CODEEXEC_IN_CHILD long copy_mount(long directory, const char* path, int flags) {
+  constexpr int open_tree_clone = 1;
+  return mount_call(number_of_open_tree, directory, path,
+                    open_tree_clone | AT_RECURSIVE | O_CLOEXEC | flags, 0, 0);
+}
+
+// Mounts on itself what is there of a path. A command that runs beside may turn it into a link at
+// any moment, so it is looked up once and without following any.
+CODEEXEC_IN_CHILD long guard_place(long directory, const char* path, bool read_only) {
+  constexpr int from_and_to_descriptor = 0x44;  // MOVE_MOUNT_F_EMPTY_PATH, T_EMPTY_PATH
+  const std::uint64_t how[3] = {O_PATH | O_CLOEXEC, 0, 0x0c};  // RESOLVE_NO_SYMLINKS, BENEATH
+  const long found =
+      mount_call(number_of_openat2, directory, path, as_word(&how[0]), sizeof how, 0);
+  if (found < 0)
+    return found == -ENOENT || found == -ENOTDIR || found == -ELOOP || found == -EACCES ? 0 : found;
+  const long copy = copy_mount(found, "", AT_EMPTY_PATH);
+  long result = copy;
+  if (copy >= 0 && read_only) result = make_read_only(copy, "", AT_EMPTY_PATH);
+  if (result >= 0)
+    result = mount_call(number_of_move_mount, copy, "", found, as_word(""), from_and_to_descriptor);
+  if (copy >= 0) raw(SYS_close, copy);
+  raw(SYS_close, found);
+  return result;
+}
+
+// A copy of a writable directory, or -ENOENT when that is not there, or is another: it then stays
+// read-only, as there is no right to write to it either.
+CODEEXEC_IN_CHILD long copy_writable(const SandboxPlace& place) {
+  const long copy = copy_mount(AT_FDCWD, place.path, AT_SYMLINK_NOFOLLOW);
+  if (copy < 0) return copy == -ENOTDIR || copy == -ELOOP ? -ENOENT : copy;
+  struct stat found;
+  long known = raw(SYS_fstat, copy, &found);
+  if (known == 0 && (found.st_dev != place.device || found.st_ino != place.inode)) known = -ENOENT;
+  if (known == 0) return copy;
+  raw(SYS_close, copy);
+  return known;
+}
+
+// The copies of the writable directories are made before everything becomes read-only, and take
+// their places after.
+CODEEXEC_IN_CHILD long keep_writable(const SandboxPlan& plan) {
+  constexpr int from_descriptor = 4;  // MOVE_MOUNT_F_EMPTY_PATH
+  int copies[most_writable];
+  for (std::size_t i = 0; i < plan.writable_count; ++i) {
+    const long copy = copy_writable(plan.writable[i]);
+    if (copy < 0 && copy != -ENOENT) return copy;
+    copies[i] = static_cast<int>(copy);
+  }
+  long result = make_read_only(AT_FDCWD, "/", 0);
+  for (std::size_t i = 0; i < plan.writable_count && result >= 0; ++i) {
+    if (copies[i] < 0) continue;
+    result = mount_call(number_of_move_mount, copies[i], "", AT_FDCWD,
+                        as_word(plan.writable[i].path), from_descriptor);
+    const char* path = plan.guarded;
+    while (*path != '\0' && result >= 0) {
+      const char* end = path;
+      while (*end != '\0') ++end;
+      result = guard_place(copies[i], path, end[-1] != '/');
+      path = end + 1;
+    }
+  }
+  for (std::size_t i = 0; i < plan.writable_count; ++i)
+    if (copies[i] >= 0) raw(SYS_close, copies[i]);
+  return result;
+}
+
+// Root may read these even without capabilities, as it owns them: addresses and numbers of the
+// kernel. Where one is missing there is nothing to hide.
+CODEEXEC_IN_CHILD long mount_proc() {
+  const long mounted = raw(SYS_mount, "proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, 0);
+  if (mounted < 0) return mounted;
+  const char* const hidden[] = {"/proc/slabinfo", "/proc/vmallocinfo", "/proc/timer_list",
+                                "/proc/keys"};
+  for (const char* file : hidden) raw(SYS_mount, "/dev/null", file, as_word(0), MS_BIND, 0);
+  return 0;
+}
+
 // Puts a ruleset with a rule for the new /proc in the place of the plan's. The table of descriptors
 // is this process's own, so the number means the other ruleset elsewhere.
 CODEEXEC_IN_CHILD long replace_ruleset(const SandboxPlan& plan) {
@@ -18527,16 +18674,13 @@ CODEEXEC_IN_CHILD long set_up_namespaces(const SandboxPlan& plan) {
     const long up = bring_loopback_up();
     if (up < 0) return up;
   }
-  if (plan.mount_proc) {
-    // Mounts of the host still come in; none of ours goes out.
-    const long apart = raw(SYS_mount, "none", "/", as_word(0), MS_REC | MS_SLAVE, 0);
-    if (apart < 0) return apart;
-    const long mounted =
-        raw(SYS_mount, "proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, 0);
-    if (mounted < 0) return mounted;
-    if (plan.ruleset >= 0) return replace_ruleset(plan);
-  }
-  return 0;
+  if ((plan.clone_flags & CLONE_NEWNS) == 0) return 0;
+  // Mounts of the host still come in; none of ours goes out.
+  long result = raw(SYS_mount, "none", "/", as_word(0), MS_REC | MS_SLAVE, 0);
+  if (result >= 0 && plan.mount_proc) result = mount_proc();
+  if (result >= 0 && plan.read_only) result = keep_writable(plan);
+  if (result >= 0 && plan.mount_proc && plan.ruleset >= 0) result = replace_ruleset(plan);
+  return result < 0 ? result : 0;
 }
 
 }  // namespace
@@ -18833,8 +18977,11 @@ class FilterBuilder {
     answers_[SYS_unshare] = look_at_unshare();
     answers_[SYS_clone] = look_at_clone();
     answers_[SYS_ioctl] = look_at_ioctl();
+    answers_[SYS_fcntl] = look_at_fcntl();
     answers_[SYS_socket] = look_at_socket();
     answers_[SYS_socketpair] = look_at_socketpair();
+    if (options_.network == Network::none && !options_.unix_sockets)
+      answers_[SYS_bind] = no_access_;
     if (!options_.own_processes) answers_[SYS_prlimit64] = look_at_prlimit();
     if (!options_.own_processes && options_.landlock_abi < 6) answers_[SYS_kill] = look_at_kill();
     if (options_.landlock_abi == 1 || options_.landlock_abi == 2) keep_files_from_truncation();
@@ -18880,8 +19027,18 @@ class FilterBuilder {
     return load_argument(1);
   }
 
-  // Nothing else needs a look: where no socket can be made there is none to connect, to bind or to
-  // send with. Refusing those as well breaks programs that use pairs of connected sockets.
+  // A lease on a file that may be read, or on a directory, makes everybody else who opens it wait,
+  // for up to 45 seconds each time.
+  FilterLabel look_at_fcntl() {
+    constexpr std::uint32_t set_delegation = 1040;  // Linux 6.19
+    const FilterLabel next = program_.branch(BPF_JEQ, set_delegation, not_permitted_, allow_);
+    program_.branch(BPF_JEQ, F_SETLEASE, not_permitted_, next);
+    return load_argument(1);
+  }
+
+  // Where no socket can be made there is none to connect or to send with, and refusing that as well
+  // breaks programs that use pairs of connected sockets. Half of a pair could be bound, though, and
+  // take an abstract name from the host's programs.
   FilterLabel look_at_socket() {
     const bool unix_sockets = options_.network == Network::host || options_.unix_sockets;
     if (options_.network == Network::none && !unix_sockets) return no_socket();
@@ -19132,6 +19289,11 @@ CODEEXEC_IN_CHILD unsigned try_privileges(const SandboxPlan& plan) {
   return breaches;
 }
 
+// What is mounted read-only is so for everybody, the owner of the file included.
+CODEEXEC_IN_CHILD bool times_stay() {
+  return raw(SYS_utimensat, AT_FDCWD, "/", as_word(nullptr), 0) == -EROFS;
+}
+
 // Without a filter the first would say that it does not know such an operation, and the second that
 // it has no arguments.
 CODEEXEC_IN_CHILD bool filter_refuses() {
@@ -19157,6 +19319,7 @@ CODEEXEC_IN_CHILD int trial_main(void* argument) {
     trial.step = ConfineStep::end;
     unsigned breaches = try_privileges(plan) | try_network(trial);
     if (plan.ruleset >= 0) breaches |= try_files();
+    if (plan.read_only && !times_stay()) breaches |= breach_metadata;
     const long reached = raw(SYS_kill, trial.host, 0);
     // In a process table of its own this program does not exist.
     if (!refused(reached) && reached != -ESRCH) breaches |= breach_signal;
@@ -20295,6 +20458,17 @@ std::vector<std::string> RunCgroup::finish() {
 
 namespace {
 
+bool wants_mounts(const SandboxOptions& options) {
+  return options.pid_namespace || !options.protected_paths.empty();
+}
+
+// What a report tells of besides sandbox_features, where it is asked for.
+void add_features(const SandboxOptions& options, std::vector<std::string>& features) {
+  if (options.pid_namespace) features.emplace_back("pid_namespace");
+  if (wants_mounts(options)) features.emplace_back("metadata");
+  if (!options.protected_paths.empty()) features.emplace_back("protected_paths");
+}
+
 #if CODEEXEC_HAS_SANDBOX
 // Fills in a state: the plan, and the report of what it does.
 class SandboxBuilder {
@@ -20308,7 +20482,7 @@ class SandboxBuilder {
     state_.plan.supervised = sandboxed;
     if (sandboxed)
       if (auto opened = open_grants(); !opened) return opened;
-    if (options_.limits.disk != 0) find_disk_root();
+    if (options_.limits.disk != 0) find_disk_roots();
     set_limits();
     if (sandboxed) {
       state_.report.network = network_;
@@ -20371,7 +20545,7 @@ class SandboxBuilder {
           concat({"read_only: ", quoted(path), " lies in a writable directory"}));
       return {};
     }
-    state_.grants.push_back({opened->path, opened->status.st_dev, opened->status.st_ino});
+    state_.grants.push_back({opened->path, opened->status.st_dev, opened->status.st_ino, writable});
     Grant grant;
     grant.file = std::move(*opened);
     grant.given = path;
@@ -20386,13 +20560,17 @@ class SandboxBuilder {
     });
   }
 
-  // The first writable directory that there is.
-  void find_disk_root() {
+  // A few at most: each costs every command two system calls.
+  void find_disk_roots() {
+    dev_t devices[most_disk_roots] = {};
     for (const std::string& path : options_.writable) {
       auto opened = open_grant(path);
-      if (!opened) continue;
-      state_.disk_root.reset(above_standard_streams(opened->fd.release()));
-      return;
+      std::size_t known = 0;
+      while (opened && known < state_.disk_roots.size() && devices[known] != opened->status.st_dev)
+        ++known;
+      if (!opened || known < state_.disk_roots.size() || known == most_disk_roots) continue;
+      devices[known] = opened->status.st_dev;
+      state_.disk_roots.push_back(UniqueFd(above_standard_streams(opened->fd.release())));
     }
   }
 
@@ -20406,6 +20584,14 @@ class SandboxBuilder {
     state_.rlimits.push_back(limit);
   }
 
+  // What the kernel offers without a cgroup is another limit, and has another name.
+  void instead_of_cgroup(const char* limit, const char* what, const char* other) {
+    miss(limit, concat({"no cgroup can be made here, so ", what,
+                        "; set sandbox to best_effort for that, or run this program by "
+                        "`systemd-run --user --scope -p Delegate=yes`"}));
+    if (other) other_limits_[other_count_++] = other;
+  }
+
   void set_limits() {
     const Limits& limits = options_.limits;
     // A second between the signal that can be caught and the one that cannot.
@@ -20413,21 +20599,29 @@ class SandboxBuilder {
     if (limits.address_space != 0)
       add_rlimit(RLIMIT_AS, limits.address_space, limits.address_space);
     if (limits.open_files != 0) add_rlimit(RLIMIT_NOFILE, limits.open_files, limits.open_files);
-    if (limits.file_size != 0) add_rlimit(RLIMIT_FSIZE, limits.file_size, limits.file_size);
+    // Nothing tells when a disk fills up, but one file does.
+    std::uint64_t file_size = limits.file_size;
+    if (limits.disk != 0 && (file_size == 0 || limits.disk < file_size)) file_size = limits.disk;
+    if (file_size != 0) add_rlimit(RLIMIT_FSIZE, file_size, file_size);
     if (limits.memory != 0) {
       state_.memory_base = find_cgroup_base(true);
-      if (state_.memory_base.directory.empty())
+      if (state_.memory_base.directory.empty()) {
         add_rlimit(RLIMIT_DATA, limits.memory, limits.memory);
+        instead_of_cgroup("memory", "it holds for each process alone", "memory_per_process");
+      }
     }
     if (limits.processes != 0) {
       state_.process_base = find_cgroup_base(false);
       if (state_.process_base.directory.empty()) {
         add_rlimit(RLIMIT_NPROC, limits.processes, limits.processes);
         if (::getuid() == 0)
-          miss("processes", "there is no cgroup for it, and the kernel does not count root's");
+          instead_of_cgroup("processes", "the kernel does not count root's", nullptr);
+        else
+          instead_of_cgroup("processes", "all of the user's are counted", "processes_per_user");
       }
     }
-    if (limits.disk != 0 && !state_.disk_root) miss("disk", "no writable directory is granted");
+    if (limits.disk != 0 && state_.disk_roots.empty())
+      miss("disk", "no writable directory is granted");
     state_.plan.rlimits = state_.rlimits.data();
     state_.plan.rlimit_count = state_.rlimits.size();
   }
@@ -20541,6 +20735,8 @@ class SandboxBuilder {
     plan.clone_flags = 0;
     plan.loopback = network_ == Network::loopback;
     plan.mount_proc = with_processes_;
+    plan.read_only = with_mounts_;
+    if (with_mounts_) plan.clone_flags |= CLONE_NEWNS;
     if (plan.loopback) plan.clone_flags |= CLONE_NEWNET;
     if (with_processes_) plan.clone_flags |= CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC;
     plan.uid_map = nullptr;
@@ -20556,11 +20752,46 @@ class SandboxBuilder {
     plan.gid_map = state_.gid_map.c_str();
   }
 
+  // Everything that can be written to, sorted, so that what lies in another is mounted on that.
+  void prepare_mounts() {
+    if (!wants_mounts(options_)) return;
+    can_mount_ = true;
+    for (const SandboxGrant& grant : state_.grants)
+      if (grant.writable) add_writable(grant.path, grant.device, grant.inode);
+    struct stat shared {};
+    if (options_.shared_memory) state_.shared_memory = real_path_of("/dev/shm");
+    if (::lstat(state_.shared_memory.c_str(), &shared) == 0)
+      add_writable(state_.shared_memory, shared.st_dev, shared.st_ino);
+    if (!can_mount_) return miss("metadata", "there are more than 32 writable directories");
+    // What lies above is kept in its place, or it could be moved away with all that is in it.
+    std::set<std::string> paths;
+    for (const std::string& path : options_.protected_paths) {
+      paths.insert(path);
+      for (std::size_t end = path.find('/'); end != std::string::npos;
+           end = path.find('/', end + 1))
+        paths.insert(path.substr(0, end + 1));
+    }
+    for (const std::string& path : paths) state_.guarded.append(path.c_str(), path.size() + 1);
+    state_.plan.writable = state_.writable;
+    state_.plan.guarded = state_.guarded.c_str();
+  }
+
+  void add_writable(const std::string& path, dev_t device, ino_t inode) {
+    std::size_t& count = state_.plan.writable_count;
+    if (count == most_writable) can_mount_ = false;
+    if (!can_mount_) return;
+    SandboxPlace* place = &state_.writable[count++];
+    for (; place != state_.writable && path < place[-1].path; --place) *place = place[-1];
+    *place = {path.c_str(), device, inode};
+  }
+
   // trial -----------------------------------------------------------------------------------------
 
   Expected<void> try_plan() {
     const AbstractListener listener;
+    prepare_mounts();
     with_processes_ = options_.pid_namespace;
+    with_mounts_ = can_mount_;
     bool user_namespace = ::geteuid() != 0;
     for (;;) {
       choose_namespaces(user_namespace);
@@ -20623,6 +20854,7 @@ class SandboxBuilder {
   void give_up_all(const char* why) {
     for (const char* feature : sandbox_features) missing_[feature] = why;
     if (options_.pid_namespace) missing_["pid_namespace"] = why;
+    missing_["metadata"] = why;
     drop_ruleset(why);
     with_filter_ = false;
     build_program();
@@ -20634,10 +20866,15 @@ class SandboxBuilder {
     state_.plan.no_new_privs = false;
   }
 
-  // The process table goes first, as it needs most, but comes back when the network was at fault.
+  // What is missed least goes first, but comes back when the network was at fault.
   Expected<void> leave_out_namespace(long error) {
     const std::string why = "no namespaces can be made here: " +
                             errno_text(error != 0 ? static_cast<int>(-error) : ENOSYS);
+    if (with_mounts_) {
+      with_mounts_ = false;
+      miss("metadata", why);
+      return {};
+    }
     if (with_processes_) {
       with_processes_ = false;
       miss("pid_namespace", why);
@@ -20645,6 +20882,8 @@ class SandboxBuilder {
     }
     with_processes_ = options_.pid_namespace;
     missing_.erase("pid_namespace");
+    with_mounts_ = can_mount_;
+    if (can_mount_) missing_.erase("metadata");
     return give_up_loopback(why);
   }
 
@@ -20698,6 +20937,7 @@ class SandboxBuilder {
     if (has(breach_abstract)) miss("abstract_sockets", reason_of_scope(broken));
     if (has(breach_capability | breach_privilege)) miss("privileges", broken);
     if (has(breach_filter)) miss("system_calls", broken);
+    if (has(breach_metadata)) miss("metadata", broken);
     judge_network(breaches);
   }
 
@@ -20721,12 +20961,14 @@ class SandboxBuilder {
     std::vector<std::string> features;
     if (sandboxed) {
       features.assign(std::begin(sandbox_features), std::end(sandbox_features));
-      if (options_.pid_namespace) features.emplace_back("pid_namespace");
+      add_features(options_, features);
     }
     for (const NamedLimit& limit : limit_names)
       if (options_.limits.*limit.value != 0) features.emplace_back(limit.name);
+    for (std::size_t i = 0; i < other_count_; ++i) features.emplace_back(other_limits_[i]);
     for (const std::string& feature : features) {
-      const auto missing = missing_.find(feature);
+      // One is had by what the other is had by.
+      const auto missing = missing_.find(feature == "protected_paths" ? "metadata" : feature);
       if (missing == missing_.end())
         state_.report.enforced.push_back(feature);
       else
@@ -20748,10 +20990,14 @@ class SandboxBuilder {
   Network network_ = options_.network;
   std::vector<Grant> grants_ = {};
   std::map<std::string, std::string> missing_ = {};
+  const char* other_limits_[2] = {};
+  std::size_t other_count_ = 0;
   int abi_ = 0;
   std::string landlock_problem_ = {};
   bool with_filter_ = true;
   bool with_processes_ = false;
+  bool can_mount_ = false;
+  bool with_mounts_ = false;
 };
 #else
 // Nothing of it can be had here.
@@ -20760,14 +21006,15 @@ Expected<void> build_without_kernel(SandboxState& state) {
   if (auto checked = check_sandbox_options(options); !checked) return checked;
   state.report.mode = options.mode;
   constexpr const char* why = ": not on this system";
-  std::vector<const char*> features;
+  std::vector<std::string> features;
   if (options.mode != SandboxMode::off) {
     features.assign(std::begin(sandbox_features), std::end(sandbox_features));
-    if (options.pid_namespace) features.push_back("pid_namespace");
+    add_features(options, features);
   }
   for (const NamedLimit& limit : limit_names)
-    if (options.limits.*limit.value != 0) features.push_back(limit.name);
-  for (const char* feature : features) state.report.missing.push_back(concat({feature, why}));
+    if (options.limits.*limit.value != 0) features.emplace_back(limit.name);
+  for (const std::string& feature : features)
+    state.report.missing.push_back(concat({feature, why}));
   if (options.mode == SandboxMode::strict)
     return make_error(ErrorCode::unsupported,
                       "sandbox: strict mode needs Linux on x86_64 or aarch64");
@@ -22991,7 +23238,8 @@ struct Process::State {
   Clock::time_point timeout_at = Clock::time_point::max();
   Clock::time_point heartbeat_at = Clock::time_point::max();
   Clock::time_point disk_check_at = Clock::time_point::max();
-  std::uint64_t free_disk = 0;  // bytes, at the start
+  // Bytes at the start, of each file system where they are limited.
+  std::array<std::uint64_t, most_disk_roots> free_disk = {};
   bool disk_reached = false;
   Clock::time_point phase_until = {};  // of asked_to_end and killed
   Clock::time_point drain_until = {};
@@ -23035,6 +23283,7 @@ struct Process::State {
   void close_input();
   void check_time(Clock::time_point now);
   void check_disk(Clock::time_point now);
+  bool disk_filled() const;
   void ask_to_end(Outcome why, Clock::time_point now);
   void kill_all();
   void kill_background();
@@ -23209,10 +23458,11 @@ bool Process::State::start(bool hold_writers) {
   set_nonblocking(out.pipe);
   set_nonblocking(err.pipe);
   set_times();
-  if (options.sandbox.state_ && options.sandbox.state_->disk_root) {
-    free_disk = free_bytes(options.sandbox.state_->disk_root);
-    disk_check_at = started;
-  }
+  if (options.sandbox.state_)
+    for (std::size_t i = 0; i < options.sandbox.state_->disk_roots.size(); ++i) {
+      free_disk[i] = free_bytes(options.sandbox.state_->disk_roots[i]);
+      disk_check_at = started;
+    }
   return true;
 }
 
@@ -23559,13 +23809,20 @@ void Process::State::close_input() {
 // process/child_end.cpp ---------------------------------------------------------------------------
 // One program: how it is killed, and what is told of its end.
 
+bool Process::State::disk_filled() const {
+  const Sandbox::State& sandbox = *options.sandbox.state_;
+  for (std::size_t i = 0; i < sandbox.disk_roots.size(); ++i) {
+    const std::uint64_t now = free_bytes(sandbox.disk_roots[i]);
+    if (now < free_disk[i] && free_disk[i] - now > sandbox.options.limits.disk) return true;
+  }
+  return false;
+}
+
 // Nothing tells when a disk fills up, so it is looked at now and then.
 void Process::State::check_disk(Clock::time_point now) {
   constexpr std::chrono::milliseconds interval(250);
-  const Sandbox::State& sandbox = *options.sandbox.state_;
-  const std::uint64_t free_now = free_bytes(sandbox.disk_root);
   disk_check_at = later(now, interval);
-  if (free_now >= free_disk || free_disk - free_now <= sandbox.options.limits.disk) return;
+  if (!disk_filled()) return;
   disk_reached = true;
   ask_to_end(Outcome::signaled, now);
 }
@@ -23847,8 +24104,13 @@ void Process::State::name_limits() {
   const bool cpu_used_up = static_cast<std::uint64_t>(cpu_seconds.count()) >= limits.cpu_time;
   if (limits.cpu_time > 0 && (ended_by(SIGXCPU) || (ended_by(SIGKILL) && cpu_used_up)))
     result.limits_reached.push_back("cpu_time");
-  if (limits.file_size > 0 && ended_by(SIGXFSZ)) result.limits_reached.push_back("file_size");
-  if (disk_reached) result.limits_reached.push_back("disk");
+  // Both bound a file; the smaller one has ended it.
+  const bool by_size =
+      limits.file_size > 0 && (limits.disk == 0 || limits.file_size <= limits.disk);
+  const bool by_disk = limits.disk > 0 && !by_size;
+  if (by_size && ended_by(SIGXFSZ)) result.limits_reached.push_back("file_size");
+  if (disk_reached || (by_disk && ended_by(SIGXFSZ)) || disk_filled())
+    result.limits_reached.push_back("disk");
 #if CODEEXEC_HAS_SANDBOX
   for (std::string& name : cgroup.finish()) result.limits_reached.push_back(std::move(name));
 #endif
@@ -24203,31 +24465,45 @@ struct Target {
 class WatchedFiles {
  public:
   static constexpr std::size_t max_directories = 64;
-  static constexpr std::size_t max_entries = 256;  // of one directory
+  static constexpr std::size_t max_files = 8192;       // in all
+  static constexpr std::size_t max_entries = 256;      // of one directory
+  static constexpr std::size_t max_listed = 4096;      // of one that is watched
+  static constexpr std::size_t max_repositories = 64;  // directly below one that is watched
   static constexpr std::size_t max_changes = 100;
 
   // Nothing.
   WatchedFiles() = default;
-  explicit WatchedFiles(std::vector<std::string> directories);
+  explicit WatchedFiles(std::vector<std::string> directories, bool below = true);
 
   // Paths of those that are others now than they were then, are new, or have gone.
   std::vector<std::string> changes() const;
 
  private:
   using Print = std::array<std::uint64_t, 9>;
+  // A watched directory, and its path with a slash at the end.
+  struct Place {
+    int fd;
+    std::string start;
+  };
 
   // Of a directory only which one it is: its times change with every file in it.
   static Print print_of(const struct stat& status);
+  static bool is_another(const std::pair<const std::string, Print>& known);
+  static std::string text_of(const Place& place, const std::string& file);
 
-  // True when it is a directory (and not a link to one). Most of what is looked for is not there,
-  // so a path is only made of what is.
-  bool look_at_one(int root, const std::string& start, const char* file);
-
-  void look_at_entries(int root, const std::string& start, const char* path);
-
+  // True when it is a directory (and not a link to one).
+  bool look_at_one(const Place& place, const std::string& file);
+  // Of a folder that holds what is like repositories, the settings of each.
+  void look_at_entries(const Place& place, const std::string& path, bool repositories = false);
+  void look_at_settings(const Place& place, const std::string& git);
+  void look_at_repository(const Place& place, const std::string& git);
+  // Those of watched_paths that begin with an entry; all of them when that is empty.
+  void look_at_watched(const Place& place, std::string_view entry);
   void look_at(const std::string& directory);
 
   std::vector<std::string> directories_ = {};
+  bool below_ = true;  // whether repositories below are looked at: not where there are too many
+  std::size_t left_ = max_files;
   std::map<std::string, Print> prints_ = {};
 };
 
@@ -24873,27 +25149,68 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
 
 namespace {
 
-WatchedFiles::WatchedFiles(std::vector<std::string> directories)
-    : directories_(std::move(directories)) {
+// Below a watched directory. With a slash at its end: what lies in it, and not below that.
+constexpr std::string_view watched_paths =
+    ".envrc .gitconfig .npmrc .yarnrc .yarnrc.yml .profile .bashrc .bash_profile .bash_login "
+    ".bash_logout .bash_aliases .zshenv .zprofile .zshrc .zlogin .zlogout .kshrc .cshrc .tcshrc "
+    ".login .gdbinit .mcp.json .mise.toml .pre-commit-config.yaml .devcontainer.json "
+    ".devcontainer/ .husky/ .vscode/ .idea/ .ssh/ .github/workflows/ .claude/settings.json "
+    ".claude/settings.local.json .cursor/mcp.json .cargo/config .cargo/config.toml "
+    ".config/git/config .config/fish/config.fish";
+
+// The value of core.hooksPath in the text of a git configuration, or "". Of several any one will
+// do: the file itself is watched. Only what lies in the work tree is of interest here.
+std::string hooks_path_in(const std::string& config) {
+  constexpr std::string_view key = "hookspath";
+  const std::size_t at = in_lower_case(config).find(key);
+  if (at == std::string::npos) return {};
+  std::string_view rest = std::string_view(config).substr(at + key.size());
+  std::string_view line = take_part(rest, '\n');
+  constexpr const char* around = " \t\r=\"";
+  line.remove_prefix(std::min(line.find_first_not_of(around), line.size()));
+  line = line.substr(0, line.find_last_not_of(around) + 1);
+  const std::string parts = concat({"/", line, "/"});
+  if (starts_with(line, "/") || parts.find("/../") != std::string::npos || has_nul(parts))
+    return {};
+  return std::string(line);
+}
+
+struct CloseListing {
+  void operator()(DIR* listing) const noexcept { ::closedir(listing); }
+};
+
+}  // namespace
+
+namespace {
+
+WatchedFiles::WatchedFiles(std::vector<std::string> directories, bool below)
+    : directories_(std::move(directories)), below_(below) {
   for (const std::string& directory : directories_) look_at(directory);
 }
 
 std::vector<std::string> WatchedFiles::changes() const {
   std::vector<std::string> changed;
   if (directories_.empty()) return changed;
-  const WatchedFiles now(directories_);
+  const WatchedFiles now(directories_, below_);
   auto before = prints_.begin();
   auto after = now.prints_.begin();
   while (changed.size() < max_changes && (before != prints_.end() || after != now.prints_.end())) {
     const bool gone =
         after == now.prints_.end() || (before != prints_.end() && before->first < after->first);
     const bool added = !gone && (before == prints_.end() || after->first < before->first);
-    if (gone || added || before->second != after->second)
+    if (gone ? is_another(*before) : added || before->second != after->second)
       changed.push_back(gone ? before->first : after->first);
     if (!added) ++before;
     if (!gone) ++after;
   }
   return changed;
+}
+
+// What lies beyond a bound in the second look only is still there.
+bool WatchedFiles::is_another(const std::pair<const std::string, Print>& known) {
+  struct stat status {};
+  return ::fstatat(AT_FDCWD, known.first.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+         print_of(status) != known.second;
 }
 
 WatchedFiles::Print WatchedFiles::print_of(const struct stat& status) {
@@ -24916,48 +25233,101 @@ WatchedFiles::Print WatchedFiles::print_of(const struct stat& status) {
   return print;
 }
 
-bool WatchedFiles::look_at_one(int root, const std::string& start, const char* file) {
+bool WatchedFiles::look_at_one(const Place& place, const std::string& file) {
   struct stat status {};
-  if (::fstatat(root, file, &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
-  prints_[start + file] = print_of(status);
+  if (left_ == 0 || ::fstatat(place.fd, file.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+    return false;
+  --left_;
+  prints_[place.start + file] = print_of(status);
   return S_ISDIR(status.st_mode);
 }
 
-void WatchedFiles::look_at_entries(int root, const std::string& start, const char* path) {
-  if (!look_at_one(root, start, path)) return;
-  std::size_t left = max_entries;
-  for_each_entry(start + path, [&](std::string_view file) {
+void WatchedFiles::look_at_entries(const Place& place, const std::string& path, bool repositories) {
+  if (!look_at_one(place, path)) return;
+  std::size_t left = repositories ? max_repositories : max_entries;
+  for_each_entry(place.start + path, [&](std::string_view file) {
     // git leaves samples alone, and makes a dozen of them.
     if (ends_with(file, ".sample")) return true;
     if (left-- == 0) return false;
-    look_at_one(root, start, concat({path, "/", file}).c_str());
+    const std::string whole = concat({path, "/", file});
+    if (repositories)
+      look_at_settings(place, whole);
+    else
+      look_at_one(place, whole);
     return true;
   });
 }
 
+void WatchedFiles::look_at_settings(const Place& place, const std::string& git) {
+  for (const char* file : {"/config", "/config.worktree", "/commondir", "/info/attributes"})
+    look_at_one(place, concat({git, file}));
+  look_at_entries(place, concat({git, "/hooks"}));
+}
+
+void WatchedFiles::look_at_repository(const Place& place, const std::string& git) {
+  if (!look_at_one(place, git)) return;
+  look_at_settings(place, git);
+  const std::string hooks = hooks_path_in(text_of(place, concat({git, "/config"})));
+  const std::size_t tree = git.rfind('/') + 1;  // npos + 1 is 0
+  if (!hooks.empty()) look_at_entries(place, concat({git.substr(0, tree), hooks}));
+  for (const char* parts : {"/modules", "/worktrees"})
+    look_at_entries(place, concat({git, parts}), true);
+}
+
+// What a command may have put there can be anything: no link is followed, and nothing waited for.
+std::string WatchedFiles::text_of(const Place& place, const std::string& file) {
+  constexpr std::size_t most = std::size_t{64} << 10;
+  constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  const UniqueFd fd(above_standard_streams(::openat(place.fd, file.c_str(), flags)));
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  std::string text(std::min(static_cast<std::size_t>(status.st_size), most), '\0');
+  const ssize_t size = ::read(fd.get(), &text[0], text.size());
+  text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+  return text;
+}
+
+void WatchedFiles::look_at_watched(const Place& place, std::string_view entry) {
+  std::string_view rest = watched_paths;
+  while (!rest.empty()) {
+    const std::string_view path = take_part(rest, ' ');
+    if (!entry.empty() && path.substr(0, path.find('/')) != entry) continue;
+    if (ends_with(path, "/"))
+      look_at_entries(place, std::string(path.substr(0, path.size() - 1)));
+    else
+      look_at_one(place, std::string(path));
+  }
+}
+
+// Most of what is looked for is not there, so the directory is listed, unless it is large.
 void WatchedFiles::look_at(const std::string& directory) {
-  const UniqueFd opened(above_standard_streams(
+  UniqueFd opened(above_standard_streams(
       ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK)));
   if (!opened) return;
-  const int root = opened.get();
-  const std::string start = directory == "/" ? directory : directory + "/";
-  if (look_at_one(root, start, ".git")) {
-    for (const char* file : {".git/config", ".git/config.worktree", ".git/commondir"})
-      look_at_one(root, start, file);
-    look_at_entries(root, start, ".git/hooks");
+  const std::unique_ptr<DIR, CloseListing> listing(::fdopendir(opened.get()));
+  if (!listing) return;
+  const Place place = {opened.release(), directory == "/" ? directory : directory + "/"};
+  std::size_t left = max_listed;
+  std::size_t repositories = max_repositories;
+  const dirent* entry = nullptr;
+  while (left > 0 && (entry = ::readdir(listing.get())) != nullptr) {
+    --left;
+    const std::string_view name = entry->d_name;
+    if (name == ".git")
+      look_at_repository(place, ".git");
+    else if (starts_with(name, "."))
+      look_at_watched(place, name);
+    else if (!below_ || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN))
+      continue;
+    else if (repositories-- == 0)
+      below_ = false;
+    else
+      look_at_repository(place, concat({name, "/.git"}));
   }
-  for (const char* path : {".husky", ".vscode", ".idea", ".ssh"})
-    look_at_entries(root, start, path);
-  for (const char* file :
-       {".envrc",        ".gitconfig", ".npmrc",        ".yarnrc",     ".yarnrc.yml",
-        ".profile",      ".bashrc",    ".bash_profile", ".bash_login", ".bash_logout",
-        ".bash_aliases", ".zshenv",    ".zprofile",     ".zshrc",      ".zlogin",
-        ".zlogout",      ".kshrc",     ".cshrc",        ".tcshrc",     ".login"})
-    look_at_one(root, start, file);
-  struct stat status {};
-  if (::fstatat(root, ".config", &status, AT_SYMLINK_NOFOLLOW) != 0) return;
-  for (const char* file : {".config/git/config", ".config/fish/config.fish"})
-    look_at_one(root, start, file);
+  if (left > 0) return;
+  below_ = false;
+  look_at_repository(place, ".git");
+  look_at_watched(place, {});
 }
 
 }  // namespace
@@ -25571,8 +25941,9 @@ struct LocalExecutor::Place {
   std::string skills_dir;
   Sandbox sandbox = {};
   std::shared_ptr<const SandboxReport> report = {};
-  std::vector<std::string> writable = {};        // what the sandbox was told to grant
-  std::vector<std::string> weak_variables = {};  // that any other setting of them replaces
+  std::vector<std::string> writable = {};         // what the sandbox was told to grant
+  std::vector<std::string> protected_paths = {};  // below each of these
+  std::vector<std::string> weak_variables = {};   // that any other setting of them replaces
   bool watch_files = false;
   mutable std::once_flag skills_linked = {};
   // The directory that all private homes are, or lie in. Null: there are none.
@@ -25867,9 +26238,10 @@ Expected<void> check_without_sandbox(const SandboxOptions& options) {
     return make_error(ErrorCode::invalid_argument,
                       concat({"network: ", quoted(name(options.network)),
                               " needs a sandbox: set sandbox to best_effort or strict"}));
-  if (options.pid_namespace)
+  if (options.pid_namespace || !options.protected_paths.empty())
     return make_error(ErrorCode::invalid_argument,
-                      "pid_namespace: it needs a sandbox: set sandbox to best_effort or strict");
+                      concat({options.pid_namespace ? "pid_namespace" : "protected_paths",
+                              ": it needs a sandbox: set sandbox to best_effort or strict"}));
   return {};
 }
 
@@ -26172,6 +26544,7 @@ Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options,
   auto wanted = complete_sandbox(options, roots, workspace, missing);
   if (!wanted) return wanted.error();
   const bool on = wanted->mode != SandboxMode::off;
+  place.protected_paths = wanted->protected_paths;
   if (on) {
     place.writable = wanted->writable;
     for (std::string& path : wanted->writable) path = path_as_given(path, options);
@@ -26207,6 +26580,10 @@ std::string LocalExecutor::describe_place() const {
                 "; besides, they can read the system, its tools",
                 readable.empty() ? "" : concat({", ", to_utf8(joined(readable, ", "))}),
                 " and nothing else of the user's."}));
+    if (!place_->protected_paths.empty())
+      sentences.push_back(
+          concat({"What is there of ", to_utf8(joined(place_->protected_paths, ", ")),
+                  " is protected: changing it fails as 'read-only' or 'busy'."}));
   }
   if (report.network == Network::none)
     sentences.push_back("The network is switched off: nothing can be downloaded.");
@@ -26227,7 +26604,11 @@ Expected<PathRules> LocalExecutor::Place::make_file_rules(
     // One that is gone, or that is a root already, adds nothing.
     if (PathRules::create(more)) options = std::move(more);
   };
-  for (const std::string& path : writable) add(path, Permission::write);
+  for (const std::string& path : writable) {
+    add(path, Permission::write);
+    for (const std::string& name : protected_paths)
+      add(concat({path, "/", name}), Permission::read);
+  }
   if (homes) add(homes->path(), Permission::write);
   for (const std::string& path : readable) add(path, Permission::read);
   // Without any root everything would be allowed.
@@ -35384,17 +35765,19 @@ std::vector<Option> option_table(ServerConfig& config) {
        &sandbox.terminals, Where::local},
       {"pid-namespace", nullptr, "a process table of their own", &sandbox.pid_namespace,
        Where::local},
+      {"protected-paths", "NAME...", "keep these below each writable directory: .git/hooks ...",
+       &sandbox.protected_paths, Where::local},
       {"no-watch-files", nullptr, "do not look for changes of .git/hooks, .vscode and the like",
        &config.no_watch_files, Where::local},
       {"no-supervisor", nullptr, "without a sandbox: let daemons live on after their command",
        &config.no_supervisor, Where::local},
       {"limit-cpu", "SECONDS", "whole ones, of each process of a command", &limits.cpu_time,
        Where::local},
-      {"limit-memory", "BYTES", "of a command, where there are cgroups; else of each process",
+      {"limit-memory", "BYTES", "of a command; without cgroups of each process, or refused",
        &limits.memory, Where::local},
       {"limit-address-space", "BYTES", "of each process; better --limit-memory",
        &limits.address_space, Where::local},
-      {"limit-processes", "N", "and threads of a command; without cgroups of the whole user",
+      {"limit-processes", "N", "and threads of a command; without cgroups as --limit-memory",
        &limits.processes, Where::local},
       {"limit-open-files", "N", "descriptors of each process", &limits.open_files, Where::local},
       {"limit-file-size", "BYTES", "of each file that is written", &limits.file_size, Where::local},

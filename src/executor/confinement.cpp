@@ -22,9 +22,10 @@ Expected<void> check_without_sandbox(const SandboxOptions& options) {
     return make_error(ErrorCode::invalid_argument,
                       concat({"network: ", quoted(name(options.network)),
                               " needs a sandbox: set sandbox to best_effort or strict"}));
-  if (options.pid_namespace)
+  if (options.pid_namespace || !options.protected_paths.empty())
     return make_error(ErrorCode::invalid_argument,
-                      "pid_namespace: it needs a sandbox: set sandbox to best_effort or strict");
+                      concat({options.pid_namespace ? "pid_namespace" : "protected_paths",
+                              ": it needs a sandbox: set sandbox to best_effort or strict"}));
   return {};
 }
 

@@ -291,10 +291,15 @@ struct LocalOptions : ExecutorOptions {
   // In a sandbox: notice when a command changes what the user's own tools will run, directly in the
   // work_dir and each writable root (of 64 roots at most). Changes are told in
   // Result::changed_files, 100 at most; they are not prevented. Watched are
-  //   .git, when it becomes another one or a file; in it config, config.worktree, commondir and,
-  //     but for samples, what is in hooks
-  //   what is in .husky, .vscode, .idea and .ssh (256 entries of each, not below them)
-  //   .envrc .gitconfig .npmrc .yarnrc .yarnrc.yml .config/git/config
+  //   .git, when it becomes another one or a file; in it config, config.worktree, commondir,
+  //     info/attributes and, but for samples, what is in hooks; config and hooks in modules/* and
+  //     worktrees/*; what is in the folder of the work tree that core.hooksPath names
+  //   the same of SUB/.git, where there are at most 64 folders SUB (not hidden ones)
+  //   what is in .husky, .vscode, .idea, .ssh, .devcontainer and .github/workflows (256 entries of
+  //     each, not below them)
+  //   .envrc .gdbinit .gitconfig .npmrc .yarnrc .yarnrc.yml .pre-commit-config.yaml .mise.toml
+  //   .devcontainer.json .mcp.json .cursor/mcp.json .claude/settings.json
+  //   .claude/settings.local.json .cargo/config .cargo/config.toml .config/git/config
   //   .profile .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshenv .zprofile
   //   .zshrc .zlogin .zlogout .kshrc .cshrc .tcshrc .login .config/fish/config.fish
   // A change is told by what the kernel keeps of a file: its identity, size, rights and times.

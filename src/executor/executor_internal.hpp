@@ -72,31 +72,45 @@ struct Target {
 class WatchedFiles {
  public:
   static constexpr std::size_t max_directories = 64;
-  static constexpr std::size_t max_entries = 256;  // of one directory
+  static constexpr std::size_t max_files = 8192;       // in all
+  static constexpr std::size_t max_entries = 256;      // of one directory
+  static constexpr std::size_t max_listed = 4096;      // of one that is watched
+  static constexpr std::size_t max_repositories = 64;  // directly below one that is watched
   static constexpr std::size_t max_changes = 100;
 
   // Nothing.
   WatchedFiles() = default;
-  explicit WatchedFiles(std::vector<std::string> directories);
+  explicit WatchedFiles(std::vector<std::string> directories, bool below = true);
 
   // Paths of those that are others now than they were then, are new, or have gone.
   std::vector<std::string> changes() const;
 
  private:
   using Print = std::array<std::uint64_t, 9>;
+  // A watched directory, and its path with a slash at the end.
+  struct Place {
+    int fd;
+    std::string start;
+  };
 
   // Of a directory only which one it is: its times change with every file in it.
   static Print print_of(const struct stat& status);
+  static bool is_another(const std::pair<const std::string, Print>& known);
+  static std::string text_of(const Place& place, const std::string& file);
 
-  // True when it is a directory (and not a link to one). Most of what is looked for is not there,
-  // so a path is only made of what is.
-  bool look_at_one(int root, const std::string& start, const char* file);
-
-  void look_at_entries(int root, const std::string& start, const char* path);
-
+  // True when it is a directory (and not a link to one).
+  bool look_at_one(const Place& place, const std::string& file);
+  // Of a folder that holds what is like repositories, the settings of each.
+  void look_at_entries(const Place& place, const std::string& path, bool repositories = false);
+  void look_at_settings(const Place& place, const std::string& git);
+  void look_at_repository(const Place& place, const std::string& git);
+  // Those of watched_paths that begin with an entry; all of them when that is empty.
+  void look_at_watched(const Place& place, std::string_view entry);
   void look_at(const std::string& directory);
 
   std::vector<std::string> directories_ = {};
+  bool below_ = true;  // whether repositories below are looked at: not where there are too many
+  std::size_t left_ = max_files;
   std::map<std::string, Print> prints_ = {};
 };
 

@@ -123,6 +123,7 @@ Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options,
   auto wanted = complete_sandbox(options, roots, workspace, missing);
   if (!wanted) return wanted.error();
   const bool on = wanted->mode != SandboxMode::off;
+  place.protected_paths = wanted->protected_paths;
   if (on) {
     place.writable = wanted->writable;
     for (std::string& path : wanted->writable) path = path_as_given(path, options);
@@ -158,6 +159,10 @@ std::string LocalExecutor::describe_place() const {
                 "; besides, they can read the system, its tools",
                 readable.empty() ? "" : concat({", ", to_utf8(joined(readable, ", "))}),
                 " and nothing else of the user's."}));
+    if (!place_->protected_paths.empty())
+      sentences.push_back(
+          concat({"What is there of ", to_utf8(joined(place_->protected_paths, ", ")),
+                  " is protected: changing it fails as 'read-only' or 'busy'."}));
   }
   if (report.network == Network::none)
     sentences.push_back("The network is switched off: nothing can be downloaded.");
@@ -178,7 +183,11 @@ Expected<PathRules> LocalExecutor::Place::make_file_rules(
     // One that is gone, or that is a root already, adds nothing.
     if (PathRules::create(more)) options = std::move(more);
   };
-  for (const std::string& path : writable) add(path, Permission::write);
+  for (const std::string& path : writable) {
+    add(path, Permission::write);
+    for (const std::string& name : protected_paths)
+      add(concat({path, "/", name}), Permission::read);
+  }
   if (homes) add(homes->path(), Permission::write);
   for (const std::string& path : readable) add(path, Permission::read);
   // Without any root everything would be allowed.

@@ -21,8 +21,9 @@ struct LocalExecutor::Place {
   std::string skills_dir;
   Sandbox sandbox = {};
   std::shared_ptr<const SandboxReport> report = {};
-  std::vector<std::string> writable = {};        // what the sandbox was told to grant
-  std::vector<std::string> weak_variables = {};  // that any other setting of them replaces
+  std::vector<std::string> writable = {};         // what the sandbox was told to grant
+  std::vector<std::string> protected_paths = {};  // below each of these
+  std::vector<std::string> weak_variables = {};   // that any other setting of them replaces
   bool watch_files = false;
   mutable std::once_flag skills_linked = {};
   // The directory that all private homes are, or lie in. Null: there are none.

@@ -8,29 +8,70 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+namespace {
+
+// Below a watched directory. With a slash at its end: what lies in it, and not below that.
+constexpr std::string_view watched_paths =
+    ".envrc .gitconfig .npmrc .yarnrc .yarnrc.yml .profile .bashrc .bash_profile .bash_login "
+    ".bash_logout .bash_aliases .zshenv .zprofile .zshrc .zlogin .zlogout .kshrc .cshrc .tcshrc "
+    ".login .gdbinit .mcp.json .mise.toml .pre-commit-config.yaml .devcontainer.json "
+    ".devcontainer/ .husky/ .vscode/ .idea/ .ssh/ .github/workflows/ .claude/settings.json "
+    ".claude/settings.local.json .cursor/mcp.json .cargo/config .cargo/config.toml "
+    ".config/git/config .config/fish/config.fish";
+
+// The value of core.hooksPath in the text of a git configuration, or "". Of several any one will
+// do: the file itself is watched. Only what lies in the work tree is of interest here.
+std::string hooks_path_in(const std::string& config) {
+  constexpr std::string_view key = "hookspath";
+  const std::size_t at = in_lower_case(config).find(key);
+  if (at == std::string::npos) return {};
+  std::string_view rest = std::string_view(config).substr(at + key.size());
+  std::string_view line = take_part(rest, '\n');
+  constexpr const char* around = " \t\r=\"";
+  line.remove_prefix(std::min(line.find_first_not_of(around), line.size()));
+  line = line.substr(0, line.find_last_not_of(around) + 1);
+  const std::string parts = concat({"/", line, "/"});
+  if (starts_with(line, "/") || parts.find("/../") != std::string::npos || has_nul(parts))
+    return {};
+  return std::string(line);
+}
+
+struct CloseListing {
+  void operator()(DIR* listing) const noexcept { ::closedir(listing); }
+};
+
+}  // namespace
+
 inline namespace inner {
 
-WatchedFiles::WatchedFiles(std::vector<std::string> directories)
-    : directories_(std::move(directories)) {
+WatchedFiles::WatchedFiles(std::vector<std::string> directories, bool below)
+    : directories_(std::move(directories)), below_(below) {
   for (const std::string& directory : directories_) look_at(directory);
 }
 
 std::vector<std::string> WatchedFiles::changes() const {
   std::vector<std::string> changed;
   if (directories_.empty()) return changed;
-  const WatchedFiles now(directories_);
+  const WatchedFiles now(directories_, below_);
   auto before = prints_.begin();
   auto after = now.prints_.begin();
   while (changed.size() < max_changes && (before != prints_.end() || after != now.prints_.end())) {
     const bool gone =
         after == now.prints_.end() || (before != prints_.end() && before->first < after->first);
     const bool added = !gone && (before == prints_.end() || after->first < before->first);
-    if (gone || added || before->second != after->second)
+    if (gone ? is_another(*before) : added || before->second != after->second)
       changed.push_back(gone ? before->first : after->first);
     if (!added) ++before;
     if (!gone) ++after;
   }
   return changed;
+}
+
+// What lies beyond a bound in the second look only is still there.
+bool WatchedFiles::is_another(const std::pair<const std::string, Print>& known) {
+  struct stat status {};
+  return ::fstatat(AT_FDCWD, known.first.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+         print_of(status) != known.second;
 }
 
 WatchedFiles::Print WatchedFiles::print_of(const struct stat& status) {
@@ -53,48 +94,101 @@ WatchedFiles::Print WatchedFiles::print_of(const struct stat& status) {
   return print;
 }
 
-bool WatchedFiles::look_at_one(int root, const std::string& start, const char* file) {
+bool WatchedFiles::look_at_one(const Place& place, const std::string& file) {
   struct stat status {};
-  if (::fstatat(root, file, &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
-  prints_[start + file] = print_of(status);
+  if (left_ == 0 || ::fstatat(place.fd, file.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+    return false;
+  --left_;
+  prints_[place.start + file] = print_of(status);
   return S_ISDIR(status.st_mode);
 }
 
-void WatchedFiles::look_at_entries(int root, const std::string& start, const char* path) {
-  if (!look_at_one(root, start, path)) return;
-  std::size_t left = max_entries;
-  for_each_entry(start + path, [&](std::string_view file) {
+void WatchedFiles::look_at_entries(const Place& place, const std::string& path, bool repositories) {
+  if (!look_at_one(place, path)) return;
+  std::size_t left = repositories ? max_repositories : max_entries;
+  for_each_entry(place.start + path, [&](std::string_view file) {
     // git leaves samples alone, and makes a dozen of them.
     if (ends_with(file, ".sample")) return true;
     if (left-- == 0) return false;
-    look_at_one(root, start, concat({path, "/", file}).c_str());
+    const std::string whole = concat({path, "/", file});
+    if (repositories)
+      look_at_settings(place, whole);
+    else
+      look_at_one(place, whole);
     return true;
   });
 }
 
+void WatchedFiles::look_at_settings(const Place& place, const std::string& git) {
+  for (const char* file : {"/config", "/config.worktree", "/commondir", "/info/attributes"})
+    look_at_one(place, concat({git, file}));
+  look_at_entries(place, concat({git, "/hooks"}));
+}
+
+void WatchedFiles::look_at_repository(const Place& place, const std::string& git) {
+  if (!look_at_one(place, git)) return;
+  look_at_settings(place, git);
+  const std::string hooks = hooks_path_in(text_of(place, concat({git, "/config"})));
+  const std::size_t tree = git.rfind('/') + 1;  // npos + 1 is 0
+  if (!hooks.empty()) look_at_entries(place, concat({git.substr(0, tree), hooks}));
+  for (const char* parts : {"/modules", "/worktrees"})
+    look_at_entries(place, concat({git, parts}), true);
+}
+
+// What a command may have put there can be anything: no link is followed, and nothing waited for.
+std::string WatchedFiles::text_of(const Place& place, const std::string& file) {
+  constexpr std::size_t most = std::size_t{64} << 10;
+  constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  const UniqueFd fd(above_standard_streams(::openat(place.fd, file.c_str(), flags)));
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  std::string text(std::min(static_cast<std::size_t>(status.st_size), most), '\0');
+  const ssize_t size = ::read(fd.get(), &text[0], text.size());
+  text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+  return text;
+}
+
+void WatchedFiles::look_at_watched(const Place& place, std::string_view entry) {
+  std::string_view rest = watched_paths;
+  while (!rest.empty()) {
+    const std::string_view path = take_part(rest, ' ');
+    if (!entry.empty() && path.substr(0, path.find('/')) != entry) continue;
+    if (ends_with(path, "/"))
+      look_at_entries(place, std::string(path.substr(0, path.size() - 1)));
+    else
+      look_at_one(place, std::string(path));
+  }
+}
+
+// Most of what is looked for is not there, so the directory is listed, unless it is large.
 void WatchedFiles::look_at(const std::string& directory) {
-  const UniqueFd opened(above_standard_streams(
+  UniqueFd opened(above_standard_streams(
       ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK)));
   if (!opened) return;
-  const int root = opened.get();
-  const std::string start = directory == "/" ? directory : directory + "/";
-  if (look_at_one(root, start, ".git")) {
-    for (const char* file : {".git/config", ".git/config.worktree", ".git/commondir"})
-      look_at_one(root, start, file);
-    look_at_entries(root, start, ".git/hooks");
+  const std::unique_ptr<DIR, CloseListing> listing(::fdopendir(opened.get()));
+  if (!listing) return;
+  const Place place = {opened.release(), directory == "/" ? directory : directory + "/"};
+  std::size_t left = max_listed;
+  std::size_t repositories = max_repositories;
+  const dirent* entry = nullptr;
+  while (left > 0 && (entry = ::readdir(listing.get())) != nullptr) {
+    --left;
+    const std::string_view name = entry->d_name;
+    if (name == ".git")
+      look_at_repository(place, ".git");
+    else if (starts_with(name, "."))
+      look_at_watched(place, name);
+    else if (!below_ || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN))
+      continue;
+    else if (repositories-- == 0)
+      below_ = false;
+    else
+      look_at_repository(place, concat({name, "/.git"}));
   }
-  for (const char* path : {".husky", ".vscode", ".idea", ".ssh"})
-    look_at_entries(root, start, path);
-  for (const char* file :
-       {".envrc",        ".gitconfig", ".npmrc",        ".yarnrc",     ".yarnrc.yml",
-        ".profile",      ".bashrc",    ".bash_profile", ".bash_login", ".bash_logout",
-        ".bash_aliases", ".zshenv",    ".zprofile",     ".zshrc",      ".zlogin",
-        ".zlogout",      ".kshrc",     ".cshrc",        ".tcshrc",     ".login"})
-    look_at_one(root, start, file);
-  struct stat status {};
-  if (::fstatat(root, ".config", &status, AT_SYMLINK_NOFOLLOW) != 0) return;
-  for (const char* file : {".config/git/config", ".config/fish/config.fish"})
-    look_at_one(root, start, file);
+  if (left > 0) return;
+  below_ = false;
+  look_at_repository(place, ".git");
+  look_at_watched(place, {});
 }
 
 }  // namespace inner

@@ -113,10 +113,11 @@ bool Process::State::start(bool hold_writers) {
   set_nonblocking(out.pipe);
   set_nonblocking(err.pipe);
   set_times();
-  if (options.sandbox.state_ && options.sandbox.state_->disk_root) {
-    free_disk = free_bytes(options.sandbox.state_->disk_root);
-    disk_check_at = started;
-  }
+  if (options.sandbox.state_)
+    for (std::size_t i = 0; i < options.sandbox.state_->disk_roots.size(); ++i) {
+      free_disk[i] = free_bytes(options.sandbox.state_->disk_roots[i]);
+      disk_check_at = started;
+    }
   return true;
 }
 

@@ -16,13 +16,20 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+bool Process::State::disk_filled() const {
+  const Sandbox::State& sandbox = *options.sandbox.state_;
+  for (std::size_t i = 0; i < sandbox.disk_roots.size(); ++i) {
+    const std::uint64_t now = free_bytes(sandbox.disk_roots[i]);
+    if (now < free_disk[i] && free_disk[i] - now > sandbox.options.limits.disk) return true;
+  }
+  return false;
+}
+
 // Nothing tells when a disk fills up, so it is looked at now and then.
 void Process::State::check_disk(Clock::time_point now) {
   constexpr std::chrono::milliseconds interval(250);
-  const Sandbox::State& sandbox = *options.sandbox.state_;
-  const std::uint64_t free_now = free_bytes(sandbox.disk_root);
   disk_check_at = later(now, interval);
-  if (free_now >= free_disk || free_disk - free_now <= sandbox.options.limits.disk) return;
+  if (!disk_filled()) return;
   disk_reached = true;
   ask_to_end(Outcome::signaled, now);
 }
@@ -304,8 +311,13 @@ void Process::State::name_limits() {
   const bool cpu_used_up = static_cast<std::uint64_t>(cpu_seconds.count()) >= limits.cpu_time;
   if (limits.cpu_time > 0 && (ended_by(SIGXCPU) || (ended_by(SIGKILL) && cpu_used_up)))
     result.limits_reached.push_back("cpu_time");
-  if (limits.file_size > 0 && ended_by(SIGXFSZ)) result.limits_reached.push_back("file_size");
-  if (disk_reached) result.limits_reached.push_back("disk");
+  // Both bound a file; the smaller one has ended it.
+  const bool by_size =
+      limits.file_size > 0 && (limits.disk == 0 || limits.file_size <= limits.disk);
+  const bool by_disk = limits.disk > 0 && !by_size;
+  if (by_size && ended_by(SIGXFSZ)) result.limits_reached.push_back("file_size");
+  if (disk_reached || (by_disk && ended_by(SIGXFSZ)) || disk_filled())
+    result.limits_reached.push_back("disk");
 #if CODEEXEC_HAS_SANDBOX
   for (std::string& name : cgroup.finish()) result.limits_reached.push_back(std::move(name));
 #endif

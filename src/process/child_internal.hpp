@@ -178,7 +178,8 @@ struct Process::State {
   Clock::time_point timeout_at = Clock::time_point::max();
   Clock::time_point heartbeat_at = Clock::time_point::max();
   Clock::time_point disk_check_at = Clock::time_point::max();
-  std::uint64_t free_disk = 0;  // bytes, at the start
+  // Bytes at the start, of each file system where they are limited.
+  std::array<std::uint64_t, most_disk_roots> free_disk = {};
   bool disk_reached = false;
   Clock::time_point phase_until = {};  // of asked_to_end and killed
   Clock::time_point drain_until = {};
@@ -222,6 +223,7 @@ struct Process::State {
   void close_input();
   void check_time(Clock::time_point now);
   void check_disk(Clock::time_point now);
+  bool disk_filled() const;
   void ask_to_end(Outcome why, Clock::time_point now);
   void kill_all();
   void kill_background();

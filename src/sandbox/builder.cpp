@@ -17,6 +17,17 @@ inline namespace v0_1 {
 
 namespace {
 
+bool wants_mounts(const SandboxOptions& options) {
+  return options.pid_namespace || !options.protected_paths.empty();
+}
+
+// What a report tells of besides sandbox_features, where it is asked for.
+void add_features(const SandboxOptions& options, std::vector<std::string>& features) {
+  if (options.pid_namespace) features.emplace_back("pid_namespace");
+  if (wants_mounts(options)) features.emplace_back("metadata");
+  if (!options.protected_paths.empty()) features.emplace_back("protected_paths");
+}
+
 #if CODEEXEC_HAS_SANDBOX
 // Fills in a state: the plan, and the report of what it does.
 class SandboxBuilder {
@@ -30,7 +41,7 @@ class SandboxBuilder {
     state_.plan.supervised = sandboxed;
     if (sandboxed)
       if (auto opened = open_grants(); !opened) return opened;
-    if (options_.limits.disk != 0) find_disk_root();
+    if (options_.limits.disk != 0) find_disk_roots();
     set_limits();
     if (sandboxed) {
       state_.report.network = network_;
@@ -93,7 +104,7 @@ class SandboxBuilder {
           concat({"read_only: ", quoted(path), " lies in a writable directory"}));
       return {};
     }
-    state_.grants.push_back({opened->path, opened->status.st_dev, opened->status.st_ino});
+    state_.grants.push_back({opened->path, opened->status.st_dev, opened->status.st_ino, writable});
     Grant grant;
     grant.file = std::move(*opened);
     grant.given = path;
@@ -108,13 +119,17 @@ class SandboxBuilder {
     });
   }
 
-  // The first writable directory that there is.
-  void find_disk_root() {
+  // A few at most: each costs every command two system calls.
+  void find_disk_roots() {
+    dev_t devices[most_disk_roots] = {};
     for (const std::string& path : options_.writable) {
       auto opened = open_grant(path);
-      if (!opened) continue;
-      state_.disk_root.reset(above_standard_streams(opened->fd.release()));
-      return;
+      std::size_t known = 0;
+      while (opened && known < state_.disk_roots.size() && devices[known] != opened->status.st_dev)
+        ++known;
+      if (!opened || known < state_.disk_roots.size() || known == most_disk_roots) continue;
+      devices[known] = opened->status.st_dev;
+      state_.disk_roots.push_back(UniqueFd(above_standard_streams(opened->fd.release())));
     }
   }
 
@@ -128,6 +143,14 @@ class SandboxBuilder {
     state_.rlimits.push_back(limit);
   }
 
+  // What the kernel offers without a cgroup is another limit, and has another name.
+  void instead_of_cgroup(const char* limit, const char* what, const char* other) {
+    miss(limit, concat({"no cgroup can be made here, so ", what,
+                        "; set sandbox to best_effort for that, or run this program by "
+                        "`systemd-run --user --scope -p Delegate=yes`"}));
+    if (other) other_limits_[other_count_++] = other;
+  }
+
   void set_limits() {
     const Limits& limits = options_.limits;
     // A second between the signal that can be caught and the one that cannot.
@@ -135,21 +158,29 @@ class SandboxBuilder {
     if (limits.address_space != 0)
       add_rlimit(RLIMIT_AS, limits.address_space, limits.address_space);
     if (limits.open_files != 0) add_rlimit(RLIMIT_NOFILE, limits.open_files, limits.open_files);
-    if (limits.file_size != 0) add_rlimit(RLIMIT_FSIZE, limits.file_size, limits.file_size);
+    // Nothing tells when a disk fills up, but one file does.
+    std::uint64_t file_size = limits.file_size;
+    if (limits.disk != 0 && (file_size == 0 || limits.disk < file_size)) file_size = limits.disk;
+    if (file_size != 0) add_rlimit(RLIMIT_FSIZE, file_size, file_size);
     if (limits.memory != 0) {
       state_.memory_base = find_cgroup_base(true);
-      if (state_.memory_base.directory.empty())
+      if (state_.memory_base.directory.empty()) {
         add_rlimit(RLIMIT_DATA, limits.memory, limits.memory);
+        instead_of_cgroup("memory", "it holds for each process alone", "memory_per_process");
+      }
     }
     if (limits.processes != 0) {
       state_.process_base = find_cgroup_base(false);
       if (state_.process_base.directory.empty()) {
         add_rlimit(RLIMIT_NPROC, limits.processes, limits.processes);
         if (::getuid() == 0)
-          miss("processes", "there is no cgroup for it, and the kernel does not count root's");
+          instead_of_cgroup("processes", "the kernel does not count root's", nullptr);
+        else
+          instead_of_cgroup("processes", "all of the user's are counted", "processes_per_user");
       }
     }
-    if (limits.disk != 0 && !state_.disk_root) miss("disk", "no writable directory is granted");
+    if (limits.disk != 0 && state_.disk_roots.empty())
+      miss("disk", "no writable directory is granted");
     state_.plan.rlimits = state_.rlimits.data();
     state_.plan.rlimit_count = state_.rlimits.size();
   }
@@ -263,6 +294,8 @@ class SandboxBuilder {
     plan.clone_flags = 0;
     plan.loopback = network_ == Network::loopback;
     plan.mount_proc = with_processes_;
+    plan.read_only = with_mounts_;
+    if (with_mounts_) plan.clone_flags |= CLONE_NEWNS;
     if (plan.loopback) plan.clone_flags |= CLONE_NEWNET;
     if (with_processes_) plan.clone_flags |= CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC;
     plan.uid_map = nullptr;
@@ -278,11 +311,46 @@ class SandboxBuilder {
     plan.gid_map = state_.gid_map.c_str();
   }
 
+  // Everything that can be written to, sorted, so that what lies in another is mounted on that.
+  void prepare_mounts() {
+    if (!wants_mounts(options_)) return;
+    can_mount_ = true;
+    for (const SandboxGrant& grant : state_.grants)
+      if (grant.writable) add_writable(grant.path, grant.device, grant.inode);
+    struct stat shared {};
+    if (options_.shared_memory) state_.shared_memory = real_path_of("/dev/shm");
+    if (::lstat(state_.shared_memory.c_str(), &shared) == 0)
+      add_writable(state_.shared_memory, shared.st_dev, shared.st_ino);
+    if (!can_mount_) return miss("metadata", "there are more than 32 writable directories");
+    // What lies above is kept in its place, or it could be moved away with all that is in it.
+    std::set<std::string> paths;
+    for (const std::string& path : options_.protected_paths) {
+      paths.insert(path);
+      for (std::size_t end = path.find('/'); end != std::string::npos;
+           end = path.find('/', end + 1))
+        paths.insert(path.substr(0, end + 1));
+    }
+    for (const std::string& path : paths) state_.guarded.append(path.c_str(), path.size() + 1);
+    state_.plan.writable = state_.writable;
+    state_.plan.guarded = state_.guarded.c_str();
+  }
+
+  void add_writable(const std::string& path, dev_t device, ino_t inode) {
+    std::size_t& count = state_.plan.writable_count;
+    if (count == most_writable) can_mount_ = false;
+    if (!can_mount_) return;
+    SandboxPlace* place = &state_.writable[count++];
+    for (; place != state_.writable && path < place[-1].path; --place) *place = place[-1];
+    *place = {path.c_str(), device, inode};
+  }
+
   // trial -----------------------------------------------------------------------------------------
 
   Expected<void> try_plan() {
     const AbstractListener listener;
+    prepare_mounts();
     with_processes_ = options_.pid_namespace;
+    with_mounts_ = can_mount_;
     bool user_namespace = ::geteuid() != 0;
     for (;;) {
       choose_namespaces(user_namespace);
@@ -345,6 +413,7 @@ class SandboxBuilder {
   void give_up_all(const char* why) {
     for (const char* feature : sandbox_features) missing_[feature] = why;
     if (options_.pid_namespace) missing_["pid_namespace"] = why;
+    missing_["metadata"] = why;
     drop_ruleset(why);
     with_filter_ = false;
     build_program();
@@ -356,10 +425,15 @@ class SandboxBuilder {
     state_.plan.no_new_privs = false;
   }
 
-  // The process table goes first, as it needs most, but comes back when the network was at fault.
+  // What is missed least goes first, but comes back when the network was at fault.
   Expected<void> leave_out_namespace(long error) {
     const std::string why = "no namespaces can be made here: " +
                             errno_text(error != 0 ? static_cast<int>(-error) : ENOSYS);
+    if (with_mounts_) {
+      with_mounts_ = false;
+      miss("metadata", why);
+      return {};
+    }
     if (with_processes_) {
       with_processes_ = false;
       miss("pid_namespace", why);
@@ -367,6 +441,8 @@ class SandboxBuilder {
     }
     with_processes_ = options_.pid_namespace;
     missing_.erase("pid_namespace");
+    with_mounts_ = can_mount_;
+    if (can_mount_) missing_.erase("metadata");
     return give_up_loopback(why);
   }
 
@@ -420,6 +496,7 @@ class SandboxBuilder {
     if (has(breach_abstract)) miss("abstract_sockets", reason_of_scope(broken));
     if (has(breach_capability | breach_privilege)) miss("privileges", broken);
     if (has(breach_filter)) miss("system_calls", broken);
+    if (has(breach_metadata)) miss("metadata", broken);
     judge_network(breaches);
   }
 
@@ -443,12 +520,14 @@ class SandboxBuilder {
     std::vector<std::string> features;
     if (sandboxed) {
       features.assign(std::begin(sandbox_features), std::end(sandbox_features));
-      if (options_.pid_namespace) features.emplace_back("pid_namespace");
+      add_features(options_, features);
     }
     for (const NamedLimit& limit : limit_names)
       if (options_.limits.*limit.value != 0) features.emplace_back(limit.name);
+    for (std::size_t i = 0; i < other_count_; ++i) features.emplace_back(other_limits_[i]);
     for (const std::string& feature : features) {
-      const auto missing = missing_.find(feature);
+      // One is had by what the other is had by.
+      const auto missing = missing_.find(feature == "protected_paths" ? "metadata" : feature);
       if (missing == missing_.end())
         state_.report.enforced.push_back(feature);
       else
@@ -470,10 +549,14 @@ class SandboxBuilder {
   Network network_ = options_.network;
   std::vector<Grant> grants_ = {};
   std::map<std::string, std::string> missing_ = {};
+  const char* other_limits_[2] = {};
+  std::size_t other_count_ = 0;
   int abi_ = 0;
   std::string landlock_problem_ = {};
   bool with_filter_ = true;
   bool with_processes_ = false;
+  bool can_mount_ = false;
+  bool with_mounts_ = false;
 };
 #else
 // Nothing of it can be had here.
@@ -482,14 +565,15 @@ Expected<void> build_without_kernel(SandboxState& state) {
   if (auto checked = check_sandbox_options(options); !checked) return checked;
   state.report.mode = options.mode;
   constexpr const char* why = ": not on this system";
-  std::vector<const char*> features;
+  std::vector<std::string> features;
   if (options.mode != SandboxMode::off) {
     features.assign(std::begin(sandbox_features), std::end(sandbox_features));
-    if (options.pid_namespace) features.push_back("pid_namespace");
+    add_features(options, features);
   }
   for (const NamedLimit& limit : limit_names)
-    if (options.limits.*limit.value != 0) features.push_back(limit.name);
-  for (const char* feature : features) state.report.missing.push_back(concat({feature, why}));
+    if (options.limits.*limit.value != 0) features.emplace_back(limit.name);
+  for (const std::string& feature : features)
+    state.report.missing.push_back(concat({feature, why}));
   if (options.mode == SandboxMode::strict)
     return make_error(ErrorCode::unsupported,
                       "sandbox: strict mode needs Linux on x86_64 or aarch64");

@@ -40,6 +40,101 @@ CODEEXEC_IN_CHILD long bring_loopback_up() {
   return result;
 }
 
+constexpr long number_of_open_tree = 428;
+constexpr long number_of_move_mount = 429;
+constexpr long number_of_openat2 = 437;
+constexpr long number_of_mount_setattr = 442;
+
+// One form of all four is less code.
+CODEEXEC_IN_CHILD long mount_call(long number, long directory, const char* path, long third,
+                                  long fourth, long fifth) {
+  return raw(number, directory, path, third, fourth, fifth);
+}
+
+CODEEXEC_IN_CHILD long make_read_only(long directory, const char* path, int flags) {
+  const std::uint64_t attributes[4] = {1, 0, 0, 0};  // set MOUNT_ATTR_RDONLY
+  return mount_call(number_of_mount_setattr, directory, path, AT_RECURSIVE | flags,
+                    as_word(&attributes[0]), sizeof attributes);
+}
+
+// A mount of what is there already, which is nowhere yet.
+CODEEXEC_IN_CHILD long copy_mount(long directory, const char* path, int flags) {
+  constexpr int open_tree_clone = 1;
+  return mount_call(number_of_open_tree, directory, path,
+                    open_tree_clone | AT_RECURSIVE | O_CLOEXEC | flags, 0, 0);
+}
+
+// Mounts on itself what is there of a path. A command that runs beside may turn it into a link at
+// any moment, so it is looked up once and without following any.
+CODEEXEC_IN_CHILD long guard_place(long directory, const char* path, bool read_only) {
+  constexpr int from_and_to_descriptor = 0x44;  // MOVE_MOUNT_F_EMPTY_PATH, T_EMPTY_PATH
+  const std::uint64_t how[3] = {O_PATH | O_CLOEXEC, 0, 0x0c};  // RESOLVE_NO_SYMLINKS, BENEATH
+  const long found =
+      mount_call(number_of_openat2, directory, path, as_word(&how[0]), sizeof how, 0);
+  if (found < 0)
+    return found == -ENOENT || found == -ENOTDIR || found == -ELOOP || found == -EACCES ? 0 : found;
+  const long copy = copy_mount(found, "", AT_EMPTY_PATH);
+  long result = copy;
+  if (copy >= 0 && read_only) result = make_read_only(copy, "", AT_EMPTY_PATH);
+  if (result >= 0)
+    result = mount_call(number_of_move_mount, copy, "", found, as_word(""), from_and_to_descriptor);
+  if (copy >= 0) raw(SYS_close, copy);
+  raw(SYS_close, found);
+  return result;
+}
+
+// A copy of a writable directory, or -ENOENT when that is not there, or is another: it then stays
+// read-only, as there is no right to write to it either.
+CODEEXEC_IN_CHILD long copy_writable(const SandboxPlace& place) {
+  const long copy = copy_mount(AT_FDCWD, place.path, AT_SYMLINK_NOFOLLOW);
+  if (copy < 0) return copy == -ENOTDIR || copy == -ELOOP ? -ENOENT : copy;
+  struct stat found;
+  long known = raw(SYS_fstat, copy, &found);
+  if (known == 0 && (found.st_dev != place.device || found.st_ino != place.inode)) known = -ENOENT;
+  if (known == 0) return copy;
+  raw(SYS_close, copy);
+  return known;
+}
+
+// The copies of the writable directories are made before everything becomes read-only, and take
+// their places after.
+CODEEXEC_IN_CHILD long keep_writable(const SandboxPlan& plan) {
+  constexpr int from_descriptor = 4;  // MOVE_MOUNT_F_EMPTY_PATH
+  int copies[most_writable];
+  for (std::size_t i = 0; i < plan.writable_count; ++i) {
+    const long copy = copy_writable(plan.writable[i]);
+    if (copy < 0 && copy != -ENOENT) return copy;
+    copies[i] = static_cast<int>(copy);
+  }
+  long result = make_read_only(AT_FDCWD, "/", 0);
+  for (std::size_t i = 0; i < plan.writable_count && result >= 0; ++i) {
+    if (copies[i] < 0) continue;
+    result = mount_call(number_of_move_mount, copies[i], "", AT_FDCWD,
+                        as_word(plan.writable[i].path), from_descriptor);
+    const char* path = plan.guarded;
+    while (*path != '\0' && result >= 0) {
+      const char* end = path;
+      while (*end != '\0') ++end;
+      result = guard_place(copies[i], path, end[-1] != '/');
+      path = end + 1;
+    }
+  }
+  for (std::size_t i = 0; i < plan.writable_count; ++i)
+    if (copies[i] >= 0) raw(SYS_close, copies[i]);
+  return result;
+}
+
+// Root may read these even without capabilities, as it owns them: addresses and numbers of the
+// kernel. Where one is missing there is nothing to hide.
+CODEEXEC_IN_CHILD long mount_proc() {
+  const long mounted = raw(SYS_mount, "proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, 0);
+  if (mounted < 0) return mounted;
+  const char* const hidden[] = {"/proc/slabinfo", "/proc/vmallocinfo", "/proc/timer_list",
+                                "/proc/keys"};
+  for (const char* file : hidden) raw(SYS_mount, "/dev/null", file, as_word(0), MS_BIND, 0);
+  return 0;
+}
+
 // Puts a ruleset with a rule for the new /proc in the place of the plan's. The table of descriptors
 // is this process's own, so the number means the other ruleset elsewhere.
 CODEEXEC_IN_CHILD long replace_ruleset(const SandboxPlan& plan) {
@@ -98,16 +193,13 @@ CODEEXEC_IN_CHILD long set_up_namespaces(const SandboxPlan& plan) {
     const long up = bring_loopback_up();
     if (up < 0) return up;
   }
-  if (plan.mount_proc) {
-    // Mounts of the host still come in; none of ours goes out.
-    const long apart = raw(SYS_mount, "none", "/", as_word(0), MS_REC | MS_SLAVE, 0);
-    if (apart < 0) return apart;
-    const long mounted =
-        raw(SYS_mount, "proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, 0);
-    if (mounted < 0) return mounted;
-    if (plan.ruleset >= 0) return replace_ruleset(plan);
-  }
-  return 0;
+  if ((plan.clone_flags & CLONE_NEWNS) == 0) return 0;
+  // Mounts of the host still come in; none of ours goes out.
+  long result = raw(SYS_mount, "none", "/", as_word(0), MS_REC | MS_SLAVE, 0);
+  if (result >= 0 && plan.mount_proc) result = mount_proc();
+  if (result >= 0 && plan.read_only) result = keep_writable(plan);
+  if (result >= 0 && plan.mount_proc && plan.ruleset >= 0) result = replace_ruleset(plan);
+  return result < 0 ? result : 0;
 }
 
 }  // namespace inner

@@ -114,6 +114,7 @@ enum Breach : unsigned {
   breach_unix = 1u << 10,       // has a socket with a path
   breach_outside = 1u << 11,    // has a route that leads out of its own network
   breach_loopback = 1u << 12,   // has no working network of its own
+  breach_metadata = 1u << 13,   // changed the times of a directory outside
 };
 
 // What one trial does and finds. The child writes it through the memory it shares; what only looks

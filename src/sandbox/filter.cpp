@@ -138,8 +138,11 @@ class FilterBuilder {
     answers_[SYS_unshare] = look_at_unshare();
     answers_[SYS_clone] = look_at_clone();
     answers_[SYS_ioctl] = look_at_ioctl();
+    answers_[SYS_fcntl] = look_at_fcntl();
     answers_[SYS_socket] = look_at_socket();
     answers_[SYS_socketpair] = look_at_socketpair();
+    if (options_.network == Network::none && !options_.unix_sockets)
+      answers_[SYS_bind] = no_access_;
     if (!options_.own_processes) answers_[SYS_prlimit64] = look_at_prlimit();
     if (!options_.own_processes && options_.landlock_abi < 6) answers_[SYS_kill] = look_at_kill();
     if (options_.landlock_abi == 1 || options_.landlock_abi == 2) keep_files_from_truncation();
@@ -185,8 +188,18 @@ class FilterBuilder {
     return load_argument(1);
   }
 
-  // Nothing else needs a look: where no socket can be made there is none to connect, to bind or to
-  // send with. Refusing those as well breaks programs that use pairs of connected sockets.
+  // A lease on a file that may be read, or on a directory, makes everybody else who opens it wait,
+  // for up to 45 seconds each time.
+  FilterLabel look_at_fcntl() {
+    constexpr std::uint32_t set_delegation = 1040;  // Linux 6.19
+    const FilterLabel next = program_.branch(BPF_JEQ, set_delegation, not_permitted_, allow_);
+    program_.branch(BPF_JEQ, F_SETLEASE, not_permitted_, next);
+    return load_argument(1);
+  }
+
+  // Where no socket can be made there is none to connect or to send with, and refusing that as well
+  // breaks programs that use pairs of connected sockets. Half of a pair could be bound, though, and
+  // take an abstract name from the host's programs.
   FilterLabel look_at_socket() {
     const bool unix_sockets = options_.network == Network::host || options_.unix_sockets;
     if (options_.network == Network::none && !unix_sockets) return no_socket();

@@ -22,6 +22,9 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+// File systems on which Limits::disk counts.
+inline constexpr std::size_t most_disk_roots = 8;
+
 #if CODEEXEC_HAS_SANDBOX
 // These are not in the unnamed namespace because they are fields of classes that the declarations
 // name.
@@ -45,6 +48,14 @@ struct LandlockRule {
   std::int32_t fd = -1;
 };
 
+// A writable directory, and the file that it was at create().
+struct SandboxPlace {
+  const char* path = nullptr;
+  dev_t device = 0;
+  ino_t inode = 0;
+};
+inline constexpr std::size_t most_writable = 32;
+
 // Everything that the processes of a run need of a sandbox, as plain data that outlives them.
 struct SandboxPlan {
   bool supervised = true;         // a supervisor stands between this program and the command
@@ -54,6 +65,13 @@ struct SandboxPlan {
   const char* gid_map = nullptr;
   bool loopback = false;    // bring `lo` up
   bool mount_proc = false;  // a /proc of the new process table
+  // Everything is mounted read-only but these, and in these again what is protected.
+  bool read_only = false;
+  const SandboxPlace* writable = nullptr;
+  std::size_t writable_count = 0;
+  // Paths below each of them, with a NUL after each and an empty one at the end. With a slash at
+  // its end it is only kept from being moved away.
+  const char* guarded = "";
 
   int ruleset = -1;  // Landlock's, or -1
   // With mount_proc: what the ruleset is made of, because a /proc that is mounted only then needs
@@ -83,6 +101,7 @@ struct SandboxGrant {
   std::string path = {};
   dev_t device = 0;
   ino_t inode = 0;
+  bool writable = false;
 };
 
 // One policy; the plan points into it.
@@ -90,7 +109,8 @@ struct SandboxState {
   SandboxOptions options = {};
   SandboxReport report = {};
   std::vector<SandboxGrant> grants = {};
-  UniqueFd disk_root = UniqueFd();  // where Limits::disk counts; none without that limit
+  // Where Limits::disk counts, a directory of each file system; none without that limit.
+  std::vector<UniqueFd> disk_roots = {};
 #if CODEEXEC_HAS_SANDBOX
   SandboxPlan plan = {};
   // Where the cgroups of runs are made, when one is needed and can be made. With cgroup v2 it is
@@ -103,6 +123,9 @@ struct SandboxState {
   std::vector<LandlockRule> rules = {};
   std::vector<sock_filter> filter = {};
   std::vector<SandboxRlimit> rlimits = {};
+  SandboxPlace writable[most_writable] = {};
+  std::string guarded = {};
+  std::string shared_memory = {};
   std::string uid_map = {};
   std::string gid_map = {};
 #endif

@@ -47,6 +47,17 @@ Expected<void> check_sandbox_options(const SandboxOptions& options) {
                           concat({"grants: ", quoted(path), " has a NUL byte"}));
     }
   }
+  constexpr std::size_t most_protected = 64;
+  for (const std::string& path : options.protected_paths) {
+    const std::string parts = concat({"/", path, "/"});
+    bool good = options.protected_paths.size() <= most_protected && !has_nul(path);
+    for (const char* other : {"//", "/./", "/../"})
+      good = good && parts.find(other) == std::string::npos;
+    if (!good)
+      return make_error(ErrorCode::invalid_argument,
+                        concat({"protected_paths: ", quoted(path),
+                                " is no plain relative path, or one of more than 64"}));
+  }
   constexpr std::uint64_t most = std::uint64_t{1} << 62;
   for (const NamedLimit& limit : limit_names) {
     if (options.limits.*limit.value > most)

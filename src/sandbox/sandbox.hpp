@@ -28,18 +28,21 @@ const char* name(Network network) noexcept;
 struct Limits {
   std::uint64_t cpu_time = 0;  // seconds of each process (RLIMIT_CPU), then SIGXCPU and SIGKILL
   // Bytes. Where a cgroup can be made: of all processes together, and the largest is killed.
-  // Elsewhere of each process: its private writable memory (RLIMIT_DATA); allocations fail.
+  // Elsewhere of each process: its private writable memory (RLIMIT_DATA); allocations fail. That is
+  // memory_per_process in the report, memory is missing, and strict refuses.
   std::uint64_t memory = 0;
   // Bytes of addresses in each process (RLIMIT_AS). Better left off: it counts what is reserved and
   // never used, of which Node takes 16 GiB for a WebAssembly, and Java 4 GiB.
   std::uint64_t address_space = 0;
   // Where a cgroup can be made: processes and threads of the command. Elsewhere those of the user
-  // in all (RLIMIT_NPROC), which the kernel does not count for root: report() says when it is moot.
+  // in all (RLIMIT_NPROC), which the kernel does not count for root: processes_per_user in the
+  // report, but not for root; processes is missing, and strict refuses.
   std::uint64_t processes = 0;
   std::uint64_t open_files = 0;  // descriptors of each process (RLIMIT_NOFILE)
   std::uint64_t file_size = 0;   // bytes of each file that is written (RLIMIT_FSIZE), then SIGXFSZ
-  // Bytes by which the file system of the first writable root may fill up during a command,
-  // whoever fills it. Looked at four times a second; the command is killed.
+  // Bytes by which each of the file systems of the writable directories may fill up during a
+  // command, whoever fills it. Looked at four times a second, and the command is killed; and at its
+  // end, which is told. Also the most that one file may have, as with file_size.
   std::uint64_t disk = 0;
 };
 
@@ -65,8 +68,14 @@ struct SandboxOptions {
   bool terminals = false;
   // A process table of the command's own: it sees and reaches no process of the host, and none of
   // its processes can outlive it whatever becomes of this program. An ordinary user needs user
-  // namespaces for it; costs about 0.5 ms.
+  // namespaces for it; costs about 0.5 ms. Everything but the writable directories is mounted
+  // read-only for it, so that modes, times and attributes of files elsewhere stay as well.
   bool pid_namespace = false;
+  // Files and directories that commands can neither change nor replace, though they lie in a
+  // writable directory: relative to each of these, such as ".git/hooks". At most 64. What is not
+  // there when a command begins is not made and not protected, and neither is what a link leads
+  // to. Mounts everything else as with pid_namespace, and costs about 0.2 ms.
+  std::vector<std::string> protected_paths = {};
   Limits limits = {};
 };
 
@@ -81,7 +90,9 @@ struct SandboxOptions {
 //   privileges         no_new_privs, and no capabilities
 //   network            as in `network`
 //   containment        nothing of a command outlives it, this program's SIGKILL included
-//   pid_namespace, memory, processes and so on: what was asked for
+//   metadata           modes, times and attributes of files stay where nothing can be written:
+//                      with pid_namespace or protected_paths
+//   pid_namespace, protected_paths, memory, processes and so on: what was asked for
 struct SandboxReport {
   SandboxMode mode = SandboxMode::off;
   Network network = Network::host;  // what commands really have
@@ -94,8 +105,9 @@ struct SandboxReport {
 // never restricted. Copies share it. Does not change after create(); any thread may use it.
 //
 // What it does not hold back, on Linux up to 7.0: reading names, sizes and times of files
-// anywhere; chmod, utimes and setxattr on files that the user owns; with Network::host everything
-// the network reaches. The README has the list, with an answer to each.
+// anywhere; chmod, utimes and setxattr on files that the user owns, unless `metadata` is enforced;
+// with Network::host everything the network reaches. The README has the list, with an answer to
+// each.
 class Sandbox {
  public:
   // No sandbox and no limits.

@@ -129,6 +129,11 @@ CODEEXEC_IN_CHILD unsigned try_privileges(const SandboxPlan& plan) {
   return breaches;
 }
 
+// What is mounted read-only is so for everybody, the owner of the file included.
+CODEEXEC_IN_CHILD bool times_stay() {
+  return raw(SYS_utimensat, AT_FDCWD, "/", as_word(nullptr), 0) == -EROFS;
+}
+
 // Without a filter the first would say that it does not know such an operation, and the second that
 // it has no arguments.
 CODEEXEC_IN_CHILD bool filter_refuses() {
@@ -154,6 +159,7 @@ CODEEXEC_IN_CHILD int trial_main(void* argument) {
     trial.step = ConfineStep::end;
     unsigned breaches = try_privileges(plan) | try_network(trial);
     if (plan.ruleset >= 0) breaches |= try_files();
+    if (plan.read_only && !times_stay()) breaches |= breach_metadata;
     const long reached = raw(SYS_kill, trial.host, 0);
     // In a process table of its own this program does not exist.
     if (!refused(reached) && reached != -ESRCH) breaches |= breach_signal;

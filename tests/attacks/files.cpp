@@ -168,10 +168,25 @@ int watch(const Arguments& a) {
   return tell("inotify_add_watch", ::inotify_add_watch(fd, a[0].c_str(), IN_ALL_EVENTS));
 }
 
+// Until they are closed, nobody else of the user has them.
+int watchers(const Arguments& a) {
+  int made = 0;
+  while (made < number(a[0]) && ::inotify_init1(0) >= 0) ++made;
+  say("watchers " + std::to_string(made) + "\n");
+  return 0;
+}
+
 int set_attribute(const Arguments& a) {
   const int result = ::setxattr(a[0].c_str(), "user.attack", "x", 1, 0);
   if (result != 0 && errno == EOPNOTSUPP) return unavailable("setxattr");
   return tell("setxattr", result);
+}
+
+// As long as it is held, whoever else opens the file waits.
+int hold_lease(const Arguments& a) {
+  const int fd = ::open(a[0].c_str(), O_RDONLY);
+  if (fd < 0) return tell("open", -1);
+  return tell("lease", ::fcntl(fd, 1024 /* F_SETLEASE */, F_WRLCK));
 }
 
 // Linux 6.17: the flags of a file by its path, without opening it.
@@ -223,7 +238,9 @@ Verbs file_verbs() {
       {"inherited", 0, inherited},
       {"deep-tree", 1, deep_tree},
       {"watch", 1, watch},
+      {"watchers", 1, watchers},
       {"set-attribute", 1, set_attribute},
+      {"hold-lease", 1, hold_lease},
       {"set-file-flags", 1, set_file_flags},
       {"memory-program", 2, memory_program},
   };

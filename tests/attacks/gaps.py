@@ -3,22 +3,26 @@
 import os
 import stat
 
-from cases import attack
+from cases import NOT_ROOT, attack
 from judges import shown, succeeded, survived, victim_limited
-from limits import limited
 from network import sends
 from reads import reads
 from servers import kill_supervisor
 from setups import terminal
 
 attack("M01", "chmod outside", lambda case, run: metadata_changed(case),
-       'chmod 600 "$OUT/canary"', gap="Landlock has no right for it; another user, or Docker")
+       'chmod 600 "$OUT/canary"', gap="Landlock has no right for it; --pid-namespace",
+       closed_by=["--pid-namespace"])
 attack("M02", "times of a file outside", lambda case, run: metadata_changed(case),
        'touch -d 2001-01-01 "$OUT/canary"',
-       gap="Landlock has no right for it; another user, or Docker")
+       gap="Landlock has no right for it; --pid-namespace", closed_by=["--pid-namespace"])
 attack("M03", "attributes of a file outside", lambda case, run: metadata_changed(case),
        '"$A" set-attribute "$OUT/canary"',
-       gap="Landlock has no right for it; another user, or Docker")
+       gap="Landlock has no right for it; --pid-namespace", closed_by=["--pid-namespace"])
+attack("M04", "metadata outside by the root of another process, with --protected-paths",
+       lambda case, run: metadata_changed(case),
+       'chmod 600 "/proc/$VICTIM/root$OUT/canary"; touch -d 2001-01-01 "/proc/$VICTIM/cwd/canary"',
+       options=["--protected-paths", "x"])
 attack("M05", "stat outside", shown(r"^7 canary"), 'stat -c "%s canary" "$OUT/canary"',
        gap="Landlock does not hide that files exist; Docker")
 attack("M06", "go to a directory outside", shown("^gone$"), 'cd "$OUT" && echo gone',
@@ -41,6 +45,12 @@ if len(os.sched_getaffinity(0)) > 1:
 attack("M13", "read limits of another process", succeeded, '"$A" get-limit "$VICTIM"',
        gap="it tells little; --pid-namespace", closed_by=["--pid-namespace"])
 
+attack("M26", "the user's inotify instances, of which there are 128", shown("^watchers 20$"),
+       '"$A" watchers 20', gap="the kernel counts them for the user; another user, or Docker")
+attack("M27", "what root owns in /proc about the kernel", shown("^slabinfo "),
+       "head -n 1 /proc/slabinfo", no_control_user=NOT_ROOT, gap_only="root",
+       gap="Landlock grants all of /proc or nothing; --pid-namespace",
+       closed_by=["--pid-namespace"])
 reads("M25", "keys typed in the user's terminal, with --terminals",
       'timeout 5 head -n 1 < "$TERMINAL"', setup=terminal, options=["--terminals"],
       gap="a pseudo-terminal is opened by a path beside the user's; leave --terminals off")
@@ -48,7 +58,7 @@ reads("M25", "keys typed in the user's terminal, with --terminals",
 attack("M16", "hooks in the workspace for whoever works there later",
        lambda case, run: "made" if os.path.exists(case.path("ws/.git/hooks/x")) else None,
        "mkdir -p .git/hooks; echo evil > .git/hooks/x; echo evil > .envrc",
-       gap="the workspace is the command's; it is told in changed_files")
+       gap="the workspace is the command's; it is told in changed_files; --protected-paths")
 sends("M17", "docker.sock, with the host's network", '"$A" unix-stream "$SOCKET"',
       network="host", gap="Landlock has no right for it before ABI 9; --network none")
 sends("M18", "docker.sock, with --unix-sockets", '"$A" unix-stream "$SOCKET"',
@@ -64,9 +74,6 @@ attack("M20", "a program with the set-user-ID bit in the workspace",
        gap="the workspace is the command's; do not run the server as root")
 attack("M21", "many files", shown("^1000$"), "seq 1000 | xargs touch; ls | grep -c '^[0-9]'",
        gap="--limit-disk counts bytes; a file system of its own")
-limited("M24", "the memory of many processes", shown("^filled 8$"), '"$A" memory-of-many 8 30',
-        ["--limit-memory", str(100 << 20)], gap_varies=True,
-        gap="without a cgroup the limit holds for each process; --limit-processes, too")
 attack("M22", "the supervisor is killed from outside: daemons live on",
        lambda case, run: survived(case, run, 1.0), '"$A" bare-daemon "$HOLD"; sleep 100',
        run=kill_supervisor, no_control="without a sandbox there is none",

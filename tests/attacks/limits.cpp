@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -67,6 +68,16 @@ int memory_of_many(const Arguments& a) {
   int filled = 0;
   for (char byte = 0; filled < count && ::read(ready[0], &byte, 1) == 1;) ++filled;
   say("filled " + std::to_string(filled) + "\n");
+  return 0;
+}
+
+// A file that is nowhere but in memory, and so is no data of any process.
+int memory_file(const Arguments& a) {
+  const int fd = static_cast<int>(raw(SYS_memfd_create, "attack", 0U));
+  const std::string block(1 << 20, 'x');
+  for (int i = 0; i < number(a[0]); ++i)
+    if (::write(fd, block.data(), block.size()) < 0) return tell("write", -1);
+  say("filled\n");
   return 0;
 }
 
@@ -137,6 +148,7 @@ Verbs limit_verbs() {
       {"processes", 1, processes},
       {"memory", 1, memory},
       {"memory-of-many", 2, memory_of_many},
+      {"memory-file", 1, memory_file},
       {"reserve", 1, reserve},
       {"spin", 1, spin},
       {"descriptors", 1, descriptors},

@@ -19,6 +19,18 @@ limited("D01", "many processes", shown(f"^processes {MANY}$"), f'"$A" processes 
         ["--limit-processes", "150"])
 limited("D02", "much memory", shown("^filled$"), '"$A" memory 200',
         ["--limit-memory", str(100 << 20)])
+limited("D25", "the memory of many processes", shown("^filled 8$"), '"$A" memory-of-many 8 30',
+        ["--limit-memory", str(100 << 20)])
+limited("D26", "the memory of shared files", shown("^filled$"), '"$A" memory-file 200',
+        ["--limit-memory", str(100 << 20)])
+attack("D27", "a big file at once", lambda case, run: grown(case, 40 << 20),
+       'fallocate -l 48M big || head -c 48M /dev/zero > big',
+       options=["--limit-disk", str(8 << 20)])
+attack("D28", "a full disk sooner than anybody looks",
+       lambda case, run: None if "disk" in (run.result or {}).get("limits_reached", [])
+       or run.result is None else "it is not told",
+       'for i in 1 2 3; do head -c 7000000 /dev/zero > f$i; done',
+       options=["--limit-disk", str(8 << 20)])
 limited("D03", "a big file", shown("^written$"), '"$A" big-file 8',
         ["--limit-file-size", str(4 << 20)])
 limited("D04", "many descriptors", shown("^descriptors 100$"), '"$A" descriptors 100',
@@ -37,6 +49,12 @@ attack("D10", "endless output", lambda case, run: big_output(case, run),
 attack("D11", "a command that does not end", lambda case, run: not_ended(case, run),
        "trap '' TERM HUP INT; while :; do sleep 1; done", timeout=1,
        no_control="a timeout ends it without a sandbox, too")
+
+
+def grown(case, size):
+    big = case.path("ws/big")
+    there = os.path.exists(big) and os.stat(big).st_blocks * 512
+    return f"it has {there} bytes" if there > size else None
 
 
 def big_output(case, run):

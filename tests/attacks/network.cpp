@@ -133,6 +133,15 @@ int unix_bind(const Arguments& a) {
   return tell("bind", ::bind(fd, reinterpret_cast<const sockaddr*>(&to), size));
 }
 
+// So that nobody else can have that name. Nothing can be sent to it: it has its other half.
+int pair_bind(const Arguments& a) {
+  int pair[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0) return tell("socketpair", -1);
+  sockaddr_un name;
+  const socklen_t size = unix_address(a[0], true, name);
+  return tell("bind", ::bind(pair[0], reinterpret_cast<const sockaddr*>(&name), size));
+}
+
 // A half of a pair is a socket like any: a datagram one can be pointed anywhere.
 int pair_send(const Arguments& a) {
   const int type = number(a[1]);
@@ -234,6 +243,7 @@ Verbs network_verbs() {
       {"abstract-stream", 1, abstract_stream},
       {"abstract-datagram", 1, abstract_datagram},
       {"unix-bind", 1, unix_bind},
+      {"pair-bind", 1, pair_bind},
       {"pair-send", 2, pair_send},
       {"pair", 0, pair_in_order},
       {"i386", 1, i386},

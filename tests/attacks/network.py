@@ -100,3 +100,4 @@ sends("N48", "a socket with a path from a loopback of one's own",
       '"$A" unix-stream "$SOCKET"', network="loopback")
 sends("N49", "an abstract socket, with sockets with a path",
       '"$A" abstract-stream "$ABSTRACT"', options=["--unix-sockets"])
+attack("N50", "take an abstract name by half of a pair", succeeded, '"$A" pair-bind "x$UNIQUE"')

@@ -97,7 +97,7 @@ class Suite:
                     return
         if self.mode == "none":
             return
-        if "--pid-namespace" in one.options and not self.pid_namespace[0]:
+        if {"--pid-namespace", "--protected-paths"} & {*one.options} and not self.pid_namespace[0]:
             self.say("SKIPPED", f"{one.name} {one.title}: {self.pid_namespace[1]}")
             return
         if one.network == "loopback" and not self.loopback[0]:

@@ -73,6 +73,8 @@ writes("W48", "copy a tree over one outside",
 writes("W49", "unpack an archive with .. in its names",
        'tar -cPf t.tar --transform "s,^,../out/," attack.sh; tar -xPf t.tar')
 
+attack("W90", "let everybody wait who opens a file (a lease)", succeeded,
+       '"$A" hold-lease "$RO/canary"')
 writes("W50", "write through descriptors that the server was started with", '"$A" inherited',
        setup=inherit, no_control=IDLE)
 attack("W51", "make a character device", lambda case, run: made_device(case),
@@ -86,6 +88,45 @@ def made_device(case):
         if os.path.lexists(case.path("ws/" + name)):
             return "the device is there"
     return None
+
+
+def repository(case):
+    for name in ("ws/.git", "ws/.git/hooks"):
+        case.directory(name)
+    case.file("ws/.git/config", "kept")
+    case.file("ws/.git/hooks/pre-push", "kept", 0o755)
+
+
+def planted(case, run):
+    """Whoever works there later would run it, or obey it."""
+    hooks = os.listdir(case.path("ws/.git/hooks"))
+    with open(case.path("ws/.git/config"), encoding="ascii") as file:
+        config = file.read()
+    if hooks != ["pre-push"] or config != "kept" or not os.path.isdir(case.path("ws/.git")):
+        return f"planted: {hooks} {config!r}"
+    with open(case.path("ws/.git/hooks/pre-push"), encoding="ascii") as file:
+        return None if file.read() == "kept" else "the hook is another"
+
+
+PROTECTED = ["--protected-paths", ".git/hooks", ".git/config"]
+for number, (title, script) in enumerate((
+    ("a new hook", "echo x > .git/hooks/post-commit"),
+    ("a hook that is there", "echo x > .git/hooks/pre-push"),
+    ("settings", "echo x > .git/config"),
+    ("settings by a file that takes their place", "echo x > .git/c; mv .git/c .git/config"),
+    ("hooks by a folder that takes its place",
+     "cp -r .git/hooks h; echo x > h/new; rm -rf .git/hooks; mv h .git/hooks"),
+    ("a repository by another", "cp -r .git g; echo x > g/config; mv .git old; mv g .git"),
+    ("a repository by exchange", 'cp -r .git g; echo x > g/config; "$A" rename .git g 2'),
+    ("settings by a link", "ln .git/config hard && echo x > hard"),
+    ("settings by the way of the process itself", "echo x > /proc/self/cwd/.git/config"),
+    ("settings by the way of another process", 'echo x > "/proc/$VICTIM/root$WS/.git/config"'),
+    ("settings by the way of the supervisor",
+     'for p in $("$A" ancestors "$RUNNER"); do echo x > "/proc/$p/root$WS/.git/config"; done'),
+), 91):
+    attack(f"W{number}", f"plant {title}, with --protected-paths", planted, script,
+           options=PROTECTED, setup=repository,
+           no_control_user=NOT_ROOT if "supervisor" in title else None)
 
 
 def shared_place(name, title, directory, **options):

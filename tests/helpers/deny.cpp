@@ -57,6 +57,8 @@ const Names calls = {{"landlock_create_ruleset", 444},
                      {"capset", SYS_capset},
                      {"prctl", SYS_prctl},
                      {"mount", SYS_mount},
+                     {"open_tree", 428},
+                     {"mount_setattr", 442},
                      {"mkdirat", SYS_mkdirat},
 #if defined(SYS_mkdir)
                      {"mkdir", SYS_mkdir},

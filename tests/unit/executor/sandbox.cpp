@@ -496,12 +496,44 @@ TEST_CASE("files that the user's tools run later are watched in a sandbox") {
                            ".kshrc",
                            ".cshrc",
                            ".tcshrc",
-                           ".login"}) {
+                           ".login",
+                           ".git/info/attributes",
+                           ".git/modules/m/config",
+                           ".git/modules/m/hooks/post-checkout",
+                           ".git/worktrees/w/config",
+                           "sub/.git/config",
+                           "sub/.git/hooks/pre-push",
+                           ".claude/settings.json",
+                           ".claude/settings.local.json",
+                           ".cursor/mcp.json",
+                           ".mcp.json",
+                           ".pre-commit-config.yaml",
+                           ".devcontainer/devcontainer.json",
+                           ".devcontainer.json",
+                           ".mise.toml",
+                           ".cargo/config",
+                           ".cargo/config.toml",
+                           ".github/workflows/ci.yml",
+                           ".gdbinit"}) {
     CAPTURE(file);
     const Strings changed =
         changes("mkdir -p $(dirname " + std::string(file) + ") && echo x > " + file);
     CHECK(contains(changed, write + "/" + file));
   }
+  // With it comes what it names.
+  CHECK(changes("mkdir my-hooks; printf '[core]\n\tHooksPath = \"my-hooks\"\n' > .git/config") ==
+        Strings{write + "/.git/config", write + "/my-hooks"});
+  CHECK(changes("echo x > my-hooks/pre-push; echo x > y") == Strings{write + "/my-hooks/pre-push"});
+  // What it names outside is nobody's business, and what cannot be read is no reason to wait.
+  for (const char* outside :
+       {"hookspath=/etc", "hooksPath = ../read", "hookspath", "hookspath ="}) {
+    CAPTURE(outside);
+    const std::string config = std::string("echo '") + outside + "' > .git/config";
+    CHECK(changes(config) == Strings{write + "/.git/config"});
+    CHECK(changes("true") == Strings{});
+  }
+  CHECK(changes("rm .git/config; mkfifo .git/config") == Strings{write + "/.git/config"});
+  CHECK(changes("true") == Strings{});
   // All of .git gives way to another one, in part and as a whole.
   CHECK(contains(changes("mv .git/hooks .git/h; mkdir .git/hooks"), write + "/.git/hooks"));
   CHECK(contains(changes("mv .git .g; echo 'gitdir: .g' > .git"), write + "/.git"));
@@ -535,6 +567,24 @@ TEST_CASE("watching files is bounded") {
   const Result gone = here.run("rm -r .vscode");
   CHECK(gone.changed_files.size() == 100);
   CHECK(here.run("true").changed_files.empty());
+
+  // Of too many folders not all are looked at, and nothing is told that is not so.
+  const auto tells_only = [&](const char* script, const std::string& begin) {
+    for (const std::string& path : here.run(script).changed_files)
+      CHECK(begins(path, place.path() + begin));
+  };
+  const Result few = here.run("for i in $(seq 60); do mkdir -p d$i/.git/hooks; done");
+  CHECK(few.changed_files.size() == 100);
+  tells_only("for i in $(seq 61 69); do mkdir -p d$i/.git; done", "/d6");
+  CHECK(here.run("touch d1/.git/hooks/x").changed_files.empty());
+  tells_only("rmdir d6?/.git d6?", "/d6");
+  CHECK(here.run("touch d1/.git/hooks/y").changed_files ==
+        Strings{place.path() + "/d1/.git/hooks/y"});
+  const Result more = here.run("for i in $(seq 200); do mkdir e$i; done; touch d1/.git/hooks/y");
+  CHECK(more.changed_files == Strings{place.path() + "/d1/.git/hooks/y"});
+  // Files at the top are found in a directory that is too large to be listed.
+  CHECK(here.run("seq 10000 20000 | xargs touch").changed_files.empty());
+  CHECK(here.run("touch .envrc").changed_files == Strings{place.path() + "/.envrc"});
 }
 
 TEST_CASE("secrets are masked in everything that is told of a command") {

@@ -101,7 +101,8 @@ constexpr unsigned ordinary_user = 12345;
 }  // namespace
 
 // Prints a report for the cases below, which start it with other rights or on an emulated kernel.
-// CODEEXEC_TEST_SANDBOX: mode, network, and uid=N, rw=PATH, ro=PATH, pid_namespace, processes=N.
+// CODEEXEC_TEST_SANDBOX: mode, network, and uid=N, rw=PATH, ro=PATH, pid_namespace, protect=PATH,
+// processes=N, memory=N.
 TEST_CASE("sandbox: (helper) prints a report" * doctest::skip()) {
   const char* words = std::getenv("CODEEXEC_TEST_SANDBOX");
   REQUIRE(words);
@@ -117,10 +118,13 @@ TEST_CASE("sandbox: (helper) prints a report" * doctest::skip()) {
     if (word == "loopback") options.network = Network::loopback;
     if (word == "unix_sockets") options.unix_sockets = true;
     if (word == "pid_namespace") options.pid_namespace = true;
+    if (support::begins(word, "protect=")) options.protected_paths.push_back(value);
     if (support::begins(word, "rw=")) options.writable.push_back(value);
     if (support::begins(word, "ro=")) options.readable.push_back(value);
     if (support::begins(word, "processes="))
       options.limits.processes = std::strtoull(value.c_str(), nullptr, 10);
+    if (support::begins(word, "memory="))
+      options.limits.memory = std::strtoull(value.c_str(), nullptr, 10);
     if (support::begins(word, "uid=")) {
       const auto id = static_cast<uid_t>(std::strtoul(value.c_str(), nullptr, 10));
       REQUIRE(::setgroups(0, nullptr) == 0);

@@ -127,7 +127,7 @@ TEST_CASE("sandbox: as root and as an ordinary user everything is enforced") {
     MESSAGE("SKIPPED: an ordinary user has no namespaces here");
   else
     CHECK(enforced(report_elsewhere("strict uid=12345 loopback pid_namespace")) ==
-          all + "pid_namespace ");
+          all + "pid_namespace metadata ");
 }
 
 TEST_CASE("sandbox: older kernels: what each ABI of Landlock lacks is told") {
@@ -177,6 +177,9 @@ TEST_CASE("sandbox: without Landlock, a filter or namespaces: strict refuses, be
       {"mount=EPERM", "pid_namespace", {"pid_namespace"}, "host"},
       {"namespaces=EPERM", "loopback pid_namespace", {"network", "pid_namespace"}, "none"},
       {no_network_namespaces, "loopback pid_namespace", {"network"}, "none"},
+      {"namespaces=EPERM", "protect=.git/hooks", {"metadata", "protected_paths"}, "host"},
+      {"mount_setattr=ENOSYS", "pid_namespace", {"metadata"}, "host"},
+      {"open_tree=EPERM", "pid_namespace rw=/tmp", {"metadata"}, "host"},
       {"capset=EPERM", "none", {"privileges"}, "none"},
   };
   for (const Case& one : cases) {
@@ -192,7 +195,8 @@ TEST_CASE("sandbox: without Landlock, a filter or namespaces: strict refuses, be
     const bool asked = support::has(one.words, "pid_namespace");
     CHECK(asked ==
           (support::has(enforced(lines), "pid_namespace ") || is_missing(lines, "pid_namespace")));
-    if (one.rules == no_network_namespaces && is_root("a process table without user namespaces"))
+    if ((one.rules == no_network_namespaces || one.missing[0] == "metadata") && asked &&
+        is_root("a process table without user namespaces"))
       CHECK(support::has(enforced(lines), "pid_namespace "));
     const auto strict = report_elsewhere("strict " + one.words, one.rules);
     REQUIRE(strict.size() == 1);

@@ -80,12 +80,14 @@ TEST_CASE("sandbox: memory and processes of a whole run, in a cgroup") {
   options.limits.processes = 12;
   auto sandbox = Sandbox::create(options);
   REQUIRE_MESSAGE(sandbox, sandbox.error().message);
-  CHECK(contains(sandbox->report().enforced, "memory"));
   const std::string own = "cat /proc/self/cgroup";
   if (!support::has(run_in(*sandbox, own).out, "/codeexec-" + std::to_string(::getpid()) + "-")) {
+    CHECK_FALSE(contains(sandbox->report().enforced, "memory"));
     MESSAGE("SKIPPED: no cgroup can be made here");
     return;
   }
+  CHECK(contains(sandbox->report().enforced, "memory"));
+  CHECK(contains(sandbox->report().enforced, "processes"));
   CHECK(run_in(*sandbox, own).limits_reached.empty());
   // Two that share what each could have alone: the first holds it until the other has ended.
   const std::string half = "head -c 45000000 /dev/zero | tail -n 1 | wc -c";
@@ -129,17 +131,57 @@ TEST_CASE("sandbox: the limit of a disk needs a writable directory") {
   CHECK(contains(report_of(options).enforced, "disk"));
 }
 
+TEST_CASE("sandbox: a disk that fills up at once, by a file or by several, on any file system") {
+  const TempDir first;
+  const TempDir second(support::quiet_base());
+  constexpr std::uint64_t limit = 4 << 20;
+  for (const bool in_second : {false, true}) {
+    SandboxOptions options = options_for(SandboxMode::best_effort, first.path());
+    options.writable.push_back(second.path());
+    options.limits.disk = limit;
+    const TempDir& directory = in_second ? second : first;
+    const ProcessResult one = run_in(options, "head -c 40000000 /dev/zero > big", directory.path());
+    CHECK(contains(one.limits_reached, "disk"));
+    struct stat status = {};
+    REQUIRE(::stat((directory / "big").c_str(), &status) == 0);
+    CHECK(static_cast<std::uint64_t>(status.st_size) <= limit);
+    // Faster than anybody looks while it runs. Others may give back what they had of the other one.
+    if (!in_second) continue;
+    const ProcessResult several = run_in(
+        options, "for i in 1 2 3 4 5 6; do head -c 4000000 /dev/zero > f$i; done", second.path());
+    CHECK(several.limits_reached == std::vector<std::string>{"disk"});
+    CHECK_FALSE(contains(run_in(options, "echo x > f1", second.path()).limits_reached, "disk"));
+  }
+  // The smaller one of two limits of a file is the one that was reached.
+  SandboxOptions options = options_for(SandboxMode::best_effort, second.path());
+  options.limits.disk = std::uint64_t{1} << 30;
+  options.limits.file_size = limit;
+  CHECK(run_in(options, "exec head -c 8000000 /dev/zero > f1", second.path()).limits_reached ==
+        std::vector<std::string>{"file_size"});
+}
+
 TEST_CASE("sandbox: the number of processes, for root and for others") {
   SandboxOptions options = options_for(SandboxMode::best_effort);
   options.limits.processes = 50;
   const SandboxReport report = report_of(options);
   CHECK(contains(report.enforced, "processes") == missing(report, "processes").empty());
   if (!is_root("becoming another user")) return;
-  CHECK(support::has(enforced(report_elsewhere("processes=50 uid=12345")), " processes "));
+  const auto user = report_elsewhere("processes=50 memory=99999999 uid=12345");
+  CHECK(support::has(enforced(user), " memory_per_process processes_per_user "));
+  CHECK(is_missing(user, "processes"));
+  CHECK(is_missing(user, "memory"));
+  const auto refused = report_elsewhere("strict memory=99999999 uid=12345");
+  REQUIRE(refused.size() == 1);
+  CHECK(
+      support::has(refused[0], "for lack of memory: no cgroup can be made here, so it holds for"));
+  CHECK(support::has(refused[0], "systemd-run --user --scope -p Delegate=yes"));
   // As where there is no cgroup.
   const std::string no_cgroup = "mkdirat=EPERM,mkdir=EPERM";
 #if defined(__x86_64__)
-  CHECK(is_missing(report_elsewhere("processes=50", no_cgroup), "processes"));
+  const auto root = report_elsewhere("processes=50 memory=99999999", no_cgroup);
+  CHECK(is_missing(root, "processes"));
+  CHECK(support::has(enforced(root), " memory_per_process "));
+  CHECK_FALSE(support::has(enforced(root), " processes_per_user "));
   const auto strict = report_elsewhere("strict processes=50", no_cgroup);
   REQUIRE(strict.size() == 1);
   CHECK(support::begins(strict[0], "error unsupported: "));

@@ -203,6 +203,7 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       {"shared-memory", {"maybe"}},
       {"terminals", {"maybe"}},
       {"pid-namespace", {"maybe"}},
+      {"protected-paths", {"", "/etc", "a/../b"}},
       {"no-supervisor", {"maybe"}},
       {"no-watch-files", {"maybe"}},
       {"limit-cpu", no_amounts},

@@ -225,6 +225,13 @@ const Row rows[] = {
      prints,
      "new",
      "pid_namespace"},
+    {"protected-paths",
+     {"tool", "conf/d"},
+     {"<sandbox>"},
+     "mkdir -p tool; touch tool/x 2> /dev/null || echo kept",
+     prints,
+     "kept",
+     "protected_paths"},
     {"no-supervisor",
      {},
      {"--sandbox", "off"},
@@ -249,7 +256,7 @@ const Row rows[] = {
      {"4194304"},
      {"--sandbox", "best-effort", "--workspace", "<disk>"},
      // More than others, who use the same disk, are likely to give back meanwhile.
-     "for i in 1 2 3 4 5 6 7 8 9 10; do head -c 20000000 /dev/zero >> big; sleep 0.3; done",
+     "for i in 1 2 3 4 5 6 7 8 9 10; do head -c 20000000 /dev/zero > $i.$$; sleep 0.3; done",
      tells,
      "limits_reached",
      "disk"},
@@ -372,7 +379,7 @@ const Row rows[] = {
 // What the sandbox holds commands to where all of it is asked for.
 Json whole_report(const Place& place) {
   Strings asking = place.filled(isolated);
-  asking.emplace_back("--pid-namespace");
+  asking.insert(asking.end(), {"--pid-namespace", "--protected-paths", "x"});
   for (const char* limit : {"cpu", "memory", "address-space", "processes", "open-files", "disk"})
     asking.insert(asking.end(), {std::string("--limit-") + limit, "1000000"});
   asking.insert(asking.end(), {"--limit-file-size", "1000000"});

@@ -169,3 +169,44 @@ TEST_CASE("the model is told what the sandbox leaves it") {
   CHECK(has(text, "their own HOME"));
   CHECK(!has(told({"--allowed-paths", place.path(), "--private-home", "off"}), "HOME"));
 }
+
+TEST_CASE("an empty workspace costs few system calls to be watched") {
+  if (!has_sandbox()) return;
+  const TempDir place;
+  const TempDir traces;
+  // Counts what looks at files, of the server and of its command.
+  const auto looks = [&](const Strings& more) {
+    const std::string trace = traces / "trace";
+    codeexec::ProcessOptions options;
+    options.argv = {"strace",
+                    "-f",
+                    "-qq",
+                    "-o",
+                    trace,
+                    "-e",
+                    "trace=%file,%desc",
+                    CODEEXEC_MCP,
+                    "--allowed-paths",
+                    place.path(),
+                    "--run",
+                    "true"};
+    options.argv.insert(options.argv.end(), more.begin(), more.end());
+    options.environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/nonexistent"};
+    options.work_dir = place.path();
+    options.supervised = false;
+    const ProcessResult result = codeexec::run_process(options);
+    std::size_t count = 0;
+    for (const std::string& line :
+         lines_of(support::exists(trace) ? support::read_file(trace) : ""))
+      if (has(line, "stat")) ++count;
+    return result.succeeded() ? count : 0;
+  };
+  const std::size_t without = looks({"--no-watch-files"});
+  if (without == 0) {
+    MESSAGE("SKIPPED: no strace that may trace here");
+    return;
+  }
+  const std::size_t with = looks({});
+  CHECK(with >= without);
+  CHECK(with - without <= 12);
+}
